@@ -1,0 +1,162 @@
+// Package informer keeps in-memory copies of Kubernetes resources current and tells what changed.
+//
+// A Cluster talks to one API server. A Source keeps the objects of one resource under one
+// Selection; it owns one stream (a list, then a watch) per selected namespace, or one for the whole
+// cluster. A Feed hands a Source's changes to one consumer, in order, starting with the current
+// state.
+//
+//	Ordering         Per object, deltas come in the order of its versions. Between objects of one
+//	                 stream, in the order the server sent them. Between streams, none.
+//	What may be      Nothing, while the consumer keeps up and the server has the history. What a list
+//	skipped          had to derive comes as net deltas (Relisted), preceded by a Gap. A consumer that
+//	                 exceeds its feed's budget gets a Gap and net deltas.
+//	Deletes          A Delta with the last known object. An object recreated under its name (another
+//	                 UID) is a delete and an add. With a selector, Deleted means "left the selection".
+//	Slow consumers   Cost at most the budget of their feed, plus one entry per live object. They never
+//	                 slow the watch or another feed.
+//	Sync             The first Batch of a stream with Phase Live ends its initial list; Source.Wait
+//	                 returns the cause when a stream cannot sync.
+//	Ownership        What Version.JSON returns is the caller's.
+//	After close      Feed.Next returns ErrClosed; a Source that was closed keeps nothing.
+package informer
+
+import (
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ErrClosed is returned by a Feed whose Source, Cluster or self was closed.
+var ErrClosed = errors.New("informer: closed")
+
+// Selection says which objects of a resource a Source keeps. The zero value is all of them.
+type Selection struct {
+	// Namespaces are exact names: one stream for each. Empty: one stream over the whole cluster.
+	Namespaces []string
+	// Labels and Fields are selectors in the API server's syntax.
+	Labels, Fields string
+	// Keep, if set, sees the key of every object before it is stored and drops those for which it
+	// returns false. It must always answer the same for the same key. It serves what the server
+	// cannot select, such as namespace globs.
+	Keep func(namespace, name string) bool
+}
+
+// Transform changes each object before it is compared, stored or handed on.
+type Transform struct {
+	// Name and Version identify the function in the pipeline's fingerprint.
+	Name    string
+	Version int
+	// Wants, if set, looks at the raw JSON and returns false where Apply would change nothing, which
+	// spares decoding. It may err on the side of true.
+	Wants func(raw []byte) bool
+	// Apply changes the object in place. An error or a panic drops the object's version: it is
+	// counted and reported as a Gap, never handed on untransformed.
+	Apply func(*unstructured.Unstructured) error
+}
+
+// SourceOptions tune a Source. The zero value is usable.
+type SourceOptions struct {
+	Selection Selection
+	Transform *Transform
+}
+
+// Key names an object within a resource.
+type Key struct{ Namespace, Name string }
+
+// Op tells what a Delta does.
+type Op uint8
+
+// The operations of a Delta.
+const (
+	Added Op = iota + 1
+	Updated
+	Deleted
+)
+
+// Phase tells whether a stream's state is complete.
+type Phase uint8
+
+const (
+	// Listing: the state is being listed; deltas of objects that vanished are still to come.
+	Listing Phase = iota + 1
+	// Live: the state was complete at the batch's version.
+	Live
+)
+
+// Stream identifies one list-and-watch of a Source.
+type Stream struct {
+	Resource  schema.GroupVersionResource
+	Namespace string // empty: the whole cluster
+}
+
+// Batch is an ordered group of deltas of one stream. A batch with Phase Live leaves the consumer
+// with a state that the server had at Version.
+type Batch struct {
+	Stream  Stream
+	Epoch   int64 // grows when the server's history was replaced
+	Phase   Phase
+	Version string // the stream's resource version after the batch; empty while listing
+	// Gap, if set, says that versions before these deltas are missing.
+	Gap    *Gap
+	Deltas []Delta
+}
+
+// Delta is one change of one object.
+type Delta struct {
+	Op  Op
+	Key Key
+	UID types.UID
+	// Old is empty for Added; for Deleted it is the last known object. New is empty for Deleted,
+	// where the server's last word (the object as it was when it went) is in Final if it sent one.
+	Old, New, Final Version
+	// Initial is true for the objects of a stream's first list.
+	Initial bool
+	// Relisted is true for a difference found by comparing a list with what was known.
+	Relisted bool
+	// At is when this process saw it. After is, for a relisted delta, the last moment at which the
+	// old state was known to be current.
+	At, After time.Time
+}
+
+// Gap says that versions of a stream were not seen.
+type Gap struct {
+	// From and To are the resource versions between which changes are net. To may be empty.
+	From, To string
+	// Since and Until bound the time in which the missed changes happened.
+	Since, Until time.Time
+	Reason       string
+}
+
+// State is where a stream stands.
+type State uint8
+
+// The states of a stream. Waiting is between attempts; Parked means that the kind is not served any
+// more and that only a new Source (or its discovery) will look again.
+const (
+	Starting State = iota
+	ListingState
+	Watching
+	Waiting
+	Parked
+	Stopped
+)
+
+// Status describes one stream.
+type Status struct {
+	Stream Stream
+	State  State
+	// Synced is true once the initial list was complete.
+	Synced bool
+	// Err is why the stream is Waiting or Parked; an apierrors.APIStatus where the server said so.
+	Err error
+	// Since is when the state began. Attempts counts failures in a row.
+	Since    time.Time
+	Attempts int
+	// LastCurrent is the last moment at which the stream was known to be current.
+	LastCurrent time.Time
+	Objects     int
+	Version     string
+}
