@@ -1,0 +1,83 @@
+package devcluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// helperEnv makes the test binary a program that starts a cluster, prints the ids
+// of its processes, and then waits to be killed; see TestDeathOfParent.
+const helperEnv = "DEVCLUSTER_TEST_HELPER_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(helperEnv); dir != "" {
+		os.Exit(helper(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func helper(dir string) int {
+	c, err := Start(context.Background(), Options{Dir: dir})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(pids(c))
+	select {} // killed by the test
+}
+
+// programNames are those that a cluster can run.
+var programNames = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
+
+// pids are the ids of a cluster's running processes.
+func pids(c *Cluster) []int {
+	var ids []int
+	for _, name := range programNames {
+		if pid := c.PID(name); pid != 0 {
+			ids = append(ids, pid)
+		}
+	}
+	return ids
+}
+
+// waitGone waits until none of the processes is left.
+func waitGone(t *testing.T, ids []int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	for _, pid := range ids {
+		if err := poll(ctx, 20*time.Millisecond, func(context.Context) (bool, error) { return identify(pid) == "", nil }); err != nil {
+			t.Errorf("process %d is still there: %s", pid, identify(pid))
+		}
+	}
+}
+
+// startTest starts a cluster that ends with the test.
+func startTest(t *testing.T, o Options) *Cluster {
+	t.Helper()
+	o.Out = testWriter{t}
+	c, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// testWriter sends progress to the test's log.
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Logf("%s", p)
+	return len(p), nil
+}
