@@ -1,6 +1,14 @@
 package diff
 
-// Path names one place in an object; docs/paths.md defines its text.
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Path names one place in an object; docs/paths.md defines its text. The empty Path is the object
+// itself.
 type Path []Elem
 
 // Elem is one step of a path: exactly one of its forms is set, told by Kind.
@@ -8,7 +16,8 @@ type Elem struct {
 	Kind ElemKind
 	// Name is the map key of a Field.
 	Name string
-	// Index is the position of an Index.
+	// Index is the position of an Index. For Remove it counts in the list before, for Add in the
+	// list after; for all else the two are the same.
 	Index int
 	// Keys are the merge keys of a Keyed list element, in declared order.
 	Keys []KeyValue
@@ -27,8 +36,113 @@ const (
 	Value
 )
 
-// KeyValue is one merge key of a list element and its value.
+// KeyValue is one merge key of a list element and its value, a scalar.
 type KeyValue struct {
 	Name  string
 	Value any
+}
+
+// String returns the path's text, such as spec.ports[port=80,protocol=TCP].nodePort. ParsePath reads
+// it back. Whatever the keys hold, the text has no control characters.
+func (p Path) String() string {
+	var b strings.Builder
+	for i, e := range p {
+		e.write(&b, i == 0)
+	}
+	return b.String()
+}
+
+func (e Elem) write(b *strings.Builder, first bool) {
+	switch e.Kind {
+	case Field:
+		switch {
+		case !isBare(e.Name, nameMarks):
+			b.WriteString("[" + strconv.Quote(e.Name) + "]")
+		case first:
+			b.WriteString(e.Name)
+		default:
+			b.WriteString("." + e.Name)
+		}
+	case Index:
+		b.WriteString("[" + strconv.Itoa(e.Index) + "]")
+	case Keyed:
+		for i, k := range e.Keys {
+			if i == 0 {
+				b.WriteByte('[')
+			} else {
+				b.WriteByte(',')
+			}
+			b.WriteString(quoteUnlessBare(k.Name, nameMarks))
+			b.WriteByte('=')
+			b.WriteString(pathScalar(k.Value))
+		}
+		b.WriteByte(']')
+	case Value:
+		b.WriteString("[=" + pathScalar(e.Value) + "]")
+	}
+}
+
+// Equal compares step by step; numbers are equal by value, whatever their Go type.
+func (p Path) Equal(q Path) bool { return slices.EqualFunc(p, q, Elem.equal) }
+
+func (e Elem) equal(f Elem) bool {
+	return e.Kind == f.Kind && e.Name == f.Name && e.Index == f.Index && Equal(e.Value, f.Value) &&
+		slices.EqualFunc(e.Keys, f.Keys, func(a, b KeyValue) bool {
+			return a.Name == b.Name && Equal(a.Value, b.Value)
+		})
+}
+
+// The characters, besides ASCII letters and digits, that need no quotes. The parser takes more; the
+// printer is strict so that a path survives shells, flags and YAML.
+const (
+	nameMarks  = "_-$"
+	valueMarks = "_-$./:@+"
+)
+
+func isBare(s, marks string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(marks, r))
+	}) < 0
+}
+
+func quoteUnlessBare(s, marks string) string {
+	if isBare(s, marks) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// pathScalar is the text of a key's value: a string is quoted where it would be read as another type.
+func pathScalar(v any) string {
+	s, ok := v.(string)
+	if !ok {
+		return scalarText(v)
+	}
+	if _, ok := bareScalar(s).(string); !ok {
+		return strconv.Quote(s)
+	}
+	return quoteUnlessBare(s, valueMarks)
+}
+
+// bareScalar reads an unquoted value: null, a boolean, a JSON number, or else a string.
+func bareScalar(s string) any {
+	switch s {
+	case "null":
+		return nil
+	case "true":
+		return true
+	case "false":
+		return false
+	case "":
+		return ""
+	}
+	if (s[0] == '-' || s[0] >= '0' && s[0] <= '9') && json.Valid([]byte(s)) {
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return n
+		}
+		if f, err := strconv.ParseFloat(s, 64); err == nil {
+			return f
+		}
+	}
+	return s
 }

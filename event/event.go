@@ -1,7 +1,9 @@
 // Package event holds the public form of a change: what `-o json`, files and webhooks carry.
 //
-// An event is a CloudEvents 1.0 JSON object. Its id is a hash of what happened, so that a consumer
-// that remembers ids sees each change once, however often it is delivered.
+// An event is a CloudEvents 1.0 JSON object; schema.json describes it. Its id is a hash of what
+// happened, so that a consumer that remembers ids sees each change once, however often it is
+// delivered. Times are written in UTC, as RFC 3339 with milliseconds; finer parts are cut off. Fields
+// may be added: a consumer ignores what it does not know.
 package event
 
 import "time"
@@ -21,30 +23,43 @@ const (
 	Gap      Op = "gap"
 )
 
-// Event is a CloudEvents 1.0 envelope around Data.
+// Event is a CloudEvents 1.0 envelope around Data; New fills it. The attributes are those of the
+// CloudEvents specification, version 1.0.2, and its partitioning extension.
 type Event struct {
-	SpecVersion     string    `json:"specversion"`
-	Type            string    `json:"type"`
-	Source          string    `json:"source"`
-	ID              string    `json:"id"`
-	Subject         string    `json:"subject"`
-	Time            time.Time `json:"time"`
-	PartitionKey    string    `json:"partitionkey,omitempty"`
-	DataContentType string    `json:"datacontenttype"`
-	Data            Data      `json:"data"`
+	// SpecVersion is the version of CloudEvents.
+	SpecVersion string `json:"specversion" enum:"1.0"`
+	// Type is dev.tattler.change.OP.v1.
+	Type string `json:"type"`
+	// Source is /clusters/NAME, the name escaped as a path segment.
+	Source string `json:"source"`
+	// ID is 26 characters of a to z and 2 to 7: equal for the same change, however often delivered.
+	ID string `json:"id"`
+	// Subject is the object's path on the API server; for a gap, that of the collection.
+	Subject string `json:"subject"`
+	// Time is when it happened, where the object says so; else when it was seen.
+	Time time.Time `json:"time"`
+	// PartitionKey is the object's UID: events with the same key are in order. Absent for a gap.
+	PartitionKey string `json:"partitionkey,omitempty"`
+	// DataContentType is the media type of data.
+	DataContentType string `json:"datacontenttype" enum:"application/json"`
+	// Data is what changed.
+	Data Data `json:"data"`
 }
 
 // Data is what changed.
 type Data struct {
-	Op       Op       `json:"op"`
+	// Op tells what happened.
+	Op Op `json:"op"`
+	// Resource names the object.
 	Resource Resource `json:"resource"`
 	// Changes are the differences of an update, in path order.
 	Changes []Change `json:"changes,omitempty"`
 	// Managers are the field managers that own something after the write; empty for deletions.
 	Managers []Manager `json:"managers,omitempty"`
-	// Before is the last known object of a deletion; After the object of a creation or snapshot.
+	// Before is the last known object of one that was deleted or left.
 	Before map[string]any `json:"before,omitempty"`
-	After  map[string]any `json:"after,omitempty"`
+	// After is the object of a snapshot and of one that was created or entered.
+	After map[string]any `json:"after,omitempty"`
 	// Observed is when Tattler saw it.
 	Observed Observed `json:"observed"`
 	// Gap says what was missed where Op is Gap.
@@ -55,13 +70,22 @@ type Data struct {
 
 // Resource names the object that changed. For a gap, name and namespace may be empty.
 type Resource struct {
-	Group           string `json:"group"`
-	Version         string `json:"version"`
-	Resource        string `json:"resource"`
-	Kind            string `json:"kind"`
-	Namespace       string `json:"namespace,omitempty"`
-	Name            string `json:"name,omitempty"`
-	UID             string `json:"uid,omitempty"`
+	// Group is the API group; empty for the core group.
+	Group string `json:"group"`
+	// Version is the API version, such as v1.
+	Version string `json:"version"`
+	// Resource is the plural, such as deployments.
+	Resource string `json:"resource"`
+	// Kind is the kind, such as Deployment.
+	Kind string `json:"kind"`
+	// Namespace is the object's namespace; absent for one of the whole cluster.
+	Namespace string `json:"namespace,omitempty"`
+	// Name is the object's name.
+	Name string `json:"name,omitempty"`
+	// UID is the object's UID; another object under the same name has another.
+	UID string `json:"uid,omitempty"`
+	// ResourceVersion is the object's version after the change; the last known one of a deletion
+	// that was missed.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Owner is the object's controller, if it has one.
 	Owner *Owner `json:"owner,omitempty"`
@@ -69,21 +93,28 @@ type Resource struct {
 
 // Owner is the controlling owner of an object.
 type Owner struct {
+	// Kind is the owner's kind.
 	Kind string `json:"kind"`
+	// Name is the owner's name.
 	Name string `json:"name"`
-	UID  string `json:"uid"`
+	// UID is the owner's UID.
+	UID string `json:"uid"`
 }
 
-// Change is one changed field.
+// Change is one changed field. In JSON a replace always has both from and to, even where one is null;
+// an add has no from, a remove no to.
 type Change struct {
 	// Path is in the grammar of docs/paths.md.
 	Path string `json:"path"`
 	// Op is add, remove or replace.
-	Op   string `json:"op"`
-	From any    `json:"from,omitempty"`
-	To   any    `json:"to,omitempty"`
+	Op string `json:"op" enum:"add,remove,replace"`
+	// From is the value before; absent for an add.
+	From any `json:"from,omitempty"`
+	// To is the value after; absent for a remove.
+	To any `json:"to,omitempty"`
 	// Manager owns the field after the write; "?" where the server does not say.
-	Manager     string `json:"manager"`
+	Manager string `json:"manager"`
+	// Subresource is the one through which the manager wrote, such as status or scale.
 	Subresource string `json:"subresource,omitempty"`
 	// Quiet is true for a field that a quiet rule names.
 	Quiet bool `json:"quiet,omitempty"`
@@ -91,8 +122,11 @@ type Change struct {
 
 // Manager is one entry of the object's managedFields, without its fields.
 type Manager struct {
-	Manager     string `json:"manager"`
-	Operation   string `json:"operation"`
+	// Manager is the name that the writer gave itself; it is not a person.
+	Manager string `json:"manager"`
+	// Operation is Apply or Update.
+	Operation string `json:"operation"`
+	// Subresource is the one written through; empty for the object itself.
 	Subresource string `json:"subresource"`
 	// Time is when the entry last changed, in RFC 3339; empty where the server keeps none.
 	Time string `json:"time,omitempty"`
@@ -104,13 +138,17 @@ type Observed struct {
 	// After is the last moment at which the old state was known to be current; nil for a change
 	// that the server sent as it happened.
 	After *time.Time `json:"after,omitempty"`
-	At    time.Time  `json:"at"`
+	// At is when Tattler saw it.
+	At time.Time `json:"at"`
 }
 
 // GapInfo says which versions of a stream were not seen, and why.
 type GapInfo struct {
-	// From and To are the resource versions between which changes are known only as net changes.
-	From   string `json:"from"`
-	To     string `json:"to"`
+	// From is the last resource version before the gap; empty where none was known.
+	From string `json:"from"`
+	// To is the first resource version after the gap; empty where the server did not say. Between
+	// the two only net changes are known.
+	To string `json:"to"`
+	// Reason says why, for people.
 	Reason string `json:"reason"`
 }

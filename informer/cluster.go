@@ -2,65 +2,182 @@ package informer
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/informer/internal/reflector"
+	"github.com/tattler-dev/tattler/informer/internal/request"
+)
+
+const (
+	// defaultLists is how many lists run at once: enough to be quick, and few enough for the API
+	// server's default priority level of a human's workload.
+	defaultLists = 8
+	getTimeout   = 30 * time.Second
+	// maxGet bounds the answer of Get: OpenAPI documents have some megabytes.
+	maxGet = 64 << 20
 )
 
 // Options tune a Cluster. The zero value is usable.
-type Options struct{}
+type Options struct {
+	// MaxLists bounds the lists under way at once; 0 means 8.
+	MaxLists int
+	// RetryRefused is the wait after an answer that only an administrator can change, such as 403;
+	// 0 means a minute.
+	RetryRefused time.Duration
+}
 
-// Cluster talks to one API server.
-type Cluster struct{}
+// Cluster talks to one API server. It is safe for concurrent use.
+type Cluster struct {
+	client *request.Client
+	opts   Options
+	timing reflector.Timing
+	lists  chan struct{}
 
-// NewCluster prepares the connection; it does not talk to the server.
-func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) { return nil, nil }
+	mu      sync.Mutex
+	ctx     context.Context // of Run; nil before it
+	closed  bool
+	sources map[*Source]struct{}
+	running sync.WaitGroup // the streams' goroutines
+}
 
-// Run serves every source until ctx ends; it returns when its goroutines are gone.
-func (c *Cluster) Run(ctx context.Context) error { return nil }
+// NewCluster prepares the connection; it does not talk to the server. cfg is copied; its Timeout
+// and rate limits do not apply. A User-Agent of a browser or of curl is changed, since API servers
+// indent their answers for those.
+func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
+	client, err := request.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if o.MaxLists <= 0 {
+		o.MaxLists = defaultLists
+	}
+	timing := reflector.DefaultTiming
+	if o.RetryRefused > 0 {
+		timing.Refused = o.RetryRefused
+	}
+	return &Cluster{
+		client:  client,
+		opts:    o,
+		timing:  timing,
+		lists:   make(chan struct{}, o.MaxLists),
+		sources: map[*Source]struct{}{},
+	}, nil
+}
+
+// Run serves every source until ctx ends, then closes them; it returns when their goroutines are
+// gone. An end on request is no error. A Cluster runs once.
+func (c *Cluster) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := c.start(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	for _, s := range c.close() {
+		s.Close()
+	}
+	c.running.Wait()
+	c.client.CloseIdle()
+	return nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx != nil {
+		return errors.New("run cluster: it runs or ran already")
+	}
+	c.ctx = ctx
+	for s := range c.sources {
+		c.launch(s)
+	}
+	return nil
+}
+
+// close refuses new sources and returns those that are open.
+func (c *Cluster) close() []*Source {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	var open []*Source
+	for s := range c.sources {
+		open = append(open, s)
+	}
+	return open
+}
+
+// launch starts the source's streams; c.mu is held.
+func (c *Cluster) launch(s *Source) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	if !s.started(ctx, cancel) {
+		cancel()
+		return
+	}
+	for _, st := range s.streams {
+		c.running.Go(func() { st.run(ctx) })
+	}
+}
+
+// relaunch starts the parked streams of a source again.
+func (c *Cluster) relaunch(s *Source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.ctx == nil {
+		return
+	}
+	s.parked(func(st *stream) {
+		if ctx := s.running(); ctx != nil {
+			st.parked.Store(false)
+			c.running.Go(func() { st.run(ctx) })
+		}
+	})
+}
 
 // Source opens a source; it starts with Run, or at once where Run is under way.
 func (c *Cluster) Source(gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
-	return nil, nil
+	s, err := newSource(c, gvr, o)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	c.sources[s] = struct{}{}
+	if c.ctx != nil {
+		c.launch(s)
+	}
+	return s, nil
 }
 
-// Source keeps the objects of one resource under one selection.
-type Source struct{}
-
-// Feed opens a feed: first the current state, then every change.
-func (s *Source) Feed(name string, o FeedOptions) (*Feed, error) { return nil, nil }
-
-// Status describes the source's streams.
-func (s *Source) Status() []Status { return nil }
-
-// Close ends the source's streams and feeds.
-func (s *Source) Close() {}
-
-// FeedOptions tune a Feed.
-type FeedOptions struct {
-	// Budget bounds the bytes of queued versions; 0 means 32 MiB.
-	Budget int64
+func (c *Cluster) forget(s *Source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sources, s)
 }
 
-// Feed hands a source's changes to one consumer.
-type Feed struct{}
+// HTTP returns the client that the cluster's requests go through, and the server's address, for
+// other clients of the same server. The client has no time limit.
+func (c *Cluster) HTTP() (*http.Client, *url.URL) { return c.client.HTTP() }
 
-// Next waits for the next batch.
-func (f *Feed) Next(ctx context.Context) (Batch, error) { return Batch{}, nil }
-
-// Close ends the feed.
-func (f *Feed) Close() {}
-
-// Version is one version of an object, at rest. It is immutable.
-type Version struct {
-	ResourceVersion string
+// Get asks for one JSON document, such as an object or discovery; it works without Run. A refusal
+// of the server is an apierrors.APIStatus. It takes at most 30 seconds and 64 MiB.
+func (c *Cluster) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, getTimeout)
+	defer cancel()
+	return c.client.Get(ctx, path, query, maxGet)
 }
 
-// IsZero tells an absent version.
-func (v Version) IsZero() bool { return v.ResourceVersion == "" }
-
-// JSON returns the object's JSON; the bytes are the caller's.
-func (v Version) JSON() ([]byte, error) { return nil, nil }
-
-// Object returns the decoded object; it is the caller's.
-func (v Version) Object() (map[string]any, error) { return nil, nil }
+// ResourcePath is the path of a resource's collection, or of one object where name is set, for Get.
+// An empty namespace means the whole cluster, or a resource without namespaces.
+func (c *Cluster) ResourcePath(gvr schema.GroupVersionResource, namespace, name string) string {
+	return request.Path(gvr, namespace, name)
+}

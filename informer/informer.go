@@ -16,6 +16,8 @@
 //	                 slow the watch or another feed.
 //	Sync             The first Batch of a stream with Phase Live ends its initial list; Source.Wait
 //	                 returns the cause when a stream cannot sync.
+//	History          A server whose versions went back, as after a restored backup, starts a new
+//	                 Epoch: everything is listed again and compared by content.
 //	Ownership        What Version.JSON returns is the caller's.
 //	After close      Feed.Next returns ErrClosed; a Source that was closed keeps nothing.
 package informer
@@ -27,9 +29,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tattler-dev/tattler/informer/internal/reflector"
+	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// ErrClosed is returned by a Feed whose Source, Cluster or self was closed.
+// ErrClosed is returned by a Feed whose Source, Cluster or self was closed, and by a closed Cluster or
+// Source that is asked for something new.
 var ErrClosed = errors.New("informer: closed")
 
 // Selection says which objects of a resource a Source keeps. The zero value is all of them.
@@ -61,6 +67,10 @@ type Transform struct {
 type SourceOptions struct {
 	Selection Selection
 	Transform *Transform
+	// OnState, if set, hears of every transition of every stream of the source. For one stream it
+	// is called in order; streams call it concurrently, also before Cluster.Source has returned. No
+	// lock is held, but the stream waits: it must not block.
+	OnState func(Status)
 }
 
 // Key names an object within a resource.
@@ -80,7 +90,8 @@ const (
 type Phase uint8
 
 const (
-	// Listing: the state is being listed; deltas of objects that vanished are still to come.
+	// Listing: the state is being listed, or a consumer that fell behind is catching up; deltas that
+	// belong together are still to come.
 	Listing Phase = iota + 1
 	// Live: the state was complete at the batch's version.
 	Live
@@ -121,13 +132,32 @@ type Delta struct {
 	At, After time.Time
 }
 
-// Gap says that versions of a stream were not seen.
+// The reasons of a Gap; several are separated by ", ".
+const (
+	// ReasonExpired: the server no longer had the versions after the last one seen.
+	ReasonExpired = reflector.ReasonExpired
+	// ReasonHistoryChanged: the server's history was replaced, as by a restored backup.
+	ReasonHistoryChanged = reflector.ReasonRewritten
+	// ReasonUnreadable: the server sent something that is no object.
+	ReasonUnreadable = reflector.ReasonGarbled
+	// ReasonTransform: the source's Transform failed.
+	ReasonTransform = "transform"
+	// ReasonGone: the kind is not served any more; its objects went without a word of their own.
+	ReasonGone = "gone"
+	// ReasonSlowConsumer: the feed exceeded its budget.
+	ReasonSlowConsumer = store.ReasonSlow
+)
+
+// Gap says that versions of a stream were not seen, or not handed on. Changes are net from From to
+// the next batch with Phase Live.
 type Gap struct {
-	// From and To are the resource versions between which changes are net. To may be empty.
+	// From is the last version before the gap. To is where the stream stood when the gap was told;
+	// it may be empty.
 	From, To string
 	// Since and Until bound the time in which the missed changes happened.
 	Since, Until time.Time
-	Reason       string
+	// Reason is made of the Reason constants.
+	Reason string
 }
 
 // State is where a stream stands.
@@ -159,4 +189,15 @@ type Status struct {
 	LastCurrent time.Time
 	Objects     int
 	Version     string
+	Dropped     Dropped
+}
+
+// Dropped counts what a stream received and did not hand on.
+type Dropped struct {
+	// Past and Repeated are versions older than, or the same as, the one that was known.
+	Past, Repeated uint64
+	// Unreadable and Transform are versions lost because they could not be read or transformed.
+	Unreadable, Transform uint64
+	// LastErr is why the last one was lost.
+	LastErr error
 }

@@ -1,22 +1,10 @@
+// Command tattler tells what changed in a Kubernetes cluster.
 package main
+
 import (
- _ "k8s.io/client-go/rest"
- _ "k8s.io/client-go/tools/clientcmd"
- _ "k8s.io/client-go/discovery"
- _ "k8s.io/client-go/util/flowcontrol"
- _ "k8s.io/client-go/plugin/pkg/client/auth"
- _ "k8s.io/api/core/v1"
- _ "k8s.io/api/authorization/v1"
- _ "github.com/spf13/cobra"
- _ "github.com/klauspost/compress/s2"
- _ "go.uber.org/goleak"
- _ "golang.org/x/term"
- _ "sigs.k8s.io/yaml"
- _ "sigs.k8s.io/json"
- _ "github.com/google/go-cmp/cmp"
- _ "github.com/rogpeppe/go-internal/testscript"
- _ "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
- _ "github.com/tattler-dev/tattler/diff"
- _ "github.com/tattler-dev/tattler/event"
+	"os"
+
+	"github.com/tattler-dev/tattler/internal/cli"
 )
-func main(){}
+
+func main() { os.Exit(cli.Main()) }

@@ -34,6 +34,10 @@ type Change struct {
 	// Time is when it happened, where the object says so; else At.
 	Time time.Time
 	Gap  *event.GapInfo
+	// Away is true for a gap that an Away message sums up with others.
+	Away bool
+
+	unshown bool // only of use to know its owner
 }
 
 // FieldChange is one changed field and who owns it now.
@@ -54,3 +58,6 @@ type Resource struct {
 	Categories                []string
 	ShortNames                []string
 }
+
+// gone tells the changes after which the object is not there, or not ours, any more.
+func gone(c Change) bool { return c.Op == event.Deleted || c.Op == event.Left }

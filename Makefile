@@ -1,0 +1,63 @@
+# The only door: whatever people and CI do here is a target. `make` lists them.
+
+# What a user's workspace or flags add must not change what is built or committed.
+export GOWORK = off
+export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
+
+MODULES = . devcluster integration
+VERSION = $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
+GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # fast failures first
+.PHONY: help demo build test lint unit integration control-plane fmt generate cluster cluster-down clean preflight
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: build control-plane ## a cluster, things that happen in it, and tattler watch (about a minute once built)
+	@go build -C integration -o ../bin/demo ./cmd/demo
+	@cd integration && exec ../bin/demo -tattler ../bin/tattler $(ARGS)
+
+build: preflight ## build bin/tattler
+	@go build -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/cli/version.stamped=$(VERSION)' -o bin/tattler ./cmd/tattler
+
+test: lint unit integration ## everything that must be green: linters, unit tests, tests on a real control plane
+
+lint: preflight ## check every module with the linters of .golangci.yml
+	@echo "lint: building golangci-lint (the first time: one to two minutes)"
+	@go build -C tools -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@for m in $(MODULES); do \
+		echo "lint: $$m" && (cd $$m && go mod tidy -diff && $(CURDIR)/bin/golangci-lint run --allow-serial-runners ./...) || exit 1; \
+	done
+
+unit: ## run the tests that need no cluster
+	@tools/preflight.sh race
+	$(GO_TEST) ./...
+
+integration: control-plane ## run the tests on a real control plane
+	@tools/preflight.sh race
+	@cd devcluster && $(GO_TEST) -timeout 15m ./...
+	@cd integration && $(GO_TEST) -timeout 20m ./...
+
+control-plane: preflight
+	@go run -C devcluster ./cmd/devcluster build >/dev/null
+
+fmt: preflight ## format every module as the linters want it
+	@go build -C tools -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@for m in $(MODULES); do (cd $$m && $(CURDIR)/bin/golangci-lint fmt ./...) || exit 1; done
+
+generate: preflight ## remake what is generated
+	@for m in $(MODULES); do go generate -C $$m ./... || exit 1; done
+
+cluster: preflight ## start a cluster in the background; its kubeconfig is .devcluster/kubeconfig
+	@go run -C devcluster ./cmd/devcluster up --dir ../.devcluster
+
+cluster-down: preflight ## end it
+	@go run -C devcluster ./cmd/devcluster down --dir ../.devcluster
+
+clean: ## remove what was built here (not the user's caches, not a running cluster)
+	@rm -rf bin
+
+preflight:
+	@tools/preflight.sh

@@ -1,0 +1,145 @@
+package diff
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Objects returns the differences between two versions of an object.
+//
+// Fields come in the order apiVersion, kind, metadata, spec, the others by name, status; below that,
+// by name. List elements come in the order of the list before, then those that were added.
+//
+// A field that appears or goes is one change with its whole value, except that a map of user-named
+// scalars (labels, annotations, data and their like) is always compared key by key, and is the same
+// when empty as when absent. Null is the same as absent. A value whose type changed is one Replace.
+//
+// How lists are compared:
+//
+//   - ListMap by merge keys and ListSet by value, in any order. Where the elements cannot be told
+//     apart like that (a key is missing or occurs twice), as if the type were unknown.
+//   - Of ListAtomic and of unknown type: lists of scalars are one Replace. Lists of objects that all
+//     have a scalar "name" (else "key", "type" or "id") that is unique before and after are compared
+//     by it, unless elements that stayed changed their order, which is one Replace of the list.
+//   - All others by index, after what is the same at the front and at the back; where between these
+//     both lists have elements, but not the same number, it is one Replace of the list.
+func Objects(before, after map[string]any, s Schema) []Change {
+	var d differ
+	d.maps(before, after, s)
+	return d.changes
+}
+
+// differ walks two values that are known to differ.
+type differ struct {
+	path    Path
+	changes []Change
+}
+
+func (d *differ) emit(op Op, from, to any) {
+	d.changes = append(d.changes, Change{Path: slices.Clone(d.path), Op: op, From: from, To: to})
+}
+
+func (d *differ) maps(before, after map[string]any, s Schema) {
+	var names []string
+	for name, v := range before {
+		if !Equal(v, after[name]) {
+			names = append(names, name)
+		}
+	}
+	for name, v := range after {
+		if _, ok := before[name]; !ok && v != nil {
+			names = append(names, name)
+		}
+	}
+	if len(d.path) == 0 {
+		slices.SortFunc(names, compareRoot)
+	} else {
+		slices.Sort(names)
+	}
+	for _, name := range names {
+		d.step(Elem{Kind: Field, Name: name}, before[name], after[name], field(s, name))
+	}
+}
+
+// step compares one field or list element, where nil is absent.
+func (d *differ) step(e Elem, from, to any, s Schema) {
+	d.path = append(d.path, e)
+	switch {
+	case userMap(d.path, from, to):
+		f, _ := from.(map[string]any)
+		t, _ := to.(map[string]any)
+		d.maps(f, t, s)
+	case from == nil:
+		d.emit(Add, nil, to)
+	case to == nil:
+		d.emit(Remove, from, nil)
+	default:
+		d.values(from, to, s)
+	}
+	d.path = d.path[:len(d.path)-1]
+}
+
+func (d *differ) values(from, to any, s Schema) {
+	switch f := from.(type) {
+	case map[string]any:
+		if t, ok := to.(map[string]any); ok {
+			d.maps(f, t, s)
+			return
+		}
+	case []any:
+		if t, ok := to.([]any); ok {
+			d.lists(f, t, s)
+			return
+		}
+	}
+	d.emit(Replace, from, to)
+}
+
+// userMaps are the fields that hold scalars by user-chosen keys.
+var userMaps = map[string]bool{
+	"labels": true, "annotations": true, "matchLabels": true, "nodeSelector": true,
+	"data": true, "stringData": true, "binaryData": true,
+}
+
+// userMap is true where a field of that kind appears or goes, and really holds only scalars.
+func userMap(p Path, from, to any) bool {
+	if e := p[len(p)-1]; e.Kind != Field || !userMaps[e.Name] || from != nil && to != nil {
+		return false
+	}
+	m, ok := from.(map[string]any)
+	if from == nil {
+		m, ok = to.(map[string]any)
+	}
+	for _, v := range m {
+		ok = ok && isScalar(v)
+	}
+	return ok
+}
+
+// compareRoot orders the fields of an object as kubectl users expect them.
+func compareRoot(a, b string) int {
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+}
+
+func rank(name string) int {
+	switch name {
+	case "apiVersion":
+		return 0
+	case "kind":
+		return 1
+	case "metadata":
+		return 2
+	case "spec":
+		return 3
+	case "status":
+		return 5
+	}
+	return 4
+}
+
+func field(s Schema, name string) Schema {
+	if s == nil {
+		return nil
+	}
+	return s.Field(name)
+}

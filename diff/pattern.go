@@ -1,0 +1,205 @@
+package diff
+
+import "strings"
+
+// Pattern selects places of an object: those that it names, and everything below them. The zero
+// Pattern selects nothing.
+type Pattern struct {
+	text  string
+	steps []step
+}
+
+// maxSteps keeps the set of places in a pattern in one word.
+const maxSteps = 63
+
+// ParsePattern reads a pattern as docs/paths.md defines it: a path that may hold [*] for any list
+// element, * for any run of characters within a key or value, and ** for any number of steps. The
+// text of every Path is a pattern that covers it. The error is a *PathError.
+func ParsePattern(text string) (Pattern, error) {
+	if text == "" {
+		return Pattern{}, &PathError{Text: text, Column: 1, Reason: "empty path"}
+	}
+	steps, err := parse(text, true)
+	if err != nil {
+		return Pattern{}, err
+	}
+	if len(steps) > maxSteps {
+		return Pattern{}, &PathError{Text: text, Column: 1, Reason: "more than 63 steps"}
+	}
+	return Pattern{text: text, steps: steps}, nil
+}
+
+// String returns the text that was parsed.
+func (p Pattern) String() string { return p.text }
+
+// Covers is true where the pattern selects the path: names it, or something above it.
+func (p Pattern) Covers(path Path) bool {
+	m := p.begin()
+	for _, e := range path {
+		if p.done(m) {
+			return true
+		}
+		m = p.next(m, func(s step) bool { return s.matchesElem(e) })
+	}
+	return p.done(m)
+}
+
+// Touches is true where the pattern covers the change's path, or selects something within the value
+// before or after.
+func (p Pattern) Touches(c Change) bool {
+	m := p.begin()
+	for _, e := range c.Path {
+		if p.done(m) {
+			return true
+		}
+		m = p.next(m, func(s step) bool { return s.matchesElem(e) })
+	}
+	return p.within(m, c.From) || p.within(m, c.To)
+}
+
+// within is true where something that exists in v, v included, is selected.
+func (p Pattern) within(m matched, v any) bool {
+	if p.done(m) {
+		return v != nil
+	}
+	if m == 0 {
+		return false
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, child := range v {
+			if p.within(p.nextField(m, name), child) {
+				return true
+			}
+		}
+	case []any:
+		for i, child := range v {
+			if p.within(p.nextElement(m, i, child), child) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// matched is the set of places in a pattern that a path can have reached: bit i says that the steps
+// before i have matched. A set, because ** may match any number of steps.
+type matched uint64
+
+func (p Pattern) begin() matched { return p.skip(1) }
+
+// done is true where the whole pattern has matched.
+func (p Pattern) done(m matched) bool { return len(p.steps) > 0 && m>>len(p.steps)&1 == 1 }
+
+// skip adds the places behind each ** that was reached, as it may match nothing.
+func (p Pattern) skip(m matched) matched {
+	for i, s := range p.steps {
+		if s.anyDepth && m>>i&1 == 1 {
+			m |= 1 << (i + 1)
+		}
+	}
+	return m
+}
+
+// next takes one step down, for which fits tells the pattern's steps that match.
+func (p Pattern) next(m matched, fits func(step) bool) matched {
+	var out matched
+	for i, s := range p.steps {
+		switch {
+		case m>>i&1 == 0:
+		case s.anyDepth:
+			out |= 1 << i
+		case fits(s):
+			out |= 1 << (i + 1)
+		}
+	}
+	return p.skip(out)
+}
+
+func (p Pattern) nextField(m matched, name string) matched {
+	return p.next(m, func(s step) bool { return s.matchesElem(Elem{Kind: Field, Name: name}) })
+}
+
+func (p Pattern) nextElement(m matched, i int, v any) matched {
+	return p.next(m, func(s step) bool { return s.matchesValue(i, v) })
+}
+
+// matchesElem compares with a step of a path. A keyed step need not name all of the merge keys.
+func (s step) matchesElem(e Elem) bool {
+	switch {
+	case s.anyElem:
+		return e.Kind != Field
+	case s.Kind != e.Kind:
+		return false
+	case s.Kind == Field:
+		return glob(s.Name, e.Name)
+	case s.Kind == Index:
+		return s.Index == e.Index
+	case s.Kind == Value:
+		return globValue(s.Value, e.Value)
+	}
+	return s.matchesKeys(func(name string) (any, bool) {
+		for _, k := range e.Keys {
+			if k.Name == name {
+				return k.Value, true
+			}
+		}
+		return nil, false
+	})
+}
+
+// matchesValue compares with a list element itself, of which more is known than any one path says.
+func (s step) matchesValue(i int, v any) bool {
+	switch {
+	case s.anyElem:
+		return true
+	case s.Kind == Index:
+		return s.Index == i
+	case s.Kind == Value:
+		return isScalar(v) && globValue(s.Value, v)
+	case s.Kind == Keyed:
+		m, ok := v.(map[string]any)
+		return ok && s.matchesKeys(func(name string) (any, bool) { v, ok := m[name]; return v, ok && isScalar(v) })
+	}
+	return false
+}
+
+func (s step) matchesKeys(value func(name string) (any, bool)) bool {
+	for _, k := range s.Keys {
+		if v, ok := value(k.Name); !ok || !globValue(k.Value, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// globValue compares as text, so that [port=80] and [port="80"] select both forms of 80.
+func globValue(pattern, v any) bool { return glob(plainText(pattern), plainText(v)) }
+
+func plainText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return scalarText(v)
+}
+
+// glob matches * with any run of characters, dots and slashes too.
+func glob(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == s
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
+		return false
+	}
+	s = s[len(first) : len(s)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(s, part)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(part):]
+	}
+	return true
+}

@@ -1,0 +1,104 @@
+package diff
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// HiddenPrefix begins the string that stands for a value that must not be shown; 16 hexadecimal
+// digits follow, which are equal for equal values of one field.
+const HiddenPrefix = "hidden #"
+
+const (
+	hiddenDigits = 16
+	shownDigits  = 4
+)
+
+// Hidden returns the digits of a redacted value, and whether v is one.
+func Hidden(v any) (tag string, ok bool) {
+	s, _ := v.(string)
+	tag, ok = strings.CutPrefix(s, HiddenPrefix)
+	if !ok || len(tag) != hiddenDigits || strings.Trim(tag, "0123456789abcdef") != "" {
+		return "", false
+	}
+	return tag, true
+}
+
+// shortTags cuts two tags to the same length, at which they still differ if they do.
+func shortTags(a, b string) (string, string) {
+	n := shownDigits
+	for n < hiddenDigits && a != b && a[:n] == b[:n] {
+		n++
+	}
+	return a[:n], b[:n]
+}
+
+// Scalar returns the text of a scalar on one line: a string is quoted where it would read as another
+// type, is empty or padded, or has characters that do not print (which a terminal might obey).
+// Redacted values are shortened to four digits.
+func Scalar(v any) string {
+	s, ok := v.(string)
+	if !ok {
+		return scalarText(v)
+	}
+	if tag, ok := Hidden(v); ok {
+		return HiddenPrefix + tag[:shownDigits]
+	}
+	if _, ok := bareScalar(s).(string); !ok || s == "" || s != strings.TrimSpace(s) || s == "{}" ||
+		strings.ContainsAny(s[:1], `["`) || strings.Contains(s, "→") || !printable(s) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// scalarText is the JSON text of null, booleans and numbers; integral numbers have no fraction. A
+// value of a type that JSON does not have is printed as Go does.
+func scalarText(v any) string {
+	switch v := plainNumber(v).(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	default:
+		return strconv.Quote(fmt.Sprint(v))
+	}
+}
+
+func printable(s string) bool {
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return utf8.ValidString(s)
+}
+
+// escape makes a line safe for a terminal: all but tabs that does not print is escaped as in a Go
+// string. Text that is printable is left alone, backslashes too.
+func escape(line string) string {
+	if printable(strings.ReplaceAll(line, "\t", "")) {
+		return line
+	}
+	var b strings.Builder
+	for len(line) > 0 {
+		r, n := utf8.DecodeRuneInString(line)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, line[0])
+		case r == '\t' || unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			q := strconv.QuoteRune(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+		line = line[n:]
+	}
+	return b.String()
+}

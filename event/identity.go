@@ -1,0 +1,96 @@
+package event
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"net/url"
+	"time"
+)
+
+// New makes the event of a change in the named cluster that happened at the given time. Everything
+// but the time follows from its arguments, the id too. The event shares d's slices and maps.
+func New(cluster string, at time.Time, d Data) Event {
+	return Event{
+		SpecVersion:     "1.0",
+		Type:            Type(d.Op),
+		Source:          "/clusters/" + url.PathEscape(cluster),
+		ID:              id(cluster, d),
+		Subject:         Subject(d.Resource),
+		Time:            at,
+		PartitionKey:    d.Resource.UID,
+		DataContentType: "application/json",
+		Data:            d,
+	}
+}
+
+func id(cluster string, d Data) string {
+	r := d.Resource
+	if d.Op != Gap {
+		uid := r.UID
+		if uid == "" { // client-go's fakes leave it empty: the name is the next best identity
+			uid = r.Namespace + "/" + r.Name
+		}
+		return ID(cluster, groupResource(r), uid, r.ResourceVersion, d.Op)
+	}
+	var gap GapInfo
+	if d.Gap != nil {
+		gap = *d.Gap
+	}
+	return GapID(cluster, groupResource(r)+"/"+r.Namespace, gap.From, gap.To)
+}
+
+// Type returns the CloudEvents type of an operation: dev.tattler.change.updated.v1.
+func Type(op Op) string { return "dev.tattler.change." + string(op) + ".v1" }
+
+// Subject returns the path under which the API server serves the object; without a name, that of its
+// collection. Names need no escaping: the server admits none that is not a path segment.
+func Subject(r Resource) string {
+	path := "/apis/" + r.Group
+	if r.Group == "" {
+		path = "/api"
+	}
+	path += "/" + r.Version
+	if r.Namespace != "" {
+		path += "/namespaces/" + r.Namespace
+	}
+	path += "/" + r.Resource
+	if r.Name != "" {
+		path += "/" + r.Name
+	}
+	return path
+}
+
+// ID returns the id of a change: 26 characters, the same for the same arguments for ever. The
+// groupResource is deployments.apps, or pods for the core group; version is the object's resource
+// version after the change, or the last known one of a deletion that was missed.
+func ID(cluster, groupResource, uid, version string, op Op) string {
+	return hash("change", cluster, groupResource, uid, version, string(op))
+}
+
+// GapID returns the id of a gap between two resource versions of a stream. The stream is the
+// groupResource, a slash and the stream's namespace, which is empty for the whole cluster.
+func GapID(cluster, stream, from, to string) string {
+	return hash("gap", cluster, stream, from, to)
+}
+
+func groupResource(r Resource) string {
+	if r.Group == "" {
+		return r.Resource
+	}
+	return r.Resource + "." + r.Group
+}
+
+var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// hash joins parts with their lengths, so that no two lists of parts are the same bytes. 128 bits
+// leave a collision among 2^40 events at a chance of 2^-49.
+func hash(parts ...string) string {
+	var b []byte
+	for _, p := range parts {
+		b = binary.AppendUvarint(b, uint64(len(p)))
+		b = append(b, p...)
+	}
+	sum := sha256.Sum256(b)
+	return lower.EncodeToString(sum[:16])
+}

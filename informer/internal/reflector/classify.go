@@ -1,0 +1,47 @@
+package reflector
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// classify turns an error into the input that it is.
+func classify(err error) Input {
+	in := Input{Event: Failed, Err: err}
+	var st apierrors.APIStatus
+	if !errors.As(err, &st) {
+		in.Unreachable = !wire.Unreadable(err)
+		return in
+	}
+	if s, ok := apierrors.SuggestsClientDelay(err); ok {
+		in.RetryAfter = time.Duration(s) * time.Second
+	}
+	in.Event = event(st.Status())
+	return in
+}
+
+func event(st metav1.Status) Event {
+	switch code := st.Code; {
+	case code == http.StatusGone, st.Reason == metav1.StatusReasonExpired:
+		return Expired
+	case code == http.StatusNotFound:
+		return Missing
+	case code == http.StatusRequestTimeout, code == http.StatusConflict, code == http.StatusTooManyRequests:
+		return Failed
+	case 400 <= code && code < 500:
+		return Refused
+	}
+	return Failed
+}
+
+// IsRefusal tells whether the server refused in a way that waiting does not change.
+func IsRefusal(err error) bool {
+	e := classify(err).Event
+	return e == Refused || e == Missing
+}

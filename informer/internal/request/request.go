@@ -1,0 +1,195 @@
+// Package request asks an API server for JSON and turns its refusals into errors of
+// k8s.io/apimachinery/pkg/api/errors.
+//
+// client-go keeps authentication, TLS, proxies and exec plugins; the requests themselves are plain
+// net/http. No request has a time limit of its own: the caller's context ends it.
+package request
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+)
+
+// DefaultUserAgent is sent where the configuration names none.
+const DefaultUserAgent = "tattler/dev"
+
+// maxStatus bounds what is read of a refusal, in bytes.
+const maxStatus = 1 << 20
+
+// Client asks one API server. It is safe for concurrent use.
+type Client struct {
+	http *http.Client
+	base *url.URL
+}
+
+// New prepares a client; it does not talk to the server. cfg is copied.
+func New(cfg *rest.Config) (*Client, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = 0 // it would end every watch
+	cfg.UserAgent = userAgent(cfg.UserAgent)
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("read server address: %w", err)
+	}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("prepare connection to %s: %w", base.Host, err)
+	}
+	return &Client{http: client, base: base}, nil
+}
+
+// HTTP returns what the client sends its requests with, and the server's address; both are shared.
+func (c *Client) HTTP() (*http.Client, *url.URL) { return c.http, c.base }
+
+// userAgent avoids the names of browsers and curl: API servers indent their JSON for those.
+func userAgent(configured string) string {
+	switch {
+	case configured == "":
+		return DefaultUserAgent
+	case strings.HasPrefix(configured, "curl"), strings.HasPrefix(configured, "Mozilla"):
+		return DefaultUserAgent + " " + configured
+	}
+	return configured
+}
+
+// CloseIdle closes connections that carry no request. http.Client's method does not see through
+// client-go's wrappers.
+func (c *Client) CloseIdle() {
+	rt := c.http.Transport
+	for {
+		if t, ok := rt.(interface{ CloseIdleConnections() }); ok {
+			t.CloseIdleConnections()
+			return
+		}
+		w, ok := rt.(utilnet.RoundTripperWrapper)
+		if !ok {
+			return
+		}
+		rt = w.WrappedRoundTripper()
+	}
+}
+
+// Open sends a GET and returns the body of a successful answer, which the caller closes. Where the
+// server refused, the error is an apierrors.APIStatus.
+func (c *Client) Open(ctx context.Context, resource string, query url.Values) (io.ReadCloser, error) {
+	u := *c.base
+	u.Path = path.Join("/", u.Path, resource)
+	u.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask server: %w", cause(ctx, err))
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer func() { _ = resp.Body.Close() }()
+		return nil, refusal(resp, resource)
+	}
+	if t := resp.Header.Get("Content-Type"); !isJSON(t) {
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("ask server: %s answered %q instead of JSON", u.Host, t)
+	}
+	return resp.Body, nil
+}
+
+// cause prefers the reason for which the context ended over the mere fact.
+func cause(ctx context.Context, err error) error {
+	if c := context.Cause(ctx); c != nil {
+		return c
+	}
+	return err
+}
+
+// isJSON accepts a missing type: some aggregated API servers send none.
+func isJSON(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return contentType == "" || err == nil && t == "application/json"
+}
+
+// refusal reads the Status that the server sent, or makes one up from the HTTP status.
+func refusal(resp *http.Response, resource string) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxStatus)) // what came is good enough
+	after := retryAfter(resp.Header.Get("Retry-After"))
+	var st metav1.Status
+	if json.Unmarshal(body, &st) != nil || st.Kind != "Status" || st.Code == 0 {
+		gr := schema.GroupResource{Resource: path.Base(resource)}
+		text := strings.ToValidUTF8(string(body[:min(len(body), 512)]), "")
+		return apierrors.NewGenericServerResponse(resp.StatusCode, "get", gr, "", text, after, true)
+	}
+	if after > 0 {
+		if st.Details == nil {
+			st.Details = &metav1.StatusDetails{}
+		}
+		st.Details.RetryAfterSeconds = int32(after)
+	}
+	return &apierrors.StatusError{ErrStatus: st}
+}
+
+// retryAfter reads the header's seconds, or the seconds to its date; at most an hour.
+func retryAfter(header string) int {
+	n, err := strconv.Atoi(header)
+	if err != nil {
+		at, err := http.ParseTime(header)
+		if err != nil {
+			return 0
+		}
+		n = int(time.Until(at).Seconds()) + 1
+	}
+	return max(0, min(n, 3600))
+}
+
+// ErrTooLarge says that an answer exceeds its bound.
+var ErrTooLarge = errors.New("answer too large")
+
+// Get returns a whole answer of at most limit bytes.
+func (c *Client) Get(ctx context.Context, resource string, query url.Values, limit int64) ([]byte, error) {
+	body, err := c.Open(ctx, resource, query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }()
+	b, err := io.ReadAll(io.LimitReader(body, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", cause(ctx, err))
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("read answer of %s: %w: more than %d bytes", resource, ErrTooLarge, limit)
+	}
+	return b, nil
+}
+
+// Path is where a resource is served: a collection, or one object where name is set. An empty
+// namespace means the whole cluster, or that the resource has no namespaces.
+func Path(gvr schema.GroupVersionResource, namespace, name string) string {
+	p := "/apis/" + gvr.Group + "/" + gvr.Version
+	if gvr.Group == "" {
+		p = "/api/" + gvr.Version
+	}
+	if namespace != "" {
+		p += "/namespaces/" + namespace
+	}
+	p += "/" + gvr.Resource
+	if name != "" {
+		p += "/" + name
+	}
+	return p
+}

@@ -1,0 +1,338 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var packer compact.Packer
+
+// put makes a change of "name/uid" to a version whose content is the version, unless given.
+func put(name, uid, rv string, content ...string) Change {
+	raw := fmt.Sprintf(`{"v":%q}`, rv+strings.Join(content, ""))
+	return Change{Key: Key{Name: name}, UID: uid, Version: Version{RV: rv, Object: packer.Pack([]byte(raw))}}
+}
+
+func del(name, uid, rv string) Change {
+	c := put(name, uid, rv)
+	c.Delete = true
+	return c
+}
+
+func keep(name string) Change { return Change{Key: Key{Name: name}, Keep: true} }
+
+// text describes a batch on one line.
+func text(b Batch) string {
+	var s []string
+	if b.Gap != nil {
+		s = append(s, fmt.Sprintf("!%s %s-%s", b.Gap.Reason, b.Gap.From, b.Gap.To))
+	}
+	for _, d := range b.Deltas {
+		op := map[Op]string{Added: "+", Updated: "~", Deleted: "-"}[d.Op]
+		s = append(s, fmt.Sprintf("%s%s/%s %s>%s", op, d.Key.Name, d.UID, d.Old.RV, d.New.RV))
+		if d.Initial {
+			s[len(s)-1] += "i"
+		}
+		if d.Relisted {
+			s[len(s)-1] += "r"
+		}
+	}
+	if b.Phase == Live {
+		s = append(s, "="+b.Version)
+	}
+	return strings.Join(s, " ")
+}
+
+// drain takes everything that is queued.
+func drain(t *testing.T, q *Queue) string {
+	t.Helper()
+	var s []string
+	for {
+		b, ok, err := q.take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			return strings.Join(s, " | ")
+		}
+		s = append(s, text(b))
+	}
+}
+
+// listed is a store that has a1 (version 1) and b1 (2), and a queue that knows it.
+func listed(t *testing.T, budget int64) (*Store, *Queue) {
+	t.Helper()
+	s, q := New(0), NewQueue(1, budget)
+	s.Subscribe(q, time.Time{})
+	s.Begin(false)
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2")}, Version: "2", Sweep: true})
+	if got, want := drain(t, q), "+a/a1 >1i +b/b1 >2i =2"; got != want {
+		t.Fatalf("first list: %s, want %s", got, want)
+	}
+	return s, q
+}
+
+func TestWatched(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change Change
+		want   string
+		drops  Drops
+	}{
+		{"an update", put("a", "a1", "5"), "~a/a1 1>5 =5", Drops{}},
+		{"a new object", put("c", "c1", "5"), "+c/c1 >5 =5", Drops{}},
+		{"a deletion keeps the last known version as Old", del("a", "a1", "5"), "-a/a1 1> =5", Drops{}},
+		{"another UID is a delete and an add", put("a", "a2", "5"), "-a/a1 1> +a/a2 >5 =5", Drops{}},
+		{"a version from the past", put("b", "b1", "1"), "", Drops{Past: 1}},
+		{"a deletion from the past", del("b", "b1", "1"), "", Drops{Past: 1}},
+		{"the same version again", put("b", "b1", "2"), "", Drops{Same: 1}},
+		{"a deletion of what is unknown moves only the version", del("x", "x1", "5"), "=5", Drops{}},
+		{"a version that is no number is new if it differs", put("a", "a1", "x"), "~a/a1 1>x =x", Drops{}},
+		{"without versions, content decides: other", put("a", "a1", "", "other"), "~a/a1 1> ", Drops{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, q := listed(t, 1<<20)
+			drops := s.Commit(Commit{Changes: []Change{c.change}, Version: c.change.RV})
+			want := strings.TrimSpace(c.want)
+			if c.change.RV == "" {
+				want += " =2"
+			}
+			if got := drain(t, q); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if drops != c.drops {
+				t.Errorf("dropped %+v, want %+v", drops, c.drops)
+			}
+		})
+	}
+}
+
+func TestRelist(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		epoch bool
+		list  []Change
+		want  string
+	}{
+		{"nothing changed", false, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
+		{"one updated, one gone", false, []Change{put("a", "a1", "7")}, "~a/a1 1>7r -b/b1 2>r =9"},
+		{"recreated", false, []Change{put("a", "a2", "7"), put("b", "b1", "2")}, "-a/a1 1>r +a/a2 >7r =9"},
+		{"added", false, []Change{put("a", "a1", "1"), put("b", "b1", "2"), put("c", "c1", "3")}, "+c/c1 >3r =9"},
+		{"everything gone", false, nil, "-a/a1 1>r -b/b1 2>r =9"},
+		{"what could not be read is not gone", false, []Change{keep("a"), put("b", "b1", "2")}, "=9"},
+		{"another history, the same content", true, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
+		{"another history, the same version with other content", true, []Change{put("a", "a1", "1", "!"), put("b", "b1", "2")}, "~a/a1 1>1r =9"},
+		{"another history, an older version", true, []Change{put("a", "a1", "1"), put("b", "b1", "1")}, "~b/b1 2>1r =9"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, q := listed(t, 1<<20)
+			s.Begin(c.epoch)
+			s.Commit(Commit{Changes: c.list, Version: "9", Sweep: true})
+			if got := drain(t, q); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestKnownSparesWork(t *testing.T) {
+	s, _ := listed(t, 1<<20)
+	s.Begin(false)
+	if !s.Known(Key{Name: "a"}, "a1", "1") {
+		t.Error("the same version is not known")
+	}
+	if s.Known(Key{Name: "b"}, "b1", "3") || s.Known(Key{Name: "b"}, "b2", "2") || s.Known(Key{Name: "b"}, "", "") {
+		t.Error("another version, another UID or none is known")
+	}
+	if s.Ahead(Key{Name: "b"}, "b1", "2") || !s.Ahead(Key{Name: "b"}, "b1", "1") {
+		t.Error("Ahead must be true of an older version only")
+	}
+	s.Commit(Commit{Version: "9", Sweep: true})
+	if n, _ := s.Stat(); n != 1 {
+		t.Errorf("%d objects; the known one stays, the other goes", n)
+	}
+	s.Begin(true)
+	if s.Known(Key{Name: "a"}, "a1", "1") || s.Ahead(Key{Name: "a"}, "a1", "0") {
+		t.Error("versions mean nothing in a new epoch")
+	}
+}
+
+func TestFold(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		changes []Change
+		want    string
+	}{
+		{"updates become one, with a gap", []Change{put("a", "a1", "5"), put("a", "a1", "6"), put("a", "a1", "7")},
+			"!slow consumer 2-7 ~a/a1 1>7 =7"},
+		{"one change each loses nothing", []Change{put("a", "a1", "5"), put("b", "b1", "6")}, "~a/a1 1>5 ~b/b1 2>6 =6"},
+		{"the place is that of the first change", []Change{put("b", "b1", "5"), put("a", "a1", "6"), put("b", "b1", "7")},
+			"!slow consumer 2-7 ~b/b1 2>7 ~a/a1 1>6 =7"},
+		{"an unseen object that came and went", []Change{put("c", "c1", "5"), del("c", "c1", "6")}, "!slow consumer 2-6 =6"},
+		{"update and delete", []Change{put("a", "a1", "5"), del("a", "a1", "6")}, "!slow consumer 2-6 -a/a1 1> =6"},
+		{"recreated: both are told, nothing is lost", []Change{del("a", "a1", "5"), put("a", "a2", "6")}, "-a/a1 1> +a/a2 >6 =6"},
+		{"recreated and updated", []Change{del("a", "a1", "5"), put("a", "a2", "6"), put("a", "a2", "7")},
+			"!slow consumer 2-7 -a/a1 1> +a/a2 >7 =7"},
+		{"recreated twice", []Change{put("a", "a2", "5"), put("a", "a3", "6")}, "!slow consumer 2-6 -a/a1 1> +a/a3 >6 =6"},
+		{"recreated and gone", []Change{put("a", "a2", "5"), del("a", "a2", "6")}, "!slow consumer 2-6 -a/a1 1> =6"},
+		{"left and entered again, unchanged", []Change{del("a", "a1", "5"), put("a", "a1", "1")}, "!slow consumer 2-5 =5"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, q := listed(t, 1) // one byte: everything folds
+			for _, change := range c.changes {
+				s.Commit(Commit{Changes: []Change{change}, Version: change.RV})
+			}
+			if got := drain(t, q); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestOverflowAndBack(t *testing.T) {
+	s, q := listed(t, 8*perDelta)
+	for rv := 3; rv < 20; rv++ {
+		s.Commit(Commit{Changes: []Change{put("a", "a1", strconv.Itoa(rv))}, Version: strconv.Itoa(rv)})
+	}
+	if got, want := drain(t, q), "!slow consumer 2-19 ~a/a1 1>19 =19"; got != want {
+		t.Errorf("after the overflow: %q, want %q", got, want)
+	}
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "20")}, Version: "20"})
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "21")}, Version: "21"})
+	if got, want := drain(t, q), "~a/a1 19>20 ~a/a1 20>21 =21"; got != want {
+		t.Errorf("caught up: %q, want every version again: %q", got, want)
+	}
+	if q.bytes != 0 {
+		t.Errorf("an empty queue counts %d bytes", q.bytes)
+	}
+}
+
+func TestFoldIsBoundedByObjects(t *testing.T) {
+	s, q := listed(t, 1)
+	for i := range 1000 {
+		rv := strconv.Itoa(10 + 2*i)
+		s.Commit(Commit{Changes: []Change{put("short"+rv, "u"+rv, rv)}, Version: rv})
+		rv = strconv.Itoa(11 + 2*i)
+		s.Commit(Commit{Changes: []Change{del("short"+strconv.Itoa(10+2*i), "u"+strconv.Itoa(10+2*i), rv)}, Version: rv})
+	}
+	if n := len(q.folds[0].nodes); n != 0 {
+		t.Errorf("%d nodes for objects that are gone and were never seen", n)
+	}
+}
+
+func TestFoldIsTakenInPieces(t *testing.T) {
+	s, q := New(0), NewQueue(1, 1)
+	s.Begin(false)
+	var all []Change
+	for i := range maxBatch + 1 {
+		all = append(all, put("o"+strconv.Itoa(i), "u"+strconv.Itoa(i), strconv.Itoa(i+1)))
+	}
+	s.Commit(Commit{Changes: all, Version: "900", Sweep: true})
+	s.Subscribe(q, time.Time{})
+	first, _, _ := q.take()
+	second, _, _ := q.take()
+	if len(first.Deltas) != maxBatch || first.Phase != Listing || first.Version != "" {
+		t.Errorf("first piece: %d deltas, phase %d, version %q", len(first.Deltas), first.Phase, first.Version)
+	}
+	if len(second.Deltas) != 1 || second.Phase != Live || second.Version != "900" || second.Gap != nil {
+		t.Errorf("second piece: %s", text(second))
+	}
+}
+
+func TestLateFeedSeesEachChangeOnce(t *testing.T) {
+	s, early := listed(t, 1<<20)
+	late := NewQueue(1, 1<<20)
+	s.Subscribe(late, time.Time{})
+	s.Commit(Commit{Changes: []Change{put("c", "c1", "5")}, Version: "5"})
+	if got, want := drain(t, early), "+c/c1 >5 =5"; got != want {
+		t.Errorf("early: %q, want %q", got, want)
+	}
+	got := drain(t, late)
+	for _, want := range []string{"+a/a1 >1i", "+b/b1 >2i", "+c/c1 >5", "=5"} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("late: %q lacks %q", got, want)
+		}
+	}
+}
+
+func TestQueuesDoNotShareBatches(t *testing.T) {
+	s, q := listed(t, 1<<20)
+	other := NewQueue(1, 1<<20)
+	s.Subscribe(other, time.Time{})
+	drain(t, other)
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
+	drain(t, other) // from here on, the queues put together different batches
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "6")}, Version: "6"})
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "7")}, Version: "7"})
+	if got, want := drain(t, other), "~a/a1 5>6 ~a/a1 6>7 =7"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := drain(t, q), "~a/a1 1>5 ~a/a1 5>6 ~a/a1 6>7 =7"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestGapsMerge(t *testing.T) {
+	s, q := listed(t, 1)
+	s.Commit(Commit{Gap: &Gap{From: "2", To: "4", Reason: "expired"}, Changes: []Change{put("a", "a1", "4")}, Version: "4"})
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
+	if got, want := drain(t, q), "!expired, slow consumer 2-5 ~a/a1 1>5 =5"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestClose(t *testing.T) {
+	s, q := listed(t, 1<<20)
+	done := make(chan error)
+	go func() {
+		_, err := q.Next(context.Background())
+		done <- err
+	}()
+	q.Close()
+	q.Close() // twice is harmless
+	if err := <-done; !errors.Is(err, ErrClosed) {
+		t.Errorf("Next: %v", err)
+	}
+	s.Close()
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "9")}, Version: "9"})
+	if n, _ := s.Stat(); n != 0 {
+		t.Errorf("%d objects in a closed store", n)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := NewQueue(1, 1).Next(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Next with an ended context: %v", err)
+	}
+}
+
+// BenchmarkRelist is a relist of 10,000 objects that did not change.
+func BenchmarkRelist(b *testing.B) {
+	s := New(0)
+	s.Begin(false)
+	var all []Change
+	for i := range 10_000 {
+		all = append(all, put("o"+strconv.Itoa(i), "u"+strconv.Itoa(i), strconv.Itoa(i+1)))
+	}
+	s.Commit(Commit{Changes: all, Version: "20000", Sweep: true})
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Begin(false)
+		for i := range all {
+			if !s.Known(all[i].Key, all[i].UID, all[i].RV) {
+				b.Fatal("unknown")
+			}
+		}
+		s.Commit(Commit{Version: "20000", Sweep: true})
+	}
+}

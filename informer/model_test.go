@@ -1,0 +1,303 @@
+package informer_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// TestModel lets random writes and faults happen to a server, and checks consumers against what
+// the server has in the end and against the promises on the way. INFORMER_SEED replays one run.
+func TestModel(t *testing.T) {
+	first, runs := uint64(time.Now().UnixNano()), 60
+	if v := os.Getenv("INFORMER_SEED"); v != "" {
+		seed, err := strconv.ParseUint(v, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, runs = seed, 1
+	} else if testing.Short() {
+		runs = 10
+	}
+	for i := range uint64(runs) {
+		if !t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { model(t, first+i) })
+		}) {
+			t.Fatalf("replay with INFORMER_SEED=%d", first+i)
+		}
+	}
+}
+
+func model(t *testing.T, seed uint64) {
+	w := &world{T: t, rand: rand.New(rand.NewPCG(seed, seed)), server: informertest.NewServer()}
+	w.server.Serve(widgets, "Widget")
+	for range w.rand.IntN(30) {
+		w.write()
+	}
+	w.backup = w.server.Snapshot()
+	cluster, err := informer.NewCluster(w.server.Config(), informer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- cluster.Run(ctx) }()
+	var o informer.SourceOptions
+	if w.rand.IntN(3) == 0 {
+		o.Selection.Namespaces = []string{"n1", "n2"}
+	}
+	source, err := cluster.Source(widgets, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.follow(source, 0, 0)                // keeps up
+	w.follow(source, 1, time.Minute)      // always folds, and is slow
+	w.follow(source, 3000, 3*time.Second) // folds now and then
+	for i := range 150 {
+		w.act()
+		if i == 75 {
+			w.follow(source, 0, 0) // comes late
+		}
+	}
+	w.server.SetDown(false)
+	w.server.Mute(false)
+	w.server.Intercept(nil)
+	w.Logf("%s version %s: faults end", time.Now().Format(time.TimeOnly), w.server.Version())
+	<-time.After(15 * time.Minute) // enough for any backoff, silence or timeout, and a slow consumer
+	synctest.Wait()
+	for i, c := range w.consumers {
+		c.compare(i, w.server.Objects(widgets))
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for _, c := range w.consumers {
+		<-c.done
+	}
+}
+
+// world is the server and everybody who looks at it.
+type world struct {
+	*testing.T
+	rand      *rand.Rand
+	server    *informertest.Server
+	backup    informertest.Snapshot
+	consumers []*consumer
+}
+
+// act does one random thing.
+func (w *world) act() {
+	n := w.rand.IntN(32)
+	w.Logf("%s version %s: act %d", time.Now().Format(time.TimeOnly), w.server.Version(), n)
+	switch n {
+	case 0:
+		w.server.Cut()
+	case 1:
+		w.server.CloseWatches()
+	case 2:
+		w.server.Compact()
+	case 3:
+		w.server.SetDown(true)
+		w.write()
+		w.sleep(20 * time.Second)
+		if w.rand.IntN(2) == 0 {
+			w.server.Compact() // its own restart
+		}
+		w.server.SetDown(false)
+	case 4:
+		w.server.Bookmark()
+	case 5:
+		if w.rand.IntN(4) == 0 {
+			w.server.SetDown(true)
+			w.sleep(20 * time.Second)
+			w.server.Restore(w.backup)
+			w.server.SetDown(false)
+			// a history that overtakes ours before anybody looks cannot be told by its version
+			<-time.After(time.Minute)
+		} else {
+			w.backup = w.server.Snapshot()
+		}
+	case 6:
+		w.server.Send(widgets, `{"type":"MODIFIED","object":{"metadata":`+"\n")
+	case 7:
+		w.server.Mute(true)
+		w.write()
+		w.sleep(4 * time.Minute)
+		w.server.Mute(false)
+	case 8:
+		w.server.Skip(uint64(w.rand.IntN(100)))
+	case 9, 10:
+		w.sleep(2 * time.Minute)
+	case 11, 12, 13:
+		w.sleep(time.Second)
+	case 14:
+		synctest.Wait()
+	default:
+		w.write()
+	}
+}
+
+func (w *world) sleep(limit time.Duration) { <-time.After(time.Duration(w.rand.Int64N(int64(limit)))) }
+
+func (w *world) write() {
+	ns, name := fmt.Sprintf("n%d", 1+w.rand.IntN(2)), fmt.Sprintf("o%d", w.rand.IntN(12))
+	if w.rand.IntN(4) == 0 {
+		w.server.Delete(widgets, ns, name)
+		return
+	}
+	w.server.Put(widgets, ns, name, spec(strconv.Itoa(w.rand.IntN(1e9))))
+}
+
+// consumer applies deltas to its own state, strictly.
+type consumer struct {
+	*testing.T
+	state map[informer.Key]held
+	epoch map[informer.Stream]int64
+	seen  map[seen]bool
+	live  map[informer.Stream]bool
+	done  chan struct{}
+	first bool // what it gets is logged
+}
+
+type held struct {
+	uid types.UID
+	v   informer.Version
+}
+
+type seen struct {
+	epoch int64
+	uid   types.UID
+	rv    string
+}
+
+func (w *world) follow(s *informer.Source, budget int64, pause time.Duration) {
+	f, err := s.Feed("model", informer.FeedOptions{Budget: budget})
+	if err != nil {
+		w.Fatal(err)
+	}
+	c := &consumer{T: w.T, state: map[informer.Key]held{}, epoch: map[informer.Stream]int64{},
+		seen: map[seen]bool{}, live: map[informer.Stream]bool{}, done: make(chan struct{})}
+	c.first = len(w.consumers) == 0
+	w.consumers = append(w.consumers, c)
+	pauses := rand.New(rand.NewPCG(w.rand.Uint64(), 0))
+	go func() {
+		defer close(c.done)
+		for {
+			b, err := f.Next(context.Background())
+			if err != nil {
+				return
+			}
+			c.take(b)
+			if pause > 0 {
+				<-time.After(time.Duration(pauses.Int64N(int64(pause))))
+			}
+		}
+	}()
+}
+
+func (c *consumer) take(b informer.Batch) {
+	if c.first {
+		c.Logf("%s %q: %q", time.Now().Format(time.TimeOnly), b.Stream.Namespace, describe(b))
+	}
+	if b.Epoch < c.epoch[b.Stream] {
+		c.Errorf("epoch %d after %d", b.Epoch, c.epoch[b.Stream])
+	}
+	if b.Epoch > c.epoch[b.Stream] && c.epoch[b.Stream] != 0 && b.Gap == nil {
+		c.Errorf("epoch %d begins without a gap", b.Epoch)
+	}
+	c.epoch[b.Stream] = b.Epoch
+	c.live[b.Stream] = b.Phase == informer.Live
+	if (b.Version != "") != (b.Phase == informer.Live) {
+		c.Errorf("phase %d with version %q", b.Phase, b.Version)
+	}
+	for _, d := range b.Deltas {
+		c.apply(b, d)
+	}
+}
+
+func (c *consumer) apply(b informer.Batch, d informer.Delta) {
+	was, known := c.state[d.Key]
+	if d.Op == informer.Added {
+		if known || !d.Old.IsZero() {
+			c.Errorf("added %v, which is known", d.Key)
+		}
+	} else if !known || !same(was.v, d.Old) || was.uid != d.UID {
+		c.Errorf("op %d of %v: old is %s, the consumer has %s", d.Op, d.Key, d.Old.ResourceVersion, was.v.ResourceVersion)
+	}
+	if d.Op == informer.Deleted {
+		if !d.New.IsZero() {
+			c.Errorf("deleted %v with a new version", d.Key)
+		}
+		delete(c.state, d.Key)
+		return
+	}
+	if d.Op == informer.Updated && b.Gap == nil && !d.Relisted && older(d.New, d.Old) {
+		c.Errorf("%v goes back from %s to %s", d.Key, d.Old.ResourceVersion, d.New.ResourceVersion)
+	}
+	k := seen{b.Epoch, d.UID, d.New.ResourceVersion}
+	if c.seen[k] {
+		c.Errorf("version %v twice", k)
+	}
+	c.seen[k] = true
+	c.state[d.Key] = held{d.UID, d.New}
+}
+
+func older(a, b informer.Version) bool {
+	x, _ := strconv.Atoi(a.ResourceVersion)
+	y, _ := strconv.Atoi(b.ResourceVersion)
+	return x < y
+}
+
+func same(a, b informer.Version) bool {
+	x, errX := a.JSON()
+	y, errY := b.JSON()
+	return errX == nil && errY == nil && a.ResourceVersion == b.ResourceVersion && string(x) == string(y)
+}
+
+// compare checks that the consumer has what the server has.
+func (c *consumer) compare(i int, server map[string]map[string]any) {
+	have := map[string]any{}
+	for k, h := range c.state {
+		o, err := h.v.Object()
+		if err != nil {
+			c.Fatal(err)
+		}
+		have[k.Namespace+"/"+k.Name] = o
+	}
+	want := map[string]any{}
+	raw, err := json.Marshal(server)
+	if err != nil {
+		c.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &want); err != nil {
+		c.Fatal(err)
+	}
+	if !reflect.DeepEqual(have, want) {
+		c.Errorf("consumer %d has %v, the server has %v", i, slices.Sorted(maps.Keys(have)), slices.Sorted(maps.Keys(want)))
+		for k, v := range want {
+			if !reflect.DeepEqual(have[k], v) {
+				c.Errorf("%s: have %v, want %v", k, have[k], v)
+			}
+		}
+	}
+	for s, live := range c.live {
+		if !live {
+			c.Errorf("consumer %d: stream %v is not live", i, s)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+)
+
+// rig is a server, a cluster that runs, and one source with one feed, in a synctest bubble.
+type rig struct {
+	*testing.T
+	server  *informertest.Server
+	cluster *informer.Cluster
+	source  *informer.Source
+	feed    *feedLog
+	states  *stateLog
+}
+
+// scenario runs a test in a bubble. Before starts the cluster: it fills the server.
+func scenario(t *testing.T, o informer.SourceOptions, before func(*informertest.Server), test func(*rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{T: t, server: informertest.NewServer(), states: &stateLog{}}
+		r.server.Serve(pods, "Pod")
+		r.server.Serve(widgets, "Widget")
+		if before != nil {
+			before(r.server)
+		}
+		var err error
+		r.cluster, err = informer.NewCluster(r.server.Config(), informer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.cluster.Run(ctx) }()
+		o.OnState = r.states.add
+		r.source, err = r.cluster.Source(widgets, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.feed = r.follow(r.source, informer.FeedOptions{})
+		test(r)
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		r.feed.wait()
+	})
+}
+
+// feedLog writes down what a feed hands on.
+type feedLog struct {
+	feed *informer.Feed
+	done chan struct{}
+	mu   sync.Mutex
+	text []string
+}
+
+func (r *rig) follow(s *informer.Source, o informer.FeedOptions) *feedLog {
+	r.Helper()
+	f, err := s.Feed("test", o)
+	if err != nil {
+		r.Fatal(err)
+	}
+	l := &feedLog{feed: f, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		for {
+			b, err := f.Next(context.Background())
+			if err != nil {
+				l.add(err.Error())
+				return
+			}
+			l.add(describe(b)...)
+		}
+	}()
+	return l
+}
+
+func (l *feedLog) add(lines ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, lines...)
+}
+
+func (l *feedLog) wait() { <-l.done }
+
+// take returns what was handed on since it was last asked, once everything is at rest.
+func (l *feedLog) take() string {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.Join(l.text, "\n")
+	l.text = nil
+	return text
+}
+
+// want compares what the feed handed on since the last call.
+func (r *rig) want(why, want string) {
+	r.Helper()
+	got := r.feed.take()
+	want = strings.ReplaceAll(strings.TrimSpace(want), "\t", "")
+	if diff := cmp.Diff(want, got); diff != "" {
+		r.Errorf("%s (-want +got):\n%s", why, diff)
+	}
+}
+
+// pass lets time pass.
+func (r *rig) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// describe writes a batch as text: a line for the gap, for each delta, and for a live version.
+func describe(b informer.Batch) []string {
+	var text []string
+	if g := b.Gap; g != nil {
+		text = append(text, fmt.Sprintf("! %s %s..%s", g.Reason, g.From, g.To))
+	}
+	for _, d := range b.Deltas {
+		text = append(text, line(d))
+	}
+	if b.Phase == informer.Live {
+		text = append(text, fmt.Sprintf("= %s epoch %d", b.Version, b.Epoch))
+	}
+	return text
+}
+
+func line(d informer.Delta) string {
+	text := ""
+	switch d.Op {
+	case informer.Added:
+		text = "+ " + d.Key.Name + " " + d.New.ResourceVersion
+	case informer.Updated:
+		text = "~ " + d.Key.Name + " " + d.Old.ResourceVersion + ">" + d.New.ResourceVersion
+	case informer.Deleted:
+		text = "- " + d.Key.Name + " " + d.Old.ResourceVersion
+		if !d.Final.IsZero() {
+			text += " final " + d.Final.ResourceVersion
+		}
+	}
+	if d.Initial {
+		text += " initial"
+	}
+	if d.Relisted {
+		text += " relisted"
+	}
+	return text
+}
+
+// stateLog writes down transitions.
+type stateLog struct {
+	mu   sync.Mutex
+	text []string
+}
+
+var stateNames = map[informer.State]string{
+	informer.Starting: "starting", informer.ListingState: "listing", informer.Watching: "watching",
+	informer.Waiting: "waiting", informer.Parked: "parked", informer.Stopped: "stopped",
+}
+
+func (l *stateLog) add(s informer.Status) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := stateNames[s.State]
+	if s.Attempts > 0 {
+		text += fmt.Sprintf("/%d", s.Attempts)
+	}
+	l.text = append(l.text, text)
+}
+
+func (l *stateLog) take() string {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.Join(l.text, " ")
+	l.text = nil
+	return text
+}
+
+func spec(v any) map[string]any { return map[string]any{"spec": map[string]any{"v": v}} }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func buildTattler(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "tattler")
+	cmd := exec.Command("go", "build", "-o", bin, "./cmd/tattler")
+	cmd.Dir = filepath.Join("..", "..", "..")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return bin
+}
+
+// emptyTemp makes the temporary folder one that the test must leave empty.
+func emptyTemp(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Cleanup(func() {
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+	})
+}
+
+// TestDemo plays all of it and looks for what a visitor shall have seen.
+func TestDemo(t *testing.T) {
+	bin := buildTattler(t)
+	emptyTemp(t)
+	var out, status bytes.Buffer
+	err := run(t.Context(), options{
+		Tattler: bin, Watch: []string{"-n", namespace}, Pause: 2 * time.Second, Out: &out, Err: &status,
+	})
+	shown := out.String()
+	t.Logf("tattler:\n%s\nstatus:\n%s", shown, &status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, line := range map[string]string{
+		"the rollout":        "[name=app].image: shop/web:1.4 → shop/web:1.5",
+		"the scale":          "spec.replicas: 3 → 5",
+		"the value":          "LOG_LEVEL: info → debug",
+		"the changed line":   "+ http.timeout=5s",
+		"the Secret":         "data.password: changed (hidden",
+		"the label's going":  "metadata.labels.tier",
+		"the new kind":       "widget/blue",
+		"the list's element": "spec.parts[name=wheel].count: 4 → 6",
+		"the deletions":      "- cm/web-config",
+	} {
+		if !strings.Contains(strings.ReplaceAll(shown, "  ", " "), line) {
+			t.Errorf("%s is not shown: no %q", what, line)
+		}
+	}
+	for _, secret := range []string{"battery-staple", "correct-horse", "YmF0dGVyeS1zdGFwbGU", "Y29ycmVjdC1ob3JzZQ"} {
+		if strings.Contains(shown+status.String(), secret) {
+			t.Errorf("a value of the Secret is shown: %s", secret)
+		}
+	}
+}
+
+// script makes a program that stands for tattler.
+func script(t *testing.T, body string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tattler")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestWatchEndsEarly is about a tattler that does not live to see the demo.
+func TestWatchEndsEarly(t *testing.T) {
+	d := &demo{options: options{
+		Tattler: script(t, "echo no such thing >&2; exit 3\n"), Out: io.Discard, Err: io.Discard,
+	}}
+	w, err := startWatch(t.Context(), d.options, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.play(t.Context(), w); !errors.Is(err, errEarly) {
+		t.Errorf("play: got %v, want %v", err, errEarly)
+	}
+	if err := w.stop(); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("stop: got %v, want its exit status", err)
+	}
+}
+
+// trigger cancels when it is told a text.
+type trigger struct {
+	text   string
+	cancel context.CancelFunc
+}
+
+func (w trigger) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(w.text)) {
+		w.cancel()
+	}
+	return len(p), nil
+}
+
+// TestInterrupt ends the demo at its two ends; emptyTemp sees that nothing remains.
+func TestInterrupt(t *testing.T) {
+	tattler := script(t, "echo live after 0 s >&2\ntrap 'exit 0' INT\nwhile :; do sleep 0.1; done\n")
+	for name, text := range map[string]string{
+		"while the control plane starts": "etcd is ready",
+		"while things happen":            steps[1].say,
+	} {
+		t.Run(name, func(t *testing.T) {
+			emptyTemp(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			err := run(ctx, options{Tattler: tattler, Out: io.Discard, Err: trigger{text, cancel}})
+			if ctx.Err() == nil || err == nil {
+				t.Errorf("got %v, interrupted: %v", err, ctx.Err())
+			}
+		})
+	}
+}

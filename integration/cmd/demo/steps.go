@@ -1,0 +1,76 @@
+package main
+
+import "embed"
+
+// namespace is where things happen.
+const namespace = "shop"
+
+//go:embed manifests
+var manifests embed.FS
+
+// rolledOut waits until the Deployment is what its spec says.
+var rolledOut = []string{"rollout", "status", "deployment/web", "--timeout=90s"}
+
+// preparation makes what is there before tattler looks.
+var preparation = [][]string{
+	{"config", "set-context", "--current", "--namespace=" + namespace},
+	{"apply", "-f", "shop.yaml"},
+	rolledOut,
+}
+
+// step is one thing that happens.
+type step struct {
+	say  string
+	do   [][]string // kubectl commands, shown
+	wait [][]string // kubectl commands that return when the cluster has done its part, not shown
+}
+
+var steps = []step{
+	{
+		say:  "a rollout",
+		do:   [][]string{{"set", "image", "deployment/web", "app=shop/web:1.5"}},
+		wait: [][]string{rolledOut},
+	},
+	{
+		say:  "a scale",
+		do:   [][]string{{"scale", "deployment/web", "--replicas=5"}},
+		wait: [][]string{rolledOut},
+	},
+	{
+		say: "an edited ConfigMap",
+		do:  [][]string{{"apply", "-f", "web-config.yaml"}},
+	},
+	{
+		say: "a new password, which nobody gets to see",
+		do:  [][]string{{"apply", "-f", "web-db.yaml"}},
+	},
+	{
+		say: "a label is taken away; the API server does not record by whom",
+		do:  [][]string{{"label", "deployment/web", "tier-"}},
+	},
+	{
+		say:  "a kind that did not exist",
+		do:   [][]string{{"apply", "-f", "widgets-crd.yaml"}},
+		wait: [][]string{{"wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s"}},
+	},
+	{
+		say: "two objects of it",
+		do:  [][]string{{"apply", "-f", "widgets.yaml"}},
+	},
+	{
+		say: "a change in a list, matched by the keys that the CRD declares",
+		do: [][]string{{
+			"patch", "widget", "blue", "--type=merge",
+			"--patch", `{"spec":{"parts":[{"name":"bolt","count":12},{"name":"wheel","count":6}]}}`,
+		}},
+	},
+	{
+		say: "deletions",
+		do:  [][]string{{"delete", "widget/red", "configmap/web-config"}},
+	},
+	{
+		say:  "and the end of the shop",
+		do:   [][]string{{"delete", "deployment/web", "service/web"}},
+		wait: [][]string{{"wait", "--for=delete", "pod", "--selector=app=web", "--timeout=60s"}},
+	},
+}

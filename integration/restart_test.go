@@ -1,0 +1,313 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tattler-dev/tattler/devcluster"
+	"github.com/tattler-dev/tattler/event"
+)
+
+// TestRestart kills the API server and etcd under a running watch, while hundreds of objects
+// change, and holds what was shown against what the server has afterwards.
+func TestRestart(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	own, err := devcluster.Start(ctx, devcluster.Options{Out: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := own.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	client := clientFor(t, own)
+	const objects = 300
+	for i := range objects {
+		write(ctx, t, client, i, "0")
+	}
+	text := start(t, own, "watch", "-A")
+	events := start(t, own, "watch", "-A", "-o", "json")
+	text.wait(t, text.err, "Waiting for changes")
+	events.wait(t, events.err, "Waiting for changes")
+
+	churn(ctx, t, client, objects, func() {
+		if err := own.KillAPIServer(); err != nil {
+			t.Error(err)
+		}
+		if err := own.KillEtcd(); err != nil {
+			t.Error(err)
+		}
+		// Long enough that the streams' first attempts fail, too.
+		<-time.After(3 * time.Second)
+		if err := own.StartEtcd(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := own.StartAPIServer(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	// After the server is back every object is written once more, and one comes last of all.
+	for i := range objects {
+		write(ctx, t, client, i, "last")
+	}
+	write(ctx, t, client, objects, "end")
+	text.wait(t, text.out, "resumed")
+	text.wait(t, text.out, "cm/c300")
+	events.wait(t, events.out, `"name":"c300"`)
+	events.waitForFinal(ctx, t, client)
+	text.interrupt(t)
+	events.interrupt(t)
+
+	if n := strings.Count(text.read(t, text.out), "API server was away"); n != 1 {
+		t.Errorf("%d lines tell that the server was away, want 1:\n%s", n, grepLines(text.read(t, text.out), "!"))
+	}
+	checkEvents(ctx, t, client, events.read(t, events.out))
+}
+
+func clientFor(t *testing.T, c *devcluster.Cluster) *kubernetes.Clientset {
+	t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// write puts a value into an object, creating it if need be, until the server took it.
+func write(ctx context.Context, t *testing.T, client *kubernetes.Clientset, i int, value string) {
+	t.Helper()
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c%d", i), Namespace: "default"},
+		Data:       map[string]string{"value": value},
+	}
+	for {
+		_, err := client.CoreV1().ConfigMaps("default").Update(ctx, cm, metav1.UpdateOptions{})
+		if err != nil {
+			_, err = client.CoreV1().ConfigMaps("default").Create(ctx, cm, metav1.CreateOptions{})
+		}
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("write %s: %v", cm.Name, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// churn updates, deletes and recreates objects from several writers while f runs, and some time
+// before and after it; writes that fail are expected.
+func churn(ctx context.Context, t *testing.T, client *kubernetes.Clientset, objects int, f func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	configMaps := client.CoreV1().ConfigMaps("default")
+	for writer := range 4 {
+		wg.Go(func() {
+			for n := writer; ctx.Err() == nil; n += 4 {
+				cm := &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c%d", n%objects), Namespace: "default"},
+					Data:       map[string]string{"value": fmt.Sprint(n)},
+				}
+				if n%7 == 0 {
+					_ = configMaps.Delete(ctx, cm.Name, metav1.DeleteOptions{})
+					_, _ = configMaps.Create(ctx, cm, metav1.CreateOptions{})
+					continue
+				}
+				_, _ = configMaps.Update(ctx, cm, metav1.UpdateOptions{})
+				select {
+				case <-ctx.Done():
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		})
+	}
+	<-time.After(time.Second)
+	f()
+	<-time.After(time.Second)
+	cancel()
+	wg.Wait()
+}
+
+// checkEvents holds the events against each other and against the server.
+func checkEvents(ctx context.Context, t *testing.T, client *kubernetes.Clientset, out string) {
+	t.Helper()
+	last := map[string]event.Event{} // by name
+	seen := map[string]bool{}
+	gaps := 0
+	lines := bufio.NewScanner(strings.NewReader(out))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatalf("%v in %s", err, lines.Bytes())
+		}
+		if seen[e.ID] {
+			t.Errorf("twice: %s", lines.Bytes())
+		}
+		seen[e.ID] = true
+		if e.Data.Op == event.Gap {
+			gaps++
+			continue
+		}
+		r := e.Data.Resource
+		if r.Resource != "configmaps" || r.Namespace != "default" {
+			continue
+		}
+		// A deletion that was missed has no version of its own: it carries the last known one.
+		version := r.UID + "/" + r.ResourceVersion
+		missed := e.Data.Op == event.Deleted && e.Data.Observed.After != nil
+		if seen[version] && !missed {
+			t.Errorf("version %s of %s twice", r.ResourceVersion, r.Name)
+		}
+		seen[version] = true
+		prev, known := last[r.Name]
+		if known && prev.Data.Op != event.Deleted && prev.Data.Resource.UID != r.UID {
+			t.Errorf("%s: another UID without a deletion between", r.Name)
+		}
+		last[r.Name] = e
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if gaps == 0 {
+		t.Error("no gap event: the versions lost with the server are not admitted")
+	}
+	list, err := client.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cm := range list.Items {
+		if !strings.HasPrefix(cm.Name, "c") {
+			continue
+		}
+		e, ok := last[cm.Name]
+		if !ok || e.Data.Resource.ResourceVersion != cm.ResourceVersion || e.Data.Resource.UID != string(cm.UID) {
+			t.Errorf("%s is at %s, shown last at %+v", cm.Name, cm.ResourceVersion, e.Data.Resource)
+		}
+	}
+}
+
+// process is a running tattler whose output goes to files.
+type process struct {
+	cmd      *exec.Cmd
+	out, err string
+	done     chan error
+}
+
+func start(t *testing.T, c *devcluster.Cluster, args ...string) *process {
+	t.Helper()
+	dir := t.TempDir()
+	p := &process{out: filepath.Join(dir, "out"), err: filepath.Join(dir, "err"), done: make(chan error, 1)}
+	p.cmd = exec.Command(tattler(t), args...)
+	p.cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TZ=UTC")
+	out, err := os.Create(p.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := os.Create(p.err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = out, stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.done <- p.cmd.Wait()
+		out.Close()
+		stderr.Close()
+	}()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	return p
+}
+
+func (p *process) read(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// wait waits until a file holds a text.
+func (p *process) wait(t *testing.T, file, text string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !strings.Contains(p.read(t, file), text) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %q after %v in %s; stderr:\n%s", text, patience, tail(p.read(t, file)), tail(p.read(t, p.err)))
+		}
+		pause()
+	}
+}
+
+// waitForFinal waits until the final version of every object has been shown.
+func (p *process) waitForFinal(ctx context.Context, t *testing.T, client *kubernetes.Clientset) {
+	t.Helper()
+	list, err := client.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cm := range list.Items {
+		if strings.HasPrefix(cm.Name, "c") {
+			p.wait(t, p.out, fmt.Sprintf(`"resourceVersion":%q`, cm.ResourceVersion))
+		}
+	}
+}
+
+func (p *process) interrupt(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-p.done:
+		if err != nil {
+			t.Errorf("%v\n%s", err, tail(p.read(t, p.err)))
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("did not end within 10 s of an interrupt")
+	}
+}
+
+func tail(s string) string {
+	if len(s) > 2000 {
+		return "…" + s[len(s)-2000:]
+	}
+	return s
+}
+
+func grepLines(s, sub string) string {
+	var b bytes.Buffer
+	for line := range strings.Lines(s) {
+		if strings.Contains(line, sub) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,294 @@
+package integration
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens in the scripts")
+
+// patience bounds every wait of a script.
+const patience = 60 * time.Second
+
+var namespaces atomic.Int64
+
+// TestScripts runs testdata/script: each is what a user would type, with what he would see.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setup,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"watch":    cmdWatch,
+			"await":    cmdAwait,
+			"stop":     cmdStop,
+			"hangup":   cmdHangup,
+			"kubectl":  cmdKubectl,
+			"scrub":    cmdScrub,
+			"lines":    cmdLines,
+			"as":       cmdAs,
+		},
+	})
+}
+
+// setup gives the script a namespace, and a kubeconfig whose only context "prod" is in it.
+func setup(env *testscript.Env) error {
+	ns := fmt.Sprintf("t%d-%d", os.Getpid(), namespaces.Add(1))
+	if out, err := runKubectl(cluster.Kubeconfig(), "create", "namespace", ns); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	env.Defer(func() { _, _ = runKubectl(cluster.Kubeconfig(), "delete", "namespace", ns, "--wait=false") })
+	kubeconfig := filepath.Join(env.WorkDir, "kubeconfig")
+	if err := contextIn(cluster.Kubeconfig(), kubeconfig, ns); err != nil {
+		return err
+	}
+	env.Setenv("NS", ns)
+	env.Setenv("KUBECONFIG", kubeconfig)
+	env.Setenv("SERVER", cluster.URL())
+	env.Setenv("TZ", "UTC")
+	env.Values["watches"] = map[string]*watch{}
+	return nil
+}
+
+// contextIn copies a kubeconfig under the context name "prod" and with a namespace.
+func contextIn(from, to, ns string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		return err
+	}
+	old, err := runKubectl(to, "config", "current-context")
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, old)
+	}
+	for _, args := range [][]string{
+		{"config", "rename-context", strings.TrimSpace(old), "prod"},
+		{"config", "set-context", "prod", "--namespace", ns},
+	} {
+		if out, err := runKubectl(to, args...); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	return nil
+}
+
+func runKubectl(kubeconfig string, args ...string) (string, error) {
+	cmd := exec.Command(kubectl(), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+filepath.Dir(kubeconfig))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// watch is a running `tattler watch`.
+type watch struct {
+	cmd  *exec.Cmd
+	done chan error
+}
+
+// cmdWatch starts the command in the background: watch [-tty] NAME ARG…. What it prints grows in
+// NAME.out and NAME.err.
+func cmdWatch(ts *testscript.TestScript, neg bool, args []string) {
+	tty := len(args) > 0 && args[0] == "-tty"
+	if tty {
+		args = args[1:]
+	}
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: watch [-tty] NAME [ARG...]")
+	}
+	name := args[0]
+	binary, err := exec.LookPath(strings.Split(ts.Getenv("PATH"), string(filepath.ListSeparator))[0] + "/tattler")
+	ts.Check(err)
+	cmd := exec.Command(binary, append([]string{"watch"}, args[1:]...)...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, k := range []string{"PATH", "KUBECONFIG", "HOME", "TZ", "NO_COLOR", "TERM", "GOCOVERDIR"} {
+		if v := ts.Getenv(k); v != "" {
+			cmd.Env = append(cmd.Env, k+"="+v)
+		}
+	}
+	out, err := os.Create(ts.MkAbs(name + ".out"))
+	ts.Check(err)
+	stderr, err := os.Create(ts.MkAbs(name + ".err"))
+	ts.Check(err)
+	cmd.Stdout, cmd.Stderr = out, stderr
+	var terminal *os.File
+	if tty {
+		var slave *os.File
+		terminal, slave, err = pty.Open()
+		ts.Check(err)
+		ts.Check(pty.Setsize(terminal, &pty.Winsize{Rows: 40, Cols: 100}))
+		cmd.Stdout = slave
+		defer slave.Close()
+	}
+	ts.Check(cmd.Start())
+	w := &watch{cmd: cmd, done: make(chan error, 1)}
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		if terminal != nil {
+			_, _ = io.Copy(out, terminal) // ends with EIO when the last writer is gone
+		}
+	}()
+	go func() {
+		err := cmd.Wait()
+		<-copied
+		out.Close()
+		stderr.Close()
+		w.done <- err
+	}()
+	ts.Value("watches").(map[string]*watch)[name] = w
+	ts.Defer(func() {
+		_ = cmd.Process.Kill()
+		if terminal != nil {
+			terminal.Close()
+		}
+	})
+}
+
+// cmdAwait waits until FILE holds a match of REGEX (with "^" and "$" for lines).
+func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await FILE REGEX")
+	}
+	re, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	deadline := time.Now().Add(patience)
+	for {
+		data, err := os.ReadFile(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if re.Match(data) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s has no match of %q after %v:\n%s", args[0], args[1], patience, data)
+		}
+		pause()
+	}
+}
+
+// pause is between two looks at a file that another process writes.
+func pause() { <-time.After(20 * time.Millisecond) }
+
+// cmdStop interrupts a watch, as Ctrl-C does, and expects that it ends at once with 0.
+func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: stop NAME")
+	}
+	w := ts.Value("watches").(map[string]*watch)[args[0]]
+	ts.Check(w.cmd.Process.Signal(os.Interrupt))
+	finish(ts, w, args[0], 10*time.Second)
+}
+
+// cmdHangup waits for a watch that ends by itself with 0.
+func cmdHangup(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: hangup NAME")
+	}
+	finish(ts, ts.Value("watches").(map[string]*watch)[args[0]], args[0], patience)
+}
+
+func finish(ts *testscript.TestScript, w *watch, name string, d time.Duration) {
+	select {
+	case err := <-w.done:
+		if err != nil {
+			log, _ := os.ReadFile(ts.MkAbs(name + ".err"))
+			ts.Fatalf("%s: %v\n%s", name, err, log)
+		}
+	case <-time.After(d):
+		_ = w.cmd.Process.Signal(syscall.SIGQUIT) // its goroutines go to NAME.err
+		<-w.done
+		log, _ := os.ReadFile(ts.MkAbs(name + ".err"))
+		ts.Fatalf("%s did not end within %v\n%s", name, d, log)
+	}
+}
+
+// cmdKubectl runs kubectl with the script's kubeconfig.
+func cmdKubectl(ts *testscript.TestScript, neg bool, args []string) {
+	out, err := runKubectl(ts.Getenv("KUBECONFIG"), args...)
+	ts.Logf("%s", out)
+	var exit *exec.ExitError
+	switch {
+	case err != nil && !errors.As(err, &exit):
+		ts.Fatalf("kubectl: %v", err)
+	case neg && err == nil:
+		ts.Fatalf("kubectl succeeded")
+	case !neg && err != nil:
+		ts.Fatalf("kubectl: %v", err)
+	}
+}
+
+// cmdAs makes the script act as another user: as NAME. The user has no rights but what it is given.
+func cmdAs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: as USER")
+	}
+	path, err := cluster.UserKubeconfig(args[0])
+	ts.Check(err)
+	to := ts.MkAbs(args[0] + ".kubeconfig")
+	ts.Check(contextIn(path, to, ts.Getenv("NS")))
+	ts.Setenv("KUBECONFIG", to)
+}
+
+// scrubs replace what differs from run to run.
+var scrubs = []struct {
+	re   *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "TIME"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "HH:MM:SS"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "UID"},
+	{regexp.MustCompile(`#[0-9a-f]{4,16}\b`), "#HASH"},
+	{regexp.MustCompile(`live after [0-9.]+ s`), "live after N s"},
+	{regexp.MustCompile(`\b(existed|after|in) \d+ (ms|s)\b`), "$1 N s"},
+	{regexp.MustCompile(`\d+ objects?`), "N objects"},
+	{regexp.MustCompile(`"resourceVersion":"\d+"`), `"resourceVersion":"N"`},
+	{regexp.MustCompile(`"id":"[a-z2-7]{26}"`), `"id":"ID"`},
+}
+
+// cmdScrub writes FILE with what differs from run to run replaced to FILE.txt.
+func cmdScrub(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: scrub FILE")
+	}
+	data, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	text := strings.ReplaceAll(string(data), ts.Getenv("NS"), "NS")
+	text = strings.ReplaceAll(text, "\r\n", "\n") // a terminal's line ends
+	for _, s := range scrubs {
+		text = s.re.ReplaceAllString(text, s.with)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".txt"), []byte(text), 0o600))
+}
+
+// cmdLines checks that FILE has at most N lines.
+func cmdLines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: lines FILE MAX")
+	}
+	data, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	var limit int
+	_, err = fmt.Sscan(args[1], &limit)
+	ts.Check(err)
+	if n := bytes.Count(data, []byte("\n")); n > limit {
+		ts.Fatalf("%s has %d lines, more than %d:\n%s", args[0], n, limit, data)
+	}
+}

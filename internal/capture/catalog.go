@@ -1,0 +1,292 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// Catalog is what discovery says the server has.
+type Catalog struct {
+	// all holds every served version of every kind, in discovery's order: the server's priority.
+	all []Resource
+	// preferred holds one version per group and resource, in the same order.
+	preferred []Resource
+	// failed are the groups that did not answer, such as an aggregated API that is down: what they
+	// have is unknown, not absent.
+	failed map[string]error
+}
+
+// FetchCatalog asks the server what it has. Groups that do not answer do not fail it; only a
+// server that answers nothing does.
+func FetchCatalog(ctx context.Context, d discovery.DiscoveryInterfaceWithContext) (*Catalog, error) {
+	groups, lists, err := d.ServerGroupsAndResourcesWithContext(ctx)
+	c := &Catalog{failed: map[string]error{}}
+	if err != nil {
+		var partial *discovery.ErrGroupDiscoveryFailed
+		if !errors.As(err, &partial) {
+			return nil, fmt.Errorf("ask the server what it has: %w", err)
+		}
+		for gv, cause := range partial.Groups {
+			c.failed[gv.Group] = cause
+		}
+	}
+	byVersion := map[string]*metav1.APIResourceList{}
+	for _, l := range lists {
+		byVersion[l.GroupVersion] = l
+	}
+	for _, g := range groups {
+		c.addGroup(g, byVersion)
+	}
+	return c, nil
+}
+
+// addGroup takes the group's preferred version first, so that a resource which it lacks is taken
+// from the next version in the server's order.
+func (c *Catalog) addGroup(g *metav1.APIGroup, lists map[string]*metav1.APIResourceList) {
+	versions := []string{g.PreferredVersion.GroupVersion}
+	for _, v := range g.Versions {
+		if !slices.Contains(versions, v.GroupVersion) {
+			versions = append(versions, v.GroupVersion)
+		}
+	}
+	seen := map[string]bool{}
+	for _, gv := range versions {
+		l := lists[gv]
+		if l == nil {
+			continue
+		}
+		for i := range l.APIResources {
+			r, ok := watchable(gv, &l.APIResources[i])
+			if !ok {
+				continue
+			}
+			c.all = append(c.all, r)
+			if !seen[r.Resource] {
+				seen[r.Resource] = true
+				c.preferred = append(c.preferred, r)
+			}
+		}
+	}
+}
+
+// watchable converts what can be listed and watched; subresources and the like cannot.
+func watchable(groupVersion string, a *metav1.APIResource) (Resource, bool) {
+	gv, err := schema.ParseGroupVersion(groupVersion)
+	if err != nil || strings.Contains(a.Name, "/") ||
+		!slices.Contains(a.Verbs, "list") || !slices.Contains(a.Verbs, "watch") {
+		return Resource{}, false
+	}
+	if a.Group != "" {
+		gv.Group = a.Group
+	}
+	if a.Version != "" {
+		gv.Version = a.Version
+	}
+	r := Resource{
+		Group: gv.Group, Version: gv.Version,
+		Resource: a.Name, Singular: a.SingularName, Kind: a.Kind,
+		Namespaced: a.Namespaced, Categories: a.Categories, ShortNames: a.ShortNames,
+	}
+	if r.Singular == "" {
+		r.Singular = strings.ToLower(a.Kind)
+	}
+	if len(a.ShortNames) > 0 {
+		r.Short = a.ShortNames[0]
+	}
+	return r, true
+}
+
+// GVR names the resource to the engine.
+func (r Resource) GVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
+}
+
+// GroupResource is "deployments.apps", or "pods" in the core group.
+func (r Resource) GroupResource() string {
+	return schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
+}
+
+// builtIn tells the API groups of Kubernetes from those of custom resources and extensions.
+func (r Resource) builtIn() bool {
+	return !strings.Contains(r.Group, ".") || strings.HasSuffix(r.Group, ".k8s.io")
+}
+
+// Everything returns each watchable kind once, in its preferred version. Events are served by two
+// groups; the core one stands for both.
+func (c *Catalog) Everything() []Resource {
+	out := make([]Resource, 0, len(c.preferred))
+	core := slices.ContainsFunc(c.preferred, func(r Resource) bool {
+		return r.Group == "" && r.Resource == "events"
+	})
+	for _, r := range c.preferred {
+		if core && r.Group == "events.k8s.io" && r.Resource == "events" {
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Find returns the entry of a group and resource in the wanted version, or in the preferred one
+// where that version is not served any more.
+func (c *Catalog) Find(group, resource, version string) (Resource, bool) {
+	for _, r := range c.all {
+		if r.Group == group && r.Resource == resource && r.Version == version {
+			return r, true
+		}
+	}
+	for _, r := range c.preferred {
+		if r.Group == group && r.Resource == resource {
+			return r, true
+		}
+	}
+	return Resource{}, false
+}
+
+// UnknownTypeError says that the server has no such resource type.
+type UnknownTypeError struct {
+	Type string
+	// Near is a type of the server that looks like it, or empty.
+	Near string
+	// Failed are API groups that did not answer and may have it.
+	Failed []string
+}
+
+func (e *UnknownTypeError) Error() string {
+	s := fmt.Sprintf("the server has no resource type %q", e.Type)
+	switch {
+	case e.Near != "":
+		s += fmt.Sprintf("; did you mean %q?", e.Near)
+	default:
+		s += "; `kubectl api-resources` lists the types"
+	}
+	if len(e.Failed) > 0 {
+		s += fmt.Sprintf(" (no answer from %s)", strings.Join(e.Failed, ", "))
+	}
+	return s
+}
+
+// AmbiguousTypeError says that a name stands for several resource types.
+type AmbiguousTypeError struct {
+	Type       string
+	Candidates []string
+}
+
+func (e *AmbiguousTypeError) Error() string {
+	return fmt.Sprintf("resource type %q is ambiguous: say one of %s", e.Type, strings.Join(e.Candidates, ", "))
+}
+
+// Resolve finds what kubectl would find for a name: plural, singular, kind, short name or category,
+// with ".group" or ".version.group" where wanted. A category gives several. Names are compared
+// without regard to case, as kubectl does.
+func (c *Catalog) Resolve(name string) ([]Resource, error) {
+	arg := strings.ToLower(name)
+	if full, gr := schema.ParseResourceArg(arg); full != nil || gr.Group != "" {
+		for _, r := range c.all {
+			if full != nil && r.Group == full.Group && r.Version == full.Version && r.named(full.Resource) {
+				return []Resource{r}, nil
+			}
+		}
+		for _, r := range c.preferred {
+			if r.named(gr.Resource) && (r.Group == gr.Group || (gr.Group != "" && strings.HasPrefix(r.Group, gr.Group+"."))) {
+				return []Resource{r}, nil
+			}
+		}
+		return nil, c.unknown(name)
+	}
+	for _, match := range []func(Resource) bool{
+		func(r Resource) bool { return r.named(arg) },
+		func(r Resource) bool { return slices.Contains(r.ShortNames, arg) },
+	} {
+		if found := filter(c.preferred, match); len(found) > 0 {
+			return one(name, found)
+		}
+	}
+	if found := filter(c.Everything(), func(r Resource) bool { return slices.Contains(r.Categories, arg) }); len(found) > 0 {
+		return found, nil
+	}
+	return nil, c.unknown(name)
+}
+
+// named compares a full name: the plural, the singular or the kind.
+func (r Resource) named(arg string) bool {
+	return arg == r.Resource || arg == r.Singular || arg == strings.ToLower(r.Kind)
+}
+
+// one decides between groups as a kubectl user expects: the core group before the built-in ones
+// before all others; what is left of several is ambiguous.
+func one(name string, found []Resource) ([]Resource, error) {
+	for _, better := range []func(Resource) bool{
+		func(r Resource) bool { return r.Group == "" },
+		Resource.builtIn,
+	} {
+		if best := filter(found, better); len(best) > 0 {
+			found = best
+			break
+		}
+	}
+	if len(found) == 1 {
+		return found, nil
+	}
+	e := &AmbiguousTypeError{Type: name}
+	for _, r := range found {
+		e.Candidates = append(e.Candidates, r.GroupResource())
+	}
+	return nil, e
+}
+
+func filter(rs []Resource, keep func(Resource) bool) []Resource {
+	var out []Resource
+	for _, r := range rs {
+		if keep(r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (c *Catalog) unknown(name string) error {
+	e := &UnknownTypeError{Type: name}
+	for g := range c.failed {
+		e.Failed = append(e.Failed, g)
+	}
+	slices.Sort(e.Failed)
+	best := 3 // at most two edits away
+	arg := strings.ToLower(name)
+	for _, r := range c.preferred {
+		for _, n := range append([]string{r.Resource, r.Singular}, r.ShortNames...) {
+			if len(n) > 2 && edits(arg, n) < min(best, len(n)/2+1) {
+				best, e.Near = edits(arg, n), n
+			}
+		}
+	}
+	return e
+}
+
+// edits is the Levenshtein distance.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,160 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/json"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/informer"
+)
+
+// consume turns one source's batches into changes until its feed or ctx ends.
+func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.Feed) {
+	defer f.Close()
+	for {
+		b, err := f.Next(ctx)
+		if err != nil {
+			return
+		}
+		key := streamKey{source, b.Stream.Namespace}
+		if k.GroupResource() == crds && len(b.Deltas) > 0 {
+			w.wakeSoon()
+		}
+		if k.silent {
+			continue
+		}
+		if b.Gap != nil && !w.gap(ctx, k, key, b) {
+			return
+		}
+		for _, d := range b.Deltas {
+			if !w.delta(ctx, k, d) {
+				return
+			}
+		}
+		if b.Phase == informer.Live {
+			w.delivered(k, key)
+		}
+	}
+}
+
+// gap tells that versions are missing. Like all below, it returns false when ctx has ended.
+func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b informer.Batch) bool {
+	w.mu.Lock()
+	away := w.outage.gap(outageKey{k.GroupResource(), key})
+	w.mu.Unlock()
+	c := Change{
+		Op: event.Gap, Resource: k.Resource, Namespace: b.Stream.Namespace,
+		At: b.Gap.Until, Since: b.Gap.Since, Time: b.Gap.Until, Away: away,
+		Gap: &event.GapInfo{From: b.Gap.From, To: b.Gap.To, Reason: b.Gap.Reason},
+	}
+	return w.send(ctx, Message{Change: &c})
+}
+
+// delta decides what happened, builds the change and hands it on.
+func (w *Watcher) delta(ctx context.Context, k *kind, d informer.Delta) bool {
+	op, err := w.op(ctx, k, d)
+	if err != nil && !w.send(ctx, Message{Problem: err}) {
+		return false
+	}
+	if op == event.Snapshot && !w.o.Initial && w.owners == nil {
+		return true
+	}
+	c, shown, err := w.builder.build(ctx, k.Resource, op, d)
+	if err != nil {
+		return w.send(ctx, Message{Problem: err})
+	}
+	if w.owners == nil {
+		return !shown || w.send(ctx, Message{Change: &c})
+	}
+	return w.admit(ctx, k, c, shown)
+}
+
+// admit hands on what belongs to the named objects. The lock is held meanwhile, so that an owner's
+// change is never overtaken by those it released.
+func (w *Watcher) admit(ctx context.Context, k *kind, c Change, shown bool) bool {
+	w.ownersMu.Lock()
+	defer w.ownersMu.Unlock()
+	c.unshown = !shown || (c.Op == event.Snapshot && !w.o.Initial)
+	for _, a := range w.owners.admit(time.Now(), c, k.named(c.Name)) {
+		if !a.unshown && !w.send(ctx, Message{Change: &a}) {
+			return false
+		}
+	}
+	return true
+}
+
+// op tells what the delta was for the user: an object that a selector began or ceased to match was
+// not created or deleted.
+func (w *Watcher) op(ctx context.Context, k *kind, d informer.Delta) (event.Op, error) {
+	selects := w.o.Labels != "" || w.o.Fields != ""
+	switch {
+	case d.Op == informer.Updated:
+		return event.Updated, nil
+	case d.Op == informer.Added && d.Initial && !k.appeared:
+		return event.Snapshot, nil
+	case d.Op == informer.Added && selects && !d.Initial:
+		obj, err := object(d.New)
+		if err == nil && existed(obj, d.After) {
+			return event.Entered, nil
+		}
+		return event.Created, nil
+	case d.Op == informer.Added:
+		return event.Created, nil
+	case !selects:
+		return event.Deleted, nil
+	}
+	there, err := w.exists(ctx, k, d)
+	if err != nil {
+		return event.Left, fmt.Errorf("cannot tell whether %s/%s was deleted or left the selection: %w",
+			k.GroupResource(), d.Key.Name, err)
+	}
+	if there {
+		return event.Left, nil
+	}
+	return event.Deleted, nil
+}
+
+// existed tells an object that began to match a selector from one that was created: some manager
+// wrote it later than its creation, or, where a list found it, it is older than the last look.
+// All times are the server's, in whole seconds; within one second the two cannot be told apart.
+func existed(obj map[string]any, last time.Time) bool {
+	made := timestamp(obj, "creationTimestamp")
+	if !last.IsZero() {
+		return made.Before(last.Truncate(time.Second))
+	}
+	fields, _ := metadata(obj)["managedFields"].([]any)
+	for _, f := range fields {
+		entry, _ := f.(map[string]any)
+		s, _ := entry["time"].(string)
+		if t, err := time.Parse(time.RFC3339, s); err == nil && t.After(made) {
+			return true
+		}
+	}
+	return false
+}
+
+// exists asks the server for the very object.
+func (w *Watcher) exists(ctx context.Context, k *kind, d informer.Delta) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	body, err := w.cluster.Get(ctx, w.cluster.ResourcePath(k.GVR(), d.Key.Namespace, d.Key.Name), nil)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var obj struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	}
+	if err := json.UnmarshalCaseSensitivePreserveInts(body, &obj); err != nil {
+		return false, fmt.Errorf("read the server's answer: %w", err)
+	}
+	return obj.Metadata.UID == string(d.UID), nil
+}

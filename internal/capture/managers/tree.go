@@ -1,0 +1,218 @@
+package managers
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/tattler-dev/tattler/diff"
+)
+
+// tree is one FieldsV1 node. Its JSON keys are f:<field>, k:<merge keys as a JSON object>, v:<a set's
+// value as JSON>, i:<index>, and "." for the node itself where it has children; the format is
+// documented at k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1. A node without any is owned itself:
+// a scalar, an atomic map or list, or an empty one.
+type tree struct {
+	owned    bool
+	leaf     bool // nothing below is owned apart, nor unreadable
+	fields   map[string]*tree
+	elements []element
+}
+
+// element is a child that stands for a list element: exactly one of keys, index and value is set.
+type element struct {
+	keys  map[string]any
+	index int // -1: not by index
+	value any
+	*tree
+}
+
+func newTree(raw map[string]any) *tree {
+	t := &tree{owned: len(raw) == 0, leaf: true}
+	for key, child := range raw {
+		if key == "." {
+			t.owned = true
+			continue
+		}
+		t.leaf = false
+		kind, text, ok := strings.Cut(key, ":")
+		m, isMap := child.(map[string]any)
+		switch {
+		case !ok || !isMap:
+		case kind == "f":
+			if t.fields == nil {
+				t.fields = make(map[string]*tree)
+			}
+			t.fields[text] = newTree(m)
+		default:
+			if e, ok := newElement(kind, text); ok {
+				e.tree = newTree(m)
+				t.elements = append(t.elements, e)
+			}
+		}
+	}
+	return t
+}
+
+func newElement(kind, text string) (element, bool) {
+	e := element{index: -1}
+	var err error
+	switch kind {
+	case "k":
+		err = json.Unmarshal([]byte(text), &e.keys)
+		return e, err == nil && len(e.keys) > 0
+	case "v":
+		err = json.Unmarshal([]byte(text), &e.value)
+		return e, err == nil && e.value != nil
+	case "i":
+		e.index, err = strconv.Atoi(text)
+		return e, err == nil && e.index >= 0
+	}
+	return e, false
+}
+
+// owned is a node of the tree of one entry.
+type owned struct {
+	entry int
+	*tree
+}
+
+// place is where a walk along a path is: in the object, and in the trees of the entries that know of
+// it. Where no tree goes further, those that end in a leaf own all below.
+type place struct {
+	value     any
+	owned     []owned
+	inherited bool // owned are leaves above this place
+}
+
+func (at place) step(e diff.Elem) place {
+	if e.Kind == diff.Field {
+		m, _ := at.value.(map[string]any)
+		return at.field(e.Name, m[e.Name])
+	}
+	list, _ := at.value.([]any)
+	switch e.Kind {
+	case diff.Index:
+		var v any
+		if e.Index < len(list) {
+			v = list[e.Index]
+		}
+		return at.element(e.Index, v, nil)
+	case diff.Value:
+		return at.element(-1, e.Value, nil)
+	}
+	for i, v := range list {
+		if m, ok := v.(map[string]any); ok && hasKeys(m, e.Keys) {
+			return at.element(i, v, e.Keys)
+		}
+	}
+	return at.element(-1, nil, e.Keys)
+}
+
+func (at place) field(name string, v any) place {
+	return at.down(v, func(t *tree) *tree { return t.fields[name] })
+}
+
+// element goes down to a list element, of which any of its index (-1: none), its value (nil: none) and
+// the merge keys of its path are known.
+func (at place) element(i int, v any, keys []diff.KeyValue) place {
+	return at.down(v, func(t *tree) *tree {
+		for _, e := range t.elements {
+			if e.is(i, v, keys) {
+				return e.tree
+			}
+		}
+		return nil
+	})
+}
+
+func (at place) down(v any, child func(*tree) *tree) place {
+	next := place{value: v, inherited: at.inherited}
+	if at.inherited {
+		next.owned = at.owned
+		return next
+	}
+	for _, o := range at.owned {
+		if t := child(o.tree); t != nil {
+			next.owned = append(next.owned, owned{o.entry, t})
+		}
+	}
+	if len(next.owned) > 0 {
+		return next
+	}
+	next.inherited = true
+	for _, o := range at.owned {
+		if o.leaf {
+			next.owned = append(next.owned, o)
+		}
+	}
+	return next
+}
+
+// owners adds the entries that own the value; false where a part of it has no owner.
+func (at place) owners(value any, out map[int]bool) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			break
+		}
+		for name, child := range v {
+			if child != nil && !at.field(name, child).owners(child, out) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		if len(v) == 0 {
+			break
+		}
+		for i, child := range v {
+			if child != nil && !at.element(i, child, nil).owners(child, out) {
+				return false
+			}
+		}
+		return true
+	}
+	found := false
+	for _, o := range at.owned {
+		if at.inherited || o.tree.owned {
+			out[o.entry] = true
+			found = true
+		}
+	}
+	return found
+}
+
+func hasKeys(m map[string]any, keys []diff.KeyValue) bool {
+	for _, k := range keys {
+		// A key that has a default may be absent from the object.
+		if v := m[k.Name]; v != nil && !diff.Equal(v, k.Value) {
+			return false
+		}
+	}
+	return len(keys) > 0
+}
+
+// is compares with a list element. Keys that the element lacks are taken from its path, which has the
+// defaults.
+func (e element) is(i int, v any, keys []diff.KeyValue) bool {
+	switch {
+	case e.index >= 0:
+		return e.index == i
+	case e.keys == nil:
+		return v != nil && diff.Equal(e.value, v)
+	}
+	m, _ := v.(map[string]any)
+	for name, want := range e.keys {
+		have := m[name]
+		for _, k := range keys {
+			if have == nil && k.Name == name {
+				have = k.Value
+			}
+		}
+		if !diff.Equal(want, have) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,103 @@
+// Package quiet knows what is no news: fields whose change alone nobody made or would act on, and
+// kinds that consist of such changes.
+//
+// The rules are data: rules.yaml holds the defaults, each with its reason, and users add theirs in
+// the same form. A rule cannot take a default back.
+package quiet
+
+import (
+	"bytes"
+	_ "embed" // rules.yaml
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/internal/capture/rules"
+)
+
+//go:embed rules.yaml
+var defaults []byte
+
+// Rules are what a file like rules.yaml says.
+type Rules struct {
+	// Hidden are resources that are not watched where no type is named, in the form of a rule's.
+	Hidden []string
+	// Quiet are the fields.
+	Quiet []rules.Rule
+}
+
+// UnmarshalYAML reads rules strictly: an unknown key is an error that names its line.
+func (r *Rules) UnmarshalYAML(n *yaml.Node) error {
+	*r = Rules{}
+	return rules.Mapping(n, map[string]any{"hidden": &r.Hidden, "quiet": &r.Quiet})
+}
+
+// Parse reads YAML in the form of rules.yaml. The error names the line and the key. An empty text
+// has no rules.
+func Parse(text []byte) (Rules, error) {
+	var r Rules
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	if err := dec.Decode(&r); err != nil && !errors.Is(err, io.EOF) {
+		return Rules{}, fmt.Errorf("read quiet rules: %w", err)
+	}
+	var more yaml.Node
+	if dec.Decode(&more) == nil {
+		return Rules{}, fmt.Errorf("read quiet rules: line %d: a second document would be ignored", more.Line)
+	}
+	if _, err := compile(r); err != nil {
+		return Rules{}, err
+	}
+	return r, nil
+}
+
+// Set is rules ready to be asked. It is immutable.
+type Set struct {
+	hidden []string
+	fields *rules.Set
+}
+
+// New makes a Set of the default rules and the user's.
+func New(user ...Rules) (*Set, error) {
+	all, err := Parse(defaults)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range user {
+		if _, err := compile(u); err != nil { // apart, so that a rule's number is the user's
+			return nil, err
+		}
+		all.Hidden = append(all.Hidden, u.Hidden...)
+		all.Quiet = append(all.Quiet, u.Quiet...)
+	}
+	return compile(all)
+}
+
+func compile(r Rules) (*Set, error) {
+	for _, h := range r.Hidden {
+		if err := rules.CheckResource(h); err != nil {
+			return nil, fmt.Errorf("read quiet rules: hidden: %w", err)
+		}
+	}
+	fields, err := rules.Compile(r.Quiet)
+	if err != nil {
+		return nil, fmt.Errorf("read quiet rules: %w", err)
+	}
+	return &Set{hidden: r.Hidden, fields: fields}, nil
+}
+
+// Quiet tells whether a rule covers the path in the objects of a resource: its plural, and its group,
+// which is empty for the core group.
+func (s *Set) Quiet(group, resource string, p diff.Path) bool {
+	for pattern := range s.fields.For(group, resource) {
+		if pattern.Covers(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// Hidden tells whether a resource is left out where no type is named.
+func (s *Set) Hidden(group, resource string) bool { return rules.MatchAny(s.hidden, group, resource) }

@@ -1,0 +1,153 @@
+// Package redact replaces what must not be seen, before anything compares, compresses, stores or
+// shows an object.
+//
+// Hidden are: the data of Secrets and all their annotations but harmless ones; annotations that repeat
+// the manifest (kubectl's last-applied-configuration); Helm releases; values of environment variables,
+// and of anything else that is a list of {name, value}, whose name looks like a credential's; command
+// lines that hold one; keys of ConfigMaps that look like credentials; any text that holds a private
+// key, a JSON web token or a URL with a password; Secrets and ConfigMaps within other objects; and
+// what the user's rules name. The words that make a name look like a credential's are in names.go.
+//
+// Not found are credentials that neither their place nor their form tells: a password in a line of a
+// ConfigMap's file, in a field of a custom resource, or under an innocent name. Rules are for these.
+// Names stay visible: the keys of a Secret, and its labels.
+//
+// A hidden value becomes "hidden #" and 16 hexadecimal digits: the start of HMAC-SHA256 over the
+// object's UID, the path and the value. So the same and a changed value can be told within one field,
+// and nothing links two objects or fields. A value that reads like a marker is hidden like any other;
+// hiding an object twice therefore hashes its markers again.
+package redact
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/internal/capture/rules"
+)
+
+// version counts the built-in rules' revisions: raise it whenever they hide more, less or otherwise,
+// so that nothing hidden by others is compared with what these hide.
+const version = 1
+
+// minKey is the least length of a key in bytes: a shorter one can be found by trying.
+const minKey = 16
+
+// Redactor hides values. It is immutable and safe for concurrent use.
+type Redactor struct {
+	key         []byte
+	user        *rules.Set
+	fingerprint string
+}
+
+// New makes a Redactor with the built-in rules and the user's. The key has at least 16 bytes; it is
+// copied. A rule that would hide what identifies an object (its kind, name, UID, …) is an error.
+func New(key []byte, user []rules.Rule) (*Redactor, error) {
+	if len(key) < minKey {
+		return nil, fmt.Errorf("use redaction key: %d bytes, want at least %d", len(key), minKey)
+	}
+	set, err := rules.Compile(user)
+	if err != nil {
+		return nil, fmt.Errorf("read redact rules: %w", err)
+	}
+	for _, rule := range user {
+		for _, text := range rule.Paths {
+			if err := sparesIdentity(text); err != nil {
+				return nil, fmt.Errorf("read redact rules: %w", err)
+			}
+		}
+	}
+	r := &Redactor{key: append([]byte(nil), key...), user: set}
+	r.fingerprint = r.identify(user)
+	return r, nil
+}
+
+// NewRandomKey returns a key that nobody else has: markers made with it mean nothing after the process.
+func NewRandomKey() []byte {
+	key := make([]byte, 32)
+	rand.Read(key) // never fails (crypto/rand)
+	return key
+}
+
+// identity is what the engine and every reader need of an object.
+var identity = []string{
+	"apiVersion", "kind", "metadata", "metadata.name", "metadata.namespace", "metadata.uid",
+	"metadata.resourceVersion", "metadata.creationTimestamp",
+}
+
+func sparesIdentity(pattern string) error {
+	p, err := diff.ParsePattern(pattern)
+	if err != nil {
+		return err
+	}
+	for _, text := range identity {
+		place, err := diff.ParsePath(text)
+		if err != nil {
+			return err
+		}
+		if p.Covers(place) {
+			return fmt.Errorf("path %q would hide %s, which identifies the object", pattern, text)
+		}
+	}
+	return nil
+}
+
+// Fingerprint identifies the rules and the key without telling the key. Markers compare only under
+// equal fingerprints.
+func (r *Redactor) Fingerprint() string { return r.fingerprint }
+
+func (r *Redactor) identify(user []rules.Rule) string {
+	mac := hmac.New(sha256.New, r.key)
+	mac.Write([]byte("fingerprint"))
+	for _, rule := range user {
+		fmt.Fprintf(mac, "%q %q\n", rule.Resources, rule.Paths)
+	}
+	return fmt.Sprintf("redact-%d-%s", version, hex.EncodeToString(mac.Sum(nil)[:8]))
+}
+
+// triggers are what the JSON of every object holds that has something to hide, besides credentials
+// that their form tells; see run.value.
+var triggers = []string{
+	`"env"`, `"args"`, `"command"`, `"value"`, `"stringData"`, `"Secret"`, `"ConfigMap"`,
+	"/last-applied", "objectset.rio.cattle.io/applied", "kapp.k14s.io/original",
+}
+
+// Wants tells from an object's JSON, as Go's encoder writes it, whether Apply may change it. The
+// resource is as in Apply.
+func (r *Redactor) Wants(resource string, raw []byte) bool {
+	if resource == secrets || resource == configMaps {
+		return true
+	}
+	for range r.user.For(split(resource)) {
+		return true
+	}
+	text := string(raw)
+	return slices.ContainsFunc(triggers, func(t string) bool { return strings.Contains(text, t) }) || credentialValue(text)
+}
+
+// Apply hides values in place. The resource is its plural and group: secrets, deployments.apps. What
+// has another shape than its kind should have is hidden whole. Apply fails only where there is no
+// object.
+func (r *Redactor) Apply(resource string, obj map[string]any) error {
+	if obj == nil {
+		return errors.New("redact: no object")
+	}
+	a := newRun(r.key, resource, obj)
+	a.object(obj)
+	for p := range r.user.For(split(resource)) {
+		p.Replace(obj, a.hideAt)
+	}
+	return nil
+}
+
+// split returns the group and plural of deployments.apps.
+func split(resource string) (group, plural string) {
+	plural, group, _ = strings.Cut(resource, ".")
+	return group, plural
+}

@@ -1,0 +1,70 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestMatch(t *testing.T) {
+	for _, tc := range []struct {
+		why, text, group, resource string
+		want                       bool
+	}{
+		{"a plural in any group", "events", "events.k8s.io", "events", true},
+		{"a plural in the core group", "events", "", "events", true},
+		{"another plural", "events", "", "event", false},
+		{"a group", "deployments.apps", "apps", "deployments", true},
+		{"another group", "deployments.apps", "extensions", "deployments", false},
+		{"the core group alone", "events.", "", "events", true},
+		{"not the core group", "events.", "events.k8s.io", "events", false},
+		{"everything", "*", "apps", "deployments", true},
+		{"all of a group", "*.apps", "apps", "deployments", true},
+		{"groups below one", "*.fluxcd.io", "source.toolkit.fluxcd.io", "buckets", true},
+		{"some plurals", "*sets", "apps", "replicasets", true},
+		{"a prefix is not enough", "pod", "", "pods", false},
+	} {
+		if err := CheckResource(tc.text); err != nil {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+		if got := MatchAny([]string{"nothing", tc.text}, tc.group, tc.resource); got != tc.want {
+			t.Errorf("%s: %q matches %s of group %q: %v, want %v", tc.why, tc.text, tc.resource, tc.group, got, tc.want)
+		}
+	}
+	for _, bad := range []string{"", "Pods", "pods/log", "[a]", "a b", ".apps", "a..b", "?", `a\b`} {
+		if CheckResource(bad) == nil {
+			t.Errorf("%q passes for a resource", bad)
+		}
+	}
+}
+
+func TestForKeepsOrder(t *testing.T) {
+	s, err := Compile([]Rule{
+		{Resources: []string{"pods"}, Paths: []string{"spec.a", "spec.b"}},
+		{Resources: []string{"nodes"}, Paths: []string{"spec.c"}},
+		{Resources: []string{"*", "pods"}, Paths: []string{"spec.d"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for p := range s.For("", "pods") {
+		got = append(got, p.String())
+	}
+	if want := []string{"spec.a", "spec.b", "spec.d"}; !slices.Equal(got, want) {
+		t.Errorf("patterns of pods %v, want %v", got, want)
+	}
+	for p := range s.For("", "pods") {
+		if p.String() != "spec.a" {
+			t.Errorf("%s before spec.a", p)
+		}
+		break // an iterator that goes on after this panics
+	}
+}
+
+func TestCompileNamesTheRule(t *testing.T) {
+	_, err := Compile([]Rule{{Resources: []string{"pods"}, Paths: []string{"a"}}, {Resources: []string{"pods"}, Paths: []string{""}}})
+	if err == nil || !strings.Contains(err.Error(), "rule 2") {
+		t.Errorf("error %v, want one that says rule 2", err)
+	}
+}

@@ -1,0 +1,165 @@
+package capture
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer"
+)
+
+func TestOutage(t *testing.T) {
+	start := time.Unix(1000, 0)
+	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+	refused := errors.New("connection refused")
+	a, b := outageKey{resource: "a"}, outageKey{resource: "b"}
+	type in struct {
+		at    float64
+		key   outageKey
+		state informer.State
+		err   error
+		gap   bool
+	}
+	for _, tt := range []struct {
+		why  string
+		in   []in
+		till float64
+		want []Away
+	}{
+		{
+			"one absence that cuts two streams is one line at its start and one at its end",
+			[]in{
+				{at: 0, key: a, state: informer.Waiting, err: refused},
+				{at: 0.5, key: b, state: informer.Waiting, err: refused},
+				{at: 8, key: a, state: informer.ListingState},
+				{at: 8, key: a, gap: true},
+				{at: 9, key: a, state: informer.Watching},
+				{at: 10, key: b, state: informer.Watching},
+			},
+			12,
+			[]Away{
+				{Since: at(0), Err: refused, Streams: 2},
+				{Since: at(0), Until: at(10), Err: refused, Streams: 2, Relisted: 1},
+			},
+		},
+		{
+			"a short one has no line at its start",
+			[]in{
+				{at: 0, key: a, state: informer.Waiting, err: refused},
+				{at: 0.5, key: a, state: informer.Watching},
+			},
+			3,
+			[]Away{{Since: at(0), Until: at(0.5), Err: refused, Streams: 1}},
+		},
+		{
+			"a stream that comes back while another goes does not end it",
+			[]in{
+				{at: 0, key: a, state: informer.Waiting, err: refused},
+				{at: 2, key: a, state: informer.Watching},
+				{at: 2.5, key: b, state: informer.Waiting, err: refused},
+				{at: 5, key: b, state: informer.Watching},
+			},
+			7,
+			[]Away{
+				{Since: at(0), Err: refused, Streams: 1},
+				{Since: at(0), Until: at(5), Err: refused, Streams: 2},
+			},
+		},
+		{
+			"a kind that is not served any more does not keep it open",
+			[]in{
+				{at: 0, key: a, state: informer.Waiting, err: refused},
+				{at: 0, key: b, state: informer.Waiting, err: refused},
+				{at: 1, key: a, state: informer.Watching},
+				{at: 1, key: b, state: informer.Parked},
+			},
+			3,
+			[]Away{{Since: at(0), Until: at(1), Err: refused, Streams: 2}},
+		},
+		{
+			"a server that answers 403 is not away",
+			[]in{{at: 0, key: a, state: informer.Waiting, err: apierrors.NewForbidden(schema.GroupResource{}, "", nil)}},
+			3,
+			nil,
+		},
+		{
+			"a server that answers 503 while it starts is",
+			[]in{
+				{at: 0, key: a, state: informer.Waiting, err: apierrors.NewServiceUnavailable("starting")},
+				{at: 1, key: a, state: informer.Watching},
+			},
+			3,
+			[]Away{{Since: at(0), Until: at(1), Streams: 1}},
+		},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			var o outage
+			var got []Away
+			next := 0
+			for s := 0.0; s <= tt.till; s += 0.25 {
+				for ; next < len(tt.in) && tt.in[next].at <= s; next++ {
+					i := tt.in[next]
+					if i.gap {
+						if !o.gap(i.key) {
+							t.Error("the gap is not accounted for")
+						}
+						continue
+					}
+					o.hear(i.key, informer.Status{State: i.state, Err: i.err, Synced: true, Since: at(i.at)})
+				}
+				if away := o.tick(at(s)); away != nil {
+					got = append(got, *away)
+				}
+			}
+			if len(got) != len(tt.want) {
+				t.Fatalf("got %+v, want %+v", got, tt.want)
+			}
+			for i, w := range tt.want {
+				if w.Err == nil {
+					w.Err = got[i].Err
+				}
+				if got[i] != w {
+					t.Errorf("got %+v, want %+v", got[i], w)
+				}
+			}
+		})
+	}
+}
+
+func TestGapWithoutOutageStandsAlone(t *testing.T) {
+	var o outage
+	if o.gap(outageKey{resource: "a"}) {
+		t.Error("a gap is accounted for by no absence")
+	}
+}
+
+func TestExisted(t *testing.T) {
+	obj := func(created string, writes ...string) map[string]any {
+		var fields []any
+		for _, w := range writes {
+			fields = append(fields, map[string]any{"time": w})
+		}
+		return map[string]any{"metadata": map[string]any{"creationTimestamp": created, "managedFields": fields}}
+	}
+	const t0, t1 = "2026-11-21T10:00:00Z", "2026-11-21T10:00:05Z"
+	look := time.Date(2026, 11, 21, 10, 0, 3, 500, time.UTC)
+	for _, tt := range []struct {
+		why  string
+		obj  map[string]any
+		last time.Time
+		want bool
+	}{
+		{"created and not written since", obj(t0, t0), time.Time{}, false},
+		{"written after it was created", obj(t0, t0, t1), time.Time{}, true},
+		{"an entry without a time says nothing", obj(t0, ""), time.Time{}, false},
+		{"found by a list, older than the last look", obj(t0, t0), look, true},
+		{"found by a list, younger than the last look", obj(t1, t1), look, false},
+	} {
+		if got := existed(tt.obj, tt.last); got != tt.want {
+			t.Errorf("%s: %v", tt.why, got)
+		}
+	}
+}

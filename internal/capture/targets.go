@@ -1,0 +1,193 @@
+package capture
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// UsageError is a wrong word of the command line, as opposed to a failure.
+type UsageError struct{ Text string }
+
+func (e *UsageError) Error() string { return e.Text }
+
+func usage(format string, args ...any) error { return &UsageError{Text: fmt.Sprintf(format, args...)} }
+
+// target is a kind that is to be watched: all of its objects, or those with one of the names, or
+// those that a named object owns.
+type target struct {
+	Resource
+	names []string // empty: all
+	owned bool     // also the objects that a named one owns, directly or not
+}
+
+// owns tells which kinds the objects of a kind own by way of controllers. What a custom resource
+// owns is not stated anywhere, so it has no row.
+var owns = map[string][]string{
+	"deployments.apps":       {"replicasets.apps", "pods"},
+	"replicasets.apps":       {"pods"},
+	"statefulsets.apps":      {"pods"},
+	"daemonsets.apps":        {"pods"},
+	"replicationcontrollers": {"pods"},
+	"cronjobs.batch":         {"jobs.batch", "pods"},
+	"jobs.batch":             {"pods"},
+}
+
+// targets reads kubectl's forms: TYPE[,TYPE…] [NAME…] or TYPE/NAME…. No argument gives no target:
+// everything.
+func (c *Catalog) targets(args []string) ([]target, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	var ts []target
+	if slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") }) {
+		for _, a := range args {
+			typ, name, _ := strings.Cut(a, "/")
+			if typ == "" || name == "" || strings.Contains(name, "/") {
+				return nil, usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
+			}
+			if err := c.add(&ts, typ, []string{name}); err != nil {
+				return nil, err
+			}
+		}
+	} else {
+		for _, typ := range strings.Split(args[0], ",") {
+			if typ == "" {
+				return nil, usage("%q names an empty type", args[0])
+			}
+			if err := c.add(&ts, typ, args[1:]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, t := range slices.Clone(ts) {
+		if len(t.names) == 0 {
+			continue
+		}
+		for _, gr := range owns[t.GroupResource()] {
+			resource, group, _ := strings.Cut(gr, ".")
+			if r, ok := c.Find(group, resource, "v1"); ok {
+				merge(&ts, target{Resource: r, owned: true})
+			}
+		}
+	}
+	return ts, nil
+}
+
+func (c *Catalog) add(ts *[]target, typ string, names []string) error {
+	rs, err := c.Resolve(typ)
+	if err != nil {
+		return err
+	}
+	for _, r := range rs {
+		merge(ts, target{Resource: r, names: names})
+	}
+	return nil
+}
+
+// merge keeps one target per kind, so that no object is watched, or told, twice.
+func merge(ts *[]target, t target) {
+	for i, have := range *ts {
+		if have.GroupResource() != t.GroupResource() {
+			continue
+		}
+		switch {
+		case have.all() || t.all():
+			(*ts)[i].names, (*ts)[i].owned = nil, false
+		default:
+			(*ts)[i].owned = have.owned || t.owned
+			for _, n := range t.names {
+				if !slices.Contains((*ts)[i].names, n) {
+					(*ts)[i].names = append(slices.Clip((*ts)[i].names), n)
+				}
+			}
+		}
+		return
+	}
+	*ts = append(*ts, t)
+}
+
+// all is true where every object of the kind is wanted.
+func (t target) all() bool { return len(t.names) == 0 && !t.owned }
+
+// named is true for an object that the user asked for, other than by its owner.
+func (t target) named(name string) bool {
+	return t.all() || slices.Contains(t.names, name)
+}
+
+// Namespaces says which namespaces are watched. The zero value is the whole cluster.
+type Namespaces struct {
+	// Include and Exclude are names or globs (*, ?, [a-z]). An empty Include is every namespace
+	// and the cluster-scoped kinds.
+	Include, Exclude []string
+}
+
+// Validate checks the globs.
+func (n Namespaces) Validate() error {
+	for _, p := range slices.Concat(n.Include, n.Exclude) {
+		if p == "" {
+			return usage("an empty namespace name")
+		}
+		if _, err := path.Match(p, ""); err != nil {
+			return usage("invalid namespace pattern %q: %v", p, err)
+		}
+	}
+	return nil
+}
+
+// exact are the included namespaces where the server can select them one by one.
+func (n Namespaces) exact() []string {
+	if slices.ContainsFunc(n.Include, isGlob) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(n.Include), func(ns string) bool { return matchAny(n.Exclude, ns) })
+}
+
+// excluded is the field selector for the exclusions that the server understands: names, no globs.
+func (n Namespaces) excluded() string {
+	if len(n.Include) > 0 {
+		return ""
+	}
+	var terms []string
+	for _, ns := range n.Exclude {
+		if !isGlob(ns) {
+			terms = append(terms, "metadata.namespace!="+ns)
+		}
+	}
+	return strings.Join(terms, ",")
+}
+
+// keep is the filter for what the server cannot select; nil where it can select everything.
+func (n Namespaces) keep() func(namespace, name string) bool {
+	if !slices.ContainsFunc(slices.Concat(n.Include, n.Exclude), isGlob) {
+		return nil
+	}
+	return func(ns, _ string) bool {
+		return (len(n.Include) == 0 || matchAny(n.Include, ns)) && !matchAny(n.Exclude, ns)
+	}
+}
+
+// String names the namespaces for a person.
+func (n Namespaces) String() string {
+	s := "all namespaces"
+	switch {
+	case len(n.Include) == 1 && !isGlob(n.Include[0]):
+		s = "namespace " + n.Include[0]
+	case len(n.Include) > 0:
+		s = "namespaces " + strings.Join(n.Include, ", ")
+	}
+	if len(n.Exclude) > 0 {
+		s += " without " + strings.Join(n.Exclude, ", ")
+	}
+	return s
+}
+
+func isGlob(s string) bool { return strings.ContainsAny(s, `*?[\`) }
+
+func matchAny(patterns []string, s string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, s)
+		return ok && err == nil
+	})
+}

@@ -1,0 +1,260 @@
+package lint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tattler-dev/tattler"
+
+// row is one rule about imports. Patterns are as the go command's: a/... is a and all below it; ./a is
+// in this module; std is the standard library.
+type row struct {
+	who   string   // the packages it binds
+	only  []string // all they may import directly, besides each other; nil: anything
+	never []string // what they may not link, directly or through others
+	why   string
+}
+
+var rows = []row{
+	{
+		who:  "./informer/...",
+		only: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/klauspost/compress/...", "sigs.k8s.io/json", "google.golang.org/protobuf/encoding/protowire"},
+		why:  "who embeds the library must not inherit the tool or its dependencies",
+	},
+	{
+		who: "./...",
+		never: []string{
+			"k8s.io/client-go/tools/cache/...", "k8s.io/client-go/informers/...", "k8s.io/client-go/dynamic/...",
+			"k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/typed/...",
+		},
+		why: "the engine replaces them: behind one of their decoders or queues its promises would not hold",
+	},
+	{
+		who:   "./...",
+		never: []string{"./devcluster/...", "./bench/...", "./tools/...", "./examples/..."},
+		why:   "they are modules of their own, so that go install and go get of this one stay light",
+	},
+	{
+		who:   "./...",
+		never: []string{"testing", "./informer/informertest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
+		why:   "tests and fakes do not ship",
+	},
+	{
+		who:  "./diff/...",
+		only: []string{"std"},
+		why:  "a diff is a function of two objects: anyone can use it without Kubernetes",
+	},
+	{
+		who:  "./event/...",
+		only: []string{"std"},
+		why:  "a consumer of events needs their types and nothing else",
+	},
+	{
+		who:  "./internal/capture/redact/...",
+		only: []string{"std", "./diff", "./internal/capture/rules"},
+		why:  "what hides Secrets is small enough to be read whole, and reaches no network, disk or log",
+	},
+	{
+		who:  "./internal/capture/quiet/...",
+		only: []string{"std", "./diff", "./internal/capture/rules", "go.yaml.in/yaml/v3"},
+		why:  "rules are data: they are tested without a cluster",
+	},
+	{
+		who:  "./internal/capture/rules/...",
+		only: []string{"std", "./diff", "go.yaml.in/yaml/v3"},
+		why:  "rules are data: they are tested without a cluster",
+	},
+	{
+		who:   "./internal/capture/...",
+		never: []string{"./internal/render/...", "./internal/cli/...", "./internal/config/..."},
+		why:   "a change is the same however it is asked for and shown",
+	},
+	{
+		who:  "./internal/render/...",
+		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/capture/redact", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
+		why:  "a renderer sees finished changes; it asks no server and reads no store",
+	},
+	{
+		who:  "./cmd/...",
+		only: []string{"std", "./internal/cli/..."},
+		why:  "main only exits; what a command does is in its verb, where tests reach it",
+	},
+}
+
+// pkg is a package as go list describes it, without its tests.
+type pkg struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string // of Imports, all the way down
+}
+
+func TestArrows(t *testing.T) {
+	pkgs := list(t)
+	for _, v := range slices.Concat(violations(rows, pkgs), siblings(pkgs)) {
+		t.Error(v)
+	}
+}
+
+// TestArrowsFindViolations shows that the check can fail, one case for each way.
+func TestArrowsFindViolations(t *testing.T) {
+	table := []row{{who: "./lib/...", only: []string{"std", "x.org/ok/..."}, never: []string{"x.org/ok/bad"}, why: "w"}}
+	for _, tc := range []struct {
+		why  string
+		pkg  pkg
+		want string // empty: no violation
+	}{
+		{"the standard library, itself and what the table has", pkg{"./lib/a", []string{"net/http", "./lib/b", "x.org/ok", "x.org/ok/a"}, nil}, ""},
+		{"a path that only begins alike", pkg{"./lib", []string{"x.org/okay"}, nil}, "may not import x.org/okay"},
+		{"another room", pkg{"./lib", []string{"./tool"}, nil}, "may not import"},
+		{"what is forbidden through others", pkg{"./lib", []string{"x.org/ok/a"}, []string{"x.org/ok/a", "x.org/ok/bad"}}, "may not link x.org/ok/bad"},
+		{"a row without packages says nothing", pkg{"./tool", nil, nil}, "binds no package"},
+	} {
+		got := violations(table, []pkg{absolute(tc.pkg)})
+		expect(t, tc.why, got, tc.want)
+	}
+	for _, tc := range []struct {
+		why  string
+		pkg  pkg
+		want string
+	}{
+		{"the root command imports its verbs", pkg{"./internal/cli", []string{"./internal/cli/watch"}, nil}, ""},
+		{"a verb has rooms of its own", pkg{"./internal/cli/watch", []string{"./internal/cli/watch/help"}, nil}, ""},
+		{"a verb imports a verb", pkg{"./internal/cli/log", []string{"./internal/cli/watch"}, nil}, "verbs"},
+		{"a verb imports what verbs share", pkg{"./internal/cli/log", []string{"./internal/cli/terminal"}, nil}, ""},
+		{"what verbs share imports a verb", pkg{"./internal/cli/terminal", []string{"./internal/cli/watch"}, nil}, "verbs"},
+		{"a verb that begins alike", pkg{"./internal/cli/log", []string{"./internal/cli/login"}, nil}, "verbs"},
+	} {
+		expect(t, tc.why, siblings([]pkg{absolute(tc.pkg)}), tc.want)
+	}
+}
+
+// violations returns what the packages do that the rows forbid.
+func violations(rows []row, pkgs []pkg) []string {
+	var out []string
+	for _, r := range rows {
+		bound := 0
+		for _, p := range pkgs {
+			if !match(r.who, p.ImportPath) {
+				continue
+			}
+			bound++
+			for _, imp := range p.Imports {
+				if r.only != nil && !match(r.who, imp) && !matchAny(r.only, imp) {
+					out = append(out, fmt.Sprintf("%s may not import %s: %s", p.ImportPath, imp, r.why))
+				}
+			}
+			for _, dep := range p.Deps {
+				if matchAny(r.never, dep) && !matchAny(r.never, p.ImportPath) {
+					out = append(out, fmt.Sprintf("%s may not link %s: %s", p.ImportPath, dep, r.why))
+				}
+			}
+		}
+		if bound == 0 {
+			out = append(out, fmt.Sprintf("the row for %s binds no package: delete or correct it", r.who))
+		}
+	}
+	return out
+}
+
+// shared are the rooms of internal/cli that are no verbs: what all verbs need of the process.
+var shared = []string{"kube", "terminal"}
+
+// siblings returns the verbs that import each other: each is a command that can be read alone.
+func siblings(pkgs []pkg) []string {
+	verb := func(importPath string) string {
+		rest, ok := strings.CutPrefix(importPath, module+"/internal/cli/")
+		if !ok {
+			return ""
+		}
+		first, _, _ := strings.Cut(rest, "/")
+		return first
+	}
+	var out []string
+	for _, p := range pkgs {
+		for _, imp := range p.Imports {
+			from, to := verb(p.ImportPath), verb(imp)
+			if from != "" && to != "" && from != to && !slices.Contains(shared, to) {
+				out = append(out, fmt.Sprintf("%s imports %s: verbs never import each other; what they share belongs below them", p.ImportPath, imp))
+			}
+		}
+	}
+	return out
+}
+
+func matchAny(patterns []string, importPath string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, importPath) })
+}
+
+func match(pattern, importPath string) bool {
+	if pattern == "std" {
+		first, _, _ := strings.Cut(importPath, "/")
+		return !strings.Contains(first, ".")
+	}
+	pattern = rooted(pattern)
+	if base, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return importPath == base || strings.HasPrefix(importPath, base+"/")
+	}
+	return importPath == pattern
+}
+
+func rooted(p string) string {
+	if strings.HasPrefix(p, "./") {
+		return path.Join(module, p)
+	}
+	return p
+}
+
+func absolute(p pkg) pkg {
+	p.ImportPath = rooted(p.ImportPath)
+	p.Imports = slices.Clone(p.Imports)
+	for i := range p.Imports {
+		p.Imports[i] = rooted(p.Imports[i])
+	}
+	return p
+}
+
+// list asks the go command for this module's packages; nested modules are not among them. What does
+// not compile is the compiler's to report.
+func list(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports,Deps", "./...")
+	cmd.Dir = root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return pkgs
+		}
+		if err != nil {
+			t.Fatalf("read go list's output: %v", err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// expect checks that there is no problem, or that the first one holds want.
+func expect(t *testing.T, why string, problems []string, want string) {
+	t.Helper()
+	switch {
+	case want == "" && len(problems) != 0:
+		t.Errorf("%s: %q, want nothing", why, problems)
+	case want != "" && (len(problems) == 0 || !strings.Contains(problems[0], want)):
+		t.Errorf("%s: %q, want one that says %q", why, problems, want)
+	}
+}

@@ -1,0 +1,192 @@
+package render
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/capture/managers"
+)
+
+// appeared prints an object that is not new: of the first list, or of a selector that it now matches.
+func (t *Text) appeared(c capture.Change) {
+	t.counts.Shown++
+	r := t.row(c, signSnapshot)
+	if c.Op == event.Entered {
+		r.sign, r.info, r.manager = signEntered, "entered the selection", unknown
+	} else {
+		r.info = stateOf(c.Resource, c.After)
+	}
+	t.line(t.head(r))
+}
+
+// unknown stands for a manager that the server does not tell: of a deletion, of a change of the
+// selection.
+const unknown = "?"
+
+func (t *Text) created(now time.Time, c capture.Change) {
+	o := t.track(c)
+	f := &fold{since: c.At, to: c.After}
+	if c.Owner != nil && isPod(c.Resource) && !t.o.Status {
+		f.born = true
+		o.fold = f
+		t.add(o, c, nil)
+		t.schedule(now, o)
+		return
+	}
+	t.counts.Shown++
+	r := t.row(c, signCreated)
+	if c.Owner != nil {
+		r.info = stateAtBirth(c.Resource, c.After)
+	} else {
+		r.manager = c.Manager
+	}
+	t.line(t.head(r))
+	if c.Owner == nil {
+		t.body(c.After)
+	}
+	f.from, f.origin = c.After, c.After
+	if !t.o.Status && moving(c.Resource, f.from, c.After) {
+		o.fold = f
+	}
+	t.schedule(now, o)
+}
+
+func (t *Text) updated(now time.Time, c capture.Change) {
+	shown, onlyState := t.visible(c)
+	if len(shown) == 0 {
+		t.counts.Quiet++
+		if o := t.objects[keyOf(c)]; o != nil && o.fold != nil {
+			o.fold.to = c.After // such as an observedGeneration, which ends a rollout
+			t.schedule(now, o)
+		}
+		return
+	}
+	o := t.track(c)
+	switch pod := c.Owner != nil && isPod(c.Resource); {
+	case t.o.Status:
+		t.printChange(now, o, c, shown)
+	case onlyState, pod && o.fold != nil && o.fold.born, pod && terminating(c.After):
+		t.add(o, c, shown)
+	default:
+		t.printChange(now, o, c, shown)
+		if o.fold == nil && moving(c.Resource, c.Before, c.After) {
+			o.fold = &fold{since: c.At, origin: c.Before, from: c.Before}
+		}
+		if o.fold != nil {
+			o.fold.to = c.After
+		}
+	}
+	t.schedule(now, o)
+}
+
+// visible returns the fields to show, and whether all of them are state.
+func (t *Text) visible(c capture.Change) (shown []capture.FieldChange, onlyState bool) {
+	onlyState = true
+	for _, f := range c.Fields {
+		if f.Quiet && !t.o.Noise {
+			continue
+		}
+		shown = append(shown, f)
+		onlyState = onlyState && isState(c, f)
+	}
+	return shown, onlyState
+}
+
+// printChange prints an update at once, unless its object prints too often.
+func (t *Text) printChange(now time.Time, o *object, c capture.Change, fields []capture.FieldChange) {
+	if !t.mayPrint(now, o) {
+		t.counts.Pending++
+		if f := o.fold; f != nil && f.count > 0 {
+			o.hot.add(f.count, excerpt{})
+			f.rebase()
+		}
+		o.hot.add(1, firstOf(fields))
+		return
+	}
+	t.counts.Shown++
+	r := t.row(c, signUpdated)
+	r.manager = managersOf(c, fields)
+	plain := make([]diff.Change, len(fields))
+	for i, f := range fields {
+		plain[i] = f.Change
+	}
+	if c.Owner != nil && !t.o.Status {
+		r.info = firstOf(fields).String()
+		t.line(t.head(r))
+		return
+	}
+	t.line(t.head(r))
+	t.details(plain)
+}
+
+// managersOf names who wrote: the one who wrote all, or else everyone in the fields' order.
+func managersOf(c capture.Change, fields []capture.FieldChange) string {
+	if c.Manager != unknown && c.Manager != "" {
+		return c.Manager
+	}
+	var names []string
+	for _, f := range fields {
+		name := managers.Display(f.Manager, f.Subresource)
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return unknown
+	}
+	return strings.Join(names, ", ")
+}
+
+// gone prints an object that was deleted or left the selection; what was folded goes along.
+func (t *Text) gone(now time.Time, c capture.Change) {
+	o := t.track(c)
+	absorbed := 0
+	f := o.fold
+	if f != nil {
+		absorbed += f.count
+	}
+	if o.hot != nil {
+		absorbed += o.hot.count
+	}
+	t.counts.Pending -= absorbed
+	t.counts.Folded += absorbed
+	t.forget(o)
+
+	r := t.row(c, signDeleted)
+	switch {
+	case c.Op == event.Left:
+		r.sign, r.info, r.manager = signLeft, "left the selection", unknown
+	case c.Owner != nil && isPod(c.Resource) && !t.o.Status:
+		r.sign, r.info = signFolded, podGone(c, f)
+		t.counts.Folded++
+		r.note = notes(countNote(true, absorbed+1), r.note)
+		t.line(t.head(r))
+		return
+	default:
+		r.info, r.manager = existed(c), unknown
+	}
+	t.counts.Shown++
+	if absorbed > 0 {
+		r.note = notes(countNote(true, absorbed+1), r.note)
+	}
+	t.line(t.head(r))
+}
+
+func existed(c capture.Change) string {
+	if at := createdAt(c.Before); !at.IsZero() {
+		return "existed " + duration(c.At.Sub(at))
+	}
+	return ""
+}
+
+// countNote says for how many changes a line stands.
+func countNote(owned bool, n int) string {
+	if owned {
+		return "(" + plural(n, "change") + ")"
+	}
+	return "(" + plural(n, "status change") + "; --status)"
+}

@@ -1,0 +1,18 @@
+// Package render writes changes for people: one readable text for terminals, files and pipes.
+//
+// It is the one renderer of watch, log and show. It keeps no clock and no goroutine: the caller hands
+// over changes with the time, and calls Tick when Next says so. A line is a time, a sign, a name and
+// what happened:
+//
+//   - created                 >  entered the selection
+//   - deleted                 <  left the selection
+//     ~  changed                 ·  a line that stands for several changes
+//     =  there at the start      !  a notice or a gap
+//
+// What has a controller owner is one indented line. Changes of state (the status, and what
+// controllers write during a rollout) are folded until the object is calm, and the folded line tells
+// for how many changes it stands: Counts accounts for every change that was handed over.
+//
+// Whatever the cluster says is made harmless for a terminal: control characters and marks that
+// reorder text are written as escapes.
+package render

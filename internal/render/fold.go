@@ -1,0 +1,242 @@
+package render
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+)
+
+// Times of folding.
+const (
+	// calm is how long an object must be quiet for its folded changes to be told.
+	calm = time.Second
+	// hold is the longest that an object that never is calm can hold them back: as an object that
+	// is printed too often does.
+	hold = 10 * time.Second
+	// movingHold is the same for an object on its way to another state, such as a rollout.
+	movingHold = time.Minute
+	// repeat is how often a line is printed that says the same as the one before.
+	repeat = time.Minute
+)
+
+// objectKey is the identity of an object; name is set where the server gives no UID.
+type objectKey struct{ resource, uid, name string }
+
+func keyOf(c capture.Change) objectKey {
+	k := objectKey{resource: c.Resource.Resource + "." + c.Resource.Group, uid: c.UID}
+	if k.uid == "" {
+		k.name = c.Namespace + "/" + c.Name
+	}
+	return k
+}
+
+// object is what is remembered of an object while it changes.
+type object struct {
+	key             objectKey
+	resource        capture.Resource
+	namespace, name string
+	owned           bool
+
+	fold   *fold
+	hot    *hot
+	prints []time.Time // of the last hotWindow, at most hotLines
+
+	due   time.Time
+	place int // in the heap; -1 if not there
+	seq   int // breaks ties
+}
+
+// fold is a run of changes of an object's state.
+type fold struct {
+	born  bool      // created in this run
+	count int       // changes that no line stands for yet
+	first time.Time // of these
+	last  time.Time
+	// settled is since when the object has not been moving; zero while it is.
+	settled time.Time
+	since   time.Time // when the transition began
+	// origin is the object before the transition, from as the last line told it; nil if born.
+	origin, from, to map[string]any
+	net              netChanges
+	told             string // the state that the last line told
+	toldAt           time.Time
+}
+
+func (t *Text) track(c capture.Change) *object {
+	k := keyOf(c)
+	o := t.objects[k]
+	if o == nil {
+		t.seq++
+		o = &object{
+			key: k, resource: c.Resource, namespace: c.Namespace, name: c.Name,
+			owned: c.Owner != nil, place: -1, seq: t.seq,
+		}
+		t.objects[k] = o
+	}
+	return o
+}
+
+func (t *Text) forget(o *object) {
+	delete(t.objects, o.key)
+	if o.place >= 0 {
+		heap.Remove(&t.due, o.place)
+	}
+}
+
+// add folds a change.
+func (t *Text) add(o *object, c capture.Change, fields []capture.FieldChange) {
+	t.counts.Pending++
+	if o.hot != nil {
+		o.hot.add(1, firstOf(fields))
+		if o.fold != nil {
+			o.fold.to = c.After
+		}
+		return
+	}
+	f := o.fold
+	if f == nil {
+		f = &fold{since: c.At, origin: c.Before, from: c.Before}
+		o.fold = f
+	}
+	if f.count == 0 {
+		f.first = c.At
+	}
+	f.count++
+	f.last, f.to = c.At, c.After
+	for _, change := range fields {
+		f.net.add(change.Change)
+	}
+}
+
+// schedule decides when an object is looked at again, and forgets one of which nothing is left.
+func (t *Text) schedule(now time.Time, o *object) {
+	f := o.fold
+	switch {
+	case o.hot != nil:
+		o.due = o.hot.since.Add(hotEvery)
+	case f != nil && f.count > 0:
+		o.due = f.due(o)
+	case f != nil && !moving(o.resource, f.from, f.to):
+		o.fold = nil
+		t.schedule(now, o)
+		return
+	case len(o.prints) > 0:
+		o.due = o.prints[len(o.prints)-1].Add(hotWindow)
+	case f == nil:
+		t.forget(o)
+		return
+	default: // unsettled and told: there is nothing to do before it changes
+		o.due = time.Time{}
+		if o.place >= 0 {
+			heap.Remove(&t.due, o.place)
+		}
+		return
+	}
+	if o.place < 0 {
+		heap.Push(&t.due, o)
+		return
+	}
+	heap.Fix(&t.due, o.place)
+}
+
+func (f *fold) due(o *object) time.Time {
+	wait, limit := calm, time.Time{}
+	if moving(o.resource, f.from, f.to) {
+		f.settled = time.Time{}
+		wait = patience(o.resource, f.origin, f.to)
+		limit = f.first.Add(max(movingHold, wait))
+	} else {
+		if f.settled.IsZero() {
+			f.settled = f.last
+		}
+		limit = f.settled.Add(hold)
+	}
+	due := f.last.Add(wait)
+	if limit.Before(due) {
+		due = limit
+	}
+	if again := f.toldAt.Add(repeat); f.told != "" && due.Before(again) && stateOf(o.resource, f.to) == f.told {
+		due = again
+	}
+	return due
+}
+
+// expire does what is due for an object.
+func (t *Text) expire(now time.Time, o *object) {
+	f := o.fold
+	switch {
+	case o.hot != nil:
+		t.printHot(now, o)
+	case f != nil && f.count > 0:
+		text := f.summary(now, o)
+		if t.mayPrint(now, o) {
+			t.printFold(now, o, text)
+		} else {
+			o.hot.add(f.count, excerpt{text: text})
+		}
+		f.rebase()
+	default:
+		o.prints = nil
+	}
+	t.schedule(now, o)
+}
+
+// printFold prints the line that stands for the folded changes.
+func (t *Text) printFold(now time.Time, o *object, text string) {
+	f := o.fold
+	t.counts.Pending -= f.count
+	t.counts.Folded += f.count
+	t.line(t.head(row{
+		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
+		name: t.typeName(o.resource) + "/" + o.name, info: text, note: countNote(o.owned, f.count),
+	}))
+	f.told, f.toldAt = stateOf(o.resource, f.to), now
+}
+
+// rebase begins the next line of a transition where the last one ended.
+func (f *fold) rebase() {
+	f.from, f.born, f.count, f.net, f.settled = f.to, false, 0, netChanges{}, time.Time{}
+}
+
+// summary says what the folded changes come to.
+func (f *fold) summary(now time.Time, o *object) string {
+	return summarize(o.resource, view{
+		born: f.born, origin: f.origin, from: f.from, to: f.to,
+		since: f.since, last: f.last, now: now, net: &f.net,
+	})
+}
+
+// dueHeap orders objects by when they are due.
+type dueHeap []*object
+
+func (h dueHeap) Len() int { return len(h) }
+
+func (h dueHeap) Less(i, j int) bool {
+	if h[i].due.Equal(h[j].due) {
+		return h[i].seq < h[j].seq
+	}
+	return h[i].due.Before(h[j].due)
+}
+
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (h *dueHeap) Push(x any) {
+	o := x.(*object)
+	o.place = len(*h)
+	*h = append(*h, o)
+}
+
+// Pop implements heap.Interface.
+func (h *dueHeap) Pop() any {
+	old := *h
+	o := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	o.place = -1
+	return o
+}

@@ -1,0 +1,70 @@
+package render
+
+import (
+	"slices"
+
+	"github.com/tattler-dev/tattler/diff"
+)
+
+// maxNet bounds how many paths of an object are followed; a line names the first.
+const maxNet = 100
+
+// netChanges is what several changes of one object come to, in the order in which its paths first
+// changed.
+type netChanges struct {
+	changes []diff.Change
+	index   map[string]int
+	beyond  bool // there are paths that are not followed
+}
+
+func (n *netChanges) add(c diff.Change) {
+	path := c.Path.String()
+	if i, ok := n.index[path]; ok {
+		n.changes[i].To = c.To
+		n.changes[i].Op = netOp(n.changes[i])
+		return
+	}
+	if len(n.changes) == maxNet {
+		n.beyond = true
+		return
+	}
+	if n.index == nil {
+		n.index = map[string]int{}
+	}
+	n.index[path] = len(n.changes)
+	n.changes = append(n.changes, c)
+}
+
+func netOp(c diff.Change) diff.Op {
+	switch {
+	case c.From == nil:
+		return diff.Add
+	case c.To == nil:
+		return diff.Remove
+	}
+	return diff.Replace
+}
+
+// String is one line: "status.x: a → b, 3 more".
+func (n *netChanges) String() string {
+	left := slices.DeleteFunc(slices.Clone(n.changes), func(c diff.Change) bool { return diff.Equal(c.From, c.To) })
+	if len(left) == 0 {
+		return "changed and back"
+	}
+	if i := slices.IndexFunc(left, func(c diff.Change) bool { return !everyWrite(c.Path) }); i > 0 {
+		left = append(left[i:], left[:i]...)
+	}
+	s := excerpt{first: &left[0], more: len(left) - 1}.String()
+	if n.beyond {
+		s += " at least"
+	}
+	return s
+}
+
+// touched tells whether a path changed, even if it is back at what it was.
+func (n *netChanges) touched(path string) bool {
+	_, ok := n.index[path]
+	return ok
+}
+
+func (n *netChanges) len() int { return len(n.changes) }

@@ -1,0 +1,329 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var morning = time.Date(2026, 11, 21, 10, 42, 7, 0, time.UTC)
+
+type obj = map[string]any
+
+// play is a cluster in a test: its objects change at given times, and a Text prints it, driven as the
+// caller's loop would: Tick whenever Next says so.
+type play struct {
+	t       *testing.T
+	text    *Text
+	out     bytes.Buffer
+	now     time.Time
+	version int
+	objects map[string]obj
+	fed     int // changes
+}
+
+func newPlay(t *testing.T, o Options) *play {
+	p := &play{t: t, now: morning, objects: map[string]obj{}}
+	o.Out, o.Location = &p.out, time.UTC
+	p.text = New(o)
+	return p
+}
+
+var terminal = Options{Terminal: true, Width: 120}
+
+// at moves to a moment, in seconds after the play's start.
+func (p *play) at(seconds float64) {
+	to := morning.Add(time.Duration(seconds * float64(time.Second)))
+	if to.Before(p.now) {
+		p.t.Fatalf("at %v: the play is at %v already", to, p.now)
+	}
+	for {
+		due, ok := p.text.Next()
+		if !ok || due.After(to) {
+			break
+		}
+		p.must(p.text.Tick(due))
+		if next, ok := p.text.Next(); ok && !next.After(due) {
+			p.t.Fatalf("Tick at %v left work that was due at %v", due, next)
+		}
+	}
+	p.now = to
+}
+
+// end flushes and checks that every change is accounted for.
+func (p *play) end() string {
+	p.t.Helper()
+	p.must(p.text.Flush(p.now))
+	c := p.text.Counts()
+	if got := c.Shown + c.Folded + c.Quiet + c.Away; got != p.fed || c.Pending != 0 {
+		p.t.Errorf("counts %+v, want a sum of %d and nothing pending", c, p.fed)
+	}
+	if n := len(p.text.objects) + len(p.text.due); n != 0 {
+		p.t.Errorf("%d objects are remembered after Flush", n)
+	}
+	return p.out.String()
+}
+
+func (p *play) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *play) feed(c capture.Change) {
+	p.t.Helper()
+	c.At = p.now
+	p.fed++
+	p.must(p.text.Change(p.now, c))
+}
+
+// change is one of an object, which tells its kind by itself.
+func (p *play) change(op event.Op, before, after obj) capture.Change {
+	o := after
+	if o == nil {
+		o = before
+	}
+	c := capture.Change{
+		Op: op, Resource: resources[text(o, "kind")], Namespace: text(o, "metadata", "namespace"),
+		Name: text(o, "metadata", "name"), UID: text(o, "metadata", "uid"), Before: before, After: after,
+		Manager: "?",
+	}
+	for _, r := range list(o, "metadata", "ownerReferences") {
+		ref := r.(obj)
+		c.Owner = &event.Owner{Kind: text(ref, "kind"), Name: text(ref, "name"), UID: text(ref, "uid")}
+	}
+	return c
+}
+
+// create adds an object; its version and UID are made up.
+func (p *play) create(manager string, o obj) {
+	p.t.Helper()
+	p.version++
+	m := o["metadata"].(obj)
+	m["resourceVersion"] = fmt.Sprint(p.version)
+	if m["uid"] == nil {
+		m["uid"] = fmt.Sprintf("uid-%s-%d", m["name"], p.version)
+	}
+	if m["creationTimestamp"] == nil {
+		m["creationTimestamp"] = p.now.Format(time.RFC3339)
+	}
+	p.objects[key(o)] = o
+	c := p.change(event.Created, nil, clone(o))
+	c.Manager = manager
+	p.feed(c)
+}
+
+// have adds an object that was there before the play.
+func (p *play) have(age time.Duration, o obj) {
+	p.version++
+	m := o["metadata"].(obj)
+	m["resourceVersion"] = fmt.Sprint(p.version)
+	m["uid"] = fmt.Sprintf("uid-%s", m["name"])
+	m["creationTimestamp"] = p.now.Add(-age).Format(time.RFC3339)
+	p.objects[key(o)] = o
+}
+
+func key(o obj) string { return text(o, "kind") + "/" + text(o, "metadata", "name") }
+
+// set writes one field of an object, given by its path in dots.
+type set struct {
+	path  string
+	value any // nil removes
+}
+
+// write updates an object as one write of a manager: fields that are removed have no owner.
+func (p *play) write(manager, name string, sets ...set) {
+	p.t.Helper()
+	p.feed(p.written(manager, name, sets...))
+}
+
+func (p *play) written(manager, name string, sets ...set) capture.Change {
+	p.t.Helper()
+	o := p.objects[name]
+	if o == nil {
+		p.t.Fatalf("there is no %s", name)
+	}
+	before := clone(o)
+	p.version++
+	put(o, "metadata.resourceVersion", fmt.Sprint(p.version))
+	for _, s := range sets {
+		put(o, s.path, s.value)
+	}
+	c := p.change(event.Updated, before, clone(o))
+	c.Quiet = true
+	who := map[string]bool{}
+	for _, d := range diff.Objects(before, c.After, nil) {
+		f := capture.FieldChange{Change: d, Manager: manager, Quiet: quiet(d.Path.String())}
+		f.Manager, f.Subresource, _ = strings.Cut(manager, "/")
+		if d.Op == diff.Remove {
+			f.Manager, f.Subresource = "?", ""
+		}
+		if !f.Quiet {
+			c.Quiet = false
+			who[f.Manager] = true
+			c.Manager = f.Manager
+		}
+		c.Fields = append(c.Fields, f)
+	}
+	if len(who) != 1 {
+		c.Manager = "?"
+	}
+	return c
+}
+
+func (p *play) remove(name string) {
+	p.t.Helper()
+	o := p.objects[name]
+	delete(p.objects, name)
+	p.feed(p.change(event.Deleted, o, nil))
+}
+
+// quiet stands in for the quiet rules.
+func quiet(path string) bool {
+	for _, s := range []string{"resourceVersion", "generation", "observedGeneration", "TransitionTime", "UpdateTime", "HeartbeatTime", "renewTime"} {
+		if strings.HasSuffix(path, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// put writes a field; a step of the form name=value is the list element with that name or type.
+func put(o obj, path string, value any) {
+	steps := strings.Split(path, ".")
+	for i, s := range steps[:len(steps)-1] {
+		if n, err := fmt.Sscanf(steps[i+1], "%d", new(int)); n == 1 && err == nil {
+			var at int
+			fmt.Sscanf(steps[i+1], "%d", &at)
+			rest := strings.Join(steps[i+2:], ".")
+			put(o[s].([]any)[at].(obj), rest, value)
+			return
+		}
+		next, _ := o[s].(obj)
+		if next == nil {
+			next = obj{}
+			o[s] = next
+		}
+		o = next
+	}
+	last := steps[len(steps)-1]
+	if value == nil {
+		delete(o, last)
+		return
+	}
+	o[last] = value
+}
+
+func clone(o obj) obj { return deep(o).(obj) }
+
+func deep(v any) any {
+	switch v := v.(type) {
+	case obj:
+		out := obj{}
+		for k, e := range v {
+			out[k] = deep(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = deep(e)
+		}
+		return out
+	case int:
+		return int64(v)
+	}
+	return v
+}
+
+// parse reads JSON as the engine does: integers are int64.
+func parse(t *testing.T, s string) obj {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(s))
+	dec.UseNumber()
+	var o obj
+	if err := dec.Decode(&o); err != nil {
+		t.Fatalf("parse %s: %v", s, err)
+	}
+	return integers(o).(obj)
+}
+
+func integers(v any) any {
+	switch v := v.(type) {
+	case obj:
+		for k, e := range v {
+			v[k] = integers(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = integers(e)
+		}
+	case json.Number:
+		n, err := v.Int64()
+		if err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		return f
+	}
+	return v
+}
+
+var resources = func() map[string]capture.Resource {
+	m := map[string]capture.Resource{}
+	for _, r := range []capture.Resource{
+		{Group: "apps", Resource: "deployments", Singular: "deployment", Short: "deploy", Kind: "Deployment"},
+		{Group: "apps", Resource: "replicasets", Singular: "replicaset", Short: "rs", Kind: "ReplicaSet"},
+		{Group: "apps", Resource: "statefulsets", Singular: "statefulset", Short: "sts", Kind: "StatefulSet"},
+		{Group: "apps", Resource: "daemonsets", Singular: "daemonset", Short: "ds", Kind: "DaemonSet"},
+		{Group: "batch", Resource: "jobs", Singular: "job", Kind: "Job"},
+		{Resource: "pods", Singular: "pod", Short: "po", Kind: "Pod"},
+		{Resource: "nodes", Singular: "node", Short: "no", Kind: "Node"},
+		{Resource: "namespaces", Singular: "namespace", Short: "ns", Kind: "Namespace"},
+		{Resource: "services", Singular: "service", Short: "svc", Kind: "Service"},
+		{Resource: "secrets", Singular: "secret", Kind: "Secret"},
+		{Resource: "configmaps", Singular: "configmap", Short: "cm", Kind: "ConfigMap"},
+		{Resource: "persistentvolumeclaims", Singular: "persistentvolumeclaim", Short: "pvc", Kind: "PersistentVolumeClaim"},
+		{Resource: "events", Singular: "event", Short: "ev", Kind: "Event"},
+		{Group: "autoscaling", Resource: "horizontalpodautoscalers", Singular: "horizontalpodautoscaler", Short: "hpa", Kind: "HorizontalPodAutoscaler"},
+		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Singular: "customresourcedefinition", Short: "crd", Kind: "CustomResourceDefinition"},
+		{Group: "example.com", Resource: "backups", Singular: "backup", Kind: "Backup"},
+	} {
+		r.Version = "v1"
+		m[r.Kind] = r
+	}
+	return m
+}()
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, d)
+	}
+}

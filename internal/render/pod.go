@@ -1,0 +1,269 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+)
+
+// troubles are the reasons of waiting containers that do not pass by themselves (k8s.io/kubernetes:
+// pkg/kubelet/container, pkg/kubelet/images).
+var troubles = map[string]bool{
+	"CrashLoopBackOff": true, "ImagePullBackOff": true, "ErrImagePull": true, "InvalidImageName": true,
+	"ErrImageNeverPull": true, "RegistryUnavailable": true, "CreateContainerConfigError": true,
+	"CreateContainerError": true, "RunContainerError": true,
+}
+
+// containers are the statuses of a pod's containers, those that run before the others first.
+func containers(pod map[string]any) []map[string]any {
+	var out []map[string]any
+	for _, key := range []string{"initContainerStatuses", "containerStatuses"} {
+		for _, e := range list(pod, "status", key) {
+			if m, ok := e.(map[string]any); ok {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// podTrouble is why a container does not run, and more about it.
+func podTrouble(pod map[string]any) (reason, detail string) {
+	for _, c := range containers(pod) {
+		reason := text(c, "state", "waiting", "reason")
+		switch {
+		case !troubles[reason]:
+		case reason == "ErrImagePull", reason == "ImagePullBackOff":
+			// The two take turns while nothing changes.
+			return "ImagePullBackOff", text(c, "image")
+		case reason == "CrashLoopBackOff":
+			return reason, lastExit(c)
+		default:
+			return reason, text(c, "state", "waiting", "message")
+		}
+	}
+	return "", ""
+}
+
+// lastExit says how a container ended before it was started again.
+func lastExit(c map[string]any) string {
+	ended := fields(c, "lastState", "terminated")
+	if ended == nil {
+		return ""
+	}
+	if reason := text(ended, "reason"); reason != "" && reason != "Error" {
+		return "last " + reason
+	}
+	return fmt.Sprintf("last exit code %d", count(ended, "exitCode"))
+}
+
+func restarts(pod map[string]any) int {
+	n := int64(0)
+	for _, c := range containers(pod) {
+		n += count(c, "restartCount")
+	}
+	return int(n)
+}
+
+func podReady(pod map[string]any) bool { return conditionOf(pod, "Ready").status == "True" }
+
+func podEnded(pod map[string]any) bool {
+	phase := text(pod, "status", "phase")
+	return phase == "Succeeded" || phase == "Failed"
+}
+
+// podMoving is true for a pod that has not become ready yet, that is in trouble or that terminates. One
+// that was ready and is not any more is told at once.
+func podMoving(from, to map[string]any) bool {
+	if terminating(to) {
+		return true
+	}
+	if reason, _ := podTrouble(to); reason != "" {
+		return true
+	}
+	return !podEnded(to) && !podReady(to) && !podReady(from)
+}
+
+// podWord is a pod's state in a word, as in the STATUS column of kubectl.
+func podWord(pod map[string]any) string {
+	phase := text(pod, "status", "phase")
+	reason, _ := podTrouble(pod)
+	switch {
+	case terminating(pod):
+		return "terminating"
+	case podEnded(pod):
+		return phase
+	case reason != "":
+		return reason
+	case podReady(pod):
+		return "Ready"
+	case phase == "":
+		return "Pending"
+	}
+	return phase
+}
+
+// podState is the word and what explains it.
+func podState(pod map[string]any) string {
+	word := podWord(pod)
+	switch word {
+	case "terminating", "Ready", "Succeeded":
+		return word
+	case "Failed":
+		return joined(word, ": ", failure(pod))
+	case "Running":
+		ready := 0
+		all := list(pod, "status", "containerStatuses")
+		for _, e := range all {
+			if m, _ := e.(map[string]any); m["ready"] == true {
+				ready++
+			}
+		}
+		return fmt.Sprintf("Running, %d/%d ready", ready, len(all))
+	case "Pending":
+		return joined(word, ": ", podWaits(pod))
+	case "CrashLoopBackOff":
+		_, last := podTrouble(pod)
+		return joined(word+", "+plural(restarts(pod), "restart"), ", ", last)
+	}
+	_, detail := podTrouble(pod)
+	if word == "ImagePullBackOff" {
+		return joined(word, " ", detail)
+	}
+	return joined(word, ": ", detail)
+}
+
+func joined(a, sep, b string) string {
+	if b == "" {
+		return a
+	}
+	return a + sep + b
+}
+
+// podWaits is what a pod waits for.
+func podWaits(pod map[string]any) string {
+	if c := conditionOf(pod, "PodScheduled"); c.status == "False" {
+		return joined(c.reason, ": ", c.message)
+	}
+	for _, c := range containers(pod) {
+		if reason := text(c, "state", "waiting", "reason"); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// failure is why a pod failed: evicted, or how its container ended.
+func failure(pod map[string]any) string {
+	if reason := text(pod, "status", "reason"); reason != "" {
+		return joined(reason, ": ", text(pod, "status", "message"))
+	}
+	for _, c := range containers(pod) {
+		if code := count(c, "state", "terminated", "exitCode"); code != 0 {
+			return joined(text(c, "state", "terminated", "reason"), ", ", fmt.Sprintf("exit code %d", code))
+		}
+	}
+	return ""
+}
+
+func podSummary(v view) string {
+	if v.born {
+		return podBorn(v)
+	}
+	from, to := podWord(v.from), podWord(v.to)
+	more := restarts(v.to) - restarts(v.from)
+	if to == "terminating" {
+		return podTerminating(v)
+	}
+	var s string
+	switch {
+	case from != to:
+		s = from + " → " + podState(v.to)
+		if to == "Ready" && !podReady(v.origin) {
+			s += " in " + duration(v.last.Sub(v.since))
+		}
+	case to != "Ready" && !podEnded(v.to):
+		s = podState(v.to)
+		if more == 0 && v.net.len() > 0 {
+			s = "still " + s
+		}
+	case more == 0:
+		return "" // something else than its state
+	default:
+		s = to
+	}
+	if more > 0 && to != "CrashLoopBackOff" {
+		s += fmt.Sprintf(", %s (%d in all)", plural(more, "restart"), restarts(v.to))
+	}
+	return s
+}
+
+// podBorn tells the life of a new pod so far.
+func podBorn(v view) string {
+	s := "new"
+	if node := text(v.to, "spec", "nodeName"); node != "" {
+		s += " on " + node
+	}
+	switch age := podAge(v); {
+	case podReady(v.to):
+		s += ", Pending → Ready in " + age
+	case podEnded(v.to):
+		s += ", Pending → " + podState(v.to) + " in " + age
+	default:
+		if v.now.After(v.since) {
+			s += ", after " + duration(v.now.Sub(v.since)) + ":"
+		} else {
+			s += ","
+		}
+		s += " " + podState(v.to)
+	}
+	if n := restarts(v.to); n > 0 && podWord(v.to) != "CrashLoopBackOff" {
+		s += ", " + plural(n, "restart")
+	}
+	return s
+}
+
+// podAge is how long a pod took to be ready, or to end: by the server's own times, where it has them.
+func podAge(v view) string {
+	began, ended := createdAt(v.to), conditionOf(v.to, "Ready").since
+	if began.IsZero() || ended.Before(began) {
+		began, ended = v.since, v.last
+	}
+	return duration(ended.Sub(began))
+}
+
+// podTerminating is said of a pod that outlives its grace period.
+func podTerminating(v view) string {
+	at := when(v.to, "metadata", "deletionTimestamp") // includes the grace period
+	grace := time.Duration(count(v.to, "metadata", "deletionGracePeriodSeconds")) * time.Second
+	s := "terminating"
+	if late := v.now.Sub(at); !at.IsZero() && late >= time.Second {
+		s += fmt.Sprintf(" since %s, its grace period was %s", duration(late+grace), duration(grace))
+	}
+	return s + strings.TrimPrefix(waitsFor(v.to), "terminating")
+}
+
+// podGone is the line of a pod that was deleted; f is what of it was not told, or nil.
+func podGone(c capture.Change, f *fold) string {
+	age := ""
+	if at := createdAt(c.Before); !at.IsZero() {
+		age = " after " + duration(c.At.Sub(at))
+	}
+	var s string
+	switch {
+	case f != nil && f.born && podEnded(c.Before):
+		s = "new, " + text(c.Before, "status", "phase") + " and gone" + age
+	case f != nil && f.born && !podReady(c.Before):
+		s = "new and gone" + age + ", was never ready"
+	case f != nil && f.born:
+		s = "new and gone" + age
+	default:
+		s = "gone" + age
+	}
+	if why := failure(c.Before); why != "" && text(c.Before, "status", "phase") == "Failed" {
+		s += ", Failed: " + why
+	}
+	return s
+}

@@ -1,0 +1,258 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The columns of a line, counted from 0 on a terminal without a namespace column. A longer cell
+// pushes the next one two spaces beyond its end.
+const (
+	infoColumn    = 42
+	managerColumn = 68
+	noteColumn    = 80
+	detailIndent  = 13
+	ownedIndent   = 2
+)
+
+// The signs of a line; doc.go explains them.
+const (
+	signCreated  = "+"
+	signSnapshot = "="
+	signDeleted  = "-"
+	signUpdated  = "~"
+	signEntered  = ">"
+	signLeft     = "<"
+	signFolded   = "·"
+	signNotice   = "!"
+)
+
+// row is the head of what is printed about one object.
+type row struct {
+	at        time.Time
+	sign      string
+	namespace string
+	owned     bool
+	name      string // type/name, or a whole notice
+	info      string // what happened
+	manager   string
+	note      string // in parentheses: what the line stands for
+}
+
+// cell is a piece of a line that starts at a column or later.
+type cell struct {
+	text   string
+	column int
+	style  style
+}
+
+// head lays a row out. On a terminal that is too narrow for the columns, cells move together; then
+// what happened is cut, so that the manager and the count stay visible. Notices are never cut: they
+// are few, and say what to do.
+func (t *Text) head(r row) string {
+	clock := t.clock(r.at)
+	prefix := clock + " " + r.sign + " "
+	shift := width(clock) - len("15:04:05")
+	if t.o.Namespaces && r.sign != signNotice {
+		t.widest = max(t.widest, width(escape(r.namespace)))
+		prefix += pad(escape(r.namespace), t.widest) + "  "
+		shift += t.widest + 2
+	}
+	if r.owned {
+		prefix += strings.Repeat(" ", ownedIndent)
+	}
+	cells := []cell{{r.name, 0, t.signStyle(r.sign)}}
+	for _, c := range []cell{{r.info, infoColumn, plain}, {r.manager, managerColumn, cyan}, {r.note, noteColumn, dim}} {
+		if c.text != "" {
+			c.column += shift
+			cells = append(cells, c)
+		}
+	}
+	for i := range cells {
+		cells[i].text = escape(cells[i].text)
+	}
+	limit := t.o.Width
+	if r.sign == signNotice {
+		limit = 0
+	}
+	if limit > 0 {
+		squeeze(limit, prefix, cells, r.info != "")
+	}
+	return t.paint(limit, prefix, clock, r, cells)
+}
+
+// squeeze moves cells together and cuts the one that says what happened.
+func squeeze(limit int, prefix string, cells []cell, hasInfo bool) {
+	for i := len(cells) - 1; i > 0 && lineWidth(prefix, cells) > limit; i-- {
+		cells[i].column = 0
+	}
+	const readable = 12
+	over := lineWidth(prefix, cells) - limit
+	if over <= 0 || !hasInfo {
+		return
+	}
+	if w := width(cells[1].text); w-over >= readable {
+		cells[1].text = cut(cells[1].text, w-over)
+	}
+}
+
+// paint joins the cells, cuts what is still too long, and colours it.
+func (t *Text) paint(limit int, prefix, clock string, r row, cells []cell) string {
+	var b strings.Builder
+	b.WriteString(t.style(dim, clock))
+	b.WriteString(" " + t.style(t.signStyle(r.sign), r.sign))
+	b.WriteString(prefix[len(clock)+1+len(r.sign):])
+	at := width(prefix)
+	for i, c := range cells {
+		if i > 0 {
+			gap := max(2, c.column-at)
+			at += gap
+			b.WriteString(strings.Repeat(" ", gap))
+		}
+		if limit > 0 && at+width(c.text) > limit {
+			b.WriteString(t.style(c.style, cut(c.text, limit-at)))
+			break
+		}
+		at += width(c.text)
+		b.WriteString(t.style(c.style, c.text))
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+func lineWidth(prefix string, cells []cell) int {
+	at := width(prefix)
+	for i, c := range cells {
+		if i > 0 {
+			at += max(2, c.column-at)
+		}
+		at += width(c.text)
+	}
+	return at
+}
+
+// detail is a line below a head.
+func (t *Text) detail(s style, text string) string {
+	text = strings.Repeat(" ", detailIndent) + escape(text)
+	if t.o.Width > 0 {
+		text = cut(text, t.o.Width)
+	}
+	return t.style(s, text)
+}
+
+// clock is the time of a line: short on a terminal, RFC 3339 elsewhere.
+func (t *Text) clock(at time.Time) string {
+	if t.o.Terminal {
+		return at.In(t.o.Location).Format(time.TimeOnly)
+	}
+	return at.In(t.o.Location).Format(time.RFC3339)
+}
+
+// style is a terminal's "select graphic rendition" sequence, ECMA-48 section 8.3.117.
+type style string
+
+const (
+	plain  style = ""
+	dim    style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+	cyan   style = "36"
+)
+
+func (t *Text) style(s style, text string) string {
+	if !t.o.Color || s == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
+
+func (t *Text) signStyle(sign string) style {
+	switch sign {
+	case signCreated, signEntered:
+		return green
+	case signDeleted, signNotice, signLeft:
+		return red
+	case signUpdated:
+		return yellow
+	}
+	return dim
+}
+
+// escape writes what does not print as in a Go string: control characters, line breaks, invalid
+// UTF-8, and format characters such as those that reorder text. Tabs become spaces.
+func escape(s string) string {
+	clean := utf8.ValidString(s)
+	for _, r := range s {
+		clean = clean && unicode.IsPrint(r)
+	}
+	if clean {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			b.WriteString(`\x` + strconv.FormatUint(uint64(s[0]), 16))
+		case r == '\t':
+			b.WriteString("    ")
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			q := strconv.QuoteRune(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+// width is the number of columns that a text takes. Emoji and the wide scripts of East Asia (the
+// blocks of Unicode's EastAsianWidth.txt that are wholly wide) take two, combining marks none.
+func width(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+func runeWidth(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3,
+		r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60,
+		r >= 0xffe0 && r <= 0xffe6, r >= 0x1f300 && r <= 0x1f64f, r >= 0x1f680 && r <= 0x1faff,
+		r >= 0x20000 && r <= 0x3fffd:
+		return 2
+	}
+	return 1
+}
+
+// cut shortens a text to a width; its last column is then an ellipsis.
+func cut(s string, w int) string {
+	if width(s) <= w {
+		return s
+	}
+	if w <= 0 {
+		return ""
+	}
+	at := 0
+	for i, r := range s {
+		if at+runeWidth(r) > w-1 {
+			return s[:i] + "…"
+		}
+		at += runeWidth(r)
+	}
+	return s
+}
+
+func pad(s string, w int) string {
+	return s + strings.Repeat(" ", max(0, w-width(s)))
+}

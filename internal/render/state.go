@@ -1,0 +1,270 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/internal/capture"
+)
+
+// isState tells what describes an object's state from what somebody wants of it: its status, the
+// steps of its deletion, and what the controllers of Kubernetes write elsewhere while they act.
+func isState(c capture.Change, f capture.FieldChange) bool {
+	first, second, key := field(f.Path, 0), field(f.Path, 1), field(f.Path, 2)
+	switch {
+	case first == "status":
+		return true
+	case first == "metadata":
+		switch second {
+		case "resourceVersion", "generation", "deletionTimestamp", "deletionGracePeriodSeconds":
+			return true
+		case "finalizers":
+			return terminating(c.After)
+		case "annotations":
+			return controllersAnnotation(key)
+		}
+		return false
+	}
+	switch kindOf(c.Resource) {
+	case "Pod": // the scheduler's binding
+		return first == "spec" && second == "nodeName"
+	case "PersistentVolumeClaim":
+		return first == "spec" && second == "volumeName"
+	case "ReplicaSet.apps": // a rollout's steps, but not a person's kubectl scale
+		return first == "spec" && second == "replicas" && c.Owner != nil &&
+			(f.Manager == "kube-controller-manager" || f.Manager == unknown)
+	}
+	return false
+}
+
+// controllersAnnotation tells the annotations in which the controllers of kube-controller-manager
+// keep their books (k8s.io/kubernetes: pkg/controller/deployment/util, pkg/controller/volume).
+func controllersAnnotation(key string) bool {
+	return strings.HasPrefix(key, "deployment.kubernetes.io/") || strings.HasPrefix(key, "pv.kubernetes.io/") ||
+		strings.HasPrefix(key, "volume.kubernetes.io/")
+}
+
+// field is the name of a path's step; empty where it is none or not a field.
+func field(p diff.Path, i int) string {
+	if i >= len(p) || p[i].Kind != diff.Field {
+		return ""
+	}
+	return p[i].Name
+}
+
+// kindOf names a kind with its group: Pod, Deployment.apps.
+func kindOf(r capture.Resource) string {
+	if r.Group == "" {
+		return r.Kind
+	}
+	return r.Kind + "." + r.Group
+}
+
+func isPod(r capture.Resource) bool { return kindOf(r) == "Pod" }
+
+// view is what a summary may look at.
+type view struct {
+	born bool // created in what is summed up
+	// origin is the object before its transition, from before what is summed up, to after it.
+	origin, from, to map[string]any
+	since, last, now time.Time // the transition began, the last change, now
+	net              *netChanges
+}
+
+// lifecycle is how a kind changes its state. Every function may be nil.
+type lifecycle struct {
+	// moving is true while the object is on its way to another state.
+	moving func(from, to map[string]any) bool
+	// state describes an object in a few words.
+	state func(obj map[string]any) string
+	// summary says what the changes of a view come to; empty means that it has nothing to say.
+	summary func(v view) string
+}
+
+// lifecycles are the kinds that people follow; all others have conditions, a phase or just fields.
+var lifecycles = map[string]lifecycle{
+	"Pod":                                 {podMoving, podState, podSummary},
+	"Deployment.apps":                     {deploymentMoving, readyState, rolloutSummary},
+	"StatefulSet.apps":                    {statefulSetMoving, readyState, rolloutSummary},
+	"DaemonSet.apps":                      {daemonSetMoving, readyState, rolloutSummary},
+	"ReplicaSet.apps":                     {replicaSetMoving, readyState, replicaSetSummary},
+	"ReplicationController":               {replicaSetMoving, readyState, replicaSetSummary},
+	"Job.batch":                           {jobMoving, jobState, jobSummary},
+	"Node":                                {nil, nodeState, nil},
+	"PersistentVolumeClaim":               {pending, nil, claimSummary},
+	"HorizontalPodAutoscaler.autoscaling": {nil, nil, autoscalerSummary},
+}
+
+// moving tells whether an object is on its way to another state, so that its line can wait for it.
+func moving(r capture.Resource, from, to map[string]any) bool {
+	if m := lifecycles[kindOf(r)].moving; m != nil {
+		return m(from, to)
+	}
+	return stale(to)
+}
+
+func pending(_, to map[string]any) bool { return text(to, "status", "phase") == "Pending" }
+
+// How long nothing may happen to an object on its way before its line says where it stands. Pods
+// tell why a rollout waits, so that their owners have time.
+const (
+	patienceDefault = 10 * time.Second
+	patienceRollout = 30 * time.Second
+)
+
+func patience(r capture.Resource, origin, to map[string]any) time.Duration {
+	switch kindOf(r) {
+	case "Pod":
+		if terminating(to) {
+			grace := time.Duration(count(to, "metadata", "deletionGracePeriodSeconds")) * time.Second
+			return grace + patienceDefault
+		}
+		if reason, _ := podTrouble(to); reason != "" {
+			return calm
+		}
+		return patienceDefault
+	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "ReplicationController", "Job.batch":
+		if fresh(origin) || !diff.Equal(get(origin, "metadata", "generation"), get(to, "metadata", "generation")) {
+			return patienceRollout
+		}
+	}
+	return patienceDefault
+}
+
+// stateOf describes an object in a few words; empty where there is nothing to say.
+func stateOf(r capture.Resource, obj map[string]any) string {
+	if terminating(obj) {
+		return "terminating"
+	}
+	if s := lifecycles[kindOf(r)].state; s != nil {
+		return s(obj)
+	}
+	if phase := text(obj, "status", "phase"); phase != "" {
+		return phase
+	}
+	for _, kind := range []string{"Ready", "Available", "Established"} {
+		switch c := conditionOf(obj, kind); {
+		case c.status == "True":
+			return kind
+		case c.status != "":
+			return kind + ": " + c.status + because(c)
+		}
+	}
+	return ""
+}
+
+// stateAtBirth describes a created object that has an owner.
+func stateAtBirth(r capture.Resource, obj map[string]any) string {
+	if kindOf(r) == "ReplicaSet.apps" {
+		if revision := text(obj, "metadata", "annotations", "deployment.kubernetes.io/revision"); revision != "" {
+			return "revision " + revision
+		}
+	}
+	if text(obj, "status", "phase") == "" && len(conditions(obj)) == 0 {
+		return ""
+	}
+	return stateOf(r, obj)
+}
+
+// summarize says what the changes of a view come to.
+func summarize(r capture.Resource, v view) string {
+	var parts []string
+	if s := lifecycles[kindOf(r)].summary; s != nil {
+		if said := s(v); said != "" {
+			parts = append(parts, said)
+		}
+	}
+	if terminating(v.to) && !isPod(r) {
+		parts = append(parts, waitsFor(v.to))
+	}
+	if len(parts) == 0 {
+		parts = transitions(r, v)
+	}
+	if len(parts) == 0 {
+		return v.net.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// waitsFor says why a terminating object still exists.
+func waitsFor(obj map[string]any) string {
+	var names []string
+	for _, f := range append(list(obj, "spec", "finalizers"), list(obj, "metadata", "finalizers")...) {
+		names = append(names, fmt.Sprint(f))
+	}
+	if len(names) == 0 {
+		return "terminating"
+	}
+	return "terminating, waits for finalizers: " + strings.Join(names, ", ")
+}
+
+// maxTransitions is how many transitions a line names.
+const maxTransitions = 3
+
+// transitions names the changes of the phase, the addresses and the conditions, as many kinds have
+// them in their status.
+func transitions(r capture.Resource, v view) []string {
+	var parts []string
+	for _, key := range []string{"phase", "state"} {
+		if from, to := text(v.from, "status", key), text(v.to, "status", key); from != to && to != "" {
+			parts = append(parts, arrow(from, to))
+		}
+	}
+	if from, to := addresses(v.from), addresses(v.to); from != to {
+		parts = append(parts, "load balancer "+arrow(from, to))
+	}
+	before := map[string]condition{}
+	for _, c := range conditions(v.from) {
+		before[c.kind] = c
+	}
+	for _, c := range conditions(v.to) {
+		from := before[c.kind]
+		switch {
+		case from.status == c.status:
+		case kindOf(r) == "Node" && c.kind == "Ready":
+			parts = append(parts, arrow(nodeReady(from), nodeReady(c))+because(c))
+		default:
+			parts = append(parts, c.kind+": "+arrow(from.status, c.status)+because(c))
+		}
+	}
+	if more := len(parts) - maxTransitions; more > 0 {
+		parts = append(parts[:maxTransitions], fmt.Sprintf("%d more", more))
+	}
+	return parts
+}
+
+func arrow(from, to string) string {
+	switch {
+	case from == "":
+		return to
+	case to == "":
+		return from + " → none"
+	}
+	return from + " → " + to
+}
+
+// because is a condition's reason, and its message where it tells of something that is not well.
+func because(c condition) string {
+	why := c.reason
+	if c.kind == "Ready" && c.status != "True" && c.message != "" {
+		why = strings.TrimPrefix(why+": "+c.message, ": ")
+	}
+	if why == "" {
+		return ""
+	}
+	return " (" + why + ")"
+}
+
+// addresses are those of a Service's or Ingress's load balancer.
+func addresses(obj map[string]any) string {
+	var out []string
+	for _, e := range list(obj, "status", "loadBalancer", "ingress") {
+		m, _ := e.(map[string]any)
+		if a := text(m, "ip") + text(m, "hostname"); a != "" {
+			out = append(out, a)
+		}
+	}
+	return strings.Join(out, ", ")
+}

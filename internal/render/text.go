@@ -1,0 +1,220 @@
+package render
+
+import (
+	"bytes"
+	"container/heap"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture"
+)
+
+// Options tune a Text. Only Out is needed; the zero values of the rest print for a pipe.
+type Options struct {
+	Out io.Writer
+	// Terminal prints times as 15:04:05; else they are RFC 3339.
+	Terminal bool
+	Color    bool
+	// Width is the number of columns at which lines are cut; 0 means never.
+	Width int
+	// Namespaces adds a column of namespaces; it is as wide as the widest that was seen.
+	Namespaces bool
+	// Full prints created objects and the lines of long values whole.
+	Full bool
+	// Status prints each change of a status instead of folding them.
+	Status bool
+	// Noise shows quiet fields, too.
+	Noise bool
+	// Location is that of the printed times; nil means the local one.
+	Location *time.Location
+}
+
+// Text prints changes. It is used by one goroutine.
+//
+//	Ordering         Lines are in the order of the changes, except that a folded line comes when its
+//	                 object is calm. Of one object, no folded line comes before what it follows.
+//	What may be      Nothing: each change has a line, is counted by a folded line, or is quiet and
+//	skipped          in Counts.
+//	Memory           One entry for each object that is not settled, and for each that printed in the
+//	                 last minute; an object that goes takes its entry along.
+//	Errors           The first error of Out is returned by every later call.
+type Text struct {
+	o       Options
+	names   map[string]string // resource.group to the word that stands for it
+	widest  int               // namespace so far
+	objects map[objectKey]*object
+	due     dueHeap
+	seq     int
+	counts  Counts
+	buf     bytes.Buffer
+	err     error
+}
+
+// Counts says what became of the changes that were handed over. Their sum is the number of them.
+type Counts struct {
+	// Shown have their own line.
+	Shown int
+	// Folded are those for which a line stands that tells how many they are.
+	Folded int
+	// Pending are folded, too, but their line is still to come; 0 after Flush.
+	Pending int
+	// Quiet changed only what the quiet rules name, or are events that expired.
+	Quiet int
+	// Away are gaps that one notice about the API server sums up.
+	Away int
+}
+
+// New makes a Text.
+func New(o Options) *Text {
+	if o.Location == nil {
+		o.Location = time.Local
+	}
+	return &Text{o: o, names: map[string]string{}, objects: map[objectKey]*object{}}
+}
+
+// Counts returns what became of the changes so far.
+func (t *Text) Counts() Counts { return t.counts }
+
+// Change takes a change. It prints it, or folds it with others of its object until Tick.
+func (t *Text) Change(now time.Time, c capture.Change) error {
+	t.tick(now)
+	switch {
+	case c.Op == event.Gap:
+		t.gap(c)
+	case isEvent(c.Resource):
+		t.event(c)
+	case c.Op == event.Updated:
+		t.updated(now, c)
+	case c.Op == event.Created:
+		t.created(now, c)
+	case c.Op == event.Deleted, c.Op == event.Left:
+		t.gone(now, c)
+	default:
+		t.appeared(c)
+	}
+	return t.write()
+}
+
+// Tick prints the folded lines that are due.
+func (t *Text) Tick(now time.Time) error {
+	t.tick(now)
+	return t.write()
+}
+
+func (t *Text) tick(now time.Time) {
+	for len(t.due) > 0 && !t.due[0].due.After(now) {
+		t.expire(now, t.due[0])
+	}
+}
+
+// Next returns when Tick has something to do; false means not before the next change.
+func (t *Text) Next() (time.Time, bool) {
+	if len(t.due) == 0 {
+		return time.Time{}, false
+	}
+	return t.due[0].due, true
+}
+
+// Notice prints a line of the program's own.
+func (t *Text) Notice(now time.Time, text string) error {
+	t.tick(now)
+	t.line(t.head(row{at: now, sign: signNotice, name: text}))
+	return t.write()
+}
+
+// Flush prints every folded line. It is for the end: objects are forgotten.
+func (t *Text) Flush(now time.Time) error {
+	t.tick(now)
+	for len(t.due) > 0 {
+		o := t.due[0]
+		if o.fold != nil && o.fold.count > 0 {
+			t.printFold(now, o, o.fold.summary(now, o))
+		}
+		if o.hot != nil {
+			t.printHot(now, o)
+		}
+		heap.Remove(&t.due, 0)
+	}
+	clear(t.objects)
+	return t.write()
+}
+
+func (t *Text) line(s string) {
+	t.buf.WriteString(s)
+	t.buf.WriteByte('\n')
+}
+
+func (t *Text) write() error {
+	if t.err == nil && t.buf.Len() > 0 {
+		_, t.err = t.o.Out.Write(t.buf.Bytes())
+	}
+	t.buf.Reset()
+	return t.err
+}
+
+// row begins the row of a change.
+func (t *Text) row(c capture.Change, sign string) row {
+	return row{
+		at: c.At, sign: sign, namespace: c.Namespace, owned: c.Owner != nil,
+		name: t.typeName(c.Resource) + "/" + c.Name, note: t.interval(c),
+	}
+}
+
+// interval says that a change was derived by a list, in whose interval more may have happened.
+func (t *Text) interval(c capture.Change) string {
+	if c.Since.IsZero() {
+		return ""
+	}
+	return "(net change since " + t.clock(c.Since) + ")"
+}
+
+func notes(parts ...string) string {
+	return strings.TrimSpace(strings.Join(parts, " "))
+}
+
+// gap prints versions that were missed, except where one notice sums up many.
+func (t *Text) gap(c capture.Change) {
+	if c.Away {
+		t.counts.Away++
+		return
+	}
+	t.counts.Shown++
+	where := ""
+	if c.Namespace != "" {
+		where = " (namespace " + c.Namespace + ")"
+	}
+	g := c.Gap
+	if g == nil {
+		g = &event.GapInfo{}
+	}
+	missed := "versions were missed"
+	switch {
+	case g.From != "" && g.To != "":
+		missed = "versions " + g.From + ".." + g.To + " were missed"
+	case g.From != "":
+		missed = "versions after " + g.From + " were missed"
+	}
+	if g.Reason != "" {
+		missed += ": " + g.Reason
+	}
+	t.line(t.head(row{
+		at: c.At, sign: signNotice,
+		name: t.typeName(c.Resource) + where + ": " + missed + "; what follows is the net change",
+	}))
+}
+
+// details prints fields below a head.
+func (t *Text) details(changes []diff.Change) {
+	o := diff.TextOptions{}
+	if t.o.Full {
+		o.MaxLines = -1
+	}
+	for _, l := range diff.Text(changes, o) {
+		t.line(t.detail(lineStyles[l.Kind], l.Text))
+	}
+}
+
+var lineStyles = map[diff.LineKind]style{diff.AddLine: green, diff.RemoveLine: red, diff.NoteLine: dim}

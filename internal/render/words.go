@@ -1,0 +1,77 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+)
+
+// longer are built-in kinds whose first short name is no word that people say.
+var longer = map[string]string{"po": "pod", "no": "node", "ep": "endpoints", "ev": "event"}
+
+// typeName is the word for a kind: its first short name, or its singular. Where another group's
+// kind took the word before, the group is added.
+func (t *Text) typeName(r capture.Resource) string {
+	id := r.Resource + "." + r.Group
+	if n, ok := t.names[id]; ok {
+		return n
+	}
+	n := r.Short
+	if l, ok := longer[n]; ok && builtIn(r.Group) {
+		n = l
+	}
+	if len(n) < 2 {
+		n = r.Singular
+	}
+	if n == "" {
+		n = strings.ToLower(r.Kind)
+	}
+	for _, taken := range t.names {
+		if taken == n {
+			n = r.Singular + "." + r.Group
+			break
+		}
+	}
+	t.names[id] = n
+	return n
+}
+
+// builtIn tells the groups of Kubernetes itself: the others have a domain of their owner.
+func builtIn(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+}
+
+// duration is a length of time as a person says it: two units at most, and only whole ones.
+func duration(d time.Duration) string {
+	const day = 24 * time.Hour
+	two := func(n time.Duration, unit string, rest time.Duration, small string) string {
+		if rest == 0 {
+			return fmt.Sprintf("%d %s", n, unit)
+		}
+		return fmt.Sprintf("%d %s %d %s", n, unit, rest, small)
+	}
+	switch {
+	case d < time.Second:
+		return "less than 1 s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return two(d/time.Minute, "min", d%time.Minute/time.Second, "s")
+	case d < day:
+		return two(d/time.Hour, "h", d%time.Hour/time.Minute, "min")
+	case d < 8*day:
+		return two(d/day, "d", d%day/time.Hour, "h")
+	case d < 2*365*day:
+		return fmt.Sprintf("%d d", d/day)
+	}
+	return two(d/(365*day), "y", d%(365*day)/day, "d")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,232 @@
+package render
+
+import (
+	"fmt"
+
+	"github.com/tattler-dev/tattler/diff"
+)
+
+// wanted is how many pods a workload should have; one that does not say wants one.
+func wanted(obj map[string]any) int64 {
+	if n, ok := number(obj, "status", "desiredNumberScheduled"); ok { // DaemonSet
+		return n
+	}
+	if n, ok := number(obj, "spec", "replicas"); ok {
+		return n
+	}
+	return 1
+}
+
+// isReady is how many pods of a workload are ready. The server leaves out counters that are 0.
+func isReady(obj map[string]any) int64 {
+	return count(obj, "status", "readyReplicas") + count(obj, "status", "numberReady")
+}
+
+func isUpdated(obj map[string]any) int64 {
+	return count(obj, "status", "updatedReplicas") + count(obj, "status", "updatedNumberScheduled")
+}
+
+// fresh tells an object that its controller has not seen yet.
+func fresh(obj map[string]any) bool {
+	_, seen := number(obj, "status", "observedGeneration")
+	return !seen
+}
+
+// deploymentMoving follows "kubectl rollout status" (k8s.io/kubectl: pkg/polymorphichelpers).
+func deploymentMoving(_, to map[string]any) bool {
+	if conditionOf(to, "Progressing").reason == "ProgressDeadlineExceeded" || get(to, "spec", "paused") == true {
+		return false
+	}
+	want := wanted(to)
+	return fresh(to) || stale(to) || isUpdated(to) != want || count(to, "status", "replicas") != want ||
+		count(to, "status", "availableReplicas") != want
+}
+
+func statefulSetMoving(_, to map[string]any) bool {
+	want := wanted(to)
+	partition := count(to, "spec", "updateStrategy", "rollingUpdate", "partition")
+	onDelete := text(to, "spec", "updateStrategy", "type") == "OnDelete"
+	if fresh(to) || stale(to) || count(to, "status", "replicas") != want || isReady(to) != want {
+		return true
+	}
+	return !onDelete && text(to, "status", "updateRevision") != text(to, "status", "currentRevision") &&
+		isUpdated(to) < want-partition
+}
+
+func daemonSetMoving(_, to map[string]any) bool {
+	want := wanted(to)
+	onDelete := text(to, "spec", "updateStrategy", "type") == "OnDelete"
+	return fresh(to) || stale(to) || isReady(to) != want || !onDelete && isUpdated(to) != want
+}
+
+// replicaSetMoving is also true in the midst of a rollout, when a ReplicaSet has neither all of its
+// Deployment's pods nor none.
+func replicaSetMoving(_, to map[string]any) bool {
+	want := wanted(to)
+	desired := text(to, "metadata", "annotations", "deployment.kubernetes.io/desired-replicas")
+	return fresh(to) || stale(to) || count(to, "status", "replicas") != want || isReady(to) != want ||
+		desired != "" && want != 0 && fmt.Sprint(want) != desired
+}
+
+// readyState is "3/3 ready".
+func readyState(obj map[string]any) string {
+	s := fmt.Sprintf("%d/%d ready", isReady(obj), wanted(obj))
+	if c := conditionOf(obj, "Progressing"); c.reason == "ProgressDeadlineExceeded" {
+		s += ", stuck: " + c.reason
+	}
+	if get(obj, "spec", "paused") == true {
+		s += ", paused"
+	}
+	return s
+}
+
+// rolloutSummary tells a rollout from a scaling and from pods that come and go.
+func rolloutSummary(v view) string {
+	took := ""
+	if v.last.After(v.since) {
+		took = " in " + duration(v.last.Sub(v.since))
+	}
+	from, to := wanted(v.origin), wanted(v.to)
+	onWay := onItsWay(v)
+	switch {
+	case fresh(v.origin) || !diff.Equal(get(v.origin, "spec", "template"), get(v.to, "spec", "template")):
+		if onWay || conditionOf(v.to, "Progressing").reason == "ProgressDeadlineExceeded" {
+			return fmt.Sprintf("rolling out: %d/%d updated, %s", isUpdated(v.to), to, readyState(v.to))
+		}
+		return "rolled out" + took + ": " + readyState(v.to)
+	case from != to:
+		if onWay {
+			took = ""
+		}
+		return fmt.Sprintf("scaled %d → %d%s: %s", from, to, took, readyState(v.to))
+	case onWay && isUpdated(v.from) != isUpdated(v.to):
+		return fmt.Sprintf("%d/%d updated, %s", isUpdated(v.to), to, readyState(v.to))
+	}
+	return readiness(v)
+}
+
+// readiness tells of pods that are ready or not any more; empty where nothing of it changed.
+func readiness(v view) string {
+	now := readyState(v.to)
+	switch {
+	case isReady(v.from) != isReady(v.to) || wanted(v.from) != wanted(v.to):
+		return fmt.Sprintf("%d/%d → %s", isReady(v.from), wanted(v.from), now)
+	case readyState(v.from) != now:
+		return now
+	case !v.net.touched("status.readyReplicas") && !v.net.touched("status.numberReady"):
+		return ""
+	case v.last.After(v.since):
+		return now + " again, after " + duration(v.last.Sub(v.since))
+	}
+	return now + " again"
+}
+
+// onItsWay tells whether a Deployment, StatefulSet or DaemonSet is on its way.
+func onItsWay(v view) bool {
+	switch text(v.to, "kind") {
+	case "StatefulSet":
+		return statefulSetMoving(v.from, v.to)
+	case "DaemonSet":
+		return daemonSetMoving(v.from, v.to)
+	}
+	return deploymentMoving(v.from, v.to)
+}
+
+func replicaSetSummary(v view) string {
+	from, to := wanted(v.origin), wanted(v.to)
+	ready := ""
+	if to > 0 {
+		ready = ", " + readyState(v.to)
+	}
+	switch {
+	case fresh(v.origin):
+		if v.last.After(v.since) && isReady(v.to) == to {
+			return readyState(v.to) + " in " + duration(v.last.Sub(v.since))
+		}
+		return readyState(v.to)
+	case from != to:
+		return fmt.Sprintf("scaled %d → %d%s", from, to, ready)
+	}
+	return readiness(v)
+}
+
+func jobEnd(obj map[string]any) condition {
+	for _, kind := range []string{"Complete", "Failed"} {
+		if c := conditionOf(obj, kind); c.status == "True" {
+			return c
+		}
+	}
+	return condition{}
+}
+
+func jobMoving(_, to map[string]any) bool {
+	return jobEnd(to).kind == "" && get(to, "spec", "suspend") != true
+}
+
+func jobState(obj map[string]any) string {
+	end := jobEnd(obj)
+	switch end.kind {
+	case "Complete":
+		began, ended := when(obj, "status", "startTime"), when(obj, "status", "completionTime")
+		if began.IsZero() || ended.IsZero() {
+			return "complete"
+		}
+		return "complete in " + duration(ended.Sub(began))
+	case "Failed":
+		return joined("failed", ": ", joined(end.reason, ": ", end.message))
+	}
+	if get(obj, "spec", "suspend") == true {
+		return "suspended"
+	}
+	s := fmt.Sprintf("%d active", count(obj, "status", "active"))
+	if n := count(obj, "spec", "completions"); n > 1 {
+		s += fmt.Sprintf(", %d/%d succeeded", count(obj, "status", "succeeded"), n)
+	}
+	if n := count(obj, "status", "failed"); n > 0 {
+		s += fmt.Sprintf(", %d failed", n)
+	}
+	return s
+}
+
+func jobSummary(v view) string {
+	if s := jobState(v.to); s != jobState(v.from) {
+		return s
+	}
+	return ""
+}
+
+func nodeState(obj map[string]any) string {
+	c := conditionOf(obj, "Ready")
+	if c.status == "" {
+		return ""
+	}
+	return nodeReady(c) + because(condition{kind: c.kind, status: c.status, message: c.message})
+}
+
+// nodeReady says a node's condition as kubectl does. Unknown is what the controller manager sets
+// where the kubelet is silent.
+func nodeReady(c condition) string {
+	switch c.status {
+	case "True":
+		return "Ready"
+	case "":
+		return ""
+	}
+	return "NotReady"
+}
+
+func claimSummary(v view) string {
+	from, to := text(v.from, "status", "phase"), text(v.to, "status", "phase")
+	if from == to || to != "Bound" {
+		return ""
+	}
+	return joined(arrow(from, to), " to ", text(v.to, "spec", "volumeName"))
+}
+
+func autoscalerSummary(v view) string {
+	from, to := count(v.from, "status", "desiredReplicas"), count(v.to, "status", "desiredReplicas")
+	if from == to {
+		return ""
+	}
+	return fmt.Sprintf("wants %d replicas, had %d", to, count(v.to, "status", "currentReplicas"))
+}
