@@ -10,25 +10,24 @@ GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build test lint unit integration control-plane fmt generate cluster cluster-down clean preflight
+.PHONY: help demo build test lint unit integration control-plane fmt generate cluster cluster-down clean linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build control-plane ## a cluster, things that happen in it, and tattler watch (about a minute once built)
 	@go build -C integration -o ../bin/demo ./cmd/demo
-	@cd integration && exec ../bin/demo -tattler ../bin/tattler $(ARGS)
+	@cd integration && exec ../bin/demo -tattler ../bin/tattler -- $(ARGS)
 
 build: preflight ## build bin/tattler
+	@echo "building bin/tattler" >&2
 	@go build -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/cli/version.stamped=$(VERSION)' -o bin/tattler ./cmd/tattler
 
 test: lint unit integration ## everything that must be green: linters, unit tests, tests on a real control plane
 
-lint: preflight ## check every module with the linters of .golangci.yml
-	@echo "lint: building golangci-lint (the first time: one to two minutes)"
-	@go build -C tools -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+lint: linter ## check every module with the linters of .golangci.yml
 	@for m in $(MODULES); do \
-		echo "lint: $$m" && (cd $$m && go mod tidy -diff && $(CURDIR)/bin/golangci-lint run --allow-serial-runners ./...) || exit 1; \
+		echo "lint: $$m" && (cd $$m && go mod tidy -diff && '$(CURDIR)/bin/golangci-lint' run --allow-serial-runners ./...) || exit 1; \
 	done
 
 unit: ## run the tests that need no cluster
@@ -43,12 +42,11 @@ integration: control-plane ## run the tests on a real control plane
 control-plane: preflight
 	@go run -C devcluster ./cmd/devcluster build >/dev/null
 
-fmt: preflight ## format every module as the linters want it
-	@go build -C tools -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	@for m in $(MODULES); do (cd $$m && $(CURDIR)/bin/golangci-lint fmt ./...) || exit 1; done
+fmt: linter ## format every module as the linters want it
+	@for m in $(MODULES); do (cd $$m && '$(CURDIR)/bin/golangci-lint' fmt ./...) || exit 1; done
 
-generate: preflight ## remake what is generated
-	@for m in $(MODULES); do go generate -C $$m ./... || exit 1; done
+generate: preflight ## remake what is made from the code: the event's JSON schema and examples
+	go test ./event -update
 
 cluster: preflight ## start a cluster in the background; its kubeconfig is .devcluster/kubeconfig
 	@go run -C devcluster ./cmd/devcluster up --dir ../.devcluster
@@ -58,6 +56,10 @@ cluster-down: preflight ## end it
 
 clean: ## remove what was built here (not the user's caches, not a running cluster)
 	@rm -rf bin
+
+linter: preflight
+	@echo "building golangci-lint (the first time: one to two minutes)" >&2
+	@go build -C tools -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 preflight:
 	@tools/preflight.sh

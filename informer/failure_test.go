@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func TestForbidden(t *testing.T) {
 		s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, nil, always))
 	}
 	scenario(t, informer.SourceOptions{}, before, func(r *rig) {
-		err := r.source.Wait(t.Context())
+		err := r.source.Wait(r.Context())
 		var sync *informer.SyncError
 		if !errors.As(err, &sync) || !apierrors.IsForbidden(err) || sync.Stream.Resource != widgets {
 			r.Fatalf("Wait: %v", err)
@@ -55,7 +56,7 @@ func TestForbidden(t *testing.T) {
 		r.server.Intercept(nil)
 		r.pass(time.Minute)
 		r.want("once it is allowed", twoListed)
-		if err := r.source.Wait(t.Context()); err != nil {
+		if err := r.source.Wait(r.Context()); err != nil {
 			r.Errorf("Wait: %v", err)
 		}
 		if got, want := r.states.take(), "listing waiting/1 listing/1 watching"; got != want {
@@ -88,7 +89,7 @@ func TestNotServed(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		if err := gone.Wait(t.Context()); !apierrors.IsNotFound(err) {
+		if err := gone.Wait(r.Context()); !apierrors.IsNotFound(err) {
 			r.Errorf("Wait: %v", err)
 		}
 		if st := gone.Status()[0].State; st != informer.Parked {
@@ -138,12 +139,12 @@ func TestRetryAfter(t *testing.T) {
 func TestInternalErrors(t *testing.T) {
 	before := func(s *informertest.Server) {
 		two(s)
-		n := 0
+		var n atomic.Int32
 		s.Intercept(refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, nil,
-			func(*http.Request) bool { n++; return n <= 3 }))
+			func(*http.Request) bool { return n.Add(1) <= 3 }))
 	}
 	scenario(t, informer.SourceOptions{}, before, func(r *rig) {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
 		defer cancel()
 		if err := r.source.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || !apierrors.IsInternalError(err) {
 			r.Errorf("Wait tells both that time is up and why: %v", err)
@@ -174,12 +175,12 @@ func TestErrorWithinTheStream(t *testing.T) {
 func TestServerThatHangs(t *testing.T) {
 	before := func(s *informertest.Server) {
 		two(s)
-		n := 0
+		var n atomic.Int32
 		s.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
-			if n++; n > 2 {
+			if n := n.Add(1); n > 2 {
 				return false
 			}
-			if n == 2 { // the second time in the middle of the body
+			if n.Load() == 2 { // the second time in the middle of the body
 				_, _ = w.Write([]byte(`{"apiVersion":"example.com/v1","items":[`))
 			}
 			<-r.Context().Done()
@@ -216,6 +217,9 @@ func TestCloseWhileEverythingIsStuck(t *testing.T) {
 		})
 	}
 	scenario(t, informer.SourceOptions{}, before, func(r *rig) {
+		if got, want := r.states.take(), "listing"; got != want {
+			r.Errorf("states: %s, want %s", got, want)
+		}
 		done := make(chan error)
 		go func() { done <- r.source.Wait(context.Background()) }()
 		r.source.Close()
@@ -227,7 +231,7 @@ func TestCloseWhileEverythingIsStuck(t *testing.T) {
 		if _, err := r.source.Feed("late", informer.FeedOptions{}); !errors.Is(err, informer.ErrClosed) {
 			r.Errorf("Feed: %v", err)
 		}
-		if got, want := r.states.take(), "listing stopped"; got != want {
+		if got, want := r.states.take(), "stopped"; got != want {
 			r.Errorf("states: %s, want %s", got, want)
 		}
 	})

@@ -32,7 +32,8 @@ type Feed struct {
 func (f *Feed) Name() string { return f.name }
 
 // Next waits for the next batch, which is the caller's. It serves one goroutine. Its errors are
-// ErrClosed and those of ctx.
+// ErrClosed and those of ctx. What keeps a stream from getting on is not told here but by
+// Source.Status and Options.OnState.
 func (f *Feed) Next(ctx context.Context) (Batch, error) {
 	b, err := f.queue.Next(ctx)
 	if errors.Is(err, store.ErrClosed) {

@@ -90,10 +90,10 @@ const (
 type Phase uint8
 
 const (
-	// Listing: the state is being listed, or a consumer that fell behind is catching up; deltas that
+	// Listing says that the state is being listed, or a consumer that fell behind is catching up; deltas that
 	// belong together are still to come.
 	Listing Phase = iota + 1
-	// Live: the state was complete at the batch's version.
+	// Live says that the state was complete at the batch's version.
 	Live
 )
 
@@ -106,8 +106,10 @@ type Stream struct {
 // Batch is an ordered group of deltas of one stream. A batch with Phase Live leaves the consumer
 // with a state that the server had at Version.
 type Batch struct {
-	Stream  Stream
-	Epoch   int64 // grows when the server's history was replaced
+	Stream Stream
+	// Epoch grows when the server's history was replaced. The batch that begins one carries a Gap;
+	// until the next batch with Phase Live, the stream's versions may be from either history.
+	Epoch   int64
 	Phase   Phase
 	Version string // the stream's resource version after the batch; empty while listing
 	// Gap, if set, says that versions before these deltas are missing.

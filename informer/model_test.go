@@ -23,7 +23,7 @@ import (
 // TestModel lets random writes and faults happen to a server, and checks consumers against what
 // the server has in the end and against the promises on the way. INFORMER_SEED replays one run.
 func TestModel(t *testing.T) {
-	first, runs := uint64(time.Now().UnixNano()), 60
+	first, runs := uint64(time.Now().UnixNano()), 40
 	if v := os.Getenv("INFORMER_SEED"); v != "" {
 		seed, err := strconv.ParseUint(v, 10, 64)
 		if err != nil {
@@ -170,8 +170,10 @@ type consumer struct {
 	epoch map[informer.Stream]int64
 	seen  map[seen]bool
 	live  map[informer.Stream]bool
-	done  chan struct{}
-	first bool // what it gets is logged
+	// settled is the epoch of the last live batch: everything held is from it.
+	settled map[informer.Stream]int64
+	done    chan struct{}
+	first   bool // what it gets is logged
 }
 
 type held struct {
@@ -191,7 +193,7 @@ func (w *world) follow(s *informer.Source, budget int64, pause time.Duration) {
 		w.Fatal(err)
 	}
 	c := &consumer{T: w.T, state: map[informer.Key]held{}, epoch: map[informer.Stream]int64{},
-		seen: map[seen]bool{}, live: map[informer.Stream]bool{}, done: make(chan struct{})}
+		seen: map[seen]bool{}, live: map[informer.Stream]bool{}, settled: map[informer.Stream]int64{}, done: make(chan struct{})}
 	c.first = len(w.consumers) == 0
 	w.consumers = append(w.consumers, c)
 	pauses := rand.New(rand.NewPCG(w.rand.Uint64(), 0))
@@ -228,6 +230,9 @@ func (c *consumer) take(b informer.Batch) {
 	for _, d := range b.Deltas {
 		c.apply(b, d)
 	}
+	if b.Phase == informer.Live {
+		c.settled[b.Stream] = b.Epoch
+	}
 }
 
 func (c *consumer) apply(b informer.Batch, d informer.Delta) {
@@ -246,7 +251,7 @@ func (c *consumer) apply(b informer.Batch, d informer.Delta) {
 		delete(c.state, d.Key)
 		return
 	}
-	if d.Op == informer.Updated && b.Gap == nil && !d.Relisted && older(d.New, d.Old) {
+	if d.Op == informer.Updated && c.settled[b.Stream] == b.Epoch && older(d.New, d.Old) {
 		c.Errorf("%v goes back from %s to %s", d.Key, d.Old.ResourceVersion, d.New.ResourceVersion)
 	}
 	k := seen{b.Epoch, d.UID, d.New.ResourceVersion}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -283,12 +284,12 @@ func TestGarbageThatComesAgain(t *testing.T) {
 		r.want("the first list", twoListed)
 		r.pass(2 * time.Second)
 		before := len(r.server.Requests())
-		n := 0
+		var n atomic.Int32
 		r.server.Intercept(func(w http.ResponseWriter, q *http.Request) bool {
 			if !q.URL.Query().Has("watch") {
 				return false
 			}
-			if n++; n > 2 {
+			if n := n.Add(1); n > 2 {
 				return false
 			}
 			w.Header().Set("Content-Type", "application/json")

@@ -100,7 +100,7 @@ func TestTransform(t *testing.T) {
 		r.want("what cannot be transformed is a gap", "! transform ..1003\n+ a 1001 initial\n+ untouched 1003 initial\n= 1003 epoch 1")
 		seen := map[string]any{}
 		for len(seen) < 2 {
-			b, err := f.Next(t.Context())
+			b, err := f.Next(r.Context())
 			if err != nil {
 				r.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func TestLateFeedAndSlowFeed(t *testing.T) {
 			r.Fatal(err)
 		}
 		defer slow.Close()
-		first, err := slow.Next(t.Context())
+		first, err := slow.Next(r.Context())
 		if err != nil || len(first.Deltas) != 2 || !first.Deltas[0].Initial || first.Phase != informer.Live {
 			r.Fatalf("a late feed starts with the state: %q, %v", describe(first), err)
 		}
@@ -148,7 +148,7 @@ func TestLateFeedAndSlowFeed(t *testing.T) {
 			r.server.Put(widgets, "n", "a", spec(i+2))
 		}
 		r.feed.take()
-		next, err := slow.Next(t.Context())
+		next, err := slow.Next(r.Context())
 		if got := strings.Join(describe(next), "; "); err != nil || got != "! slow consumer 1002..1007; ~ a 1001>1007; = 1007 epoch 1" {
 			r.Errorf("a slow feed: %s, %v", got, err)
 		}
@@ -175,10 +175,10 @@ func TestBuiltInKindsHaveTheirType(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		if err := s.Wait(t.Context()); err != nil {
+		if err := s.Wait(r.Context()); err != nil {
 			r.Fatal(err)
 		}
-		b, err := f.Next(t.Context())
+		b, err := f.Next(r.Context())
 		if err != nil || len(b.Deltas) != 1 {
 			r.Fatalf("%+v, %v", b, err)
 		}
@@ -284,6 +284,11 @@ func TestSocket(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("Run: %v", err)
+	}
+	for _, st := range source.Status() {
+		if st.State != informer.Stopped {
+			t.Errorf("stream %v outlives Run", st.Stream)
+		}
 	}
 	for a := range agents {
 		if strings.HasPrefix(a, "curl") || !strings.HasSuffix(a, " application/json") {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,14 +37,14 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"watch":    cmdWatch,
-			"await":    cmdAwait,
-			"stop":     cmdStop,
-			"hangup":   cmdHangup,
-			"kubectl":  cmdKubectl,
-			"scrub":    cmdScrub,
-			"lines":    cmdLines,
-			"as":       cmdAs,
+			"watch":     cmdWatch,
+			"await":     cmdAwait,
+			"interrupt": cmdInterrupt,
+			"ended":     cmdEnded,
+			"kubectl":   cmdKubectl,
+			"scrub":     cmdScrub,
+			"lines":     cmdLines,
+			"as":        cmdAs,
 		},
 	})
 }
@@ -51,10 +52,10 @@ func TestScripts(t *testing.T) {
 // setup gives the script a namespace, and a kubeconfig whose only context "prod" is in it.
 func setup(env *testscript.Env) error {
 	ns := fmt.Sprintf("t%d-%d", os.Getpid(), namespaces.Add(1))
-	if out, err := runKubectl(cluster.Kubeconfig(), "create", "namespace", ns); err != nil {
+	if out, err := runKubectl("", cluster.Kubeconfig(), "create", "namespace", ns); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	env.Defer(func() { _, _ = runKubectl(cluster.Kubeconfig(), "delete", "namespace", ns, "--wait=false") })
+	env.Defer(func() { _, _ = runKubectl("", cluster.Kubeconfig(), "delete", "namespace", ns, "--wait=false") })
 	kubeconfig := filepath.Join(env.WorkDir, "kubeconfig")
 	if err := contextIn(cluster.Kubeconfig(), kubeconfig, ns); err != nil {
 		return err
@@ -76,7 +77,7 @@ func contextIn(from, to, ns string) error {
 	if err := os.WriteFile(to, data, 0o600); err != nil {
 		return err
 	}
-	old, err := runKubectl(to, "config", "current-context")
+	old, err := runKubectl("", to, "config", "current-context")
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, old)
 	}
@@ -84,15 +85,16 @@ func contextIn(from, to, ns string) error {
 		{"config", "rename-context", strings.TrimSpace(old), "prod"},
 		{"config", "set-context", "prod", "--namespace", ns},
 	} {
-		if out, err := runKubectl(to, args...); err != nil {
+		if out, err := runKubectl("", to, args...); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 	}
 	return nil
 }
 
-func runKubectl(kubeconfig string, args ...string) (string, error) {
+func runKubectl(dir, kubeconfig string, args ...string) (string, error) {
 	cmd := exec.Command(kubectl(), args...)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+filepath.Dir(kubeconfig))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -173,7 +175,9 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	deadline := time.Now().Add(patience)
 	for {
 		data, err := os.ReadFile(ts.MkAbs(args[0]))
-		ts.Check(err)
+		if !errors.Is(err, fs.ErrNotExist) {
+			ts.Check(err)
+		}
 		if re.Match(data) {
 			return
 		}
@@ -187,20 +191,20 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 // pause is between two looks at a file that another process writes.
 func pause() { <-time.After(20 * time.Millisecond) }
 
-// cmdStop interrupts a watch, as Ctrl-C does, and expects that it ends at once with 0.
-func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+// cmdInterrupt interrupts a watch, as Ctrl-C does, and expects that it ends at once with 0.
+func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: stop NAME")
+		ts.Fatalf("usage: interrupt NAME")
 	}
 	w := ts.Value("watches").(map[string]*watch)[args[0]]
 	ts.Check(w.cmd.Process.Signal(os.Interrupt))
 	finish(ts, w, args[0], 10*time.Second)
 }
 
-// cmdHangup waits for a watch that ends by itself with 0.
-func cmdHangup(ts *testscript.TestScript, neg bool, args []string) {
+// cmdEnded waits for a watch that ends by itself with 0.
+func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: hangup NAME")
+		ts.Fatalf("usage: ended NAME")
 	}
 	finish(ts, ts.Value("watches").(map[string]*watch)[args[0]], args[0], patience)
 }
@@ -222,7 +226,7 @@ func finish(ts *testscript.TestScript, w *watch, name string, d time.Duration) {
 
 // cmdKubectl runs kubectl with the script's kubeconfig.
 func cmdKubectl(ts *testscript.TestScript, neg bool, args []string) {
-	out, err := runKubectl(ts.Getenv("KUBECONFIG"), args...)
+	out, err := runKubectl(ts.MkAbs("."), ts.Getenv("KUBECONFIG"), args...)
 	ts.Logf("%s", out)
 	var exit *exec.ExitError
 	switch {

@@ -85,7 +85,7 @@ type response struct {
 // serve runs the handler; it returns false where the connection broke before the answer.
 func (w *response) serve(h http.Handler, r *http.Request) (answered bool) {
 	defer func() {
-		if p := recover(); p == http.ErrAbortHandler {
+		if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // net/http compares a panic so, too
 			_ = w.body.CloseWithError(io.ErrUnexpectedEOF)
 			answered = w.code != 0
 		} else if p != nil {
@@ -94,7 +94,7 @@ func (w *response) serve(h http.Handler, r *http.Request) (answered bool) {
 	}()
 	h.ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK)
-	_ = w.body.Close()
+	_ = w.body.CloseWithError(r.Context().Err()) // a request that was given up has no clean end
 	return true
 }
 

@@ -118,15 +118,20 @@ func (w *Watcher) op(ctx context.Context, k *kind, d informer.Delta) (event.Op, 
 	return event.Deleted, nil
 }
 
-// existed tells an object that began to match a selector from one that was created: some manager
-// wrote it later than its creation, or, where a list found it, it is older than the last look.
-// All times are the server's, in whole seconds; within one second the two cannot be told apart.
+// existed tells an object that began to match a selector from one that was created. A creation is
+// one write, which leaves one entry of managed fields that is as old as the object; so several
+// entries, or a later one, tell of an earlier life. Where a list found the object, it is older than
+// the last look. All times are the server's, in whole seconds: an object that its creator changes
+// within a second counts as created.
 func existed(obj map[string]any, last time.Time) bool {
 	made := timestamp(obj, "creationTimestamp")
 	if !last.IsZero() {
 		return made.Before(last.Truncate(time.Second))
 	}
 	fields, _ := metadata(obj)["managedFields"].([]any)
+	if len(fields) > 1 {
+		return true
+	}
 	for _, f := range fields {
 		entry, _ := f.(map[string]any)
 		s, _ := entry["time"].(string)

@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -109,9 +110,10 @@ func (w *Watcher) plan(c *Catalog) []target {
 // group did not answer, and while its streams go on.
 func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
 	w.mu.Lock()
-	first := w.catalog == nil
-	before := w.catalog
-	w.catalog = c
+	first := w.unknown == nil
+	if first {
+		w.unknown = maps.Clone(c.failed)
+	}
 	plan := w.plan(c)
 	var open []*kind
 	served := map[string]bool{}
@@ -121,7 +123,7 @@ func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
 		have := w.kinds[gr]
 		if have == nil {
 			w.pinned[gr] = t.Version
-			appeared := !first && before.failed[t.Group] == nil
+			appeared := !first && w.unknown[t.Group] == nil
 			open = append(open, &kind{target: t, appeared: appeared})
 			continue
 		}
@@ -134,6 +136,11 @@ func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
 	if r, ok := c.Find("apiextensions.k8s.io", "customresourcedefinitions", "v1"); ok && w.targets == nil && !served[crds] {
 		if served[crds] = true; w.kinds[crds] == nil {
 			open = append(open, &kind{target: target{Resource: r}, silent: true})
+		}
+	}
+	for g := range w.unknown {
+		if c.failed[g] == nil {
+			delete(w.unknown, g)
 		}
 	}
 	var lost []*kind

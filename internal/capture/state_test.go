@@ -153,7 +153,8 @@ func TestExisted(t *testing.T) {
 		want bool
 	}{
 		{"created and not written since", obj(t0, t0), time.Time{}, false},
-		{"written after it was created", obj(t0, t0, t1), time.Time{}, true},
+		{"written after it was created", obj(t0, t1), time.Time{}, true},
+		{"written by two within a second", obj(t0, t0, t0), time.Time{}, true},
 		{"an entry without a time says nothing", obj(t0, ""), time.Time{}, false},
 		{"found by a list, older than the last look", obj(t0, t0), look, true},
 		{"found by a list, younger than the last look", obj(t1, t1), look, false},

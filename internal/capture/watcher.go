@@ -92,10 +92,10 @@ type Watcher struct {
 	started   chan struct{} // closed when every kind has settled
 
 	mu      sync.Mutex
-	catalog *Catalog
+	unknown map[string]error // groups that never answered: what they have may have been there
 	targets []target // nil: everything
 	pinned  map[string]string
-	kinds   map[string]*kind
+	kinds   map[string]*kind // by group and resource
 	hidden  map[string]bool
 	ready   bool
 	waiting int // kinds that have not settled, before ready

@@ -80,7 +80,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/render/...",
-		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/capture/redact", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
+		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/capture/managers", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
 		why:  "a renderer sees finished changes; it asks no server and reads no store",
 	},
 	{

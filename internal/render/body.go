@@ -2,44 +2,54 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/internal/capture"
 )
 
 // bodyLines is how many lines of a created object are printed.
 const bodyLines = 15
 
-// body prints what a created object wants: all but its identity and its status.
-func (t *Text) body(obj map[string]any) {
-	shown := map[string]any{}
+// body prints what a created object wants: all but its identity and its status. Where that is long,
+// what the server filled in is left out, so that the few lines say what somebody wrote.
+func (t *Text) body(r capture.Resource, obj map[string]any) {
+	wants := map[string]any{}
 	for key, v := range obj {
 		switch key {
 		case "apiVersion", "kind", "metadata", "status":
 		default:
 			if v != nil {
-				shown[key] = v
+				wants[key] = v
 			}
 		}
 	}
+	var labels []string
 	if m := bodyMetadata(obj); len(m) > 0 {
-		shown["metadata"] = m
+		labels = diff.YAML(map[string]any{"metadata": m})
 	}
-	if len(shown) == 0 {
-		return
-	}
-	lines := diff.YAML(shown)
-	left := 0
-	if !t.o.Full && len(lines) > bodyLines {
-		left = len(lines) - bodyLines
-		lines = lines[:bodyLines]
+	lines := append(bodyYAML(wants), labels...)
+	total := len(lines)
+	if !t.o.Full && total > bodyLines {
+		if builtIn(r.Group) {
+			lines = append(bodyYAML(withoutDefaults(wants).(map[string]any)), labels...)
+		}
+		lines = lines[:min(len(lines), bodyLines)]
 	}
 	for _, l := range lines {
 		t.line(t.detail(plain, l))
 	}
-	if left > 0 {
+	if left := total - len(lines); left > 0 {
 		t.line(t.detail(dim, fmt.Sprintf("… %d more (--full)", left)))
 	}
+}
+
+func bodyYAML(wants map[string]any) []string {
+	if len(wants) == 0 {
+		return nil
+	}
+	return diff.YAML(wants)
 }
 
 // bodyMetadata is what of the metadata somebody chose: labels, annotations, finalizers.
@@ -56,14 +66,90 @@ func bodyMetadata(obj map[string]any) map[string]any {
 			m[key] = chosen
 		}
 	}
-	if f := list(obj, "metadata", "finalizers"); len(f) > 0 {
-		m["finalizers"] = f
+	var finalizers []any
+	for _, f := range list(obj, "metadata", "finalizers") {
+		if s, _ := f.(string); !strings.HasPrefix(s, "kubernetes.io/") { // set by the server
+			finalizers = append(finalizers, f)
+		}
+	}
+	if len(finalizers) > 0 {
+		m["finalizers"] = finalizers
 	}
 	return m
 }
 
 // repeats tells labels and annotations that say what is said elsewhere.
 func repeats(key string) bool {
-	return key == "kubectl.kubernetes.io/last-applied-configuration" || key == "kubernetes.io/metadata.name" ||
-		strings.HasPrefix(key, "deployment.kubernetes.io/")
+	switch key {
+	case "kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/metadata.name",
+		"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name":
+		return true
+	}
+	return strings.HasPrefix(key, "deployment.kubernetes.io/")
+}
+
+// defaults are fields that the server fills in where nobody says otherwise (k8s.io/kubernetes:
+// pkg/apis/{core,apps,batch}/v1/defaults.go and others), and that say little about an object.
+var defaults = map[string][]any{
+	"backoffLimit":                         {int64(6)},
+	"completionMode":                       {"NonIndexed"},
+	"concurrencyPolicy":                    {"Allow"},
+	"conversion":                           {map[string]any{"strategy": "None"}},
+	"dnsPolicy":                            {"ClusterFirst"},
+	"enableServiceLinks":                   {true},
+	"failedJobsHistoryLimit":               {int64(1)},
+	"imagePullPolicy":                      {"IfNotPresent"},
+	"internalTrafficPolicy":                {"Cluster"},
+	"ipFamilyPolicy":                       {"SingleStack"},
+	"manualSelector":                       {false},
+	"metadata":                             {map[string]any{}},
+	"persistentVolumeClaimRetentionPolicy": {map[string]any{"whenDeleted": "Retain", "whenScaled": "Retain"}},
+	"podManagementPolicy":                  {"OrderedReady"},
+	"podReplacementPolicy":                 {"TerminatingOrFailed"},
+	"preemptionPolicy":                     {"PreemptLowerPriority"},
+	"priority":                             {int64(0)},
+	"progressDeadlineSeconds":              {int64(600)},
+	"resources":                            {map[string]any{}},
+	"restartPolicy":                        {"Always"},
+	"revisionHistoryLimit":                 {int64(10)},
+	"schedulerName":                        {"default-scheduler"},
+	"securityContext":                      {map[string]any{}},
+	"sessionAffinity":                      {"None"},
+	"strategy":                             {rolling("maxSurge", "25%", "maxUnavailable", "25%")},
+	"successfulJobsHistoryLimit":           {int64(3)},
+	"suspend":                              {false},
+	"terminationGracePeriodSeconds":        {int64(30)},
+	"terminationMessagePath":               {"/dev/termination-log"},
+	"terminationMessagePolicy":             {"File"},
+	"updateStrategy":                       {rolling("partition", int64(0)), rolling("maxSurge", int64(0), "maxUnavailable", int64(1))},
+}
+
+// rolling is the default strategy of a workload's updates, with pairs of names and values.
+func rolling(pairs ...any) map[string]any {
+	update := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		update[pairs[i].(string)] = pairs[i+1]
+	}
+	return map[string]any{"type": "RollingUpdate", "rollingUpdate": update}
+}
+
+// withoutDefaults copies a value without its defaults.
+func withoutDefaults(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, e := range v {
+			if !slices.ContainsFunc(defaults[key], func(d any) bool { return diff.Equal(d, e) }) {
+				out[key] = withoutDefaults(e)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = withoutDefaults(e)
+		}
+		return out
+	}
+	return v
 }

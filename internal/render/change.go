@@ -27,14 +27,16 @@ func (t *Text) appeared(c capture.Change) {
 // selection.
 const unknown = "?"
 
-func (t *Text) created(now time.Time, c capture.Change) {
+func (t *Text) created(c capture.Change) {
 	o := t.track(c)
 	f := &fold{since: c.At, to: c.After}
 	if c.Owner != nil && isPod(c.Resource) && !t.o.Status {
-		f.born = true
-		o.fold = f
+		if o.fold == nil { // else it was told twice, which must not lose what is pending
+			f.born = true
+			o.fold = f
+		}
 		t.add(o, c, nil)
-		t.schedule(now, o)
+		t.schedule(o)
 		return
 	}
 	t.counts.Shown++
@@ -46,13 +48,13 @@ func (t *Text) created(now time.Time, c capture.Change) {
 	}
 	t.line(t.head(r))
 	if c.Owner == nil {
-		t.body(c.After)
+		t.body(c.Resource, c.After)
 	}
 	f.from, f.origin = c.After, c.After
-	if !t.o.Status && moving(c.Resource, f.from, c.After) {
+	if o.fold == nil && !t.o.Status && moving(c.Resource, f.from, c.After) {
 		o.fold = f
 	}
-	t.schedule(now, o)
+	t.schedule(o)
 }
 
 func (t *Text) updated(now time.Time, c capture.Change) {
@@ -61,7 +63,7 @@ func (t *Text) updated(now time.Time, c capture.Change) {
 		t.counts.Quiet++
 		if o := t.objects[keyOf(c)]; o != nil && o.fold != nil {
 			o.fold.to = c.After // such as an observedGeneration, which ends a rollout
-			t.schedule(now, o)
+			t.schedule(o)
 		}
 		return
 	}
@@ -80,7 +82,7 @@ func (t *Text) updated(now time.Time, c capture.Change) {
 			o.fold.to = c.After
 		}
 	}
-	t.schedule(now, o)
+	t.schedule(o)
 }
 
 // visible returns the fields to show, and whether all of them are state.
@@ -130,6 +132,9 @@ func managersOf(c capture.Change, fields []capture.FieldChange) string {
 	}
 	var names []string
 	for _, f := range fields {
+		if everyWrite(f.Path) && len(fields) > 1 {
+			continue
+		}
 		name := managers.Display(f.Manager, f.Subresource)
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -142,7 +147,7 @@ func managersOf(c capture.Change, fields []capture.FieldChange) string {
 }
 
 // gone prints an object that was deleted or left the selection; what was folded goes along.
-func (t *Text) gone(now time.Time, c capture.Change) {
+func (t *Text) gone(c capture.Change) {
 	o := t.track(c)
 	absorbed := 0
 	f := o.fold
@@ -178,7 +183,7 @@ func (t *Text) gone(now time.Time, c capture.Change) {
 
 func existed(c capture.Change) string {
 	if at := createdAt(c.Before); !at.IsZero() {
-		return "existed " + duration(c.At.Sub(at))
+		return "existed " + Duration(c.At.Sub(at))
 	}
 	return ""
 }

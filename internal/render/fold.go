@@ -11,8 +11,7 @@ import (
 const (
 	// calm is how long an object must be quiet for its folded changes to be told.
 	calm = time.Second
-	// hold is the longest that an object that never is calm can hold them back: as an object that
-	// is printed too often does.
+	// hold is the longest that they wait where the object never is calm.
 	hold = 10 * time.Second
 	// movingHold is the same for an object on its way to another state, such as a rollout.
 	movingHold = time.Minute
@@ -110,7 +109,7 @@ func (t *Text) add(o *object, c capture.Change, fields []capture.FieldChange) {
 }
 
 // schedule decides when an object is looked at again, and forgets one of which nothing is left.
-func (t *Text) schedule(now time.Time, o *object) {
+func (t *Text) schedule(o *object) {
 	f := o.fold
 	switch {
 	case o.hot != nil:
@@ -119,7 +118,7 @@ func (t *Text) schedule(now time.Time, o *object) {
 		o.due = f.due(o)
 	case f != nil && !moving(o.resource, f.from, f.to):
 		o.fold = nil
-		t.schedule(now, o)
+		t.schedule(o)
 		return
 	case len(o.prints) > 0:
 		o.due = o.prints[len(o.prints)-1].Add(hotWindow)
@@ -141,25 +140,32 @@ func (t *Text) schedule(now time.Time, o *object) {
 }
 
 func (f *fold) due(o *object) time.Time {
-	wait, limit := calm, time.Time{}
-	if moving(o.resource, f.from, f.to) {
-		f.settled = time.Time{}
-		wait = patience(o.resource, f.origin, f.to)
-		limit = f.first.Add(max(movingHold, wait))
-	} else {
+	if !moving(o.resource, f.from, f.to) {
 		if f.settled.IsZero() {
 			f.settled = f.last
 		}
-		limit = f.settled.Add(hold)
+		return earlier(f.last.Add(calm), f.settled.Add(hold))
 	}
-	due := f.last.Add(wait)
-	if limit.Before(due) {
-		due = limit
+	f.settled = time.Time{}
+	if f.told != "" && stateOf(o.resource, f.to) == f.told {
+		return later(f.toldAt.Add(repeat), f.last.Add(calm))
 	}
-	if again := f.toldAt.Add(repeat); f.told != "" && due.Before(again) && stateOf(o.resource, f.to) == f.told {
-		due = again
+	wait := patience(o.resource, o.owned, f.origin, f.to)
+	return earlier(f.last.Add(wait), f.first.Add(max(movingHold, wait)))
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
 	}
-	return due
+	return a
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // expire does what is due for an object.
@@ -179,7 +185,7 @@ func (t *Text) expire(now time.Time, o *object) {
 	default:
 		o.prints = nil
 	}
-	t.schedule(now, o)
+	t.schedule(o)
 }
 
 // printFold prints the line that stands for the folded changes.
@@ -202,7 +208,7 @@ func (f *fold) rebase() {
 // summary says what the folded changes come to.
 func (f *fold) summary(now time.Time, o *object) string {
 	return summarize(o.resource, view{
-		born: f.born, origin: f.origin, from: f.from, to: f.to,
+		born: f.born, told: f.told != "", origin: f.origin, from: f.from, to: f.to,
 		since: f.since, last: f.last, now: now, net: &f.net,
 	})
 }

@@ -56,7 +56,7 @@ func (t *Text) printHot(now time.Time, o *object) {
 		t.line(t.head(row{
 			at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
 			name: t.typeName(o.resource) + "/" + o.name,
-			info: fmt.Sprintf("changed %s in %s, last: %s", times(h.count), duration(now.Sub(h.since)), h.last),
+			info: fmt.Sprintf("changed %s in %s, last: %s", times(h.count), Duration(now.Sub(h.since)), h.last),
 			note: fmt.Sprintf("(folded: more than %d a minute)", hotLines),
 		}))
 	}
@@ -117,4 +117,3 @@ func (e excerpt) String() string {
 	}
 	return s
 }
-

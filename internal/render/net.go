@@ -66,5 +66,3 @@ func (n *netChanges) touched(path string) bool {
 	_, ok := n.index[path]
 	return ok
 }
-
-func (n *netChanges) len() int { return len(n.changes) }

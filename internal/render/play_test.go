@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -203,13 +204,11 @@ func quiet(path string) bool {
 	return false
 }
 
-// put writes a field; a step of the form name=value is the list element with that name or type.
+// put writes a field; a step that is a number is an element of a list.
 func put(o obj, path string, value any) {
 	steps := strings.Split(path, ".")
 	for i, s := range steps[:len(steps)-1] {
-		if n, err := fmt.Sscanf(steps[i+1], "%d", new(int)); n == 1 && err == nil {
-			var at int
-			fmt.Sscanf(steps[i+1], "%d", &at)
+		if at, err := strconv.Atoi(steps[i+1]); err == nil {
 			rest := strings.Join(steps[i+2:], ".")
 			put(o[s].([]any)[at].(obj), rest, value)
 			return
@@ -291,6 +290,7 @@ var resources = func() map[string]capture.Resource {
 		{Group: "apps", Resource: "replicasets", Singular: "replicaset", Short: "rs", Kind: "ReplicaSet"},
 		{Group: "apps", Resource: "statefulsets", Singular: "statefulset", Short: "sts", Kind: "StatefulSet"},
 		{Group: "apps", Resource: "daemonsets", Singular: "daemonset", Short: "ds", Kind: "DaemonSet"},
+		{Group: "batch", Resource: "cronjobs", Singular: "cronjob", Short: "cj", Kind: "CronJob"},
 		{Group: "batch", Resource: "jobs", Singular: "job", Kind: "Job"},
 		{Resource: "pods", Singular: "pod", Short: "po", Kind: "Pod"},
 		{Resource: "nodes", Singular: "node", Short: "no", Kind: "Node"},

@@ -74,12 +74,9 @@ func podEnded(pod map[string]any) bool {
 	return phase == "Succeeded" || phase == "Failed"
 }
 
-// podMoving is true for a pod that has not become ready yet, that is in trouble or that terminates. One
-// that was ready and is not any more is told at once.
+// podMoving is true for a pod that has not become ready yet, or that is in trouble. One that was ready
+// and is not any more is told at once.
 func podMoving(from, to map[string]any) bool {
-	if terminating(to) {
-		return true
-	}
 	if reason, _ := podTrouble(to); reason != "" {
 		return true
 	}
@@ -182,11 +179,11 @@ func podSummary(v view) string {
 	case from != to:
 		s = from + " → " + podState(v.to)
 		if to == "Ready" && !podReady(v.origin) {
-			s += " in " + duration(v.last.Sub(v.since))
+			s += " in " + Duration(v.last.Sub(v.since))
 		}
 	case to != "Ready" && !podEnded(v.to):
 		s = podState(v.to)
-		if more == 0 && v.net.len() > 0 {
+		if more == 0 && v.told {
 			s = "still " + s
 		}
 	case more == 0:
@@ -213,7 +210,7 @@ func podBorn(v view) string {
 		s += ", Pending → " + podState(v.to) + " in " + age
 	default:
 		if v.now.After(v.since) {
-			s += ", after " + duration(v.now.Sub(v.since)) + ":"
+			s += ", after " + Duration(v.now.Sub(v.since)) + ":"
 		} else {
 			s += ","
 		}
@@ -231,7 +228,7 @@ func podAge(v view) string {
 	if began.IsZero() || ended.Before(began) {
 		began, ended = v.since, v.last
 	}
-	return duration(ended.Sub(began))
+	return Duration(ended.Sub(began))
 }
 
 // podTerminating is said of a pod that outlives its grace period.
@@ -240,7 +237,7 @@ func podTerminating(v view) string {
 	grace := time.Duration(count(v.to, "metadata", "deletionGracePeriodSeconds")) * time.Second
 	s := "terminating"
 	if late := v.now.Sub(at); !at.IsZero() && late >= time.Second {
-		s += fmt.Sprintf(" since %s, its grace period was %s", duration(late+grace), duration(grace))
+		s += fmt.Sprintf(" since %s, its grace period was %s", Duration(late+grace), Duration(grace))
 	}
 	return s + strings.TrimPrefix(waitsFor(v.to), "terminating")
 }
@@ -249,7 +246,7 @@ func podTerminating(v view) string {
 func podGone(c capture.Change, f *fold) string {
 	age := ""
 	if at := createdAt(c.Before); !at.IsZero() {
-		age = " after " + duration(c.At.Sub(at))
+		age = " after " + Duration(c.At.Sub(at))
 	}
 	var s string
 	switch {

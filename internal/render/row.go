@@ -18,6 +18,9 @@ const (
 	ownedIndent   = 2
 )
 
+// namespaceWidth is the least width of the namespace column; "default" fits.
+const namespaceWidth = 7
+
 // The signs of a line; doc.go explains them.
 const (
 	signCreated  = "+"

@@ -77,7 +77,14 @@ var scenarios = []struct {
 		}
 		p.at(30)
 	}},
-	{"created", "15 lines of what it wants, its later state folded", terminal, created},
+	{"created-twice", "a creation that is handed over again loses nothing", terminal, func(p *play) {
+		pod := newPod(p.t, "web-1-a")
+		pod["metadata"].(obj)["uid"] = "1"
+		p.create(kcm, pod)
+		p.create(kcm, clone(pod))
+		p.at(30)
+	}},
+	{"created", "15 lines of what it wants, without defaults; its later state folded", terminal, created},
 	{"created-full", "--full: all of it", Options{Terminal: true, Full: true}, created},
 	{"hot", "more than ten lines a minute become one per 10 s, until a calm minute", terminal, func(p *play) {
 		p.have(day, parse(p.t, `{"kind":"ConfigMap","metadata":{"name":"leader-x"},"data":{"n":"0"}}`))
@@ -166,6 +173,8 @@ var scenarios = []struct {
 		p.at(0.3)
 		p.remove("Namespace/fast")
 		p.at(20)
+		p.write("kcm/status", "Namespace/slow", set{"status.note", "told again after a minute only"})
+		p.at(70)
 		p.remove("Namespace/slow")
 	}},
 	{"kinds", "workloads and others in their own words", terminal, kinds},
@@ -223,7 +232,7 @@ func running(restarts int) obj {
 func created(p *play) {
 	p.create("kubectl-client-side-apply", parse(p.t, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"api","namespace":"shop",
 		"generation":1,"labels":{"app":"api"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","team":"core"}},
-		"spec":{"replicas":1,"selector":{"matchLabels":{"app":"api"}},"template":{"metadata":{"labels":{"app":"api"}},
+		"spec":{"progressDeadlineSeconds":600,"replicas":1,"revisionHistoryLimit":10,"selector":{"matchLabels":{"app":"api"}},"template":{"metadata":{"labels":{"app":"api"}},
 		"spec":{"containers":[{"name":"app","image":"shop/api:1.0","env":[{"name":"TOKEN","value":"hidden #9c20000011112222"}],
 		"ports":[{"containerPort":80,"protocol":"TCP"}]}]}}},"status":{}}`))
 	p.at(0.2)
@@ -269,6 +278,7 @@ func kinds(p *play) {
 		`{"kind":"StatefulSet","metadata":{"name":"db","generation":1},"spec":{"replicas":2},"status":{"observedGeneration":1,"replicas":2,"readyReplicas":2,"updatedReplicas":2,"currentRevision":"a","updateRevision":"a"}}`,
 		`{"kind":"DaemonSet","metadata":{"name":"agent","generation":1},"spec":{},"status":{"observedGeneration":1,"desiredNumberScheduled":2,"numberReady":2,"updatedNumberScheduled":2}}`,
 		`{"kind":"Service","metadata":{"name":"web"},"spec":{"type":"LoadBalancer"},"status":{"loadBalancer":{}}}`,
+		`{"kind":"CronJob","metadata":{"name":"nightly"},"spec":{},"status":{"active":[{"name":"nightly-1"}]}}`,
 		`{"kind":"PersistentVolumeClaim","metadata":{"name":"data"},"spec":{},"status":{"phase":"Pending"}}`,
 		`{"kind":"HorizontalPodAutoscaler","metadata":{"name":"web"},"spec":{},"status":{"currentReplicas":3,"desiredReplicas":3}}`,
 	} {
@@ -285,6 +295,7 @@ func kinds(p *play) {
 		set{"status.currentRevision", "b"})
 	p.at(70)
 	p.write(kcm+"/status", "DaemonSet/agent", set{"status.numberReady", int64(1)})
+	p.write(kcm+"/status", "CronJob/nightly", set{"status.active", []any{obj{"name": "nightly-2"}}})
 	p.write("cloud/status", "Service/web", set{"status.loadBalancer", obj{"ingress": []any{obj{"ip": "10.1.2.3"}}}})
 	p.write(kcm, "PersistentVolumeClaim/data", set{"spec.volumeName", "pv-1"}, set{"metadata.annotations", obj{"pv.kubernetes.io/bind-completed": "yes"}})
 	p.write(kcm+"/status", "PersistentVolumeClaim/data", set{"status.phase", "Bound"})

@@ -20,8 +20,8 @@ func isState(c capture.Change, f capture.FieldChange) bool {
 		switch second {
 		case "resourceVersion", "generation", "deletionTimestamp", "deletionGracePeriodSeconds":
 			return true
-		case "finalizers":
-			return terminating(c.After)
+		case "finalizers": // of pods: a Job's controller has counted it
+			return terminating(c.After) || isPod(c.Resource)
 		case "annotations":
 			return controllersAnnotation(key)
 		}
@@ -67,6 +67,7 @@ func isPod(r capture.Resource) bool { return kindOf(r) == "Pod" }
 // view is what a summary may look at.
 type view struct {
 	born bool // created in what is summed up
+	told bool // its state before was told by a line like this
 	// origin is the object before its transition, from before what is summed up, to after it.
 	origin, from, to map[string]any
 	since, last, now time.Time // the transition began, the last change, now
@@ -92,6 +93,7 @@ var lifecycles = map[string]lifecycle{
 	"ReplicaSet.apps":                     {replicaSetMoving, readyState, replicaSetSummary},
 	"ReplicationController":               {replicaSetMoving, readyState, replicaSetSummary},
 	"Job.batch":                           {jobMoving, jobState, jobSummary},
+	"CronJob.batch":                       {nil, nil, cronSummary},
 	"Node":                                {nil, nodeState, nil},
 	"PersistentVolumeClaim":               {pending, nil, claimSummary},
 	"HorizontalPodAutoscaler.autoscaling": {nil, nil, autoscalerSummary},
@@ -99,6 +101,9 @@ var lifecycles = map[string]lifecycle{
 
 // moving tells whether an object is on its way to another state, so that its line can wait for it.
 func moving(r capture.Resource, from, to map[string]any) bool {
+	if terminating(to) {
+		return true
+	}
 	if m := lifecycles[kindOf(r)].moving; m != nil {
 		return m(from, to)
 	}
@@ -114,13 +119,16 @@ const (
 	patienceRollout = 30 * time.Second
 )
 
-func patience(r capture.Resource, origin, to map[string]any) time.Duration {
+func patience(r capture.Resource, owned bool, origin, to map[string]any) time.Duration {
+	if terminating(to) {
+		if !owned {
+			return calm // somebody deleted it, and may wonder why it still exists
+		}
+		grace := time.Duration(count(to, "metadata", "deletionGracePeriodSeconds")) * time.Second
+		return grace + patienceDefault
+	}
 	switch kindOf(r) {
 	case "Pod":
-		if terminating(to) {
-			grace := time.Duration(count(to, "metadata", "deletionGracePeriodSeconds")) * time.Second
-			return grace + patienceDefault
-		}
 		if reason, _ := podTrouble(to); reason != "" {
 			return calm
 		}
@@ -157,10 +165,13 @@ func stateOf(r capture.Resource, obj map[string]any) string {
 
 // stateAtBirth describes a created object that has an owner.
 func stateAtBirth(r capture.Resource, obj map[string]any) string {
-	if kindOf(r) == "ReplicaSet.apps" {
+	switch kindOf(r) {
+	case "ReplicaSet.apps":
 		if revision := text(obj, "metadata", "annotations", "deployment.kubernetes.io/revision"); revision != "" {
 			return "revision " + revision
 		}
+	case "ControllerRevision.apps":
+		return fmt.Sprintf("revision %d", count(obj, "revision"))
 	}
 	if text(obj, "status", "phase") == "" && len(conditions(obj)) == 0 {
 		return ""
@@ -170,22 +181,18 @@ func stateAtBirth(r capture.Resource, obj map[string]any) string {
 
 // summarize says what the changes of a view come to.
 func summarize(r capture.Resource, v view) string {
-	var parts []string
+	if terminating(v.to) && !isPod(r) {
+		return waitsFor(v.to)
+	}
 	if s := lifecycles[kindOf(r)].summary; s != nil {
 		if said := s(v); said != "" {
-			parts = append(parts, said)
+			return said
 		}
 	}
-	if terminating(v.to) && !isPod(r) {
-		parts = append(parts, waitsFor(v.to))
+	if parts := transitions(r, v); len(parts) > 0 {
+		return strings.Join(parts, ", ")
 	}
-	if len(parts) == 0 {
-		parts = transitions(r, v)
-	}
-	if len(parts) == 0 {
-		return v.net.String()
-	}
-	return strings.Join(parts, ", ")
+	return v.net.String()
 }
 
 // waitsFor says why a terminating object still exists.

@@ -72,7 +72,7 @@ func New(o Options) *Text {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
-	return &Text{o: o, names: map[string]string{}, objects: map[objectKey]*object{}}
+	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}}
 }
 
 // Counts returns what became of the changes so far.
@@ -89,12 +89,13 @@ func (t *Text) Change(now time.Time, c capture.Change) error {
 	case c.Op == event.Updated:
 		t.updated(now, c)
 	case c.Op == event.Created:
-		t.created(now, c)
+		t.created(c)
 	case c.Op == event.Deleted, c.Op == event.Left:
-		t.gone(now, c)
+		t.gone(c)
 	default:
 		t.appeared(c)
 	}
+	t.tick(now) // a change can end what its object waited for
 	return t.write()
 }
 

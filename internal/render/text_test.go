@@ -79,7 +79,7 @@ func TestDuration(t *testing.T) {
 		{41*day + 5*time.Hour, "41 d"},
 		{800 * day, "2 y 70 d"},
 	} {
-		if got := duration(tc.d); got != tc.want {
+		if got := Duration(tc.d); got != tc.want {
 			t.Errorf("%v is %q, want %q", tc.d, got, tc.want)
 		}
 	}

@@ -43,8 +43,9 @@ func builtIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// duration is a length of time as a person says it: two units at most, and only whole ones.
-func duration(d time.Duration) string {
+// Duration is a length of time as a person says it: "14 s", "1 h 4 min", "41 d". It has two units at
+// most, and only whole ones.
+func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	two := func(n time.Duration, unit string, rest time.Duration, small string) string {
 		if rest == 0 {

@@ -2,6 +2,8 @@ package render
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
 )
@@ -84,7 +86,7 @@ func readyState(obj map[string]any) string {
 func rolloutSummary(v view) string {
 	took := ""
 	if v.last.After(v.since) {
-		took = " in " + duration(v.last.Sub(v.since))
+		took = " in " + Duration(v.last.Sub(v.since))
 	}
 	from, to := wanted(v.origin), wanted(v.to)
 	onWay := onItsWay(v)
@@ -116,7 +118,7 @@ func readiness(v view) string {
 	case !v.net.touched("status.readyReplicas") && !v.net.touched("status.numberReady"):
 		return ""
 	case v.last.After(v.since):
-		return now + " again, after " + duration(v.last.Sub(v.since))
+		return now + " again, after " + Duration(v.last.Sub(v.since))
 	}
 	return now + " again"
 }
@@ -141,7 +143,7 @@ func replicaSetSummary(v view) string {
 	switch {
 	case fresh(v.origin):
 		if v.last.After(v.since) && isReady(v.to) == to {
-			return readyState(v.to) + " in " + duration(v.last.Sub(v.since))
+			return readyState(v.to) + " in " + Duration(v.last.Sub(v.since))
 		}
 		return readyState(v.to)
 	case from != to:
@@ -171,7 +173,7 @@ func jobState(obj map[string]any) string {
 		if began.IsZero() || ended.IsZero() {
 			return "complete"
 		}
-		return "complete in " + duration(ended.Sub(began))
+		return "complete in " + Duration(ended.Sub(began))
 	case "Failed":
 		return joined("failed", ": ", joined(end.reason, ": ", end.message))
 	}
@@ -193,6 +195,32 @@ func jobSummary(v view) string {
 		return s
 	}
 	return ""
+}
+
+// cronSummary names the jobs that a schedule started, and those that ended.
+func cronSummary(v view) string {
+	before, after := activeJobs(v.from), activeJobs(v.to)
+	var parts []string
+	for _, name := range after {
+		if !slices.Contains(before, name) {
+			parts = append(parts, "started "+name)
+		}
+	}
+	for _, name := range before {
+		if !slices.Contains(after, name) {
+			parts = append(parts, name+" ended")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func activeJobs(obj map[string]any) []string {
+	var names []string
+	for _, e := range list(obj, "status", "active") {
+		m, _ := e.(map[string]any)
+		names = append(names, text(m, "name"))
+	}
+	return names
 }
 
 func nodeState(obj map[string]any) string {

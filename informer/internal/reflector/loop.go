@@ -217,7 +217,7 @@ func (r *Reflector) page(ctx context.Context, q url.Values, item func(wire.Objec
 		o, err := l.Next()
 		var bad *wire.ObjectError
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return l.Meta(), nil
 		case err != nil && !errors.As(err, &bad):
 			return wire.ListMeta{}, fmt.Errorf("read list: %w", cause(ctx, err))

@@ -8,16 +8,17 @@
 //	Listing   Accepted   Listing    (an earlier failure is over)
 //	Listing   Listed     Watching   watch from the list's version
 //	Listing   Expired    Listing    list again, in one page from now on; known objects stay
-//	Listing   Rewritten  Listing    new epoch, gap, list again
+//	Listing   Expired    Waiting    where it was one page already: as Failed
+//	Listing   Rewritten  Listing    new epoch, gap, list again; sleep first as for Expired
 //	Watching  Accepted   Watching   (an earlier failure is over)
 //	Watching  Progress   Watching   (a frame was read: failures are forgotten)
 //	Watching  Closed     Watching   watch again at once; after a watch without any frame: probe
 //	Watching  Closed     Waiting    the second time within a second: sleep, then probe
-//	Watching  Expired    Listing    gap, list; the second time without progress: sleep, then list
+//	Watching  Expired    Listing    gap, list; after the second time without a frame: sleep first
 //	Watching  Garbled    Watching   watch again, or sleep as for Closed; the second time at this
 //	                                frame: skip it, gap
 //	Probing   Alike      Watching   watch from the last version
-//	Probing   Rewritten  Listing    new epoch, gap, list
+//	Probing   Rewritten  Listing    new epoch, gap, list; sleep first as for Expired
 //	Probing   Expired    Waiting    as Failed
 //	any       Failed     Waiting    sleep; then list, or probe where a list was completed
 //	any       Refused    Waiting    sleep for long; then as after Failed
@@ -140,9 +141,11 @@ type Machine struct {
 
 	next    Action // what follows Waiting: DoList or DoProbe
 	short   int    // watches in a row that ended within a second
-	expired int    // lists in a row whose version could not be watched
+	relists int    // in a row, without a frame in between
 	garbled int    // attempts at the frame that cannot be read
 	missing int    // 404s in a row
+
+	rewritten bool // the next list begins an epoch
 }
 
 // Timing is how long a stream waits.
@@ -180,7 +183,7 @@ func (t *Timing) step(m Machine, in Input) (Machine, Effects) {
 		m.State = Stopped
 		return m, Effects{Do: DoEnd}
 	case Begin:
-		return m.list(Effects{})
+		return m.list()
 	case Failed:
 		limit := t.Max
 		if in.Unreachable {
@@ -196,7 +199,7 @@ func (t *Timing) step(m Machine, in Input) (Machine, Effects) {
 	}
 	switch m.State {
 	case Listing:
-		return m.listing(in)
+		return t.listing(m, in)
 	case Watching:
 		return t.watching(m, in)
 	case Probing:
@@ -205,7 +208,7 @@ func (t *Timing) step(m Machine, in Input) (Machine, Effects) {
 	return m, Effects{}
 }
 
-func (m Machine) listing(in Input) (Machine, Effects) {
+func (t *Timing) listing(m Machine, in Input) (Machine, Effects) {
 	switch in.Event {
 	case Accepted:
 		m.Err = nil
@@ -214,10 +217,13 @@ func (m Machine) listing(in Input) (Machine, Effects) {
 		m.State = Watching
 		return m, Effects{Do: DoWatch}
 	case Expired:
+		if m.Unpaged { // no token can have expired
+			return m.wait(in.Err, t.backoff(m.Attempts+1, t.Max), DoList)
+		}
 		m.Unpaged = true
-		return m.list(Effects{})
+		return m.list()
 	case Rewritten:
-		return m.list(Effects{NewEpoch: true, Gap: ReasonRewritten})
+		return t.rewritten(m, in)
 	}
 	return m, Effects{}
 }
@@ -227,17 +233,11 @@ func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 	case Accepted:
 		m.Err, m.missing = nil, 0
 	case Progress:
-		m.Attempts, m.expired, m.garbled = 0, 0, 0
+		m.Attempts, m.relists, m.garbled = 0, 0, 0
 	case Closed:
 		return t.closed(m, in)
 	case Expired:
-		m.expired++
-		if m.expired == 1 {
-			return m.list(Effects{Gap: ReasonExpired})
-		}
-		m, eff := m.wait(in.Err, t.backoff(m.expired-1, t.Max), DoList)
-		eff.Gap = ReasonExpired
-		return m, eff
+		return t.relist(m, in, ReasonExpired)
 	case Garbled:
 		m.garbled++
 		switch m.garbled {
@@ -249,6 +249,25 @@ func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 		return m, Effects{Do: DoSkip} // still the same gap
 	}
 	return m, Effects{}
+}
+
+// relist lists at once, the first two times without progress in between: after a 410, and where the
+// list then shows another history.
+func (t *Timing) relist(m Machine, in Input, gap string) (Machine, Effects) {
+	var eff Effects
+	m.relists++
+	if m.relists <= 2 {
+		m, eff = m.list()
+	} else {
+		m, eff = m.wait(in.Err, t.backoff(m.relists-2, t.Max), DoList)
+	}
+	eff.Gap = gap
+	return m, eff
+}
+
+func (t *Timing) rewritten(m Machine, in Input) (Machine, Effects) {
+	m.rewritten = true
+	return t.relist(m, in, ReasonRewritten)
 }
 
 func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
@@ -283,7 +302,7 @@ func (t *Timing) probing(m Machine, in Input) (Machine, Effects) {
 		m.State = Watching
 		return m, Effects{Do: DoWatch}
 	case Rewritten:
-		return m.list(Effects{NewEpoch: true, Gap: ReasonRewritten})
+		return t.rewritten(m, in)
 	case Expired:
 		return m.wait(in.Err, t.backoff(m.Attempts+1, t.Max), DoProbe)
 	}
@@ -309,9 +328,9 @@ func (m Machine) resume() Action {
 	return DoList
 }
 
-func (m Machine) list(eff Effects) (Machine, Effects) {
-	m.State, m.next = Listing, Continue
-	eff.Do = DoList
+func (m Machine) list() (Machine, Effects) {
+	eff := Effects{NewEpoch: m.rewritten, Do: DoList}
+	m.State, m.next, m.rewritten = Listing, Continue, false
 	return m, eff
 }
 
@@ -329,5 +348,5 @@ func (m Machine) after() (Machine, Effects) {
 		m.State = Probing
 		return m, Effects{Do: DoProbe}
 	}
-	return m.list(Effects{})
+	return m.list()
 }

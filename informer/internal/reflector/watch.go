@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -53,7 +54,7 @@ func (w *watching) read(ctx context.Context, frames *wire.Watch) Input {
 			return w.ended(c)
 		}
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return w.closed()
 		case err != nil && !wire.Unreadable(err):
 			return classify(fmt.Errorf("read watch: %w", err))
@@ -73,7 +74,7 @@ func (w *watching) read(ctx context.Context, frames *wire.Watch) Input {
 
 func (w *watching) event(ev wire.Event) {
 	w.frames++
-	if m := &w.m; m.Attempts > 0 || m.expired > 0 || m.garbled > 0 {
+	if m := &w.m; m.Attempts > 0 || m.relists > 0 || m.garbled > 0 {
 		w.input(Input{Event: Progress})
 	}
 	if ev.Type != wire.Bookmark {
@@ -89,7 +90,7 @@ func (w *watching) event(ev wire.Event) {
 
 // ended is how a watch ends that we gave up.
 func (w *watching) ended(why error) Input {
-	if why == errOverdue {
+	if errors.Is(why, errOverdue) {
 		return w.closed()
 	}
 	return classify(why)

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -140,7 +142,8 @@ func (q *Queue) start(stream int, h head, entries map[Key]*entry, at time.Time) 
 		b.Version = ""
 	}
 	f.add(&b, at)
-	for k, e := range entries {
+	for _, k := range slices.SortedFunc(maps.Keys(entries), compareKeys) { // as a list is sorted
+		e := entries[k]
 		f.fold(&Delta{Op: Added, Key: k, UID: e.uid, New: e.Version, Initial: true, At: at})
 	}
 }

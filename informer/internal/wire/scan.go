@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 )
 
@@ -132,7 +133,7 @@ func (s *scanner) must() (byte, error) {
 
 // inside turns the end of the input into the error it is within a value.
 func inside(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

@@ -24,7 +24,7 @@ func readList(r io.Reader) (items []string, meta ListMeta, err error) {
 		o, err := l.Next()
 		var bad *ObjectError
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return items, l.Meta(), nil
 		case errors.As(err, &bad):
 			items = append(items, "bad "+bad.Msg)
@@ -41,7 +41,7 @@ func readWatch(r io.Reader) (events []string, err error) {
 	for {
 		ev, err := w.Next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return events, nil
 		case err != nil && Unreadable(err):
 			events = append(events, "bad")

@@ -21,7 +21,7 @@ type options struct {
 	Watch    []string      // arguments of tattler watch
 	Pause    time.Duration // after each step
 	Dim      bool          // narrate in a terminal's faint letters
-	Out, Err io.Writer     // tattler's; the narration and the progress go to Err
+	Out, Err io.Writer     // tattler's; the narration goes to Err as well, at the same time
 }
 
 // demo is a running control plane, and how to talk to it.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -37,11 +38,29 @@ func emptyTemp(t *testing.T) {
 	})
 }
 
+// output is a buffer that tattler and the demo may write to at the same time.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
 // TestDemo plays all of it and looks for what a visitor shall have seen.
 func TestDemo(t *testing.T) {
 	bin := buildTattler(t)
 	emptyTemp(t)
-	var out, status bytes.Buffer
+	var out, status output
 	err := run(t.Context(), options{
 		Tattler: bin, Watch: []string{"-n", namespace}, Pause: 2 * time.Second, Out: &out, Err: &status,
 	})

@@ -49,13 +49,12 @@ var steps = []step{
 		do:  [][]string{{"label", "deployment/web", "tier-"}},
 	},
 	{
-		say:  "a kind that did not exist",
-		do:   [][]string{{"apply", "-f", "widgets-crd.yaml"}},
-		wait: [][]string{{"wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s"}},
-	},
-	{
-		say: "two objects of it",
-		do:  [][]string{{"apply", "-f", "widgets.yaml"}},
+		say: "a kind that did not exist, and two objects of it",
+		do: [][]string{
+			{"apply", "-f", "widgets-crd.yaml"},
+			{"wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s"},
+			{"apply", "-f", "widgets.yaml"},
+		},
 	},
 	{
 		say: "a change in a list, matched by the keys that the CRD declares",

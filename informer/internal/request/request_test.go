@@ -1,0 +1,173 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// ask sends one request to a handler.
+func ask(t *testing.T, cfg *rest.Config, h http.HandlerFunc) ([]byte, error) {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	cfg.Host = srv.URL + cfg.Host
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdle()
+	return c.Get(t.Context(), "/api/v1/pods", map[string][]string{"limit": {"1"}}, 1000)
+}
+
+func TestRequest(t *testing.T) {
+	var got *http.Request
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_, _ = io.WriteString(w, "{}")
+	}
+	cfg := &rest.Config{Host: "/k8s/clusters/c-1", Timeout: time.Nanosecond, BearerToken: "t"}
+	if b, err := ask(t, cfg, answer); err != nil || string(b) != "{}" {
+		t.Fatalf("%q, %v", b, err)
+	}
+	if uri := got.URL.RequestURI(); uri != "/k8s/clusters/c-1/api/v1/pods?limit=1" {
+		t.Errorf("asked for %s: a server behind a path keeps the path", uri)
+	}
+	for header, want := range map[string]string{
+		"Accept": "application/json", "User-Agent": DefaultUserAgent, "Authorization": "Bearer t",
+	} {
+		if v := got.Header.Get(header); v != want {
+			t.Errorf("%s: %q, want %q", header, v, want)
+		}
+	}
+	if cfg.Timeout != time.Nanosecond {
+		t.Error("the caller's configuration was changed")
+	}
+}
+
+func TestUserAgent(t *testing.T) {
+	for in, want := range map[string]string{
+		"":            DefaultUserAgent,
+		"mine/1":      "mine/1",
+		"curl/8":      DefaultUserAgent + " curl/8",
+		"Mozilla/5.0": DefaultUserAgent + " Mozilla/5.0",
+	} {
+		if got := userAgent(in); got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name, body, after string
+		code              int
+		is                func(error) bool
+		seconds           int
+	}{
+		{"a Status", `{"kind":"Status","code":403,"reason":"Forbidden","message":"no"}`, "", 403, apierrors.IsForbidden, 0},
+		{"a Status that names no delay, and a header that does",
+			`{"kind":"Status","code":429,"reason":"TooManyRequests"}`, "7", 429, apierrors.IsTooManyRequests, 7},
+		{"a proxy's page", `<html>`, "", 401, apierrors.IsUnauthorized, 0},
+		{"a proxy that is overloaded", `busy`, "3", 503, apierrors.IsServiceUnavailable, 3},
+		{"nothing", ``, "", 404, apierrors.IsNotFound, 0},
+		{"JSON that is no Status", `{"kind":"Pod"}`, "", 410, apierrors.IsGone, 0},
+		{"a delay that makes no sense", `busy`, "-5", 503, apierrors.IsServiceUnavailable, 0},
+		{"a delay without an end", `busy`, "99999999", 503, apierrors.IsServiceUnavailable, 3600},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ask(t, &rest.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+				if c.after != "" {
+					w.Header().Set("Retry-After", c.after)
+				}
+				w.WriteHeader(c.code)
+				_, _ = io.WriteString(w, c.body)
+			})
+			if !c.is(err) {
+				t.Fatalf("%v", err)
+			}
+			if s, _ := apierrors.SuggestsClientDelay(err); s != c.seconds {
+				t.Errorf("delay of %d s, want %d", s, c.seconds)
+			}
+		})
+	}
+}
+
+func TestRetryAfterAsADate(t *testing.T) {
+	in := time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)
+	if n := retryAfter(in); n < 28 || n > 31 {
+		t.Errorf("%d seconds until %s", n, in)
+	}
+}
+
+func TestAnswersThatCannotBeUsed(t *testing.T) {
+	_, err := ask(t, &rest.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, strings.Repeat(" ", 1001))
+	})
+	if !errors.Is(err, ErrTooLarge) {
+		t.Errorf("more than the bound: %v", err)
+	}
+	_, err = ask(t, &rest.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+	})
+	if err == nil || !strings.Contains(err.Error(), "text/html") {
+		t.Errorf("a page: %v", err)
+	}
+}
+
+func TestContextEndsARequest(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer srv.Close()
+	c, err := New(&rest.Config{Host: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseIdle()
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if _, err := c.Open(ctx, "/api", nil); !errors.Is(err, why) {
+		t.Errorf("%v, want the cause", err)
+	}
+}
+
+func TestPath(t *testing.T) {
+	core := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	apps := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	for _, c := range []struct {
+		gvr             schema.GroupVersionResource
+		namespace, name string
+		want            string
+	}{
+		{core, "", "", "/api/v1/pods"},
+		{core, "n", "p", "/api/v1/namespaces/n/pods/p"},
+		{apps, "n", "", "/apis/apps/v1/namespaces/n/deployments"},
+		{apps, "", "d", "/apis/apps/v1/deployments/d"},
+	} {
+		if got := Path(c.gvr, c.namespace, c.name); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
+func TestBadConfiguration(t *testing.T) {
+	for name, cfg := range map[string]*rest.Config{
+		"address": {Host: "http://a b/"},
+		"auth":    {Host: "http://a", TLSClientConfig: rest.TLSClientConfig{CAFile: "/does/not/exist"}},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
