@@ -21,7 +21,7 @@ demo: build control-plane ## a cluster, things that happen in it, and tattler wa
 
 build: preflight ## build bin/tattler
 	@echo "building bin/tattler" >&2
-	@go build -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/cli/version.stamped=$(VERSION)' -o bin/tattler ./cmd/tattler
+	@go build -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/buildinfo.stamped=$(VERSION)' -o bin/tattler ./cmd/tattler
 
 test: lint unit integration ## everything that must be green: linters, unit tests, tests on a real control plane
 

@@ -202,7 +202,7 @@ func (p *process) waitReady(ctx context.Context, limit time.Duration, check func
 	if err == nil || !p.alive() {
 		return err
 	}
-	return fmt.Errorf("wait for %s: %w (last: %v); the end of %s:\n%s", p.name, err, last, p.logPath, lastLines(p.log(), 15))
+	return fmt.Errorf("wait for %s: %w (last: %w); the end of %s:\n%s", p.name, err, last, p.logPath, lastLines(p.log(), 15))
 }
 
 // poll calls f at once and then every interval until it is done, fails, or ctx

@@ -121,7 +121,7 @@ func FuzzPathString(f *testing.F) {
 	f.Add("\x00\u202e", `"`, "1e999", int64(0), math.Copysign(0, -1))
 	f.Fuzz(func(t *testing.T, field, key, s string, n int64, x float64) {
 		if x != x || x-x != 0 {
-			t.Skip("JSON has neither NaN nor infinity")
+			return
 		}
 		checkRoundTrip(t, Path{
 			{Kind: Field, Name: field},

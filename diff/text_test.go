@@ -223,10 +223,10 @@ func FuzzYAML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, v, k string) {
 		for _, s := range []string{v, k} {
 			if strings.ToValidUTF8(s, "") != s || strings.ContainsAny(s, "\ufeff\ufffd") {
-				t.Skip("what JSON cannot hold, or the YAML library does not keep")
+				return
 			}
 			if _, ok := Hidden(s); ok {
-				t.Skip("shortened on purpose")
+				return
 			}
 		}
 		value := map[string]any{k: v, "z": []any{v, map[string]any{k: v, "y": []any{[]any{v}, map[string]any{}}}}}

@@ -18,11 +18,11 @@ import (
 // Tests that stop servers start their own.
 var cluster *devcluster.Cluster
 
-// main_ starts what the tests share before they run. testscript.Main calls it in the test's own
+// shared starts what the tests share before they run. testscript.Main calls it in the test's own
 // process only, not where that process plays the command.
-type main_ struct{ m *testing.M }
+type shared struct{ m *testing.M }
 
-func (t main_) Run() int {
+func (t shared) Run() int {
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute) // cold, it is built first
 	defer cancel()
 	var err error
@@ -40,7 +40,7 @@ func (t main_) Run() int {
 }
 
 func TestMain(m *testing.M) {
-	testscript.Main(main_{m}, map[string]func(){
+	testscript.Main(shared{m}, map[string]func(){
 		"tattler": func() { os.Exit(cli.Main()) },
 	})
 }

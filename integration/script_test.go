@@ -257,11 +257,11 @@ var scrubs = []struct {
 	with string
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "TIME"},
-	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "HH:MM:SS"},
+	{regexp.MustCompile(`\d\d:\d\d:\d\d`), "HH:MM:SS"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "UID"},
 	{regexp.MustCompile(`#[0-9a-f]{4,16}\b`), "#HASH"},
 	{regexp.MustCompile(`live after [0-9.]+ s`), "live after N s"},
-	{regexp.MustCompile(`\b(existed|after|in) \d+ (ms|s)\b`), "$1 N s"},
+	{regexp.MustCompile(`\b(existed|after|in) (\d+ s|less than 1 s)\b *`), "$1 N s "},
 	{regexp.MustCompile(`\d+ objects?`), "N objects"},
 	{regexp.MustCompile(`"resourceVersion":"\d+"`), `"resourceVersion":"N"`},
 	{regexp.MustCompile(`"id":"[a-z2-7]{26}"`), `"id":"ID"`},

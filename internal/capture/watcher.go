@@ -93,7 +93,7 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	unknown map[string]error // groups that never answered: what they have may have been there
-	targets []target // nil: everything
+	targets []target         // nil: everything
 	pinned  map[string]string
 	kinds   map[string]*kind // by group and resource
 	hidden  map[string]bool

@@ -65,7 +65,7 @@ type EventsOptions struct {
 	Format string
 	// Cluster names the events' source.
 	Cluster string
-	// Noise includes updates of which every field is quiet.
+	// Noise includes quiet fields, and updates that have no others.
 	Noise bool
 }
 
@@ -92,6 +92,9 @@ func (e *Events) Change(c capture.Change) error {
 		e.quiet++
 		return nil
 	}
+	if !e.o.Noise {
+		c.Fields = loud(c.Fields)
+	}
 	line, err := encode(Event(e.o.Cluster, c))
 	if err != nil {
 		return fmt.Errorf("encode event of %s/%s: %w", c.Resource.Resource, c.Name, err)
@@ -105,6 +108,17 @@ func (e *Events) Change(c capture.Change) error {
 	}
 	_, err = e.o.Out.Write(line)
 	return err
+}
+
+// loud are the fields that no quiet rule names.
+func loud(fields []capture.FieldChange) []capture.FieldChange {
+	var out []capture.FieldChange
+	for _, f := range fields {
+		if !f.Quiet {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // encode writes an event on one line, without escapes for HTML.

@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/version"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
@@ -149,7 +149,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := o.Kube.Load("tattler/" + version.String())
+	cluster, err := o.Kube.Load("tattler/" + buildinfo.Version())
 	if err != nil {
 		return err
 	}
