@@ -14,7 +14,7 @@ import (
 // apply is the inverse of Objects, written apart from it: it follows the paths through a copy.
 func apply(before map[string]any, changes []Change) (map[string]any, error) {
 	a := applier{removed: map[string]int{}}
-	var out any = clone(before)
+	out := clone(before)
 	var err error
 	for _, c := range changes {
 		if out, err = a.set(out, nil, c.Path, c); err != nil {
