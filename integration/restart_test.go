@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,8 +55,8 @@ func TestRestart(t *testing.T) {
 		if err := own.KillEtcd(); err != nil {
 			t.Error(err)
 		}
-		// Long enough that the streams' first attempts fail, too.
-		<-time.After(3 * time.Second)
+		text.wait(t, text.err, "does not answer")
+		events.wait(t, events.err, "does not answer")
 		if err := own.StartEtcd(ctx); err != nil {
 			t.Error(err)
 		}
@@ -118,12 +119,20 @@ func write(ctx context.Context, t *testing.T, client *kubernetes.Clientset, i in
 	}
 }
 
-// churn updates, deletes and recreates objects from several writers while f runs, and some time
-// before and after it; writes that fail are expected.
+// churn updates, deletes and recreates objects from several writers while f runs, and for some
+// hundred writes before and after it; writes that fail are expected.
 func churn(ctx context.Context, t *testing.T, client *kubernetes.Clientset, objects int, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	var taken atomic.Int64 // by the server
+	some := func() {
+		for until := taken.Load() + 400; taken.Load() < until; pause() {
+			if ctx.Err() != nil {
+				t.Fatal("the server took no more writes")
+			}
+		}
+	}
 	configMaps := client.CoreV1().ConfigMaps("default")
 	for writer := range 4 {
 		wg.Go(func() {
@@ -132,22 +141,22 @@ func churn(ctx context.Context, t *testing.T, client *kubernetes.Clientset, obje
 					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c%d", n%objects), Namespace: "default"},
 					Data:       map[string]string{"value": fmt.Sprint(n)},
 				}
+				write := func() (*corev1.ConfigMap, error) { return configMaps.Update(ctx, cm, metav1.UpdateOptions{}) }
 				if n%7 == 0 {
 					_ = configMaps.Delete(ctx, cm.Name, metav1.DeleteOptions{})
-					_, _ = configMaps.Create(ctx, cm, metav1.CreateOptions{})
-					continue
+					write = func() (*corev1.ConfigMap, error) { return configMaps.Create(ctx, cm, metav1.CreateOptions{}) }
 				}
-				_, _ = configMaps.Update(ctx, cm, metav1.UpdateOptions{})
-				select {
-				case <-ctx.Done():
-				case <-time.After(5 * time.Millisecond):
+				if _, err := write(); err == nil {
+					taken.Add(1)
+				} else {
+					pause() // nobody is there
 				}
 			}
 		})
 	}
-	<-time.After(time.Second)
+	some()
 	f()
-	<-time.After(time.Second)
+	some()
 	cancel()
 	wg.Wait()
 }
