@@ -127,14 +127,14 @@ func (c *Cluster) launch(s *Source) {
 
 // relaunch starts the parked streams of a source again.
 func (c *Cluster) relaunch(s *Source) {
-	c.mu.Lock()
+	c.mu.Lock() // Run must not wait for its goroutines before these are counted
 	defer c.mu.Unlock()
-	if c.closed || c.ctx == nil {
+	if c.closed {
 		return
 	}
 	s.parked(func(st *stream) {
 		if ctx := s.running(); ctx != nil {
-			st.parked.Store(false)
+			st.unpark()
 			c.running.Go(func() { st.run(ctx) })
 		}
 	})

@@ -99,6 +99,7 @@ const (
 
 // Stream identifies one list-and-watch of a Source.
 type Stream struct {
+	// Resource is the one that the Source was opened for.
 	Resource  schema.GroupVersionResource
 	Namespace string // empty: the whole cluster
 }
@@ -144,8 +145,9 @@ const (
 	ReasonUnreadable = reflector.ReasonGarbled
 	// ReasonTransform: the source's Transform failed.
 	ReasonTransform = "transform"
-	// ReasonGone: the kind is not served any more; its objects went without a word of their own.
-	ReasonGone = "gone"
+	// ReasonGone: the kind was not served, at least for a while; what happened to its objects was
+	// not told.
+	ReasonGone = "not served"
 	// ReasonSlowConsumer: the feed exceeded its budget.
 	ReasonSlowConsumer = store.ReasonSlow
 )
@@ -166,7 +168,7 @@ type Gap struct {
 type State uint8
 
 // The states of a stream. Waiting is between attempts; Parked means that the kind is not served any
-// more and that only a new Source (or its discovery) will look again.
+// more and that nobody looks again before Source.Retry.
 const (
 	Starting State = iota
 	ListingState

@@ -22,9 +22,10 @@ type Source struct {
 	opts    SourceOptions
 	streams []*stream
 
-	restart sync.Mutex // held while parked streams are touched
+	restart sync.Mutex // held while parked streams are touched; taken before mu
 
 	mu      sync.Mutex
+	version string // of the API group, as it is asked for now
 	closed  bool
 	ctx     context.Context // of the streams; nil before they start
 	stop    func()          // ends it
@@ -59,7 +60,7 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions) (*S
 	if _, err := fields.ParseSelector(o.Selection.Fields); err != nil {
 		return nil, fmt.Errorf("open source: field selector: %w", err)
 	}
-	s := &Source{cluster: c, gvr: gvr, opts: o, changed: make(chan struct{}), feeds: map[*Feed]struct{}{}}
+	s := &Source{cluster: c, gvr: gvr, opts: o, version: gvr.Version, changed: make(chan struct{}), feeds: map[*Feed]struct{}{}}
 	namespaces := slices.Clone(o.Selection.Namespaces)
 	slices.Sort(namespaces)
 	namespaces = slices.Compact(namespaces)
@@ -153,12 +154,23 @@ func (s *Source) Wait(ctx context.Context) error {
 	}
 }
 
-// Retry starts those streams again that are Parked because the kind was not served. Each lists
-// against what it knows, so that only real differences are told.
-func (s *Source) Retry() { s.cluster.relaunch(s) }
+// Retry starts those streams again that are Parked because the kind was not served, and asks for
+// this version of the API group from then on; an object has the same resource version under each.
+// A stream lists against what it knows, so that only real differences are told, behind a Gap if it
+// holds objects: what happened to them meanwhile was not seen. Its Stream stays the same.
+//
+// Like Retire, it does nothing for streams that are not Parked, or still within the call of OnState
+// that says so.
+func (s *Source) Retry(version string) {
+	s.mu.Lock()
+	s.version = version
+	s.mu.Unlock()
+	s.cluster.relaunch(s)
+}
 
 // Retire says that the kind of a source is gone: streams that are Parked drop their objects and tell
-// of it as deletions that were missed. Retry brings the source back.
+// of it as deletions that were missed, behind a Gap; done again, it tells nothing. Retry brings the
+// source back.
 func (s *Source) Retire() {
 	s.parked(func(st *stream) { st.retire() })
 }
@@ -173,6 +185,13 @@ func (s *Source) parked(f func(*stream)) {
 			f(st)
 		}
 	}
+}
+
+// served is the resource in the version that is asked for.
+func (s *Source) served() schema.GroupVersionResource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gvr.GroupResource().WithVersion(s.version)
 }
 
 // watchState returns a channel that is closed with the next change of a stream's state.

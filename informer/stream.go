@@ -48,7 +48,7 @@ func newStream(s *Source, i int, namespace string) *stream {
 
 func (s *stream) run(ctx context.Context) {
 	c := s.source.cluster
-	path := request.Path(s.source.gvr, s.id.Namespace, "")
+	path := request.Path(s.source.served(), s.id.Namespace, "")
 	q := url.Values{}
 	if v := s.source.opts.Selection.Labels; v != "" {
 		q.Set("labelSelector", v)
@@ -68,6 +68,14 @@ func (s *stream) run(ctx context.Context) {
 	}
 	r.Run(ctx)
 	s.parked.Store(s.Status().State == Parked)
+}
+
+// unpark prepares a parked stream for the next run.
+func (s *stream) unpark() {
+	if objects, _ := s.store.Stat(); objects > 0 {
+		s.note(ReasonGone)
+	}
+	s.parked.Store(false)
 }
 
 // retire drops the objects of a kind that is gone. The stream must be parked: nobody else writes.

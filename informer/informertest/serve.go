@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // bookmarkEvery is the interval of an API server's watch cache.
@@ -30,12 +32,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if hook != nil && hook(w, r) {
 		return
 	}
+	if r.URL.Path == "/api" || r.URL.Path == "/apis" {
+		s.discover(w, r.URL.Path == "/api")
+		return
+	}
 	at, ok := parsePath(r.URL.Path)
 	s.mu.Lock()
 	kind, served := s.kinds[at.gvr]
 	s.mu.Unlock()
 	if !ok || !served {
 		Refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+		return
+	}
+	if at.name != "" {
+		s.one(w, at)
 		return
 	}
 	sel, err := newSelector(at, r.URL.Query().Get("labelSelector"), r.URL.Query().Get("fieldSelector"))
@@ -48,6 +58,33 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.list(w, r, sel, kind)
+}
+
+// path names a collection, or one of its objects.
+type path struct {
+	gvr             schema.GroupVersionResource
+	namespace, name string
+}
+
+func parsePath(p string) (path, bool) {
+	parts := strings.Split(strings.Trim(p, "/"), "/")
+	var at path
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		at.gvr.Version, parts = parts[1], parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		at.gvr.Group, at.gvr.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return at, false
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		at.namespace, parts = parts[1], parts[2:]
+	}
+	at.gvr.Resource = parts[0]
+	if len(parts) == 2 {
+		at.name = parts[1]
+	}
+	return at, len(parts) <= 2
 }
 
 // Refuse answers with a Status.

@@ -5,8 +5,8 @@
 // that can be compacted or replaced. It is reached in memory (Config), which works within a
 // testing/synctest bubble, or, being an http.Handler, over a socket.
 //
-//   - There is no discovery, no validation, no writing over the wire: a test writes with Put and
-//     Delete. A kind that was not named to Serve is 404.
+//   - There is no validation, no OpenAPI, no writing over the wire: a test writes with Put and
+//     Delete. A kind that was not named to Serve is 404, and discovery does not have it.
 //   - Label selectors are the real ones; field selectors know metadata.name and metadata.namespace.
 //   - Bookmarks come once a minute and at the end of a watch, as from a watch cache.
 package informertest
@@ -17,9 +17,9 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -41,8 +41,12 @@ type Server struct {
 	raw      []rawFrame
 	hook     func(http.ResponseWriter, *http.Request) bool
 	requests []string
-	pages    map[string][]object // continue token → what is still to be listed
-	pageRV   map[string]uint64
+
+	described map[schema.GroupResource]apidiscovery.APIResourceDiscovery
+	stale     map[string]bool // by group
+
+	pages  map[string][]object // continue token → what is still to be listed
+	pageRV map[string]uint64
 }
 
 // id names an object of the server.
@@ -78,6 +82,9 @@ func NewServer() *Server {
 		rv:      1000,
 		pages:   map[string][]object{},
 		pageRV:  map[string]uint64{},
+
+		described: map[schema.GroupResource]apidiscovery.APIResourceDiscovery{},
+		stale:     map[string]bool{},
 	}
 }
 
@@ -256,30 +263,6 @@ func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
-}
-
-// path names a collection.
-type path struct {
-	gvr       schema.GroupVersionResource
-	namespace string
-}
-
-func parsePath(p string) (path, bool) {
-	parts := strings.Split(strings.Trim(p, "/"), "/")
-	var at path
-	switch {
-	case len(parts) > 2 && parts[0] == "api":
-		at.gvr.Version, parts = parts[1], parts[2:]
-	case len(parts) > 3 && parts[0] == "apis":
-		at.gvr.Group, at.gvr.Version, parts = parts[1], parts[2], parts[3:]
-	default:
-		return at, false
-	}
-	if len(parts) == 3 && parts[0] == "namespaces" {
-		at.namespace, parts = parts[1], parts[2:]
-	}
-	at.gvr.Resource = parts[0]
-	return at, len(parts) == 1
 }
 
 func metaOf(o map[string]any) map[string]any {

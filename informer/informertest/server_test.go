@@ -56,7 +56,15 @@ func TestWire(t *testing.T) {
 			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"items":[]}`},
 		{"an unknown token", nil, "/api/v1/pods?continue=x", `Gone {"kind":"Status"`},
 		{"an unknown kind", nil, "/api/v1/nodes", `Not Found {"kind":"Status"`},
-		{"no collection", nil, "/api/v1/namespaces/n/pods/a", `Not Found {"kind":"Status"`},
+		{"one object", nil, "/api/v1/namespaces/n/pods/a", `OK ` + object("a", "uid-1", "1001", typed)},
+		{"an object that does not exist", nil, "/api/v1/namespaces/n/pods/x", `Not Found {"kind":"Status"`},
+		{"a subresource", nil, "/api/v1/namespaces/n/pods/a/log", `Not Found {"kind":"Status"`},
+		{"discovery of the core group", nil, "/api", `OK {"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{},` +
+			`"versions":[{"version":"v1","resources":[{"resource":"pods","responseKind":{"group":"","version":"v1","kind":"Pod"},"scope":"Namespaced",` +
+			`"singularResource":"pod","verbs":["get","list","watch"]}],"freshness":"Current"}]}]}`},
+		{"a kind that moved is in its new version only", func(s *informertest.Server) { s.Move(pods, "v2") }, "/api/v1/pods", `Not Found {"kind":"Status"`},
+		{"with the objects as they were", func(s *informertest.Server) { s.Move(pods, "v2") }, "/api/v2/namespaces/n/pods/a",
+			`OK ` + object("a", "uid-1", "1001", `{"apiVersion":"v2","kind":"Pod",`)},
 		{"a bad selector", nil, "/api/v1/pods?labelSelector=(", `Bad Request {"kind":"Status"`},
 		{"a watch resumes behind its version and ends with a bookmark", nil,
 			"/api/v1/pods?watch=true&resourceVersion=1001&timeoutSeconds=5&allowWatchBookmarks=true",

@@ -84,7 +84,7 @@ func (b *builder) fields(c *Change, entries managers.Entries, schema diff.Schema
 			continue
 		}
 		touched = true
-		fc := FieldChange{Change: f, Manager: managers.Unknown, Quiet: b.quiet.Quiet(c.Resource.Group, c.Resource.Resource, f.Path)}
+		fc := FieldChange{Change: f, Manager: managers.Unknown, Quiet: b.isQuiet(c.Resource, f.Path)}
 		if f.Op != diff.Remove { // the server does not say who removed a field
 			fc.Manager, fc.Subresource = entries.Owner(f.Path, f.To)
 		}
@@ -100,6 +100,12 @@ func (b *builder) fields(c *Change, entries managers.Entries, schema diff.Schema
 		c.Manager = manager
 	}
 	return touched
+}
+
+// isQuiet asks the rules. The version of the API is quiet besides: it is the one that we asked for, and
+// changes when that is not served any more.
+func (b *builder) isQuiet(r Resource, p diff.Path) bool {
+	return p.String() == "apiVersion" || b.quiet.Quiet(r.Group, r.Resource, p)
 }
 
 // shows applies --path to an object that comes or goes as a whole.

@@ -23,6 +23,8 @@ type Catalog struct {
 	failed map[string]error
 }
 
+var errNothing = errors.New("ask the server what it has: none of its API groups answers with anything that can be watched")
+
 // FetchCatalog asks the server what it has. Groups that do not answer do not fail it; only a
 // server that answers nothing does.
 func FetchCatalog(ctx context.Context, d discovery.DiscoveryInterfaceWithContext) (*Catalog, error) {
@@ -43,6 +45,9 @@ func FetchCatalog(ctx context.Context, d discovery.DiscoveryInterfaceWithContext
 	}
 	for _, g := range groups {
 		c.addGroup(g, byVersion)
+	}
+	if len(c.all) == 0 { // client-go reports no error where no group at all answers
+		return nil, errNothing
 	}
 	return c, nil
 }

@@ -3,6 +3,8 @@ package capture
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +23,7 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.
 			return
 		}
 		key := streamKey{source, b.Stream.Namespace}
-		if k.GroupResource() == crds && len(b.Deltas) > 0 {
+		if k.GroupResource() == crds && slices.ContainsFunc(b.Deltas, func(d informer.Delta) bool { return !d.Initial }) {
 			w.wakeSoon()
 		}
 		if k.silent {
@@ -43,15 +45,49 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.
 
 // gap tells that versions are missing. Like all below, it returns false when ctx has ended.
 func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b informer.Batch) bool {
+	r, reason := k.resource(), b.Gap.Reason
 	w.mu.Lock()
-	away := w.outage.gap(outageKey{k.GroupResource(), key})
+	if st := k.streams[key]; st.moved != "" {
+		reason = strings.Replace(reason, informer.ReasonGone, fmt.Sprintf("%s as %s, now as %s", informer.ReasonGone, st.moved, r.Version), 1)
+		st.moved = ""
+	}
+	away := netChanges(b.Gap.Reason) && w.outage.gap(outageKey{k.GroupResource(), key})
 	w.mu.Unlock()
+	if err := w.lost(k, key, b.Gap.Reason); err != nil && !w.send(ctx, Message{Problem: err}) {
+		return false
+	}
 	c := Change{
-		Op: event.Gap, Resource: k.Resource, Namespace: b.Stream.Namespace,
+		Op: event.Gap, Resource: r, Namespace: b.Stream.Namespace,
 		At: b.Gap.Until, Since: b.Gap.Since, Time: b.Gap.Until, Away: away,
-		Gap: &event.GapInfo{From: b.Gap.From, To: b.Gap.To, Reason: b.Gap.Reason},
+		Gap: &event.GapInfo{From: b.Gap.From, To: b.Gap.To, Reason: reason},
 	}
 	return w.send(ctx, Message{Change: &c})
+}
+
+// netChanges is true for a gap of which only steps are missing, as after any absence of the server.
+func netChanges(reason string) bool {
+	for _, r := range strings.Split(reason, ", ") {
+		if r != informer.ReasonExpired && r != informer.ReasonHistoryChanged {
+			return false
+		}
+	}
+	return true
+}
+
+// lost is why versions could not be read, where that made the gap.
+func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
+	if !strings.Contains(reason, informer.ReasonTransform) && !strings.Contains(reason, informer.ReasonUnreadable) {
+		return nil
+	}
+	w.mu.Lock()
+	s := k.sources[key.source]
+	w.mu.Unlock()
+	for _, st := range s.Status() {
+		if d := st.Dropped; st.Stream.Namespace == key.namespace && d.LastErr != nil {
+			return fmt.Errorf("%s: lost %d versions so far: %w", k.GroupResource(), d.Unreadable+d.Transform, d.LastErr)
+		}
+	}
+	return nil
 }
 
 // delta decides what happened, builds the change and hands it on.
@@ -63,7 +99,7 @@ func (w *Watcher) delta(ctx context.Context, k *kind, d informer.Delta) bool {
 	if op == event.Snapshot && !w.o.Initial && w.owners == nil {
 		return true
 	}
-	c, shown, err := w.builder.build(ctx, k.Resource, op, d)
+	c, shown, err := w.builder.build(ctx, k.resource(), op, d)
 	if err != nil {
 		return w.send(ctx, Message{Problem: err})
 	}
@@ -73,11 +109,15 @@ func (w *Watcher) delta(ctx context.Context, k *kind, d informer.Delta) bool {
 	return w.admit(ctx, k, c, shown)
 }
 
-// admit hands on what belongs to the named objects. The lock is held meanwhile, so that an owner's
+// admit hands on what belongs to the named objects. It keeps its turn meanwhile, so that an owner's
 // change is never overtaken by those it released.
 func (w *Watcher) admit(ctx context.Context, k *kind, c Change, shown bool) bool {
-	w.ownersMu.Lock()
-	defer w.ownersMu.Unlock()
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-ctx.Done():
+		return false
+	}
 	c.unshown = !shown || (c.Op == event.Snapshot && !w.o.Initial)
 	for _, a := range w.owners.admit(time.Now(), c, k.named(c.Name)) {
 		if !a.unshown && !w.send(ctx, Message{Change: &a}) {
@@ -94,7 +134,7 @@ func (w *Watcher) op(ctx context.Context, k *kind, d informer.Delta) (event.Op, 
 	switch {
 	case d.Op == informer.Updated:
 		return event.Updated, nil
-	case d.Op == informer.Added && d.Initial && !k.appeared:
+	case d.Op == informer.Added && d.Initial && !k.appeared.Load():
 		return event.Snapshot, nil
 	case d.Op == informer.Added && selects && !d.Initial:
 		obj, err := object(d.New)
@@ -146,7 +186,7 @@ func existed(obj map[string]any, last time.Time) bool {
 func (w *Watcher) exists(ctx context.Context, k *kind, d informer.Delta) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	body, err := w.cluster.Get(ctx, w.cluster.ResourcePath(k.GVR(), d.Key.Namespace, d.Key.Name), nil)
+	body, err := w.cluster.Get(ctx, w.cluster.ResourcePath(k.resource().GVR(), d.Key.Namespace, d.Key.Name), nil)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

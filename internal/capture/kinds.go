@@ -2,232 +2,71 @@ package capture
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"time"
+	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tattler-dev/tattler/informer"
 )
 
-const crds = "customresourcedefinitions.apiextensions.k8s.io"
+// kind is a resource that is being watched: a source for all its objects, or one for each name.
+// Watcher.mu guards what changes, except where it says otherwise.
+type kind struct {
+	target
+	silent bool // only wakes discovery
+	late   bool // found after the start, which does not wait for it
 
-// How discovery is followed: now and then, and in quick steps after a CRD changed, because the
-// server takes a moment between accepting a CRD and serving its objects.
-const (
-	pollDiscovery = 30 * time.Second
-	firstStep     = 200 * time.Millisecond
-	lastStep      = 4 * time.Second
-)
+	// appeared while watching: what its first list holds was created.
+	appeared atomic.Bool
+	// served is the resource in the version that it is watched in now, where that is not the
+	// target's any more.
+	served atomic.Pointer[Resource]
 
-// follow keeps discovery, outages and owners going until ctx ends.
-func (w *Watcher) follow(ctx context.Context) {
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	poll := time.NewTimer(pollDiscovery)
-	defer poll.Stop()
-	step := pollDiscovery
-	started := w.started
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-started:
-			started = nil
-			w.announce(ctx)
-		case <-w.wake:
-			step = firstStep
-			poll.Reset(step)
-		case <-poll.C:
-			if catalog, err := w.fetchCatalog(ctx); err == nil {
-				w.reconcile(ctx, catalog)
-			}
-			if step *= 2; step > lastStep {
-				step = pollDiscovery
-			}
-			poll.Reset(step)
-		case now := <-tick.C:
-			w.tick(ctx, now)
-		}
-	}
+	selections []informer.Selection
+	streams    map[streamKey]*streamState
+	sources    []*informer.Source
+	settled    bool
+
+	cancel context.CancelFunc // of the consumers; used by reconcile's goroutine alone
+	done   sync.WaitGroup
 }
 
-func (w *Watcher) wakeSoon() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // a look is due already
-	}
+// streamKey names a stream among those of its kind: the source's place and the namespace.
+type streamKey struct {
+	source    int
+	namespace string
 }
 
-func (w *Watcher) tick(ctx context.Context, now time.Time) {
-	if w.owners != nil {
-		w.ownersMu.Lock()
-		w.owners.expire(now)
-		w.ownersMu.Unlock()
-	}
-	w.mu.Lock()
-	away := w.outage.tick(now)
-	w.mu.Unlock()
-	if away != nil {
-		w.send(ctx, Message{Away: away})
-	}
+type streamState struct {
+	status informer.Status
+	// delivered is true once the initial state was handed on whole.
+	delivered bool
+	// live is true for a stream that watches, or did before it failed.
+	live bool
+	// moved is the version under which the kind was watched before, until the gap of that is told.
+	moved string
 }
 
-// plan is what should be watched of a catalog, by group and resource.
-func (w *Watcher) plan(c *Catalog) []target {
-	if w.targets != nil {
-		ts := slices.Clone(w.targets)
-		for i, t := range ts {
-			if r, ok := c.Find(t.Group, t.Resource.Resource, t.Version); ok {
-				ts[i].Resource = r
-			} else {
-				ts[i].Version = "" // not served now
-			}
-		}
-		return slices.DeleteFunc(ts, func(t target) bool { return t.Version == "" })
-	}
-	var ts []target
-	for _, r := range c.Everything() {
-		if len(w.o.Namespaces.Include) > 0 && !r.Namespaced {
-			continue
-		}
-		if !w.o.Noise && w.o.Quiet.Hidden(r.Group, r.Resource) {
-			w.hidden[r.Resource] = true
-			continue
-		}
-		if version, ok := w.pinned[r.GroupResource()]; ok {
-			r, _ = c.Find(r.Group, r.Resource, version)
-		}
-		ts = append(ts, target{Resource: r})
-	}
-	return ts
-}
-
-// reconcile opens what discovery has and we do not watch. What discovery lost is kept while its
-// group did not answer, and while its streams go on.
-func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
-	w.mu.Lock()
-	first := w.unknown == nil
-	if first {
-		w.unknown = maps.Clone(c.failed)
-	}
-	plan := w.plan(c)
-	var open []*kind
-	served := map[string]bool{}
-	for _, t := range plan {
-		gr := t.GroupResource()
-		served[gr] = true
-		have := w.kinds[gr]
-		if have == nil {
-			w.pinned[gr] = t.Version
-			appeared := !first && w.unknown[t.Group] == nil
-			open = append(open, &kind{target: t, appeared: appeared})
-			continue
-		}
-		if have.parked() {
-			for _, s := range have.sources {
-				s.Retry() // it is served again, or always was: relist against what we know
-			}
-		}
-	}
-	if r, ok := c.Find("apiextensions.k8s.io", "customresourcedefinitions", "v1"); ok && w.targets == nil && !served[crds] {
-		if served[crds] = true; w.kinds[crds] == nil {
-			open = append(open, &kind{target: target{Resource: r}, silent: true})
-		}
-	}
-	for g := range w.unknown {
-		if c.failed[g] == nil {
-			delete(w.unknown, g)
-		}
-	}
-	var lost []*kind
-	for gr, k := range w.kinds {
-		if !served[gr] && c.failed[k.Group] == nil && k.parked() {
-			lost = append(lost, k)
-		}
-	}
-	for _, k := range open {
-		w.kinds[k.GroupResource()] = k
-	}
-	if first {
-		w.waiting = len(open)
-		for _, k := range open {
-			if k.silent {
-				w.waiting--
-			}
-		}
-	}
-	w.mu.Unlock()
-
-	for _, k := range lost {
-		for _, s := range k.sources {
-			s.Retire() // the deletions that the watch did not live to send
-		}
-	}
-	for _, k := range open {
-		if err := w.open(ctx, k); err != nil {
-			w.send(ctx, Message{Problem: fmt.Errorf("watch %s: %w", k.GroupResource(), err)})
-			w.settle(k)
-		}
-	}
-	if first && w.nothing() {
-		close(w.started)
-	}
-}
-
-// nothing is true where there is no kind to wait for.
-func (w *Watcher) nothing() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, k := range w.kinds {
-		if !k.silent {
-			return false
-		}
-	}
-	return true
-}
-
-// open starts the sources of a kind and their consumers.
-func (w *Watcher) open(ctx context.Context, k *kind) error {
-	ctx, k.cancel = context.WithCancel(ctx)
+func (w *Watcher) newKind(t target, silent bool) *kind {
+	k := &kind{target: t, silent: silent, streams: map[streamKey]*streamState{}}
 	names := k.names
 	if k.all() || k.owned {
 		names = []string{""} // one source for all of them
 	}
-	transform := w.transform(k)
-	k.streams = map[streamKey]*streamState{}
-	selections := make([]informer.Selection, len(names))
 	for i, name := range names {
-		selections[i] = w.selection(k, name)
-		for _, ns := range append(selections[i].Namespaces, "")[:max(1, len(selections[i].Namespaces))] {
+		sel := w.selection(k, name)
+		k.selections = append(k.selections, sel)
+		namespaces := sel.Namespaces
+		if len(namespaces) == 0 {
+			namespaces = []string{""}
+		}
+		for _, ns := range namespaces {
 			k.streams[streamKey{i, ns}] = &streamState{}
 		}
 	}
-	for i := range names {
-		s, err := w.cluster.Source(k.GVR(), informer.SourceOptions{
-			Selection: selections[i], Transform: transform,
-			OnState: func(st informer.Status) { w.onState(k, i, st) },
-		})
-		if err != nil {
-			return err
-		}
-		w.mu.Lock()
-		k.sources = append(k.sources, s)
-		w.mu.Unlock()
-		f, err := s.Feed("capture", informer.FeedOptions{})
-		if err != nil {
-			return err
-		}
-		k.done.Add(1)
-		go func() {
-			defer k.done.Done()
-			w.consume(ctx, k, i, f)
-		}()
-	}
-	return nil
+	return k
 }
 
 // selection is what a source of the kind keeps: all, or the object of one name.
@@ -249,6 +88,30 @@ func (w *Watcher) selection(k *kind, name string) informer.Selection {
 	return sel
 }
 
+// open starts the sources of a kind and their consumers.
+func (w *Watcher) open(ctx context.Context, k *kind) error {
+	ctx, k.cancel = context.WithCancel(ctx)
+	transform := w.transform(k)
+	for i, sel := range k.selections {
+		s, err := w.cluster.Source(k.GVR(), informer.SourceOptions{
+			Selection: sel, Transform: transform,
+			OnState: func(st informer.Status) { w.onState(k, i, st) },
+		})
+		if err != nil {
+			return err
+		}
+		w.mu.Lock()
+		k.sources = append(k.sources, s)
+		w.mu.Unlock()
+		f, err := s.Feed("capture", informer.FeedOptions{})
+		if err != nil {
+			return err
+		}
+		k.done.Go(func() { w.consume(ctx, k, i, f) })
+	}
+	return nil
+}
+
 // transform hides secrets before the engine stores an object. What only wakes discovery keeps
 // nothing but its metadata.
 func (w *Watcher) transform(k *kind) *informer.Transform {
@@ -267,6 +130,40 @@ func (w *Watcher) transform(k *kind) *informer.Transform {
 	}
 }
 
+// resource is the resource in the version that it is watched in now. Anybody may call it.
+func (k *kind) resource() Resource {
+	if r := k.served.Load(); r != nil {
+		return *r
+	}
+	return k.Resource
+}
+
+// move has a parked kind watched in another version from its next retry on.
+func (k *kind) move(to Resource) {
+	from := k.resource().Version
+	if from == to.Version {
+		return
+	}
+	k.served.Store(&to)
+	for _, st := range k.streams {
+		st.moved = from
+	}
+}
+
+// retry lists a parked kind against what is known of it.
+func (k *kind) retry() {
+	for _, s := range k.sources {
+		s.Retry(k.resource().Version)
+	}
+}
+
+// retire tells the deletions that the watch of a parked kind did not live to send.
+func (k *kind) retire() {
+	for _, s := range k.sources {
+		s.Retire()
+	}
+}
+
 // parked is true where every stream of the kind was told that the kind is not served.
 func (k *kind) parked() bool {
 	for _, st := range k.streams {
@@ -274,5 +171,14 @@ func (k *kind) parked() bool {
 			return false
 		}
 	}
-	return len(k.streams) > 0
+	return true
+}
+
+// stop ends the kind and waits for its consumers.
+func (k *kind) stop() {
+	k.cancel()
+	for _, s := range k.sources {
+		s.Close()
+	}
+	k.done.Wait()
 }

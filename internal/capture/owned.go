@@ -10,13 +10,21 @@ import (
 const (
 	ownerPatience = 5 * time.Second
 	ownerWaiting  = 1000
+	// ownerDepth bounds the way up: a CronJob owns Jobs, which own pods. What users write may be a
+	// circle.
+	ownerDepth = 4
 )
 
-// ownership decides which objects belong to the named ones. It is used by one goroutine.
+// ownership decides which objects belong to the named ones. It is used by one goroutine. Its size is
+// that of the objects that exist: none is remembered when it is gone.
 type ownership struct {
-	// ours holds the UIDs of the named objects and of what they own; others those known not to be.
-	ours, others map[string]bool
-	waiting      []waitingChange
+	// owner holds the UID of each object's controller, by its own; empty where it has none.
+	owner map[string]string
+	// ours are the UIDs of the named objects, and of those that were admitted with them.
+	ours map[string]bool
+	// orphans are objects whose owner did not appear in time.
+	orphans map[string]bool
+	waiting []waitingChange
 }
 
 type waitingChange struct {
@@ -25,64 +33,128 @@ type waitingChange struct {
 }
 
 func newOwnership() *ownership {
-	return &ownership{ours: map[string]bool{}, others: map[string]bool{}}
+	return &ownership{owner: map[string]string{}, ours: map[string]bool{}, orphans: map[string]bool{}}
 }
 
 // admit takes a change of a named object, or of one that may be owned, and returns the changes that
-// are now known to belong, in order.
-func (o *ownership) admit(now time.Time, c Change, named bool) []Change {
-	if c.UID == "" { // a gap
+// are now known to belong: owners first, and those of one object in order.
+func (o *ownership) admit(now time.Time, c Change, named bool) (out []Change) {
+	if c.UID == "" { // as some extensions' objects, which only come here by name
 		return []Change{c}
 	}
-	switch {
-	case named || o.ours[c.UID] || (c.Owner != nil && o.ours[c.Owner.UID]):
-		out := o.accept(c)
-		if gone(c) && !named {
-			delete(o.ours, c.UID)
-		}
-		return out
-	case c.Owner == nil || o.others[c.Owner.UID] || o.others[c.UID]:
-		o.reject(c)
+	o.owner[c.UID] = ""
+	if c.Owner != nil {
+		o.owner[c.UID] = c.Owner.UID
+	}
+	switch ours, known := o.belongs(c.UID); {
+	case ours || named:
+		out = o.accept(c)
+	case known || o.orphans[c.UID] || c.unshown: // an unshown change has told what it had to
 	default:
 		if len(o.waiting) == ownerWaiting {
-			o.reject(o.waiting[0].Change)
-			o.waiting = o.waiting[1:]
+			o.giveUp()
 		}
 		o.waiting = append(o.waiting, waitingChange{c, now.Add(ownerPatience)})
 	}
-	return nil
-}
-
-// accept releases what waited for the object, and what waited for that.
-func (o *ownership) accept(c Change) []Change {
-	out := []Change{c}
-	o.ours[c.UID] = true
-	delete(o.others, c.UID)
-	for i := 0; i < len(o.waiting); {
-		w := o.waiting[i]
-		if w.UID != c.UID && w.Owner.UID != c.UID {
-			i++
-			continue
-		}
-		o.waiting = slices.Delete(o.waiting, i, i+1)
-		out = append(out, o.accept(w.Change)...)
-		i = 0 // accepting may have removed others before this place
+	if gone(c) {
+		o.forget(c.UID)
 	}
 	return out
 }
 
-func (o *ownership) reject(c Change) {
-	if gone(c) {
-		delete(o.others, c.UID)
-		return
+// belongs follows the owners up to one of ours. It is known that there is none where the way ends at
+// an object without an owner.
+func (o *ownership) belongs(uid string) (ours, known bool) {
+	for range ownerDepth {
+		if o.ours[uid] {
+			return true, true
+		}
+		owner, seen := o.owner[uid]
+		if !seen {
+			return false, false
+		}
+		if owner == "" {
+			return false, true
+		}
+		uid = owner
 	}
-	o.others[c.UID] = true
+	return false, true
+}
+
+// accept returns the change behind those of its object that waited, and before those that waited
+// for it.
+func (o *ownership) accept(c Change) []Change {
+	fresh := !o.ours[c.UID]
+	o.ours[c.UID] = true
+	if !fresh || len(o.waiting) == 0 {
+		return []Change{c}
+	}
+	out := append(o.take(func(w *Change) bool { return w.UID == c.UID }), c)
+	for {
+		next := o.take(func(w *Change) bool {
+			ours, _ := o.belongs(w.Owner.UID)
+			return ours && !o.waits(w.Owner.UID)
+		})
+		if len(next) == 0 {
+			break
+		}
+		for _, n := range next {
+			o.ours[n.UID] = true
+		}
+		out = append(out, next...)
+	}
+	for _, n := range out {
+		if gone(n) {
+			o.forget(n.UID)
+		}
+	}
+	return out
+}
+
+// waits is true while a change of the object waits.
+func (o *ownership) waits(uid string) bool {
+	return slices.ContainsFunc(o.waiting, func(w waitingChange) bool { return w.UID == uid })
+}
+
+// take removes what waits and matches.
+func (o *ownership) take(match func(*Change) bool) (taken []Change) {
+	for i := 0; i < len(o.waiting); {
+		if w := &o.waiting[i].Change; match(w) {
+			taken = append(taken, *w)
+			o.waiting = slices.Delete(o.waiting, i, i+1)
+		} else {
+			i++
+		}
+	}
+	return taken
+}
+
+// forget drops an object that is gone; what it owned outlives it for a while, and stays ours.
+func (o *ownership) forget(uid string) {
+	if ours, _ := o.belongs(uid); ours {
+		for child, owner := range o.owner {
+			if owner == uid {
+				o.ours[child] = true
+			}
+		}
+	}
+	delete(o.owner, uid)
+	delete(o.ours, uid)
+	delete(o.orphans, uid)
 }
 
 // expire gives up on owners that did not appear: they are of kinds that are not watched, or gone.
 func (o *ownership) expire(now time.Time) {
 	for len(o.waiting) > 0 && !now.Before(o.waiting[0].until) {
-		o.reject(o.waiting[0].Change)
-		o.waiting = o.waiting[1:]
+		o.giveUp()
+	}
+}
+
+// giveUp drops what has waited longest. Should its owner appear after all, later changes are admitted.
+func (o *ownership) giveUp() {
+	c := o.waiting[0].Change
+	o.waiting = o.waiting[1:]
+	if _, exists := o.owner[c.UID]; exists {
+		o.orphans[c.UID] = true
 	}
 }

@@ -1,8 +1,9 @@
 package capture
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,115 +13,125 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// streamKey names a stream among those of its kind: the source's place and the namespace.
-type streamKey struct {
-	source    int
-	namespace string
-}
-
-type streamState struct {
-	status informer.Status
-	// delivered is true once the initial state was handed on whole.
-	delivered bool
-}
-
 // onState hears of every transition of a stream. The engine calls it; it does not block.
 func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	key := streamKey{source, st.Stream.Namespace}
 	s := k.streams[key]
 	s.status = st
-	refused := st.Err != nil && (st.State == informer.Waiting || st.State == informer.Parked)
 	if !k.silent {
 		w.outage.hear(outageKey{k.GroupResource(), key}, st)
 	}
-	w.mu.Unlock()
-	if st.State == informer.Parked {
-		w.wakeSoon()
+	switch st.State {
+	case informer.Watching:
+		s.live = true
+	case informer.Parked:
+		if s.live { // else discovery was asked already, and says that it is served
+			s.live = false
+			w.wakeSoon()
+		}
 	}
-	if refused {
-		w.settle(k)
-	}
+	w.settle(k)
 }
 
 // delivered notes that the initial state of a stream was handed on.
 func (w *Watcher) delivered(k *kind, key streamKey) {
 	w.mu.Lock()
-	k.streams[key].delivered = true
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	s := k.streams[key]
+	s.delivered, s.moved = true, ""
+	w.settle(k)
+}
+
+// fail notes that a kind cannot be opened.
+func (w *Watcher) fail(k *kind, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range k.streams {
+		s.status.Err = err
+	}
 	w.settle(k)
 }
 
 // settle counts a kind as started once each of its streams is live or was refused, and announces
-// readiness after the last one.
+// readiness after the last one; w.mu is held.
 func (w *Watcher) settle(k *kind) {
-	w.mu.Lock()
+	if k.settled {
+		return
+	}
 	for _, s := range k.streams {
 		if !s.delivered && (s.status.Err == nil || s.status.Synced) {
-			w.mu.Unlock()
 			return
 		}
 	}
-	last := false
-	if !k.settled && !k.silent && !w.ready {
-		k.settled = true
+	k.settled = true
+	if !k.silent && !k.late {
 		w.waiting--
-		last = w.waiting == 0
+		w.startedIfDone()
 	}
-	w.mu.Unlock()
-	if last {
-		close(w.started) // follow announces it: a refusal is heard inside the engine, which must not wait for our reader
+}
+
+// startedIfDone is called when waiting was set, and when it was counted down; w.mu is held. It has
+// follow announce it: a refusal is heard inside the engine, which must not wait for our reader.
+func (w *Watcher) startedIfDone() {
+	if w.waiting == 0 {
+		close(w.started)
 	}
 }
 
 // announce tells what is watched, once.
 func (w *Watcher) announce(ctx context.Context) {
-	w.mu.Lock()
-	w.ready = true
-	r := &Ready{}
-	for h := range w.hidden {
-		r.Hidden = append(r.Hidden, h)
-	}
-	slices.Sort(r.Hidden)
-	for _, k := range w.kinds {
-		if k.silent {
-			continue
-		}
-		err := k.refusal()
-		for _, s := range k.sources {
-			for _, st := range s.Status() {
-				r.Objects += st.Objects
-			}
-		}
-		switch {
-		case err == nil:
-			r.Kinds++
-		case apierrors.IsForbidden(err):
-			r.Forbidden = append(r.Forbidden, Refusal{k.Resource, err})
-		default:
-			r.Failing = append(r.Failing, Refusal{k.Resource, err})
-		}
-	}
-	w.mu.Unlock()
+	r, found := w.describe()
 	for _, rs := range [][]Refusal{r.Forbidden, r.Failing} {
 		slices.SortFunc(rs, func(a, b Refusal) int {
 			return strings.Compare(a.Resource.GroupResource(), b.Resource.GroupResource())
 		})
 	}
-	if r.Objects == 0 {
-		r.Missing = w.missingNamespaces(ctx)
-	}
+	r.Missing = w.missingNamespaces(ctx, found)
 	w.send(ctx, Message{Ready: r})
 }
 
+// describe says what is watched, and in which namespaces objects were found.
+func (w *Watcher) describe() (r *Ready, found map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, found = &Ready{Hidden: slices.Sorted(maps.Keys(w.hidden))}, map[string]bool{}
+	for _, k := range w.kinds {
+		if k.silent {
+			continue
+		}
+		for _, st := range k.status() {
+			r.Objects += st.Objects
+			if st.Objects > 0 {
+				found[st.Stream.Namespace] = true
+			}
+		}
+		live, err := k.refusal()
+		if live {
+			r.Kinds++
+		}
+		switch {
+		case err == nil:
+		case apierrors.IsForbidden(err):
+			r.Forbidden = append(r.Forbidden, Refusal{k.resource(), err})
+		default:
+			r.Failing = append(r.Failing, Refusal{k.resource(), err})
+		}
+	}
+	return r, found
+}
+
 // missingNamespaces are the named namespaces that do not exist, as far as we may ask.
-func (w *Watcher) missingNamespaces(ctx context.Context) []string {
+func (w *Watcher) missingNamespaces(ctx context.Context, found map[string]bool) []string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var missing []string
 	for _, ns := range w.o.Namespaces.exact() {
-		_, err := w.cluster.Get(ctx, "/api/v1/namespaces/"+ns, nil)
-		if apierrors.IsNotFound(err) {
+		if found[ns] {
+			continue
+		}
+		if _, err := w.cluster.Get(ctx, "/api/v1/namespaces/"+ns, nil); apierrors.IsNotFound(err) {
 			missing = append(missing, ns)
 		}
 	}
@@ -128,7 +139,7 @@ func (w *Watcher) missingNamespaces(ctx context.Context) []string {
 }
 
 // Progress tells how far the start is: how many kinds there are, how many are settled, and how many
-// objects they hold.
+// objects they hold. Anybody may call it.
 func (w *Watcher) Progress() (kinds, settled, objects int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,104 +151,35 @@ func (w *Watcher) Progress() (kinds, settled, objects int) {
 		if k.settled {
 			settled++
 		}
-		for _, s := range k.streams {
-			objects += s.status.Objects
+		for _, st := range k.status() {
+			objects += st.Objects
 		}
 	}
 	return kinds, settled, objects
 }
 
-// refusal is the first error among the kind's streams that are not live.
-func (k *kind) refusal() error {
-	for _, s := range k.streams {
-		if !s.status.Synced && s.status.Err != nil {
-			return s.status.Err
+// status is that of every stream of the kind, as of now.
+func (k *kind) status() []informer.Status {
+	var all []informer.Status
+	for _, s := range k.sources {
+		all = append(all, s.Status()...)
+	}
+	return all
+}
+
+// refusal tells whether any stream of the kind is live, and why one is not.
+func (k *kind) refusal() (live bool, err error) {
+	for _, key := range slices.SortedFunc(maps.Keys(k.streams), compareStreams) {
+		st := k.streams[key].status
+		if st.Synced || st.Err == nil {
+			live = true
+		} else if err == nil || apierrors.IsForbidden(st.Err) && !apierrors.IsForbidden(err) {
+			err = st.Err
 		}
 	}
-	return nil
+	return live, err
 }
 
-// outageKey names a stream among all.
-type outageKey struct {
-	resource string
-	streamKey
-}
-
-// outage sums up an absence of the API server that cuts many streams at about the same time.
-// Its owner guards it.
-type outage struct {
-	since    time.Time
-	err      error
-	told     bool
-	calm     time.Time // when the last cut stream came back
-	cut      map[outageKey]bool
-	down     map[outageKey]bool
-	relisted map[outageKey]bool
-}
-
-// Times that make one event of many: a cut shorter than grace is not worth a word on the way, and
-// streams come back within calmAfter of each other.
-const (
-	grace     = 1500 * time.Millisecond
-	calmAfter = time.Second
-)
-
-// hear takes a transition of a stream that was live before.
-func (o *outage) hear(key outageKey, st informer.Status) {
-	switch {
-	case st.State == informer.Waiting && st.Synced && serverAway(st.Err):
-		if o.down == nil {
-			*o = outage{
-				since: st.Since, err: st.Err,
-				cut: map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
-			}
-		}
-		o.cut[key], o.down[key] = true, true
-	case o.down != nil && o.down[key] && (st.State == informer.Watching || !retrying(st.State)):
-		delete(o.down, key)
-		o.calm = st.Since
-	}
-}
-
-// retrying is true for a stream that may still come back by itself.
-func retrying(s informer.State) bool {
-	return s == informer.Starting || s == informer.ListingState || s == informer.Waiting
-}
-
-// gap notes that a stream lost its place; true says that this absence accounts for it.
-func (o *outage) gap(key outageKey) bool {
-	if o.down == nil {
-		return false
-	}
-	o.relisted[key] = true
-	return true
-}
-
-// tick returns what there is to tell: that the server is away, then that it is back.
-func (o *outage) tick(now time.Time) *Away {
-	switch {
-	case o.down == nil:
-		return nil
-	case len(o.down) > 0:
-		if o.told || now.Sub(o.since) < grace {
-			return nil
-		}
-		o.told = true
-		return &Away{Since: o.since, Err: o.err, Streams: len(o.down)}
-	case now.Sub(o.calm) < calmAfter:
-		return nil
-	}
-	a := &Away{Since: o.since, Until: o.calm, Err: o.err, Streams: len(o.cut), Relisted: len(o.relisted)}
-	*o = outage{}
-	return a
-}
-
-// serverAway tells a server that is not there, or shutting down or starting up, from one that
-// answers and refuses.
-func serverAway(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return err != nil
-	}
-	return status.Status().Code >= 500
+func compareStreams(a, b streamKey) int {
+	return cmp.Or(cmp.Compare(a.source, b.source), strings.Compare(a.namespace, b.namespace))
 }

@@ -81,7 +81,12 @@ func (c *Catalog) add(ts *[]target, typ string, names []string) error {
 		return err
 	}
 	for _, r := range rs {
-		merge(ts, target{Resource: r, names: names})
+		if len(names) == 0 {
+			merge(ts, target{Resource: r})
+		}
+		for _, name := range names {
+			merge(ts, target{Resource: r, names: []string{name}})
+		}
 	}
 	return nil
 }
@@ -123,7 +128,8 @@ type Namespaces struct {
 	Include, Exclude []string
 }
 
-// Validate checks the globs.
+// Validate checks the globs, and that the exclusions leave something: no namespace at all would read
+// as every namespace.
 func (n Namespaces) Validate() error {
 	for _, p := range slices.Concat(n.Include, n.Exclude) {
 		if p == "" {
@@ -133,15 +139,22 @@ func (n Namespaces) Validate() error {
 			return usage("invalid namespace pattern %q: %v", p, err)
 		}
 	}
+	if len(n.Include) > 0 && !slices.ContainsFunc(n.Include, func(p string) bool {
+		return isGlob(p) || !matchAny(n.Exclude, p)
+	}) {
+		return usage("nothing to watch: of the namespaces %s, all are excluded", strings.Join(n.Include, ", "))
+	}
 	return nil
 }
 
-// exact are the included namespaces where the server can select them one by one.
+// exact are the included namespaces, each once, where the server can select them one by one. It is
+// not empty if Include is not and has no globs; see Validate.
 func (n Namespaces) exact() []string {
 	if slices.ContainsFunc(n.Include, isGlob) {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(n.Include), func(ns string) bool { return matchAny(n.Exclude, ns) })
+	names := slices.DeleteFunc(slices.Sorted(slices.Values(n.Include)), func(ns string) bool { return matchAny(n.Exclude, ns) })
+	return slices.Compact(names)
 }
 
 // excluded is the field selector for the exclusions that the server understands: names, no globs.

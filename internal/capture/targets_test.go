@@ -25,6 +25,7 @@ func TestTargets(t *testing.T) {
 		{"a named pod beside it stays named", "deploy/web pod/x", "deployments.apps[web] pods[x]+ replicasets.apps+", ""},
 		{"two types and a name", "deploy,pods web", "deployments.apps[web] pods[web]+ replicasets.apps+", ""},
 		{"the same twice is once", "pods,po,Pod", "pods", ""},
+		{"so is a name", "pods a b a", "pods[a b]", ""},
 		{"a mixture of the forms", "deploy/web pods", "", `"pods" is not TYPE/NAME`},
 		{"an empty name", "deploy/", "", `"deploy/" is not TYPE/NAME`},
 		{"an empty type", "pods,", "", "empty type"},
@@ -67,6 +68,7 @@ func TestNamespaces(t *testing.T) {
 		{"the whole cluster", Namespaces{}, "", "", "", "", "all namespaces"},
 		{"names are streams of their own", Namespaces{Include: []string{"a", "b"}}, "a b", "", "", "", "namespaces a, b"},
 		{"a name that is also excluded", Namespaces{Include: []string{"a", "b"}, Exclude: []string{"b"}}, "a", "", "", "", "namespaces a, b without b"},
+		{"a name given twice is one stream", Namespaces{Include: []string{"b", "a", "b"}}, "a b", "", "", "", "namespaces b, a, b"},
 		{"a glob is filtered here", Namespaces{Include: []string{"team-*", "shop"}}, "", "", "team-a shop", "kube-system", "namespaces team-*, shop"},
 		{"an excluded name is the server's work", Namespaces{Exclude: []string{"kube-system"}}, "", "metadata.namespace!=kube-system", "", "", "all namespaces without kube-system"},
 		{"an excluded glob is ours", Namespaces{Exclude: []string{"kube-*", "x"}}, "", "metadata.namespace!=x", "shop", "kube-system", "all namespaces without kube-*, x"},
@@ -98,20 +100,23 @@ func TestNamespaces(t *testing.T) {
 		})
 	}
 	var u *UsageError
-	if err := (Namespaces{Include: []string{"a["}}).Validate(); !errors.As(err, &u) {
-		t.Errorf("a broken glob: %v", err)
+	for why, n := range map[string]Namespaces{
+		"a broken glob":             {Include: []string{"a["}},
+		"an empty name":             {Include: []string{""}},
+		"nothing is not everything": {Include: []string{"a"}, Exclude: []string{"a"}},
+		"nor is what a glob leaves": {Include: []string{"team-a", "team-b"}, Exclude: []string{"team-*"}},
+	} {
+		if err := n.Validate(); !errors.As(err, &u) {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	if err := (Namespaces{Include: []string{"a", "b*"}, Exclude: []string{"a"}}).Validate(); err != nil {
+		t.Errorf("a glob may leave something: %v", err)
 	}
 }
 
 func TestOwnership(t *testing.T) {
 	now := time.Unix(1000, 0)
-	obj := func(uid, owner string) Change {
-		c := Change{Op: event.Updated, UID: uid}
-		if owner != "" {
-			c.Owner = &event.Owner{UID: owner}
-		}
-		return c
-	}
 	uids := func(cs []Change) string {
 		var s []string
 		for _, c := range cs {
@@ -138,20 +143,69 @@ func TestOwnership(t *testing.T) {
 	if len(o.waiting) != 0 {
 		t.Errorf("%d still wait", len(o.waiting))
 	}
+	check("is not waited for twice", uids(o.admit(now, obj("pod3", "later"), false))+fmt.Sprint(len(o.waiting)), "0")
+	check("but may turn out to be ours", uids(o.admit(now, obj("later", "web"), false)), "later")
+	check("and then its objects are", uids(o.admit(now, obj("pod3", "later"), false)), "pod3")
+
+	known := obj("rs2", "web2")
+	known.unshown = true
+	check("what is not shown does not wait", uids(o.admit(now, known, false))+fmt.Sprint(len(o.waiting)), "0")
+	check("its pod does", uids(o.admit(now, obj("pod4", "rs2"), false)), "")
+	check("and is found over it", uids(o.admit(now, obj("web2", ""), true)), "web2 pod4")
+
+	check("a deletion that comes before the owner waits, too", uids(o.admit(now, deleted("pod5", "rs3"), false)), "")
+	check("also the owner's own", uids(o.admit(now, deleted("rs3", "web3"), false)), "")
+	check("and both come in order", uids(o.admit(now, obj("web3", ""), true)), "web3 rs3 pod5")
+
+	silent := obj("pod6", "rs")
+	silent.unshown = true
+	o.admit(now, silent, false)
+	check("an owner goes", uids(o.admit(now, deleted("web", ""), true)), "web")
+	check("and its ReplicaSet", uids(o.admit(now, deleted("rs", "web"), false)), "rs")
+	check("its pods, which end later, stay ours", uids(o.admit(now, deleted("pod6", "rs"), false)), "pod6")
+
+	o.admit(now, obj("circle1", "circle2"), false)
+	o.admit(now, obj("circle2", "circle1"), false)
+	o.expire(now.Add(ownerPatience))
+	check("owners in a circle own nothing", uids(o.admit(now, obj("circle1", "circle2"), false)), "")
+	check("an object without a UID is what was named", uids(o.admit(now, obj("", ""), true)), "")
+}
+
+// TestOwnershipIsBounded: nothing is kept of what is gone, and only so much waits.
+func TestOwnershipIsBounded(t *testing.T) {
+	now := time.Unix(1000, 0)
+	o := newOwnership()
+	o.admit(now, obj("web", ""), true)
 	for i := range ownerWaiting + 10 {
 		o.admit(now, obj(fmt.Sprint("x", i), fmt.Sprint("y", i)), false)
+		if i%100 == 0 {
+			o.admit(now, obj(fmt.Sprint("p", i), "web"), false)
+		}
 	}
 	if len(o.waiting) != ownerWaiting {
 		t.Errorf("%d wait, more than %d", len(o.waiting), ownerWaiting)
 	}
 	for i := range ownerWaiting + 10 {
-		c := obj(fmt.Sprint("x", i), "")
-		c.Op = event.Deleted
-		o.admit(now, c, false)
+		o.admit(now, deleted(fmt.Sprint("x", i), fmt.Sprint("y", i)), false)
+		o.admit(now, deleted(fmt.Sprint("p", i), "web"), false)
 	}
-	for uid := range o.others {
-		if strings.HasPrefix(uid, "x") {
-			t.Fatalf("%s is remembered after it is gone", uid)
-		}
+	o.admit(now, deleted("web", ""), true)
+	o.expire(now.Add(ownerPatience))
+	if n := len(o.owner) + len(o.ours) + len(o.orphans) + len(o.waiting); n != 0 {
+		t.Errorf("%d are remembered after they are gone: %+v", n, o)
 	}
+}
+
+func obj(uid, owner string) Change {
+	c := Change{Op: event.Updated, UID: uid}
+	if owner != "" {
+		c.Owner = &event.Owner{UID: owner}
+	}
+	return c
+}
+
+func deleted(uid, owner string) Change {
+	c := obj(uid, owner)
+	c.Op = event.Deleted
+	return c
 }

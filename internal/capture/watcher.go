@@ -2,11 +2,12 @@ package capture
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
@@ -43,19 +44,20 @@ type Message struct {
 	// Ready comes once: every stream is live, or known not to become so.
 	Ready *Ready
 	Away  *Away
-	// Problem is something that was skipped and counted, such as an object that cannot be read.
+	// Problem is something that was skipped, or done without, such as an object that cannot be read.
 	Problem error
 }
 
 // Ready describes what is watched after the start.
 type Ready struct {
+	// Kinds are live, at least in some of the namespaces; Objects are what they hold.
 	Kinds, Objects int
 	// Hidden are the kinds left out as noise, by plural name.
 	Hidden []string
-	// Forbidden may not be watched; Failing do not answer or cannot select what was asked, and
-	// are tried again.
+	// Forbidden may not be watched; Failing do not answer or cannot select what was asked. Both
+	// are tried again, and may concern only some of the namespaces.
 	Forbidden, Failing []Refusal
-	// Missing are the namespaces asked for that do not exist (yet), where nothing was found.
+	// Missing are the namespaces asked for that do not exist (yet).
 	Missing []string
 }
 
@@ -67,7 +69,7 @@ type Refusal struct {
 
 // Away tells that the API server could not be reached, and when it could be again.
 type Away struct {
-	// Since is when the last answer came, Until when all streams were live again; zero while away.
+	// Since is when the first stream was cut, Until when the last was live again; zero while away.
 	Since, Until time.Time
 	// Err is the first failure.
 	Err error
@@ -91,31 +93,17 @@ type Watcher struct {
 	wake      chan struct{} // looks at discovery again soon
 	started   chan struct{} // closed when every kind has settled
 
+	targets []target // nil: everything; set once
+
 	mu      sync.Mutex
 	unknown map[string]error // groups that never answered: what they have may have been there
-	targets []target         // nil: everything
-	pinned  map[string]string
 	kinds   map[string]*kind // by group and resource
 	hidden  map[string]bool
-	ready   bool
-	waiting int // kinds that have not settled, before ready
+	waiting int // kinds of the first look that have not settled
 	outage  outage
 
-	ownersMu sync.Mutex // held while an admitted change is handed on, which keeps owners first
-	owners   *ownership
-}
-
-// kind is a resource that is being watched.
-type kind struct {
-	target
-	// appeared while watching: what its first list holds was created.
-	appeared bool
-	sources  []*informer.Source
-	cancel   context.CancelFunc
-	streams  map[streamKey]*streamState
-	done     sync.WaitGroup
-	settled  bool
-	silent   bool // only wakes discovery
+	turn   chan struct{} // holds a token while a change is admitted and handed on, which keeps owners first
+	owners *ownership    // guarded by turn; nil where nothing is watched for its owner
 }
 
 // New prepares a Watcher; it does not talk to the server.
@@ -123,9 +111,16 @@ func New(o Options) (*Watcher, error) {
 	if err := o.Namespaces.Validate(); err != nil {
 		return nil, err
 	}
+	if _, err := labels.Parse(o.Labels); err != nil {
+		return nil, usage("invalid label selector %q: %v", o.Labels, err)
+	}
+	if _, err := fields.ParseSelector(o.Fields); err != nil {
+		return nil, usage("invalid field selector %q: %v", o.Fields, err)
+	}
 	w := &Watcher{
 		o: o, out: make(chan Message, 64), wake: make(chan struct{}, 1), started: make(chan struct{}),
-		kinds: map[string]*kind{}, hidden: map[string]bool{}, pinned: map[string]string{},
+		turn:  make(chan struct{}, 1),
+		kinds: map[string]*kind{}, hidden: map[string]bool{},
 	}
 	var err error
 	if w.cluster, err = informer.NewCluster(o.Config, informer.Options{}); err != nil {
@@ -148,44 +143,46 @@ func New(o Options) (*Watcher, error) {
 func (w *Watcher) Messages() <-chan Message { return w.out }
 
 // Run watches until ctx ends, and returns nil then. It returns an error where nothing can be
-// watched: the server does not answer, or a type is unknown.
+// watched: the server does not answer, or a type is unknown. A Watcher runs once.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer close(w.out)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-
-	catalog, err := w.fetchCatalog(ctx)
+	catalog, err := w.prepare(ctx)
+	if ctx.Err() != nil {
+		return nil // the end on request came first
+	}
 	if err != nil {
 		return err
 	}
-	if w.targets, err = catalog.targets(w.o.Types); err != nil {
-		return err
+	w.reconcile(ctx, catalog) // before Run, so that the feeds are there from the first list on
+	ended := make(chan error, 1)
+	go func() { ended <- w.cluster.Run(ctx) }()
+	var both sync.WaitGroup
+	both.Go(func() { w.discover(ctx) })
+	both.Go(func() { w.follow(ctx) })
+	both.Wait()
+	for _, k := range w.kinds { // nobody is left to change them
+		k.stop()
 	}
-	if err := w.checkSelectors(); err != nil {
-		return err
+	return <-ended
+}
+
+// prepare asks the server what it has, and finds in that what is asked for.
+func (w *Watcher) prepare(ctx context.Context) (*Catalog, error) {
+	catalog, err := w.fetchCatalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w.targets, err = catalog.targets(w.o.Types); err != nil {
+		return nil, err
 	}
 	for _, t := range w.targets {
 		if t.owned {
 			w.owners = newOwnership()
 		}
 	}
-	done := make(chan error, 1)
-	go func() { done <- w.cluster.Run(ctx) }()
-	w.reconcile(ctx, catalog)
-	w.follow(ctx)
-	cancel()
-	w.stopAll()
-	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
-}
-
-// fetchCatalog bounds discovery: a server that accepts and says nothing must not hang the start.
-func (w *Watcher) fetchCatalog(ctx context.Context) (*Catalog, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	return FetchCatalog(ctx, w.discovery)
+	return catalog, w.checkSelectors()
 }
 
 func (w *Watcher) checkSelectors() error {
@@ -207,20 +204,37 @@ func (w *Watcher) send(ctx context.Context, m Message) bool {
 	}
 }
 
-func (w *Watcher) stopAll() {
-	w.mu.Lock()
-	kinds := w.kinds
-	w.kinds = map[string]*kind{}
-	w.mu.Unlock()
-	for _, k := range kinds {
-		k.stop()
+// follow announces the start, outages and their ends, and gives up on owners, until ctx ends.
+func (w *Watcher) follow(ctx context.Context) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	started := w.started
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-started:
+			started = nil
+			w.announce(ctx)
+		case now := <-tick.C:
+			w.tick(ctx, now)
+		}
 	}
 }
 
-func (k *kind) stop() {
-	k.cancel()
-	for _, s := range k.sources {
-		s.Close()
+func (w *Watcher) tick(ctx context.Context, now time.Time) {
+	select {
+	case w.turn <- struct{}{}:
+		if w.owners != nil {
+			w.owners.expire(now)
+		}
+		<-w.turn
+	default: // our reader is slow: the next tick will do
 	}
-	k.done.Wait()
+	w.mu.Lock()
+	away := w.outage.tick(now)
+	w.mu.Unlock()
+	if away != nil {
+		w.send(ctx, Message{Away: away})
+	}
 }

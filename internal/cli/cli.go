@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -12,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
@@ -28,60 +32,89 @@ const (
 
 // Main runs the command line of the process and returns its exit code.
 func Main() int {
+	// What net/http and client-go log comes back as an error, too; stderr is ours.
+	log.SetOutput(io.Discard)
+	klog.SetLogger(klog.Logger{})
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	// Without this, writing to a closed pipe would kill the process before it could end its work.
-	signal.Ignore(syscall.SIGPIPE)
+	// Unlike an ignored signal, this is not inherited by credential plugins.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return run(ctx, os.Args, terminal.System())
 }
 
+// run runs one command line.
 func run(ctx context.Context, args []string, io *terminal.IO) int {
 	root := newRoot(filepath.Base(args[0]), io)
 	root.SetArgs(args[1:])
-	err := root.ExecuteContext(ctx)
+	understood := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
+
+	cmd, err := root.ExecuteContextC(ctx)
 	var usage *capture.UsageError
 	switch {
-	case err == nil, errors.Is(err, syscall.EPIPE):
+	case err == nil, brokenPipe(err):
 		return exitDone
 	case errors.As(err, &usage):
-		fmt.Fprintf(io.Err, "tattler: %v\n", err)
+		fmt.Fprintf(io.Err, "tattler: %s\n", terminal.Line(err.Error()))
+		return exitUsage
+	case !understood: // cobra's own errors have no type
+		fmt.Fprintf(io.Err, "tattler: %s; see `%s --help`\n", terminal.Line(err.Error()), cmd.CommandPath())
 		return exitUsage
 	}
-	fmt.Fprintf(io.Err, "tattler: %s\n", oneLine(err))
+	fmt.Fprintf(io.Err, "tattler: %s\n", terminal.Line(err.Error()))
 	return exitFailed
 }
 
-// oneLine keeps an error to a line: some of the server's span several.
-func oneLine(err error) string {
-	return strings.Join(strings.Fields(err.Error()), " ")
+// brokenPipe is true where the reader of our output has gone, which is its way to say that it has
+// enough. On a connection to a server the same error number is a failure.
+func brokenPipe(err error) bool {
+	var file *fs.PathError
+	return errors.As(err, &file) && errors.Is(file, syscall.EPIPE)
 }
 
 func newRoot(binary string, io *terminal.IO) *cobra.Command {
-	use := "tattler"
+	name := "tattler"
 	if strings.HasPrefix(binary, "kubectl-") {
-		use = "kubectl tattler"
+		name = "kubectl tattler" // https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/
 	}
 	root := &cobra.Command{
 		Use:           "tattler",
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: use},
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		Short:         "Tell what changed in a Kubernetes cluster",
-		Long:          "Tattler tells what changed in a Kubernetes cluster: every change, once, with its diff\nand which manager wrote it.",
+		Long:          "Tattler tells what changed in a Kubernetes cluster: every change, once, with its\ndiff and which manager wrote it.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &capture.UsageError{Text: fmt.Sprintf("unknown command %q; `tattler help` lists the commands", args[0])}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          unknownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2, // two letters changed places
 	}
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &capture.UsageError{Text: fmt.Sprintf("%v; see `%s --help`", err, cmd.CommandPath())}
-	})
+	root.SetUsageTemplate(usageTemplate)
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(watch.NewCommand(io), version.NewCommand(io))
+	root.SetHelpCommand(newHelp())
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if !c.Runnable() { // cobra would take a wrong word after it for a wish for help
+			c.RunE = root.RunE
+		}
+	}
 	return root
+}
+
+// unknownCommand is the error for words that no command takes; nil where there are none.
+func unknownCommand(cmd *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q", words[0])
+	if near := cmd.SuggestionsFor(words[0]); len(near) > 0 {
+		text += fmt.Sprintf(" (did you mean %q?)", near[0])
+	}
+	return &capture.UsageError{Text: fmt.Sprintf("%s; `%s help` lists the commands", text, cmd.CommandPath())}
 }

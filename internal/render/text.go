@@ -75,6 +75,9 @@ func New(o Options) *Text {
 	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}}
 }
 
+// SetWidth changes Options.Width, as when somebody resizes the terminal.
+func (t *Text) SetWidth(columns int) { t.o.Width = columns }
+
 // Counts returns what became of the changes so far.
 func (t *Text) Counts() Counts { return t.counts }
 

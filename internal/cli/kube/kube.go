@@ -3,15 +3,12 @@
 package kube
 
 import (
-	"errors"
 	"fmt"
-	"net"
-	"net/url"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -28,10 +25,10 @@ type Flags struct {
 
 // Add declares the flags.
 func (f *Flags) Add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` to use instead of $KUBECONFIG or ~/.kube/config")
-	fs.StringVar(&f.Context, "context", "", "kubeconfig `context` to use instead of the current one")
+	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` to use as the kubeconfig")
+	fs.StringVar(&f.Context, "context", "", "kubeconfig `context`; default: the current")
 	fs.StringVar(&f.As, "as", "", "`user` to impersonate")
-	fs.StringArrayVar(&f.AsGroups, "as-group", nil, "`group` to impersonate, with --as; may be repeated")
+	fs.StringArrayVar(&f.AsGroups, "as-group", nil, "`group` to impersonate, too; repeatable")
 }
 
 // Cluster is what the flags lead to.
@@ -63,8 +60,12 @@ func (f *Flags) Load(userAgent string) (*Cluster, error) {
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {
-		if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) || len(raw.Clusters) == 0 {
-			return nil, errors.New("no cluster is configured: set KUBECONFIG or say --kubeconfig FILE (without a cluster, `make demo` brings one)")
+		if name == "" {
+			where := ""
+			if f.Kubeconfig != "" {
+				where = " in " + f.Kubeconfig
+			}
+			return nil, fmt.Errorf("no cluster is configured%s: set KUBECONFIG or say --kubeconfig FILE (without a cluster, `make demo` brings one)", where)
 		}
 		return nil, fmt.Errorf("context %q of the kubeconfig: %w", name, err)
 	}
@@ -81,56 +82,31 @@ func (f *Flags) Load(userAgent string) (*Cluster, error) {
 	return &Cluster{Config: config, Name: name, Namespace: namespace}, nil
 }
 
-// contextName checks the context by name, because the loader's own error does not say what there is.
+// contextName finds the context, and checks what it names, because the loader's own errors do not
+// say what there is, and it takes a user that is missing for an anonymous one. It is empty where
+// the kubeconfig has no context at all: then only a pod's service account is left.
 func contextName(raw clientcmdapi.Config, want string) (string, error) {
 	name := raw.CurrentContext
 	if want != "" {
 		name = want
 	}
+	have := strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", ")
 	if name == "" {
-		return "", nil
+		if have == "" {
+			return "", nil
+		}
+		return "", fmt.Errorf("the kubeconfig has no current context: say --context with one of %s", have)
 	}
-	if _, ok := raw.Contexts[name]; ok {
-		return name, nil
-	}
-	var have []string
-	for c := range raw.Contexts {
-		have = append(have, c)
-	}
-	slices.Sort(have)
-	if len(have) == 0 {
-		return "", fmt.Errorf("the kubeconfig has no context %q: it has none at all", name)
-	}
-	return "", fmt.Errorf("the kubeconfig has no context %q: it has %s", name, strings.Join(have, ", "))
-}
-
-// Explain says what an error of the API server or of the way to it means and what to do.
-func (c *Cluster) Explain(err error) error {
-	var (
-		status apierrors.APIStatus
-		netErr net.Error
-		urlErr *url.Error
-	)
+	c, ok := raw.Contexts[name]
 	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server refused the credentials of context %q: they may have expired; log in again (%w)", c.Name, err)
-	case errors.As(err, &status):
-		return err
-	case errors.As(err, &netErr) && netErr.Timeout():
-		return fmt.Errorf("the API server of context %q at %s does not answer: %w", c.Name, c.Config.Host, root(err))
-	case errors.As(err, &urlErr):
-		return fmt.Errorf("cannot reach the API server of context %q at %s: %w", c.Name, c.Config.Host, root(urlErr.Err))
+	case !ok && have == "":
+		return "", fmt.Errorf("the kubeconfig has no context %q: it has none at all", name)
+	case !ok:
+		return "", fmt.Errorf("the kubeconfig has no context %q: it has %s", name, have)
+	case raw.Clusters[c.Cluster] == nil:
+		return "", fmt.Errorf("context %q names the cluster %q, which the kubeconfig does not have", name, c.Cluster)
+	case c.AuthInfo != "" && raw.AuthInfos[c.AuthInfo] == nil:
+		return "", fmt.Errorf("context %q names the user %q, which the kubeconfig does not have", name, c.AuthInfo)
 	}
-	return err
-}
-
-// root drops the layers that only repeat the address.
-func root(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil {
-		return op.Err
-	}
-	return err
+	return name, nil
 }

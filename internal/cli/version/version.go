@@ -17,6 +17,8 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
+
+		DisableFlagsInUseLine: true,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(io.Out, "tattler %s %s %s/%s\n", buildinfo.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err

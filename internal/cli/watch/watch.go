@@ -4,13 +4,14 @@ package watch
 import (
 	"context"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/buildinfo"
@@ -40,23 +41,31 @@ type Options struct {
 	Timeout                               time.Duration // 0: none
 }
 
-const long = `Show what changes, as it changes: one line per change with its manager, then its diff.
+const long = `Show what changes, as it changes: one line per change, then its diff.
 
-TYPE is a plural, singular, kind, short name or category, also with version and group
-(deployments.v1.apps); without any, everything is watched. A named workload also shows what
-it owns: deploy/web shows its ReplicaSets and pods.
+TYPE is a plural, singular, kind, short name or category, also with version and
+group (deployments.v1.apps). Without any, everything is watched. A named
+workload shows what it owns, too: deploy/web its ReplicaSets and pods.
 
-Signs: + created  ~ changed  - deleted  > entered, < left the selection
-       · several status changes in one line  = exists (--initial)  ! something about the watch
-At the end of a line stands the field manager that wrote the change, ? where the server
-does not say. Secrets never show a value.`
+A line begins with a sign:
+  + created   ~ changed   - deleted   · a summary of several changes
+  > began to match the selection   < no longer matches it
+  = exists (--initial)   ! something about the watch itself
+It ends with the field manager that wrote the change, or ? where the server does
+not say. The value of a Secret is never shown.
 
-const examples = `  tattler watch                          everything in the current namespace
-  tattler watch -A                       everything in the cluster
-  tattler watch deploy,cm -n shop,pay    two kinds in two namespaces
-  tattler watch deploy/web               a deployment, its ReplicaSets and pods
-  tattler watch -A --path spec.**.image  who changes images
-  tattler watch -A -o json | jq .        one CloudEvents event per line`
+A path is written as it is shown: spec.replicas, data["app.properties"],
+spec.containers[name=app].image. * stands for any key, ** for any number of
+steps; what is below a path belongs to it.
+
+Changes go to stdout, status to stderr. Ctrl-C ends the watch.`
+
+const examples = `  tattler watch                            what is in the current namespace
+  tattler watch -A                         the whole cluster
+  tattler watch deploy,cm -n shop,pay      two kinds in two namespaces
+  tattler watch deploy/web                 a Deployment and what it owns
+  tattler watch -A --path 'spec.**.image'  who changes images
+  tattler watch -A -o json | jq .data      one CloudEvents event per line`
 
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO) *cobra.Command {
@@ -73,23 +82,38 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringSliceVarP(&o.Namespaces, "namespace", "n", nil, "`namespaces`, also globs; default: the context's")
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "the whole cluster, cluster-scoped kinds included")
-	f.StringSliceVar(&o.ExcludeNamespaces, "exclude-namespace", nil, "`namespaces` to leave out, also globs; implies -A without -n")
+	f.StringArrayVarP(&o.Namespaces, "namespace", "n", nil, "`names` a,b or globs; default: the context's")
+	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "all, cluster-scoped kinds included")
+	f.StringArrayVar(&o.ExcludeNamespaces, "exclude-namespace", nil, "`names` to leave out, also globs; implies -A")
 	f.StringVarP(&o.Labels, "selector", "l", "", "label `selector`, such as app=web,tier!=debug")
-	f.StringVar(&o.Fields, "field-selector", "", "field `selector`, such as status.phase=Running")
-	f.StringArrayVar(&o.Paths, "path", nil, "show only changes that touch this `path` (docs/paths.md); may be repeated")
-	f.StringArrayVar(&o.IgnorePaths, "ignore-path", nil, "leave out changes below this `path`; may be repeated")
-	f.StringVarP(&o.Output, "output", "o", "", "`json` (one event per line) or yaml; default: text")
+	f.StringVar(&o.Fields, "field-selector", "", "field `selector`: status.phase=Running")
+	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
+	f.StringArrayVar(&o.IgnorePaths, "ignore-path", nil, "no changes below this `path`; repeatable")
+	f.StringVarP(&o.Output, "output", "o", "", "`format`: text, json or yaml (events)")
 	f.BoolVar(&o.Initial, "initial", false, "first show what exists")
-	f.BoolVar(&o.Status, "status", false, "show every status change instead of summaries")
-	f.BoolVar(&o.Noise, "noise", false, "show hidden kinds and quiet fields too")
-	f.BoolVar(&o.Full, "full", false, "show created objects whole")
+	f.BoolVar(&o.Status, "status", false, "show each status change, no summaries")
+	f.BoolVar(&o.Noise, "noise", false, "show hidden kinds and quiet fields, too")
+	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole")
 	f.IntVar(&o.Limit, "limit", 0, "end after this `number` of changes")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end after this `time`, such as 30s")
 	f.BoolVarP(&o.Verbose, "verbose", "v", false, "list what may not be watched, and why")
 	o.Kube.Add(f)
+	complete(cmd)
 	return cmd
+}
+
+// complete offers files for --kubeconfig only.
+func complete(cmd *cobra.Command) {
+	for flag, f := range map[string]cobra.CompletionFunc{
+		"kubeconfig": func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		"output": cobra.FixedCompletions([]cobra.Completion{"text", render.JSON, render.YAML}, cobra.ShellCompDirectiveNoFileComp),
+	} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+			panic(err) // the flag is declared above
+		}
+	}
 }
 
 func usage(format string, args ...any) error {
@@ -103,8 +127,11 @@ func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 	default:
 		return nil, nil, usage("unknown output %q: say text, json or yaml", o.Output)
 	}
-	if o.AllNamespaces && len(o.Namespaces) > 0 {
-		return nil, nil, usage("-A and -n exclude each other")
+	if err := o.validateNamespaces(); err != nil {
+		return nil, nil, err
+	}
+	if len(o.Kube.AsGroups) > 0 && o.Kube.As == "" {
+		return nil, nil, usage("--as-group needs --as: a group is impersonated together with a user")
 	}
 	if o.Limit < 0 || o.Timeout < 0 {
 		return nil, nil, usage("--limit and --timeout cannot be negative")
@@ -134,9 +161,41 @@ func patterns(flag string, texts []string) ([]diff.Pattern, error) {
 	return ps, nil
 }
 
+// validateNamespaces also refuses names that would change the path of a request, or a selector.
+func (o *Options) validateNamespaces() error {
+	if o.AllNamespaces && len(o.Namespaces) > 0 {
+		return usage("-A and -n exclude each other")
+	}
+	n := capture.Namespaces{Include: split(o.Namespaces), Exclude: split(o.ExcludeNamespaces)}
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	for _, name := range slices.Concat(n.Include, n.Exclude) {
+		if !isGlob(name) && len(validation.IsDNS1123Label(name)) > 0 {
+			return usage("%q is not a namespace name: it has other characters than a-z, 0-9 and -, or too many", name)
+		}
+	}
+	return nil
+}
+
+// split takes the names of a flag that may be repeated and hold several, each once.
+func split(values []string) []string {
+	var names []string
+	for _, v := range values {
+		for _, n := range strings.Split(v, ",") {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	return names
+}
+
+func isGlob(s string) bool { return strings.ContainsAny(s, `*?[\`) }
+
 // namespaces applies kubectl's rule: without a flag, the context's namespace.
 func (o *Options) namespaces(current string) capture.Namespaces {
-	n := capture.Namespaces{Include: o.Namespaces, Exclude: o.ExcludeNamespaces}
+	n := capture.Namespaces{Include: split(o.Namespaces), Exclude: split(o.ExcludeNamespaces)}
 	if len(n.Include) == 0 && !o.AllNamespaces && len(n.Exclude) == 0 {
 		n.Include = []string{current}
 	}
@@ -168,17 +227,18 @@ func Run(ctx context.Context, o *Options) error {
 		Only: only, Ignore: ignore, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
-	out, err := o.printer(cluster, namespaces)
+	status := &status{w: o.IO.Err, terminal: o.IO.ErrTTY}
+	out, err := o.printer(cluster, namespaces, status)
 	if err != nil {
 		return err
 	}
 	s := &session{
 		o: o, cluster: cluster, watcher: w, namespaces: namespaces,
-		printer: out, start: time.Now(),
+		printer: out, status: status, start: time.Now(),
 	}
-	return cluster.Explain(s.run(ctx))
+	return s.run(ctx)
 }
 
 // printer is what shows changes: as text, which folds, or as events, which do not.
@@ -189,22 +249,25 @@ type printer interface {
 	Next() (time.Time, bool)
 	Tick(now time.Time) error
 	Flush(now time.Time) error
+	// SetWidth is called before each of the others: the terminal may have changed.
+	SetWidth(columns int)
 	// Unlisted says how many changes were not listed; empty for none.
 	Unlisted() string
 }
 
-func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces) (printer, error) {
+func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *status) (printer, error) {
+	out := status.before(o.IO.Out)
 	if o.Output == render.JSON || o.Output == render.YAML {
 		e, err := render.NewEvents(render.EventsOptions{
-			Out: o.IO.Out, Format: o.Output, Cluster: cluster.Name, Noise: o.Noise,
+			Out: out, Format: o.Output, Cluster: cluster.Name, Noise: o.Noise,
 		})
-		return &events{Events: e, status: o.IO.Err}, err
+		return &events{Events: e, status: status}, err
 	}
-	single := len(n.Include) == 1 && !strings.ContainsAny(n.Include[0], `*?[\`)
-	return &text{render.New(render.Options{
-		Out: o.IO.Out, Terminal: o.IO.OutTTY, Color: o.IO.Color, Width: o.IO.Width(),
+	single := len(n.Include) == 1 && !isGlob(n.Include[0])
+	return &ordered{printer: &text{render.New(render.Options{
+		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
 		Namespaces: !single, Full: o.Full, Status: o.Status, Noise: o.Noise,
-	})}, nil
+	})}}, nil
 }
 
 // text folds; what it left out is counted at the end.
@@ -215,17 +278,18 @@ func (t *text) Unlisted() string { return quietNote(t.Counts().Quiet) }
 // events prints each change as it comes; what is not a change goes to the status stream.
 type events struct {
 	*render.Events
-	status io.Writer
+	status *status
 }
 
 func (e *events) Change(_ time.Time, c capture.Change) error { return e.Events.Change(c) }
 func (e *events) Next() (time.Time, bool)                    { return time.Time{}, false }
 func (e *events) Tick(time.Time) error                       { return nil }
 func (e *events) Flush(time.Time) error                      { return nil }
+func (e *events) SetWidth(int)                               {}
 func (e *events) Unlisted() string                           { return quietNote(e.Quiet()) }
 func (e *events) Notice(_ time.Time, text string) error {
-	_, err := fmt.Fprintln(e.status, "!", text)
-	return err
+	e.status.line("! %s", text)
+	return nil
 }
 
 func quietNote(n int) string {

@@ -1,0 +1,192 @@
+package informer_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// park lets the kind go, which a stream believes after a few seconds.
+func (r *rig) park() {
+	r.Helper()
+	r.server.Unserve(widgets)
+	r.pass(10 * time.Second)
+	for _, st := range r.source.Status() {
+		if st.State != informer.Parked {
+			r.Fatalf("%v is not parked: %+v", st.Stream, st)
+		}
+	}
+}
+
+func TestRetryTellsWhatDiffers(t *testing.T) {
+	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
+		r.want("the first list", twoListed)
+		r.park()
+		r.server.Put(widgets, "n", "a", spec(2))
+		r.server.Delete(widgets, "n", "b")
+		r.server.Put(widgets, "n", "c", spec(1))
+		r.server.Serve(widgets, "Widget")
+		r.source.Retry("v1")
+		r.want("net changes, behind a gap", `
+			! not served 1002..1005
+			~ a 1001>1003 relisted
+			+ c 1005 relisted
+			- b 1002 relisted
+			= 1005 epoch 1`)
+		r.server.Put(widgets, "n", "a", spec(3))
+		r.want("then it is watched again", "~ a 1003>1006\n= 1006 epoch 1")
+		r.source.Retry("v1")
+		r.source.Retire()
+		r.want("a stream that is not parked is left alone", "")
+	})
+}
+
+func TestRetryInVain(t *testing.T) {
+	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
+		r.want("the first list", twoListed)
+		r.park()
+		r.states.take()
+		for range 3 {
+			r.source.Retry("v1")
+			r.pass(10 * time.Second)
+		}
+		r.want("nothing is told while it is not served", "")
+		if got, once := r.states.take(), "listing waiting/1 parked/1"; got != strings.Join([]string{once, once, once}, " ") {
+			r.Errorf("states: %s", got)
+		}
+		r.server.Serve(widgets, "Widget")
+		r.source.Retry("v1")
+		r.want("one gap for all of it", "! not served 1002..1002\n= 1002 epoch 1")
+	})
+}
+
+func TestRetryUnderAnotherVersion(t *testing.T) {
+	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
+		r.want("the first list", twoListed)
+		r.server.Move(widgets, "v2")
+		r.pass(10 * time.Second)
+		v2 := widgets.GroupResource().WithVersion("v2")
+		r.server.Put(v2, "n", "b", spec(2))
+		r.source.Retry("v2")
+		r.want("objects that did not change are the same ones", `
+			! not served 1002..1003
+			~ b 1002>1003 relisted
+			= 1003 epoch 1`)
+		if st := r.source.Status()[0]; st.Stream.Resource != widgets || st.State != informer.Watching {
+			r.Errorf("status: %+v", st)
+		}
+	})
+}
+
+func TestRetryBeforeTheFirstSync(t *testing.T) {
+	before := func(s *informertest.Server) { s.Unserve(widgets) }
+	scenario(t, informer.SourceOptions{}, before, func(r *rig) {
+		r.park()
+		r.source.Retire()
+		r.want("there was nothing", "")
+		r.server.Serve(widgets, "Widget")
+		two(r.server)
+		r.source.Retry("v1")
+		r.want("its first list is one", twoListed)
+		if err := r.source.Wait(r.Context()); err != nil {
+			r.Errorf("Wait: %v", err)
+		}
+	})
+}
+
+func TestRetireTellsMissedDeletionsOnce(t *testing.T) {
+	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
+		r.want("the first list", twoListed)
+		r.park()
+		r.source.Retire()
+		r.want("the deletions that the watch did not live to send", `
+			! not served 1002..1002
+			- a 1001 relisted
+			- b 1002 relisted
+			= 1002 epoch 1`)
+		r.source.Retire()
+		r.want("once", "")
+		if st := r.source.Status()[0]; st.Objects != 0 || st.State != informer.Parked {
+			r.Errorf("status: %+v", st)
+		}
+		r.server.Serve(widgets, "Widget")
+		r.source.Retry("v1")
+		r.want("objects that come back are added, none of them initial, and nothing was missed of none", `
+			+ a 1001 relisted
+			+ b 1002 relisted
+			= 1002 epoch 1`)
+	})
+}
+
+// TestRetireAHalfList: a kind that goes between two pages of its first list.
+func TestRetireAHalfList(t *testing.T) {
+	before := func(s *informertest.Server) {
+		for range 501 {
+			s.Put(widgets, "n", "w"+s.Version(), nil)
+		}
+		s.Intercept(refuse(http.StatusNotFound, metav1.StatusReasonNotFound, nil, func(r *http.Request) bool {
+			return r.URL.Query().Has("continue")
+		}))
+	}
+	scenario(t, informer.SourceOptions{}, before, func(r *rig) {
+		r.pass(10 * time.Second)
+		if got := strings.Count(r.feed.take(), "+ w"); got != 500 {
+			r.Fatalf("%d objects of the first page, want 500", got)
+		}
+		r.source.Retire()
+		if got := r.feed.take(); strings.Count(got, "- w") != 500 || strings.Count(got, "!") != 1 {
+			r.Errorf("what was told is taken back: %s", got)
+		}
+		r.server.Intercept(nil)
+		r.source.Retry("v1")
+		if got := r.feed.take(); strings.Count(got, "+ w") != 501 {
+			r.Errorf("it is told again: %s", got)
+		}
+	})
+}
+
+// TestParkedByMany: whoever retries, retires and closes at the same time, nothing is told twice, and
+// no goroutine stays (TestMain).
+func TestParkedByMany(t *testing.T) {
+	o := informer.SourceOptions{Selection: informer.Selection{Namespaces: []string{"m", "n"}}}
+	scenario(t, o, two, func(r *rig) {
+		r.feed.take()
+		r.park()
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(r.source.Retire)
+			all.Go(func() { r.source.Retry("v1") })
+		}
+		all.Wait()
+		r.pass(10 * time.Second)
+		got := r.feed.take()
+		for _, name := range []string{"a", "b"} {
+			if n := strings.Count(got, "- "+name); n > 1 {
+				r.Errorf("%s is deleted %d times:\n%s", name, n, got)
+			}
+		}
+		r.server.Serve(widgets, "Widget")
+		for range 4 {
+			all.Go(func() { r.source.Retry("v1") })
+			all.Go(r.source.Retire)
+		}
+		all.Go(r.source.Close)
+		all.Wait()
+		synctest.Wait()
+		r.source.Retry("v1")
+		r.source.Retire()
+		for _, st := range r.source.Status() {
+			if st.State != informer.Parked && st.State != informer.Stopped {
+				r.Errorf("a closed source goes on: %+v", st)
+			}
+		}
+	})
+}

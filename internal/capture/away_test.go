@@ -1,0 +1,104 @@
+package capture
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+func TestServerAway(t *testing.T) {
+	before := func(s *informertest.Server) {
+		s.Put(cmGVR, "n", "a", data("k", "1"))
+		s.Put(cmGVR, "n", "b", data("k", "1"))
+	}
+	scenario(t, Options{Types: []string{"configmaps,pods"}}, before, func(r *rig) {
+		r.want("the start", "ready: 2 kinds, 2 objects")
+		r.pass(10 * time.Second)
+		r.server.SetDown(true)
+		r.pass(5 * time.Second)
+		r.want("one line for all", "away: 2 streams")
+		r.server.Put(cmGVR, "n", "a", data("k", "2"))
+		r.server.Put(cmGVR, "n", "a", data("k", "3"))
+		r.server.Delete(cmGVR, "n", "b")
+		r.pass(10 * time.Second)
+		r.server.SetDown(false)
+		r.pass(10 * time.Second)
+		got := r.take()
+		if len(got) != 4 || !strings.HasPrefix(got[3], "back after ") || !strings.HasSuffix(got[3], "2 streams, 0 relisted") {
+			r.Errorf("resumed with every version: %q", got)
+		}
+
+		r.server.SetDown(true)
+		r.pass(10 * time.Second)
+		r.server.Put(cmGVR, "n", "a", data("k", "4"))
+		r.server.Put(cmGVR, "n", "a", data("k", "5"))
+		r.server.Compact()
+		r.server.SetDown(false)
+		r.pass(20 * time.Second)
+		got = r.take()
+		text := strings.Join(got, "\n")
+		for _, want := range []string{"away: 2 streams", "gap configmaps expired (away)", "gap pods expired (away)", "updated configmaps/a data.k by ?", "2 streams, 2 relisted"} {
+			if strings.Count(text, want) != 1 {
+				r.Errorf("not once: %s, in:\n%s", want, text)
+			}
+		}
+		if len(got) != 5 {
+			r.Errorf("more than that:\n%s", text)
+		}
+	})
+}
+
+func TestGapWithoutAnOutage(t *testing.T) {
+	o := Options{Types: []string{"configmaps"}, Only: patterns(t, "data.other")}
+	scenario(t, o, func(s *informertest.Server) { s.Put(cmGVR, "n", "a", nil) }, func(r *rig) {
+		r.take()
+		r.pass(10 * time.Second)
+		r.server.Mute(true)
+		r.server.Put(cmGVR, "n", "a", data("k", "1"))
+		r.server.Compact()
+		r.server.Mute(false)
+		r.pass(time.Second)
+		r.want("stands alone, and is shown whatever --path says", "gap configmaps expired")
+	})
+}
+
+// TestExtensionAway: an aggregated API that is down is not the API server.
+func TestExtensionAway(t *testing.T) {
+	scenario(t, Options{}, define, func(r *rig) {
+		r.take()
+		r.pass(10 * time.Second)
+		r.server.Intercept(refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, collection("widgets")))
+		r.server.CloseWatches()
+		r.pass(10 * time.Minute)
+		r.want("no word of it", []string{}...)
+		r.server.SetDown(true)
+		r.pass(10 * time.Second)
+		r.server.SetDown(false)
+		r.pass(time.Minute)
+		got := r.take()
+		if len(got) != 2 || got[0] != "away: 8 streams" || !strings.HasPrefix(got[1], "back after 1") {
+			r.Errorf("the real absence ends without it: %q", got)
+		}
+	})
+}
+
+// TestRefusalAfterAnOutage: a server that is back and refuses is not away.
+func TestRefusalAfterAnOutage(t *testing.T) {
+	scenario(t, Options{Types: []string{"configmaps,pods"}}, nil, func(r *rig) {
+		r.take()
+		r.server.SetDown(true)
+		r.pass(10 * time.Second)
+		r.server.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("pods")))
+		r.server.SetDown(false)
+		r.pass(20 * time.Second)
+		got := r.take()
+		if len(got) != 2 || got[0] != "away: 2 streams" || !strings.HasSuffix(got[1], "2 streams, 0 relisted") {
+			r.Errorf("got %q", got)
+		}
+	})
+}

@@ -1,0 +1,246 @@
+package capture
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+func TestSelector(t *testing.T) {
+	o := Options{Types: []string{"configmaps"}, Labels: "app=web"}
+	before := func(s *informertest.Server) {
+		for _, name := range []string{"a", "b"} {
+			s.Put(cmGVR, "n", name, labelled("web"))
+		}
+		s.Put(cmGVR, "n", "old", labelled("other"))
+	}
+	scenario(t, o, before, func(r *rig) {
+		r.want("the start", "ready: 1 kinds, 2 objects")
+		r.server.Put(cmGVR, "n", "a", labelled("other"))
+		r.want("it still exists", "left configmaps/a")
+		r.server.Delete(cmGVR, "n", "b")
+		r.want("it does not", "deleted configmaps/b")
+		r.server.Put(cmGVR, "n", "c", labelled("web"))
+		r.want("new", "created configmaps/c")
+		entering := labelled("web")
+		entering["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "x", "time": "2000-01-01T00:00:09Z"}}
+		r.server.Put(cmGVR, "n", "old", entering)
+		r.want("not new", "entered configmaps/old")
+		r.server.Delete(cmGVR, "n", "c")
+		r.server.Put(cmGVR, "n", "c", labelled("web"))
+		r.inOrder("recreated under its name: the old one is gone", "deleted configmaps/c", "created configmaps/c")
+	})
+}
+
+// TestSelectorWhenTheServerDoesNotSay: an object that went, of which nobody says where, is held back
+// for a moment only, and not called deleted.
+func TestSelectorWhenTheServerDoesNotSay(t *testing.T) {
+	one := func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/configmaps/a") }
+	for why, hook := range map[string]func(http.ResponseWriter, *http.Request) bool{
+		"it hangs": func(_ http.ResponseWriter, r *http.Request) bool {
+			if !one(r) {
+				return false
+			}
+			<-r.Context().Done()
+			return true
+		},
+		"it refuses": refuse(http.StatusForbidden, metav1.StatusReasonForbidden, one),
+	} {
+		t.Run(why, func(t *testing.T) {
+			o := Options{Types: []string{"configmaps,pods"}, Labels: "app=web"}
+			scenario(t, o, func(s *informertest.Server) { s.Put(cmGVR, "n", "a", labelled("web")) }, func(r *rig) {
+				r.want("the start", "ready: 2 kinds, 1 objects")
+				r.server.Intercept(hook)
+				r.server.Delete(cmGVR, "n", "a")
+				r.server.Put(cmGVR, "n", "b", labelled("web"))
+				r.server.Put(podsGVR, "n", "p", labelled("web"))
+				got := "\n" + strings.Join(r.take(), "\n")
+				if !strings.Contains(got, "\ncreated pods/p") {
+					r.Errorf("other kinds wait, too: %s", got)
+				}
+				r.pass(5 * time.Second)
+				r.server.Put(cmGVR, "n", "c", labelled("web"))
+				got += "\n" + strings.Join(r.take(), "\n")
+				for _, want := range []string{"\nproblem: cannot tell whether configmaps/a was deleted or left", "\nleft configmaps/a", "\ncreated configmaps/c"} {
+					if !strings.Contains(got, want) {
+						r.Errorf("%s is missing after five seconds:%s", want, got)
+					}
+				}
+				if strings.Contains(got, "\ndeleted") {
+					r.Errorf("a guess: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// owned is a pod or ReplicaSet with a controller.
+func owned(kind, name, uid string, spec string) map[string]any {
+	o := meta(map[string]any{"ownerReferences": []any{map[string]any{"kind": kind, "name": name, "uid": uid, "controller": true}}})
+	o["spec"] = map[string]any{"v": spec}
+	return o
+}
+
+func TestOwnedObjects(t *testing.T) {
+	before := func(s *informertest.Server) {
+		s.Put(deployGVR, "n", "web", nil)                                    // uid-1
+		s.Put(rsGVR, "n", "web-1", owned("Deployment", "web", "uid-1", "1")) // uid-2
+		s.Put(podsGVR, "n", "web-1-a", owned("ReplicaSet", "web-1", "uid-2", "1"))
+		s.Put(deployGVR, "n", "other", nil)                                      // uid-4
+		s.Put(rsGVR, "n", "other-1", owned("Deployment", "other", "uid-4", "1")) // uid-5
+		s.Put(podsGVR, "n", "other-1-a", owned("ReplicaSet", "other-1", "uid-5", "1"))
+		s.Put(podsGVR, "n", "lone", nil)
+	}
+	for _, initial := range []bool{false, true} {
+		o := Options{Types: []string{"deploy/web"}, Initial: initial}
+		scenario(t, o, before, func(r *rig) {
+			want := []string{"ready: 3 kinds, 7 objects"}
+			if initial {
+				want = append(want, "snapshot deployments/web", "snapshot replicasets/web-1", "snapshot pods/web-1-a")
+			}
+			want[0] = "ready: 3 kinds, 7 objects"
+			got := strings.Join(r.take(), "\n")
+			for _, w := range want[1:] {
+				if !strings.Contains(got, w) {
+					r.Errorf("initial %v: %s is missing in\n%s", initial, w, got)
+				}
+			}
+			if !initial && strings.Contains(got, "snapshot") || strings.Contains(got, "other") || strings.Contains(got, "lone") {
+				r.Errorf("initial %v:\n%s", initial, got)
+			}
+			for _, name := range []string{"web-1-a", "other-1-a", "lone"} {
+				fields := owned("ReplicaSet", "web-1", "uid-2", "2")
+				switch name {
+				case "other-1-a":
+					fields = owned("ReplicaSet", "other-1", "uid-5", "2")
+				case "lone":
+					delete(fields, "metadata")
+				}
+				r.server.Put(podsGVR, "n", name, fields)
+			}
+			r.want("only what it owns", "updated pods/web-1-a spec.v by ?")
+
+			r.server.Put(podsGVR, "n", "web-2-a", owned("ReplicaSet", "web-2", "uid-8", "1")) // uid-8 itself
+			r.want("a pod before its ReplicaSet waits", []string{}...)
+		})
+	}
+}
+
+// TestPodBeforeItsReplicaSet: streams are not ordered among each other.
+func TestPodBeforeItsReplicaSet(t *testing.T) {
+	before := func(s *informertest.Server) {
+		s.Put(deployGVR, "n", "web", nil) // uid-1
+	}
+	scenario(t, Options{Types: []string{"deploy/web"}}, before, func(r *rig) {
+		r.want("the start", "ready: 3 kinds, 1 objects")
+		r.server.Put(podsGVR, "n", "p", owned("ReplicaSet", "web-2", "uid-3", "1")) // uid-2
+		r.server.Put(podsGVR, "n", "p", owned("ReplicaSet", "web-2", "uid-3", "2"))
+		r.want("nobody knows whose it is", []string{}...)
+		r.server.Put(rsGVR, "n", "web-2", owned("Deployment", "web", "uid-1", "1")) // uid-3
+		r.inOrder("the ReplicaSet brings it", "created replicasets/web-2", "created pods/p", "updated pods/p spec.v by ?")
+		r.server.Delete(deployGVR, "n", "web")
+		r.pass(time.Minute)
+		r.server.Delete(rsGVR, "n", "web-2")
+		r.pass(time.Minute)
+		r.server.Delete(podsGVR, "n", "p")
+		r.inOrder("it goes in the same way", "deleted deployments/web", "deleted replicasets/web-2", "deleted pods/p")
+	})
+}
+
+// TestNamedObjects have a source each, so that rights by name suffice.
+func TestNamedObjects(t *testing.T) {
+	scenario(t, Options{Types: []string{"configmaps", "a", "b", "a"}}, nil, func(r *rig) {
+		r.want("the start", "ready: 1 kinds, 0 objects")
+		for _, name := range []string{"a", "b", "c"} {
+			r.server.Put(cmGVR, "n", name, nil)
+		}
+		r.want("each once", "created configmaps/a", "created configmaps/b")
+		for _, uri := range r.server.Requests() {
+			if strings.Contains(uri, "/configmaps") && !strings.Contains(uri, "metadata.name") {
+				r.Errorf("asked for more than was named: %s", uri)
+			}
+		}
+	})
+}
+
+// template is a Deployment with a container, written by kubectl-create and, its image, by another.
+func template(image, manager string, labels map[string]any) map[string]any {
+	raw := fmt.Sprintf(`{"metadata": {"creationTimestamp": "2000-01-01T00:00:00Z", "managedFields": [
+		{"manager": "kubectl-create", "operation": "Update", "apiVersion": "apps/v1", "time": "2000-01-01T00:00:00Z", "fieldsType": "FieldsV1",
+		 "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"app\"}": {".": {}, "f:name": {}}}}}}}},
+		{"manager": %q, "operation": "Update", "apiVersion": "apps/v1", "time": "2000-01-01T00:00:05Z", "fieldsType": "FieldsV1",
+		 "fieldsV1": {"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"app\"}": {"f:image": {}}}}}}}}]},
+		"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "side:1"}, {"name": "app", "image": %q}]}}}}`, manager, image)
+	var o map[string]any
+	if err := json.Unmarshal([]byte(raw), &o); err != nil {
+		panic(err)
+	}
+	o["metadata"].(map[string]any)["labels"] = labels
+	return o
+}
+
+func TestAttribution(t *testing.T) {
+	labels := map[string]any{"app": "web", "tier": "front"}
+	before := func(s *informertest.Server) {
+		s.Put(deployGVR, "n", "web", template("shop/web:1.4", "kubectl-create", labels))
+		s.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/openapi/v3/apis/apps/v1" {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(openAPI))
+			return true
+		})
+	}
+	scenario(t, Options{Types: []string{"deployments"}}, before, func(r *rig) {
+		r.want("the start", "ready: 1 kinds, 1 objects")
+		r.server.Put(deployGVR, "n", "web", template("shop/web:1.5", "kubectl-set", labels))
+		r.want("the image's manager, by the merge key", "updated deployments/web spec.template.spec.containers[name=app].image by kubectl-set")
+		r.server.Put(deployGVR, "n", "web", template("shop/web:1.5", "kubectl-set", map[string]any{"app": "web"}))
+		r.want("nobody knows who removed a label", "updated deployments/web metadata.labels.tier by ?")
+		quiet := template("shop/web:1.5", "kubectl-set", map[string]any{"app": "web"})
+		quiet["metadata"].(map[string]any)["generation"] = 7
+		r.server.Put(deployGVR, "n", "web", quiet)
+		r.want("no news is flagged", "updated deployments/web quietly metadata.generation by ? metadata.resourceVersion by ?")
+	})
+}
+
+// openAPI says that containers merge by name.
+const openAPI = `{"components": {"schemas": {
+	"io.k8s.api.apps.v1.Deployment": {"type": "object",
+		"x-kubernetes-group-version-kind": [{"group": "apps", "kind": "Deployment", "version": "v1"}],
+		"properties": {"spec": {"type": "object", "properties": {"template": {"type": "object", "properties": {"spec": {"type": "object",
+			"properties": {"containers": {"type": "array", "items": {"type": "object"},
+				"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+				"x-kubernetes-patch-merge-key": "name", "x-kubernetes-patch-strategy": "merge"}}}}}}}}}}}}`
+
+func TestPaths(t *testing.T) {
+	before := func(s *informertest.Server) { s.Put(cmGVR, "n", "a", data("k", "1")) }
+	scenario(t, Options{Types: []string{"configmaps"}, Only: patterns(t, "data.k")}, before, func(r *rig) {
+		r.want("the start", "ready: 1 kinds, 1 objects")
+		r.server.Put(cmGVR, "n", "a", map[string]any{"data": map[string]any{"k": "1", "other": "1"}})
+		r.want("another field", []string{}...)
+		r.server.Put(cmGVR, "n", "a", data("k", "2"))
+		r.want("only the field asked for", "updated configmaps/a data.k by ?")
+		r.server.Put(cmGVR, "n", "b", data("other", "1"))
+		r.server.Put(cmGVR, "n", "c", data("k", "1"))
+		r.want("a new object that has it", "created configmaps/c")
+		r.server.Delete(cmGVR, "n", "b")
+		r.server.Delete(cmGVR, "n", "c")
+		r.want("an old one that had it", "deleted configmaps/c")
+	})
+	scenario(t, Options{Types: []string{"configmaps"}, Ignore: patterns(t, "data.k")}, before, func(r *rig) {
+		r.want("the start", "ready: 1 kinds, 1 objects")
+		r.server.Put(cmGVR, "n", "a", data("k", "2"))
+		r.want("nothing but what is ignored", "updated configmaps/a quietly metadata.resourceVersion by ?")
+		r.server.Put(cmGVR, "n", "a", map[string]any{"data": map[string]any{"k": "3", "other": "1"}})
+		r.want("the rest", "updated configmaps/a data.other by ?")
+	})
+}

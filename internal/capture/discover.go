@@ -1,0 +1,175 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+const crds = "customresourcedefinitions.apiextensions.k8s.io"
+
+// How discovery is followed: now and then, and in quick steps after a CRD changed, because the
+// server takes a moment between accepting a CRD and serving its objects.
+const (
+	pollDiscovery = 30 * time.Second
+	firstStep     = 200 * time.Millisecond
+	lastStep      = 4 * time.Second
+	// discoveryTimeout bounds a look: a server that accepts and says nothing must not hang us.
+	discoveryTimeout = 20 * time.Second
+)
+
+// discover follows discovery until ctx ends.
+func (w *Watcher) discover(ctx context.Context) {
+	step := pollDiscovery
+	due := time.Now().Add(step)
+	timer := time.NewTimer(step)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+			step = firstStep
+			if soon := time.Now().Add(step); soon.Before(due) { // those who keep waking do not put it off
+				due = soon
+				timer.Reset(step)
+			}
+			continue
+		case <-timer.C:
+		}
+		if catalog, err := w.fetchCatalog(ctx); err == nil {
+			w.reconcile(ctx, catalog)
+		}
+		if step *= 2; step > lastStep {
+			step = pollDiscovery
+		}
+		due = time.Now().Add(step)
+		timer.Reset(step)
+	}
+}
+
+func (w *Watcher) wakeSoon() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // a look is due already
+	}
+}
+
+func (w *Watcher) fetchCatalog(ctx context.Context) (*Catalog, error) {
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	c, err := FetchCatalog(ctx, w.discovery)
+	if err != nil && ctx.Err() != nil { // which reads in many ways, some of them misleading
+		return nil, fmt.Errorf("ask the server what it has: no answer within %v: %w", discoveryTimeout, ctx.Err())
+	}
+	return c, err
+}
+
+// plan is what should be watched of a catalog. What is watched already stays in its version while
+// that is served.
+func (w *Watcher) plan(c *Catalog) []target {
+	var ts []target
+	for _, t := range w.targets {
+		if r, ok := c.Find(t.Group, t.Resource.Resource, w.pinned(t.Resource)); ok {
+			t.Resource = r
+			ts = append(ts, t)
+		}
+	}
+	if w.targets != nil {
+		return ts
+	}
+	for _, r := range c.Everything() {
+		if len(w.o.Namespaces.Include) > 0 && !r.Namespaced {
+			continue
+		}
+		if !w.o.Noise && w.o.Quiet.Hidden(r.Group, r.Resource) {
+			w.hidden[r.Resource] = true
+			continue
+		}
+		r, _ = c.Find(r.Group, r.Resource, w.pinned(r))
+		ts = append(ts, target{Resource: r})
+	}
+	return ts
+}
+
+// pinned is the version in which the kind is watched, or else is to be.
+func (w *Watcher) pinned(r Resource) string {
+	if k := w.kinds[r.GroupResource()]; k != nil {
+		return k.resource().Version
+	}
+	return r.Version
+}
+
+// work is what a look at discovery leaves to do.
+type work struct {
+	open  []*kind
+	retry []*kind // parked, but served
+	lost  []*kind // parked, and not served
+}
+
+// reconcile opens what discovery has and we do not watch. What discovery lost is kept while its
+// group did not answer, and while its streams go on. Only one goroutine calls it.
+func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
+	todo := w.compare(c)
+	for _, k := range todo.lost {
+		k.retire()
+	}
+	for _, k := range todo.retry {
+		k.retry()
+	}
+	for _, k := range todo.open {
+		if err := w.open(ctx, k); err != nil && ctx.Err() == nil {
+			w.send(ctx, Message{Problem: fmt.Errorf("watch %s: %w", k.GroupResource(), err)})
+			w.fail(k, err)
+		}
+	}
+}
+
+// compare decides what a look at discovery means, and notes it.
+func (w *Watcher) compare(c *Catalog) (todo work) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first := w.unknown == nil
+	if first {
+		w.unknown = maps.Clone(c.failed)
+	}
+	served := map[string]bool{}
+	for _, t := range w.plan(c) {
+		served[t.GroupResource()] = true
+		switch have := w.kinds[t.GroupResource()]; {
+		case have == nil:
+			k := w.newKind(t, false)
+			k.appeared.Store(!first && w.unknown[t.Group] == nil)
+			todo.open = append(todo.open, k)
+		case have.parked() && (have.resource().Version == t.Version || c.failed[t.Group] == nil):
+			have.move(t.Resource)
+			todo.retry = append(todo.retry, have)
+		}
+	}
+	if r, ok := c.Find("apiextensions.k8s.io", "customresourcedefinitions", "v1"); ok && w.targets == nil && !served[crds] {
+		if served[crds] = true; w.kinds[crds] == nil {
+			todo.open = append(todo.open, w.newKind(target{Resource: r}, true))
+		}
+	}
+	for _, k := range w.kinds {
+		if !served[k.GroupResource()] && c.failed[k.Group] == nil && k.parked() {
+			k.appeared.Store(true) // where it comes back, so do its objects
+			todo.lost = append(todo.lost, k)
+		}
+	}
+	maps.DeleteFunc(w.unknown, func(group string, _ error) bool { return c.failed[group] == nil })
+	for _, k := range todo.open {
+		w.kinds[k.GroupResource()] = k
+	}
+	if first {
+		w.waiting = len(slices.DeleteFunc(slices.Clone(todo.open), func(k *kind) bool { return k.silent }))
+		w.startedIfDone()
+	} else {
+		for _, k := range todo.open {
+			k.late = true
+		}
+	}
+	return todo
+}

@@ -1,0 +1,80 @@
+package capture
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// TestSecretsStayHidden: no message holds the canary, however it got into the cluster.
+func TestSecretsStayHidden(t *testing.T) {
+	const canary = "canary-4711"
+	encoded := base64.StdEncoding.EncodeToString([]byte(canary))
+	secret := func(more string) map[string]any {
+		o := data("password", base64.StdEncoding.EncodeToString([]byte(canary+more)))
+		o["metadata"] = map[string]any{"annotations": map[string]any{
+			"kubectl.kubernetes.io/last-applied-configuration": `{"data":{"password":"` + encoded + `"}}`,
+		}}
+		return o
+	}
+	pod := func(value string) map[string]any {
+		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
+			"name": "app", "env": []any{map[string]any{"name": "DB_PASSWORD", "value": value}},
+		}}}}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, Options{Types: []string{"secrets,pods"}, Initial: true}, func(s *informertest.Server) {
+			s.Put(secretGVR, "n", "s", secret(""))
+			s.Put(podsGVR, "n", "p", pod(canary))
+		})
+		r.pass(time.Second)
+		r.server.Put(secretGVR, "n", "s", secret("2"))
+		r.server.Put(podsGVR, "n", "p", pod(canary+"2"))
+		r.pass(time.Second)
+		r.server.Delete(secretGVR, "n", "s")
+		r.want("all is told",
+			"snapshot secrets/s", "snapshot pods/p", "ready: 2 kinds, 2 objects", "updated secrets/s data.password by ?",
+			"updated pods/p spec.containers[name=app].env[name=DB_PASSWORD].value by ?", "deleted secrets/s")
+		r.stop()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		told := r.dump.String()
+		for _, text := range []string{canary, encoded, strings.TrimRight(encoded, "=")} {
+			if strings.Contains(told, text) {
+				t.Errorf("told: %s", text)
+			}
+		}
+		if !strings.Contains(told, "hidden #") {
+			t.Errorf("no marker in %s", told)
+		}
+	})
+}
+
+// TestUnreadable: what cannot be read is a problem and a gap, and ends nothing.
+func TestUnreadable(t *testing.T) {
+	before := func(s *informertest.Server) {
+		s.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+			if !collection("configmaps")(r) || r.URL.Query().Has("watch") {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1000"},"items":[
+				{"metadata":17},{"metadata":{"name":"b","namespace":"n","uid":"u","resourceVersion":"999"}}]}`))
+			return true
+		})
+	}
+	scenario(t, Options{Types: []string{"configmaps"}, Initial: true}, before, func(r *rig) {
+		got := r.take()
+		if len(got) != 4 || !strings.HasPrefix(got[0], "problem: configmaps: lost 1 versions so far: ") ||
+			strings.Join(got[1:], "; ") != "gap configmaps unreadable; snapshot configmaps/b; ready: 1 kinds, 1 objects" {
+			r.Errorf("the start: %q", got)
+		}
+		r.server.Put(cmGVR, "n", "a", nil)
+		r.want("it goes on", "created configmaps/a")
+	})
+}

@@ -1,0 +1,270 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/capture/quiet"
+	"github.com/tattler-dev/tattler/internal/capture/redact"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	podsGVR    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	cmGVR      = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secretGVR  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	eventGVR   = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	nodeGVR    = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	nsGVR      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	deployGVR  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	rsGVR      = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+	crdGVR     = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	widgetsGVR = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+)
+
+// rig is a server and a Watcher on it, in a synctest bubble.
+type rig struct {
+	*testing.T
+	server  *informertest.Server
+	watcher *Watcher
+	cancel  context.CancelFunc
+	ended   chan error // what Run returned
+
+	mu    sync.Mutex
+	lines []string
+	held  chan struct{} // nil while the reader reads
+	dump  bytes.Buffer  // everything that was told, whole
+}
+
+// scenario runs a test in a bubble. Before fills the server.
+func scenario(t *testing.T, o Options, before func(*informertest.Server), test func(*rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, o, before)
+		test(r)
+		r.stop()
+	})
+}
+
+func start(t *testing.T, o Options, before func(*informertest.Server)) *rig {
+	t.Helper()
+	r := &rig{T: t, server: informertest.NewServer(), ended: make(chan error, 1)}
+	for gvr, kind := range map[schema.GroupVersionResource]string{
+		podsGVR: "Pod", cmGVR: "ConfigMap", secretGVR: "Secret", eventGVR: "Event", deployGVR: "Deployment", rsGVR: "ReplicaSet",
+	} {
+		r.server.Serve(gvr, kind)
+	}
+	for gvr, kind := range map[schema.GroupVersionResource]string{nodeGVR: "Node", nsGVR: "Namespace", crdGVR: "CustomResourceDefinition"} {
+		r.server.Serve(gvr, kind)
+		r.server.Describe(gvr, true, nil, nil)
+	}
+	r.server.Describe(deployGVR, false, []string{"deploy"}, []string{"all"})
+	if before != nil {
+		before(r.server)
+	}
+	o.Config = r.server.Config()
+	var err error
+	if o.Redactor, err = redact.New(redact.NewRandomKey(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if o.Quiet, err = quiet.New(); err != nil {
+		t.Fatal(err)
+	}
+	if r.watcher, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r.cancel = cancel
+	go r.read()
+	go func() { r.ended <- r.watcher.Run(ctx) }()
+	return r
+}
+
+// read writes down what the watcher tells, until it ends.
+func (r *rig) read() {
+	for m := range r.watcher.Messages() {
+		r.mu.Lock()
+		held := r.held
+		r.lines = append(r.lines, describe(m)...)
+		fmt.Fprintln(&r.dump, m.Problem)
+		if err := json.NewEncoder(&r.dump).Encode(m); err != nil {
+			r.Errorf("encode %+v: %v", m, err)
+		}
+		r.mu.Unlock()
+		if held != nil {
+			<-held
+		}
+	}
+}
+
+// hold stops reading, behind the next message, until the returned function is called.
+func (r *rig) hold() (release func()) {
+	held := make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = held
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.held = nil
+		close(held)
+	}
+}
+
+// stop ends the watcher, which must take it well.
+func (r *rig) stop() {
+	r.Helper()
+	r.cancel()
+	if err := <-r.ended; err != nil {
+		r.Errorf("Run: %v", err)
+	}
+}
+
+// take returns what was told since it was last asked, once everything is at rest.
+func (r *rig) take() []string {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := r.lines
+	r.lines = nil
+	return lines
+}
+
+// want compares what was told since the last call. Kinds have no order among each other, so that
+// lines are compared as sets.
+func (r *rig) want(why string, want ...string) {
+	r.Helper()
+	got := r.take()
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(got, "\n")); diff != "" {
+		r.Errorf("%s (-want +got):\n%s", why, diff)
+	}
+}
+
+// inOrder is want where the order is promised.
+func (r *rig) inOrder(why string, want ...string) {
+	r.Helper()
+	if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.take(), "\n")); diff != "" {
+		r.Errorf("%s (-want +got):\n%s", why, diff)
+	}
+}
+
+// pass lets time pass.
+func (r *rig) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// describe writes a message as text.
+func describe(m Message) []string {
+	switch {
+	case m.Change != nil:
+		return []string{describeChange(m.Change)}
+	case m.Ready != nil:
+		text := fmt.Sprintf("ready: %d kinds, %d objects", m.Ready.Kinds, m.Ready.Objects)
+		for what, list := range map[string][]string{
+			"hidden": m.Ready.Hidden, "missing": m.Ready.Missing,
+		} {
+			if len(list) > 0 {
+				text += ", " + what + " " + strings.Join(list, " ")
+			}
+		}
+		lines := []string{text}
+		for _, f := range m.Ready.Forbidden {
+			lines = append(lines, "forbidden: "+f.Resource.GroupResource())
+		}
+		for _, f := range m.Ready.Failing {
+			lines = append(lines, "failing: "+f.Resource.GroupResource())
+		}
+		return lines
+	case m.Away != nil && m.Away.Until.IsZero():
+		return []string{fmt.Sprintf("away: %d streams", m.Away.Streams)}
+	case m.Away != nil:
+		return []string{fmt.Sprintf("back after %v: %d streams, %d relisted", m.Away.Until.Sub(m.Away.Since).Round(time.Second), m.Away.Streams, m.Away.Relisted)}
+	}
+	return []string{"problem: " + m.Problem.Error()}
+}
+
+func describeChange(c *Change) string {
+	text := string(c.Op) + " " + c.Resource.Resource
+	if c.Op == event.Gap {
+		text += " " + c.Gap.Reason
+		if c.Namespace != "" {
+			text += " in " + c.Namespace
+		}
+		if c.Away {
+			text += " (away)"
+		}
+		return text
+	}
+	if text += "/" + c.Name; c.Op != event.Updated {
+		return text
+	}
+	if c.Quiet {
+		text += " quietly"
+	}
+	for _, f := range c.Fields {
+		if c.Quiet == f.Quiet {
+			text += " " + f.Path.String() + " by " + f.Manager
+		}
+	}
+	return text
+}
+
+// refuse answers with a status what matches.
+func refuse(code int32, reason metav1.StatusReason, match func(*http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if match(r) {
+			informertest.Refuse(w, code, reason, "refused by the test")
+			return true
+		}
+		return false
+	}
+}
+
+// collection matches lists and watches of a resource.
+func collection(resource string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/"+resource) }
+}
+
+func data(key, value string) map[string]any {
+	return map[string]any{"data": map[string]any{key: value}}
+}
+
+// meta is an object of which only the metadata matters.
+func meta(m map[string]any) map[string]any { return map[string]any{"metadata": m} }
+
+func labelled(value string) map[string]any {
+	return meta(map[string]any{"creationTimestamp": "2000-01-01T00:00:00Z", "labels": map[string]any{"app": value}})
+}
+
+func patterns(t *testing.T, texts ...string) (ps []diff.Pattern) {
+	t.Helper()
+	for _, text := range texts {
+		p, err := diff.ParsePattern(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ps = append(ps, p)
+	}
+	return ps
+}

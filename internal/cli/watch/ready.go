@@ -1,0 +1,101 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+)
+
+// becomeReady says what is watched, what is not, and what to do about it.
+func (s *session) becomeReady(r *capture.Ready) error {
+	s.ready = true
+	if err := s.refused(r); err != nil {
+		return err
+	}
+	hidden := ""
+	if len(r.Hidden) > 0 {
+		hidden = fmt.Sprintf(" Hidden: %s (--noise)", strings.Join(r.Hidden, ", "))
+	}
+	s.status.line("%s, %s: %s, %s, live after %.1f s.%s", s.cluster.Name, s.namespaces,
+		count(r.Kinds, "kind"), count(r.Objects, "object"), time.Since(s.start).Seconds(), hidden)
+	switch len(r.Missing) {
+	case 0:
+	case 1:
+		s.status.line("namespace %s does not exist (yet)", r.Missing[0])
+	default:
+		s.status.line("namespaces %s do not exist (yet)", strings.Join(r.Missing, ", "))
+	}
+	s.status.line("%s", s.waiting(r))
+	if s.o.Verbose {
+		for _, x := range slices.Concat(r.Forbidden, r.Failing) {
+			s.status.line("  %s: %v", x.Resource.GroupResource(), s.cluster.Explain(x.Err))
+		}
+	}
+	return nil
+}
+
+// waiting says what is not watched, in one line, and that the rest is.
+func (s *session) waiting(r *capture.Ready) string {
+	line := ""
+	if n := len(r.Forbidden); n > 0 {
+		line = fmt.Sprintf("may not watch %s: %s. ", count(n, "kind"), s.names(r.Forbidden))
+	}
+	if n := len(r.Failing); n > 0 {
+		line += fmt.Sprintf("%s cannot be watched now: %s. ", count(n, "kind"), s.names(r.Failing))
+	}
+	line += "Waiting for changes"
+	if len(s.namespaces.Include) > 0 {
+		line += "; -A is the whole cluster"
+	}
+	return line + "."
+}
+
+// refused is the error where nothing that was asked for can be watched, or where the server says
+// that the question itself is wrong.
+func (s *session) refused(r *capture.Ready) error {
+	for _, f := range r.Failing {
+		if apierrors.IsBadRequest(f.Err) && len(s.o.Types) > 0 {
+			return fmt.Errorf("watch %s: %w", f.Resource.GroupResource(), f.Err)
+		}
+	}
+	if r.Kinds > 0 {
+		return nil
+	}
+	switch {
+	case len(r.Forbidden) > 0:
+		hint := "ask for the rights list and watch"
+		if len(s.namespaces.Include) == 0 {
+			hint += ", or choose a namespace that you may read with -n"
+		}
+		return fmt.Errorf("may not watch %s in %s: %w; %s", s.names(r.Forbidden), s.namespaces, r.Forbidden[0].Err, hint)
+	case len(r.Failing) > 0:
+		return fmt.Errorf("watch %s: %w", s.names(r.Failing), s.cluster.Explain(r.Failing[0].Err))
+	}
+	return errors.New("the server has nothing that can be watched there; -A is the whole cluster")
+}
+
+// names lists the kinds, the first few unless all are wanted.
+func (s *session) names(rs []capture.Refusal) string {
+	const few = 3
+	var names []string
+	for _, r := range rs {
+		if len(names) == few && !s.o.Verbose && len(rs) > few+1 {
+			return strings.Join(names, ", ") + ", … (-v lists them)"
+		}
+		names = append(names, r.Resource.Resource)
+	}
+	return strings.Join(names, ", ")
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

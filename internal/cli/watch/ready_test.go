@@ -1,0 +1,116 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+)
+
+func refusals(n int, err error) []capture.Refusal {
+	var rs []capture.Refusal
+	for i := range n {
+		rs = append(rs, capture.Refusal{Resource: capture.Resource{Group: "g", Resource: fmt.Sprintf("kind%ds", i+1)}, Err: err})
+	}
+	return rs
+}
+
+var (
+	errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`user "u" cannot list`))
+	errFailing   = errors.New("it has a cold")
+)
+
+func TestReady(t *testing.T) {
+	all := Options{AllNamespaces: true}
+	verbose := Options{AllNamespaces: true, Verbose: true}
+	for _, tt := range []struct {
+		why  string
+		o    Options
+		r    capture.Ready
+		want string // of stderr
+	}{
+		{"one of each", all, capture.Ready{Kinds: 1, Objects: 1},
+			"prod, all namespaces: 1 kind, 1 object, live after 0.9 s.\nWaiting for changes.\n"},
+		{"the context's namespace; who sees little must know how to see more", Options{}, capture.Ready{Kinds: 2, Objects: 0},
+			"prod, namespace shop: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes; -A is the whole cluster.\n"},
+		{"several namespaces, one left out", Options{Namespaces: []string{"a,b*", "a"}, ExcludeNamespaces: []string{"bc"}}, capture.Ready{Kinds: 2},
+			"prod, namespaces a, b* without bc: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes; -A is the whole cluster.\n"},
+		{"--exclude-namespace alone means the whole cluster", Options{ExcludeNamespaces: []string{"kube-*"}}, capture.Ready{Kinds: 2},
+			"prod, all namespaces without kube-*: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes.\n"},
+		{"hidden kinds are named", all, capture.Ready{Kinds: 2, Hidden: []string{"events", "leases"}},
+			"prod, all namespaces: 2 kinds, 0 objects, live after 0.9 s. Hidden: events, leases (--noise)\nWaiting for changes.\n"},
+		{"a namespace that may be a mistake", Options{Namespaces: []string{"nope"}}, capture.Ready{Kinds: 2, Missing: []string{"nope"}},
+			"prod, namespace nope: 2 kinds, 0 objects, live after 0.9 s.\nnamespace nope does not exist (yet)\nWaiting for changes; -A is the whole cluster.\n"},
+		{"two of them", Options{Namespaces: []string{"a,b"}}, capture.Ready{Kinds: 2, Missing: []string{"a", "b"}},
+			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nnamespaces a, b do not exist (yet)\nWaiting for changes; -A is the whole cluster.\n"},
+		{"a few that are forbidden are all named", all, capture.Ready{Kinds: 2, Forbidden: refusals(4, errForbidden)},
+			"prod, all namespaces: 2 kinds, 0 objects, live after 0.9 s.\nmay not watch 4 kinds: kind1s, kind2s, kind3s, kind4s. Waiting for changes.\n"},
+		{"many are one line", all, capture.Ready{Kinds: 2, Forbidden: refusals(5, errForbidden), Failing: refusals(1, errFailing)},
+			"prod, all namespaces: 2 kinds, 0 objects, live after 0.9 s.\n" +
+				"may not watch 5 kinds: kind1s, kind2s, kind3s, … (-v lists them). 1 kind cannot be watched now: kind1s. Waiting for changes.\n"},
+		{"-v names all, and says why", verbose, capture.Ready{Kinds: 2, Forbidden: refusals(5, errForbidden), Failing: refusals(1, errFailing)},
+			"prod, all namespaces: 2 kinds, 0 objects, live after 0.9 s.\n" +
+				"may not watch 5 kinds: kind1s, kind2s, kind3s, kind4s, kind5s. 1 kind cannot be watched now: kind1s. Waiting for changes.\n" +
+				`  kind1s.g: pods is forbidden: user "u" cannot list` + "\n" +
+				`  kind2s.g: pods is forbidden: user "u" cannot list` + "\n" +
+				`  kind3s.g: pods is forbidden: user "u" cannot list` + "\n" +
+				`  kind4s.g: pods is forbidden: user "u" cannot list` + "\n" +
+				`  kind5s.g: pods is forbidden: user "u" cannot list` + "\n" +
+				"  kind1s.g: it has a cold\n"},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			r, err := play(t, tt.o, func(r *rig) {
+				r.pass(900 * time.Millisecond)
+				r.tell(capture.Message{Ready: &tt.r})
+				r.interrupt()
+			})
+			if err != nil || r.err.String() != tt.want || r.out.Len() > 0 {
+				t.Errorf("%v\n%s%s\nwant\n%s", err, r.out.String(), r.err.String(), tt.want)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	bad := apierrors.NewBadRequest("field label not supported: spec.nope")
+	expired := apierrors.NewUnauthorized("Unauthorized")
+	for _, tt := range []struct {
+		why  string
+		o    Options
+		r    capture.Ready
+		want string // the error; empty: none
+	}{
+		{"all is forbidden: whom to ask, where else to look", Options{AllNamespaces: true}, capture.Ready{Forbidden: refusals(1, errForbidden)},
+			`may not watch kind1s in all namespaces: pods is forbidden: user "u" cannot list; ask for the rights list and watch, or choose a namespace that you may read with -n`},
+		{"all is forbidden in the namespace", Options{}, capture.Ready{Forbidden: refusals(1, errForbidden)},
+			`may not watch kind1s in namespace shop: pods is forbidden: user "u" cannot list; ask for the rights list and watch`},
+		{"nothing answers", Options{}, capture.Ready{Failing: refusals(2, errFailing)}, "watch kind1s, kind2s: it has a cold"},
+		{"the credentials expired between discovery and the lists", Options{}, capture.Ready{Failing: refusals(1, expired)},
+			`watch kind1s: the API server refused the credentials of context "prod": they may have expired; log in again`},
+		{"a selector that a named kind does not have", Options{Types: []string{"pods,cm"}}, capture.Ready{Kinds: 1, Failing: refusals(1, bad)},
+			"watch kind1s.g: field label not supported: spec.nope"},
+		{"a selector that some of all kinds do not have", Options{}, capture.Ready{Kinds: 1, Failing: refusals(1, bad)}, ""},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			r, err := play(t, tt.o, func(r *rig) {
+				r.tell(capture.Message{Ready: &tt.r})
+				r.interrupt()
+			})
+			if tt.want == "" {
+				if err != nil || !strings.Contains(r.err.String(), "Waiting for changes") {
+					t.Errorf("%v\n%s", err, r.err.String())
+				}
+				return
+			}
+			if err == nil || err.Error() != tt.want || r.err.Len() > 0 {
+				t.Errorf("%v\n%s\nwant\n%s", err, r.err.String(), tt.want)
+			}
+		})
+	}
+}
