@@ -22,7 +22,7 @@ func TestReadme(t *testing.T) {
 		t.Run(string(c[1]), func(t *testing.T) {
 			command := string(c[1])
 			if !regexp.MustCompile(`--help$`).MatchString(command) {
-				command += " --timeout 1s"
+				command += " --timeout 2s"
 			}
 			cmd := exec.Command("sh", "-c", command)
 			cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig())

@@ -81,7 +81,7 @@ func TestExtensionAway(t *testing.T) {
 		r.server.SetDown(false)
 		r.pass(time.Minute)
 		got := r.take()
-		if len(got) != 2 || got[0] != "away: 8 streams" || !strings.HasPrefix(got[1], "back after 1") {
+		if len(got) != 2 || !strings.HasPrefix(got[0], "away: ") || !strings.HasPrefix(got[1], "back after 1") {
 			r.Errorf("the real absence ends without it: %q", got)
 		}
 	})

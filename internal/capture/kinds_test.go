@@ -222,6 +222,22 @@ func TestDiscoveryThatFails(t *testing.T) {
 	})
 }
 
+// TestQuietStart: CRDs that exist are no reason to ask discovery again.
+func TestQuietStart(t *testing.T) {
+	scenario(t, Options{}, define, func(r *rig) {
+		r.pass(25 * time.Second)
+		looks := 0
+		for _, uri := range r.server.Requests() {
+			if uri == "/apis" {
+				looks++
+			}
+		}
+		if looks != 1 {
+			r.Errorf("%d looks at discovery, want 1", looks)
+		}
+	})
+}
+
 // TestBusyCRDs: a controller that writes CRDs all the time must not hide a new
 // kind, nor must each write cost a look.
 func TestBusyCRDs(t *testing.T) {

@@ -39,8 +39,9 @@ const (
 	calmAfter = time.Second
 )
 
-// hear takes a transition of a stream that was live before.
-func (o *outage) hear(key outageKey, st informer.Status) {
+// hear takes a transition of a stream that was live before. It may stay in its state: Since is not
+// when this happened.
+func (o *outage) hear(now time.Time, key outageKey, st informer.Status) {
 	if st.State == informer.Waiting && st.Synced && serverAway(st.Err) {
 		proof := provesAbsence(key, st.Err)
 		if o.down == nil && !proof {
@@ -48,18 +49,18 @@ func (o *outage) hear(key outageKey, st informer.Status) {
 		}
 		if o.down == nil {
 			*o = outage{
-				since: st.Since, err: st.Err,
+				since: now, err: st.Err,
 				cut: map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
 			}
 		}
 		if !proof {
-			o.back(key, st.Since)
+			o.back(key, now)
 		}
 		o.cut[key], o.down[key] = true, proof
 		return
 	}
 	if st.State != informer.ListingState && st.State != informer.Starting { // those may yet fail
-		o.back(key, st.Since)
+		o.back(key, now)
 		delete(o.down, key)
 	}
 }
@@ -83,7 +84,7 @@ func (o *outage) away() bool {
 
 // gap notes that a stream lost its place; true says that this absence accounts for it.
 func (o *outage) gap(key outageKey) bool {
-	if !o.cut[key] {
+	if o.down == nil {
 		return false
 	}
 	o.relisted[key] = true

@@ -21,7 +21,7 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 	s := k.streams[key]
 	s.status = st
 	if !k.silent {
-		w.outage.hear(outageKey{k.GroupResource(), key}, st)
+		w.outage.hear(time.Now(), outageKey{k.GroupResource(), key}, st)
 	}
 	switch st.State {
 	case informer.Watching:

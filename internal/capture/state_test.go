@@ -2,6 +2,7 @@ package capture
 
 import (
 	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -15,13 +16,14 @@ func TestOutage(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 	refused := errors.New("connection refused")
-	a, b := outageKey{resource: "a"}, outageKey{resource: "b"}
+	a, b, extension := outageKey{resource: "a"}, outageKey{resource: "b"}, outageKey{resource: "c.example.com"}
 	type in struct {
 		at    float64
 		key   outageKey
 		state informer.State
 		err   error
 		gap   bool
+		apart bool // the gap stands alone
 	}
 	for _, tt := range []struct {
 		why  string
@@ -86,6 +88,40 @@ func TestOutage(t *testing.T) {
 			nil,
 		},
 		{
+			"an extension that is down does not begin one, and does not keep it open",
+			[]in{
+				{at: 0, key: extension, state: informer.Waiting, err: apierrors.NewServiceUnavailable("")},
+				{at: 3, key: a, state: informer.Waiting, err: refused},
+				{at: 3, key: extension, state: informer.Waiting, err: &net.OpError{Op: "dial", Err: refused}},
+				{at: 5, key: a, state: informer.Watching},
+				{at: 6, key: extension, state: informer.Waiting, err: apierrors.NewServiceUnavailable("")},
+			},
+			9,
+			[]Away{
+				{Since: at(3), Err: refused, Streams: 2},
+				{Since: at(3), Until: at(6), Err: refused, Streams: 2},
+			},
+		},
+		{
+			"one that refuses after it came back has come back",
+			[]in{
+				{at: 0, key: a, state: informer.Waiting, err: refused},
+				{at: 1, key: a, state: informer.Waiting, err: apierrors.NewForbidden(schema.GroupResource{}, "", nil)},
+			},
+			3,
+			[]Away{{Since: at(0), Until: at(1), Err: refused, Streams: 1}},
+		},
+		{
+			"a gap of a stream that was not cut has another cause",
+			[]in{
+				{at: 0, key: a, state: informer.Waiting, err: refused},
+				{at: 0.5, key: b, gap: true, apart: true},
+				{at: 1, key: a, state: informer.Watching},
+			},
+			3,
+			[]Away{{Since: at(0), Until: at(1), Err: refused, Streams: 1}},
+		},
+		{
 			"a server that answers 503 while it starts is",
 			[]in{
 				{at: 0, key: a, state: informer.Waiting, err: apierrors.NewServiceUnavailable("starting")},
@@ -103,12 +139,12 @@ func TestOutage(t *testing.T) {
 				for ; next < len(tt.in) && tt.in[next].at <= s; next++ {
 					i := tt.in[next]
 					if i.gap {
-						if !o.gap(i.key) {
-							t.Error("the gap is not accounted for")
+						if o.gap(i.key) == i.apart {
+							t.Errorf("the gap is accounted for: %v", i.apart)
 						}
 						continue
 					}
-					o.hear(i.key, informer.Status{State: i.state, Err: i.err, Synced: true, Since: at(i.at)})
+					o.hear(at(i.at), i.key, informer.Status{State: i.state, Err: i.err, Synced: true, Since: start.Add(-time.Hour)})
 				}
 				if away := o.tick(at(s)); away != nil {
 					got = append(got, *away)
@@ -133,6 +169,22 @@ func TestGapWithoutOutageStandsAlone(t *testing.T) {
 	var o outage
 	if o.gap(outageKey{resource: "a"}) {
 		t.Error("a gap is accounted for by no absence")
+	}
+}
+
+// TestNetChanges: only gaps that an absence of the server explains may be summed up with it.
+func TestNetChanges(t *testing.T) {
+	for reason, want := range map[string]bool{
+		informer.ReasonExpired: true,
+		informer.ReasonExpired + ", " + informer.ReasonHistoryChanged: true,
+		informer.ReasonExpired + ", " + informer.ReasonTransform:      false,
+		informer.ReasonGone:         false,
+		informer.ReasonSlowConsumer: false,
+		informer.ReasonUnreadable:   false,
+	} {
+		if netChanges(reason) != want {
+			t.Errorf("%q: %v", reason, !want)
+		}
 	}
 }
 

@@ -100,7 +100,10 @@ func TestStdout(t *testing.T) {
 	r.Close()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("this system has no /dev/full:", err)
+		if os.Getenv("CI") == "" {
+			t.Skip("this system has no /dev/full:", err)
+		}
+		t.Fatal(err)
 	}
 	defer full.Close()
 	config := kubeconfig(t, cluster(t))

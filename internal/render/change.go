@@ -103,10 +103,10 @@ func (t *Text) printChange(now time.Time, o *object, c capture.Change, fields []
 	if !t.mayPrint(now, o) {
 		t.counts.Pending++
 		if f := o.fold; f != nil && f.count > 0 {
-			o.hot.add(f.count, excerpt{})
+			o.hot.fold(f.count, "")
 			f.rebase()
 		}
-		o.hot.add(1, firstOf(fields))
+		o.hot.add(c, fields)
 		return
 	}
 	t.counts.Shown++
@@ -149,13 +149,13 @@ func managersOf(c capture.Change, fields []capture.FieldChange) string {
 // gone prints an object that was deleted or left the selection; what was folded goes along.
 func (t *Text) gone(c capture.Change) {
 	o := t.track(c)
+	if o.hot != nil && o.hot.count > 0 { // what somebody wrote before it went
+		t.hotLine(c.At, o)
+	}
 	absorbed := 0
 	f := o.fold
 	if f != nil {
 		absorbed += f.count
-	}
-	if o.hot != nil {
-		absorbed += o.hot.count
 	}
 	t.counts.Pending -= absorbed
 	t.counts.Folded += absorbed

@@ -87,7 +87,7 @@ func (t *Text) forget(o *object) {
 func (t *Text) add(o *object, c capture.Change, fields []capture.FieldChange) {
 	t.counts.Pending++
 	if o.hot != nil {
-		o.hot.add(1, firstOf(fields))
+		o.hot.add(c, fields)
 		if o.fold != nil {
 			o.fold.to = c.After
 		}
@@ -179,7 +179,7 @@ func (t *Text) expire(now time.Time, o *object) {
 		if t.mayPrint(now, o) {
 			t.printFold(now, o, text)
 		} else {
-			o.hot.add(f.count, excerpt{text: text})
+			o.hot.fold(f.count, text)
 		}
 		f.rebase()
 	default:

@@ -3,26 +3,35 @@ package render
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/capture"
 )
 
-// An object whose lines come more than hotLines times within hotWindow has one every hotEvery.
+// An object whose lines come more than hotLines times within hotWindow has one every hotEvery, with
+// the net changes of that time below it.
 const (
 	hotLines  = 10
 	hotWindow = time.Minute
 	hotEvery  = 10 * time.Second
+	// hotDetails is how many net changes are printed of each line.
+	hotDetails = 10
+	// hotRests is after how many times hotEvery without a change the object prints as others again.
+	hotRests = 2
 )
 
 // hot is the state of an object that prints too often.
 type hot struct {
-	count  int
-	last   excerpt
-	since  time.Time // of the last line
-	window time.Time // start of the current hotWindow, in which there were seen changes
-	seen   int
+	count    int
+	net      netChanges
+	managers []string
+	text     string    // the state, where it is what changed last
+	since    time.Time // of the last line
+	rests    int       // times hotEvery without a change
+	window   time.Time // start of the current hotWindow, in which there were seen changes
+	seen     int
 }
 
 // mayPrint tells whether an object may have another line now, and counts it. If not, the object is hot.
@@ -40,35 +49,69 @@ func (t *Text) mayPrint(now time.Time, o *object) bool {
 	return false
 }
 
-func (h *hot) add(n int, what excerpt) {
-	h.count += n
-	h.seen += n
-	h.last = what
+// add takes a change that has no line of its own.
+func (h *hot) add(c capture.Change, fields []capture.FieldChange) {
+	h.fold(1, "")
+	for _, f := range fields {
+		h.net.add(f.Change)
+	}
+	for _, name := range strings.Split(managersOf(c, fields), ", ") {
+		if !slices.Contains(h.managers, name) {
+			h.managers = append(h.managers, name)
+		}
+	}
 }
 
-// printHot prints the line of an object that prints too often. It no longer does after a window with
-// as few changes as may print.
+// fold takes n folded changes of state and what they come to.
+func (h *hot) fold(n int, text string) {
+	h.count += n
+	h.seen += n
+	h.text = text
+}
+
+// printHot prints the line of an object that prints too often. It no longer does after some rest, or
+// a window with as few changes as may print.
 func (t *Text) printHot(now time.Time, o *object) {
 	h := o.hot
 	if h.count > 0 {
-		t.counts.Pending -= h.count
-		t.counts.Folded += h.count
-		t.line(t.head(row{
-			at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
-			name: t.typeName(o.resource) + "/" + o.name,
-			info: fmt.Sprintf("changed %s in %s, last: %s", times(h.count), Duration(now.Sub(h.since)), h.last),
-			note: fmt.Sprintf("(folded: more than %d a minute)", hotLines),
-		}))
+		t.hotLine(now, o)
+		h.rests = 0
+	} else {
+		h.rests++
 	}
-	h.count, h.since = 0, now
-	if now.Sub(h.window) < hotWindow {
-		return
-	}
-	if h.seen <= hotLines {
+	h.count, h.since, h.net, h.managers, h.text = 0, now, netChanges{}, nil, ""
+	over := now.Sub(h.window) >= hotWindow
+	switch {
+	case h.rests == hotRests, over && h.seen <= hotLines:
 		o.hot = nil
-		return
+	case over:
+		h.window, h.seen = now, 0
 	}
-	h.window, h.seen = now, 0
+}
+
+// hotLine says how often the object changed, and what that comes to.
+func (t *Text) hotLine(now time.Time, o *object) {
+	h := o.hot
+	t.counts.Pending -= h.count
+	t.counts.Folded += h.count
+	info := fmt.Sprintf("changed %s in %s", times(h.count), Duration(now.Sub(h.since)))
+	net := h.net.left()
+	switch {
+	case h.text != "":
+		info += ": " + h.text
+	case len(net) == 0:
+		info += ", and back"
+	}
+	t.line(t.head(row{
+		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
+		name: t.typeName(o.resource) + "/" + o.name, info: info,
+		manager: strings.Join(h.managers, ", "),
+		note:    fmt.Sprintf("(folded: more than %d a minute)", hotLines),
+	}))
+	t.details(net[:min(len(net), hotDetails)])
+	if more := len(net) - hotDetails; more > 0 || h.net.beyond {
+		t.line(t.detail(dim, fmt.Sprintf("… %d more", max(more, 1))))
+	}
 }
 
 func times(n int) string {

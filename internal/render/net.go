@@ -45,9 +45,14 @@ func netOp(c diff.Change) diff.Op {
 	return diff.Replace
 }
 
+// left are the paths whose values differ now.
+func (n *netChanges) left() []diff.Change {
+	return slices.DeleteFunc(slices.Clone(n.changes), func(c diff.Change) bool { return diff.Equal(c.From, c.To) })
+}
+
 // String is one line: "status.x: a → b, 3 more".
 func (n *netChanges) String() string {
-	left := slices.DeleteFunc(slices.Clone(n.changes), func(c diff.Change) bool { return diff.Equal(c.From, c.To) })
+	left := n.left()
 	if len(left) == 0 {
 		return "changed and back"
 	}

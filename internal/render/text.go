@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
@@ -216,9 +217,71 @@ func (t *Text) details(changes []diff.Change) {
 	if t.o.Full {
 		o.MaxLines = -1
 	}
-	for _, l := range diff.Text(changes, o) {
-		t.line(t.detail(lineStyles[l.Kind], l.Text))
+	for _, c := range changes {
+		lines := diff.Text([]diff.Change{c}, o)
+		if room := t.o.Width - detailIndent; t.o.Width > 0 && len(lines) == 1 && width(lines[0].Text) > room {
+			lines = stack(c, lines[0], room)
+		}
+		for _, l := range lines {
+			t.line(t.detail(lineStyles[l.Kind], l.Text))
+		}
 	}
+}
+
+// stack lays out a change that is wider than the room: its path, then the values below each other, cut
+// where they begin alike, so that what differs is seen.
+func stack(c diff.Change, whole diff.Line, room int) []diff.Line {
+	const mark = 4 // "  - "
+	path := elide(c.Path.String(), room-1) + ":"
+	_, hidden := diff.Hidden(c.To)
+	if from, to := diff.Scalar(c.From), diff.Scalar(c.To); c.Op == diff.Replace && !hidden && isScalar(c.From) && isScalar(c.To) {
+		if alike := common(from, to); alike > 0 && max(width(from), width(to)) > room-mark {
+			from, to = "…"+from[alike:], "…"+to[alike:]
+		}
+		return []diff.Line{
+			{Kind: diff.PlainLine, Text: path},
+			{Kind: diff.RemoveLine, Text: "  - " + from},
+			{Kind: diff.AddLine, Text: "  + " + to},
+		}
+	}
+	value := strings.TrimPrefix(whole.Text, c.Path.String()+":")
+	return []diff.Line{{Kind: diff.PlainLine, Text: path}, {Kind: whole.Kind, Text: "   " + value}}
+}
+
+func isScalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any, nil:
+		return false
+	}
+	return true
+}
+
+// common is where two texts begin to differ, less some of what is before it, in bytes; 0 where leaving
+// that out would save nothing.
+func common(a, b string) int {
+	const keep = 12 // of what is alike, to recognise the place
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	if n -= keep; n <= 1 {
+		return 0
+	}
+	for n > 0 && !utf8.RuneStart(a[n]) {
+		n--
+	}
+	return n
+}
+
+// elide cuts out of the middle of a path: its beginning says whose field it is, its end which.
+func elide(path string, w int) string {
+	if width(path) <= w || w < 8 {
+		return path
+	}
+	runes := []rune(path)
+	head := w / 3
+	tail := w - 1 - head
+	return string(runes[:head]) + "…" + string(runes[len(runes)-tail:])
 }
 
 var lineStyles = map[diff.LineKind]style{diff.AddLine: green, diff.RemoveLine: red, diff.NoteLine: dim}

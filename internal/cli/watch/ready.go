@@ -22,8 +22,10 @@ func (s *session) becomeReady(r *capture.Ready) error {
 	if len(r.Hidden) > 0 {
 		hidden = fmt.Sprintf(" Hidden: %s (--noise)", strings.Join(r.Hidden, ", "))
 	}
+	// Less than a tenth of a second would read as none.
+	took := max(0.1, time.Since(s.start).Seconds())
 	s.status.line("%s, %s: %s, %s, live after %.1f s.%s", s.cluster.Name, s.namespaces,
-		count(r.Kinds, "kind"), count(r.Objects, "object"), time.Since(s.start).Seconds(), hidden)
+		count(r.Kinds, "kind"), count(r.Objects, "object"), took, hidden)
 	switch len(r.Missing) {
 	case 0:
 	case 1:
@@ -46,8 +48,19 @@ func (s *session) waiting(r *capture.Ready) string {
 	if n := len(r.Forbidden); n > 0 {
 		line = fmt.Sprintf("may not watch %s: %s. ", count(n, "kind"), s.names(r.Forbidden))
 	}
-	if n := len(r.Failing); n > 0 {
-		line += fmt.Sprintf("%s cannot be watched now: %s. ", count(n, "kind"), s.names(r.Failing))
+	var ignorant, failing []capture.Refusal // of the selector; for the time being
+	for _, f := range r.Failing {
+		if apierrors.IsBadRequest(f.Err) && s.o.Fields != "" {
+			ignorant = append(ignorant, f)
+		} else {
+			failing = append(failing, f)
+		}
+	}
+	if n := len(ignorant); n > 0 {
+		line += fmt.Sprintf("%s cannot be selected by %q: %s. ", count(n, "kind"), s.o.Fields, s.names(ignorant))
+	}
+	if n := len(failing); n > 0 {
+		line += fmt.Sprintf("%s cannot be watched now: %s. ", count(n, "kind"), s.names(failing))
 	}
 	line += "Waiting for changes"
 	if len(s.namespaces.Include) > 0 {

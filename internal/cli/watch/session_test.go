@@ -1,180 +1,21 @@
 package watch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
-	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// fakeWatcher tells what a test wants.
-type fakeWatcher struct {
-	out     chan capture.Message
-	fail    chan error // Run's error, before its context ends
-	parting error      // Run's error after that
-	stuck   chan struct{}
-
-	started atomic.Pointer[[3]int] // kinds, settled, objects
-}
-
-func (f *fakeWatcher) Messages() <-chan capture.Message { return f.out }
-
-func (f *fakeWatcher) Progress() (kinds, settled, objects int) {
-	p := f.started.Load()
-	if p == nil {
-		return 0, 0, 0
-	}
-	return p[0], p[1], p[2]
-}
-
-func (f *fakeWatcher) Run(ctx context.Context) error {
-	defer close(f.out)
-	select {
-	case err := <-f.fail:
-		return err
-	case <-ctx.Done():
-		if f.stuck != nil {
-			<-f.stuck
-		}
-		return f.parting
-	}
-}
-
-// rig is a session within a synctest bubble. On its screen, what goes to stdout and to stderr meets
-// as on a terminal.
-type rig struct {
-	*fakeWatcher
-	out, err, screen buffer
-	width            int
-	wrong            error // of writing to stdout
-	session          *session
-	interrupt        context.CancelFunc
-	end              chan error
-}
-
-// buffer may be read while it is written to.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-func (b *buffer) Len() int { return len(b.String()) }
-
-func (b *buffer) Reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.b.Reset()
-}
-
-// sink writes to one of the rig's streams.
-type sink struct {
-	r   *rig
-	own *buffer
-}
-
-func (s sink) Write(p []byte) (int, error) {
-	if s.own == &s.r.out && s.r.wrong != nil {
-		return 0, s.r.wrong
-	}
-	_, _ = s.own.Write(p)
-	return s.r.screen.Write(p)
-}
-
-// play runs a session with the options while do acts, and returns its error.
-func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
-	t.Helper()
-	r := &rig{}
-	var err error
-	synctest.Test(t, func(t *testing.T) {
-		r.fakeWatcher = &fakeWatcher{out: make(chan capture.Message), fail: make(chan error, 1)}
-		io := &terminal.IO{Out: sink{r, &r.out}, Err: sink{r, &r.err}, Width: func() int { return r.width }}
-		if o.IO != nil {
-			io.OutTTY, io.ErrTTY = o.IO.OutTTY, o.IO.ErrTTY
-		}
-		o.IO = io
-		st := &status{w: io.Err, terminal: io.ErrTTY}
-		cluster := &kube.Cluster{Config: &rest.Config{Host: "https://h"}, Name: "prod", Namespace: "shop"}
-		p, perr := o.printer(cluster, o.namespaces("shop"), st)
-		if perr != nil {
-			t.Fatal(perr)
-		}
-		r.session = &session{
-			o: &o, cluster: cluster, namespaces: o.namespaces("shop"),
-			watcher: r, printer: p, status: st, start: time.Now(),
-		}
-		var ctx context.Context
-		ctx, r.interrupt = context.WithCancel(t.Context())
-		defer r.interrupt()
-		r.end = make(chan error, 1)
-		go func() { r.end <- r.session.run(ctx) }()
-		do(r)
-		err = <-r.end
-	})
-	return r, err
-}
-
-// tell hands a message to the session and waits until it is done with it.
-func (r *rig) tell(m capture.Message) {
-	r.fakeWatcher.out <- m
-	synctest.Wait()
-}
-
-// pass lets time pass, which in the bubble takes none, and waits until the session has done what was
-// due.
-func (r *rig) pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
-func (r *rig) change(c capture.Change) { r.tell(capture.Message{Change: &c}) }
-
-func (r *rig) becomesReady() { r.tell(capture.Message{Ready: &capture.Ready{Kinds: 1}}) }
-
-// created is a change with a line of its own.
-func created(name string) capture.Change {
-	return capture.Change{
-		Op: event.Created, Namespace: "shop", Name: name, At: time.Now(),
-		Resource: capture.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true},
-		After:    map[string]any{},
-	}
-}
-
-func quietUpdate() capture.Change {
-	c := created("quiet")
-	c.Op, c.Quiet = event.Updated, true
-	return c
-}
 
 func TestEnds(t *testing.T) {
 	refused := errors.New("refused")
@@ -362,93 +203,5 @@ func TestAway(t *testing.T) {
 				t.Errorf("-o json: %v\nstdout %q\nstderr %q", err, r.out.String(), r.err.String())
 			}
 		})
-	}
-}
-
-// TestProblem: what comes from elsewhere is one line, and does not command the terminal.
-func TestProblem(t *testing.T) {
-	r, _ := play(t, Options{}, func(r *rig) {
-		r.tell(capture.Message{Problem: errors.New("read pods/x: a\n  b\x1b[2J")})
-		r.interrupt()
-	})
-	if got, want := r.err.String(), "! read pods/x: a b\\x1b[2J\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestProgress(t *testing.T) {
-	tty := &terminal.IO{OutTTY: true, ErrTTY: true}
-	const draw = eraseLine + noWrap
-	r, err := play(t, Options{IO: tty}, func(r *rig) {
-		r.pass(redraw)
-		if got, want := r.screen.String(), draw+"prod: asking what there is …"+wrap; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		r.started.Store(&[3]int{3, 1, 20})
-		r.pass(redraw)
-		if got, want := r.screen.String(), draw+"prod: 1 of 3 kinds live, 20 objects …"+wrap; !strings.HasSuffix(got, want) {
-			t.Errorf("got %q, want it to end with %q", got, want)
-		}
-		r.screen.Reset()
-		r.change(created("a"))
-		if got := r.screen.String(); !strings.HasPrefix(got, eraseLine) || !strings.HasSuffix(got, "+ cm/a\n") {
-			t.Errorf("a change is written into the progress line: %q", got)
-		}
-		r.pass(redraw)
-		r.screen.Reset()
-		r.becomesReady()
-		if got := r.screen.String(); !strings.HasPrefix(got, eraseLine+"prod, namespace shop: ") {
-			t.Errorf("the status is written into the progress line: %q", got)
-		}
-		r.screen.Reset()
-		r.pass(10 * redraw)
-		if got := r.screen.String(); got != "" {
-			t.Errorf("it is drawn for ever: %q", got)
-		}
-		r.interrupt()
-	})
-	if err != nil || r.screen.Len() > 0 {
-		t.Errorf("%v, at the end %q", err, r.screen.String())
-	}
-
-	r, _ = play(t, Options{IO: tty}, func(r *rig) {
-		r.pass(redraw)
-		r.fail <- errors.New("failed")
-	})
-	if got := r.screen.String(); !strings.HasSuffix(got, wrap+eraseLine) {
-		t.Errorf("an error comes behind the progress line: %q", got)
-	}
-
-	r, _ = play(t, Options{}, func(r *rig) {
-		r.pass(2 * redraw)
-		r.interrupt()
-	})
-	if r.screen.Len() > 0 {
-		t.Errorf("a pipe gets a progress line: %q", r.screen.String())
-	}
-
-	var screen bytes.Buffer
-	s := &session{
-		cluster: &kube.Cluster{Config: &rest.Config{ExecProvider: &clientcmdapi.ExecConfig{}}},
-		watcher: &fakeWatcher{}, status: &status{w: &screen, terminal: true},
-	}
-	if s.drawProgress(); screen.Len() > 0 {
-		t.Errorf("it is drawn over the question of a credential plugin: %q", screen.String())
-	}
-}
-
-func TestResize(t *testing.T) {
-	const name = "a-name-that-needs-more-than-thirty-columns"
-	r, _ := play(t, Options{IO: &terminal.IO{OutTTY: true}}, func(r *rig) {
-		r.becomesReady()
-		r.width = 200
-		r.change(created(name))
-		r.width = 30
-		r.change(created(name + "-2"))
-		r.interrupt()
-	})
-	lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
-	if len(lines) != 2 || !strings.HasSuffix(lines[0], name) || len([]rune(lines[1])) != 30 {
-		t.Errorf("%q", lines)
 	}
 }

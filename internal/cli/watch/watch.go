@@ -263,10 +263,12 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *s
 		})
 		return &events{Events: e, status: status}, err
 	}
+	// A summary of an object's state would be wrong where some of its changes are left out.
+	each := o.Status || len(o.Paths)+len(o.IgnorePaths) > 0
 	single := len(n.Include) == 1 && !isGlob(n.Include[0])
 	return &ordered{printer: &text{render.New(render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
-		Namespaces: !single, Full: o.Full, Status: o.Status, Noise: o.Noise,
+		Namespaces: !single, Full: o.Full, Status: each, Noise: o.Noise,
 	})}}, nil
 }
 

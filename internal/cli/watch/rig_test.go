@@ -1,0 +1,171 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeWatcher tells what a test wants.
+type fakeWatcher struct {
+	out     chan capture.Message
+	fail    chan error // Run's error, before its context ends
+	parting error      // Run's error after that
+	stuck   chan struct{}
+
+	started atomic.Pointer[[3]int] // kinds, settled, objects
+}
+
+func (f *fakeWatcher) Messages() <-chan capture.Message { return f.out }
+
+func (f *fakeWatcher) Progress() (kinds, settled, objects int) {
+	p := f.started.Load()
+	if p == nil {
+		return 0, 0, 0
+	}
+	return p[0], p[1], p[2]
+}
+
+func (f *fakeWatcher) Run(ctx context.Context) error {
+	defer close(f.out)
+	select {
+	case err := <-f.fail:
+		return err
+	case <-ctx.Done():
+		if f.stuck != nil {
+			<-f.stuck
+		}
+		return f.parting
+	}
+}
+
+// rig is a session within a synctest bubble. On its screen, what goes to stdout and to stderr meets
+// as on a terminal.
+type rig struct {
+	*fakeWatcher
+	out, err, screen buffer
+	width            int
+	wrong            error // of writing to stdout
+	session          *session
+	interrupt        context.CancelFunc
+	end              chan error
+}
+
+// buffer may be read while it is written to.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func (b *buffer) Len() int { return len(b.String()) }
+
+func (b *buffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.Reset()
+}
+
+// sink writes to one of the rig's streams.
+type sink struct {
+	r   *rig
+	own *buffer
+}
+
+func (s sink) Write(p []byte) (int, error) {
+	if s.own == &s.r.out && s.r.wrong != nil {
+		return 0, s.r.wrong
+	}
+	_, _ = s.own.Write(p)
+	return s.r.screen.Write(p)
+}
+
+// play runs a session with the options while do acts, and returns its error.
+func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
+	t.Helper()
+	r := &rig{}
+	var err error
+	synctest.Test(t, func(t *testing.T) {
+		r.fakeWatcher = &fakeWatcher{out: make(chan capture.Message), fail: make(chan error, 1)}
+		io := &terminal.IO{Out: sink{r, &r.out}, Err: sink{r, &r.err}, Width: func() int { return r.width }}
+		if o.IO != nil {
+			io.OutTTY, io.ErrTTY = o.IO.OutTTY, o.IO.ErrTTY
+		}
+		o.IO = io
+		st := &status{w: io.Err, terminal: io.ErrTTY}
+		cluster := &kube.Cluster{Config: &rest.Config{Host: "https://h"}, Name: "prod", Namespace: "shop"}
+		p, perr := o.printer(cluster, o.namespaces("shop"), st)
+		if perr != nil {
+			t.Fatal(perr)
+		}
+		r.session = &session{
+			o: &o, cluster: cluster, namespaces: o.namespaces("shop"),
+			watcher: r, printer: p, status: st, start: time.Now(),
+		}
+		var ctx context.Context
+		ctx, r.interrupt = context.WithCancel(t.Context())
+		defer r.interrupt()
+		r.end = make(chan error, 1)
+		go func() { r.end <- r.session.run(ctx) }()
+		do(r)
+		err = <-r.end
+	})
+	return r, err
+}
+
+// tell hands a message to the session and waits until it is done with it.
+func (r *rig) tell(m capture.Message) {
+	r.fakeWatcher.out <- m
+	synctest.Wait()
+}
+
+// pass lets time pass, which in the bubble takes none, and waits until the session has done what was
+// due.
+func (r *rig) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func (r *rig) change(c capture.Change) { r.tell(capture.Message{Change: &c}) }
+
+func (r *rig) becomesReady() { r.tell(capture.Message{Ready: &capture.Ready{Kinds: 1}}) }
+
+// created is a change with a line of its own.
+func created(name string) capture.Change {
+	return capture.Change{
+		Op: event.Created, Namespace: "shop", Name: name, At: time.Now(),
+		Resource: capture.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true},
+		After:    map[string]any{},
+	}
+}
+
+func quietUpdate() capture.Change {
+	c := created("quiet")
+	c.Op, c.Quiet = event.Updated, true
+	return c
+}

@@ -1,0 +1,103 @@
+package watch
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+)
+
+// TestProblem: what comes from elsewhere is one line, and does not command the terminal.
+func TestProblem(t *testing.T) {
+	r, _ := play(t, Options{}, func(r *rig) {
+		r.tell(capture.Message{Problem: errors.New("read pods/x: a\n  b\x1b[2J")})
+		r.interrupt()
+	})
+	if got, want := r.err.String(), "! read pods/x: a b\\x1b[2J\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	tty := &terminal.IO{OutTTY: true, ErrTTY: true}
+	const draw = eraseLine + noWrap
+	r, err := play(t, Options{IO: tty}, func(r *rig) {
+		r.pass(redraw)
+		if got, want := r.screen.String(), draw+"prod: asking what there is …"+wrap; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		r.started.Store(&[3]int{3, 1, 20})
+		r.pass(redraw)
+		if got, want := r.screen.String(), draw+"prod: 1 of 3 kinds live, 20 objects …"+wrap; !strings.HasSuffix(got, want) {
+			t.Errorf("got %q, want it to end with %q", got, want)
+		}
+		r.screen.Reset()
+		r.change(created("a"))
+		if got := r.screen.String(); !strings.HasPrefix(got, eraseLine) || !strings.HasSuffix(got, "+ cm/a\n") {
+			t.Errorf("a change is written into the progress line: %q", got)
+		}
+		r.pass(redraw)
+		r.screen.Reset()
+		r.becomesReady()
+		if got := r.screen.String(); !strings.HasPrefix(got, eraseLine+"prod, namespace shop: ") {
+			t.Errorf("the status is written into the progress line: %q", got)
+		}
+		r.screen.Reset()
+		r.pass(10 * redraw)
+		if got := r.screen.String(); got != "" {
+			t.Errorf("it is drawn for ever: %q", got)
+		}
+		r.interrupt()
+	})
+	if err != nil || r.screen.Len() > 0 {
+		t.Errorf("%v, at the end %q", err, r.screen.String())
+	}
+
+	r, _ = play(t, Options{IO: tty}, func(r *rig) {
+		r.pass(redraw)
+		r.fail <- errors.New("failed")
+	})
+	if got := r.screen.String(); !strings.HasSuffix(got, wrap+eraseLine) {
+		t.Errorf("an error comes behind the progress line: %q", got)
+	}
+
+	r, _ = play(t, Options{}, func(r *rig) {
+		r.pass(2 * redraw)
+		r.interrupt()
+	})
+	if r.screen.Len() > 0 {
+		t.Errorf("a pipe gets a progress line: %q", r.screen.String())
+	}
+
+	var screen bytes.Buffer
+	s := &session{
+		cluster: &kube.Cluster{Config: &rest.Config{ExecProvider: &clientcmdapi.ExecConfig{}}},
+		watcher: &fakeWatcher{}, status: &status{w: &screen, terminal: true},
+	}
+	if s.drawProgress(); screen.Len() > 0 {
+		t.Errorf("it is drawn over the question of a credential plugin: %q", screen.String())
+	}
+}
+
+func TestResize(t *testing.T) {
+	const name = "a-name-that-needs-more-than-thirty-columns"
+	r, _ := play(t, Options{IO: &terminal.IO{OutTTY: true}}, func(r *rig) {
+		r.becomesReady()
+		r.width = 200
+		r.change(created(name))
+		r.width = 30
+		r.change(created(name + "-2"))
+		r.interrupt()
+	})
+	lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], name) || len([]rune(lines[1])) != 30 {
+		t.Errorf("%q", lines)
+	}
+}
