@@ -53,6 +53,23 @@ func TestServerAway(t *testing.T) {
 	})
 }
 
+// TestGapThatAnOutageDoesNotExplain stands alone, though a stream was cut.
+func TestGapThatAnOutageDoesNotExplain(t *testing.T) {
+	scenario(t, Options{Types: []string{"configmaps"}}, nil, func(r *rig) {
+		r.take()
+		r.server.SetDown(true)
+		r.pass(10 * time.Second)
+		r.server.Skip(5)
+		r.server.Compact()
+		r.server.Intercept(oneUnreadable)
+		r.server.SetDown(false)
+		r.pass(20 * time.Second)
+		if got := strings.Join(r.take(), "\n"); !strings.Contains(got, "\ngap configmaps expired, unreadable\n") {
+			r.Errorf("got\n%s", got)
+		}
+	})
+}
+
 func TestGapWithoutAnOutage(t *testing.T) {
 	o := Options{Types: []string{"configmaps"}, Only: patterns(t, "data.other")}
 	scenario(t, o, func(s *informertest.Server) { s.Put(cmGVR, "n", "a", nil) }, func(r *rig) {

@@ -84,7 +84,7 @@ func (o *outage) away() bool {
 
 // gap notes that a stream lost its place; true says that this absence accounts for it.
 func (o *outage) gap(key outageKey) bool {
-	if o.down == nil {
+	if !o.cut[key] {
 		return false
 	}
 	o.relisted[key] = true

@@ -157,12 +157,13 @@ func TestOwnership(t *testing.T) {
 	check("also the owner's own", uids(o.admit(now, deleted("rs3", "web3"), false)), "")
 	check("and both come in order", uids(o.admit(now, obj("web3", ""), true)), "web3 rs3 pod5")
 
-	silent := obj("pod6", "rs")
-	silent.unshown = true
-	o.admit(now, silent, false)
-	check("an owner goes", uids(o.admit(now, deleted("web", ""), true)), "web")
-	check("and its ReplicaSet", uids(o.admit(now, deleted("rs", "web"), false)), "rs")
-	check("its pods, which end later, stay ours", uids(o.admit(now, deleted("pod6", "rs"), false)), "pod6")
+	for _, c := range []Change{obj("pod6", "rs4"), obj("rs4", "web4"), obj("web4", "")} { // the lists' order
+		c.unshown = true
+		o.admit(now, c, c.UID == "web4")
+	}
+	check("an owner goes", uids(o.admit(now, deleted("web4", ""), true)), "web4")
+	check("and its ReplicaSet", uids(o.admit(now, deleted("rs4", "web4"), false)), "rs4")
+	check("its pods, which end later, stay ours", uids(o.admit(now, deleted("pod6", "rs4"), false)), "pod6")
 
 	o.admit(now, obj("circle1", "circle2"), false)
 	o.admit(now, obj("circle2", "circle1"), false)

@@ -35,7 +35,7 @@ func (t *Text) body(r capture.Resource, obj map[string]any) {
 		if builtIn(r.Group) {
 			lines = append(bodyYAML(withoutDefaults(wants).(map[string]any)), labels...)
 		}
-		lines = lines[:min(len(lines), bodyLines)]
+		lines = excerptOf(lines)
 	}
 	for _, l := range lines {
 		t.line(t.detail(plain, l))
@@ -43,6 +43,37 @@ func (t *Text) body(r capture.Resource, obj map[string]any) {
 	if left := total - len(lines); left > 0 {
 		t.line(t.detail(dim, fmt.Sprintf("… %d more (--full)", left)))
 	}
+}
+
+// textLines is how many lines are printed of a text within a long body, such as a certificate.
+const textLines = 4
+
+// excerptOf is the beginning of a long body: of each text some lines, and no name at the end without
+// its value.
+func excerptOf(lines []string) []string {
+	var out []string
+	block, shown := -1, 0 // the indentation of the text's name, and its lines so far
+	for _, l := range lines {
+		indent := len(l) - len(strings.TrimLeft(l, " "))
+		if block >= 0 && (indent > block || l == "") {
+			if shown++; shown > textLines {
+				continue
+			}
+		} else {
+			block, shown = -1, 0
+			if strings.HasSuffix(l, ": |") || strings.HasSuffix(l, ": |-") || strings.HasSuffix(l, ": |+") {
+				block = indent
+			}
+		}
+		if len(out) == bodyLines {
+			break
+		}
+		out = append(out, l)
+	}
+	for len(out) > 0 && strings.HasSuffix(out[len(out)-1], ":") {
+		out = out[:len(out)-1]
+	}
+	return out
 }
 
 func bodyYAML(wants map[string]any) []string {
