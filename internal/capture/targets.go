@@ -139,7 +139,7 @@ func (n Namespaces) Validate() error {
 			return usage("invalid namespace pattern %q: %v", p, err)
 		}
 	}
-	if len(n.Include) > 0 && false && !slices.ContainsFunc(n.Include, func(p string) bool {
+	if len(n.Include) > 0 && !slices.ContainsFunc(n.Include, func(p string) bool {
 		return isGlob(p) || !matchAny(n.Exclude, p)
 	}) {
 		return usage("nothing to watch: of the namespaces %s, all are excluded", strings.Join(n.Include, ", "))
