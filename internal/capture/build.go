@@ -75,9 +75,10 @@ func (b *builder) build(ctx context.Context, r Resource, op event.Op, d informer
 func (b *builder) fields(c *Change, entries managers.Entries, schema diff.Schema) bool {
 	c.Quiet = true
 	manager, several := "", false
-	touched := len(b.only) == 0
+	touched, ignored := len(b.only) == 0, false
 	for _, f := range diff.Objects(c.Before, c.After, schema) {
 		if covered(b.ignore, f.Path) {
+			ignored = ignored || !b.isQuiet(c.Resource, f.Path)
 			continue
 		}
 		if len(b.only) > 0 && !touches(b.only, f) {
@@ -99,7 +100,7 @@ func (b *builder) fields(c *Change, entries managers.Entries, schema diff.Schema
 	if manager != "" && !several {
 		c.Manager = manager
 	}
-	return touched
+	return touched && !(ignored && c.Quiet)
 }
 
 // isQuiet asks the rules. The version of the API is quiet besides: it is the one that we asked for, and

@@ -3,7 +3,6 @@ package capture
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,8 +22,8 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.
 			return
 		}
 		key := streamKey{source, b.Stream.Namespace}
-		if k.GroupResource() == crds && slices.ContainsFunc(b.Deltas, func(d informer.Delta) bool { return !d.Initial }) {
-			w.wakeSoon()
+		if k.GroupResource() == crds {
+			w.crdsChanged(b.Deltas)
 		}
 		if k.silent {
 			continue

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/tattler-dev/tattler/informer"
 )
 
 const crds = "customresourcedefinitions.apiextensions.k8s.io"
@@ -45,8 +48,36 @@ func (w *Watcher) discover(ctx context.Context) {
 		if step *= 2; step > lastStep {
 			step = pollDiscovery
 		}
+		w.refreshSchemas(step == pollDiscovery)
 		due = time.Now().Add(step)
 		timer.Reset(step)
+	}
+}
+
+// refreshSchemas has the documents of changed CRDs fetched again when they are next needed. The
+// server publishes them some time after the CRD, so this is done at every look until the last.
+func (w *Watcher) refreshSchemas(last bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range w.kinds {
+		if w.changedGroups[k.Group] {
+			w.builder.schemas.Invalidate(k.Group, k.resource().Version)
+		}
+	}
+	if last {
+		clear(w.changedGroups)
+	}
+}
+
+// crdsChanged looks at discovery soon, and at the schemas of the CRDs' groups.
+func (w *Watcher) crdsChanged(deltas []informer.Delta) {
+	for _, d := range deltas {
+		if _, group, ok := strings.Cut(d.Key.Name, "."); ok && !d.Initial { // a CRD's name is PLURAL.GROUP
+			w.mu.Lock()
+			w.changedGroups[group] = true
+			w.mu.Unlock()
+			w.wakeSoon()
+		}
 	}
 }
 

@@ -88,6 +88,7 @@ func (w *Watcher) announce(ctx context.Context) {
 			return strings.Compare(a.Resource.GroupResource(), b.Resource.GroupResource())
 		})
 	}
+	slices.Sort(r.Absent)
 	r.Missing = w.missingNamespaces(ctx, found)
 	w.send(ctx, Message{Ready: r})
 }
@@ -107,6 +108,7 @@ func (w *Watcher) describe() (r *Ready, found map[string]bool) {
 				found[st.Stream.Namespace] = true
 			}
 		}
+		r.Absent = append(r.Absent, k.absent()...)
 		live, err := k.refusal()
 		if live {
 			r.Kinds++
@@ -114,9 +116,9 @@ func (w *Watcher) describe() (r *Ready, found map[string]bool) {
 		switch {
 		case err == nil:
 		case apierrors.IsForbidden(err):
-			r.Forbidden = append(r.Forbidden, Refusal{k.resource(), err})
+			r.Forbidden = append(r.Forbidden, k.refused(live, err))
 		default:
-			r.Failing = append(r.Failing, Refusal{k.resource(), err})
+			r.Failing = append(r.Failing, k.refused(live, err))
 		}
 	}
 	return r, found
@@ -178,6 +180,51 @@ func (k *kind) refusal() (live bool, err error) {
 		}
 	}
 	return live, err
+}
+
+// refused describes why a kind is not watched, or where it is not.
+func (k *kind) refused(live bool, err error) Refusal {
+	r := Refusal{Resource: k.resource(), Err: err}
+	for _, key := range slices.SortedFunc(maps.Keys(k.streams), compareStreams) {
+		if st := k.streams[key].status; live && !st.Synced && st.Err != nil {
+			r.Namespaces = append(r.Namespaces, key.namespace)
+		}
+	}
+	return r
+}
+
+// absent are the objects that were asked for by name and that the server, as far as it answers,
+// does not have.
+func (k *kind) absent() []string {
+	var names []string
+	for i, s := range k.sources {
+		if len(k.sources) != len(k.names) {
+			break // one source for all names, because owned objects are watched too
+		}
+		there := false
+		for _, st := range s.Status() {
+			there = there || st.Objects > 0 || !st.Synced
+		}
+		if !there {
+			names = append(names, k.Resource.Resource+"/"+k.names[i])
+		}
+	}
+	return names
+}
+
+// Unsettled names the kinds that have neither come to be live nor been refused, in order. Anybody
+// may call it.
+func (w *Watcher) Unsettled() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var names []string
+	for gr, k := range w.kinds {
+		if !k.settled && !k.silent {
+			names = append(names, gr)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func compareStreams(a, b streamKey) int {

@@ -57,14 +57,16 @@ type Ready struct {
 	// Forbidden may not be watched; Failing do not answer or cannot select what was asked. Both
 	// are tried again, and may concern only some of the namespaces.
 	Forbidden, Failing []Refusal
-	// Missing are the namespaces asked for that do not exist (yet).
-	Missing []string
+	// Missing are the namespaces asked for that do not exist (yet), Absent the objects, as TYPE/NAME.
+	Missing, Absent []string
 }
 
 // Refusal is a kind that cannot be watched now, and why.
 type Refusal struct {
 	Resource Resource
 	Err      error
+	// Namespaces are set where the kind is watched in others.
+	Namespaces []string
 }
 
 // Away tells that the API server could not be reached, and when it could be again.
@@ -98,9 +100,11 @@ type Watcher struct {
 	mu      sync.Mutex
 	unknown map[string]error // groups that never answered: what they have may have been there
 	kinds   map[string]*kind // by group and resource
-	hidden  map[string]bool
-	waiting int // kinds of the first look that have not settled
-	outage  outage
+	// changedGroups are those of CRDs that changed a moment ago.
+	changedGroups map[string]bool
+	hidden        map[string]bool
+	waiting       int // kinds of the first look that have not settled
+	outage        outage
 
 	turn   chan struct{} // holds a token while a change is admitted and handed on, which keeps owners first
 	owners *ownership    // guarded by turn; nil where nothing is watched for its owner
@@ -120,7 +124,7 @@ func New(o Options) (*Watcher, error) {
 	w := &Watcher{
 		o: o, out: make(chan Message, 64), wake: make(chan struct{}, 1), started: make(chan struct{}),
 		turn:  make(chan struct{}, 1),
-		kinds: map[string]*kind{}, hidden: map[string]bool{},
+		kinds: map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
 	}
 	var err error
 	if w.cluster, err = informer.NewCluster(o.Config, informer.Options{}); err != nil {

@@ -33,6 +33,9 @@ func (s *session) becomeReady(r *capture.Ready) error {
 	default:
 		s.status.line("namespaces %s do not exist (yet)", strings.Join(r.Missing, ", "))
 	}
+	if len(r.Absent) > 0 {
+		s.status.line("no %s (yet)", strings.Join(r.Absent, ", "))
+	}
 	s.status.line("%s", s.waiting(r))
 	if s.o.Verbose {
 		for _, x := range slices.Concat(r.Forbidden, r.Failing) {
@@ -46,7 +49,7 @@ func (s *session) becomeReady(r *capture.Ready) error {
 func (s *session) waiting(r *capture.Ready) string {
 	line := ""
 	if n := len(r.Forbidden); n > 0 {
-		line = fmt.Sprintf("may not watch %s: %s. ", count(n, "kind"), s.names(r.Forbidden))
+		line = fmt.Sprintf("may not watch %s%s: %s. ", count(n, "kind"), where(r.Forbidden), s.names(r.Forbidden))
 	}
 	var ignorant, failing []capture.Refusal // of the selector; for the time being
 	for _, f := range r.Failing {
@@ -60,7 +63,7 @@ func (s *session) waiting(r *capture.Ready) string {
 		line += fmt.Sprintf("%s cannot be selected by %q: %s. ", count(n, "kind"), s.o.Fields, s.names(ignorant))
 	}
 	if n := len(failing); n > 0 {
-		line += fmt.Sprintf("%s cannot be watched now: %s. ", count(n, "kind"), s.names(failing))
+		line += fmt.Sprintf("%s cannot be watched%s now: %s. ", count(n, "kind"), where(failing), s.names(failing))
 	}
 	line += "Waiting for changes"
 	if len(s.namespaces.Include) > 0 {
@@ -93,15 +96,33 @@ func (s *session) refused(r *capture.Ready) error {
 	return errors.New("the server has nothing that can be watched there; -A is the whole cluster")
 }
 
-// names lists the kinds, the first few unless all are wanted.
-func (s *session) names(rs []capture.Refusal) string {
-	const few = 3
-	var names []string
+// where names the namespaces of refusals that are the same for all; in others the kinds are watched.
+func where(rs []capture.Refusal) string {
 	for _, r := range rs {
-		if len(names) == few && !s.o.Verbose && len(rs) > few+1 {
-			return strings.Join(names, ", ") + ", … (-v lists them)"
+		if !slices.Equal(r.Namespaces, rs[0].Namespaces) {
+			return " everywhere"
 		}
-		names = append(names, r.Resource.Resource)
+	}
+	if len(rs[0].Namespaces) == 0 {
+		return ""
+	}
+	return " in " + strings.Join(rs[0].Namespaces, ", ")
+}
+
+// names lists the kinds.
+func (s *session) names(rs []capture.Refusal) string {
+	names := make([]string, len(rs))
+	for i, r := range rs {
+		names[i] = r.Resource.Resource
+	}
+	return s.some(names)
+}
+
+// some lists the first few names, unless all are wanted.
+func (s *session) some(names []string) string {
+	const few = 3
+	if len(names) > few+1 && !s.o.Verbose {
+		return strings.Join(names[:few], ", ") + ", … (-v lists them)"
 	}
 	return strings.Join(names, ", ")
 }

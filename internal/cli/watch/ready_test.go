@@ -21,6 +21,14 @@ func refusals(n int, err error) []capture.Refusal {
 	return rs
 }
 
+// in sets the namespaces in which kinds are refused.
+func in(rs []capture.Refusal, namespaces ...string) []capture.Refusal {
+	for i := range rs {
+		rs[i].Namespaces = namespaces
+	}
+	return rs
+}
+
 var (
 	errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New(`user "u" cannot list`))
 	errFailing   = errors.New("it has a cold")
@@ -49,6 +57,18 @@ func TestReady(t *testing.T) {
 			"prod, namespace nope: 2 kinds, 0 objects, live after 0.9 s.\nnamespace nope does not exist (yet)\nWaiting for changes; -A is the whole cluster.\n"},
 		{"two of them", Options{Namespaces: []string{"a,b"}}, capture.Ready{Kinds: 2, Missing: []string{"a", "b"}},
 			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nnamespaces a, b do not exist (yet)\nWaiting for changes; -A is the whole cluster.\n"},
+		{"kinds that are forbidden in one of the namespaces", Options{Namespaces: []string{"a,b"}},
+			capture.Ready{Kinds: 2, Forbidden: in(refusals(2, errForbidden), "b")},
+			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nmay not watch 2 kinds in b: kind1s, kind2s. Waiting for changes; -A is the whole cluster.\n"},
+		{"forbidden here and there", Options{Namespaces: []string{"a,b"}},
+			capture.Ready{Kinds: 2, Forbidden: append(in(refusals(1, errForbidden), "b"), refusals(1, errForbidden)...)},
+			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nmay not watch 2 kinds everywhere: kind1s, kind1s. Waiting for changes; -A is the whole cluster.\n"},
+		{"an object that may be a mistake", all, capture.Ready{Kinds: 1, Absent: []string{"deployments/nope"}},
+			"prod, all namespaces: 1 kind, 0 objects, live after 0.9 s.\nno deployments/nope (yet)\nWaiting for changes.\n"},
+		{"kinds that do not know the field", Options{AllNamespaces: true, Fields: "status.phase=Running"},
+			capture.Ready{Kinds: 1, Failing: append(refusals(1, apierrors.NewBadRequest("field label not supported")), refusals(1, errFailing)...)},
+			"prod, all namespaces: 1 kind, 0 objects, live after 0.9 s.\n" +
+				`1 kind cannot be selected by "status.phase=Running": kind1s. 1 kind cannot be watched now: kind1s. Waiting for changes.` + "\n"},
 		{"a few that are forbidden are all named", all, capture.Ready{Kinds: 2, Forbidden: refusals(4, errForbidden)},
 			"prod, all namespaces: 2 kinds, 0 objects, live after 0.9 s.\nmay not watch 4 kinds: kind1s, kind2s, kind3s, kind4s. Waiting for changes.\n"},
 		{"many are one line", all, capture.Ready{Kinds: 2, Forbidden: refusals(5, errForbidden), Failing: refusals(1, errFailing)},

@@ -22,15 +22,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeWatcher tells what a test wants.
 type fakeWatcher struct {
-	out     chan capture.Message
-	fail    chan error // Run's error, before its context ends
-	parting error      // Run's error after that
-	stuck   chan struct{}
+	unsettled []string
+	out       chan capture.Message
+	fail      chan error // Run's error, before its context ends
+	parting   error      // Run's error after that
+	stuck     chan struct{}
 
 	started atomic.Pointer[[3]int] // kinds, settled, objects
 }
 
 func (f *fakeWatcher) Messages() <-chan capture.Message { return f.out }
+
+func (f *fakeWatcher) Unsettled() []string { return f.unsettled }
 
 func (f *fakeWatcher) Progress() (kinds, settled, objects int) {
 	p := f.started.Load()

@@ -30,6 +30,7 @@ type watcher interface {
 	Run(ctx context.Context) error
 	Messages() <-chan capture.Message
 	Progress() (kinds, settled, objects int)
+	Unsettled() []string
 }
 
 // ended is closed when the watcher's Run has returned; its error is to be read after that.
@@ -40,6 +41,8 @@ type ended struct {
 
 const (
 	redraw = 200 * time.Millisecond
+	// slowStart is when a start is so slow that one wants to know what for.
+	slowStart = 5 * time.Second
 	// partingTime bounds the wait for the streams, which end within milliseconds: who pressed Ctrl-C
 	// does not wait for one that does not, such as one whose credential plugin hangs.
 	partingTime = 500 * time.Millisecond
@@ -84,6 +87,7 @@ func (s *session) loop(ctx context.Context, end *ended) error {
 	defer progress.Stop()
 	due := time.NewTimer(0)
 	defer due.Stop()
+	slow := time.After(slowStart)
 	var timeout <-chan time.Time
 	if s.o.Timeout > 0 {
 		timeout = time.After(s.o.Timeout)
@@ -109,6 +113,8 @@ func (s *session) loop(ctx context.Context, end *ended) error {
 		case now := <-due.C:
 			s.printer.SetWidth(s.o.IO.Width())
 			err = s.printer.Tick(now)
+		case <-slow:
+			s.tellSlow()
 		case <-progress.C:
 			if s.ready {
 				progress.Stop()
@@ -193,6 +199,14 @@ func (s *session) drawProgress() {
 		s.status.progress("%s: %d of %s live, %s …", s.cluster.Name, settled, count(kinds, "kind"), count(objects, "object"))
 	case s.cluster.Config.ExecProvider == nil: // a credential plugin may be asking for something on this very line
 		s.status.progress("%s: asking what there is …", s.cluster.Name)
+	}
+}
+
+// tellSlow says what a start waits for. Kinds that are live are shown already.
+func (s *session) tellSlow() {
+	if names := s.watcher.Unsettled(); !s.ready && len(names) > 0 {
+		s.status.line("no answer yet about %s: %s; changes of the others are shown",
+			count(len(names), "kind"), s.some(names))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -99,5 +100,19 @@ func TestResize(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(r.out.String()), "\n")
 	if len(lines) != 2 || !strings.HasSuffix(lines[0], name) || len([]rune(lines[1])) != 30 {
 		t.Errorf("%q", lines)
+	}
+}
+
+func TestSlowStartSaysWhatItWaitsFor(t *testing.T) {
+	r, err := play(t, Options{AllNamespaces: true}, func(r *rig) {
+		r.unsettled = []string{"configmaps"}
+		r.pass(slowStart + time.Second)
+		r.interrupt()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.err.String(), "no answer yet about 1 kind: configmaps; changes of the others are shown\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
