@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeWatcher tells what a test wants.
 type fakeWatcher struct {
-	unsettled []string
+	unsettled atomic.Value // []string
 	out       chan capture.Message
 	fail      chan error // Run's error, before its context ends
 	parting   error      // Run's error after that
@@ -33,7 +33,10 @@ type fakeWatcher struct {
 
 func (f *fakeWatcher) Messages() <-chan capture.Message { return f.out }
 
-func (f *fakeWatcher) Unsettled() []string { return f.unsettled }
+func (f *fakeWatcher) Unsettled() []string {
+	names, _ := f.unsettled.Load().([]string)
+	return names
+}
 
 func (f *fakeWatcher) Progress() (kinds, settled, objects int) {
 	p := f.started.Load()

@@ -105,7 +105,7 @@ func TestResize(t *testing.T) {
 
 func TestSlowStartSaysWhatItWaitsFor(t *testing.T) {
 	r, err := play(t, Options{AllNamespaces: true}, func(r *rig) {
-		r.unsettled = []string{"configmaps"}
+		r.unsettled.Store([]string{"configmaps"})
 		r.pass(slowStart + time.Second)
 		r.interrupt()
 	})
