@@ -49,11 +49,13 @@ func (o *outage) hear(now time.Time, key outageKey, st informer.Status) {
 		}
 		if o.down == nil {
 			*o = outage{
-				since: now, err: st.Err,
+				since: now,
 				cut: map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
 			}
 		}
-		if !proof {
+		if proof {
+			o.err = st.Err // the first says how the stream broke, later ones why it does not come back
+		} else {
 			o.back(key, now)
 		}
 		o.cut[key], o.down[key] = true, proof

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"errors"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -103,6 +104,15 @@ func TestOutage(t *testing.T) {
 			},
 		},
 		{
+			"why it does not come back says more than how it broke",
+			[]in{
+				{at: 0, key: a, state: informer.Waiting, err: io.ErrUnexpectedEOF},
+				{at: 0.5, key: a, state: informer.Waiting, err: refused},
+			},
+			2,
+			[]Away{{Since: at(0), Err: refused, Streams: 1}},
+		},
+		{
 			"one that refuses after it came back has come back",
 			[]in{
 				{at: 0, key: a, state: informer.Waiting, err: refused},
@@ -154,7 +164,7 @@ func TestOutage(t *testing.T) {
 				t.Fatalf("got %+v, want %+v", got, tt.want)
 			}
 			for i, w := range tt.want {
-				if w.Err == nil {
+				if w.Err == nil || errors.Is(got[i].Err, w.Err) {
 					w.Err = got[i].Err
 				}
 				if got[i] != w {

@@ -73,7 +73,7 @@ type Refusal struct {
 type Away struct {
 	// Since is when the first stream was cut, Until when the last was live again; zero while away.
 	Since, Until time.Time
-	// Err is the first failure.
+	// Err is the latest failure.
 	Err error
 	// Streams were cut; Relisted of them had to be listed: their changes are net changes.
 	Streams, Relisted int
