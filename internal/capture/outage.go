@@ -50,7 +50,7 @@ func (o *outage) hear(now time.Time, key outageKey, st informer.Status) {
 		if o.down == nil {
 			*o = outage{
 				since: now,
-				cut: map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
+				cut:   map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
 			}
 		}
 		if proof {
