@@ -15,7 +15,8 @@ func (t *Transform) apply(raw []byte) (out []byte, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = nil, fmt.Errorf("transform %s: panic: %v", t.Name, p)
+			// Not its text: that may hold what the transform was to hide.
+			out, err = nil, fmt.Errorf("transform %s: panic with a %T", t.Name, p)
 		}
 	}()
 	if t.Wants != nil && !t.Wants(raw) {

@@ -104,7 +104,7 @@ func TestExtensionAway(t *testing.T) {
 	})
 }
 
-// TestRefusalAfterAnOutage: a server that is back and refuses is not away.
+// TestRefusalAfterAnOutage: a server that is back and refuses is not away, and the refusal is told.
 func TestRefusalAfterAnOutage(t *testing.T) {
 	scenario(t, Options{Types: []string{"configmaps,pods"}}, nil, func(r *rig) {
 		r.take()
@@ -114,8 +114,39 @@ func TestRefusalAfterAnOutage(t *testing.T) {
 		r.server.SetDown(false)
 		r.pass(20 * time.Second)
 		got := r.take()
-		if len(got) != 2 || got[0] != "away: 2 streams" || !strings.HasSuffix(got[1], "2 streams, 0 relisted") {
+		if len(got) != 3 || got[0] != "away: 2 streams" ||
+			!strings.HasPrefix(got[1], "problem: pods cannot be watched any more") || !strings.HasSuffix(got[2], "2 streams, 0 relisted") {
 			r.Errorf("got %q", got)
+		}
+	})
+}
+
+// TestRightsThatGo are told once when they go, and once when they are back.
+func TestRightsThatGo(t *testing.T) {
+	scenario(t, Options{Types: []string{"configmaps,pods"}}, nil, func(r *rig) {
+		r.server.Put(cmGVR, "n", "a", data("k", "1"))
+		r.take()
+		r.server.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("configmaps")))
+		r.server.Cut()
+		r.pass(5 * time.Minute) // of refusals, a minute apart
+		got := r.take()
+		var told []string
+		for _, m := range got {
+			if strings.HasPrefix(m, "problem: ") {
+				told = append(told, m)
+			}
+		}
+		if len(told) != 1 || !strings.HasPrefix(told[0], "problem: configmaps cannot be watched any more") {
+			r.Errorf("got %q", got)
+		}
+		r.server.Put(cmGVR, "n", "a", data("k", "2"))
+		r.server.Intercept(nil)
+		r.pass(2 * time.Minute)
+		text := strings.Join(r.take(), "\n")
+		for _, want := range []string{"updated configmaps/a data.k by ?", "problem: configmaps is watched again"} {
+			if strings.Count(text, want) != 1 {
+				r.Errorf("not once: %q in\n%s", want, text)
+			}
 		}
 	})
 }

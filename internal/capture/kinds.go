@@ -45,6 +45,8 @@ type streamState struct {
 	delivered bool
 	// live is true for a stream that watches, or did before it failed.
 	live bool
+	// blind is true for a stream that was live and is refused now; blindTold once that was told.
+	blind, blindTold bool
 	// moved is the version under which the kind was watched before, until the gap of that is told.
 	moved string
 }

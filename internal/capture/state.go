@@ -3,6 +3,7 @@ package capture
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,6 +27,12 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 	switch st.State {
 	case informer.Watching:
 		s.live = true
+		s.blind = s.blind && s.blindTold // else nobody need hear of it
+	case informer.Waiting:
+		// 404 is a kind that goes: its deletions tell that.
+		if st.Synced && st.Err != nil && !serverAway(st.Err) && !apierrors.IsNotFound(st.Err) {
+			s.blind = true
+		}
 	case informer.Parked:
 		if s.live { // else discovery was asked already, and says that it is served
 			s.live = false
@@ -33,6 +40,34 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 		}
 	}
 	w.settle(k)
+}
+
+// blindness tells, once each, that live streams were refused, such as by rights that were withdrawn,
+// and that they are live again: what changed meanwhile is then told as net changes.
+func (w *Watcher) blindness() []error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var told []error
+	for _, gr := range slices.Sorted(maps.Keys(w.kinds)) {
+		k := w.kinds[gr]
+		for _, key := range slices.SortedFunc(maps.Keys(k.streams), compareStreams) {
+			s := k.streams[key]
+			where := gr
+			if key.namespace != "" {
+				where += " in namespace " + key.namespace
+			}
+			switch {
+			case k.silent || !s.blind:
+			case !s.blindTold:
+				s.blindTold = true
+				told = append(told, fmt.Errorf("%s cannot be watched any more, its changes are not seen: %w", where, s.status.Err))
+			case s.status.State == informer.Watching:
+				s.blind, s.blindTold = false, false
+				told = append(told, fmt.Errorf("%s is watched again", where))
+			}
+		}
+	}
+	return told
 }
 
 // delivered notes that the initial state of a stream was handed on.

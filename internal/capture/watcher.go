@@ -44,7 +44,8 @@ type Message struct {
 	// Ready comes once: every stream is live, or known not to become so.
 	Ready *Ready
 	Away  *Away
-	// Problem is something that was skipped, or done without, such as an object that cannot be read.
+	// Problem is something that was skipped, or done without, such as an object that cannot be read or
+	// a kind that may not be watched any more.
 	Problem error
 }
 
@@ -240,5 +241,8 @@ func (w *Watcher) tick(ctx context.Context, now time.Time) {
 	w.mu.Unlock()
 	if away != nil {
 		w.send(ctx, Message{Away: away})
+	}
+	for _, err := range w.blindness() {
+		w.send(ctx, Message{Problem: err})
 	}
 }

@@ -1,0 +1,19 @@
+package informer
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestPanicOfTransformTellsNoValue(t *testing.T) {
+	tr := &Transform{Name: "redact", Apply: func(u *unstructured.Unstructured) error { panic(u.Object["data"]) }}
+	_, err := tr.apply([]byte(`{"data":"CANARY"}`))
+	if err == nil || !strings.Contains(err.Error(), "transform redact: panic with a string") {
+		t.Fatalf("got %v", err)
+	}
+	if strings.Contains(err.Error(), "CANARY") {
+		t.Errorf("the value is told: %v", err)
+	}
+}
