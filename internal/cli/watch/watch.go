@@ -56,7 +56,7 @@ not say. The value of a Secret is never shown.
 
 A path is written as it is shown: spec.replicas, data["app.properties"],
 spec.containers[name=app].image. * stands for any key, ** for any number of
-steps; what is below a path belongs to it.
+steps; what is below a path belongs to it. With paths there are no summaries.
 
 Changes go to stdout, status to stderr. Ctrl-C ends the watch.`
 
