@@ -3,11 +3,14 @@ package informer
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -31,6 +34,13 @@ type Options struct {
 	// RetryRefused is the wait after an answer that only an administrator can change, such as 403;
 	// 0 means a minute.
 	RetryRefused time.Duration
+	// Scheme tells the kinds of Go types that are not of k8s.io/api, for For.
+	Scheme *runtime.Scheme
+	// Checkpoint is a directory to keep the state of every source in, so that after a restart it is
+	// served at once and only what changed is asked for. It is made where it does not exist. One
+	// process at a time has it. Empty: none.
+	Checkpoint string
+	Hooks      Hooks
 }
 
 // Cluster talks to one API server. It is safe for concurrent use.
@@ -44,7 +54,18 @@ type Cluster struct {
 	ctx     context.Context // of Run; nil before it
 	closed  bool
 	sources map[*Source]struct{}
-	running sync.WaitGroup // the streams' goroutines
+	shared  map[sharedKey]*Source // the default sources
+	running sync.WaitGroup        // the streams' goroutines
+
+	identity    identity
+	checkpoints checkpoints
+}
+
+// sharedKey names a default source.
+type sharedKey struct {
+	gvr      schema.GroupVersionResource
+	format   Format
+	metadata bool
 }
 
 // NewCluster prepares the connection; it does not talk to the server. cfg is copied; its Timeout
@@ -68,6 +89,7 @@ func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 		timing:  timing,
 		lists:   make(chan struct{}, o.MaxLists),
 		sources: map[*Source]struct{}{},
+		shared:  map[sharedKey]*Source{},
 	}, nil
 }
 
@@ -80,12 +102,13 @@ func (c *Cluster) Run(ctx context.Context) error {
 		return err
 	}
 	<-ctx.Done()
-	for _, s := range c.close() {
+	c.close()
+	for _, s := range c.open() {
 		s.Close()
 	}
 	c.running.Wait()
 	c.client.CloseIdle()
-	return nil
+	return c.closeCheckpoints()
 }
 
 func (c *Cluster) start(ctx context.Context) error {
@@ -94,6 +117,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.ctx != nil {
 		return errors.New("run cluster: it runs or ran already")
 	}
+	c.openCheckpoints()
 	c.ctx = ctx
 	for s := range c.sources {
 		c.launch(s)
@@ -101,16 +125,27 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// close refuses new sources and returns those that are open.
-func (c *Cluster) close() []*Source {
+// close refuses new sources.
+func (c *Cluster) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	var open []*Source
-	for s := range c.sources {
-		open = append(open, s)
+}
+
+// open returns the sources that are open.
+func (c *Cluster) open() []*Source {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.sources))
+}
+
+// spawn runs f in a goroutine that Run waits for; it does nothing once the cluster is closed.
+func (c *Cluster) spawn(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.running.Go(f)
 	}
-	return open
 }
 
 // launch starts the source's streams; c.mu is held.
@@ -148,20 +183,56 @@ func (c *Cluster) Source(gvr schema.GroupVersionResource, o SourceOptions) (*Sou
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return s, c.add(s)
+}
+
+// add takes a source in; c.mu is held.
+func (c *Cluster) add(s *Source) error {
 	if c.closed {
-		return nil, ErrClosed
+		return ErrClosed
 	}
 	c.sources[s] = struct{}{}
 	if c.ctx != nil {
 		c.launch(s)
 	}
-	return s, nil
+	return nil
+}
+
+// sharedSource finds or opens the source that views without options share.
+func (c *Cluster) sharedSource(gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
+	key := sharedKey{gvr, o.Format, o.MetadataOnly}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.shared[key]; s != nil && s.join(true) == nil {
+		return s, nil
+	}
+	s, err := newSource(c, gvr, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.add(s); err != nil {
+		return nil, err
+	}
+	c.shared[key] = s
+	return s, s.join(true)
 }
 
 func (c *Cluster) forget(s *Source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.sources, s)
+	maps.DeleteFunc(c.shared, func(_ sharedKey, shared *Source) bool { return shared == s })
+}
+
+// WaitForSync returns nil once every source that is open now is synced, or the error of the first
+// that cannot be; see Source.Wait.
+func (c *Cluster) WaitForSync(ctx context.Context) error {
+	for _, s := range c.open() {
+		if err := s.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // HTTP returns the client that the cluster's requests go through, and the server's address, for

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/store"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
 const defaultBudget = 32 << 20
@@ -22,20 +23,16 @@ type FeedOptions struct {
 }
 
 // Feed hands a source's changes to one consumer.
-type Feed struct {
-	source *Source
-	name   string
-	queue  *store.Queue
-}
+type Feed struct{ consumer *consumer }
 
 // Name is the name given to Source.Feed.
-func (f *Feed) Name() string { return f.name }
+func (f *Feed) Name() string { return f.consumer.name }
 
 // Next waits for the next batch, which is the caller's. It serves one goroutine. Its errors are
 // ErrClosed and those of ctx. What keeps a stream from getting on is not told here but by
 // Source.Status and Options.OnState.
 func (f *Feed) Next(ctx context.Context) (Batch, error) {
-	b, err := f.queue.Next(ctx)
+	b, err := f.consumer.queue.Next(ctx)
 	if errors.Is(err, store.ErrClosed) {
 		return Batch{}, ErrClosed
 	}
@@ -43,14 +40,14 @@ func (f *Feed) Next(ctx context.Context) (Batch, error) {
 		return Batch{}, err
 	}
 	out := Batch{
-		Stream:  f.source.streams[b.Stream].id,
+		Stream:  f.consumer.source.streams[b.Stream].id,
 		Epoch:   b.Epoch,
 		Phase:   Phase(b.Phase),
 		Version: b.Version,
 		Deltas:  make([]Delta, len(b.Deltas)),
 	}
 	if b.Gap != nil {
-		out.Gap = &Gap{From: b.Gap.From, To: b.Gap.To, Since: b.Gap.Since, Until: b.Gap.Until, Reason: b.Gap.Reason}
+		out.Gap = gapOf(b.Gap)
 	}
 	for i := range b.Deltas {
 		out.Deltas[i] = delta(&b.Deltas[i])
@@ -59,16 +56,20 @@ func (f *Feed) Next(ctx context.Context) (Batch, error) {
 }
 
 // Close ends the feed; what it holds is dropped.
-func (f *Feed) Close() {
-	f.queue.Close()
-	f.source.forget(f)
+func (f *Feed) Close() { f.consumer.stop() }
+
+// Lag tells how far behind the consumer is.
+func (f *Feed) Lag() Lag { return f.consumer.lag() }
+
+func gapOf(g *store.Gap) *Gap {
+	return &Gap{From: g.From, To: g.To, Since: g.Since, Until: g.Until, Reason: g.Reason}
 }
 
 func delta(d *store.Delta) Delta {
-	return Delta{
+	out := Delta{
 		Op:       Op(d.Op),
 		Key:      Key(d.Key),
-		UID:      types.UID(d.UID),
+		UID:      types.UID(d.New.UID()),
 		Old:      version(d.Old),
 		New:      version(d.New),
 		Final:    version(d.Final),
@@ -77,37 +78,59 @@ func delta(d *store.Delta) Delta {
 		At:       d.At,
 		After:    d.After,
 	}
+	if d.New == nil {
+		out.UID = types.UID(d.Old.UID())
+	}
+	return out
 }
 
-func version(v store.Version) Version {
-	return Version{ResourceVersion: v.RV, object: v.Object}
-}
+func version(v *compact.Version) Version { return Version{ResourceVersion: v.RV(), v: v} }
 
 // Version is one version of an object, at rest. It is immutable.
 type Version struct {
 	ResourceVersion string
-	object          compact.Object
+	v               *compact.Version
 }
 
 // NewVersion makes a version of an object's JSON, for tests of consumers. raw is copied.
 func NewVersion(resourceVersion string, raw []byte) Version {
 	var p compact.Packer
-	return Version{ResourceVersion: resourceVersion, object: p.Pack(raw)}
+	return version(p.Pack(wire.JSON, "", resourceVersion, raw))
 }
 
 // IsZero tells an absent version.
-func (v Version) IsZero() bool { return v.object.IsZero() && v.ResourceVersion == "" }
+func (v Version) IsZero() bool { return v.v == nil }
 
 // Size is what the version costs at rest, in bytes.
-func (v Version) Size() int { return v.object.Size() }
+func (v Version) Size() int { return v.v.Size() }
 
-// JSON returns the object's JSON; the bytes are the caller's. An absent version has none.
-func (v Version) JSON() ([]byte, error) { return v.object.JSON() }
+// Raw returns the object's bytes, in JSON or as a bare protobuf message; they are the caller's. An
+// absent version has none.
+func (v Version) Raw() (raw []byte, format Format, err error) {
+	if v.v == nil {
+		return nil, JSON, nil
+	}
+	if v.v.Format() == wire.Protobuf {
+		format = Protobuf
+	}
+	raw, err = v.v.Append(nil)
+	return raw, format, err
+}
+
+// JSON returns the object's JSON; the bytes are the caller's. An absent version has none; one in
+// protobuf is an error.
+func (v Version) JSON() ([]byte, error) {
+	raw, format, err := v.Raw()
+	if err == nil && format != JSON {
+		return nil, errors.New("read object: it is protobuf, not JSON")
+	}
+	return raw, err
+}
 
 // Object returns the decoded object; it is the caller's. Integers are int64. An absent version is a
-// nil map.
+// nil map; one in protobuf is an error.
 func (v Version) Object() (map[string]any, error) {
-	raw, err := v.object.JSON()
+	raw, err := v.JSON()
 	if raw == nil || err != nil {
 		return nil, err
 	}

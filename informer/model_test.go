@@ -56,7 +56,7 @@ func model(t *testing.T, seed uint64) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- cluster.Run(ctx) }()
-	var o informer.SourceOptions
+	o := informer.SourceOptions{Paged: w.rand.IntN(2) == 0}
 	if w.rand.IntN(3) == 0 {
 		o.Selection.Namespaces = []string{"n1", "n2"}
 	}

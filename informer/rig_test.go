@@ -53,6 +53,7 @@ func scenario(t *testing.T, o informer.SourceOptions, before func(*informertest.
 		done := make(chan error)
 		go func() { done <- r.cluster.Run(ctx) }()
 		o.OnState = r.states.add
+		o.Paged = true // its order is told; a streaming list has none (stream_test.go, and the model)
 		r.source, err = r.cluster.Source(widgets, o)
 		if err != nil {
 			t.Fatal(err)

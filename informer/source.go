@@ -1,17 +1,21 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
@@ -21,16 +25,29 @@ type Source struct {
 	gvr     schema.GroupVersionResource
 	opts    SourceOptions
 	streams []*stream
+	router  *compact.Router
+	hot     *compact.Hot
+	recent  doorkeeper
+
+	plain atomic.Bool  // the server has no protobuf of this resource
+	scans atomic.Int64 // reads of everything
+
+	indexing sync.Mutex // held while indexes are added and removed
+	indexers atomic.Pointer[[]*indexer]
 
 	restart sync.Mutex // held while parked streams are touched; taken before mu
 
-	mu      sync.Mutex
-	version string // of the API group, as it is asked for now
-	closed  bool
-	ctx     context.Context // of the streams; nil before they start
-	stop    func()          // ends it
-	changed chan struct{}
-	feeds   map[*Feed]struct{}
+	mu        sync.Mutex
+	version   string // of the API group, as it is asked for now
+	closed    bool
+	ctx       context.Context // of the streams; nil before they start
+	stop      func()          // ends it
+	changed   chan struct{}
+	consumers map[*consumer]struct{}
+	codecs    map[reflect.Type]*codec
+	first     *codec // of the first view: what LiveStorage decodes to
+	views     int
+	lent      bool // it closes with its last view
 }
 
 // SyncError says that a stream of a source cannot complete its initial list.
@@ -60,7 +77,17 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions) (*S
 	if _, err := fields.ParseSelector(o.Selection.Fields); err != nil {
 		return nil, fmt.Errorf("open source: field selector: %w", err)
 	}
-	s := &Source{cluster: c, gvr: gvr, opts: o, version: gvr.Version, changed: make(chan struct{}), feeds: map[*Feed]struct{}{}}
+	if o.Format == Protobuf && o.Transform != nil && o.Transform.Apply != nil {
+		return nil, errors.New("open source: Transform.Apply needs JSON, and the source asks for protobuf: use TransformOf")
+	}
+	s := &Source{
+		cluster: c, gvr: gvr, opts: o, version: gvr.Version,
+		router:    compact.NewRouter(compact.Options{}),
+		hot:       compact.NewHot(o.hot()),
+		changed:   make(chan struct{}),
+		consumers: map[*consumer]struct{}{},
+		codecs:    map[reflect.Type]*codec{},
+	}
 	namespaces := slices.Clone(o.Selection.Namespaces)
 	slices.Sort(namespaces)
 	namespaces = slices.Compact(namespaces)
@@ -94,20 +121,11 @@ func (s *Source) running() context.Context {
 // Feed opens a feed: first the current state, then every change. The name shows up in what is told
 // about the feed.
 func (s *Source) Feed(name string, o FeedOptions) (*Feed, error) {
-	if o.Budget <= 0 {
-		o.Budget = defaultBudget
+	c, err := s.consume(name, store.QueueOptions{Budget: o.Budget})
+	if err != nil {
+		return nil, err
 	}
-	f := &Feed{source: s, name: name, queue: store.NewQueue(len(s.streams), o.Budget)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, ErrClosed
-	}
-	s.feeds[f] = struct{}{}
-	for _, st := range s.streams {
-		st.store.Subscribe(f.queue, time.Now())
-	}
-	return f, nil
+	return &Feed{c}, nil
 }
 
 // Status describes the source's streams, in the order of their namespaces.
@@ -123,26 +141,24 @@ func (s *Source) Status() []Status {
 // server refuses it (forbidden, unauthorized, …) or does not serve the kind. While the server does
 // not answer, or fails, Wait goes on; when ctx ends, its error and the last cause are joined.
 func (s *Source) Wait(ctx context.Context) error {
+	return s.wait(ctx, func(st Status) bool { return st.Synced })
+}
+
+// WaitForLoad returns nil once every stream has a state to read: from a checkpoint, or because it is
+// synced. Its errors are those of Wait.
+func (s *Source) WaitForLoad(ctx context.Context) error {
+	return s.wait(ctx, func(st Status) bool { return st.Loaded })
+}
+
+func (s *Source) wait(ctx context.Context, done func(Status) bool) error {
 	for {
 		changed, closed := s.watchState()
-		done := true
-		var cause error
-		for _, st := range s.streams {
-			status, final := st.sync()
-			if status.Synced {
-				continue
-			}
-			done = false
-			if status.Err != nil {
-				cause = &SyncError{Stream: status.Stream, Err: status.Err}
-				if final {
-					return cause
-				}
-			}
-		}
+		ready, final, cause := s.progress(done)
 		switch {
-		case done:
+		case ready:
 			return nil
+		case final:
+			return cause
 		case closed:
 			return ErrClosed
 		}
@@ -152,6 +168,127 @@ func (s *Source) Wait(ctx context.Context) error {
 			return errors.Join(ctx.Err(), cause)
 		}
 	}
+}
+
+// progress tells whether every stream is done, and else why one is not; final says that it will not
+// be unless somebody changes something.
+func (s *Source) progress(done func(Status) bool) (ready, final bool, cause error) {
+	ready = true
+	for _, st := range s.streams {
+		status, stuck := st.sync()
+		if done(status) {
+			continue
+		}
+		ready = false
+		if status.Err == nil {
+			continue
+		}
+		cause = &SyncError{Stream: status.Stream, Err: status.Err}
+		if stuck {
+			return false, true, cause
+		}
+	}
+	return ready, false, cause
+}
+
+// reaching returns the streams that can have objects of a namespace; empty is all of them.
+func (s *Source) reaching(namespace string) []*stream {
+	if namespace == "" || len(s.opts.Selection.Namespaces) == 0 {
+		return s.streams
+	}
+	i, ok := slices.BinarySearchFunc(s.streams, namespace, func(st *stream, ns string) int {
+		return cmp.Compare(st.id.Namespace, ns)
+	})
+	if !ok {
+		return nil
+	}
+	return s.streams[i : i+1]
+}
+
+// join counts a view; lent says that the source is to close with the last one.
+func (s *Source) join(lent bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.views++
+	s.lent = s.lent || lent
+	return nil
+}
+
+func (s *Source) leave() {
+	s.mu.Lock()
+	s.views--
+	over := s.lent && s.views == 0
+	s.mu.Unlock()
+	if over {
+		s.Close()
+	}
+}
+
+// decodes returns the source's codec of a Go type: c, unless there is one already.
+func (s *Source) decodes(t reflect.Type, c *codec) *codec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have := s.codecs[t]; have != nil {
+		return have
+	}
+	s.codecs[t] = c
+	if s.first == nil {
+		s.first = c
+	}
+	return c
+}
+
+// live is what objects are kept decoded to; nil where they are not.
+func (s *Source) live() *codec {
+	if s.opts.Storage != LiveStorage {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first
+}
+
+// keep keeps a decoded object.
+func (s *Source) keep(v *compact.Version, c *codec, obj Object, size int64) {
+	if s.live() == c {
+		s.hot.Pin(v, c, obj, size)
+	} else {
+		s.hot.Put(v, c, obj, size)
+	}
+}
+
+// beginScan tells what becomes of objects that are read because everything is.
+func (s *Source) beginScan() use {
+	switch n := s.scans.Add(1); {
+	case s.opts.Storage == LiveStorage, s.opts.Storage == AutoStorage && n > 1:
+		return keeping
+	}
+	return passing
+}
+
+// wants is the format that the source asks for.
+func (s *Source) wants() Format {
+	if s.plain.Load() {
+		return JSON
+	}
+	return s.opts.Format
+}
+
+func (s *Source) hooks() *Hooks { return &s.cluster.opts.Hooks }
+
+func (s *Source) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+func (s *Source) consuming() []*consumer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.consumers), func(a, b *consumer) int { return cmp.Compare(a.name, b.name) })
 }
 
 // Retry starts those streams again that are Parked because the kind was not served, and asks for
@@ -209,14 +346,15 @@ func (s *Source) notify() {
 	s.changed = make(chan struct{})
 }
 
-// Close ends the source's streams and feeds, without waiting for their goroutines: Cluster.Run does.
+// Close ends the source's streams and consumers, without waiting for their goroutines: Cluster.Run
+// does.
 func (s *Source) Close() {
-	feeds, first := s.shut()
+	consumers, first := s.shut()
 	if !first {
 		return
 	}
-	for _, f := range feeds {
-		f.queue.Close()
+	for _, c := range consumers {
+		c.queue.Close()
 	}
 	for _, st := range s.streams {
 		st.store.Close()
@@ -225,7 +363,7 @@ func (s *Source) Close() {
 	s.notify()
 }
 
-func (s *Source) shut() (feeds []*Feed, first bool) {
+func (s *Source) shut() (consumers []*consumer, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -235,18 +373,7 @@ func (s *Source) shut() (feeds []*Feed, first bool) {
 	if s.stop != nil {
 		s.stop()
 	}
-	for f := range s.feeds {
-		feeds = append(feeds, f)
-	}
-	clear(s.feeds)
-	return feeds, true
-}
-
-func (s *Source) forget(f *Feed) {
-	s.mu.Lock()
-	delete(s.feeds, f)
-	s.mu.Unlock()
-	for _, st := range s.streams {
-		st.store.Unsubscribe(f.queue)
-	}
+	consumers = slices.Collect(maps.Keys(s.consumers))
+	clear(s.consumers)
+	return consumers, true
 }

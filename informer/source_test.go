@@ -291,7 +291,7 @@ func TestSocket(t *testing.T) {
 		}
 	}
 	for a := range agents {
-		if strings.HasPrefix(a, "curl") || !strings.HasSuffix(a, " application/json") {
+		if strings.HasPrefix(a, "curl") || !strings.Contains(a, " application/json") || strings.Contains(a, "protobuf") {
 			t.Errorf("asked as %q", a)
 		}
 	}

@@ -2,11 +2,15 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
@@ -37,18 +41,42 @@ type stream struct {
 
 	parked atomic.Bool // run has returned because the kind is not served
 
+	loaded loaded    // what the checkpoint had
+	expect *expected // whose deletion must be told before a loaded state counts as caught up
+
+	counts struct{ decodeErrors, lossyDecodes atomic.Uint64 }
+
 	mu     sync.Mutex // guards status
 	status Status
 }
 
+// loaded describes the state that a checkpoint had.
+type loaded struct {
+	identity string    // of the cluster; empty: not known
+	newest   store.Key // the object with the highest version; without a name: there is none
+	uid, rv  string    // of newest
+	at       time.Time // when it was current
+}
+
+// expected is an object that a checkpoint has and the server does not.
+type expected struct {
+	key store.Key
+	uid string
+}
+
 func newStream(s *Source, i int, namespace string) *stream {
 	id := Stream{Resource: s.gvr, Namespace: namespace}
-	return &stream{source: s, id: id, store: store.New(i), status: Status{Stream: id, Since: time.Now()}}
+	return &stream{
+		source: s, id: id, store: store.New(i),
+		packer: compact.Packer{Router: s.router},
+		status: Status{Stream: id, Since: time.Now()},
+	}
 }
+
+func (s *stream) hooks() *Hooks { return s.source.hooks() }
 
 func (s *stream) run(ctx context.Context) {
 	c := s.source.cluster
-	path := request.Path(s.source.served(), s.id.Namespace, "")
 	q := url.Values{}
 	if v := s.source.opts.Selection.Labels; v != "" {
 		q.Set("labelSelector", v)
@@ -57,17 +85,83 @@ func (s *stream) run(ctx context.Context) {
 		q.Set("fieldSelector", v)
 	}
 	r := reflector.Reflector{
-		Open: func(ctx context.Context, q url.Values) (io.ReadCloser, error) {
-			return c.client.Open(ctx, path, q)
-		},
+		Open:   s.open,
 		Query:  q,
 		Sink:   s,
 		Lists:  c.lists,
 		Timing: c.timing,
+		Paged:  s.source.opts.Paged,
 		Synced: s.store.Synced(),
+		Verify: s.verify,
+		Tell:   s.noted,
+	}
+	stop := func() {}
+	if file := s.openCheckpoint(); file != nil {
+		if !r.Synced && !s.Status().Loaded {
+			r.Resume = s.load(file)
+		}
+		stop = s.startSaving(ctx, file)
 	}
 	r.Run(ctx)
+	stop()
 	s.parked.Store(s.Status().State == Parked)
+}
+
+// open asks for the collection, in protobuf where that is wanted and had.
+func (s *stream) open(ctx context.Context, watch bool, q url.Values) (io.ReadCloser, wire.Format, error) {
+	client := s.source.cluster.client
+	path := request.Path(s.source.served(), s.id.Namespace, "")
+	want := request.Want{
+		Protobuf: s.source.wants() == Protobuf,
+		Metadata: s.source.opts.MetadataOnly,
+		Watch:    watch,
+	}
+	body, f, err := client.Open(ctx, path, q, want)
+	if err == nil || !want.Protobuf || !refusesFormat(err) {
+		return body, f, err
+	}
+	want.Protobuf = false
+	body, f, plainErr := client.Open(ctx, path, q, want)
+	if plainErr != nil {
+		return nil, 0, err // it was not the format
+	}
+	s.source.plain.Store(true)
+	return body, f, nil
+}
+
+// refusesFormat tells an answer that may be due to protobuf: aggregated API servers without it say
+// 406 or 500, even where JSON is accepted, too (kubernetes/kubernetes#86253).
+func refusesFormat(err error) bool {
+	var st apierrors.APIStatus
+	if !errors.As(err, &st) {
+		return false
+	}
+	switch st.Status().Code {
+	case http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusInternalServerError:
+		return true
+	}
+	return false
+}
+
+// noted implements reflector.Reflector.Tell.
+func (s *stream) noted(n reflector.Note) {
+	h := s.hooks()
+	switch n.Kind {
+	case reflector.NotedListEnded:
+		if h.List != nil {
+			h.List(ListInfo{Stream: s.id, Streaming: n.Streaming, Protobuf: n.Format == wire.Protobuf, Duration: n.Took,
+				Objects: int64(n.Objects), Bytes: n.Bytes, Err: n.Err})
+		}
+	case reflector.NotedWatchClosed:
+		if h.Watch != nil {
+			h.Watch(WatchInfo{Stream: s.id, Protobuf: n.Format == wire.Protobuf, Duration: n.Took,
+				Events: int64(n.Objects), Bytes: n.Bytes, Err: n.Err})
+		}
+	case reflector.NotedExpired:
+		if h.Expired != nil {
+			h.Expired(s.id)
+		}
+	}
 }
 
 // unpark prepares a parked stream for the next run.
@@ -113,11 +207,7 @@ func (s *stream) Item(o wire.Object) error {
 		s.lose(err)
 		c.Keep = true
 	}
-	s.staged = append(s.staged, c)
-	s.stagedBytes += c.Object.Size()
-	if len(s.staged) >= maxStaged || s.stagedBytes >= maxStagedBytes {
-		s.commit(store.Commit{})
-	}
+	s.stage(c)
 	return nil
 }
 
@@ -126,14 +216,50 @@ func (s *stream) keep(k store.Key) bool {
 	return keep == nil || keep(k.Namespace, k.Name)
 }
 
-// change transforms and packs an object.
-func (s *stream) change(k store.Key, o wire.Object) (store.Change, error) {
-	c := store.Change{Key: k, UID: o.UID, Version: store.Version{RV: o.ResourceVersion}}
-	raw, err := s.source.opts.Transform.apply(o.Raw)
-	if err == nil {
-		c.Object = s.packer.Pack(raw)
+// Gone implements reflector.Sink.
+func (s *stream) Gone(o wire.Object) {
+	k := store.Key{Namespace: o.Namespace, Name: o.Name}
+	if !s.keep(k) {
+		return
 	}
-	return c, err
+	s.stage(s.removal(k, o))
+}
+
+// stage adds to what the next commit holds, which it makes once that is much.
+func (s *stream) stage(c store.Change) {
+	s.staged = append(s.staged, c)
+	s.stagedBytes += c.V.Size()
+	if len(s.staged) >= maxStaged || s.stagedBytes >= maxStagedBytes {
+		s.commit(store.Commit{})
+	}
+}
+
+// change transforms, packs and indexes an object.
+func (s *stream) change(k store.Key, o wire.Object) (store.Change, error) {
+	c := store.Change{Key: k, UID: o.UID}
+	raw := o.Raw
+	if s.source.opts.DropManagedFields {
+		raw = wire.DropManagedFields(o.Format, raw)
+	}
+	raw, err := s.source.opts.Transform.run(o.Format, raw)
+	if err != nil {
+		return c, err
+	}
+	c.V = s.packer.Pack(o.Format, o.UID, o.ResourceVersion, raw)
+	s.derive(&c, raw)
+	return c, nil
+}
+
+// removal is a change that removes an object; its last word may be missing.
+func (s *stream) removal(k store.Key, o wire.Object) store.Change {
+	c := store.Change{Key: k, UID: o.UID, Delete: true}
+	raw, err := s.source.opts.Transform.run(o.Format, o.Raw)
+	if err != nil { // that it is gone needs no transform
+		s.lose(err)
+		return c
+	}
+	c.V = s.packer.Pack(o.Format, o.UID, o.ResourceVersion, raw)
+	return c
 }
 
 // lose counts a version that cannot be handed on, and notes the gap that it leaves.
@@ -193,6 +319,7 @@ func (s *stream) commit(c store.Commit) {
 		c.Gap = s.gap
 		c.Gap.To, c.Gap.Until = c.Version, c.At
 		s.gap = nil
+		s.hooks().gap(s.id, *gapOf(c.Gap))
 	}
 	s.unstage()
 	drops := s.store.Commit(c)
@@ -208,27 +335,34 @@ func (s *stream) unstage() {
 }
 
 // Event implements reflector.Sink.
-func (s *stream) Event(ev wire.Event) {
+func (s *stream) Event(ev wire.Event) error {
 	c := store.Commit{Version: ev.ResourceVersion}
 	k := store.Key{Namespace: ev.Namespace, Name: ev.Name}
-	if s.keep(k) {
+	switch {
+	case !s.keep(k):
+	case ev.Type == wire.Deleted:
+		if e := s.expect; e != nil && e.key == k && e.uid == ev.UID {
+			s.expect = nil
+		}
+		c.Changes = append(c.Changes, s.removal(k, ev.Object))
+	default:
 		change, err := s.change(k, ev.Object)
-		change.Delete = ev.Type == wire.Deleted
 		if err != nil {
 			s.lose(err)
-		}
-		if err == nil || change.Delete { // that it is gone needs no transform
+		} else {
 			c.Changes = append(c.Changes, change)
 		}
 	}
 	s.commit(c)
 	s.current()
+	return nil
 }
 
 // Bookmark implements reflector.Sink.
-func (s *stream) Bookmark(version string) {
+func (s *stream) Bookmark(version string) error {
 	s.commit(store.Commit{Version: version})
 	s.current()
+	return nil
 }
 
 // Current implements reflector.Sink.
@@ -256,6 +390,7 @@ func (s *stream) Report(m reflector.Machine) {
 	before := s.Status()
 	s.update(func(st *Status) {
 		st.State, st.Err, st.Attempts, st.Synced = published(m), m.Err, m.Attempts, m.Synced
+		st.Loaded = st.Loaded || m.Synced
 		if st.State != before.State {
 			st.Since = time.Now()
 		}
@@ -265,6 +400,7 @@ func (s *stream) Report(m reflector.Machine) {
 		return
 	}
 	s.source.notify()
+	s.hooks().state(now)
 	if f := s.source.opts.OnState; f != nil {
 		f(now)
 	}
@@ -300,7 +436,8 @@ func (s *stream) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.status
-	st.Objects, st.Version = objects, version
+	st.Objects, st.Version, st.Epoch = objects, version, s.store.Epoch()
+	st.DecodeErrors, st.LossyDecodes = s.counts.decodeErrors.Load(), s.counts.lossyDecodes.Load()
 	return st
 }
 

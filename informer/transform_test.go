@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"github.com/tattler-dev/tattler/informer/internal/wire"
 	"strings"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 
 func TestPanicOfTransformTellsNoValue(t *testing.T) {
 	tr := &Transform{Name: "redact", Apply: func(u *unstructured.Unstructured) error { panic(u.Object["data"]) }}
-	_, err := tr.apply([]byte(`{"data":"CANARY"}`))
+	_, err := tr.run(wire.JSON, []byte(`{"data":"CANARY"}`))
 	if err == nil || !strings.Contains(err.Error(), "transform redact: panic with a string") {
 		t.Fatalf("got %v", err)
 	}

@@ -2,7 +2,6 @@ package informertest
 
 import (
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -30,52 +29,32 @@ func (s *Server) SetStale(group string, stale bool) {
 	s.stale[group] = stale
 }
 
-// Move serves a kind and its objects under another version of its group, and no longer under the old
-// one, as after a change of its CRD: UIDs and resource versions stay.
-func (s *Server) Move(from schema.GroupVersionResource, version string) {
-	defer s.lock()()
-	to := from.GroupResource().WithVersion(version)
-	s.kinds[to] = s.kinds[from]
-	delete(s.kinds, from)
-	for k, o := range s.objects {
-		if k.gvr != from {
-			continue
-		}
-		delete(s.objects, k)
-		k.gvr = to
-		converted := maps.Clone(o.fields)
-		converted["apiVersion"] = to.GroupVersion().String()
-		s.objects[k] = object{k, converted}
-	}
-	s.closed++
-}
-
 // discover answers /api and /apis in the aggregated form of API servers since 1.30.
-func (s *Server) discover(w http.ResponseWriter, core bool) {
-	s.mu.Lock()
+func (c *call) discover() {
+	c.s.mu.Lock()
 	list := apidiscovery.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"},
-		Items:    s.groups(core),
+		Items:    c.s.groups(c.r.URL.Path == "/api"),
 	}
-	s.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-	_, _ = w.Write(encode(list))
+	c.s.mu.Unlock()
+	c.w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	_, _ = c.w.Write(encodeJSON(list))
 }
 
 // groups are ordered by name, and their versions by maturity, as a server without priorities of its
 // own orders them; s.mu is held.
 func (s *Server) groups(core bool) []apidiscovery.APIGroupDiscovery {
 	byGroup := map[string]map[string][]apidiscovery.APIResourceDiscovery{}
-	for _, gvr := range slices.SortedFunc(maps.Keys(s.kinds), func(a, b schema.GroupVersionResource) int {
+	for _, gvr := range slices.SortedFunc(maps.Keys(s.resources), func(a, b schema.GroupVersionResource) int {
 		return strings.Compare(a.String(), b.String())
 	}) {
-		if (gvr.Group == "") != core {
+		if !s.resources[gvr].served || (gvr.Group == "") != core {
 			continue
 		}
 		if byGroup[gvr.Group] == nil {
 			byGroup[gvr.Group] = map[string][]apidiscovery.APIResourceDiscovery{}
 		}
-		byGroup[gvr.Group][gvr.Version] = append(byGroup[gvr.Group][gvr.Version], s.resource(gvr))
+		byGroup[gvr.Group][gvr.Version] = append(byGroup[gvr.Group][gvr.Version], s.describe(gvr))
 	}
 	var groups []apidiscovery.APIGroupDiscovery
 	for _, name := range slices.Sorted(maps.Keys(byGroup)) {
@@ -94,9 +73,9 @@ func (s *Server) groups(core bool) []apidiscovery.APIGroupDiscovery {
 	return groups
 }
 
-// resource is what discovery says of a kind; s.mu is held.
-func (s *Server) resource(gvr schema.GroupVersionResource) apidiscovery.APIResourceDiscovery {
-	kind := s.kinds[gvr]
+// describe is what discovery says of a kind; s.mu is held.
+func (s *Server) describe(gvr schema.GroupVersionResource) apidiscovery.APIResourceDiscovery {
+	kind := s.resources[gvr].kind.name
 	r := s.described[gvr.GroupResource()]
 	if r.Scope == "" {
 		r.Scope = apidiscovery.ScopeNamespace
@@ -105,17 +84,4 @@ func (s *Server) resource(gvr schema.GroupVersionResource) apidiscovery.APIResou
 	r.ResponseKind = &metav1.GroupVersionKind{Group: gvr.Group, Version: gvr.Version, Kind: kind}
 	r.Verbs = metav1.Verbs{"get", "list", "watch"}
 	return r
-}
-
-// one answers with one object.
-func (s *Server) one(w http.ResponseWriter, at path) {
-	s.mu.Lock()
-	o, ok := s.objects[id(at)]
-	s.mu.Unlock()
-	if !ok {
-		Refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, at.gvr.Resource+` "`+at.name+`" not found`)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(encode(o.fields))
 }

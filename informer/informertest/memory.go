@@ -30,21 +30,16 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	pr, pw := io.Pipe()
 	w := &response{header: http.Header{}, body: pw, ready: make(chan struct{})}
 	stop := context.AfterFunc(ctx, func() { _ = pw.CloseWithError(context.Canceled) })
-	failed := make(chan struct{})
 	go func() {
 		defer cancel()
 		defer stop()
-		if !w.serve(t.s, r.WithContext(ctx)) {
-			close(failed)
-		}
+		w.serve(t.s, r.WithContext(ctx))
 	}()
 	select {
 	case <-w.ready:
-	case <-failed:
-		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
-	case <-ctx.Done():
+	case <-ctx.Done(): // the client gave up, or the handler ended
 		select {
-		case <-w.ready: // it was answered, and ended
+		case <-w.ready: // with an answer
 		default:
 			if err := r.Context().Err(); err != nil {
 				return nil, err
@@ -57,21 +52,21 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		Status:     http.StatusText(w.code),
 		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header:        w.header,
-		Body:          body{pr, cancel},
+		Body:          stream{pr, cancel},
 		ContentLength: -1,
 		Request:       r,
 	}, nil
 }
 
-// body ends the handler when it is closed.
-type body struct {
+// stream ends the handler when it is closed.
+type stream struct {
 	*io.PipeReader
 	cancel context.CancelFunc
 }
 
-func (b body) Close() error {
-	b.cancel()
-	return b.PipeReader.Close()
+func (s stream) Close() error {
+	s.cancel()
+	return s.PipeReader.Close()
 }
 
 // response is the server's side of an answer.
@@ -82,12 +77,11 @@ type response struct {
 	ready  chan struct{} // closed when code and header are set
 }
 
-// serve runs the handler; it returns false where the connection broke before the answer.
-func (w *response) serve(h http.Handler, r *http.Request) (answered bool) {
+// serve runs the handler.
+func (w *response) serve(h http.Handler, r *http.Request) {
 	defer func() {
 		if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // net/http compares a panic so, too
 			_ = w.body.CloseWithError(io.ErrUnexpectedEOF)
-			answered = w.code != 0
 		} else if p != nil {
 			panic(p)
 		}
@@ -95,7 +89,6 @@ func (w *response) serve(h http.Handler, r *http.Request) (answered bool) {
 	h.ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK)
 	_ = w.body.CloseWithError(r.Context().Err()) // a request that was given up has no clean end
-	return true
 }
 
 // Header implements http.ResponseWriter.

@@ -1,29 +1,39 @@
 package informertest
 
 import (
-	"cmp"
-	"encoding/json"
-	"fmt"
-	"maps"
+	"errors"
+	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	optionsscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// bookmarkEvery is the interval of an API server's watch cache.
-const bookmarkEvery = time.Minute
+// call is one request, as far as it is understood.
+type call struct {
+	s     *Server
+	w     http.ResponseWriter
+	r     *http.Request
+	at    path
+	kind  *kind
+	class Requests
+	media media
+	opts  internalversion.ListOptions
+	cut   uint64 // as it was when the request was understood
+}
+
+var _ http.Handler = (*Server)(nil)
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.requests = append(s.requests, r.URL.RequestURI())
+	s.requests = append(s.requests, request{r.URL.RequestURI(), r.Header.Get("Accept"), r.Proto})
 	hook, down := s.hook, s.down
 	s.mu.Unlock()
 	if down {
@@ -32,38 +42,109 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if hook != nil && hook(w, r) {
 		return
 	}
-	if r.URL.Path == "/api" || r.URL.Path == "/apis" {
-		s.discover(w, r.URL.Path == "/api")
+	c := &call{s: s, w: w, r: r}
+	if err := c.understand(); err != nil {
+		c.refuse(err)
 		return
 	}
-	at, ok := parsePath(r.URL.Path)
-	s.mu.Lock()
-	kind, served := s.kinds[at.gvr]
-	s.mu.Unlock()
-	if !ok || !served {
-		Refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+	if f := c.hit(Reject); f != nil {
+		c.reject(f)
 		return
 	}
-	if at.name != "" {
-		s.one(w, at)
+	if c.hit(Hang) != nil {
+		c.hang()
 		return
 	}
-	sel, err := newSelector(at, r.URL.Query().Get("labelSelector"), r.URL.Query().Get("fieldSelector"))
-	if err != nil {
-		Refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
-		return
+	switch c.class {
+	case Discovery:
+		c.discover()
+	case Gets:
+		c.get()
+	case Lists:
+		c.list()
+	default:
+		c.watch()
 	}
-	if r.URL.Query().Get("watch") == "true" {
-		s.watch(w, r, sel, kind)
-		return
+}
+
+// broken says whether the connection was cut since the request was understood; s.mu is held.
+func (c *call) broken() bool { return c.s.cut != c.cut || c.s.down }
+
+// understand reads the request: what it is about, and how it wants its answer.
+func (c *call) understand() error {
+	c.s.mu.Lock()
+	c.cut = c.s.cut // a hook may have cut the others
+	c.s.mu.Unlock()
+	if c.r.URL.Path == "/api" || c.r.URL.Path == "/apis" {
+		c.class = Discovery
+		return nil
 	}
-	s.list(w, r, sel, kind)
+	at, ok := parsePath(c.r.URL.Path)
+	c.s.mu.Lock()
+	res := c.s.resources[at.gvr]
+	if ok = ok && res != nil && res.served; ok {
+		c.at, c.kind = at, res.kind
+	}
+	c.s.mu.Unlock()
+	if !ok {
+		return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+	}
+	if c.r.Method != http.MethodGet {
+		return apierrors.NewMethodNotSupported(at.gvr.GroupResource(), strings.ToLower(c.r.Method))
+	}
+	if c.media, ok = negotiate(c.r.Header.Get("Accept"), c.kind.new != nil); !ok {
+		return c.notAcceptable()
+	}
+	return c.options()
+}
+
+// options reads and checks the query as API servers do.
+func (c *call) options() error {
+	c.class = Gets
+	if c.at.name != "" {
+		if c.media.list {
+			return refusal(http.StatusNotAcceptable, "NotAcceptable", "you requested PartialObjectMetadataList, but the requested object is not a list")
+		}
+		return nil
+	}
+	if err := optionsscheme.ParameterCodec.DecodeParameters(c.r.URL.Query(), metav1.SchemeGroupVersion, &c.opts); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if errs := validation.ValidateListOptions(&c.opts, true); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", errs)
+	}
+	if _, err := c.version(); err != nil {
+		return apierrors.NewBadRequest("Invalid value for resourceVersion: " + c.opts.ResourceVersion)
+	}
+	switch c.class = Lists; {
+	case c.streams():
+		c.class = StreamingLists
+	case c.opts.Watch:
+		c.class = Watches
+	}
+	if c.media.partial != "" && c.media.list != (c.class == Lists) {
+		return refusal(http.StatusNotAcceptable, "NotAcceptable", "you requested PartialObjectMetadata of a list, or its list of a watch")
+	}
+	return c.checkSelector()
+}
+
+// streams says whether the request is a streaming list.
+func (c *call) streams() bool {
+	return c.opts.Watch && c.opts.SendInitialEvents != nil && *c.opts.SendInitialEvents
+}
+
+// version is the resource version asked for; none is 0.
+func (c *call) version() (uint64, error) {
+	if c.opts.ResourceVersion == "" {
+		return 0, nil
+	}
+	return strconv.ParseUint(c.opts.ResourceVersion, 10, 64)
 }
 
 // path names a collection, or one of its objects.
 type path struct {
-	gvr             schema.GroupVersionResource
-	namespace, name string
+	gvr schema.GroupVersionResource
+	key
 }
 
 func parsePath(p string) (path, bool) {
@@ -87,122 +168,67 @@ func parsePath(p string) (path, bool) {
 	return at, len(parts) <= 2
 }
 
-// Refuse answers with a Status.
+// Refuse answers with a Status in JSON.
 func Refuse(w http.ResponseWriter, code int32, reason metav1.StatusReason, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(int(code))
-	_, _ = w.Write(status(code, reason, message))
+	answerStatus(w, media{}, refusal(code, reason, message).Status())
 }
 
-func status(code int32, reason metav1.StatusReason, message string) []byte {
-	return encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure,
-		Code:     code,
-		Reason:   reason,
-		Message:  message,
-	})
-}
-
-func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("informertest: an object that is no JSON: %v", err))
+func answerStatus(w http.ResponseWriter, m media, st metav1.Status) {
+	w.Header().Set("Content-Type", m.contentType())
+	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(st.Details.RetryAfterSeconds)))
 	}
-	return b
+	w.WriteHeader(int(st.Code))
+	_, _ = w.Write(m.status(nil, st))
 }
 
-// selector says which objects a request is about.
-type selector struct {
-	path
-	labels labels.Selector
-	fields fields.Selector
+func refusal(code int32, reason metav1.StatusReason, message string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 }
 
-func newSelector(at path, l, f string) (sel selector, err error) {
-	sel.path = at
-	if sel.labels, err = labels.Parse(l); err != nil {
-		return sel, err
+func (c *call) notAcceptable() error {
+	types := []string{jsonType}
+	if c.kind.new != nil {
+		types = append(types, protobufType)
 	}
-	sel.fields, err = fields.ParseSelector(f)
-	return sel, err
+	return refusal(http.StatusNotAcceptable, "NotAcceptable", "only the following media types are accepted: "+strings.Join(types, ", "))
 }
 
-func (sel *selector) matches(k id, o map[string]any) bool {
-	if o == nil || k.gvr != sel.gvr || sel.namespace != "" && k.namespace != sel.namespace {
-		return false
-	}
-	set := labels.Set{}
-	given, _ := metaOf(o)["labels"].(map[string]any)
-	for name, v := range given {
-		set[name] = fmt.Sprint(v)
-	}
-	return sel.labels.Matches(set) &&
-		sel.fields.Matches(fields.Set{"metadata.name": k.name, "metadata.namespace": k.namespace})
+// refuse answers with the Status of an error.
+func (c *call) refuse(err error) {
+	answerStatus(c.w, forError(c.r.Header.Get("Accept")), statusOf(err))
 }
 
-// list answers with one page.
-func (s *Server) list(w http.ResponseWriter, r *http.Request, sel selector, kind string) {
-	body, ok := s.page(r, sel, kind)
-	if !ok {
-		Refuse(w, http.StatusGone, metav1.StatusReasonExpired, "The provided continue parameter is too old")
+func statusOf(err error) metav1.Status {
+	var st apierrors.APIStatus
+	if !errors.As(err, &st) {
+		return apierrors.NewInternalError(err).Status()
+	}
+	return st.Status()
+}
+
+// reject answers as a fault wants it.
+func (c *call) reject(f *Fault) {
+	seconds := int(math.Ceil(f.RetryAfter.Seconds()))
+	if f.Code == http.StatusTooManyRequests { // as priority and fairness does
+		if seconds > 0 {
+			c.w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		}
+		http.Error(c.w, "Too many requests, please try again later.", f.Code)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body)
+	err := c.failure(f.Code, seconds)
+	if f.Protobuf { // by a server that has no protobuf
+		answerStatus(c.w, media{}, err.Status())
+		return
+	}
+	c.refuse(err)
 }
 
-func (s *Server) page(r *http.Request, sel selector, kind string) ([]byte, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rest, rv := s.selected(sel), s.rv
-	token := r.URL.Query().Get("continue")
-	if token != "" {
-		var ok bool
-		if rest, ok = s.pages[token]; !ok {
-			return nil, false
-		}
-		rv = s.pageRV[token]
+// failure is an error with a code that a test asked for.
+func (c *call) failure(code, retryAfter int) *apierrors.StatusError {
+	if code == http.StatusGone {
+		return apierrors.NewResourceExpired("too old resource version: made to fail by a test")
 	}
-	page, next := rest, ""
-	if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); limit > 0 && len(rest) > limit {
-		page = rest[:limit]
-		next = fmt.Sprintf("token-%d-%d", rv, len(rest))
-		s.pages[next], s.pageRV[next] = rest[limit:], rv
-	}
-	meta := metav1.ListMeta{ResourceVersion: strconv.FormatUint(rv, 10), Continue: next}
-	items := make([]any, len(page))
-	for i, o := range page {
-		items[i] = o.fields
-	}
-	if sel.gvr.Group != "" { // as custom resources: keys sorted, items typed
-		return encode(map[string]any{"apiVersion": sel.gvr.GroupVersion().String(), "kind": kind + "List",
-			"items": items, "metadata": meta}), true
-	}
-	for i, o := range page { // as built-in kinds: metadata first, items bare
-		bare := maps.Clone(o.fields)
-		delete(bare, "apiVersion")
-		delete(bare, "kind")
-		items[i] = bare
-	}
-	return encode(struct {
-		Kind       string          `json:"kind"`
-		APIVersion string          `json:"apiVersion"`
-		Metadata   metav1.ListMeta `json:"metadata"`
-		Items      []any           `json:"items"`
-	}{kind + "List", sel.gvr.GroupVersion().String(), meta, items}), true
-}
-
-// selected returns the objects in the order of their keys; s.mu is held.
-func (s *Server) selected(sel selector) []object {
-	var all []object
-	for k, o := range s.objects {
-		if sel.matches(k, o.fields) {
-			all = append(all, o)
-		}
-	}
-	slices.SortFunc(all, func(a, b object) int {
-		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
-	})
-	return all
+	return apierrors.NewGenericServerResponse(code, "get", c.at.gvr.GroupResource(), c.at.name, "made to fail by a test", retryAfter, false)
 }

@@ -1,70 +1,64 @@
 // Package informertest is an API server for tests that speaks the real wire and misbehaves on
 // request.
 //
-// It serves lists in pages and watches with bookmarks, of any kind, as JSON, and keeps a history
-// that can be compacted or replaced. It is reached in memory (Config), which works within a
-// testing/synctest bubble, or, being an http.Handler, over a socket.
+// It serves lists in pages, streaming lists, watches with bookmarks, single objects and discovery, of
+// any kind, as JSON and, where the kind has a Go type with that encoding, as protobuf; whole or as
+// PartialObjectMetadata. It keeps a history that can be compacted or replaced. It is reached in
+// memory (Config), which works within a testing/synctest bubble, or, being an http.Handler, over a
+// socket, with HTTP/1.1 and HTTP/2. Its model is the API server of Kubernetes 1.36.
 //
-//   - There is no validation, no OpenAPI, no writing over the wire: a test writes with Put and
-//     Delete. A kind that was not named to Serve is 404, and discovery does not have it.
-//   - Label selectors are the real ones; field selectors know metadata.name and metadata.namespace.
-//   - Bookmarks come once a minute and at the end of a watch, as from a watch cache.
+//   - There is no validation of objects, no schema or OpenAPI, no Table, YAML or CBOR, no
+//     subresource, and no writing over the wire: a test writes with Put and Delete. A kind that was
+//     not named to Serve is 404, and discovery does not have it.
+//   - Every kind has a watch cache: Events, too, have bookmarks and streaming lists. They come once
+//     a minute and at the end of a watch (a real server: 2 s before it).
+//   - Label selectors are the real ones; field selectors know metadata.name and metadata.namespace,
+//     and any other is 400.
+//   - Nothing waits: where a real server waits up to 3 s for a version to come, this one answers at
+//     once that it is too large.
+//   - History is kept whole (see KeepHistory), and so is what was asked.
 package informertest
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
+	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Server is the API server. Its methods may be called at any time from any goroutine.
 type Server struct {
-	mu       sync.Mutex
-	changed  chan struct{} // closed with every change of what follows
-	kinds    map[schema.GroupVersionResource]string
-	objects  map[id]object
-	log      []change
-	rv       uint64
-	oldest   uint64 // a watch from before is 410
-	uids     int
-	cut      uint64 // counts what ends every connection
-	closed   uint64 // counts what ends every watch cleanly
-	down     bool
-	mute     bool
-	marks    uint64 // counts extra bookmarks
-	raw      []rawFrame
-	hook     func(http.ResponseWriter, *http.Request) bool
-	requests []string
+	mu        sync.Mutex
+	changed   chan struct{} // closed with every change of what follows
+	resources map[schema.GroupVersionResource]*resource
+	rv        uint64 // the current version
+	written   uint64 // the version of the last write
+	oldest    uint64 // a watch from before is 410
+	keep      int    // bounds the history of each kind; 0: it is kept whole
+	uids      int
+	cut       uint64 // counts what ends every connection
+	closed    uint64 // counts what ends every watch cleanly
+	down      bool
+	mute      bool
+	marks     uint64 // counts extra bookmarks
+	raw       []rawFrame
+	faults    []*Fault
+	hook      func(http.ResponseWriter, *http.Request) bool
+	requests  []request
 
 	described map[schema.GroupResource]apidiscovery.APIResourceDiscovery
 	stale     map[string]bool // by group
 
-	pages  map[string][]object // continue token → what is still to be listed
-	pageRV map[string]uint64
-}
-
-// id names an object of the server.
-type id struct {
-	gvr             schema.GroupVersionResource
-	namespace, name string
-}
-
-type object struct {
-	id
-	fields map[string]any // never changed in place
-}
-
-// change is an entry of the history.
-type change struct {
-	rv       uint64
-	id       id
-	old, new map[string]any // nil: absent
+	lists    map[int]*snapshot // what continue tokens are about
+	nextList int
 }
 
 // rawFrame is what Send puts between the events of the open watches.
@@ -76,12 +70,10 @@ type rawFrame struct {
 // NewServer returns a server without kinds, at version 1000.
 func NewServer() *Server {
 	return &Server{
-		changed: make(chan struct{}),
-		kinds:   map[schema.GroupVersionResource]string{},
-		objects: map[id]object{},
-		rv:      1000,
-		pages:   map[string][]object{},
-		pageRV:  map[string]uint64{},
+		changed:   make(chan struct{}),
+		resources: map[schema.GroupVersionResource]*resource{},
+		rv:        1000,
+		lists:     map[int]*snapshot{},
 
 		described: map[schema.GroupResource]apidiscovery.APIResourceDiscovery{},
 		stale:     map[string]bool{},
@@ -98,75 +90,64 @@ func (s *Server) lock() (unlock func()) {
 	}
 }
 
-// Serve adds a kind.
+// kind is what a resource's objects are; it does not change.
+type kind struct {
+	gvr  schema.GroupVersionResource
+	name string
+	// new makes an object of the Go type, which has a protobuf encoding; nil: a custom kind.
+	new func() runtime.Object
+}
+
+func (k *kind) apiVersion() string { return k.gvr.GroupVersion().String() }
+
+// message is what the generated Go types of built-in kinds have.
+type message interface {
+	runtime.Object
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
+// Serve adds a kind. Where client-go's scheme has its Go type, it is served as protobuf, too, as
+// built-in kinds are; else as JSON only, as custom resources are.
 func (s *Server) Serve(gvr schema.GroupVersionResource, kind string) {
-	defer s.lock()()
-	s.kinds[gvr] = kind
-}
-
-// Unserve removes a kind: it is 404 and its watches end.
-func (s *Server) Unserve(gvr schema.GroupVersionResource) {
-	defer s.lock()()
-	delete(s.kinds, gvr)
-	s.closed++
-}
-
-// Put creates or updates an object and returns its new version. Fields are those of the object
-// beside what the server sets (apiVersion, kind, namespace, name, uid, resourceVersion); it is not
-// changed.
-func (s *Server) Put(gvr schema.GroupVersionResource, namespace, name string, fields map[string]any) string {
-	defer s.lock()()
-	s.rv++
-	k := id{gvr, namespace, name}
-	old := s.objects[k].fields
-	uid := uidOf(old)
-	if old == nil {
-		s.uids++
-		uid = fmt.Sprintf("uid-%d", s.uids)
-	}
-	o := maps.Clone(fields)
-	if o == nil {
-		o = map[string]any{}
-	}
-	o["apiVersion"], o["kind"] = gvr.GroupVersion().String(), s.kinds[gvr]
-	given, _ := o["metadata"].(map[string]any)
-	meta := map[string]any{}
-	maps.Copy(meta, given)
-	meta["name"], meta["uid"], meta["resourceVersion"] = name, uid, s.version()
-	if namespace != "" {
-		meta["namespace"] = namespace
-	}
-	o["metadata"] = meta
-	s.objects[k] = object{k, o}
-	s.log = append(s.log, change{s.rv, k, old, o})
-	return s.version()
-}
-
-// Delete deletes an object and returns the version of that, or "" where it does not exist.
-func (s *Server) Delete(gvr schema.GroupVersionResource, namespace, name string) string {
-	defer s.lock()()
-	k := id{gvr, namespace, name}
-	old, ok := s.objects[k]
-	if !ok {
-		return ""
-	}
-	s.rv++
-	delete(s.objects, k)
-	s.log = append(s.log, change{s.rv, k, old.fields, nil})
-	return s.version()
-}
-
-// Objects returns the objects of a kind by "namespace/name". They are shared: not to be written to.
-func (s *Server) Objects(gvr schema.GroupVersionResource) map[string]map[string]any {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := map[string]map[string]any{}
-	for k, o := range s.objects {
-		if k.gvr == gvr {
-			all[k.namespace+"/"+k.name] = o.fields
+	gvk := gvr.GroupVersion().WithKind(kind)
+	var newObject func() runtime.Object
+	if scheme.Scheme.Recognizes(gvk) {
+		newObject = func() runtime.Object {
+			o, err := scheme.Scheme.New(gvk)
+			if err != nil {
+				panic(fmt.Sprintf("informertest: a recognized kind without a type: %v", err))
+			}
+			return o
 		}
 	}
-	return all
+	s.ServeTyped(gvr, kind, newObject)
+}
+
+// ServeTyped adds a kind with its Go type, which newObject makes. It is served as protobuf, too, if
+// the type has that encoding; nil: it has no Go type.
+func (s *Server) ServeTyped(gvr schema.GroupVersionResource, name string, newObject func() runtime.Object) {
+	k := &kind{gvr: gvr, name: name}
+	if newObject != nil {
+		if _, ok := newObject().(message); ok {
+			k.new = newObject
+		}
+	}
+	defer s.lock()()
+	res := s.resource(gvr)
+	res.kind, res.served = k, true
+}
+
+// is says whether an object is of the kind's Go type.
+func (k *kind) is(o runtime.Object) bool {
+	return k.new != nil && reflect.TypeOf(o) == reflect.TypeOf(k.new())
+}
+
+// Unserve removes a kind: it is 404 and its watches end. Its objects stay for when it is served again.
+func (s *Server) Unserve(gvr schema.GroupVersionResource) {
+	defer s.lock()()
+	s.resource(gvr).served = false
+	s.closed++
 }
 
 // Version is the server's current resource version.
@@ -177,42 +158,6 @@ func (s *Server) Version() string {
 }
 
 func (s *Server) version() string { return strconv.FormatUint(s.rv, 10) }
-
-// Skip lets the version grow by n, as writes to other kinds do.
-func (s *Server) Skip(n uint64) {
-	defer s.lock()()
-	s.rv += n
-}
-
-// Compact forgets the history: a watch from an older version, and every continue token, is 410.
-func (s *Server) Compact() {
-	defer s.lock()()
-	s.oldest, s.log = s.rv, nil
-	clear(s.pages)
-	clear(s.pageRV)
-}
-
-// Snapshot is a state to return to.
-type Snapshot struct {
-	objects map[id]object
-	rv      uint64
-}
-
-// Snapshot notes the current state.
-func (s *Server) Snapshot() Snapshot {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return Snapshot{maps.Clone(s.objects), s.rv}
-}
-
-// Restore replaces the history as restoring a backup does: versions go back, connections break.
-func (s *Server) Restore(snap Snapshot) {
-	defer s.lock()()
-	s.objects, s.rv, s.oldest, s.log = maps.Clone(snap.objects), snap.rv, snap.rv, nil
-	clear(s.pages)
-	clear(s.pageRV)
-	s.cut++
-}
 
 // SetDown breaks every connection and refuses new ones, or accepts them again.
 func (s *Server) SetDown(down bool) {
@@ -258,19 +203,40 @@ func (s *Server) Intercept(hook func(http.ResponseWriter, *http.Request) bool) {
 	s.hook = hook
 }
 
+// Request is what the server was asked.
+type Request struct {
+	Path   string
+	Query  url.Values
+	Accept string // the header
+	Proto  string // "HTTP/1.1" or "HTTP/2.0"
+}
+
+type request struct {
+	uri, accept, proto string
+}
+
 // Requests returns what was asked so far: path and query, in order.
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
+	uris := make([]string, len(s.requests))
+	for i, r := range s.requests {
+		uris[i] = r.uri
+	}
+	return uris
 }
 
-func metaOf(o map[string]any) map[string]any {
-	m, _ := o["metadata"].(map[string]any)
-	return m
-}
-
-func uidOf(o map[string]any) string {
-	uid, _ := metaOf(o)["uid"].(string)
-	return uid
+// Recorded returns what was asked so far, in order.
+func (s *Server) Recorded() []Request {
+	s.mu.Lock()
+	asked := slices.Clone(s.requests)
+	s.mu.Unlock()
+	all := make([]Request, len(asked))
+	for i, r := range asked {
+		all[i] = Request{Accept: r.accept, Proto: r.proto}
+		if u, err := url.ParseRequestURI(r.uri); err == nil {
+			all[i].Path, all[i].Query = u.Path, u.Query()
+		}
+	}
+	return all
 }

@@ -17,20 +17,51 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+var (
+	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+)
 
-// get returns the status and the body, or the error that ended it.
-func get(t *testing.T, s *informertest.Server, uri string) string {
+// two returns a server that has the pods a at 1001 and b at 1002, and no widget.
+func two() *informertest.Server {
+	s := informertest.NewServer()
+	s.Serve(pods, "Pod")
+	s.Serve(widgets, "Widget")
+	s.Put(pods, "n", "a", nil)
+	s.Put(pods, "n", "b", nil)
+	return s
+}
+
+func request(t *testing.T, uri string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x"+uri, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return req
+}
+
+// ask sends a request in memory and returns the answer, whose body the test's end closes.
+func ask(t *testing.T, s *informertest.Server, uri, accept string) (*http.Response, error) {
+	t.Helper()
+	req := request(t, uri)
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
 	resp, err := s.Config().Transport.RoundTrip(req)
+	if err == nil {
+		t.Cleanup(func() { _ = resp.Body.Close() })
+	}
+	return resp, err
+}
+
+// get returns the status and the body, or the error that ended it.
+func get(t *testing.T, s *informertest.Server, uri string) string {
+	t.Helper()
+	resp, err := ask(t, s, uri, "")
 	if err != nil {
 		return err.Error()
 	}
-	defer func() { _ = resp.Body.Close() }()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return resp.Status + " " + string(b) + " " + err.Error()
@@ -38,58 +69,25 @@ func get(t *testing.T, s *informertest.Server, uri string) string {
 	return resp.Status + " " + string(b)
 }
 
-// TestWire holds the fake to what a real API server sends.
-func TestWire(t *testing.T) {
-	object := func(name, uid, rv, kind string) string {
-		return kind + `"metadata":{"name":"` + name + `","namespace":"n","resourceVersion":"` + rv + `","uid":"` + uid + `"}}`
-	}
-	const typed = `{"apiVersion":"v1","kind":"Pod",`
-	for _, c := range []struct {
-		name string
-		do   func(*informertest.Server)
-		uri  string
-		want string
-	}{
-		{"a page of a built-in kind has bare items", nil, "/api/v1/pods?limit=1",
-			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002","continue":"token-1002-2"},"items":[` + object("a", "uid-1", "1001", "{") + `]}`},
-		{"one namespace", nil, "/api/v1/namespaces/other/pods",
-			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"items":[]}`},
-		{"an unknown token", nil, "/api/v1/pods?continue=x", `Gone {"kind":"Status"`},
-		{"an unknown kind", nil, "/api/v1/nodes", `Not Found {"kind":"Status"`},
-		{"one object", nil, "/api/v1/namespaces/n/pods/a", `OK ` + object("a", "uid-1", "1001", typed)},
-		{"an object that does not exist", nil, "/api/v1/namespaces/n/pods/x", `Not Found {"kind":"Status"`},
-		{"a subresource", nil, "/api/v1/namespaces/n/pods/a/log", `Not Found {"kind":"Status"`},
-		{"discovery of the core group", nil, "/api", `OK {"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{},` +
-			`"versions":[{"version":"v1","resources":[{"resource":"pods","responseKind":{"group":"","version":"v1","kind":"Pod"},"scope":"Namespaced",` +
-			`"singularResource":"pod","verbs":["get","list","watch"]}],"freshness":"Current"}]}]}`},
-		{"a kind that moved is in its new version only", func(s *informertest.Server) { s.Move(pods, "v2") }, "/api/v1/pods", `Not Found {"kind":"Status"`},
-		{"with the objects as they were", func(s *informertest.Server) { s.Move(pods, "v2") }, "/api/v2/namespaces/n/pods/a",
-			`OK ` + object("a", "uid-1", "1001", `{"apiVersion":"v2","kind":"Pod",`)},
-		{"a bad selector", nil, "/api/v1/pods?labelSelector=(", `Bad Request {"kind":"Status"`},
-		{"a watch resumes behind its version and ends with a bookmark", nil,
-			"/api/v1/pods?watch=true&resourceVersion=1001&timeoutSeconds=5&allowWatchBookmarks=true",
-			`OK {"type":"ADDED","object":` + object("b", "uid-2", "1002", typed) + "}\n" +
-				`{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"Pod","metadata":{"creationTimestamp":null,"resourceVersion":"1002"}}}`},
-		{"a deletion carries the old object and the new version", func(s *informertest.Server) { s.Delete(pods, "n", "b") },
-			"/api/v1/pods?watch=true&resourceVersion=1002&timeoutSeconds=5",
-			`OK {"type":"DELETED","object":` + object("b", "uid-2", "1003", typed) + "}\n"},
-		{"a version that was compacted is 410 within the stream", (*informertest.Server).Compact,
-			"/api/v1/pods?watch=true&resourceVersion=1001", `OK {"type":"ERROR","object":{"kind":"Status"`},
-		{"a version from the future is accepted and delivers nothing", nil,
-			"/api/v1/pods?watch=true&resourceVersion=2000&timeoutSeconds=5&allowWatchBookmarks=true", `OK `},
-		{"a server that is down", func(s *informertest.Server) { s.SetDown(true) }, "/api/v1/pods", "dial tcp: connection refused"},
-	} {
+// wireCase is a request and what a real API server answers to it, or how that begins.
+type wireCase struct {
+	name string
+	do   func(*testing.T, *informertest.Server)
+	uri  string
+	want string // to its end if that is a line's
+}
+
+func run(t *testing.T, cases []wireCase) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := informertest.NewServer()
-				s.Serve(pods, "Pod")
-				s.Put(pods, "n", "a", nil)
-				s.Put(pods, "n", "b", nil)
+				s := two()
 				if c.do != nil {
-					c.do(s)
+					c.do(t, s)
 				}
 				got := get(t, s, c.uri)
-				if !strings.HasPrefix(got, c.want) || c.want == "OK " && got != c.want {
+				if !strings.HasPrefix(got, c.want) || got != c.want && (strings.HasSuffix(c.want, "\n") || c.want == "OK ") {
 					t.Errorf("got\n%s\nwant\n%s", got, c.want)
 				}
 			})
@@ -97,31 +95,132 @@ func TestWire(t *testing.T) {
 	}
 }
 
+func object(name, uid, rv, kind string) string {
+	return kind + `"metadata":{"name":"` + name + `","namespace":"n","resourceVersion":"` + rv + `","uid":"` + uid + `"}}`
+}
+
+const (
+	typed  = `{"kind":"Pod","apiVersion":"v1",`
+	custom = `{"apiVersion":"example.com/v1","kind":"Widget",`
+)
+
+// TestLists holds lists and single objects to what a real API server sends.
+func TestLists(t *testing.T) {
+	widget := func(_ *testing.T, s *informertest.Server) { s.Put(widgets, "n", "w", nil) }
+	paged := func(t *testing.T, s *informertest.Server) { get(t, s, "/api/v1/pods?limit=1") }
+	run(t, []wireCase{
+		{"a page of a built-in kind has bare items", nil, "/api/v1/pods?limit=1",
+			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002","continue":"list-1-1","remainingItemCount":1},"items":[` + object("a", "uid-1", "1001", "{") + "]}\n"},
+		{"the next page is of the same time", func(t *testing.T, s *informertest.Server) { paged(t, s); s.Put(pods, "n", "c", nil) },
+			"/api/v1/pods?limit=1&continue=list-1-1",
+			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"items":[` + object("b", "uid-2", "1002", "{") + "]}\n"},
+		{"a token that is none", nil, "/api/v1/pods?continue=x", `Bad Request {"kind":"Status"`},
+		{"a token and a version", paged, "/api/v1/pods?continue=list-1-1&resourceVersion=1001", `Bad Request {"kind":"Status"`},
+		{"a token of a list that was compacted", func(t *testing.T, s *informertest.Server) { paged(t, s); s.Compact() },
+			"/api/v1/pods?limit=1&continue=list-1-1", `Gone {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"The provided continue`},
+		{"a page that something filters does not say how many remain", nil, "/api/v1/pods?limit=1&fieldSelector=metadata.namespace%3Dn",
+			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002","continue":"list-1-1"},"items":[`},
+		{"a watch cache has no pages", nil, "/api/v1/pods?limit=1&resourceVersion=0",
+			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"items":[` + object("a", "uid-1", "1001", "{") + `,`},
+		{"one namespace, which has none", nil, "/api/v1/namespaces/other/pods",
+			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"items":[]}` + "\n"},
+		{"by field", nil, "/api/v1/pods?fieldSelector=metadata.name!%3Da",
+			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"items":[` + object("b", "uid-2", "1002", "{") + "]}\n"},
+		{"a field that cannot be selected by", nil, "/api/v1/pods?fieldSelector=spec.nodeName%3Dx", `Bad Request {"kind":"Status"`},
+		{"a bad selector", nil, "/api/v1/pods?labelSelector=(", `Bad Request {"kind":"Status"`},
+		{"custom resources have sorted keys and typed items", widget, "/apis/example.com/v1/widgets",
+			`OK {"apiVersion":"example.com/v1","items":[` + object("w", "uid-3", "1003", custom) + `],"kind":"WidgetList","metadata":{"resourceVersion":"1003"}}` + "\n"},
+		{"no custom resources", nil, "/apis/example.com/v1/widgets",
+			`OK {"apiVersion":"example.com/v1","items":[],"kind":"WidgetList","metadata":{"resourceVersion":"1002"}}` + "\n"},
+		{"a list as it was", func(_ *testing.T, s *informertest.Server) { s.Delete(pods, "n", "a"); s.Put(pods, "n", "c", nil) },
+			"/api/v1/pods?resourceVersion=1001&resourceVersionMatch=Exact",
+			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1001"},"items":[` + object("a", "uid-1", "1001", "{") + "]}\n"},
+		{"a list as it was before it was compacted", func(_ *testing.T, s *informertest.Server) { s.Compact() },
+			"/api/v1/pods?resourceVersion=1001&resourceVersionMatch=Exact", `Gone {"kind":"Status"`},
+		{"a list not older than the future", nil, "/api/v1/pods?resourceVersion=1003", `Gateway Timeout {"kind":"Status","apiVersion":"v1","metadata":{},` +
+			`"status":"Failure","message":"Timeout: Too large resource version: 1003, current: 1002","reason":"Timeout",` +
+			`"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1},"code":504}`},
+		{"a version that is no number", nil, "/api/v1/pods?resourceVersion=x", `Bad Request {"kind":"Status"`},
+		{"a streaming list that is no watch", nil, "/api/v1/pods?sendInitialEvents=true", `Unprocessable Entity {"kind":"Status"`},
+		{"one object", nil, "/api/v1/namespaces/n/pods/a", `OK ` + object("a", "uid-1", "1001", typed) + "\n"},
+		{"one custom resource", widget, "/apis/example.com/v1/namespaces/n/widgets/w", `OK ` + object("w", "uid-3", "1003", custom) + "\n"},
+		{"an object that does not exist", nil, "/api/v1/namespaces/n/pods/x", `Not Found {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"pods \"x\" not found"`},
+		{"the cluster's identity", func(_ *testing.T, s *informertest.Server) {
+			s.Serve(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "Namespace")
+			s.Put(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", "kube-system", nil)
+		}, "/api/v1/namespaces/kube-system", `OK {"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","resourceVersion":"1003","uid":"uid-3"}}` + "\n"},
+		{"an unknown kind", nil, "/api/v1/nodes", `Not Found {"kind":"Status"`},
+		{"a subresource", nil, "/api/v1/namespaces/n/pods/a/log", `Not Found {"kind":"Status"`},
+		{"discovery of the core group", nil, "/api", `OK {"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{},` +
+			`"versions":[{"version":"v1","resources":[{"resource":"pods","responseKind":{"group":"","version":"v1","kind":"Pod"},"scope":"Namespaced",` +
+			`"singularResource":"pod","verbs":["get","list","watch"]}],"freshness":"Current"}]}]}`},
+		{"a kind that moved is in its new version only", func(_ *testing.T, s *informertest.Server) { s.Move(pods, "v2") }, "/api/v1/pods", `Not Found {"kind":"Status"`},
+		{"with the objects as they were", func(_ *testing.T, s *informertest.Server) { s.Move(pods, "v2") }, "/api/v2/namespaces/n/pods/a",
+			`OK ` + object("a", "uid-1", "1001", `{"apiVersion":"v2","kind":"Pod",`) + "\n"},
+		{"a server that is down", func(_ *testing.T, s *informertest.Server) { s.SetDown(true) }, "/api/v1/pods", "dial tcp: connection refused"},
+	})
+}
+
+// TestWatches holds watches to what a real API server sends.
+func TestWatches(t *testing.T) {
+	run(t, []wireCase{
+		{"a watch resumes behind its version and ends with a bookmark", nil,
+			"/api/v1/pods?watch=true&resourceVersion=1001&timeoutSeconds=5&allowWatchBookmarks=true",
+			`OK {"type":"ADDED","object":` + object("b", "uid-2", "1002", typed) + "}\n" +
+				`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"spec":{"containers":null},"status":{}}}` + "\n"},
+		{"a bookmark of custom resources", nil, "/apis/example.com/v1/widgets?watch=1&resourceVersion=1002&timeoutSeconds=5&allowWatchBookmarks=1",
+			`OK {"type":"BOOKMARK","object":{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"resourceVersion":"1002"}}}` + "\n"},
+		{"without a version it begins with the state, in no order", nil, "/api/v1/pods?watch=1&timeoutSeconds=5",
+			`OK {"type":"ADDED","object":` + object("b", "uid-2", "1002", typed) + "}\n" + `{"type":"ADDED","object":` + object("a", "uid-1", "1001", typed) + "}\n"},
+		{"unless the state is not wanted", nil, "/api/v1/pods?watch=1&timeoutSeconds=5&sendInitialEvents=false&resourceVersionMatch=NotOlderThan", "OK "},
+		{"a deletion carries the old object and the new version", func(_ *testing.T, s *informertest.Server) { s.Delete(pods, "n", "b") },
+			"/api/v1/pods?watch=true&resourceVersion=1002&timeoutSeconds=5",
+			`OK {"type":"DELETED","object":` + object("b", "uid-2", "1003", typed) + "}\n"},
+		{"a version that was compacted is 410 within the stream", func(_ *testing.T, s *informertest.Server) { s.Compact() },
+			"/api/v1/pods?watch=true&resourceVersion=1001", `OK {"type":"ERROR","object":{"kind":"Status"`},
+		{"a version from the future is accepted and delivers nothing", nil,
+			"/api/v1/pods?watch=true&resourceVersion=2000&timeoutSeconds=5&allowWatchBookmarks=true", `OK `},
+	})
+}
+
 func TestBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := informertest.NewServer()
-		s.Serve(pods, "Pod")
+		s := two()
 		time.AfterFunc(time.Second, s.Cut)
-		if got, want := get(t, s, "/api/v1/pods?watch=true&resourceVersion=1000"), "OK  unexpected EOF"; got != want {
+		if got, want := get(t, s, "/api/v1/pods?watch=true&resourceVersion=1002"), "OK  unexpected EOF"; got != want {
 			t.Errorf("a cut: %q, want %q", got, want)
 		}
 		time.AfterFunc(time.Second, s.CloseWatches)
-		if got, want := get(t, s, "/api/v1/pods?watch=true&resourceVersion=1000"), "OK "; got != want {
+		if got, want := get(t, s, "/api/v1/pods?watch=true&resourceVersion=1002"), "OK "; got != want {
 			t.Errorf("a clean close: %q, want %q", got, want)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://x/api/v1/pods?watch=true", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := s.Config().Transport.RoundTrip(req)
+		resp, err := s.Config().Transport.RoundTrip(request(t, "/api/v1/pods?watch=true").WithContext(ctx))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = resp.Body.Close() }()
 		if _, err := io.ReadAll(resp.Body); err == nil {
 			t.Error("an ended context does not end the body")
+		}
+	})
+}
+
+// TestCutList: a cut breaks a list in the middle of what it carries, too.
+func TestCutList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := two()
+		s.Put(pods, "n", "big", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"a": strings.Repeat("x", 3<<20)}}})
+		s.Put(pods, "n", "c", nil)
+		resp, err := ask(t, s, "/api/v1/pods", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Cut()
+		b, err := io.ReadAll(resp.Body)
+		if err == nil || len(b) == 0 || strings.HasSuffix(string(b), "}\n") {
+			t.Errorf("%d bytes, error %v: want some of it, and an error", len(b), err)
 		}
 	})
 }

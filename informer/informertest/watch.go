@@ -1,138 +1,257 @@
 package informertest
 
 import (
-	"maps"
+	"cmp"
 	"net/http"
-	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const (
+	// bookmarkEvery is the interval of an API server's watch cache.
+	bookmarkEvery = time.Minute
+	// watchFor is how long a watch is open that does not say it.
+	watchFor = 30 * time.Minute
+	// atOnce bounds the events that are sent between two looks at what else happened.
+	atOnce = 500
 )
 
 // watcher is one open watch.
 type watcher struct {
-	s    *Server
-	sel  selector
-	kind string
+	*call
+	initial []*object // what is still to be told of the state that it begins with
+	place   int       // in the history: what is to be told next
+	from    uint64    // the version up to which it was told
+	endAt   uint64    // the version at which the initial events end; 0: nobody is told
 
-	from                uint64 // the version up to which it is told
-	cut, closed, marks  uint64 // as they were when it last looked
-	raw                 int
-	bookmarks, announce bool
+	closed, marks uint64 // as they were when it last looked
+	raw           int
+	announce      bool // a bookmark is due
+	refused       error
+
+	object, frame []byte // scratch
+}
+
+// event is what a watch sends. Encode appends its object; raw goes as it is.
+type event struct {
+	name   string
+	encode func(dst []byte) []byte
+	raw    string
 }
 
 // watch answers with a watch stream.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, sel selector, kind string) {
-	q := r.URL.Query()
-	from, _ := strconv.ParseUint(q.Get("resourceVersion"), 10, 64)
-	seconds, _ := strconv.Atoi(q.Get("timeoutSeconds"))
-	if seconds == 0 {
-		seconds = 1800
+func (c *call) watch() {
+	o := c.newWatcher()
+	contentType := c.media.contentType()
+	if c.media.protobuf {
+		contentType += ";stream=watch"
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusOK)
-	flush(w)
-	o := s.newWatcher(sel, kind, from, q.Get("allowWatchBookmarks") == "true")
+	b := c.body(contentType, never)
+	if b.push() != nil {
+		return
+	}
 	minute := time.NewTicker(bookmarkEvery)
 	defer minute.Stop()
-	end := time.NewTimer(time.Duration(seconds) * time.Second)
+	lasts := watchFor
+	if c.opts.TimeoutSeconds != nil && *c.opts.TimeoutSeconds > 0 {
+		lasts = time.Duration(*c.opts.TimeoutSeconds) * time.Second
+	}
+	end := time.NewTimer(lasts)
 	defer end.Stop()
 	last := false
 	for {
-		frames, changed, over := o.look(last)
-		if _, err := w.Write(frames); err != nil {
-			return
+		events, next, over := o.look(last)
+		for i := range events {
+			o.send(b, &events[i])
 		}
-		flush(w)
-		if over || last {
+		if err := b.push(); err != nil || over || last {
 			return
 		}
 		select {
-		case <-changed:
+		case <-c.r.Context().Done():
+			return
+		case <-next:
 		case <-minute.C:
 			o.announce = true
 		case <-end.C:
 			o.announce, last = true, true
-		case <-r.Context().Done():
-			return
 		}
 	}
 }
 
-func flush(w http.ResponseWriter) {
-	if f, ok := w.(http.Flusher); ok {
-		f.Flush()
+// send writes an event, or what a fault makes of it. What does not get through ends at the next push.
+func (o *watcher) send(b *body, e *event) {
+	if e.encode == nil {
+		_, _ = b.WriteString(e.raw)
+		return
+	}
+	o.object = e.encode(o.object[:0])
+	o.frame = o.media.frame(o.frame[:0], e.name, o.object)
+	head := 0
+	if o.media.protobuf {
+		head = frameHead
+	}
+	fault := o.frameFault()
+	_, _ = b.Write(o.spoil(fault, o.frame, head))
+	if fault == CutFrame {
+		b.abort()
 	}
 }
 
-func (s *Server) newWatcher(sel selector, kind string, from uint64, bookmarks bool) *watcher {
+// newWatcher decides where a watch begins: with the state, if it is told of it, and at its place in
+// the history.
+func (c *call) newWatcher() *watcher {
+	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &watcher{s: s, sel: sel, kind: kind, from: from, bookmarks: bookmarks,
-		cut: s.cut, closed: s.closed, marks: s.marks, raw: len(s.raw)}
+	res := s.resource(c.at.gvr)
+	asked, _ := c.version() // it was checked
+	o := &watcher{call: c, from: asked, place: res.after(asked), closed: s.closed, marks: s.marks, raw: len(s.raw)}
+	initial := c.opts.SendInitialEvents
+	if c.streams() && s.fault(c, IgnoreStreaming) != nil {
+		initial = nil
+	}
+	switch without := initial != nil && !*initial; {
+	case asked > 0 && (without || initial == nil): // goes on
+	case without:
+		o.from, o.place = s.rv, res.end()
+	case asked > s.rv:
+		o.refused = tooLarge(asked, s.rv)
+	default:
+		o.begin(res, initial != nil)
+	}
+	return o
 }
 
+// begin lets the watch tell the state first; s.mu is held.
+func (o *watcher) begin(res *resource, streaming bool) {
+	s := o.s
+	o.from, o.place = s.rv, res.end()
+	if streaming {
+		if o.opts.AllowWatchBookmarks && s.fault(o.call, NoEndBookmark) == nil {
+			o.endAt = s.rv
+		}
+		if f := s.fault(o.call, ChangesBeforeEnd); f != nil {
+			o.place = res.first
+			if f.Changes > 0 {
+				o.place = max(res.first, res.end()-f.Changes)
+			}
+			if since := res.changes(o.place); len(since) > 0 {
+				o.from = since[0].rv - 1
+			}
+		}
+	}
+	o.initial = shuffled(o.selected(res.before(o.place)))
+}
+
+// shuffled returns the objects in an order that is none, but always the same: no version or key may be
+// told from it.
+func shuffled(all []*object) []*object {
+	n, step := len(all), 7919 // a prime reaches everything
+	if n%step == 0 {
+		step = 7907
+	}
+	mixed := make([]*object, n)
+	for i, o := range all {
+		mixed[(i*step+n/2)%n] = o
+	}
+	return mixed
+}
+
+var always = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+
 // look returns what is to be sent now, what to wait for, and whether the watch is over.
-func (o *watcher) look(last bool) (frames []byte, changed <-chan struct{}, over bool) {
+func (o *watcher) look(last bool) (events []event, next <-chan struct{}, over bool) {
 	s := o.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cut != o.cut || s.down {
+	res := s.resource(o.at.gvr)
+	switch {
+	case o.broken():
 		panic(http.ErrAbortHandler)
-	}
-	if s.closed != o.closed {
+	case s.closed != o.closed:
 		return nil, s.changed, true
-	}
-	if s.mute {
+	case s.mute:
 		return nil, s.changed, last
+	case o.refused != nil:
+		return o.fail(o.refused), nil, true
 	}
-	if o.from < s.oldest {
-		return frame("ERROR", status(http.StatusGone, metav1.StatusReasonExpired, "too old resource version")), nil, true
+	if f := s.fault(o.call, ErrorEvent); f != nil {
+		return o.fail(o.failure(cmp.Or(f.Code, http.StatusGone), 0)), nil, true
 	}
-	for _, c := range s.log {
-		if c.rv > o.from {
-			frames = append(frames, o.event(c)...)
-			o.from = c.rv
-		}
+	if o.from < max(s.oldest, res.oldest) {
+		return o.fail(apierrors.NewResourceExpired("too old resource version: " + formatVersion(o.from))), nil, true
 	}
+	events = o.tell(res)
+	if len(o.initial) > 0 || o.place < res.end() || o.endAt > 0 {
+		return events, always, false
+	}
+	o.from = max(o.from, s.written)
 	for ; o.raw < len(s.raw); o.raw++ {
-		if s.raw[o.raw].gvr == o.sel.gvr {
-			frames = append(frames, s.raw[o.raw].data...)
+		if s.raw[o.raw].gvr == o.at.gvr {
+			events = append(events, event{raw: s.raw[o.raw].data})
 		}
 	}
-	if o.bookmarks && (o.announce || s.marks != o.marks) && o.from <= s.rv {
+	if o.opts.AllowWatchBookmarks && (o.announce || s.marks != o.marks) && o.from <= s.rv {
 		o.announce, o.marks, o.from = false, s.marks, s.rv
-		frames = append(frames, o.bookmark()...)
+		events = append(events, o.bookmark(false))
 	}
-	return frames, s.changed, false
+	return events, s.changed, false
 }
 
-func (o *watcher) bookmark() []byte {
-	return frame("BOOKMARK", encode(map[string]any{
-		"kind":       o.kind,
-		"apiVersion": o.sel.gvr.GroupVersion().String(),
-		"metadata":   map[string]any{"resourceVersion": strconv.FormatUint(o.from, 10), "creationTimestamp": nil},
-	}))
+// tell returns some of what is to be told of the state and the history; s.mu is held.
+func (o *watcher) tell(res *resource) (events []event) {
+	n := min(atOnce, len(o.initial))
+	for _, object := range o.initial[:n] {
+		events = append(events, o.event("ADDED", object))
+	}
+	o.initial = o.initial[n:]
+	if len(o.initial) > 0 {
+		return events
+	}
+	for _, c := range res.changes(o.place) {
+		if o.endAt > 0 && c.rv > o.endAt || len(events) >= atOnce {
+			break
+		}
+		o.place++
+		if c.rv <= o.from {
+			continue
+		}
+		o.from = c.rv
+		events = o.change(events, c)
+	}
+	if o.endAt > 0 && len(events) < atOnce {
+		o.from, o.endAt = o.endAt, 0
+		events = append(events, o.bookmark(true))
+	}
+	return events
 }
 
-// event is what a change means for this watch.
-func (o *watcher) event(c change) []byte {
-	was, is := o.sel.matches(c.id, c.old), o.sel.matches(c.id, c.new)
+// change appends what a change means for this watch.
+func (o *watcher) change(events []event, c change) []event {
+	was, is := o.selects(c.old), o.selects(c.new)
 	switch {
 	case is && was:
-		return frame("MODIFIED", encode(c.new))
+		return append(events, o.event("MODIFIED", c.new))
 	case is:
-		return frame("ADDED", encode(c.new))
+		return append(events, o.event("ADDED", c.new))
 	case was: // the previous object, with the version of the event
-		gone := maps.Clone(c.old)
-		meta := maps.Clone(metaOf(gone))
-		meta["resourceVersion"] = strconv.FormatUint(c.rv, 10)
-		gone["metadata"] = meta
-		return frame("DELETED", encode(gone))
+		return append(events, event{name: "DELETED", encode: func(dst []byte) []byte {
+			return o.media.object(dst, o.kind, c.old.at(o.kind, c.rv))
+		}})
 	}
-	return nil
+	return events
 }
 
-func frame(kind string, object []byte) []byte {
-	return append(append([]byte(`{"type":"`+kind+`","object":`), object...), "}\n"...)
+func (o *watcher) event(name string, object *object) event {
+	return event{name: name, encode: func(dst []byte) []byte { return o.media.object(dst, o.kind, object) }}
+}
+
+func (o *watcher) bookmark(initialEnd bool) event {
+	return o.event("BOOKMARK", bookmark(o.kind, o.from, initialEnd))
+}
+
+func (o *watcher) fail(err error) []event {
+	return []event{{name: "ERROR", encode: func(dst []byte) []byte { return o.media.status(dst, statusOf(err)) }}}
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -55,8 +57,12 @@ func TestSecretsStayHidden(t *testing.T) {
 	})
 }
 
-// oneUnreadable lists ConfigMaps of which one is none.
+// oneUnreadable lists ConfigMaps of which one is none; it knows no streaming lists.
 func oneUnreadable(w http.ResponseWriter, r *http.Request) bool {
+	if collection("configmaps")(r) && r.URL.Query().Has("sendInitialEvents") {
+		informertest.Refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "no streaming lists")
+		return true
+	}
 	if !collection("configmaps")(r) || r.URL.Query().Has("watch") || r.URL.Query().Get("limit") == "1" {
 		return false
 	}

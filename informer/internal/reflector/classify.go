@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -15,14 +16,19 @@ import (
 func classify(err error) Input {
 	in := Input{Event: Failed, Err: err}
 	var st apierrors.APIStatus
-	if !errors.As(err, &st) {
+	switch {
+	case errors.As(err, &st):
+		if s, ok := apierrors.SuggestsClientDelay(err); ok {
+			in.RetryAfter = time.Duration(s) * time.Second
+		}
+		in.Event = event(st.Status())
+	case errors.Is(err, ErrRewritten):
+		in.Event = Rewritten
+	case errors.Is(err, errUnended):
+		in.Event = Unended
+	default:
 		in.Unreachable = !wire.Unreadable(err)
-		return in
 	}
-	if s, ok := apierrors.SuggestsClientDelay(err); ok {
-		in.RetryAfter = time.Duration(s) * time.Second
-	}
-	in.Event = event(st.Status())
 	return in
 }
 
@@ -44,4 +50,13 @@ func event(st metav1.Status) Event {
 func IsRefusal(err error) bool {
 	e := classify(err).Event
 	return e == Refused || e == Missing
+}
+
+// status is the error that an ERROR event carries.
+func status(f wire.Format, raw []byte) error {
+	st, err := wire.DecodeStatus(f, raw)
+	if err != nil {
+		return fmt.Errorf("read error event: %w", err)
+	}
+	return &apierrors.StatusError{ErrStatus: *st}
 }

@@ -2,54 +2,14 @@ package reflector
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/url"
-	"strconv"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
-
-// Sink takes what the server says. The loop calls it from one goroutine.
-type Sink interface {
-	// Begin starts a list from its first page; with newEpoch, under another history.
-	Begin(newEpoch bool)
-	// Item is one object of a list; its bytes are valid during the call. ErrRewritten says that it
-	// proves another history.
-	Item(wire.Object) error
-	// Unreadable says that a list holds an object that cannot be read; its name may be known.
-	Unreadable(wire.Meta, error)
-	// Page ends a page of a list that has the version; ErrRewritten as for Item.
-	Page(version string) error
-	// Live ends a list: what it did not name is gone.
-	Live(version string)
-	// Event is one change; its bytes are valid during the call.
-	Event(wire.Event)
-	// Bookmark says that everything up to the version was seen.
-	Bookmark(version string)
-	// Current says that nothing is missing at this moment.
-	Current()
-	// Missed says that versions after Version are or will be missing. Told is true where no list
-	// follows, so that nobody else will tell.
-	Missed(reason string, tell bool)
-	// Version is where a watch resumes.
-	Version() string
-	// Report tells where the stream stands, after each step.
-	Report(Machine)
-}
-
-// ErrRewritten is what a Sink returns for a list that is older than what it knows.
-var ErrRewritten = errors.New("the server's history was replaced")
-
-// Opener sends a GET and returns the body of a successful answer.
-type Opener func(ctx context.Context, query url.Values) (io.ReadCloser, error)
 
 // The own deadlines of a stream: an API server that hangs must not hang us.
 const (
@@ -82,20 +42,35 @@ type Reflector struct {
 	// Lists bounds the lists under way: each holds an element while it runs.
 	Lists  chan struct{}
 	Timing Timing
+	// Paged asks for lists in pages, never for streaming lists.
+	Paged bool
 	// Synced says that the sink holds the state of a completed list already.
 	Synced bool
+	// Resume says that the sink holds a state that was loaded, with a version: it is resumed without
+	// a list where nothing speaks against it.
+	Resume bool
+	// Verify, if set, checks once, before a loaded state is resumed, that it is of the history that
+	// the server has; the server's version is known then not to be behind it. ErrRewritten says that
+	// it is not, and a refusal of the server that it cannot be known: both end in a list that
+	// compares by content. After any other error it is called again.
+	Verify func(context.Context) error
+	// Tell, if set, hears of requests. The loop waits for it.
+	Tell func(Note)
 
 	m         Machine
-	bookmarks bool // were seen on this stream
+	bookmarks bool   // were seen on this stream
+	goal      string // the server's version when what was loaded was verified; empty before
 }
 
 // Run serves the stream until ctx ends or the kind is not served.
 func (r *Reflector) Run(ctx context.Context) {
-	r.m.Synced = r.Synced
+	r.m.Synced, r.m.Resuming, r.m.Paged = r.Synced, r.Resume, r.Paged
 	eff := r.input(Input{Event: Begin})
 	for {
 		var in Input
 		switch eff.Do {
+		case DoStream:
+			in = r.stream(ctx, eff.NewEpoch)
 		case DoList:
 			in = r.list(ctx, eff.NewEpoch)
 		case DoProbe:
@@ -116,6 +91,9 @@ func (r *Reflector) Run(ctx context.Context) {
 
 // input makes one step and tells of it.
 func (r *Reflector) input(in Input) Effects {
+	if in.Event == Expired {
+		r.tell(Note{Kind: NotedExpired, Err: in.Err})
+	}
 	m, eff := r.Timing.step(r.m, in)
 	r.m = m
 	if eff.Gap != "" {
@@ -123,6 +101,12 @@ func (r *Reflector) input(in Input) Effects {
 	}
 	r.Sink.Report(m)
 	return eff
+}
+
+func (r *Reflector) tell(n Note) {
+	if r.Tell != nil {
+		r.Tell(n)
+	}
 }
 
 // sleep adds up to a quarter, so that streams that failed together do not come back together.
@@ -150,93 +134,47 @@ func (r *Reflector) query(pairs ...string) url.Values {
 	return q
 }
 
-// list reads a list, page after page.
-func (r *Reflector) list(ctx context.Context, newEpoch bool) Input {
-	release, err := r.admit(ctx)
-	if err != nil {
-		return classify(err)
-	}
-	defer release()
-	r.Sink.Begin(newEpoch)
-	limit := strconv.Itoa(pageSize)
-	if r.m.Unpaged {
-		limit = ""
-	}
-	for next := ""; ; {
-		meta, err := r.page(ctx, r.query("limit", limit, "continue", next), r.item)
-		if err == nil {
-			err = r.Sink.Page(meta.ResourceVersion)
-		}
-		if errors.Is(err, ErrRewritten) {
-			return Input{Event: Rewritten, Err: err}
-		}
-		if err != nil {
-			return classify(err)
-		}
-		if next = meta.Continue; next == "" {
-			r.Sink.Live(meta.ResourceVersion)
-			return Input{Event: Listed}
-		}
-	}
-}
-
-func (r *Reflector) item(o wire.Object, err error) error {
-	if err != nil {
-		r.Sink.Unreadable(o.Meta, err)
-		return nil
-	}
-	return r.Sink.Item(o)
-}
-
-// admit waits for its turn to list.
+// admit waits for its turn to list. release may be called twice.
 func (r *Reflector) admit(ctx context.Context) (release func(), err error) {
 	select {
 	case r.Lists <- struct{}{}:
-		return func() { <-r.Lists }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	held := true
+	return func() {
+		if held {
+			<-r.Lists
+		}
+		held = false
+	}, nil
 }
 
-// page reads one answer to a list.
-func (r *Reflector) page(ctx context.Context, q url.Values, item func(wire.Object, error) error) (wire.ListMeta, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	timer := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
-	defer timer.Stop()
-	body, err := r.Open(ctx, q)
-	if err != nil {
-		return wire.ListMeta{}, err
-	}
-	defer func() { _ = body.Close() }()
-	if r.m.State == Listing && r.m.Err != nil {
-		r.input(Input{Event: Accepted})
-	}
-	l := wire.NewList(progress{body, timer})
-	for {
-		o, err := l.Next()
-		var bad *wire.ObjectError
-		switch {
-		case errors.Is(err, io.EOF):
-			return l.Meta(), nil
-		case err != nil && !errors.As(err, &bad):
-			return wire.ListMeta{}, fmt.Errorf("read list: %w", cause(ctx, err))
-		}
-		if err := item(o, err); err != nil {
-			return wire.ListMeta{}, err
-		}
-	}
+// tally adds up what is told of one list or watch.
+type tally struct {
+	Note
+	began time.Time
 }
 
-// progress puts a deadline off with every read.
-type progress struct {
+func (r *Reflector) start(n Note) *tally {
+	r.tell(n)
+	return &tally{Note: n, began: time.Now()}
+}
+
+func (r *Reflector) finish(t *tally, kind NoteKind, err error) {
+	t.Kind, t.Err, t.Took = kind, err, time.Since(t.began)
+	r.tell(t.Note)
+}
+
+// meter counts what is read for whatever is under way.
+type meter struct {
 	io.Reader
-	timer *time.Timer
+	of *tally
 }
 
-func (p progress) Read(b []byte) (int, error) {
-	n, err := p.Reader.Read(b)
-	p.timer.Reset(answerTimeout)
+func (m *meter) Read(b []byte) (int, error) {
+	n, err := m.Reader.Read(b)
+	m.of.Bytes += int64(n)
 	return n, err
 }
 
@@ -248,28 +186,5 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// probe compares the server's version with ours.
-func (r *Reflector) probe(ctx context.Context) Input {
-	release, err := r.admit(ctx)
-	if err != nil {
-		return classify(err)
-	}
-	defer release()
-	meta, err := r.page(ctx, r.query("limit", "1"), func(wire.Object, error) error { return nil })
-	if err != nil {
-		return classify(err)
-	}
-	if wire.Older(meta.ResourceVersion, r.Sink.Version()) {
-		return Input{Event: Rewritten, Err: ErrRewritten}
-	}
-	return Input{Event: Alike}
-}
-
-// status is the error that an ERROR event carries.
-func status(raw []byte) error {
-	var st metav1.Status
-	if err := json.Unmarshal(raw, &st); err != nil {
-		return fmt.Errorf("read error event: %w", err)
-	}
-	return &apierrors.StatusError{ErrStatus: st}
-}
+// reached tells whether a stream that has seen everything up to version has seen it up to goal, too.
+func reached(version, goal string) bool { return version == goal || wire.Older(goal, version) }

@@ -3,178 +3,61 @@
 //
 // The machine of one stream (rows: where it stands; what is not listed changes nothing):
 //
-//	state     input      next       does
-//	Idle      Begin      Listing    list
-//	Listing   Accepted   Listing    (an earlier failure is over)
-//	Listing   Listed     Watching   watch from the list's version
-//	Listing   Expired    Listing    list again, in one page from now on; known objects stay
-//	Listing   Expired    Waiting    where it was one page already: as Failed
-//	Listing   Rewritten  Listing    new epoch, gap, list again; sleep first as for Expired
-//	Watching  Accepted   Watching   (an earlier failure is over)
-//	Watching  Progress   Watching   (a frame was read: failures are forgotten)
-//	Watching  Closed     Watching   watch again at once; after a watch without any frame: probe
-//	Watching  Closed     Waiting    the second time within a second: sleep, then probe
-//	Watching  Expired    Listing    gap, list; after the second time without a frame: sleep first
-//	Watching  Garbled    Watching   watch again, or sleep as for Closed; the second time at this
-//	                                frame: skip it, gap
-//	Probing   Alike      Watching   watch from the last version
-//	Probing   Rewritten  Listing    new epoch, gap, list; sleep first as for Expired
-//	Probing   Expired    Waiting    as Failed
-//	any       Failed     Waiting    sleep; then list, or probe where a list was completed
-//	any       Refused    Waiting    sleep for long; then as after Failed
-//	any       Missing    Parked     end; once synced, only at the second 404 in a row
-//	Waiting   Timer      as noted   list or probe
-//	any       Stop       Stopped    end
+//	state     input       next      does
+//	Idle      Begin       Listing   list
+//	Idle      Begin       Probing   probe: where a state was loaded
+//	Listing   Accepted    Listing   (an earlier failure is over)
+//	Listing   Listed      Watching  watch from the list's version; a streaming list is read on
+//	Listing   Unended     Listing   list in pages, from now on; known objects stay
+//	Listing   Refused     Listing   a streaming list: list in pages; from now on where that works
+//	Listing   Expired     Listing   list again, in one page from now on; known objects stay
+//	Listing   Expired     Waiting   where no token can have expired: as Failed
+//	Listing   Rewritten   Listing   new epoch, gap, list again
+//	Listing   Rewritten   Waiting   the third time without a frame: sleep first
+//	Watching  Accepted    Watching  (an earlier failure is over)
+//	Watching  Progress    Watching  (a frame was read: failures are forgotten)
+//	Watching  CaughtUp    Watching  (what was loaded is as good as a list)
+//	Watching  Closed      Watching  watch again at once
+//	Watching  Closed      Probing   after a watch without any frame, or while catching up: probe
+//	Watching  Closed      Waiting   the second time within a second: sleep, then probe
+//	Watching  Closed      Listing   while catching up, after a watch without any frame, or the second:
+//	                                new epoch, gap, list
+//	Watching  Expired     Listing   gap, list
+//	Watching  Expired     Waiting   the third time without a frame: sleep first
+//	Watching  Rewritten   Listing   new epoch, gap, list
+//	Watching  Rewritten   Waiting   as for Listing
+//	Watching  Garbled     Watching  watch again; the second time at this frame: skip it, gap
+//	Watching  Garbled     Waiting   the second watch within a second: sleep, then probe
+//	Probing   Alike       Watching  watch from the last version
+//	Probing   Unverified  Listing   new epoch, gap, list
+//	Probing   Unverified  Waiting   as for Rewritten
+//	Probing   Rewritten   Listing   new epoch, gap, list
+//	Probing   Rewritten   Waiting   as for Listing
+//	Probing   Expired     Waiting   as Failed
+//	Waiting   Timer       Listing   list
+//	Waiting   Timer       Probing   probe
+//	any       Failed      Waiting   sleep; then list, or probe where there is a state to resume
+//	any       Refused     Waiting   sleep for long; then as after Failed
+//	any       Missing     Parked    end
+//	any       Missing     Waiting   where it was served before, the first time: sleep, then as Failed
+//	any       Stop        Stopped   end
+//
+// Lists are streaming lists: a watch that first tells the current state, up to a bookmark that marks
+// its end. Servers that refuse them, or never end them, are asked for pages instead; so is one, for
+// the next list, that fails at it twice in a row.
 //
 // Probing asks for a list of one object, to see that the server's version is not behind ours: a
 // watch at a version from the future is accepted and delivers nothing. It follows every failure,
 // and every watch that ended without a frame.
+//
+// A state that was loaded is resumed without a list: it is probed, and verified by the caller, and
+// watched from its version in short watches, whose bookmarks come early, until it is as current as
+// the probe. Whatever is doubtful on the way ends in a list that compares by content.
+//
+// It takes the rights to list and to watch, also where only streaming lists are read: for the probe.
 package reflector
 
 import "time"
-
-// State is where a stream stands.
-type State uint8
-
-// The states; see the table.
-const (
-	Idle State = iota
-	Listing
-	Watching
-	Probing
-	Waiting
-	Parked
-	Stopped
-)
-
-var stateNames = [...]string{"Idle", "Listing", "Watching", "Probing", "Waiting", "Parked", "Stopped"}
-
-func (s State) String() string { return stateNames[s] }
-
-// Event is what happened, as the step function sees it.
-type Event uint8
-
-// The inputs; see the table.
-const (
-	Begin Event = iota
-	Accepted
-	Listed
-	Expired
-	Rewritten
-	Alike
-	Progress
-	Closed
-	Garbled
-	Failed
-	Refused
-	Missing
-	Timer
-	Stop
-)
-
-var eventNames = [...]string{"Begin", "Accepted", "Listed", "Expired", "Rewritten", "Alike", "Progress",
-	"Closed", "Garbled", "Failed", "Refused", "Missing", "Timer", "Stop"}
-
-func (e Event) String() string { return eventNames[e] }
-
-// Input is one step's input.
-type Input struct {
-	Event Event
-	// Err is the cause of Expired, Garbled, Failed, Refused and Missing.
-	Err error
-	// Unreachable says of Failed that no server answered: one that returns is to be noticed soon.
-	Unreachable bool
-	// RetryAfter is how long the server asked to wait.
-	RetryAfter time.Duration
-	// Short and Silent describe a watch that ended (Closed, Garbled): within a second; without any
-	// frame.
-	Short, Silent bool
-}
-
-// Action is what the loop does next.
-type Action uint8
-
-// The actions. Continue goes on with what is being done.
-const (
-	Continue Action = iota
-	DoList
-	DoWatch
-	DoProbe
-	DoSleep
-	DoSkip
-	DoEnd
-)
-
-var actionNames = [...]string{"Continue", "DoList", "DoWatch", "DoProbe", "DoSleep", "DoSkip", "DoEnd"}
-
-func (a Action) String() string { return actionNames[a] }
-
-// Effects are what a step asks of the loop, in this order.
-type Effects struct {
-	// NewEpoch says that the server's history is another one.
-	NewEpoch bool
-	// Gap is why versions will be missing; empty: none are.
-	Gap string
-	Do  Action
-	// Delay is how long DoSleep sleeps, before jitter.
-	Delay time.Duration
-}
-
-// The reasons of gaps.
-const (
-	ReasonExpired   = "expired"
-	ReasonRewritten = "history-changed"
-	ReasonGarbled   = "unreadable"
-)
-
-// Machine is the state of one stream. The zero value is ready for Begin.
-type Machine struct {
-	State State
-	// Synced says that a list was completed.
-	Synced bool
-	// Unpaged says that a continue token expired once: lists are asked in one page.
-	Unpaged bool
-	// Err is why the stream does not get on; nil while it does.
-	Err error
-	// Attempts counts failures in a row.
-	Attempts int
-
-	next    Action // what follows Waiting: DoList or DoProbe
-	short   int    // watches in a row that ended within a second
-	relists int    // in a row, without a frame in between
-	garbled int    // attempts at the frame that cannot be read
-	missing int    // 404s in a row
-
-	rewritten bool // the next list begins an epoch
-}
-
-// Timing is how long a stream waits.
-type Timing struct {
-	// First is the delay after a failure; it doubles up to Max, and up to MaxUnreachable where no
-	// server answers. Refused is the delay after an answer that only an administrator can change.
-	First, Max, MaxUnreachable, Refused time.Duration
-}
-
-// DefaultTiming is used where nothing else is asked for. An API server that restarts is back within
-// seconds; rights change when somebody changes them.
-var DefaultTiming = Timing{
-	First:          250 * time.Millisecond,
-	Max:            30 * time.Second,
-	MaxUnreachable: 5 * time.Second,
-	Refused:        time.Minute,
-}
-
-// backoff is the delay before the attempt that follows n failures.
-func (t *Timing) backoff(n int, limit time.Duration) time.Duration {
-	d := t.First
-	for range n - 1 {
-		if d >= limit {
-			break
-		}
-		d *= 2
-	}
-	return min(d, limit)
-}
 
 // step is the machine: no clock, no goroutine, no memory but m.
 func (t *Timing) step(m Machine, in Input) (Machine, Effects) {
@@ -182,30 +65,36 @@ func (t *Timing) step(m Machine, in Input) (Machine, Effects) {
 	case Stop:
 		m.State = Stopped
 		return m, Effects{Do: DoEnd}
-	case Begin:
-		return m.list()
 	case Failed:
-		limit := t.Max
-		if in.Unreachable {
-			limit = t.MaxUnreachable
-		}
-		return m.wait(in.Err, max(in.RetryAfter, t.backoff(m.Attempts+1, limit)), m.resume())
+		return t.failed(m, in)
 	case Refused:
-		return m.wait(in.Err, max(in.RetryAfter, t.Refused), m.resume())
+		return t.refused(m, in)
 	case Missing:
 		return t.missing(m, in)
-	case Timer:
-		return m.after()
 	}
 	switch m.State {
+	case Idle:
+		return m.begin(in)
 	case Listing:
 		return t.listing(m, in)
 	case Watching:
 		return t.watching(m, in)
 	case Probing:
 		return t.probing(m, in)
+	case Waiting:
+		return m.after(in)
 	}
 	return m, Effects{}
+}
+
+func (m Machine) begin(in Input) (Machine, Effects) {
+	switch {
+	case in.Event != Begin:
+		return m, Effects{}
+	case m.Resuming:
+		return m.probe()
+	}
+	return m.list()
 }
 
 func (t *Timing) listing(m Machine, in Input) (Machine, Effects) {
@@ -213,19 +102,32 @@ func (t *Timing) listing(m Machine, in Input) (Machine, Effects) {
 	case Accepted:
 		m.Err = nil
 	case Listed:
-		m.Synced, m.Err, m.Attempts, m.missing = true, nil, 0, 0
-		m.State = Watching
-		return m, Effects{Do: DoWatch}
+		return m.listed()
+	case Unended:
+		m.Paged = true
+		return m.list()
 	case Expired:
-		if m.Unpaged { // no token can have expired
-			return m.wait(in.Err, t.backoff(m.Attempts+1, t.Max), DoList)
+		if m.streaming || m.Unpaged { // no token can have expired
+			return t.failed(m, in)
 		}
 		m.Unpaged = true
 		return m.list()
 	case Rewritten:
-		return t.rewritten(m, in)
+		return t.rewritten(m, in, ReasonRewritten)
 	}
 	return m, Effects{}
+}
+
+func (m Machine) listed() (Machine, Effects) {
+	eff := Effects{Do: DoWatch}
+	if m.streaming {
+		eff.Do = Continue
+	}
+	m.State, m.Synced, m.Resuming = Watching, true, false
+	m.Err, m.Attempts, m.missing = nil, 0, 0
+	m.Paged = m.Paged || m.refused // it was for its form
+	m.streaming, m.refused, m.broken, m.laps = false, false, 0, 0
+	return m, eff
 }
 
 func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
@@ -234,10 +136,14 @@ func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 		m.Err, m.missing = nil, 0
 	case Progress:
 		m.Attempts, m.relists, m.garbled = 0, 0, 0
+	case CaughtUp:
+		m.Synced, m.Resuming, m.laps = true, false, 0
 	case Closed:
 		return t.closed(m, in)
 	case Expired:
 		return t.relist(m, in, ReasonExpired)
+	case Rewritten:
+		return t.rewritten(m, in, ReasonRewritten)
 	case Garbled:
 		m.garbled++
 		switch m.garbled {
@@ -256,25 +162,32 @@ func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 func (t *Timing) relist(m Machine, in Input, gap string) (Machine, Effects) {
 	var eff Effects
 	m.relists++
-	if m.relists <= 2 {
+	if m.relists <= maxRelists {
 		m, eff = m.list()
 	} else {
-		m, eff = m.wait(in.Err, t.backoff(m.relists-2, t.Max), DoList)
+		m, eff = m.wait(in.Err, t.backoff(m.relists-maxRelists, t.Max), DoList)
 	}
 	eff.Gap = gap
 	return m, eff
 }
 
-func (t *Timing) rewritten(m Machine, in Input) (Machine, Effects) {
+// rewritten lists under a new epoch: what versions say of the stored state means nothing there.
+func (t *Timing) rewritten(m Machine, in Input, gap string) (Machine, Effects) {
 	m.rewritten = true
-	return t.relist(m, in, ReasonRewritten)
+	return t.relist(m, in, gap)
 }
 
 func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 	if !in.Short {
 		m.Attempts = 0
 	}
-	if in.Silent {
+	if m.Resuming {
+		m.laps++
+		if m.laps == maxLaps || in.Silent && !in.Short { // where bookmarks are, one came in that time
+			return t.rewritten(m, in, ReasonUnverified)
+		}
+	}
+	if m.Resuming || in.Silent {
 		return t.again(m, in, DoProbe)
 	}
 	return t.again(m, in, DoWatch)
@@ -291,7 +204,7 @@ func (t *Timing) again(m Machine, in Input, next Action) (Machine, Effects) {
 		return m.wait(in.Err, t.backoff(m.short-1, t.MaxUnreachable), DoProbe)
 	}
 	if next == DoProbe {
-		m.State = Probing
+		return m.probe()
 	}
 	return m, Effects{Do: next}
 }
@@ -301,19 +214,43 @@ func (t *Timing) probing(m Machine, in Input) (Machine, Effects) {
 	case Alike:
 		m.State = Watching
 		return m, Effects{Do: DoWatch}
+	case Unverified:
+		return t.rewritten(m, in, ReasonUnverified)
 	case Rewritten:
-		return t.rewritten(m, in)
+		return t.rewritten(m, in, ReasonRewritten)
 	case Expired:
-		return m.wait(in.Err, t.backoff(m.Attempts+1, t.Max), DoProbe)
+		return t.failed(m, in)
 	}
 	return m, Effects{}
+}
+
+func (t *Timing) failed(m Machine, in Input) (Machine, Effects) {
+	limit := t.Max
+	if in.Unreachable {
+		limit = t.MaxUnreachable
+	}
+	if m.State == Listing && m.streaming {
+		m.broken++
+	}
+	return m.wait(in.Err, max(in.RetryAfter, t.backoff(m.Attempts+1, limit)), m.resume())
+}
+
+// refused waits for somebody to change what the server refuses, but for a streaming list: of that,
+// the server may refuse only the form.
+func (t *Timing) refused(m Machine, in Input) (Machine, Effects) {
+	if m.State == Listing && m.streaming {
+		m.refused = true
+		return m.list()
+	}
+	m.refused = false
+	return m.wait(in.Err, max(in.RetryAfter, t.Refused), m.resume())
 }
 
 // missing parks a kind that is not served. One that was served is asked once more: an API server
 // that starts does not know its custom resources at first.
 func (t *Timing) missing(m Machine, in Input) (Machine, Effects) {
 	m.missing++
-	if m.Synced && m.missing == 1 {
+	if (m.Synced || m.Resuming) && m.missing == 1 {
 		return m.wait(in.Err, max(in.RetryAfter, 4*t.First), m.resume())
 	}
 	m.State, m.Err = Parked, in.Err
@@ -322,7 +259,7 @@ func (t *Timing) missing(m Machine, in Input) (Machine, Effects) {
 
 // resume is what follows a failure.
 func (m Machine) resume() Action {
-	if m.Synced && m.State != Listing {
+	if (m.Synced || m.Resuming) && m.State != Listing {
 		return DoProbe
 	}
 	return DoList
@@ -331,22 +268,31 @@ func (m Machine) resume() Action {
 func (m Machine) list() (Machine, Effects) {
 	eff := Effects{NewEpoch: m.rewritten, Do: DoList}
 	m.State, m.next, m.rewritten = Listing, Continue, false
+	m.streaming = !m.Paged && !m.refused && m.broken < maxBroken
+	if m.streaming {
+		eff.Do = DoStream
+	}
 	return m, eff
 }
 
+func (m Machine) probe() (Machine, Effects) {
+	m.State, m.next = Probing, Continue
+	return m, Effects{Do: DoProbe}
+}
+
 func (m Machine) wait(err error, d time.Duration, next Action) (Machine, Effects) {
-	m.State, m.Err, m.next = Waiting, err, next
+	m.State, m.Err, m.next, m.streaming = Waiting, err, next, false
 	m.Attempts++
 	return m, Effects{Do: DoSleep, Delay: d}
 }
 
 // after is what follows Waiting.
-func (m Machine) after() (Machine, Effects) {
-	next := m.next
-	m.next = Continue
-	if next == DoProbe {
-		m.State = Probing
-		return m, Effects{Do: DoProbe}
+func (m Machine) after(in Input) (Machine, Effects) {
+	switch {
+	case in.Event != Timer:
+		return m, Effects{}
+	case m.next == DoProbe:
+		return m.probe()
 	}
 	return m.list()
 }

@@ -12,98 +12,172 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// watching is one open watch stream.
+type watching struct {
+	*Reflector
+	*tally
+	ctx    context.Context // of the request; its cause tells why we gave it up
+	cancel context.CancelCauseFunc
+	body   io.ReadCloser
+	frames wire.Watch
+	end    *time.Timer // rings when the server should have ended it
+	alarm  *time.Timer // rings when the stream fell silent; nil before it is watched
+}
+
 // watch opens a watch and reads it to its end.
 func (r *Reflector) watch(ctx context.Context) Input {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	timer := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
-	defer timer.Stop()
-	seconds := 300 + rand.IntN(300)
-	end := time.AfterFunc(time.Duration(seconds)*time.Second+overdue, func() { cancel(errOverdue) })
-	defer end.Stop()
-	body, err := r.Open(ctx, r.query("watch", "true", "allowWatchBookmarks", "true",
-		"resourceVersion", r.Sink.Version(), "timeoutSeconds", strconv.Itoa(seconds)))
+	if err := r.catchUp(r.Sink.Version()); err != nil {
+		return classify(err)
+	}
+	w, err := r.open(ctx, &tally{}, r.life(), "resourceVersion", r.Sink.Version())
 	if err != nil {
 		return classify(err)
 	}
-	defer func() { _ = body.Close() }()
-	timer.Stop()
+	defer w.close()
 	r.input(Input{Event: Accepted})
-	w := watching{Reflector: r, opened: time.Now()}
-	w.alarm = time.AfterFunc(silence, func() { cancel(errSilent) })
+	return w.follow(0)
+}
+
+// life is how many seconds a watch is asked to last. API servers send a bookmark 2 s before the end,
+// if that is more than those 2 s away: it tells a stream that resumes how far it is.
+//
+// Source: k8s.io/apiserver/pkg/storage/cacher, nextBookmarkTime.
+func (r *Reflector) life() int {
+	if r.m.Resuming {
+		return 3 + 2*r.m.laps
+	}
+	return 300 + rand.IntN(300)
+}
+
+// open asks for a watch stream, and counts what is read of it for t.
+func (r *Reflector) open(ctx context.Context, t *tally, seconds int, pairs ...string) (*watching, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
+	defer timer.Stop()
+	pairs = append(pairs, "watch", "true", "allowWatchBookmarks", "true", "timeoutSeconds", strconv.Itoa(seconds))
+	body, format, err := r.Open(ctx, true, r.query(pairs...))
+	if err != nil {
+		err = cause(ctx, err)
+		cancel(nil)
+		return nil, err
+	}
+	t.Format = format
+	w := &watching{Reflector: r, tally: t, ctx: ctx, cancel: cancel, body: body}
+	w.frames = wire.NewWatch(format, &meter{body, t})
+	w.end = time.AfterFunc(time.Duration(seconds)*time.Second+overdue, func() { cancel(errOverdue) })
+	return w, nil
+}
+
+func (w *watching) close() {
+	w.end.Stop()
+	w.cancel(nil)
+	_ = w.body.Close()
+}
+
+// next reads a frame. Where we gave the stream up, the error is why.
+func (w *watching) next() (wire.Event, error) {
+	ev, err := w.frames.Next()
+	if err != nil {
+		err = cause(w.ctx, err)
+	}
+	if wire.Unreadable(err) {
+		w.tell(Note{Kind: NotedUnreadable, Err: err})
+	}
+	return ev, err
+}
+
+// follow hands on what happens until the stream ends or something must change. Its first frames have
+// been read already.
+func (w *watching) follow(frames int) (in Input) {
+	*w.tally = *w.start(Note{Kind: NotedWatchOpened, Format: w.Format})
+	w.Objects = frames
+	w.alarm = time.AfterFunc(silence, func() { w.cancel(errSilent) })
 	defer w.alarm.Stop()
-	if !r.bookmarks {
+	if !w.bookmarks {
 		w.alarm.Stop()
 	}
-	return w.read(ctx, wire.NewWatch(body))
+	in = w.read()
+	err := in.Err
+	if in.Event == Closed {
+		err = nil
+	}
+	w.finish(w.tally, NotedWatchClosed, err)
+	return in
 }
 
-// watching is one open watch.
-type watching struct {
-	*Reflector
-	opened time.Time
-	alarm  *time.Timer // rings when the stream fell silent
-	frames int
-}
-
-// read hands events on until the stream ends or something must change.
-func (w *watching) read(ctx context.Context, frames *wire.Watch) Input {
+func (w *watching) read() Input {
 	for {
-		ev, err := frames.Next()
-		if c := context.Cause(ctx); err != nil && c != nil {
-			return w.ended(c)
-		}
+		ev, err := w.next()
 		switch {
 		case errors.Is(err, io.EOF):
+			if !w.m.Resuming {
+				w.Sink.Current()
+			}
 			return w.closed()
-		case err != nil && !wire.Unreadable(err):
-			return classify(fmt.Errorf("read watch: %w", err))
-		case err != nil:
+		case errors.Is(err, errOverdue):
+			return w.closed()
+		case wire.Unreadable(err):
 			in := Input{Event: Garbled, Err: err, Short: w.short()}
 			if w.m.garbled == 0 {
 				return in // the connection may be to blame
 			}
 			w.input(in)
 			continue
+		case err != nil:
+			return classify(fmt.Errorf("read watch: %w", err))
 		case ev.Type == wire.Error:
-			return classify(status(ev.Raw))
+			return classify(status(ev.Format, ev.Raw))
 		}
-		w.event(ev)
+		if err := w.event(ev); err != nil {
+			return classify(err)
+		}
 	}
 }
 
-func (w *watching) event(ev wire.Event) {
-	w.frames++
-	if m := &w.m; m.Attempts > 0 || m.relists > 0 || m.garbled > 0 {
-		w.input(Input{Event: Progress})
-	}
+func (w *watching) event(ev wire.Event) error {
+	w.Objects++
+	var err error
 	if ev.Type != wire.Bookmark {
-		w.Sink.Event(ev)
+		err = w.Sink.Event(ev)
 	} else {
 		w.bookmarks = true
-		w.Sink.Bookmark(ev.ResourceVersion)
+		err = w.Sink.Bookmark(ev.ResourceVersion)
+	}
+	if err == nil {
+		err = w.catchUp(ev.ResourceVersion)
+	}
+	if err != nil {
+		return err
 	}
 	if w.bookmarks {
 		w.alarm.Reset(silence)
 	}
-}
-
-// ended is how a watch ends that we gave up.
-func (w *watching) ended(why error) Input {
-	if errors.Is(why, errOverdue) {
-		return w.closed()
+	if m := &w.m; m.Attempts > 0 || m.relists > 0 || m.garbled > 0 {
+		w.input(Input{Event: Progress})
 	}
-	return classify(why)
+	return nil
 }
 
-// closed is how a watch ends that the server closed between two frames: no failure.
+// closed is how a watch ends that the server closed between two frames, or should have: no failure.
 func (w *watching) closed() Input {
-	w.Sink.Current()
-	in := Input{Event: Closed, Silent: w.frames == 0, Short: w.short()}
+	in := Input{Event: Closed, Silent: w.Objects == 0, Short: w.short()}
 	if in.Short {
 		in.Err = errShort
 	}
 	return in
 }
 
-func (w *watching) short() bool { return time.Since(w.opened) < short }
+func (w *watching) short() bool { return time.Since(w.began) < short }
+
+// catchUp tells, where what was loaded is being resumed and everything up to version was seen,
+// whether that was the rest.
+func (r *Reflector) catchUp(version string) error {
+	if !r.m.Resuming || !reached(version, r.goal) {
+		return nil
+	}
+	if err := r.Sink.CaughtUp(version); err != nil {
+		return err
+	}
+	r.input(Input{Event: CaughtUp})
+	return nil
+}

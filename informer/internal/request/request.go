@@ -1,4 +1,4 @@
-// Package request asks an API server for JSON and turns its refusals into errors of
+// Package request asks an API server for JSON or protobuf and turns its refusals into errors of
 // k8s.io/apimachinery/pkg/api/errors.
 //
 // client-go keeps authentication, TLS, proxies and exec plugins; the requests themselves are plain
@@ -7,11 +7,9 @@ package request
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"path"
@@ -24,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
 // DefaultUserAgent is sent where the configuration names none.
@@ -36,6 +36,7 @@ const maxStatus = 1 << 20
 type Client struct {
 	http *http.Client
 	base *url.URL
+	gzip bool // answers may be compressed
 }
 
 // New prepares a client; it does not talk to the server. cfg is copied.
@@ -51,7 +52,7 @@ func New(cfg *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare connection to %s: %w", base.Host, err)
 	}
-	return &Client{http: client, base: base}, nil
+	return &Client{http: client, base: base, gzip: !cfg.DisableCompression}, nil
 }
 
 // HTTP returns what the client sends its requests with, and the server's address; both are shared.
@@ -85,30 +86,41 @@ func (c *Client) CloseIdle() {
 	}
 }
 
-// Open sends a GET and returns the body of a successful answer, which the caller closes. Where the
-// server refused, the error is an apierrors.APIStatus.
-func (c *Client) Open(ctx context.Context, resource string, query url.Values) (io.ReadCloser, error) {
+// Open sends a GET and returns the body of a successful answer, uncompressed, which the caller
+// closes, and the format that it is in. Where the server refused, the error is an
+// apierrors.APIStatus. Servers that have no protobuf may refuse it (406, 415, 500) although JSON
+// would do: asking again is the caller's business.
+func (c *Client) Open(ctx context.Context, resource string, query url.Values, w Want) (io.ReadCloser, wire.Format, error) {
 	u := *c.base
 	u.Path = path.Join("/", u.Path, resource)
 	u.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
+		return nil, 0, fmt.Errorf("make request: %w", err)
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", w.accept())
+	if c.gzip {
+		req.Header.Set("Accept-Encoding", "gzip") // net/http leaves the answer to us then
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask server: %w", cause(ctx, err))
+		return nil, 0, fmt.Errorf("ask server: %w", cause(ctx, err))
+	}
+	body := resp.Body
+	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
+		body = unzip(body)
 	}
 	if resp.StatusCode != http.StatusOK {
-		defer func() { _ = resp.Body.Close() }()
-		return nil, refusal(resp, resource)
+		defer func() { _ = body.Close() }()
+		return nil, 0, refusal(resp, body, resource)
 	}
-	if t := resp.Header.Get("Content-Type"); !isJSON(t) {
-		_ = resp.Body.Close()
-		return nil, fmt.Errorf("ask server: %s answered %q instead of JSON", u.Host, t)
+	t := resp.Header.Get("Content-Type")
+	f := formatOf(t)
+	if f == 0 || f == wire.Protobuf && !w.Protobuf {
+		_ = body.Close()
+		return nil, 0, fmt.Errorf("ask server: %s answered %q instead of %s", u.Host, t, w)
 	}
-	return resp.Body, nil
+	return body, f, nil
 }
 
 // cause prefers the reason for which the context ended over the mere fact.
@@ -119,20 +131,14 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// isJSON accepts a missing type: some aggregated API servers send none.
-func isJSON(contentType string) bool {
-	t, _, err := mime.ParseMediaType(contentType)
-	return contentType == "" || err == nil && t == "application/json"
-}
-
 // refusal reads the Status that the server sent, or makes one up from the HTTP status.
-func refusal(resp *http.Response, resource string) error {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxStatus)) // what came is good enough
+func refusal(resp *http.Response, body io.Reader, resource string) error {
+	b, _ := io.ReadAll(io.LimitReader(body, maxStatus)) // what came is good enough
 	after := retryAfter(resp.Header.Get("Retry-After"))
-	var st metav1.Status
-	if json.Unmarshal(body, &st) != nil || st.Kind != "Status" || st.Code == 0 {
+	st, err := statusIn(b)
+	if err != nil || st.Code == 0 {
 		gr := schema.GroupResource{Resource: path.Base(resource)}
-		text := strings.ToValidUTF8(string(body[:min(len(body), 512)]), "")
+		text := strings.ToValidUTF8(string(b[:min(len(b), 512)]), "")
 		return apierrors.NewGenericServerResponse(resp.StatusCode, "get", gr, "", text, after, true)
 	}
 	if after > 0 {
@@ -141,7 +147,22 @@ func refusal(resp *http.Response, resource string) error {
 		}
 		st.Details.RetryAfterSeconds = int32(after)
 	}
-	return &apierrors.StatusError{ErrStatus: st}
+	return &apierrors.StatusError{ErrStatus: *st}
+}
+
+// statusIn decodes a Status, in the format that its first bytes show.
+func statusIn(body []byte) (*metav1.Status, error) {
+	if !wire.IsProtobuf(body) {
+		return wire.DecodeStatus(wire.JSON, body)
+	}
+	raw, kind, err := wire.Unwrap(body)
+	if err != nil {
+		return nil, err
+	}
+	if kind != "Status" {
+		return nil, fmt.Errorf("want a Status, not kind %q", kind)
+	}
+	return wire.DecodeStatus(wire.Protobuf, raw)
 }
 
 // retryAfter reads the header's seconds, or the seconds to its date; at most an hour.
@@ -160,9 +181,9 @@ func retryAfter(header string) int {
 // ErrTooLarge says that an answer exceeds its bound.
 var ErrTooLarge = errors.New("answer too large")
 
-// Get returns a whole answer of at most limit bytes.
+// Get returns a whole answer in JSON, of at most limit bytes.
 func (c *Client) Get(ctx context.Context, resource string, query url.Values, limit int64) ([]byte, error) {
-	body, err := c.Open(ctx, resource, query)
+	body, _, err := c.Open(ctx, resource, query, Want{})
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func TestContextEndsARequest(t *testing.T) {
 	why := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if _, err := c.Open(ctx, "/api", nil); !errors.Is(err, why) {
+	if _, _, err := c.Open(ctx, "/api", nil, Want{}); !errors.Is(err, why) {
 		t.Errorf("%v, want the cause", err)
 	}
 }

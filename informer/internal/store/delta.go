@@ -3,6 +3,8 @@ package store
 import (
 	"strings"
 	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
 // Op tells what a Delta does. The values are those of package informer.
@@ -26,13 +28,31 @@ const (
 
 // Delta is one change of one object.
 type Delta struct {
-	Op              Op
-	Key             Key
-	UID             string
-	Old, New, Final Version
-	Initial         bool
-	Relisted        bool
-	At, After       time.Time
+	Key Key
+	// Old is what the consumer knew: nil for Added. New is nil for Deleted, where Final is the
+	// server's last word, if it sent one.
+	Old, New, Final *compact.Version
+	// At is when the change was seen. After is, for a Relisted delta, the last moment at which the
+	// old state was known to be current.
+	At, After time.Time
+	Op        Op
+	// Initial is true for an object of the state that a consumer starts with: that of the stream's
+	// first completed list, or that of the moment at which its queue joined. It stays true where
+	// that object was updated before the consumer took it; New is then the latest version.
+	Initial bool
+	// Relisted is true for a difference found by comparing a list with what was known; never of an
+	// Initial object.
+	Relisted bool
+
+	sum uint32 // the hash of Key
+}
+
+// UID is the UID of the object that the delta is about.
+func (d *Delta) UID() string {
+	if d.New != nil {
+		return d.New.UID()
+	}
+	return d.Old.UID()
 }
 
 // perDelta is what a queued delta costs beside its versions, roughly, in bytes.
@@ -40,7 +60,7 @@ const perDelta = 256
 
 // size is an upper bound of what the delta keeps in memory: Old and New may be shared.
 func (d *Delta) size() int64 {
-	return int64(perDelta + d.Old.Object.Size() + d.New.Object.Size() + d.Final.Object.Size())
+	return int64(perDelta + d.Old.Size() + d.New.Size() + d.Final.Size())
 }
 
 // Batch is an ordered group of deltas of one store.
@@ -49,8 +69,13 @@ type Batch struct {
 	Epoch   int64
 	Phase   Phase
 	Version string // empty unless Live
-	Gap     *Gap
-	Deltas  []Delta
+	// Synced says that, with this batch, the consumer was handed all of the state that it starts
+	// with. It stays true. Unlike Live it also comes to a consumer that is never idle.
+	Synced bool
+	Gap    *Gap
+	Deltas []Delta
+
+	forming bool // the stream's first list is under way
 }
 
 // Gap says that versions are missing before a batch's deltas.

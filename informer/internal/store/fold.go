@@ -1,34 +1,40 @@
 package store
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ReasonSlow is why a gap stands before folded deltas.
 const ReasonSlow = "slow consumer"
 
-// fold is the difference between what a consumer knows of one store and what is now: one node per
-// object that differs, in the order of the first change that the consumer has not seen.
+// fold is the difference between what a consumer knows of one store and what is now: what is left of
+// the state that it starts with, then one node per object that differs, in the order of the first
+// change that the consumer has not seen.
 type fold struct {
-	nodes       map[Key]*node
+	initial     *initial // nil: nothing is left of it
+	nodes       set[*node]
 	first, last *node
+	free        *node // linked by next: spares what keeps up an allocation each
+	spare       int   // in free
+	owed        int   // nodes of objects that initial has
+	bytes       int64 // held by the nodes
 
 	pending bool // there is something to tell
+	silent  bool // what is folded away is not worth a gap
 	lossy   bool // since the fold was last empty, a gap was told for versions folded away
 	gap     *Gap
 	head    head
 	at      time.Time // of the last change
 	known   string    // the version that the consumer has reached
+
+	complete bool  // the stream was Live since the consumer joined
+	start    *node // the last one that was queued when it became so
+	synced   bool  // the consumer has all that it starts with
 }
 
-// node is one object that differs. Old is what the consumer knows, new what is now; either may be
-// absent, never both.
-type node struct {
-	prev, next         *node
-	key                Key
-	oldUID, newUID     string
-	old, new, final    Version
-	initial, relisted  bool
-	firstAt, at, after time.Time
-}
+// maxIdle is how many nodes an empty fold keeps room for.
+const maxIdle = 64
 
 // add folds a batch in.
 func (f *fold) add(b *Batch, at time.Time) {
@@ -37,51 +43,41 @@ func (f *fold) add(b *Batch, at time.Time) {
 	f.at = at
 	f.gap = f.gap.Merge(b.Gap)
 	for i := range b.Deltas {
-		f.fold(&b.Deltas[i])
+		d := &b.Deltas[i]
+		if n := f.find(d.Key, d.sum); n != nil {
+			f.change(n, d)
+		} else {
+			f.insert(d)
+		}
+	}
+	if b.Phase == Live && !f.complete {
+		f.complete, f.start = true, f.last
 	}
 }
 
-// fold folds one delta in.
-func (f *fold) fold(d *Delta) {
-	n := f.nodes[d.Key]
+func (f *fold) find(k Key, sum uint32) *node {
+	return f.nodes.find(sum, func(n *node) bool { return n.key == k })
+}
+
+// insert queues an object that did not differ so far.
+func (f *fold) insert(d *Delta) {
+	n := f.free
 	if n == nil {
-		f.insert(&node{key: d.Key, oldUID: d.UID, newUID: d.UID, old: d.Old, new: d.New, final: d.Final,
-			initial: d.Initial, relisted: d.Relisted, firstAt: d.At, at: d.At, after: d.After})
-		return
+		n = new(node)
+	} else {
+		f.free, f.spare = n.next, f.spare-1
 	}
-	// A delete and an add under another UID are both told, and a consumer that has yet to get its
-	// starting state misses nothing where that moves on.
-	hidden := (d.Op != Added || n.oldUID == d.UID) && !(n.initial && n.old.absent())
-	if hidden && !f.lossy {
-		f.lossy = true
-		f.gap = f.gap.Merge(&Gap{From: f.known, Since: n.firstAt, Reason: ReasonSlow})
+	at := nanos(d.At)
+	*n = node{key: d.Key, sum: d.sum, new: d.New, relisted: d.Relisted,
+		firstAt: at, at: at, after: nanos(d.After)}
+	if d.Old != nil && f.initial.owes(d.Key) {
+		n.owed, n.initial = true, true
+		f.owed++
+	} else {
+		n.old, n.final, n.initial = d.Old, d.Final, d.Initial
 	}
-	n.new, n.final, n.at = d.New, d.Final, d.At
-	n.relisted = n.relisted || d.Relisted
-	if n.after.IsZero() {
-		n.after = d.After
-	}
-	if d.Op == Added {
-		n.newUID, n.initial = d.UID, d.Initial
-	}
-	if n.void() {
-		f.remove(n)
-	}
-}
-
-// void tells that nothing is left to say.
-func (n *node) void() bool {
-	if n.old.absent() {
-		return n.new.absent()
-	}
-	return n.oldUID == n.newUID && n.old.RV == n.new.RV && n.old.Object.Identical(n.new.Object)
-}
-
-func (f *fold) insert(n *node) {
-	if f.nodes == nil {
-		f.nodes = map[Key]*node{}
-	}
-	f.nodes[n.key] = n
+	f.nodes.add(n)
+	f.bytes += n.held()
 	n.prev = f.last
 	if f.last == nil {
 		f.first = n
@@ -91,8 +87,41 @@ func (f *fold) insert(n *node) {
 	f.last = n
 }
 
+// change moves an object on that differs already.
+func (f *fold) change(n *node, d *Delta) {
+	if !f.silent && !f.lossy && n.hides(d) {
+		f.lossy = true
+		f.gap = f.gap.Merge(&Gap{From: f.known, Since: instant(n.firstAt), Reason: ReasonSlow})
+	}
+	n.new, n.at = d.New, nanos(d.At)
+	n.relisted = n.relisted || d.Relisted
+	if n.after == 0 {
+		n.after = nanos(d.After)
+	}
+	if d.Op == Added {
+		n.initial = d.Initial
+	}
+	if n.old != nil && n.old.UID() == d.UID() {
+		f.bytes -= n.held()
+		n.final = d.Final
+		f.bytes += n.held()
+	}
+	if n.void() {
+		f.remove(n)
+		f.recycle(n)
+	}
+}
+
+// remove takes a node out.
 func (f *fold) remove(n *node) {
-	delete(f.nodes, n.key)
+	f.nodes.remove(n)
+	f.bytes -= n.held()
+	if n.owed {
+		f.owed--
+	}
+	if f.start == n {
+		f.start = n.prev
+	}
 	if n.prev == nil {
 		f.first = n.next
 	} else {
@@ -105,54 +134,111 @@ func (f *fold) remove(n *node) {
 	}
 }
 
-// take removes up to maxBatch nodes. Only the batch that empties the fold leaves the consumer with
-// a state that the server had, so only that one may be Live.
-func (f *fold) take(stream int) Batch {
-	b := Batch{Stream: stream, Epoch: f.head.epoch, Phase: Listing}
-	if g := f.gap; g != nil {
-		told := *g
-		if told.To == "" {
-			told.To = f.head.version
-		}
-		if told.Until.IsZero() {
-			told.Until = f.at
-		}
-		b.Gap, f.gap = &told, nil
+// recycle keeps a node that was removed for the next change, and lets go of the versions.
+func (f *fold) recycle(n *node) {
+	*n = node{}
+	if f.spare < maxIdle {
+		n.next = f.free
+		f.free, f.spare = n, f.spare+1
 	}
-	for f.first != nil && len(b.Deltas) < maxBatch {
-		n := f.first
-		f.remove(n)
-		b.Deltas = n.deltas(b.Deltas)
+}
+
+// take removes up to limit objects. Only the batch that empties the fold leaves the consumer with
+// a state that the server had, so only that one may be Live. It uses few for the deltas, if they fit.
+func (f *fold) take(stream, limit int, few []Delta) Batch {
+	b := Batch{Stream: stream, Epoch: f.head.epoch, Phase: Listing, Gap: f.takeGap()}
+	b.Deltas = slices.Grow(few, min(f.differ(), limit))
+	if f.initial != nil {
+		f.takeInitial(&b, limit)
 	}
-	if f.first == nil {
+	for f.initial == nil && f.first != nil && len(b.Deltas) < limit {
+		b.Deltas = f.takeNode(f.first, b.Deltas)
+	}
+	if f.initial == nil && f.first == nil {
 		b.Phase, b.Version = f.head.phase, f.head.version
-		f.pending, f.lossy, f.nodes = false, false, nil
+		f.pending, f.lossy = false, false
+		if len(f.nodes.slots) > 2*maxIdle {
+			f.nodes = set[*node]{}
+		}
 	}
+	f.synced = f.synced || f.complete && f.initial == nil && f.start == nil
 	return b
+}
+
+func (f *fold) takeGap() *Gap {
+	g := f.gap
+	if g == nil {
+		return nil
+	}
+	f.gap = nil
+	told := *g
+	if told.To == "" {
+		told.To = f.head.version
+	}
+	if told.Until.IsZero() {
+		told.Until = f.at
+	}
+	return &told
+}
+
+// takeInitial hands out some of the state that the consumer starts with, as it is by now.
+func (f *fold) takeInitial(b *Batch, limit int) {
+	for range limit {
+		k, v, ok := f.initial.next()
+		if !ok {
+			break
+		}
+		if n := f.find(k, hashKey(hashString(k.Namespace), hashString(k.Name))); n != nil {
+			b.Deltas = f.takeNode(n, b.Deltas)
+		} else {
+			b.Deltas = append(b.Deltas, Delta{Op: Added, Key: k, New: v, Initial: true, At: f.initial.at})
+		}
+	}
+	if f.initial.left == 0 {
+		f.initial = nil
+	}
+}
+
+// takeNode removes a node and appends what it tells.
+func (f *fold) takeNode(n *node, to []Delta) []Delta {
+	f.remove(n)
+	to = n.deltas(to)
+	f.recycle(n)
+	return to
 }
 
 // saw notes what the consumer took.
 func (f *fold) saw(b *Batch) {
 	if b.Phase == Live {
-		f.known = b.Version
+		f.known, f.synced = b.Version, true
 	}
+	b.Synced = f.synced
 }
 
-// deltas appends what the node tells.
-func (n *node) deltas(to []Delta) []Delta {
-	d := Delta{Key: n.key, UID: n.newUID, Relisted: n.relisted, At: n.at, After: n.after}
-	switch {
-	case n.old.absent():
-		d.Op, d.New, d.Initial = Added, n.new, n.initial
-	case n.new.absent():
-		d.Op, d.UID, d.Old, d.Final = Deleted, n.oldUID, n.old, n.final
-	case n.oldUID == n.newUID:
-		d.Op, d.Old, d.New = Updated, n.old, n.new
-	default:
-		gone := d
-		gone.Op, gone.UID, gone.Old = Deleted, n.oldUID, n.old
-		d.Op, d.New = Added, n.new
-		return append(to, gone, d)
+// differ is how many objects differ from what the consumer knows.
+func (f *fold) differ() int {
+	n := f.nodes.used
+	if f.initial != nil {
+		n += f.initial.left - f.owed
 	}
-	return append(to, d)
+	return n
+}
+
+// lag adds to what the consumer is behind.
+func (f *fold) lag(l *Lag) {
+	l.Objects += f.differ()
+	l.Bytes += f.bytes
+	var oldest time.Time
+	switch {
+	case f.initial != nil:
+		l.Bytes += f.initial.held()
+		oldest = f.initial.at
+	case f.first != nil:
+		oldest = instant(f.first.firstAt)
+	default:
+		return
+	}
+	if l.Oldest.IsZero() || oldest.Before(l.Oldest) {
+		l.Oldest = oldest
+	}
 }

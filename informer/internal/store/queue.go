@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -15,34 +14,76 @@ var ErrClosed = errors.New("store: queue closed")
 // maxBatch is how many deltas are put together in one batch.
 const maxBatch = 256
 
-// Queue holds what one consumer has yet to see of one or several stores. Below its budget it keeps
-// every batch; above it, it folds them into the difference between what the consumer knows and what
-// is now, until the consumer has caught up.
+// maxFew is how many deltas of a batch are worth keeping the array for.
+const maxFew = 16
+
+// QueueOptions tune a Queue. The zero value keeps every version, without room for any.
+type QueueOptions struct {
+	// Latest hands on the difference between what the consumer knows and what is, whenever it takes:
+	// versions that were replaced meanwhile are skipped, without a Gap.
+	Latest bool
+	// SkipInitial starts the consumer with the initial state as if it knew that: later changes are
+	// told against it.
+	SkipInitial bool
+	// Budget is, without Latest, how many bytes of versions may be queued; beyond, the queue does as
+	// Latest does, behind a Gap, until the consumer has caught up.
+	Budget int64
+}
+
+// Queue holds what one consumer has yet to see of one or several stores.
 type Queue struct {
-	budget int64
-	wake   chan struct{} // holds a token while there may be something to take
-	done   chan struct{}
+	opts QueueOptions
+	max  int           // deltas in a batch; a recreated object's second one may be on top
+	wake chan struct{} // gets a token when there is something to take again
 
 	mu      sync.Mutex
+	waiting bool // the consumer found nothing to take
 	closed  bool
-	batches []Batch // in order; empty while folding
-	bytes   int64   // of batches
-	folding bool
-	folds   []fold // by stream
-	turn    int    // the stream whose fold is taken next
+	ending  bool     // nothing more is taken in
+	batches []queued // empty while folding
+	bytes   int64    // of batches
+	deltas  int      // in batches
+	folding bool     // always, with Latest
+	folds   []fold   // by stream: what comes before the batches
+	turn    int      // the stream whose fold is taken next
+	few     []Delta  // the last batch's, where that was small; used again
 }
 
-// NewQueue returns a queue for the stores 0 to streams-1. Budget is in bytes.
-func NewQueue(streams int, budget int64) *Queue {
-	return &Queue{
-		budget: budget,
-		wake:   make(chan struct{}, 1),
-		done:   make(chan struct{}),
-		folds:  make([]fold, streams),
+// queued is a batch that nobody took yet.
+type queued struct {
+	Batch
+	at time.Time // of its first change
+}
+
+// Lag is how far a consumer is behind.
+type Lag struct {
+	// Objects is how many objects differ from what the consumer knows; where every version is
+	// queued, how many versions.
+	Objects int
+	// Bytes is about what the queue keeps in memory that nobody else needs: versions that were
+	// replaced, and its own records.
+	Bytes int64
+	// Oldest is when the first change happened that was not taken; zero where there is none.
+	Oldest time.Time
+}
+
+// NewQueue returns a queue for the stores 0 to streams-1.
+func NewQueue(streams int, o QueueOptions) *Queue {
+	q := &Queue{
+		opts:    o,
+		max:     maxBatch,
+		wake:    make(chan struct{}, 1),
+		folding: o.Latest,
+		folds:   make([]fold, streams),
 	}
+	for i := range q.folds {
+		q.folds[i].silent = o.Latest
+	}
+	return q
 }
 
-// Next waits for the next batch. It serves one goroutine.
+// Next waits for the next batch. Its deltas are the caller's to read until the next call. It serves
+// one goroutine.
 func (q *Queue) Next(ctx context.Context) (Batch, error) {
 	for {
 		if b, ok, err := q.take(); ok || err != nil {
@@ -50,7 +91,6 @@ func (q *Queue) Next(ctx context.Context) (Batch, error) {
 		}
 		select {
 		case <-q.wake:
-		case <-q.done:
 		case <-ctx.Done():
 			return Batch{}, ctx.Err()
 		}
@@ -61,53 +101,102 @@ func (q *Queue) Next(ctx context.Context) (Batch, error) {
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.close()
+}
+
+func (q *Queue) close() {
 	if q.closed {
 		return
 	}
 	q.closed = true
-	q.batches, q.folds, q.bytes = nil, nil, 0
-	close(q.done)
+	q.batches, q.folds, q.bytes, q.deltas, q.few = nil, nil, 0, 0, nil
+	q.signal()
 }
 
-func (q *Queue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
-
-// push adds a batch. The writer calls it, so it must be quick and must not wait.
-func (q *Queue) push(b Batch, at time.Time) {
+// Finish ends the queue once what it holds is taken; what happens from now on is not told.
+func (q *Queue) Finish() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
+	q.ending = true
+	q.signal()
+}
+
+// Lag tells how far the consumer is behind.
+func (q *Queue) Lag() Lag {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := Lag{Objects: q.deltas, Bytes: q.bytes}
+	if i := slices.IndexFunc(q.batches, func(b queued) bool { return len(b.Deltas) > 0 }); i >= 0 {
+		l.Oldest = q.batches[i].at
+	}
+	for i := range q.folds {
+		q.folds[i].lag(&l)
+	}
+	return l
+}
+
+// signal wakes the consumer if it waits. The caller holds mu.
+func (q *Queue) signal() {
+	if !q.waiting {
 		return
 	}
+	q.waiting = false
+	select {
+	case q.wake <- struct{}{}:
+	default: // from a time when the consumer gave up waiting
+	}
+}
+
+// push adds a batch, which it shares with other queues. The writer calls it, so it must be quick and
+// must not wait.
+func (q *Queue) push(b *Batch, at time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.ending {
+		return
+	}
+	if q.opts.SkipInitial && b.forming {
+		if b.Gap == nil && b.Phase == Listing {
+			return // there is nothing to tell before the list's end
+		}
+		told := *b
+		told.Deltas = nil
+		b = &told
+	}
 	defer q.signal()
+	if q.folding {
+		q.folds[b.Stream].add(b, at)
+		return
+	}
+	size := b.size()
+	if q.bytes+size > q.opts.Budget {
+		q.startFolding()
+		q.folds[b.Stream].add(b, at)
+		return
+	}
+	q.bytes += size
+	q.deltas += len(b.Deltas)
+	if n := len(q.batches); n > 0 && q.batches[n-1].extend(b, q.max) {
+		return
+	}
+	mine := *b
+	mine.Deltas = slices.Clip(b.Deltas) // other queues have the same array
+	q.batches = append(q.batches, queued{mine, at})
+}
+
+// size is what the batch costs while it is queued, in bytes.
+func (b *Batch) size() int64 {
 	size := int64(perDelta)
 	for i := range b.Deltas {
 		size += b.Deltas[i].size()
 	}
-	if !q.folding && q.bytes+size > q.budget {
-		q.startFolding(at)
-	}
-	if q.folding {
-		q.folds[b.Stream].add(&b, at)
-		return
-	}
-	if n := len(q.batches); n > 0 && q.batches[n-1].extend(&b) {
-		q.bytes += size
-		return
-	}
-	b.Deltas = b.Deltas[:len(b.Deltas):len(b.Deltas)] // other queues have the same array
-	q.batches = append(q.batches, b)
-	q.bytes += size
+	return size
 }
 
 // extend adds what follows to a batch that nobody took yet, where no reader could tell.
-func (b *Batch) extend(next *Batch) bool {
+func (b *Batch) extend(next *Batch, limit int) bool {
 	if b.Stream != next.Stream || b.Epoch != next.Epoch || b.Phase != Live || next.Phase != Live ||
-		next.Gap != nil || len(b.Deltas)+len(next.Deltas) > maxBatch {
+		next.Gap != nil || len(b.Deltas)+len(next.Deltas) > limit {
 		return false
 	}
 	b.Version = next.Version
@@ -116,67 +205,60 @@ func (b *Batch) extend(next *Batch) bool {
 }
 
 // startFolding moves everything that is queued into the folds.
-func (q *Queue) startFolding(at time.Time) {
+func (q *Queue) startFolding() {
 	q.folding = true
 	for i := range q.batches {
 		b := &q.batches[i]
-		q.folds[b.Stream].add(b, at)
+		q.folds[b.Stream].add(&b.Batch, b.at)
 	}
-	q.batches, q.bytes = nil, 0
+	q.batches, q.bytes, q.deltas = nil, 0, 0
 }
 
-// start queues the state of a store that the consumer knows nothing of yet.
-func (q *Queue) start(stream int, h head, entries map[Key]*entry, at time.Time) {
+// start queues the state of a store that the consumer knows nothing of yet. The caller holds the
+// store's turn, so this must be quick.
+func (q *Queue) start(s *Store, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
+	if q.closed || q.ending {
 		return
 	}
 	defer q.signal()
-	if !q.folding {
-		q.startFolding(at)
+	b := Batch{Stream: s.id, Epoch: s.head.epoch, Phase: s.head.phase}
+	if b.Phase == Live {
+		b.Version = s.head.version
 	}
-	f := &q.folds[stream]
-	b := Batch{Stream: stream, Epoch: h.epoch, Phase: h.phase, Version: h.version}
-	if h.phase != Live {
-		b.Version = ""
+	f := &q.folds[s.id]
+	if !q.opts.SkipInitial && s.table.objects > 0 {
+		f.initial = newInitial(&s.table, at)
 	}
 	f.add(&b, at)
-	for _, k := range slices.SortedFunc(maps.Keys(entries), compareKeys) { // as a list is sorted
-		e := entries[k]
-		f.fold(&Delta{Op: Added, Key: k, UID: e.uid, New: e.Version, Initial: true, At: at})
-	}
 }
 
 // take removes the next batch, if there is one.
 func (q *Queue) take() (Batch, bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
-		return Batch{}, false, ErrClosed
+	clear(q.few)
+	q.few = q.few[:0]
+	for {
+		if q.closed {
+			return Batch{}, false, ErrClosed
+		}
+		b, ok := q.next()
+		if ok {
+			return b, true, nil
+		}
+		if !q.ending {
+			q.waiting = true
+			return Batch{}, false, nil
+		}
+		q.close()
 	}
-	if q.folding {
-		return q.takeFolded()
-	}
-	if len(q.batches) == 0 {
-		return Batch{}, false, nil
-	}
-	b := q.batches[0]
-	q.batches[0] = Batch{}
-	q.batches = q.batches[1:]
-	q.bytes -= perDelta
-	for i := range b.Deltas {
-		q.bytes -= b.Deltas[i].size()
-	}
-	if len(q.batches) == 0 {
-		q.batches, q.bytes = nil, 0
-	}
-	q.folds[b.Stream].saw(&b)
-	return b, true, nil
 }
 
-// takeFolded takes from the folds in turn. Once all are empty, every version is queued again.
-func (q *Queue) takeFolded() (Batch, bool, error) {
+// next removes the next batch: of what is folded, in turn, then of what is queued, since that came
+// later. Once the folds are empty, every version is queued again.
+func (q *Queue) next() (Batch, bool) {
 	for range q.folds {
 		i := q.turn
 		q.turn = (q.turn + 1) % len(q.folds)
@@ -184,10 +266,35 @@ func (q *Queue) takeFolded() (Batch, bool, error) {
 		if !f.pending {
 			continue
 		}
-		b := f.take(i)
+		if f.initial != nil {
+			f.initial.sort(q.max, &q.mu)
+			if q.closed {
+				return Batch{}, false
+			}
+		}
+		b := f.take(i, q.max, q.few)
 		f.saw(&b)
-		return b, true, nil
+		if cap(b.Deltas) <= maxFew {
+			q.few = b.Deltas
+		}
+		return b, true
 	}
-	q.folding = false
-	return Batch{}, false, nil
+	q.folding = q.opts.Latest
+	return q.nextQueued()
+}
+
+func (q *Queue) nextQueued() (Batch, bool) {
+	if len(q.batches) == 0 {
+		return Batch{}, false
+	}
+	b := q.batches[0].Batch
+	q.batches[0] = queued{}
+	q.batches = q.batches[1:]
+	q.bytes -= b.size()
+	q.deltas -= len(b.Deltas)
+	if len(q.batches) == 0 {
+		q.batches, q.bytes = nil, 0
+	}
+	q.folds[b.Stream].saw(&b)
+	return b, true
 }

@@ -1,93 +1,56 @@
-// Package store keeps the objects of one stream and queues their changes for each feed.
+// Package store keeps the objects of one stream and queues their changes for each consumer.
 //
-// One goroutine, the writer, commits; a commit changes the entries and reaches every queue in one
-// step, so that a queue that joins between two commits sees each change exactly once: in its
-// starting state or as a delta.
+// One goroutine, the writer, commits; a commit changes the objects, then reaches every queue,
+// before anybody may join or leave, so that a queue that joins between two commits sees each change
+// exactly once: in its starting state or as a delta.
 //
-//	Ordering         A queue gets the deltas of one store in the order of their commits. Between
-//	                 stores that share a queue there is no order.
-//	What may be      Nothing below a queue's budget. Above it, versions that a newer one replaced:
-//	skipped          the next batch then carries a Gap.
-//	Deletes          Carry the last known version. An object with another UID is a delete and an add.
-//	Slow consumers   A queue over its budget holds one node per object that differs from what its
-//	                 consumer knows.
-//	Ownership        Versions are immutable and shared.
-//	After close      Queue.Next returns ErrClosed.
+//	Ordering         A queue gets the deltas of one store in the order of their commits; where it
+//	                 folds, per object, and objects in the order of the first change that was not
+//	                 taken. Between stores that share a queue there is no order. A change can be
+//	                 read from the store before a queue has it.
+//	What may be      Mode Latest: versions that a newer one replaced, and objects that came and
+//	skipped          went, while the consumer did not take. Mode Every: nothing below the queue's
+//	                 budget; above it as in Latest, and the next batch carries a Gap.
+//	Deletes          Carry the last known version. An object with another UID is a delete and an
+//	                 add, and both are told where the first one was.
+//	Slow consumers   A queue that folds holds one node per object that differs from what its
+//	                 consumer knows: no more than the objects that the consumer knows or starts
+//	                 with and those that exist, whatever their events or short-lived names.
+//	Sync             A batch with Phase Live leaves the consumer with a state that the server had.
+//	                 Batch.Synced says that it has all that it starts with.
+//	Ownership        Versions are immutable and shared. A batch is its taker's.
+//	After close      Queue.Next returns ErrClosed; a closed store is empty and queues nothing.
 package store
 
 import (
-	"cmp"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Key names an object within a resource.
-type Key struct{ Namespace, Name string }
-
-// Version is one version of an object. It is absent where Object is zero.
-type Version struct {
-	RV     string
-	Object compact.Object
-}
-
-func (v Version) absent() bool { return v.Object.IsZero() }
-
-// Change is what a list or watch says of one object.
-type Change struct {
-	Key Key
-	UID string
-	Version
-	// Delete says that the object is gone; Version is then the server's last word, or absent.
-	Delete bool
-	// Keep says that the object exists in a version that could not be read: what is stored stays.
-	Keep bool
-}
-
-// Commit is one step of the writer.
-type Commit struct {
-	Changes []Change
-	// Version is the stream's resource version behind the changes; empty where it is not known yet.
-	Version string
-	Gap     *Gap
-	// At is now. After is, for a list, when the stored state was last known to be current.
-	At, After time.Time
-	// Sweep ends a list: what it did not name is deleted.
-	Sweep bool
-}
-
-// Drops counts what a commit did not apply.
-type Drops struct {
-	Past uint64 // versions older than the stored one
-	Same uint64 // versions that are stored already
-}
-
-type entry struct {
-	uid string
-	Version
-	mark uint64 // the list that named it last
-}
-
-// Store holds the objects of one stream. Everything but Subscribe, Unsubscribe, Stat and Close is
-// the writer's alone.
+// Store holds the objects of one stream. Begin, Known, Ahead, Commit and Load are the writer's;
+// everything else is anybody's.
 type Store struct {
-	id int
+	id    int
+	piece int // objects that are changed while readers wait
 
-	mu      sync.Mutex // the writer holds it to write, everybody else to read
-	entries map[Key]*entry
-	queues  []*Queue
+	// turn is held through a commit, and while a queue joins or leaves. Who holds it may read what
+	// mu guards. It is taken before mu.
+	turn   sync.Mutex
+	queues []*Queue
+	mark   uint32
+	// fresh says that versions prove nothing until the list is through: contents are compared.
+	fresh bool
+
+	// mu is held to write for no more than a piece.
+	mu      sync.RWMutex
+	table   table
+	indexes indexes
 	head    head
 	closed  bool
-
-	mark   uint64
-	synced bool // a list was completed
-	fresh  bool // an epoch's first list is under way: versions compare by content
 }
 
 // head says where a stream stands.
@@ -95,20 +58,74 @@ type head struct {
 	epoch   int64
 	phase   Phase
 	version string
+	listing bool // between Begin and the sweep
+	synced  bool // the state was current once: a list was completed, or a loaded one caught up
+	loaded  bool // there was a state to begin with
 }
+
+// based tells whether there is a state that a list can be compared with.
+func (h *head) based() bool { return h.synced || h.loaded }
+
+// maxPiece is a store's piece: some 100 µs.
+const maxPiece = 500
 
 // New returns the store of the stream that its queues know as id.
 func New(id int) *Store {
-	return &Store{id: id, entries: map[Key]*entry{}, head: head{epoch: 1, phase: Listing}}
+	return &Store{id: id, piece: maxPiece, table: newTable(), head: head{epoch: 1, phase: Listing}}
+}
+
+// Head is where a loaded state stands.
+type Head struct {
+	Epoch int64
+	// Phase is Live where the state was complete at Version; else Version means nothing.
+	Phase   Phase
+	Version string
+	At      time.Time // now
+}
+
+// Load starts an empty store with a state from an earlier run, before the first list and before any
+// commit; queues begin with it. Of a key that occurs twice the last version counts. The state is
+// Listing until a commit says Live or Sweep; what a list finds to be different is Relisted. If it is
+// not trusted, that list compares contents, not versions. Indexes are told each object with nil.
+func (s *Store) Load(items []Item, h Head, trusted bool) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.isClosed() {
+		return
+	}
+	for piece := range slices.Chunk(items, s.piece) {
+		s.mu.Lock()
+		for _, it := range piece {
+			if o, _ := s.table.find(it.Key); o != nil {
+				o.v = it.V
+			} else {
+				s.table.add(it.Key, it.V, s.mark)
+			}
+			s.indexes.set(it.Key, nil)
+		}
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	s.head.epoch, s.head.loaded = max(h.Epoch, 1), true
+	if h.Phase == Live {
+		s.head.version = h.Version
+	}
+	s.mu.Unlock()
+	s.fresh = !trusted
+	for _, q := range s.queues {
+		q.start(s, h.At)
+	}
 }
 
 // Begin starts a list, from its first page. With newEpoch the server's history was replaced:
 // versions from before mean nothing more.
 func (s *Store) Begin(newEpoch bool) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mark++
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mark++
-	s.head.phase = Listing
+	s.head.phase, s.head.listing = Listing, true
 	if newEpoch {
 		s.head.epoch++
 		s.head.version = ""
@@ -116,215 +133,106 @@ func (s *Store) Begin(newEpoch bool) {
 	}
 }
 
-// Version is the resource version up to which the stream was seen.
-func (s *Store) Version() string { return s.head.version }
-
-// Epoch is the current epoch, counted from 1.
-func (s *Store) Epoch() int64 { return s.head.epoch }
-
-// Synced tells whether a list was ever completed.
-func (s *Store) Synced() bool { return s.synced }
-
 // Known tells, while listing, whether this very version is stored; if so the list has named it and
-// nothing is left to do.
+// nothing is left to do. Within an epoch, UID and resource version identify an object's state: one
+// that now comes in another format is still known, and keeps the bytes that it has.
 func (s *Store) Known(k Key, uid, rv string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.entries[k]
-	if e == nil || s.fresh || uid == "" || rv == "" || e.uid != uid || e.RV != rv {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	o, _ := s.table.find(k)
+	if o == nil || s.fresh || uid == "" || rv == "" || o.v.UID() != uid || o.v.RV() != rv {
 		return false
 	}
-	e.mark = s.mark
+	o.mark = s.mark
 	return true
 }
 
 // Ahead tells whether a newer version of this object is stored. In a list, which is always current,
 // that proves that the server's history was replaced.
 func (s *Store) Ahead(k Key, uid, rv string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.entries[k]
-	return e != nil && !s.fresh && e.uid == uid && wire.Older(rv, e.RV)
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	v := s.table.get(k)
+	return v != nil && !s.fresh && v.UID() == uid && wire.Older(rv, v.RV())
 }
 
-// Stat returns the number of objects and the version; anybody may call it.
+// Version is the resource version up to which the stream was seen.
+func (s *Store) Version() string { return s.state().version }
+
+// Epoch is the current epoch, counted from 1.
+func (s *Store) Epoch() int64 { return s.state().epoch }
+
+// Synced tells whether a list was ever completed, or a loaded state caught up.
+func (s *Store) Synced() bool { return s.state().synced }
+
+func (s *Store) state() head {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.head
+}
+
+func (s *Store) isClosed() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.closed
+}
+
+// Stat returns the number of objects and the version.
 func (s *Store) Stat() (objects int, version string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.entries), s.head.version
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.table.objects, s.head.version
 }
 
-// Commit applies c and tells every queue.
-func (s *Store) Commit(c Commit) Drops {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return Drops{}
-	}
-	var drops Drops
-	var deltas []Delta
-	for i := range c.Changes {
-		deltas = s.apply(deltas, &c.Changes[i], &c, &drops)
-	}
-	moved := c.Version != "" && c.Version != s.head.version && !wire.Older(c.Version, s.head.version)
-	listing := s.head.phase == Listing
-	if c.Sweep {
-		deltas = s.sweep(deltas, &c)
-		s.head.phase, s.synced, s.fresh = Live, true, false
-		s.head.version = c.Version
-	} else if moved && !listing {
-		s.head.version = c.Version
-	}
-	if len(deltas) > 0 || c.Gap != nil || c.Sweep || moved && !listing {
-		s.push(Batch{Stream: s.id, Gap: c.Gap, Deltas: deltas}, c.At)
-	}
-	return drops
+// Get returns the stored version of an object; nil is none.
+func (s *Store) Get(k Key) *compact.Version {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.table.get(k)
 }
 
-func (s *Store) push(b Batch, at time.Time) {
-	b.Epoch, b.Phase = s.head.epoch, s.head.phase
-	if b.Phase == Live {
-		b.Version = s.head.version
-	}
-	for _, q := range s.queues {
-		q.push(b, at)
-	}
+// Snapshot returns the objects of a namespace, or all where it is empty, of one moment and in no
+// order. The slice is the caller's.
+func (s *Store) Snapshot(namespace string) []Item {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.table.items(namespace)
 }
 
-// apply changes one entry and appends what that means.
-func (s *Store) apply(to []Delta, c *Change, in *Commit, drops *Drops) []Delta {
-	listed := s.head.phase == Listing
-	e := s.entries[c.Key]
-	if c.Keep {
-		if e != nil {
-			e.mark = s.mark
-		}
-		return to
-	}
-	if e != nil && e.uid == c.UID && !listed && wire.Older(c.RV, e.RV) {
-		drops.Past++
-		return to
-	}
-	d := Delta{Key: c.Key, UID: c.UID, Relisted: listed && s.synced, At: in.At}
-	if listed {
-		d.After = in.After
-	}
-	if c.Delete {
-		return s.remove(to, d, e, c)
-	}
-	switch {
-	case e == nil:
-		s.entries[c.Key] = &entry{uid: c.UID, Version: c.Version, mark: s.mark}
-		to = append(to, added(d, c, listed && !s.synced))
-	case e.uid != c.UID:
-		to = append(to, deleted(d, e), added(d, c, false))
-	case s.same(e, c):
-		if !listed {
-			drops.Same++
-		}
-		e.mark = s.mark
-		return to
-	default:
-		d.Op, d.Old, d.New, d.Relisted = Updated, e.Version, c.Version, listed
-		to = append(to, d)
-	}
-	if e != nil {
-		*e = entry{uid: c.UID, Version: c.Version, mark: s.mark}
-	}
-	return to
-}
-
-func (s *Store) remove(to []Delta, d Delta, e *entry, c *Change) []Delta {
-	if e == nil {
-		return to
-	}
-	delete(s.entries, c.Key)
-	d = deleted(d, e)
-	if e.uid == c.UID {
-		d.Final = c.Version
-	}
-	return append(to, d)
-}
-
-func added(d Delta, c *Change, initial bool) Delta {
-	d.Op, d.UID, d.New, d.Initial = Added, c.UID, c.Version, initial
-	if initial {
-		d.After = time.Time{}
-	}
-	return d
-}
-
-func deleted(d Delta, e *entry) Delta {
-	d.Op, d.UID, d.Old = Deleted, e.uid, e.Version
-	return d
-}
-
-// same tells whether c says nothing new of an object with the same UID.
-func (s *Store) same(e *entry, c *Change) bool {
-	if e.RV != c.RV {
-		return false
-	}
-	return e.RV != "" && c.UID != "" && !s.fresh || sameContent(e.Object, c.Object)
-}
-
-// sameContent compares bytes, then, since another server may order fields otherwise, values.
-func sameContent(a, b compact.Object) bool {
-	if a.Identical(b) {
-		return true
-	}
-	var va, vb any
-	return decode(a, &va) && decode(b, &vb) && reflect.DeepEqual(va, vb)
-}
-
-func decode(o compact.Object, into *any) bool {
-	raw, err := o.JSON()
-	return err == nil && json.Unmarshal(raw, into) == nil
-}
-
-// sweep deletes what the list did not name, in the order of the keys.
-func (s *Store) sweep(to []Delta, in *Commit) []Delta {
-	var gone []Key
-	for k, e := range s.entries {
-		if e.mark != s.mark {
-			gone = append(gone, k)
-		}
-	}
-	slices.SortFunc(gone, compareKeys)
-	for _, k := range gone {
-		d := Delta{Key: k, Relisted: true, At: in.At, After: in.After}
-		to = append(to, deleted(d, s.entries[k]))
-		delete(s.entries, k)
-	}
-	return to
-}
-
-func compareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+// View calls f, in which neither objects nor indexes change. f must be quick: it must not wait, nor
+// call the store.
+func (s *Store) View(f func(get func(Key) *compact.Version)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	f(s.table.get)
 }
 
 // Subscribe adds a queue, which starts with the current state.
 func (s *Store) Subscribe(q *Queue, at time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.isClosed() {
 		return
 	}
 	s.queues = append(s.queues, q)
-	if s.synced || len(s.entries) > 0 {
-		q.start(s.id, s.head, s.entries, at)
+	if s.head.based() || s.table.objects > 0 {
+		q.start(s, at)
 	}
 }
 
 // Unsubscribe removes a queue.
 func (s *Store) Unsubscribe(q *Queue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	s.queues = slices.DeleteFunc(s.queues, func(x *Queue) bool { return x == q })
 }
 
 // Close drops every object; what the queues hold is theirs to close.
 func (s *Store) Close() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed, s.entries, s.queues = true, map[Key]*entry{}, nil
+	s.closed, s.table, s.queues = true, newTable(), nil
+	s.indexes.clear()
 }

@@ -3,8 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -19,8 +17,8 @@ func FuzzList(f *testing.F) {
 		f.Add(c.in)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		items, meta, err := readList(strings.NewReader(in))
-		slow, slowMeta, slowErr := readList(iotest.OneByteReader(strings.NewReader(in)))
+		items, meta, err := readList(JSON, strings.NewReader(in))
+		slow, slowMeta, slowErr := readList(JSON, iotest.OneByteReader(strings.NewReader(in)))
 		if diff := cmp.Diff(items, slow); diff != "" || meta != slowMeta || kindOf(err) != kindOf(slowErr) {
 			t.Errorf("byte by byte: %v, %v; %s", err, slowErr, diff)
 		}
@@ -36,8 +34,8 @@ func FuzzWatch(f *testing.F) {
 	f.Add(`{"object":{"metadata":{"name":"\u00e4"}},"type":"MODIFIED"} x` + "\n{}")
 	f.Add(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}`)
 	f.Fuzz(func(t *testing.T, in string) {
-		events, err := readWatch(strings.NewReader(in))
-		slow, slowErr := readWatch(iotest.OneByteReader(strings.NewReader(in)))
+		events, err := readWatch(JSON, strings.NewReader(in))
+		slow, slowErr := readWatch(JSON, iotest.OneByteReader(strings.NewReader(in)))
 		if diff := cmp.Diff(events, slow); diff != "" || kindOf(err) != kindOf(slowErr) {
 			t.Errorf("byte by byte: %v, %v; %s", err, slowErr, diff)
 		}
@@ -54,7 +52,7 @@ func FuzzMeta(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"\ud83d\ude00","labels":{"name":"x"}},"spec":[1,2.5e-3,{"a":null}]}`))
 	f.Add([]byte(golden(f)))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		m, err := ReadMeta(raw)
+		m, err := ReadMeta(JSON, raw)
 		if err != nil {
 			return
 		}
@@ -74,36 +72,6 @@ func FuzzMeta(f *testing.F) {
 		}
 		if json.Unmarshal(fields["resourceVersion"], &rv) == nil && rv != m.ResourceVersion && !strings.Contains(rv, "\ufffd") {
 			t.Errorf("version %q, encoding/json reads %q", m.ResourceVersion, rv)
-		}
-	})
-}
-
-// BenchmarkList cuts a list of 500 golden pods; encoding/json, the peer, only checks its syntax.
-func BenchmarkList(b *testing.B) {
-	pod := golden(b)
-	in := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[` +
-		strings.Repeat(pod+",", 499) + pod + `]}`
-	b.Run("wire", func(b *testing.B) {
-		b.SetBytes(int64(len(in)))
-		b.ReportAllocs()
-		for b.Loop() {
-			l := NewList(strings.NewReader(in))
-			for {
-				if _, err := l.Next(); errors.Is(err, io.EOF) {
-					break
-				} else if err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	})
-	b.Run("encoding-json-valid", func(b *testing.B) {
-		b.SetBytes(int64(len(in)))
-		b.ReportAllocs()
-		for b.Loop() {
-			if !json.Valid([]byte(in)) {
-				b.Fatal("invalid")
-			}
 		}
 	})
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -18,8 +16,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // readList returns the items as text, the metadata, and the error that ended the list.
-func readList(r io.Reader) (items []string, meta ListMeta, err error) {
-	l := NewList(r)
+func readList(f Format, r io.Reader) (items []string, meta ListMeta, err error) {
+	l := NewList(f, r)
 	for {
 		o, err := l.Next()
 		var bad *ObjectError
@@ -27,7 +25,7 @@ func readList(r io.Reader) (items []string, meta ListMeta, err error) {
 		case errors.Is(err, io.EOF):
 			return items, l.Meta(), nil
 		case errors.As(err, &bad):
-			items = append(items, "bad "+bad.Msg)
+			items = append(items, "bad "+strings.TrimPrefix(o.Name+" "+shortly(bad.Msg), " "))
 		case err != nil:
 			return items, l.Meta(), err
 		default:
@@ -36,8 +34,8 @@ func readList(r io.Reader) (items []string, meta ListMeta, err error) {
 	}
 }
 
-func readWatch(r io.Reader) (events []string, err error) {
-	w := NewWatch(r)
+func readWatch(f Format, r io.Reader) (events []string, err error) {
+	w := NewWatch(f, r)
 	for {
 		ev, err := w.Next()
 		switch {
@@ -48,9 +46,21 @@ func readWatch(r io.Reader) (events []string, err error) {
 		case err != nil:
 			return events, err
 		default:
-			events = append(events, fmt.Sprintf("%s %s %s %s", ev.Type, ev.Name, ev.ResourceVersion, ev.Raw))
+			end := ""
+			if ev.InitialEnd {
+				end = " END"
+			}
+			events = append(events, fmt.Sprintf("%s%s %s %s %s", ev.Type, end, ev.Name, ev.ResourceVersion, ev.Raw))
 		}
 	}
+}
+
+// shortly leaves the place out that an error names.
+func shortly(msg string) string {
+	if _, rest, ok := strings.Cut(msg, "read protobuf: byte "); ok {
+		_, msg, _ = strings.Cut(rest, ": ")
+	}
+	return msg
 }
 
 // kindOf names an error's type, for the tables.
@@ -88,8 +98,10 @@ var listCases = []struct {
 		[]string{`/ä"\   {"met\u0061data":{"name":"\u00e4\"\\"}}`}, ListMeta{}, ""},
 	{"brackets within strings do not count", `{"items":[{"metadata":{"name":"a"},"x":"]}\"}"}]}`,
 		[]string{`/a   {"metadata":{"name":"a"},"x":"]}\"}"}`}, ListMeta{}, ""},
-	{"of a field that comes twice the last counts", `{"items":[{"metadata":{"name":"a","uid":"u"},"metadata":{"name":"b","name":"c"}}]}`,
-		[]string{`/c   {"metadata":{"name":"a","uid":"u"},"metadata":{"name":"b","name":"c"}}`}, ListMeta{}, ""},
+	{"of a field that comes twice the last counts", `{"items":[{"metadata":{"name":"b","name":"c"}}]}`,
+		[]string{`/c   {"metadata":{"name":"b","name":"c"}}`}, ListMeta{}, ""},
+	{"but decoders disagree about metadata that comes twice", `{"items":[{"metadata":{"name":"a"},"metadata":{"name":"b"}},{"metadata":{"labels":{},"labels":{}}}]}`,
+		[]string{"bad b metadata twice", "bad labels twice"}, ListMeta{}, ""},
 	{"metadata further down is not the object's", `{"items":[{"spec":{"metadata":{"name":"x"}},"metadata":{"name":"a","labels":{"name":"y"}}}]}`,
 		[]string{`/a   {"spec":{"metadata":{"name":"x"}},"metadata":{"name":"a","labels":{"name":"y"}}}`}, ListMeta{}, ""},
 	{"a bad item does not hide the next", `{"items":[{"metadata":{"name":5}},7,{"metadata":[]},{},{"metadata":{"name":"a"}}]}`,
@@ -119,16 +131,10 @@ var listCases = []struct {
 }
 
 func TestList(t *testing.T) {
-	readers := map[string]func(string) io.Reader{
-		"whole":      func(s string) io.Reader { return strings.NewReader(s) },
-		"bytes":      func(s string) io.Reader { return iotest.OneByteReader(strings.NewReader(s)) },
-		"early EOF":  func(s string) io.Reader { return iotest.DataErrReader(strings.NewReader(s)) },
-		"half reads": func(s string) io.Reader { return iotest.HalfReader(strings.NewReader(s)) },
-	}
 	for _, c := range listCases {
-		for how, reader := range readers {
+		for how, reader := range arrivals {
 			t.Run(c.name+"/"+how, func(t *testing.T) {
-				items, meta, err := readList(reader(c.in))
+				items, meta, err := readList(JSON, reader(c.in))
 				if kindOf(err) != c.err {
 					t.Fatalf("error %v, want %q", err, c.err)
 				}
@@ -157,6 +163,14 @@ func TestWatch(t *testing.T) {
 			`{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"6"}}}{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`,
 			[]string{`ADDED a 5 {"metadata":{"name":"a","resourceVersion":"5"}}`, `DELETED a 6 {"metadata":{"name":"a","resourceVersion":"6"}}`,
 				`BOOKMARK  9 {"metadata":{"resourceVersion":"9"}}`}, ""},
+		{"the bookmark that ends the initial events", `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"a":"b","k8s.io/initial-events-end":"true"}}}}`,
+			[]string{`BOOKMARK END  9 {"metadata":{"resourceVersion":"9","annotations":{"a":"b","k8s.io/initial-events-end":"true"}}}`}, ""},
+		{"bookmarks that do not", `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"false"}}}}` +
+			`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":null,"labels":{"k8s.io/initial-events-end":"true"}}}}`,
+			[]string{`BOOKMARK  9 {"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"false"}}}`,
+				`BOOKMARK  9 {"metadata":{"resourceVersion":"9","annotations":null,"labels":{"k8s.io/initial-events-end":"true"}}}`}, ""},
+		{"an object is not the end of anything", `{"type":"ADDED","object":{"metadata":{"name":"a","annotations":{"k8s.io/initial-events-end":"true"}}}}`,
+			[]string{`ADDED a  {"metadata":{"name":"a","annotations":{"k8s.io/initial-events-end":"true"}}}`}, ""},
 		{"the object before the type", `{"object":{"metadata":{"name":"a"}},"type":"MODIFIED"}`,
 			[]string{`MODIFIED a  {"metadata":{"name":"a"}}`}, ""},
 		{"an error is handed on as it is", `{"type":"ERROR","object":{"kind":"Status","code":410}}`,
@@ -172,7 +186,7 @@ func TestWatch(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, r := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in))} {
-				events, err := readWatch(r)
+				events, err := readWatch(JSON, r)
 				if kindOf(err) != c.err {
 					t.Fatalf("error %v, want %q", err, c.err)
 				}
@@ -181,53 +195,6 @@ func TestWatch(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestLargeObjects(t *testing.T) {
-	frame := func(n int) string {
-		return `{"type":"ADDED","object":{"metadata":{"name":"a"},"data":"` + strings.Repeat("x", n) + `"}}` + "\n"
-	}
-	w := NewWatch(strings.NewReader(frame(3<<20) + frame(1)))
-	if ev, err := w.Next(); err != nil || len(ev.Raw) < 3<<20 {
-		t.Fatalf("3 MiB: %d bytes, %v", len(ev.Raw), err)
-	}
-	if _, err := w.Next(); err != nil {
-		t.Fatal(err)
-	}
-	if n := cap(w.s.buf); n > 2*maxIdle {
-		t.Errorf("a window of %d bytes stays behind a large object", n)
-	}
-	w = NewWatch(strings.NewReader(frame(1<<20) + frame(1)))
-	w.s.limit = 1 << 18
-	_, err := w.Next()
-	var large *TooLargeError
-	if !errors.As(err, &large) || !Unreadable(err) {
-		t.Fatalf("above the limit: %v", err)
-	}
-	if ev, err := w.Next(); err != nil || ev.Name != "a" {
-		t.Errorf("behind the large object: %+v, %v", ev, err)
-	}
-}
-
-func TestReadErrorIsPassedOn(t *testing.T) {
-	broken := errors.New("connection reset")
-	r := io.MultiReader(strings.NewReader(`{"type":"ADDED","object":{`), iotest.ErrReader(broken))
-	if _, err := readWatch(r); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestWithType(t *testing.T) {
-	for in, want := range map[string]string{
-		`{}`:           `{"kind":"Pod","apiVersion":"v1"}`,
-		` { }`:         `{"kind":"Pod","apiVersion":"v1" }`,
-		`{"a":1}`:      `{"kind":"Pod","apiVersion":"v1","a":1}`,
-		"{\n \"a\":1}": "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\n \"a\":1}",
-	} {
-		if got := string(WithType([]byte(in), "v1", "Pod")); got != want {
-			t.Errorf("%s: %s, want %s", in, got, want)
-		}
 	}
 }
 
@@ -251,14 +218,4 @@ func TestCompareVersions(t *testing.T) {
 			t.Errorf("%q, %q: %d, %v", c.a, c.b, got, ok)
 		}
 	}
-}
-
-// golden is k8s.io/api's golden pod, with every field set, on one line.
-func golden(tb testing.TB) string {
-	tb.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", "pod.json"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(raw)
 }

@@ -1,32 +1,9 @@
-// Package informer keeps in-memory copies of Kubernetes resources current and tells what changed.
-//
-// A Cluster talks to one API server. A Source keeps the objects of one resource under one
-// Selection; it owns one stream (a list, then a watch) per selected namespace, or one for the whole
-// cluster. A Feed hands a Source's changes to one consumer, in order, starting with the current
-// state.
-//
-//	Ordering         Per object, deltas come in the order of its versions. Between objects of one
-//	                 stream, in the order the server sent them. Between streams, none.
-//	What may be      Nothing, while the consumer keeps up and the server has the history. What a list
-//	skipped          had to derive comes as net deltas (Relisted), preceded by a Gap. A consumer that
-//	                 exceeds its feed's budget gets a Gap and net deltas.
-//	Deletes          A Delta with the last known object. An object recreated under its name (another
-//	                 UID) is a delete and an add. With a selector, Deleted means "left the selection".
-//	Slow consumers   Cost at most the budget of their feed, plus one entry per live object. They never
-//	                 slow the watch or another feed.
-//	Sync             The first Batch of a stream with Phase Live ends its initial list; Source.Wait
-//	                 returns the cause when a stream cannot sync.
-//	History          A server whose versions went back, as after a restored backup, starts a new
-//	                 Epoch: everything is listed again and compared by content.
-//	Ownership        What Version.JSON returns is the caller's.
-//	After close      Feed.Next returns ErrClosed; a Source that was closed keeps nothing.
 package informer
 
 import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -50,29 +27,6 @@ type Selection struct {
 	Keep func(namespace, name string) bool
 }
 
-// Transform changes each object before it is compared, stored or handed on.
-type Transform struct {
-	// Name and Version identify the function in the pipeline's fingerprint.
-	Name    string
-	Version int
-	// Wants, if set, looks at the raw JSON and returns false where Apply would change nothing, which
-	// spares decoding. It may err on the side of true.
-	Wants func(raw []byte) bool
-	// Apply changes the object in place. An error or a panic drops the object's version: it is
-	// counted and reported as a Gap, never handed on untransformed.
-	Apply func(*unstructured.Unstructured) error
-}
-
-// SourceOptions tune a Source. The zero value is usable.
-type SourceOptions struct {
-	Selection Selection
-	Transform *Transform
-	// OnState, if set, hears of every transition of every stream of the source. For one stream it
-	// is called in order; streams call it concurrently, also before Cluster.Source has returned. No
-	// lock is held, but the stream waits: it must not block.
-	OnState func(Status)
-}
-
 // Key names an object within a resource.
 type Key struct{ Namespace, Name string }
 
@@ -84,7 +38,18 @@ const (
 	Added Op = iota + 1
 	Updated
 	Deleted
+	// Gapped is no change of an object: it says, in mode Every, that changes are missing here.
+	Gapped
 )
+
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return "unknown"
+}
+
+var opNames = [...]string{"none", "added", "updated", "deleted", "gapped"}
 
 // Phase tells whether a stream's state is complete.
 type Phase uint8
@@ -143,6 +108,8 @@ const (
 	ReasonHistoryChanged = reflector.ReasonRewritten
 	// ReasonUnreadable: the server sent something that is no object.
 	ReasonUnreadable = reflector.ReasonGarbled
+	// ReasonUnverified: the state of a checkpoint could not be shown to be of the server's history.
+	ReasonUnverified = reflector.ReasonUnverified
 	// ReasonTransform: the source's Transform failed.
 	ReasonTransform = "transform"
 	// ReasonGone: the kind was not served, at least for a while; what happened to its objects was
@@ -178,12 +145,23 @@ const (
 	Stopped
 )
 
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return "unknown"
+}
+
+var stateNames = [...]string{"starting", "listing", "watching", "waiting", "parked", "stopped"}
+
 // Status describes one stream.
 type Status struct {
 	Stream Stream
 	State  State
-	// Synced is true once the initial list was complete.
-	Synced bool
+	// Loaded is true once there is a state to read: from the checkpoint, or because it is Synced.
+	// Synced is true once the cache was as current as the server: after the first list, or when what
+	// happened since the checkpoint has arrived.
+	Loaded, Synced bool
 	// Err is why the stream is Waiting or Parked; an apierrors.APIStatus where the server said so.
 	Err error
 	// Since is when the state began. Attempts counts failures in a row.
@@ -193,7 +171,13 @@ type Status struct {
 	LastCurrent time.Time
 	Objects     int
 	Version     string
+	Epoch       int64
 	Dropped     Dropped
+	// DecodeErrors and LossyDecodes count decodings by views that failed, and those of protobuf
+	// with fields that the Go type does not have.
+	DecodeErrors, LossyDecodes uint64
+	// Checkpoint is why the stream has no checkpoint at the moment; nil if it has one or wants none.
+	Checkpoint error
 }
 
 // Dropped counts what a stream received and did not hand on.

@@ -6,45 +6,38 @@ import (
 	"strings"
 )
 
-// List cuts the body of a list into its items. Metadata may come before the items (typed lists) or
-// behind them (custom resources: their keys are sorted).
-type List struct {
+// jsonList cuts the body of a JSON list into its items. Metadata may come before the items (typed
+// lists) or behind them (custom resources: their keys are sorted).
+type jsonList struct {
 	s          scanner
-	at         place
+	at         jsonPlace
 	first      bool // no element was read yet at this place
 	items      bool // the field "items" was read
 	apiVersion string
 	kind       string
 	meta       ListMeta
+	namespace  string // of the last item
+	head       []byte // what makes an item typed: {"kind":…,"apiVersion":…, or nothing
+	typed      []byte // the last item that was made so
 }
 
-// ListMeta is the metadata of a list.
-type ListMeta struct {
-	ResourceVersion string
-	// Continue asks for the next page; empty on the last one.
-	Continue string
-}
-
-// place is where in the body the reader stands.
-type place int
+// jsonPlace is where in the body the reader stands.
+type jsonPlace int
 
 const (
-	atStart place = iota
+	atStart jsonPlace = iota
 	atFields
 	atItems
 	atEnd
 )
 
-// NewList reads a list from body, which stays the caller's to close.
-func NewList(body io.Reader) *List { return &List{s: newScanner(body)} }
+func newJSONList(body io.Reader) *jsonList { return &jsonList{s: newScanner(body, listWindow)} }
 
-// Meta is the list's metadata: complete once Next has returned io.EOF, and as far as it was read
-// before.
-func (l *List) Meta() ListMeta { return l.meta }
+// Meta implements List.
+func (l *jsonList) Meta() ListMeta { return l.meta }
 
-// Next returns the next item, or io.EOF behind the last one. After an *ObjectError the next call
-// goes on behind the bad item; any other error is final.
-func (l *List) Next() (Object, error) {
+// Next implements List.
+func (l *jsonList) Next() (Object, error) {
 	for {
 		var err error
 		switch l.at {
@@ -73,7 +66,7 @@ func (l *List) Next() (Object, error) {
 }
 
 // field reads one field of the list, up to the first item where it is "items".
-func (l *List) field() error {
+func (l *jsonList) field() error {
 	more, err := l.s.elem(l.first, '}')
 	if err != nil {
 		return err
@@ -102,7 +95,7 @@ func (l *List) field() error {
 	return err
 }
 
-func (l *List) openItems() error {
+func (l *jsonList) openItems() error {
 	if l.items {
 		return l.s.syntax("items twice")
 	}
@@ -118,15 +111,21 @@ func (l *List) openItems() error {
 		return err
 	}
 	l.at, l.first = atItems, true
+	kind, isList := strings.CutSuffix(l.kind, "List")
+	if isList && kind != "" && l.apiVersion != "" {
+		l.head = appendQuoted([]byte(`{"kind":`), kind)
+		l.head = appendQuoted(append(l.head, `,"apiVersion":`...), l.apiVersion)
+		l.head = append(l.head, ',')
+	}
 	return nil
 }
 
-func (l *List) item() (Object, error) {
+func (l *jsonList) item() (Object, error) {
 	if _, err := l.s.must(); err != nil {
 		return Object{}, err
 	}
 	l.s.keep()
-	m, bad, err := l.s.object()
+	m, bad, err := l.s.object(l.namespace)
 	if err != nil {
 		return Object{}, err
 	}
@@ -137,16 +136,17 @@ func (l *List) item() (Object, error) {
 	if bad != "" {
 		return Object{Meta: m}, &ObjectError{Msg: bad}
 	}
-	kind, isList := strings.CutSuffix(l.kind, "List")
-	if !m.Typed && isList && kind != "" && l.apiVersion != "" {
-		m.Typed = true
-		raw = WithType(raw, l.apiVersion, kind)
+	l.namespace = m.Namespace
+	if !m.Typed && l.head != nil {
+		// As in a watch, so that the bytes of a list and of a watch are comparable.
+		l.typed = append(append(l.typed[:0], l.head...), raw[1:]...)
+		raw, m.Typed = l.typed, true
 	}
-	return Object{Meta: m, Raw: raw}, nil
+	return Object{Meta: m, Format: JSON, Raw: raw}, nil
 }
 
 // metadata reads the list's own metadata, which is small.
-func (l *List) metadata() error {
+func (l *jsonList) metadata() error {
 	if _, err := l.s.must(); err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (l *List) metadata() error {
 }
 
 // finish checks that the body held a list and nothing behind it.
-func (l *List) finish() error {
+func (l *jsonList) finish() error {
 	if !l.items && !strings.HasSuffix(l.kind, "List") {
 		return l.s.syntax("no list: kind " + quote(l.kind))
 	}

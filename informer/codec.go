@@ -1,0 +1,141 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/json"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// Object is what an Informer hands out: a pointer to a Kubernetes object.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// protobufObject is what the generated types of k8s.io/api offer.
+type protobufObject interface {
+	Unmarshal([]byte) error
+	Marshal() ([]byte, error)
+	Size() int
+}
+
+// codec makes objects of one Go type from bytes, and bytes from objects. A Source has one for each
+// type, so that its address names the type where decoded objects are kept.
+type codec struct {
+	// protobuf tells whether the type can be read from protobuf; partial, that it needs only an
+	// object's metadata; generic, that it holds fields that no Go type knows, which needs JSON.
+	protobuf, partial, generic bool
+	// decode makes an object. Lossy says that the bytes hold fields that the Go type does not.
+	decode func(f wire.Format, raw []byte) (obj Object, lossy bool, err error)
+	// encode is the reverse, in the same format.
+	encode func(f wire.Format, obj Object) ([]byte, error)
+	// growth is how much larger than its bytes an object is on the heap: from protobuf, from JSON.
+	// Measured on pods; it only has to be near.
+	growth [2]float64
+}
+
+// weigh estimates what a decoded object costs on the heap, in bytes.
+func (c *codec) weigh(f wire.Format, raw int) int64 {
+	g := c.growth[0]
+	if f == wire.JSON {
+		g = c.growth[1]
+	}
+	return 512 + int64(g*float64(raw))
+}
+
+// newCodec returns the codec of a type that is a pointer to a struct. Its objects are given the kind,
+// if it is one: protobuf does not carry it.
+func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
+	switch reflect.Zero(t).Interface().(type) {
+	case *unstructured.Unstructured:
+		return &codec{generic: true, decode: decodeUnstructured, encode: encodeUnstructured, growth: [2]float64{0, 6}}
+	case *metav1.PartialObjectMetadata:
+		return &codec{protobuf: true, partial: true, decode: decodePartial, encode: encodeTyped, growth: [2]float64{3, 2}}
+	}
+	_, protobuf := reflect.New(t.Elem()).Interface().(protobufObject)
+	make := func() Object {
+		obj := reflect.New(t.Elem()).Interface().(Object) //nolint:errcheck,forcetypeassert // T is an Object
+		return obj
+	}
+	return &codec{
+		protobuf: protobuf,
+		decode: func(f wire.Format, raw []byte) (Object, bool, error) {
+			obj := make()
+			lossy, err := decodeTyped(f, raw, obj)
+			if err != nil {
+				return nil, false, err
+			}
+			if !kind.Empty() {
+				obj.GetObjectKind().SetGroupVersionKind(kind)
+			}
+			return obj, lossy, nil
+		},
+		encode: encodeTyped,
+		growth: [2]float64{2.2, 1.7},
+	}
+}
+
+func decodeTyped(f wire.Format, raw []byte, obj Object) (lossy bool, err error) {
+	if f == wire.JSON {
+		return false, json.UnmarshalCaseSensitivePreserveInts(raw, obj)
+	}
+	p, ok := obj.(protobufObject)
+	if !ok {
+		return false, fmt.Errorf("%T cannot be read from protobuf", obj)
+	}
+	if err := p.Unmarshal(raw); err != nil {
+		return false, err
+	}
+	return p.Size() != len(raw), nil
+}
+
+func encodeTyped(f wire.Format, obj Object) ([]byte, error) {
+	if f == wire.JSON {
+		return jsonOf(obj)
+	}
+	p, ok := obj.(protobufObject)
+	if !ok {
+		return nil, fmt.Errorf("%T cannot be written as protobuf", obj)
+	}
+	return p.Marshal()
+}
+
+func decodeUnstructured(f wire.Format, raw []byte) (Object, bool, error) {
+	if f != wire.JSON {
+		return nil, false, errors.New("an unstructured object cannot be read from protobuf")
+	}
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(raw, &u.Object); err != nil {
+		return nil, false, err
+	}
+	return u, false, nil
+}
+
+func encodeUnstructured(_ wire.Format, obj Object) ([]byte, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("want an unstructured object, got %T", obj)
+	}
+	return jsonOf(u.Object)
+}
+
+func decodePartial(f wire.Format, raw []byte) (Object, bool, error) {
+	p, err := wire.DecodeMetadata(f, raw)
+	if err != nil {
+		return nil, false, err
+	}
+	p.SetGroupVersionKind(partialKind)
+	return p, false, nil
+}
+
+// partialKind is what client-go's metadata client gives its objects.
+var partialKind = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")

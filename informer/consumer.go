@@ -1,0 +1,69 @@
+package informer
+
+import (
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/store"
+)
+
+// Lag is what a consumer has yet to take.
+type Lag struct {
+	// Objects are those that changed, in mode Latest; in mode Every, and for feeds, the changes.
+	Objects int `json:"objects"`
+	// Bytes are those of versions that are kept only for the consumer, at most.
+	Bytes int64 `json:"bytes"`
+	// Oldest is when the first of them happened; zero where there is none.
+	Oldest time.Time `json:"oldest,omitzero"`
+}
+
+// consumer is a queue with a name: a Feed's or a Subscription's.
+type consumer struct {
+	source *Source
+	name   string
+	every  bool
+	queue  *store.Queue
+}
+
+// consume adds a consumer to every stream.
+func (s *Source) consume(name string, o store.QueueOptions) (*consumer, error) {
+	if o.Budget <= 0 {
+		o.Budget = defaultBudget
+	}
+	c := &consumer{source: s, name: name, every: !o.Latest, queue: store.NewQueue(len(s.streams), o)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	s.consumers[c] = struct{}{}
+	for _, st := range s.streams {
+		st.store.Subscribe(c.queue, time.Now())
+	}
+	return c, nil
+}
+
+func (s *Source) forget(c *consumer) {
+	s.mu.Lock()
+	delete(s.consumers, c)
+	s.mu.Unlock()
+	for _, st := range s.streams {
+		st.store.Unsubscribe(c.queue)
+	}
+}
+
+func (c *consumer) stop() {
+	c.queue.Close()
+	c.source.forget(c)
+}
+
+func (c *consumer) lag() Lag {
+	l := c.queue.Lag()
+	return Lag{Objects: l.Objects, Bytes: l.Bytes, Oldest: l.Oldest}
+}
+
+func (c *consumer) mode() string {
+	if c.every {
+		return "every"
+	}
+	return "latest"
+}

@@ -1,0 +1,48 @@
+// Package informer keeps typed copies of Kubernetes resources in memory, current, and tells what
+// changed. It does what client-go's informers do, with generics, a small part of the memory, bounded
+// queues, causes where something fails, and a state that survives a restart.
+//
+//	client-go                          here
+//	SharedInformerFactory              Cluster
+//	ListerWatcher                      Source: a resource, a Selection, a Storage
+//	SharedIndexInformer, Lister        Informer[T]: For, Unstructured, Metadata
+//	Indexer, AddIndexers, ByIndex      Index[T, K]: AddIndex, Index.Get
+//	AddEventHandler                    Informer.Subscribe, Informer.Changes, Subscription.Handle
+//	AddEventHandlerWithOptions         SubscribeOptions
+//	isInInitialList                    Change.Initial, SubscribeOptions.SkipInitial
+//	HasSynced, WaitForCacheSync        Cluster.WaitForSync, Source.Wait, Subscription.Synced
+//	DeletedFinalStateUnknown           a Deleted change with Relisted
+//	LastSyncResourceVersion            Status.Version
+//	SetTransform                       SourceOptions.Transform, DropManagedFields
+//	SetWatchErrorHandler               Hooks.State, Status.Err
+//	DeepCopy before you write          nothing: what Get returns is yours
+//	read-only by convention            Informer.Shared
+//	Store, ThreadSafeStore             Informer.Mirror, for a store of your own
+//	Reflector                          the same, inside
+//
+// A Cluster talks to one API server. A Source keeps the objects of one resource under one
+// Selection; it owns one stream (a list, then a watch) per selected namespace, or one for the whole
+// cluster. An Informer is a typed view of a Source; several may share one. A Subscription hands an
+// Informer's changes to one consumer; a Feed hands on a Source's bytes, in batches.
+//
+//	Ordering         Per object, changes come in the order of its versions. Within a stream, an object
+//	                 comes at the place of its first change that was not handed on yet. Between
+//	                 streams there is no order. The cache already shows a change when a consumer hears
+//	                 of it.
+//	What may be      Mode Latest: versions that a newer one replaced before the consumer took them; an
+//	skipped          object that came and went in the meantime. Mode Every and feeds: nothing, while
+//	                 the consumer keeps within its budget and the server has the history; else a Gap
+//	                 says so, and net changes follow. What a list had to derive is Relisted.
+//	Deletes          Carry the last known object. An object recreated under its name (another UID) is
+//	                 a delete and an add. With a selector, Deleted means "left the selection".
+//	Slow consumers   Cost at most one entry for each object that they know or that exists, and in mode
+//	                 Every their budget. They never slow the watch or each other.
+//	Sync             Source.Wait and Cluster.WaitForSync return once every object of the first list is
+//	                 in the cache, or the cause for which that cannot be. From a checkpoint, reads are
+//	                 served before that (Source.Loaded).
+//	History          A server whose versions went back, as after a restored backup, starts a new
+//	                 epoch: everything is listed again and compared by content.
+//	Ownership        What reads and changes return is the caller's, except through Shared, whose
+//	                 objects are read-only and shared by all.
+//	After close      Reads find nothing, a Subscription's and a Feed's Next return ErrClosed.
+package informer

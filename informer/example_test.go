@@ -1,0 +1,234 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// podIPs is what the examples index by.
+func podIPs(p *corev1.Pod) []string {
+	var ips []string
+	for _, ip := range p.Status.PodIPs {
+		ips = append(ips, ip.IP)
+	}
+	return ips
+}
+
+// shop is an API server with three pods, and a way to reach it.
+func shop() (*informertest.Server, *rest.Config) {
+	server := informertest.NewServer()
+	server.Serve(pods, "Pod")
+	for i, name := range []string{"web-0", "web-1", "db-0"} {
+		server.Put(pods, "shop", name, map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": name[:len(name)-2]}},
+			"status":   map[string]any{"podIPs": []any{map[string]any{"ip": fmt.Sprintf("10.0.0.%d", 7+i)}}},
+		})
+	}
+	return server, server.Config()
+}
+
+// start runs a cluster until the example ends, and waits until it is synced.
+func start(cl *informer.Cluster) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- cl.Run(ctx) }()
+	if err := cl.WaitForSync(ctx); err != nil {
+		fmt.Println(err)
+	}
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func ExampleFor() {
+	_, cfg := shop()
+	cl, err := informer.NewCluster(cfg, informer.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pods, err := informer.For[*corev1.Pod](cl, informer.InNamespaces("shop"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer start(cl)()
+
+	pod, ok := pods.Get("shop", "web-0")
+	fmt.Println(ok, pod.Name, pod.Labels["app"])
+
+	selector, _ := labels.Parse("app=web")
+	var names []string
+	for p := range pods.List("shop", selector) {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	fmt.Println(names, "of", pods.Len())
+	// Output:
+	// true web-0 web
+	// [web-0 web-1] of 3
+}
+
+func ExampleAddIndex() {
+	_, cfg := shop()
+	cl, _ := informer.NewCluster(cfg, informer.Options{})
+	pods, _ := informer.For[*corev1.Pod](cl)
+	byIP := informer.AddIndex(pods, "ip", podIPs)
+	defer start(cl)()
+
+	for p := range byIP.Get("10.0.0.7") {
+		fmt.Println(p.Name)
+	}
+	// Output: web-0
+}
+
+func ExampleInformer_Changes() {
+	server, cfg := shop()
+	cl, _ := informer.NewCluster(cfg, informer.Options{})
+	all, _ := informer.For[*corev1.Pod](cl)
+	defer start(cl)()
+
+	for c := range all.Changes(context.Background(), "printer") {
+		switch {
+		case c.Initial && c.Key.Name == "db-0":
+			server.Delete(pods, "shop", "db-0")
+		case c.Op == informer.Deleted:
+			last, err := c.Old()
+			fmt.Println(c.Op, c.Key.Name, last.Labels["app"], err)
+			return
+		}
+	}
+	// Output: deleted db-0 db <nil>
+}
+
+func ExampleSubscription_Handle() {
+	_, cfg := shop()
+	cl, _ := informer.NewCluster(cfg, informer.Options{})
+	pods, _ := informer.For[*corev1.Pod](cl)
+	defer start(cl)()
+
+	s, _ := pods.Subscribe("handlers", informer.SubscribeOptions{})
+	ctx, cancel := context.WithCancel(context.Background())
+	var names []string
+	go func() {
+		<-s.Synced()
+		cancel()
+	}()
+	err := s.Handle(ctx, informer.Handlers[*corev1.Pod]{
+		OnAdd: func(p *corev1.Pod, initial bool) { names = append(names, fmt.Sprint(p.Name, " ", initial)) },
+	})
+	slices.Sort(names)
+	fmt.Println(names, err)
+	// Output: [db-0 true web-0 true web-1 true] <nil>
+}
+
+func ExampleUnstructured() {
+	server, cfg := shop()
+	server.Serve(widgets, "Widget")
+	server.Put(widgets, "shop", "left", map[string]any{"spec": map[string]any{"size": 3}})
+	cl, _ := informer.NewCluster(cfg, informer.Options{})
+	all, _ := informer.Unstructured(cl, widgets)
+	defer start(cl)()
+
+	w, ok := all.Get("shop", "left")
+	fmt.Println(ok, w.GetKind(), w.Object["spec"])
+	// Output: true Widget map[size:3]
+}
+
+func ExampleMetadata() {
+	_, cfg := shop()
+	cl, _ := informer.NewCluster(cfg, informer.Options{})
+	all, _ := informer.Metadata(cl, pods)
+	defer start(cl)()
+
+	m, ok := all.Get("shop", "db-0")
+	fmt.Println(ok, m.Name, m.Labels)
+	// Output: true db-0 map[app:db]
+}
+
+func ExampleInformer_Shared() {
+	_, cfg := shop()
+	cl, _ := informer.NewCluster(cfg, informer.Options{})
+	pods, _ := informer.For[*corev1.Pod](cl)
+	defer start(cl)()
+
+	a, _ := pods.Shared().Get("shop", "web-0")
+	b, _ := pods.Shared().Get("shop", "web-0")
+	c, _ := pods.Get("shop", "web-0")
+	fmt.Println(a == b, a == c)
+	// Output: true false
+}
+
+func ExampleTransformOf() {
+	_, cfg := shop()
+	cl, _ := informer.NewCluster(cfg, informer.Options{})
+	pods, _ := informer.For[*corev1.Pod](cl, func(o *informer.ViewOptions) {
+		o.Transform = informer.TransformOf("no status", 1, func(p *corev1.Pod) error {
+			p.Status = corev1.PodStatus{}
+			return nil
+		})
+	})
+	defer start(cl)()
+
+	p, _ := pods.Get("shop", "web-0")
+	fmt.Println(p.Name, len(p.Status.PodIPs))
+	// Output: web-0 0
+}
+
+// names is a storage of one's own: it keeps the names of pods.
+type names map[informer.Key]string
+
+func (n names) Reset(context.Context) error { clear(n); return nil }
+
+func (n names) Put(_ context.Context, k informer.Key, p *corev1.Pod) error {
+	n[k] = p.Name
+	return nil
+}
+
+func (n names) Delete(_ context.Context, k informer.Key) error { delete(n, k); return nil }
+
+func (n names) Version(_ context.Context, _ informer.Stream, _ string) error {
+	return fmt.Errorf("%d pods: that is enough", len(n))
+}
+
+func ExampleInformer_Mirror() {
+	_, cfg := shop()
+	cl, _ := informer.NewCluster(cfg, informer.Options{})
+	pods, _ := informer.For[*corev1.Pod](cl)
+	defer start(cl)()
+
+	err := pods.Mirror(context.Background(), "names", names{})
+	fmt.Println(err != nil && len(err.Error()) > 0)
+	// Output: true
+}
+
+func ExampleOn() {
+	_, cfg := shop()
+	cl, _ := informer.NewCluster(cfg, informer.Options{})
+	source, _ := cl.Source(pods, informer.SourceOptions{DropManagedFields: true})
+	typed, err := informer.For[*corev1.Pod](cl, informer.On(source))
+	fmt.Println(err)
+	maps, err := informer.Unstructured(cl, pods, informer.On(source))
+	fmt.Println(err)
+	defer start(cl)()
+
+	p, _ := typed.Get("shop", "web-0")
+	u, _ := maps.Get("shop", "web-0")
+	fmt.Println(p.UID == u.GetUID())
+	// Output:
+	// <nil>
+	// <nil>
+	// true
+}
+
+var _ metav1.Object = (*corev1.Pod)(nil)

@@ -1,0 +1,165 @@
+package informer
+
+import (
+	"slices"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/store"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// buildChunk is how many objects an index is built of before others get a turn.
+const buildChunk = 256
+
+// indexer is an Index as its Source sees it.
+type indexer struct {
+	codec   *codec
+	compute func(Object) (any, error)
+	// shard is the index's part of a stream.
+	shard func(stream int) indexShard
+	// status describes the index.
+	status func() IndexStatus
+	slot   int // in every store
+}
+
+// indexShard is a shard, whatever its values are.
+type indexShard interface {
+	store.Index
+	some(n int) []store.Key
+}
+
+// addIndexer starts an index: what comes in from now on is computed as it comes, what is there is
+// left to do.
+func (s *Source) addIndexer(ix *indexer) {
+	s.indexing.Lock()
+	defer s.indexing.Unlock()
+	for i, st := range s.streams {
+		ix.slot = st.store.AddIndex(ix.shard(i)) // the same in every store: they have the same indexes
+	}
+	list := slices.Clone(s.indexes())
+	for len(list) <= ix.slot {
+		list = append(list, nil)
+	}
+	list[ix.slot] = ix
+	s.indexers.Store(&list)
+	for _, st := range s.streams {
+		for _, item := range st.store.Snapshot("") {
+			st.store.SetIndex(ix.slot, item.Key, item.V, nil)
+		}
+	}
+}
+
+func (s *Source) removeIndexer(slot int) {
+	s.indexing.Lock()
+	defer s.indexing.Unlock()
+	list := slices.Clone(s.indexes())
+	list[slot] = nil
+	s.indexers.Store(&list)
+	for _, st := range s.streams {
+		st.store.RemoveIndex(slot)
+	}
+}
+
+// indexes are those of the source, by slot; nil where one was removed.
+func (s *Source) indexes() []*indexer {
+	if list := s.indexers.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// build computes what an index does not know of one stream, until nothing is left.
+func (s *stream) build(ix *indexer, shard indexShard) {
+	for {
+		var todo []store.Item
+		s.store.View(func(get func(store.Key) *compact.Version) {
+			for _, k := range shard.some(buildChunk) {
+				todo = append(todo, store.Item{Key: k, V: get(k)})
+			}
+		})
+		if len(todo) == 0 || s.source.isClosed() {
+			return
+		}
+		for _, item := range todo {
+			s.store.SetIndex(ix.slot, item.Key, item.V, s.indexed(ix, item))
+		}
+	}
+}
+
+// indexed computes the values of a stored object; one that cannot be decoded has none.
+func (s *stream) indexed(ix *indexer, item store.Item) any {
+	obj, _, err := s.decode(ix.codec, item.V)
+	if err != nil {
+		return nothing{}
+	}
+	return s.compute(ix, Key(item.Key), obj)
+}
+
+// nothing stands for the values of an object that has none to compute them of.
+type nothing struct{}
+
+func (s *stream) compute(ix *indexer, k Key, obj Object) any {
+	values, err := ix.compute(obj)
+	if err != nil {
+		s.hooks().indexError(s.id, k, err)
+	}
+	return values
+}
+
+// derive adds what the source's indexes and storage want of an object: at most one decode for each
+// Go type.
+func (s *stream) derive(c *store.Change, raw []byte) {
+	indexes := s.source.indexes()
+	live := s.source.live()
+	if len(indexes) == 0 && live == nil {
+		return
+	}
+	d := decoding{stream: s, format: c.V.Format(), raw: raw}
+	for slot, ix := range indexes {
+		if ix == nil {
+			continue
+		}
+		if c.Index == nil {
+			c.Index = make([]any, len(indexes))
+		}
+		if obj := d.as(ix.codec); obj != nil {
+			c.Index[slot] = s.compute(ix, Key(c.Key), obj)
+		} else {
+			c.Index[slot] = nothing{}
+		}
+	}
+	if live != nil {
+		d.as(live)
+	}
+	for i, c2 := range d.codecs {
+		if d.objs[i] == nil {
+			continue
+		}
+		if size := c2.weigh(d.format, len(raw)); c2 == live {
+			s.source.hot.Pin(c.V, c2, d.objs[i], size)
+		} else {
+			s.source.hot.Put(c.V, c2, d.objs[i], size)
+		}
+	}
+}
+
+// decoding decodes one object for several users. Nearly always there is one Go type.
+type decoding struct {
+	stream *stream
+	format wire.Format
+	raw    []byte
+	codecs []*codec
+	objs   []Object // nil: it cannot be decoded
+}
+
+func (d *decoding) as(c *codec) Object {
+	if i := slices.Index(d.codecs, c); i >= 0 {
+		return d.objs[i]
+	}
+	obj, err := d.stream.decodeRaw(c, d.format, d.raw)
+	if err != nil {
+		obj = nil
+	}
+	d.codecs, d.objs = append(d.codecs, c), append(d.objs, obj)
+	return obj
+}

@@ -1,0 +1,160 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+const (
+	lockName = "lock"
+	// suffix ends the name of each file, unfinished that of one that is being written.
+	suffix     = ".checkpoint"
+	unfinished = ".new"
+	// maxName bounds the readable part of a file's name: file systems allow 255 bytes.
+	maxName = 160
+)
+
+// ErrInUse says that this process has the stream's file open already.
+var ErrInUse = errors.New("stream is in use")
+
+// LockedError says that another process, or another Dir of this one, has the directory.
+type LockedError struct {
+	Path string
+	PID  int // of the process; 0 where that is not known
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("%s is locked by another process", e.Path)
+	}
+	return fmt.Sprintf("%s is locked by process %d", e.Path, e.PID)
+}
+
+// Dir is a directory of checkpoints, locked until it is closed. It is safe for concurrent use.
+type Dir struct {
+	path string
+	root *os.Root
+	lock *os.File
+	disk disk
+
+	mu    sync.Mutex
+	names map[string]bool // the streams that are open
+}
+
+// Open locks a directory, which it makes where there is none. It does not wait: what another process
+// has is a *LockedError.
+func Open(path string) (*Dir, error) {
+	d, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open checkpoints: %w", err)
+	}
+	return d, nil
+}
+
+func open(path string) (*Dir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(root, path)
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return &Dir{path: path, root: root, lock: lock, disk: rootDisk{root}, names: map[string]bool{}}, nil
+}
+
+// lockDir locks the directory by a file in it, which stays: to remove it would race with the next.
+func lockDir(root *os.Root, path string) (*os.File, error) {
+	if fi, err := root.Lstat(lockName); err == nil && !fi.Mode().IsRegular() {
+		return nil, irregular(filepath.Join(path, lockName), fi)
+	}
+	f, err := root.OpenFile(lockName, os.O_RDWR|os.O_CREATE|nonblock, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	ok, err := flock(f)
+	if err == nil && !ok {
+		err = &LockedError{Path: path, PID: readPID(f)}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	notePID(f)
+	return f, nil
+}
+
+func readPID(f *os.File) int {
+	b, err := io.ReadAll(io.LimitReader(f, 20))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}
+
+// notePID tells others who has the lock. The lock holds without it.
+func notePID(f *os.File) {
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+}
+
+// Close unlocks the directory. Its streams must be closed.
+func (d *Dir) Close() error {
+	return errors.Join(d.lock.Close(), d.root.Close())
+}
+
+// Stream opens the checkpoint of a stream, by any name that no other one has. It is ErrInUse where
+// it is open already.
+func (d *Dir) Stream(name string) (*Stream, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.names[name] {
+		return nil, fmt.Errorf("open checkpoint of %s: %w", name, ErrInUse)
+	}
+	d.names[name] = true
+	return &Stream{dir: d, name: name, file: fileName(name), minFile: minFile, maxBuffer: maxBuffer}, nil
+}
+
+func (d *Dir) release(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.names, name)
+}
+
+// fileName is the name of a stream's file. It tells which stream that is, stays within what file
+// systems allow, and differs between streams even where case does not count.
+func fileName(stream string) string {
+	var b strings.Builder
+	for i := range len(stream) {
+		c := stream[i]
+		plain := c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' && i > 0
+		if plain {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02x", c)
+		}
+	}
+	name := b.String()
+	if len(name) > maxName || name == "" {
+		sum := sha256.Sum256([]byte(stream))
+		name = name[:min(len(name), maxName)] + "~" + hex.EncodeToString(sum[:8])
+	}
+	return name + suffix
+}

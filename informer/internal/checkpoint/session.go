@@ -1,0 +1,224 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/store"
+)
+
+// errGarbage says that a file has more garbage than it may.
+var errGarbage = errors.New("most of the file is garbage")
+
+// subscribeError is one of Options.Subscribe.
+type subscribeError struct{ error }
+
+// session writes one file from one subscription.
+type session struct {
+	*writer
+	stream *Stream
+	opts   *Options
+	queue  Queue
+
+	placed bool // the file has its name
+	// current is set once the file held a state that the server had while this session wrote it.
+	current bool
+	epoch   int64     // of the last batch
+	due     time.Time // when what is not durable has to be; zero where everything is
+}
+
+// write continues the loaded file or begins a new one, until there is an error or nothing more to
+// write: nil.
+func (s *Stream) write(ctx context.Context, o *Options) error {
+	q, err := o.Subscribe()
+	if err != nil {
+		return &subscribeError{err}
+	}
+	defer q.Close()
+	t := &session{stream: s, opts: o, queue: q}
+	if err := t.begin(); err != nil {
+		return err
+	}
+	defer t.f.Close()
+	return t.run(ctx)
+}
+
+func (t *session) begin() error {
+	s := t.stream
+	if err := s.remove(s.file + unfinished); err != nil {
+		return err
+	}
+	h := header{stream: s.name, fingerprint: t.opts.Fingerprint, identity: t.opts.Identity, created: time.Now()}
+	if t.writer = s.resume(&h); t.writer != nil {
+		t.placed = true
+		return nil
+	}
+	f, err := s.dir.disk.Create(s.file + unfinished)
+	if err != nil {
+		return err
+	}
+	if t.writer, err = newWriter(f, s.maxBuffer, &h); err != nil {
+		f.Close()
+	}
+	return err
+}
+
+// resume opens the file that was loaded to continue it; nil if that cannot be.
+func (s *Stream) resume(h *header) *writer {
+	l := s.loaded
+	s.loaded = nil
+	if l == nil || !l.header.sameAs(h) {
+		return nil
+	}
+	f, err := s.dir.disk.Append(s.file)
+	if err != nil {
+		return nil
+	}
+	if size, err := f.Size(); err != nil || size != l.end {
+		f.Close()
+		return nil
+	}
+	return continued(f, s.maxBuffer, l)
+}
+
+func (t *session) run(ctx context.Context) error {
+	for {
+		b, err := t.next(ctx)
+		switch {
+		case err == nil:
+			if err := t.take(&b); err != nil {
+				return err
+			}
+			if ctx.Err() != nil && b.Phase == store.Live {
+				return t.end() // and nothing is left to take
+			}
+		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			return t.end()
+		}
+		if t.due.IsZero() || time.Now().Before(t.due) {
+			continue
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+		if t.size > t.stream.minFile && t.garbage() > 2*t.live && t.last.Phase == store.Live {
+			return errGarbage
+		}
+	}
+}
+
+// next waits for the next batch, or until something is due.
+func (t *session) next(ctx context.Context) (store.Batch, error) {
+	if t.due.IsZero() {
+		return t.queue.Next(ctx)
+	}
+	ctx, cancel := context.WithDeadline(ctx, t.due)
+	defer cancel()
+	return t.queue.Next(ctx)
+}
+
+// take writes a batch. Only a live one ends a transaction: the state is then one that the server
+// had. What comes in between waits for that, but not for long; see flush.
+func (t *session) take(b *store.Batch) error {
+	t.epoch = b.Epoch
+	if err := t.apply(b); err != nil {
+		return err
+	}
+	switch {
+	case b.Phase == store.Live:
+		return t.commitLive(b)
+	case t.stream.epoch != 0 && t.stream.epoch != b.Epoch:
+		return t.distrust()
+	}
+	t.dirty()
+	return nil
+}
+
+// distrust sees to it that the file that is in place is not resumed from: the server's history was
+// replaced.
+func (t *session) distrust() error {
+	if t.placed {
+		return t.commitListing()
+	}
+	return t.stream.discard()
+}
+
+func (t *session) commitLive(b *store.Batch) error {
+	if err := t.deleteUntold(); err != nil {
+		return err
+	}
+	t.stream.epoch = b.Epoch
+	before := t.last
+	head := store.Head{Epoch: b.Epoch, Phase: store.Live, Version: b.Version}
+	if t.open > 0 || head != t.last {
+		if err := t.commit(head); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !t.current:
+		return t.becomeCurrent()
+	case before.Phase != store.Live || before.Epoch != b.Epoch:
+		return t.sync()
+	}
+	t.dirty()
+	return nil
+}
+
+// becomeCurrent makes the first complete state durable, and the file the stream's.
+func (t *session) becomeCurrent() error {
+	if err := t.sync(); err != nil {
+		return err
+	}
+	if !t.placed {
+		s := t.stream
+		if err := s.dir.disk.Rename(s.file+unfinished, s.file); err != nil {
+			return err
+		}
+		if err := s.dir.disk.Sync(); err != nil {
+			return err
+		}
+		t.placed = true
+	}
+	t.current = true
+	t.opts.report(nil)
+	return nil
+}
+
+func (t *session) commitListing() error {
+	t.stream.epoch = t.epoch
+	if err := t.commit(store.Head{Epoch: t.epoch, Phase: store.Listing}); err != nil {
+		return err
+	}
+	return t.sync()
+}
+
+// dirty notes that something has to be made durable. Before the file is current that is for its first
+// complete state to do.
+func (t *session) dirty() {
+	if t.due.IsZero() && t.current && t.size != t.durable {
+		t.due = time.Now().Add(t.opts.SyncEvery)
+	}
+}
+
+// flush makes everything durable. A transaction that has not ended by now sets listing: its list is a
+// long one.
+func (t *session) flush() error {
+	t.due = time.Time{}
+	if t.current && t.open > 0 {
+		return t.commitListing()
+	}
+	return t.sync()
+}
+
+// end leaves the file as current as it can be; one that never was goes.
+func (t *session) end() error {
+	if !t.placed {
+		return t.stream.remove(t.stream.file + unfinished)
+	}
+	if !t.current {
+		return nil // the file still ends with the commit that was loaded
+	}
+	return t.flush()
+}

@@ -1,0 +1,236 @@
+package checkpoint
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/store"
+)
+
+// idleBuffer is how much memory is kept for the next changes: there may be hundreds of streams.
+const idleBuffer = 4 << 10
+
+// writer appends transactions to a file. After an error the file is of no more use.
+type writer struct {
+	f       file
+	seal    seal
+	buf     []byte // not written yet
+	room    int    // for buf: a full one is written
+	size    int64  // of the file, with what is in buf
+	durable int64  // how much of the file is known to survive a crash of the machine
+
+	dicts  map[*compact.Dict]*dictRef // those that the objects need
+	dictID uint64                     // the last one given
+	// untold is what a continued file holds and the consumer was not told of yet: nil once it was told
+	// everything.
+	untold map[store.Key]*compact.Version
+
+	objects int   // that the file holds
+	live    int64 // bytes that a file of only these would have
+	open    int   // records since the last commit
+	last    store.Head
+}
+
+// dictRef is a dictionary in the file.
+type dictRef struct {
+	id      uint64
+	size    int64 // of its record
+	objects int   // that need it
+}
+
+// newWriter begins a file.
+func newWriter(f file, room int, h *header) (*writer, error) {
+	id := make([]byte, idSize)
+	rand.Read(id) //nolint:errcheck // it never fails
+	w := &writer{f: f, room: room, seal: newSeal(id), buf: appendPreface(nil, id), dicts: map[*compact.Dict]*dictRef{}}
+	w.size = int64(len(w.buf))
+	err := w.record(func(to []byte) []byte { return h.append(to) })
+	w.live, w.open = w.size, 0
+	return w, err
+}
+
+// continued goes on with a file that was loaded and ends with its last commit.
+func continued(f file, room int, l *loader) *writer {
+	w := &writer{
+		f: f, room: room, seal: l.seal, size: l.end,
+		dicts: make(map[*compact.Dict]*dictRef, len(l.dicts)), untold: l.objects,
+		live: l.first, last: l.last.head,
+	}
+	for id, d := range l.dicts {
+		w.dicts[d.Dict] = &dictRef{id: id, size: d.size}
+		w.dictID = max(w.dictID, id)
+	}
+	for k, v := range l.objects {
+		w.hold(k, v)
+	}
+	for d, ref := range w.dicts {
+		if ref.objects == 0 {
+			delete(w.dicts, d)
+		}
+	}
+	return w
+}
+
+// apply adds what a batch changes to the transaction.
+func (w *writer) apply(b *store.Batch) error {
+	for i := range b.Deltas {
+		d := &b.Deltas[i]
+		old := d.Old
+		if had, ok := w.untold[d.Key]; ok {
+			delete(w.untold, d.Key)
+			old = had
+		}
+		if err := w.change(d.Key, old, d.New); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change replaces one version in the file by another; nil is none.
+func (w *writer) change(k store.Key, old, v *compact.Version) error {
+	if v == old {
+		return nil
+	}
+	if v != nil {
+		if err := w.put(k, v); err != nil {
+			return err
+		}
+	} else if err := w.record(func(to []byte) []byte { return appendDelete(to, k) }); err != nil {
+		return err
+	}
+	if old != nil {
+		w.release(k, old)
+	}
+	return nil
+}
+
+func (w *writer) put(k store.Key, v *compact.Version) error {
+	payload, d := v.Stored()
+	var id uint64
+	if d != nil {
+		ref, err := w.dict(d)
+		if err != nil {
+			return err
+		}
+		id = ref.id
+	}
+	w.hold(k, v)
+	return w.record(func(to []byte) []byte { return appendPut(to, k, v, payload, id) })
+}
+
+// dict returns a dictionary of the file, where it is added if it is not there.
+func (w *writer) dict(d *compact.Dict) (*dictRef, error) {
+	if ref := w.dicts[d]; ref != nil {
+		return ref, nil
+	}
+	w.dictID++
+	ref := &dictRef{id: w.dictID}
+	w.dicts[d] = ref
+	at := w.size
+	err := w.record(func(to []byte) []byte { return appendDict(to, ref.id, d.Bytes()) })
+	ref.size = w.size - at
+	return ref, err
+}
+
+// hold counts an object that the file holds.
+func (w *writer) hold(k store.Key, v *compact.Version) { w.count(k, v, 1) }
+
+// release counts out an object that the file does not hold any more.
+func (w *writer) release(k store.Key, v *compact.Version) { w.count(k, v, -1) }
+
+func (w *writer) count(k store.Key, v *compact.Version, n int) {
+	payload, d := v.Stored()
+	var id uint64
+	if d != nil {
+		ref := w.dicts[d]
+		if ref == nil {
+			return // a consumer was told of what it did not know; Load finds that, by the number of objects
+		}
+		id = ref.id
+		if ref.objects == 0 {
+			w.live += ref.size
+		}
+		ref.objects += n
+		if ref.objects == 0 {
+			w.live -= ref.size
+			delete(w.dicts, d)
+		}
+	}
+	w.live += int64(n) * putSize(k, v, payload, id)
+	w.objects += n
+}
+
+// deleteUntold deletes what is gone, now that everything that is there was told.
+func (w *writer) deleteUntold() error {
+	for k, v := range w.untold {
+		if err := w.change(k, v, nil); err != nil {
+			return err
+		}
+	}
+	w.untold = nil
+	return nil
+}
+
+// commit ends the transaction.
+func (w *writer) commit(head store.Head) error {
+	c := commit{head: head, objects: w.objects, durable: w.durable, at: time.Now()}
+	err := w.record(func(to []byte) []byte { return c.append(to) })
+	w.open, w.last = 0, head
+	return err
+}
+
+// record adds a record to the transaction.
+func (w *writer) record(body func([]byte) []byte) error {
+	start := len(w.buf)
+	w.buf = body(append(w.buf, make([]byte, recordHead)...))
+	b := w.buf[start+recordHead:]
+	if len(b) > maxRecord {
+		return fmt.Errorf("write record: %d bytes are more than one may have", len(b))
+	}
+	binary.LittleEndian.PutUint32(w.buf[start:], uint32(len(b)))
+	binary.LittleEndian.PutUint32(w.buf[start+4:], w.seal.crc(w.size, b))
+	w.size += int64(recordHead + len(b))
+	w.open++
+	if len(w.buf) >= w.room {
+		return w.write()
+	}
+	return nil
+}
+
+// write hands the buffer to the file.
+func (w *writer) write() error {
+	if len(w.buf) == 0 {
+		return nil
+	}
+	_, err := w.f.Write(w.buf)
+	if cap(w.buf) > 2*w.room {
+		w.buf = nil
+	}
+	w.buf = w.buf[:0]
+	return err
+}
+
+// sync makes everything durable.
+func (w *writer) sync() error {
+	if w.durable == w.size {
+		return nil
+	}
+	if err := w.write(); err != nil {
+		return err
+	}
+	if err := w.f.Sync(); err != nil {
+		return err
+	}
+	w.durable = w.size
+	if cap(w.buf) > idleBuffer {
+		w.buf = nil
+	}
+	return nil
+}
+
+// garbage is how many bytes of the file nobody needs.
+func (w *writer) garbage() int64 { return w.size - w.live }

@@ -1,0 +1,110 @@
+package compact
+
+import (
+	"bytes"
+	"fmt"
+	"unsafe"
+	"weak"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// maxSource is the largest object that is stored as a difference, and the largest dictionary, in
+// bytes.
+const maxSource = 64 << 10
+
+// Dict is what objects are stored as the difference from: either a sample, which is one object and
+// itself packed, or the shared dictionary of a source, which is a few objects as they are. It is
+// immutable and lives as long as a Version, another Dict or its Router needs it.
+type Dict struct {
+	// payload is the shared dictionary, or the packed sample: a difference from parent, or S2.
+	payload []byte
+	size    int // unpacked
+	parent  *Dict
+	index   *index                // of the shared dictionary; nil for a sample
+	of      weak.Pointer[Version] // whose bytes payload are; nil for one that was loaded
+}
+
+// newSample makes a sample of a version that is stored for itself, and shares its bytes.
+func newSample(v *Version) *Dict {
+	p := v.payload()
+	return &Dict{payload: p, size: unpackedLen(p), parent: v.dict, of: weak.Make(v)}
+}
+
+// newShared makes a shared dictionary. It keeps b.
+func newShared(b []byte) *Dict {
+	d := &Dict{payload: b, size: len(b), index: &index{}}
+	d.index.build(b)
+	return d
+}
+
+// cost is what the dictionary takes on the heap beside the version that it was made of, in bytes,
+// and what a Router needs to remember it.
+func (d *Dict) cost() int {
+	const remembered = 64 // a weak pointer, and the runtime's record of it
+	n := int(unsafe.Sizeof(Dict{})) + remembered
+	if d.of.Value() == nil {
+		n += allocated(cap(d.payload))
+	}
+	if d.index != nil {
+		n += d.index.cost()
+	}
+	return n
+}
+
+// unpack appends what the dictionary is.
+func (d *Dict) unpack(dst []byte) (out []byte) {
+	var err error
+	switch {
+	case d.index != nil:
+		return append(dst, d.payload...)
+	case d.parent != nil:
+		out, err = undelta(dst, d.payload, d.parent.payload)
+	default:
+		out, err = unpack(dst, d.payload, nil)
+	}
+	if err != nil {
+		panic(err) // made by a Packer, or checked by LoadDict
+	}
+	return out
+}
+
+const (
+	storedShared = iota
+	storedSample
+)
+
+// Bytes returns the dictionary as LoadDict reads it, without what it is itself a difference from:
+// one byte, 0 for a shared dictionary, 1 for a sample, and its bytes in S2.
+func (d *Dict) Bytes() []byte {
+	s := getScratch()
+	defer s.put()
+	s.raw = d.unpack(s.raw[:0])
+	s.out = s2.Encode(s.out[:cap(s.out)], s.raw)
+	kind := byte(storedSample)
+	if d.index != nil {
+		kind = storedShared
+	}
+	return append([]byte{kind}, s.out...)
+}
+
+// LoadDict reads what Bytes returned. It does not keep b. The dictionary serves to unpack; for a
+// Router to use it, see Router.Adopt.
+func LoadDict(b []byte) (*Dict, error) {
+	if len(b) == 0 || b[0] > storedSample {
+		return nil, fmt.Errorf("load dictionary: %w", errCorrupt)
+	}
+	kind, payload := b[0], b[1:]
+	n := unpackedLen(payload)
+	if n < minSource || n > maxSource {
+		return nil, fmt.Errorf("load dictionary: %w: it claims %d bytes", errCorrupt, n)
+	}
+	raw, err := unpack(nil, payload, nil)
+	if err != nil {
+		return nil, fmt.Errorf("load dictionary: %w", err)
+	}
+	if kind == storedShared {
+		return newShared(raw), nil
+	}
+	return &Dict{payload: bytes.Clone(payload), size: n}, nil
+}

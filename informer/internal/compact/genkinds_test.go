@@ -1,0 +1,100 @@
+package compact
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// pods are the pods of so many applications, in list order.
+func (g *gen) pods(f wire.Format, apps, each int) []item {
+	var out []item
+	for i := range apps {
+		a := g.app(i)
+		for j := range each {
+			out = append(out, encode(f, g.pod(a, j)))
+		}
+	}
+	sortItems(out)
+	return out
+}
+
+// configMaps are n ConfigMaps that have nothing in common but their kind.
+func (g *gen) configMaps(f wire.Format, n int) []item {
+	var out []item
+	for range n {
+		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: g.name(3) + "-" + g.suffix(5), Namespace: g.name(1), UID: g.uid(), ResourceVersion: g.nextRV(), CreationTimestamp: g.time()}, Data: map[string]string{}}
+		fields := map[string]any{".": map[string]any{}}
+		for range g.between(1, 5) {
+			var b strings.Builder
+			for range g.between(3, 60) {
+				fmt.Fprintf(&b, "%s.%s=%s\n", g.word(), g.name(2), g.pick(g.name(2), fmt.Sprint(g.IntN(10_000)), g.hex(8), g.ip()))
+			}
+			k := g.name(2) + ".properties"
+			c.Data[k], fields["f:"+k] = b.String(), map[string]any{}
+		}
+		at := g.time()
+		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: g.pick("helm", "kubectl-client-side-apply", "argocd-controller"), Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(asJSON(map[string]any{"f:data": fields}))}}}
+		out = append(out, encode(f, c))
+	}
+	sortItems(out)
+	return out
+}
+
+// leases are n leases of nodes: tiny objects of one shape.
+func (g *gen) leases(f wire.Format, n int) []item {
+	var out []item
+	for i := range n {
+		name, secs, at := fmt.Sprintf("node-%d", i), int32(40), metav1.NewMicroTime(g.time().Time)
+		created := g.time()
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-node-lease", UID: g.uid(), ResourceVersion: g.nextRV(), CreationTimestamp: created,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: g.uid()}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: "Update", APIVersion: "coordination.k8s.io/v1", Time: &created, FieldsType: "FieldsV1",
+				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}`)}}}},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &secs, RenewTime: &at}}
+		out = append(out, encode(f, l))
+	}
+	sortItems(out)
+	return out
+}
+
+// replicaSets are the revisions of so many Deployments.
+func (g *gen) replicaSets(f wire.Format, apps, revisions int) []item {
+	var out []item
+	for i := range apps {
+		a := g.app(i)
+		a.kind = "ReplicaSet"
+		deployment := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: a.name, UID: g.uid()}
+		for range revisions {
+			g.revise(a)
+			none := int32(0)
+			rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimSuffix(a.generate, "-"), Namespace: a.ns, UID: g.uid(), ResourceVersion: g.nextRV(), CreationTimestamp: g.time(),
+				Labels: a.template.Labels, OwnerReferences: []metav1.OwnerReference{deployment}}, Spec: appsv1.ReplicaSetSpec{Replicas: &none, Selector: &metav1.LabelSelector{MatchLabels: a.template.Labels}, Template: a.template}}
+			out = append(out, encode(f, rs))
+		}
+	}
+	sortItems(out)
+	return out
+}
+
+// revise makes a new revision of the application as most are: a new image.
+func (g *gen) revise(a *app) {
+	hash := g.suffix(10)
+	a.template = *a.template.DeepCopy()
+	a.template.Labels["pod-template-hash"] = hash
+	a.generate = a.name + "-" + hash + "-"
+	a.template.Spec.Containers[0].Image = fmt.Sprintf("registry.example.com/%s:%s", a.name, g.hex(12))
+	a.owner.Name, a.owner.UID = a.name+"-"+hash, g.uid()
+	a.imageIDs = append([]string{"sha256:" + g.hex(64)}, a.imageIDs[1:]...)
+}
+
+func sortItems(items []item) {
+	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.key, b.key) })
+}

@@ -1,0 +1,166 @@
+package compact
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Hot keeps decoded objects beside their versions, within a budget of bytes: those that are read
+// again stay longest (CLOCK). A version may be kept decoded in several ways, one for each decoder,
+// which is any comparable value. An object that is kept belongs to all who read it. A Hot is safe for
+// concurrent use; a hit takes no lock. Each version is kept by one Hot only.
+type Hot struct {
+	budget int64
+	bytes  atomic.Int64 // of all that is kept
+
+	mu       sync.Mutex
+	ring     []*decoded // what may be evicted
+	hand     int
+	evicting int64 // bytes of the ring
+}
+
+// decoded is an object that is kept.
+type decoded struct {
+	of      *Version
+	decoder any
+	obj     any
+	size    int64
+	used    atomic.Bool             // since the hand came by last
+	next    atomic.Pointer[decoded] // of the same version
+	place   int                     // in the ring; pinned is none
+}
+
+const (
+	pinned = -1
+	// perDecoded is what keeping an object costs beside the object, in bytes.
+	perDecoded = int64(unsafe.Sizeof(decoded{})) + 2*8
+)
+
+// NewHot returns a Hot that keeps so many bytes, and what is pinned.
+func NewHot(budget int64) *Hot { return &Hot{budget: budget} }
+
+// Bytes is what all that is kept costs, as Put and Pin were told.
+func (h *Hot) Bytes() int64 { return h.bytes.Load() }
+
+// Get returns what v was decoded to.
+func (h *Hot) Get(v *Version, decoder any) (obj any, ok bool) {
+	for d := v.hot.Load(); d != nil; d = d.next.Load() {
+		if d.decoder != decoder {
+			continue
+		}
+		if !d.used.Load() { // writing what is there already would move the cache line about
+			d.used.Store(true)
+		}
+		return d.obj, true
+	}
+	return nil, false
+}
+
+// Put keeps what v was decoded to, for as long as the budget allows; size is what that costs, in
+// bytes. It returns what is kept for this decoder, which may be what another goroutine put before, or
+// obj where it is not kept at all.
+func (h *Hot) Put(v *Version, decoder, obj any, size int64) any {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d := v.decoded(decoder); d != nil {
+		return d.obj
+	}
+	if size += perDecoded; size > h.budget {
+		return obj
+	}
+	for h.evicting+size > h.budget {
+		h.evict()
+	}
+	d := &decoded{of: v, decoder: decoder, obj: obj, size: size, place: len(h.ring)}
+	h.ring = append(h.ring, d)
+	h.evicting += size
+	h.add(d)
+	return obj
+}
+
+// Pin keeps what v was decoded to until Drop, beside the budget. It returns what Put returns.
+func (h *Hot) Pin(v *Version, decoder, obj any, size int64) any {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d := v.decoded(decoder); d != nil {
+		h.unring(d)
+		return d.obj
+	}
+	h.add(&decoded{of: v, decoder: decoder, obj: obj, size: size + perDecoded, place: pinned})
+	return obj
+}
+
+// Drop forgets what v was decoded to, pinned or not: nobody is going to read it. For a version that
+// is not kept it costs next to nothing. A version that is never dropped is collected with what is
+// pinned to it, but Bytes goes on to count that.
+func (h *Hot) Drop(v *Version) {
+	if v == nil || v.hot.Load() == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for d := v.hot.Load(); d != nil; d = d.next.Load() {
+		h.unring(d)
+		h.bytes.Add(-d.size)
+	}
+	v.hot.Store(nil)
+}
+
+// decoded returns what is kept for a decoder. The caller holds the Hot's lock.
+func (v *Version) decoded(decoder any) *decoded {
+	for d := v.hot.Load(); d != nil; d = d.next.Load() {
+		if d.decoder == decoder {
+			return d
+		}
+	}
+	return nil
+}
+
+// add puts an object before the others of its version.
+func (h *Hot) add(d *decoded) {
+	d.next.Store(d.of.hot.Load())
+	d.of.hot.Store(d)
+	h.bytes.Add(d.size)
+}
+
+// evict moves the hand on to an object that was not used since it came by last, and forgets it; after
+// a whole turn, any. The ring is not empty.
+func (h *Hot) evict() {
+	for left := len(h.ring); ; left-- {
+		if h.hand >= len(h.ring) {
+			h.hand = 0
+		}
+		d := h.ring[h.hand]
+		if !d.used.Swap(false) || left == 0 {
+			h.unring(d)
+			h.remove(d)
+			return
+		}
+		h.hand++
+	}
+}
+
+// unring takes an object out of the ring, if it is there: the last one takes its place.
+func (h *Hot) unring(d *decoded) {
+	if d.place == pinned {
+		return
+	}
+	last := len(h.ring) - 1
+	h.ring[d.place] = h.ring[last]
+	h.ring[d.place].place = d.place
+	h.ring[last] = nil
+	h.ring = h.ring[:last]
+	d.place = pinned
+	h.evicting -= d.size
+}
+
+// remove takes an object off its version. Who walks the list meanwhile still comes to its end.
+func (h *Hot) remove(d *decoded) {
+	at := &d.of.hot
+	for at.Load() != d {
+		at = &at.Load().next
+	}
+	at.Store(d.next.Load())
+	h.bytes.Add(-d.size)
+}

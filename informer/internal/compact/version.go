@@ -1,0 +1,221 @@
+package compact
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// Version is one version of an object at rest: immutable, and shared by pointer. Nil is an absent
+// version.
+type Version struct {
+	// record is the format, the lengths of UID and resource version, the UID's place, the resource
+	// version, the UID unless the payload has it, and the payload. One string costs one allocation
+	// and no slack, and its parts can be handed out as they are.
+	record string
+	dict   *Dict // what the payload is a difference from; nil where it is S2
+	hot    atomic.Pointer[decoded]
+}
+
+// versionSize is what a Version costs without its record, in bytes.
+const versionSize = int(unsafe.Sizeof(Version{}))
+
+// newVersion makes a version of a payload, which it copies.
+func newVersion(s *scratch, f wire.Format, uid, rv string, payload []byte, d *Dict) *Version {
+	// A UID is random, so the payload nearly always has it as it is; so many bytes are worth a look.
+	place := 1 + bytes.Index(payload, unsafe.Slice(unsafe.StringData(uid), len(uid)))
+	b := append(s.record[:0], byte(f))
+	b = binary.AppendUvarint(b, uint64(len(uid)))
+	b = binary.AppendUvarint(b, uint64(len(rv)))
+	b = binary.AppendUvarint(b, uint64(place))
+	b = append(b, rv...)
+	if place == 0 {
+		b = append(b, uid...)
+	}
+	s.record = append(b, payload...)
+	return &Version{record: string(s.record), dict: d}
+}
+
+// parts cuts the record.
+func (v *Version) parts() (uid, rv, payload string) {
+	rest := v.record[1:]
+	uids, rest := cutUvarint(rest)
+	rvs, rest := cutUvarint(rest)
+	place, rest := cutUvarint(rest)
+	rv, rest = rest[:rvs], rest[rvs:]
+	if place == 0 {
+		return rest[:uids], rv, rest[uids:]
+	}
+	return rest[place-1 : place-1+uids], rv, rest
+}
+
+// cutUvarint cuts a number off a record, which holds valid ones only.
+func cutUvarint(s string) (int, string) {
+	n := 0
+	for i := 0; ; i++ {
+		n |= int(s[i]&0x7f) << (7 * i)
+		if s[i] < 0x80 {
+			return n, s[i+1:]
+		}
+	}
+}
+
+// UID is the object's UID.
+func (v *Version) UID() string {
+	if v == nil {
+		return ""
+	}
+	uid, _, _ := v.parts()
+	return uid
+}
+
+// RV is the version's resource version.
+func (v *Version) RV() string {
+	if v == nil {
+		return ""
+	}
+	_, rv, _ := v.parts()
+	return rv
+}
+
+// Format is the format of the object's bytes; zero where the version is absent.
+func (v *Version) Format() wire.Format {
+	if v == nil {
+		return 0
+	}
+	return wire.Format(v.record[0])
+}
+
+// Size is what the version costs at rest, in bytes, without its dictionary.
+func (v *Version) Size() int {
+	if v == nil {
+		return 0
+	}
+	return versionSize + allocated(len(v.record))
+}
+
+// allocated is about what Go's allocator takes for n bytes without pointers: its sizes are a 16th to
+// an eighth apart.
+//
+// Source: runtime/sizeclasses.go.
+func allocated(n int) int {
+	step := 16
+	if n > 256 {
+		step = 1 << (bits.Len(uint(n-1)) - 4)
+	}
+	return (n + step - 1) &^ (step - 1)
+}
+
+// Append appends the object's bytes to dst, of an absent version none. It is safe for concurrent
+// use. It fails only where Restore was given damaged bytes; dst is then returned as it was.
+func (v *Version) Append(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, nil
+	}
+	out, err := unpack(dst, v.payload(), v.dict)
+	if err != nil {
+		return dst, fmt.Errorf("unpack object: %w", err)
+	}
+	return out, nil
+}
+
+// payload is the packed object, which must not be written to.
+func (v *Version) payload() []byte {
+	_, _, p := v.parts()
+	return unsafe.Slice(unsafe.StringData(p), len(p))
+}
+
+// Identical tells whether two versions have the same bytes, however they were packed.
+func (v *Version) Identical(o *Version) bool {
+	if v == nil || o == nil || v.Format() != o.Format() {
+		return false
+	}
+	if v == o {
+		return true
+	}
+	p, q := v.payload(), o.payload()
+	if v.dict == o.dict && bytes.Equal(p, q) {
+		return true
+	}
+	if a, b := unpackedLen(p), unpackedLen(q); a != b || a < 0 {
+		return false
+	}
+	s := getScratch()
+	defer s.put()
+	var err error
+	if s.raw, err = unpack(s.raw[:0], p, v.dict); err != nil {
+		return false
+	}
+	n := len(s.raw)
+	if s.raw, err = unpack(s.raw, q, o.dict); err != nil {
+		return false
+	}
+	return bytes.Equal(s.raw[:n], s.raw[n:])
+}
+
+// Stored returns the packed object, which must not be written to, and the dictionary that it needs,
+// if any: what Restore takes.
+func (v *Version) Stored() (payload []byte, d *Dict) {
+	if v == nil {
+		return nil, nil
+	}
+	return v.payload(), v.dict
+}
+
+// Restore returns the version that Stored told the parts of. It copies the payload. That this can be
+// unpacked it does not check beyond its claimed length: Append tells.
+func Restore(f wire.Format, uid, rv string, payload []byte, d *Dict) (*Version, error) {
+	n := unpackedLen(payload)
+	switch {
+	case n < 0:
+		return nil, fmt.Errorf("restore object: %w", errCorrupt)
+	case n > maxRaw, d != nil && n > maxSource:
+		return nil, fmt.Errorf("restore object: %w: it claims %d bytes", errCorrupt, n)
+	}
+	s := getScratch()
+	defer s.put()
+	return newVersion(s, f, uid, rv, payload, d), nil
+}
+
+// maxRaw bounds what a restored object may claim to be, in bytes. The wire adds an object's kind to
+// what it bounds.
+const maxRaw = wire.MaxObject + 64<<10
+
+var errCorrupt = errors.New("damaged bytes")
+
+// unpackedLen is the length that a payload claims for the object; negative where it tells none.
+func unpackedLen(payload []byte) int {
+	n, k := binary.Uvarint(payload)
+	if k <= 0 || n > 1<<31-1 {
+		return -1
+	}
+	return int(n)
+}
+
+// unpack appends the object that a payload holds.
+func unpack(dst, payload []byte, d *Dict) ([]byte, error) {
+	if d != nil {
+		s := getScratch()
+		defer s.put()
+		return undelta(dst, payload, s.content(d))
+	}
+	n := unpackedLen(payload)
+	if n < 0 {
+		return nil, errCorrupt
+	}
+	dst = slices.Grow(dst, n)
+	end := len(dst) + n
+	if _, err := s2.Decode(dst[len(dst):len(dst):end], payload); err != nil {
+		return nil, err
+	}
+	return dst[:end], nil
+}

@@ -1,0 +1,341 @@
+package compact
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+func noise(n int) []byte {
+	b := make([]byte, n)
+	r := rand.New(rand.NewPCG(1, uint64(n)))
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+func TestPack(t *testing.T) {
+	pod := newGen(1).pods(wire.JSON, 1, 1)[0].raw
+	for _, c := range []struct {
+		why     string
+		raw     []byte
+		uid, rv string
+	}{
+		{"an object", pod, "0c5b2a5e-5f5c-4c8e-9d55-0d2f3c1b7a11", "12345"},
+		{"a lease's size, where a dictionary must not cost more than it saves", pod[:400], "u", "1"},
+		{"nothing, which is not absent", nil, "u", "1"},
+		{"fakes have neither UID nor version", pod, "", ""},
+		{"a UID that the bytes hold is not stored twice", []byte(strings.Repeat("x", 80) + "the-uid"), "the-uid", "7"},
+		{"a UID need not be one", pod, strings.Repeat("u", 70_000), strings.Repeat("7", 300)},
+		{"too small for a difference", []byte("{}"), "u", "1"},
+		{"the smallest difference", pod[:minSource], "u", "1"},
+		{"what repeats itself", bytes.Repeat([]byte(`{"a":1}`), 9_000), "u", "1"},
+		{"what cannot be compressed", noise(10_000), "u", "1"},
+		{"the largest difference", bytes.Repeat(pod, 10)[:maxSource], "u", "1"},
+		{"one byte too large for one", bytes.Repeat(pod, 10)[:maxSource+1], "u", "1"},
+		{"a large object", bytes.Repeat(noise(3<<10), 1<<10), "u", "1"},
+	} {
+		for _, router := range []*Router{nil, NewRouter(Options{})} {
+			p := Packer{Router: router}
+			var versions []*Version
+			for range 4 { // stored for itself, and as a difference
+				raw := bytes.Clone(c.raw)
+				versions = append(versions, p.Pack(wire.JSON, c.uid, c.rv, raw))
+				clear(raw) // Pack does not keep it
+			}
+			for i, v := range versions {
+				if v.UID() != c.uid || v.RV() != c.rv || v.Format() != wire.JSON {
+					t.Errorf("%s, %d: UID %.50q, version %.50q, format %v", c.why, i, v.UID(), v.RV(), v.Format())
+				}
+				for _, dst := range [][]byte{nil, []byte("before"), make([]byte, 3, 3+len(c.raw)), make([]byte, 0, 100)} {
+					got, err := v.Append(dst)
+					if err != nil || !bytes.Equal(got[:len(dst)], dst) || !bytes.Equal(got[len(dst):], c.raw) {
+						t.Errorf("%s, %d: %d bytes came back of %d behind %d, %v", c.why, i, len(got), len(c.raw), len(dst), err)
+					}
+				}
+				if !v.Identical(versions[0]) {
+					t.Errorf("%s: pack %d is not identical to the first", c.why, i)
+				}
+			}
+		}
+	}
+}
+
+func TestAbsentVersion(t *testing.T) {
+	var v *Version
+	raw, err := v.Append([]byte("a"))
+	payload, d := v.Stored()
+	if v.UID() != "" || v.RV() != "" || v.Format() != 0 || v.Size() != 0 || string(raw) != "a" || err != nil || payload != nil || d != nil {
+		t.Errorf("an absent version: %q %q %v %d %q %v", v.UID(), v.RV(), v.Format(), v.Size(), raw, err)
+	}
+	if v.Identical(nil) || v.Identical(&Version{}) {
+		t.Error("an absent version has no bytes that could be the same")
+	}
+}
+
+// kinds are what the tests of whole sources pack.
+func kinds(f wire.Format) map[string][]item {
+	return map[string][]item{
+		"pods":                newGen(1).pods(f, 40, 25),
+		"pods, all different": newGen(2).pods(f, 300, 1),
+		"config maps":         newGen(3).configMaps(f, 300),
+		"leases":              newGen(4).leases(f, 300),
+		"replica sets":        newGen(5).replicaSets(f, 30, 10),
+	}
+}
+
+func shuffled(items []item) []item {
+	out := append([]item(nil), items...)
+	rand.New(rand.NewPCG(3, 4)).Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+func TestKindsComeBack(t *testing.T) {
+	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
+		for kind, items := range kinds(f) {
+			for order, items := range map[string][]item{"list order": items, "random order": shuffled(items)} {
+				p := Packer{Router: NewRouter(Options{})}
+				versions := packAll(&p, items)
+				for i, it := range items {
+					v := versions[i]
+					if raw, err := v.Append(nil); err != nil || !bytes.Equal(raw, it.raw) {
+						t.Fatalf("%v, %s, %s: object %d came back otherwise, %v", f, kind, order, i, err)
+					}
+					if v.UID() != it.uid || v.RV() != it.rv || v.Format() != f {
+						t.Fatalf("%v, %s, %s: object %d is %q at %q", f, kind, order, i, v.UID(), v.RV())
+					}
+				}
+			}
+		}
+	}
+}
+
+func packAll(p *Packer, items []item) []*Version {
+	out := make([]*Version, len(items))
+	for i, it := range items {
+		out[i] = p.Pack(it.f, it.uid, it.rv, it.raw)
+	}
+	return out
+}
+
+// cost is what versions and their router cost per version, in bytes.
+func cost(versions []*Version, r *Router) float64 {
+	n := r.Stats().Bytes
+	for _, v := range versions {
+		n += int64(v.Size())
+	}
+	return float64(n) / float64(len(versions))
+}
+
+// TestCost holds the numbers that this package exists for; see also BenchmarkSource.
+func TestCost(t *testing.T) {
+	for _, c := range []struct {
+		kind string
+		max  float64 // all in, per object, as a part of its bytes
+		why  string
+	}{
+		{"pods", 1.0 / 11, "25 of each application: nearly all is said by the sample"},
+		{"pods, all different", 1.0 / 3, "no sample: the shared dictionary does it"},
+		{"config maps", 0.8, "nothing in common: no worse than S2 by more than what a version costs"},
+		{"leases", 0.75, "most of a tiny object is random"},
+		{"replica sets", 1.0 / 6, "ten revisions of each application"},
+	} {
+		for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
+			items := kinds(f)[c.kind]
+			for order, items := range map[string][]item{"list order": items, "random order": shuffled(items)} {
+				raw := 0
+				for _, it := range items {
+					raw += len(it.raw)
+				}
+				r := NewRouter(Options{})
+				got, each := cost(packAll(&Packer{Router: r}, items), r), float64(raw)/float64(len(items))
+				t.Logf("%v, %s, %s: %.0f of %.0f bytes", f, c.kind, order, got, each)
+				if got > c.max*each {
+					t.Errorf("%v, %s, %s: %.0f of %.0f bytes; %s", f, c.kind, order, got, each, c.why)
+				}
+			}
+		}
+	}
+}
+
+// TestSize compares what Size and Stats tell with the heap.
+func TestSize(t *testing.T) {
+	items := newGen(1).pods(wire.Protobuf, 500, 4)
+	for kind, c := range map[string]struct {
+		items []item
+		times int
+	}{"few of each": {items, 5}, "small": {newGen(1).leases(wire.JSON, 2_000), 5}} {
+		r := NewRouter(Options{})
+		p := Packer{Router: r}
+		before := heap()
+		versions := make([]*Version, 0, len(c.items)*c.times)
+		for range c.times {
+			versions = append(versions, packAll(&p, c.items)...)
+		}
+		used := float64(heap()-before) / float64(len(versions))
+		told := cost(versions, r) + 8 // its place in the slice
+		t.Logf("%s: %.0f bytes each, told %.0f", kind, used, told)
+		if used > 1.15*told || told > 1.15*used {
+			t.Errorf("%s: a version costs %.0f bytes, and tells %.0f", kind, used, told)
+		}
+		runtime.KeepAlive(versions)
+		runtime.KeepAlive(&p)
+	}
+	runtime.KeepAlive(items)
+}
+
+// heap is what lives, in bytes. The second collection empties the pools.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("sync.Pool drops at random under the race detector")
+	}
+	items := newGen(1).pods(wire.Protobuf, 1, 20)
+	p := Packer{Router: NewRouter(Options{})}
+	packAll(&p, items)
+	it, v := items[7], (*Version)(nil)
+	if n := testing.AllocsPerRun(100, func() { v = p.Pack(it.f, it.uid, it.rv, it.raw) }); n > 2 {
+		t.Errorf("a version takes %v allocations, want its record and itself", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _, _ = v.UID(), v.RV(), v.Format() }); n > 0 {
+		t.Errorf("reading UID and version takes %v allocations", n)
+	}
+	dst := make([]byte, 0, len(it.raw))
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := v.Append(dst); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("unpacking into space that suffices takes %v allocations", n)
+	}
+}
+
+func TestIdentical(t *testing.T) {
+	items := newGen(1).pods(wire.JSON, 2, 4)
+	apart, other, none := &Packer{Router: NewRouter(Options{})}, &Packer{Router: NewRouter(Options{})}, &Packer{}
+	for i := range items {
+		packAll(apart, items)
+		packAll(other, shuffled(items)) // which makes other samples
+		a, b, c := packAll(apart, items[i:i+1])[0], packAll(other, items[i:i+1])[0], packAll(none, items[i:i+1])[0]
+		if a.dict == b.dict || b.dict == c.dict {
+			t.Fatal("the packs do not differ: the test tests nothing")
+		}
+		if !a.Identical(b) || !b.Identical(c) || !c.Identical(a) || !a.Identical(a) {
+			t.Errorf("object %d is not identical to itself, packed otherwise", i)
+		}
+		for j := range items {
+			if v := packAll(apart, items[j : j+1])[0]; j != i && v.Identical(a) {
+				t.Errorf("object %d is identical to object %d", i, j)
+			}
+		}
+		same := bytes.Clone(items[i].raw)
+		same[len(same)/2] ^= 1
+		if v := apart.Pack(wire.JSON, items[i].uid, items[i].rv, same); v.Identical(a) || a.Identical(v) {
+			t.Errorf("object %d is identical with one byte changed", i)
+		}
+		if v := apart.Pack(wire.Protobuf, items[i].uid, items[i].rv, items[i].raw); v.Identical(a) {
+			t.Error("the format does not count")
+		}
+	}
+}
+
+func TestRestore(t *testing.T) {
+	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
+		for kind, items := range kinds(f) {
+			versions := packAll(&Packer{Router: NewRouter(Options{})}, items)
+			loaded := map[*Dict]*Dict{nil: nil}
+			for i, v := range versions {
+				payload, d := v.Stored()
+				if _, ok := loaded[d]; !ok {
+					b := d.Bytes()
+					l, err := LoadDict(b)
+					if err != nil {
+						t.Fatal(err)
+					}
+					clear(b) // LoadDict does not keep it
+					loaded[d] = l
+				}
+				stored := bytes.Clone(payload)
+				back, err := Restore(f, v.UID(), v.RV(), stored, loaded[d])
+				if err != nil {
+					t.Fatal(err)
+				}
+				clear(stored)
+				if raw, err := back.Append(nil); err != nil || !bytes.Equal(raw, items[i].raw) {
+					t.Fatalf("%v, %s: object %d was restored otherwise, %v", f, kind, i, err)
+				}
+				if back.UID() != v.UID() || back.RV() != v.RV() || back.Format() != f || !back.Identical(v) {
+					t.Fatalf("%v, %s: object %d was restored as %q at %q", f, kind, i, back.UID(), back.RV())
+				}
+			}
+		}
+	}
+}
+
+func TestDamagedBytesAreRefused(t *testing.T) {
+	huge := s2.Encode(nil, make([]byte, maxRaw+1))
+	sample, err := LoadDict(append([]byte{storedSample}, s2.Encode(nil, noise(1000))...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for why, c := range map[string]struct {
+		payload []byte
+		d       *Dict
+	}{
+		"no length":                         {nil, nil},
+		"a length that does not end":        {[]byte{0xff, 0xff}, nil},
+		"more than any object has":          {huge, nil},
+		"more than a difference can tell":   {[]byte{0xff, 0xff, 0x7f}, sample},
+		"a length beyond what an int holds": {bytes.Repeat([]byte{0xff}, 9), nil},
+	} {
+		if v, err := Restore(wire.JSON, "u", "1", c.payload, c.d); err == nil {
+			t.Errorf("%s: restored as %v", why, v)
+		}
+	}
+	for why, b := range map[string][]byte{
+		"nothing":             {},
+		"an unknown kind":     append([]byte{2}, s2.Encode(nil, noise(100))...),
+		"too small":           append([]byte{storedSample}, s2.Encode(nil, noise(minSource-1))...),
+		"too large":           append([]byte{storedShared}, s2.Encode(nil, noise(maxSource+1))...),
+		"its length is a lie": {storedSample, 100, 0, 1},
+	} {
+		if _, err := LoadDict(b); err == nil {
+			t.Errorf("a dictionary of %s was loaded", why)
+		}
+	}
+	for _, d := range []*Dict{nil, sample} {
+		v, err := Restore(wire.JSON, "u", "1", []byte{100, 0xff, 0xff}, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := v.Append([]byte("kept")); err == nil || string(got) != "kept" {
+			t.Errorf("damaged bytes were unpacked to %q, %v", got, err)
+		}
+		if v.Identical(packAll(&Packer{}, []item{{raw: noise(100), f: wire.JSON}})[0]) {
+			t.Error("damaged bytes are identical to something")
+		}
+	}
+}
+
+func ExampleVersion_Append() {
+	p := Packer{Router: NewRouter(Options{})}
+	v := p.Pack(wire.JSON, "0c5b", "7", []byte(`{"metadata":{"name":"web","uid":"0c5b","resourceVersion":"7"}}`))
+	raw, err := v.Append(nil)
+	fmt.Println(string(raw), err, v.UID(), v.RV())
+	// Output: {"metadata":{"name":"web","uid":"0c5b","resourceVersion":"7"}} <nil> 0c5b 7
+}

@@ -1,0 +1,74 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+var errUnordered = errors.New("the versions of the server and of what was loaded have no order")
+
+// probe compares the server's version with ours.
+func (r *Reflector) probe(ctx context.Context) Input {
+	version, err := r.peek(ctx)
+	if err != nil {
+		return classify(err)
+	}
+	ours := r.Sink.Version()
+	switch {
+	case wire.Older(version, ours), r.m.Resuming && wire.Older(version, r.goal):
+		return Input{Event: Rewritten, Err: ErrRewritten}
+	case !r.m.Resuming:
+		return Input{Event: Alike}
+	}
+	if !ordered(version, ours) {
+		return Input{Event: Unverified, Err: errUnordered}
+	}
+	return r.verify(ctx, version)
+}
+
+// ordered tells whether it shows from two versions that nothing happened between them, or that
+// something did.
+func ordered(a, b string) bool {
+	_, ok := wire.CompareVersions(a, b)
+	return ok || a == b && a != "" && a != "0" // which are no versions
+}
+
+// peek asks for a list of one object, for the list's version.
+func (r *Reflector) peek(ctx context.Context) (version string, err error) {
+	release, err := r.admit(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	meta, err := r.page(ctx, r.query("limit", "1"), &tally{}, func(wire.Object, error) error { return nil })
+	return meta.ResourceVersion, err
+}
+
+// verify lets the caller check what was loaded, while the server has version.
+func (r *Reflector) verify(ctx context.Context, version string) Input {
+	if r.goal != "" { // the later goal of a later probe would be one that moves away
+		return Input{Event: Alike}
+	}
+	if r.Verify != nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
+		defer cancel()
+		if err := r.Verify(ctx); err != nil {
+			return unverified(fmt.Errorf("verify what was loaded: %w", cause(ctx, err)))
+		}
+	}
+	r.goal = version
+	return Input{Event: Alike}
+}
+
+// unverified is classify, but that a refusal is an answer: waiting would not verify anything.
+func unverified(err error) Input {
+	in := classify(err)
+	switch in.Event {
+	case Refused, Missing, Expired:
+		return Input{Event: Unverified, Err: err}
+	}
+	return in
+}

@@ -1,0 +1,326 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// resumed runs a test of a reflector whose sink has loaded version 7. verified counts Verify, and
+// answers with the errors in turn, then nil.
+func resumed(t *testing.T, test func(r *rig, verified *int), errs ...error) {
+	t.Helper()
+	verified := 0
+	scripted(t, func(r *rig) {
+		r.sink.load("7")
+		r.on.Resume = true
+		r.on.Verify = func(context.Context) error {
+			verified++
+			if verified <= len(errs) {
+				return errs[verified-1]
+			}
+			return nil
+		}
+	}, func(r *rig) { test(r, &verified) })
+}
+
+// caughtUp checks that the loaded state counts as a list.
+func (r *rig) caughtUp() {
+	r.Helper()
+	if m := r.state(); !m.Synced || m.Resuming || m.State != Watching {
+		r.Errorf("caught up: %+v", m)
+	}
+}
+
+// behind checks that it does not, yet.
+func (r *rig) behind() {
+	r.Helper()
+	if m := r.state(); m.Synced || !m.Resuming {
+		r.Errorf("not caught up: %+v", m)
+	}
+}
+
+func TestCaughtUpAtOnce(t *testing.T) {
+	resumed(t, func(r *rig, verified *int) {
+		q := r.next("probe")
+		if *verified != 0 {
+			r.Error("verified before the probe")
+		}
+		q.list("7", "", object("a", "5"))
+		r.next("watch 7").accept().send(modified("a", "8"))
+		r.want("nothing is listed, and nothing caught up twice", "caught up 7", "modified a@8")
+		r.caughtUp()
+		if *verified != 1 {
+			r.Errorf("verified %d times", *verified)
+		}
+	})
+}
+
+// TestCaughtUpByBookmark: the version of a list is the whole cluster's; a quiet kind's watch only
+// gets there by a bookmark.
+func TestCaughtUpByBookmark(t *testing.T) {
+	resumed(t, func(r *rig, _ *int) {
+		r.next("probe").list("9", "")
+		q := r.next("watch 7 for 3s").accept().send(bookmark("8"))
+		r.want("not yet", "bookmark 8")
+		r.behind()
+		q.send(bookmark("9"))
+		r.want("now", "bookmark 9", "caught up 9")
+		r.caughtUp()
+		r.pass(2 * time.Second)
+		q.finish()
+		r.next("watch 9")
+	})
+}
+
+func TestCaughtUpByEvent(t *testing.T) {
+	resumed(t, func(r *rig, _ *int) {
+		r.next("probe").list("9", "")
+		r.next("watch 7 for 3s").accept().send(modified("a", "8"), modified("b", "10"), modified("c", "11"))
+		r.want("at the event that is beyond it", "modified a@8", "modified b@10", "caught up 10", "modified c@11")
+		r.caughtUp()
+	})
+}
+
+// TestCaughtUpLater: the goal stays where the first probe saw it, or a busy cluster would move it
+// away for ever.
+func TestCaughtUpLater(t *testing.T) {
+	resumed(t, func(r *rig, verified *int) {
+		r.next("probe").list("9", "")
+		q := r.next("watch 7 for 3s").accept().send(bookmark("8"))
+		r.pass(2 * time.Second)
+		q.finish()
+		r.next("probe").list("20", "")
+		r.next("watch 8 for 5s").accept().send(bookmark("9"))
+		r.want("in the second watch", "bookmark 8", "bookmark 9", "caught up 9")
+		r.caughtUp()
+		if *verified != 1 {
+			r.Errorf("verified %d times", *verified)
+		}
+	})
+}
+
+// TestNeverCaughtUp: without bookmarks, a quiet stream proves nothing; nor do bookmarks that do not
+// get anywhere.
+func TestNeverCaughtUp(t *testing.T) {
+	lap := func(r *rig, watch string, life time.Duration, frames ...string) {
+		q := r.next(watch).accept().send(frames...)
+		r.pass(life - time.Millisecond)
+		q.finish()
+	}
+	for name, c := range map[string]struct {
+		play func(*rig)
+		told []string
+	}{
+		"no bookmarks, as of Events": {func(r *rig) {
+			lap(r, "watch 7 for 3s", 3*time.Second)
+		}, nil},
+		"bookmarks that are behind": {func(r *rig) {
+			lap(r, "watch 7 for 3s", 3*time.Second, bookmark("8"))
+			r.next("probe").list("9", "")
+			lap(r, "watch 8 for 5s", 5*time.Second, bookmark("8"))
+		}, []string{"bookmark 8", "bookmark 8"}},
+		"no watch that lasts": {func(r *rig) {
+			r.next("watch 7 for 3s").accept().finish()
+			r.next("probe").list("9", "")
+			r.next("watch 7 for 5s").accept().finish()
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resumed(t, func(r *rig, _ *int) {
+				r.next("probe").list("9", "")
+				c.play(r)
+				r.behind()
+				r.current(0)
+				r.next("stream").accept().send(added("a", "5"), end("9"))
+				r.want("a list, by content", append(c.told, "missed unverified", "begin epoch", "a@5", "page 9", "live 9")...)
+				r.caughtUp()
+			})
+		})
+	}
+}
+
+// TestResumeTooLate: what happened meanwhile is a gap, but the history is the same.
+func TestResumeTooLate(t *testing.T) {
+	resumed(t, func(r *rig, _ *int) {
+		r.next("probe").list("9", "")
+		r.next("watch 7 for 3s").accept().send(failure(http.StatusGone, metav1.StatusReasonExpired))
+		r.next("stream").accept().send(end("9"))
+		r.want("a list against what was loaded", "missed expired", "begin", "page 9", "live 9")
+		r.caughtUp()
+	})
+}
+
+// TestAnotherHistory: etcd was restored, or the cluster is another one.
+func TestAnotherHistory(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		play func(*rig)
+		told []string
+	}{
+		"its version is behind ours": {nil, func(r *rig) {
+			r.next("probe").list("6", "")
+		}, nil},
+		"the caller sees that it is another cluster": {fmt.Errorf("identity: %w", ErrRewritten), func(r *rig) {
+			r.next("probe").list("9", "")
+		}, nil},
+		"a deletion that had to arrive did not": {nil, func(r *rig) {
+			r.sink.reject("caught up 9")
+			r.next("probe").list("9", "")
+			r.next("watch 7 for 3s").accept().send(bookmark("9"))
+		}, []string{"bookmark 9", "caught up 9"}},
+		"nor had it to arrive any more": {nil, func(r *rig) {
+			r.sink.reject("caught up 7")
+			r.next("probe").list("7", "")
+		}, []string{"caught up 7"}},
+		"an event cannot be": {nil, func(r *rig) {
+			r.sink.reject("modified a@8")
+			r.next("probe").list("9", "")
+			r.next("watch 7 for 3s").accept().send(modified("a", "8"))
+		}, []string{"modified a@8"}},
+		"a bookmark cannot be": {nil, func(r *rig) {
+			r.sink.reject("bookmark 8")
+			r.next("probe").list("9", "")
+			r.next("watch 7 for 3s").accept().send(bookmark("8"))
+		}, []string{"bookmark 8"}},
+		"it goes back while we catch up": {nil, func(r *rig) {
+			r.next("probe").list("9", "")
+			r.next("watch 7 for 3s").accept().cut()
+			r.next("probe").list("8", "")
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resumed(t, func(r *rig, _ *int) {
+				c.play(r)
+				r.want("a new epoch", append(c.told, "missed history-changed", "begin epoch")...)
+				r.behind()
+				r.sink.reject("")
+				r.next("stream").accept().send(added("a", "5"), end("6"), bookmark("8")).cut()
+				r.next("probe").list("8", "")
+				r.next("watch 8").accept()
+				r.want("what the server had before does not count", "a@5", "page 6", "live 6", "bookmark 8")
+				r.caughtUp()
+			}, c.err)
+		})
+	}
+}
+
+// TestDoubt: what cannot be verified is listed, and compared by content.
+func TestDoubt(t *testing.T) {
+	for name, c := range map[string]struct {
+		ours, theirs string
+		err          error
+	}{
+		"one may not ask":                    {"7", "9", refusal(http.StatusForbidden, metav1.StatusReasonForbidden, 0)},
+		"what is asked for is not there":     {"7", "9", refusal(http.StatusNotFound, metav1.StatusReasonNotFound, 0)},
+		"it is not there any more":           {"7", "9", refusal(http.StatusGone, metav1.StatusReasonExpired, 0)},
+		"versions that have no order":        {"7", "x9", nil},
+		"what was loaded has no version":     {"", "9", nil},
+		"the server's list has no version":   {"7", "", nil},
+		"neither has one":                    {"", "", nil},
+		"versions that are none":             {"0", "0", nil},
+		"versions of another kind of server": {"0xa", "0xb", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resumed(t, func(r *rig, _ *int) {
+				q := r.next("probe")
+				r.sink.load(c.ours)
+				q.list(c.theirs, "")
+				r.next("stream").accept().send(end("9"))
+				r.want("a list, by content", "missed unverified", "begin epoch", "page 9", "live 9")
+				r.caughtUp()
+			}, c.err)
+		})
+	}
+}
+
+// TestUnorderedButEqual: nothing happened since, however the server counts.
+func TestUnorderedButEqual(t *testing.T) {
+	resumed(t, func(r *rig, _ *int) {
+		q := r.next("probe")
+		r.sink.load("0xa")
+		q.list("0xa", "")
+		r.next("watch 0xa")
+		r.want("no list", "caught up 0xa")
+	})
+}
+
+// TestVerifyLater: that the server cannot be asked now says nothing of its history.
+func TestVerifyLater(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		after time.Duration
+	}{
+		"it is overloaded": {refusal(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, 3), 3 * time.Second},
+		"it failed":        {apierrors.NewInternalError(errTest), first},
+		"it is away":       {errors.New("connection refused"), first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resumed(t, func(r *rig, verified *int) {
+				r.next("probe").list("7", "")
+				r.behind()
+				r.within(c.after, 2*c.after, "probe").list("7", "")
+				r.next("watch 7")
+				r.want("no list", "caught up 7")
+				if *verified != 2 {
+					r.Errorf("verified %d times", *verified)
+				}
+			}, c.err)
+		})
+	}
+}
+
+// TestVerifyHangs: a server that does not answer must not hang us.
+func TestVerifyHangs(t *testing.T) {
+	scripted(t, func(r *rig) {
+		r.sink.load("7")
+		r.on.Resume = true
+		r.on.Verify = func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	}, func(r *rig) {
+		r.next("probe").list("7", "")
+		q := r.within(answerTimeout, answerTimeout+time.Second, "probe")
+		if !errors.Is(r.state().Err, errNoAnswer) {
+			r.Errorf("the cause is %v", r.state().Err)
+		}
+		q.refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+		r.next("probe")
+		r.want("nothing is listed")
+	})
+}
+
+// TestProbeFails: what was loaded stays, and is worth waiting for.
+func TestProbeFails(t *testing.T) {
+	resumed(t, func(r *rig, _ *int) {
+		r.next("probe").refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+		r.within(first, 2*first, "probe").refuse(http.StatusForbidden, metav1.StatusReasonForbidden)
+		r.within(time.Minute, 76*time.Second, "probe").list("9", "")
+		r.next("watch 7 for 3s").accept().cut()
+		r.next("probe").list("9", "")
+		r.want("nothing is listed")
+		r.behind()
+		r.next("watch 7 for 3s").accept().send(bookmark("9"))
+		r.caughtUp()
+	})
+}
+
+// TestResumedKindThatIsGone parks at the second 404.
+func TestResumedKindThatIsGone(t *testing.T) {
+	resumed(t, func(r *rig, _ *int) {
+		r.next("probe").refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
+		r.next("probe").refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
+		r.pass(time.Hour)
+		r.want("nothing is made up")
+		if r.state().State != Parked {
+			r.Errorf("%+v", r.state())
+		}
+	})
+}

@@ -1,0 +1,288 @@
+package reflector
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// synced takes the rig through a streaming list of one object; its answer is the watch then.
+func synced(r *rig) *request {
+	r.Helper()
+	q := r.next("stream").accept().send(added("a", "5"), end("7"))
+	r.want("a streaming list", "begin", "a@5", "page 7", "live 7")
+	if m := r.state(); m.State != Watching || !m.Synced || m.Paged {
+		r.Fatalf("after the list: %+v", m)
+	}
+	return q
+}
+
+func TestStreamingList(t *testing.T) {
+	scripted(t, func(r *rig) { r.on.Query = map[string][]string{"labelSelector": {"a=b"}} }, func(r *rig) {
+		q := r.next("stream")
+		if got := q.query.Encode(); !strings.HasPrefix(got, "allowWatchBookmarks=true&labelSelector=a%3Db&"+
+			"resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=") || !strings.HasSuffix(got, "&watch=true") {
+			r.Errorf("query %s", got)
+		}
+		q.accept().send(added("a", "5"), bookmark("6"))
+		r.want("a bookmark before the end means nothing", "begin", "a@5")
+		if r.state().Synced || len(r.on.Lists) != 1 {
+			r.Errorf("synced %v, with %d lists, before the end", r.state().Synced, len(r.on.Lists))
+		}
+		q.send(end("7"))
+		r.want("the end", "page 7", "live 7")
+		if !r.state().Synced || len(r.on.Lists) != 0 {
+			r.Errorf("synced %v, with %d lists, after the end", r.state().Synced, len(r.on.Lists))
+		}
+		q.send(modified("a", "8"), deleted("a", "9"), bookmark("12"))
+		r.want("the same answer is the watch", "modified a@8", "deleted a@9", "bookmark 12")
+		q.finish()
+		r.next("watch 12")
+	})
+}
+
+// TestChangesBeforeTheEnd: the initial objects are of no one version.
+func TestChangesBeforeTheEnd(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		q := r.next("stream").accept()
+		q.send(added("a", "5"), added("b", "3"), modified("a", "8"), deleted("b", "9"), added("b", "10"), end("10"))
+		r.want("the list", "begin", "a@5", "b@3", "a@8", "-b@9", "b@10", "page 10", "live 10")
+	})
+}
+
+// TestNoEnd: a server that does not know streaming lists takes the request for a plain watch, or it
+// never sends the bookmark (kubernetes#140890).
+func TestNoEnd(t *testing.T) {
+	for name, frames := range map[string]string{
+		"of objects":                    added("a", "5"),
+		"of an empty collection":        "",
+		"but bookmarks without an end":  added("a", "5") + bookmark("7"),
+		"of objects that go on to live": added("a", "5") + modified("a", "6"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, nil, func(r *rig) {
+				q := r.next("stream").accept()
+				if frames != "" {
+					q.send(frames)
+				}
+				r.within(quiet, quiet+time.Second, "list").list("7", "", object("a", "5"))
+				r.next("watch 7").accept().send(failure(http.StatusGone, metav1.StatusReasonExpired))
+				r.next("list").list("9", "")
+				if m := r.state(); !m.Paged || !m.Synced {
+					r.Errorf("it is remembered: %+v", m)
+				}
+				r.next("watch 9")
+			})
+		})
+	}
+}
+
+// TestBusyWithoutEnd: a plain watch of a busy collection is never quiet.
+func TestBusyWithoutEnd(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		q := r.next("stream").accept()
+		began := time.Now()
+		for time.Since(began) < patience {
+			q.send(modified("a", "5"))
+			r.pass(11 * time.Second)
+		}
+		q.send(modified("a", "5"))
+		r.within(0, time.Second, "list")
+	})
+}
+
+// TestSlowList: a long list takes as long as it takes while objects come at a pace.
+func TestSlowList(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		q := r.next("stream").accept()
+		large := strings.Repeat(" ", 6*pace)
+		for range 5 {
+			q.send(large, added("a", "5"))
+			r.pass(10 * time.Second)
+		}
+		q.send(end("7"), added("b", "8"))
+		if !r.state().Synced || r.sink.Version() != "8" {
+			r.Errorf("%+v, version %s", r.state(), r.sink.Version())
+		}
+	})
+}
+
+// TestEndThatComesTooLate: the request was given up already, so it cannot be read on as the watch.
+func TestEndThatComesTooLate(t *testing.T) {
+	for name, frames := range map[string]string{
+		"behind the object that took long": added("a", "5") + end("7") + modified("a", "8"),
+		"behind one more":                  added("a", "5") + added("b", "6") + end("7") + modified("a", "8"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, func(r *rig) { r.sink.slow = "a@5" }, func(r *rig) {
+				r.next("stream").accept().send(frames)
+				r.next("list").list("8", "")
+				r.next("watch 8")
+				r.want("nothing counts of it but the object", "begin", "a@5", "begin", "page 8", "live 8")
+			})
+		})
+	}
+}
+
+// TestStreamRefused: what a server says that does not know the parameters, or does not allow them.
+func TestStreamRefused(t *testing.T) {
+	for name, reply := range map[string]func(*request){
+		"400, of old servers": func(q *request) { q.refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest) },
+		"422, where the feature is off": func(q *request) {
+			q.refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		},
+		"405, where nothing can be watched":       func(q *request) { q.refuse(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed) },
+		"406, to the format of a watch":           func(q *request) { q.refuse(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable) },
+		"403, where one may list but not watch":   func(q *request) { q.refuse(http.StatusForbidden, metav1.StatusReasonForbidden) },
+		"within the stream, before anything came": func(q *request) { q.accept().send(failure(400, metav1.StatusReasonBadRequest)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, nil, func(r *rig) {
+				reply(r.next("stream"))
+				r.within(0, time.Millisecond, "list").list("7", "", object("a", "5"))
+				r.next("watch 7").accept().send(failure(410, metav1.StatusReasonExpired))
+				r.next("list").list("9", "", object("a", "5"))
+				r.next("watch 9")
+				r.want("nobody hears of it", "begin", "begin", "a@5", "page 7", "live 7", "missed expired", "begin", "a@5", "page 9", "live 9")
+			})
+		})
+	}
+}
+
+// TestAllRefused: somebody without rights does not learn anything of streaming lists.
+func TestAllRefused(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		r.next("stream").refuse(http.StatusForbidden, metav1.StatusReasonForbidden)
+		r.next("list").refuse(http.StatusForbidden, metav1.StatusReasonForbidden)
+		q := r.within(time.Minute, 76*time.Second, "stream")
+		if m := r.state(); m.Err != nil && !IsRefusal(m.Err) || m.Paged {
+			r.Errorf("while it is refused: %+v", m)
+		}
+		q.accept().send(end("7"))
+		if !r.state().Synced {
+			r.Errorf("once it is allowed: %+v", r.state())
+		}
+	})
+}
+
+// TestStreamFails: connections that break, and servers that are overloaded, get a second try, then
+// are asked for pages; it is not remembered.
+func TestStreamFails(t *testing.T) {
+	for name, reply := range map[string]func(*request){
+		"half-way":                       func(q *request) { q.accept().send(added("a", "5")).cut() },
+		"half-way in a frame":            func(q *request) { q.accept().send(added("a", "5")[:20]).finish() },
+		"closed before the end":          func(q *request) { q.accept().send(added("a", "5")).finish() },
+		"at once":                        func(q *request) { q.answer <- answer{err: errors.New("connection refused")} },
+		"503":                            func(q *request) { q.refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable) },
+		"429":                            func(q *request) { q.refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests) },
+		"410 in the stream":              func(q *request) { q.accept().send(added("a", "5"), failure(410, metav1.StatusReasonExpired)) },
+		"500 in the stream: no progress": func(q *request) { q.accept().send(failure(500, metav1.StatusReasonInternalError)) },
+		"an unreadable frame":            func(q *request) { q.accept().send("{\"type\":7}\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, nil, func(r *rig) {
+				reply(r.next("stream"))
+				reply(r.within(first, 2*first, "stream"))
+				r.within(2*first, 4*first, "list").list("7", "", object("a", "5"))
+				q := r.next("watch 7").accept()
+				if log := r.taken(); strings.Contains(log, "missed") || strings.Contains(log, "epoch") || strings.Count(log, "begin") != 3 {
+					r.Errorf("known objects stay: %s", log)
+				}
+				q.send(failure(410, metav1.StatusReasonExpired))
+				r.next("stream")
+			})
+		})
+	}
+}
+
+// TestStreamHangs: the answer never comes.
+func TestStreamHangs(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		r.next("stream")
+		r.within(answerTimeout, answerTimeout+time.Second, "stream")
+	})
+}
+
+// TestStreamFromThePast: the end's version is behind ours.
+func TestStreamFromThePast(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		synced(r).send(bookmark("100"), failure(410, metav1.StatusReasonExpired))
+		r.want("the watch", "bookmark 100", "missed expired", "begin")
+		r.next("stream").accept().send(added("a", "5"), end("50"))
+		r.want("the list cannot be of the same history", "a@5", "missed history-changed", "begin epoch")
+		q := r.next("stream").accept().send(added("a", "5"), end("50"), modified("a", "51"))
+		r.want("under a new epoch", "a@5", "page 50", "live 50", "modified a@51")
+		q.finish()
+		r.next("watch 51")
+	})
+}
+
+// TestItemFromThePast: the sink knows a later version of an object.
+func TestItemFromThePast(t *testing.T) {
+	scripted(t, func(r *rig) { r.sink.reject("b@6") }, func(r *rig) {
+		r.next("stream").accept().send(added("a", "5"), added("b", "6"))
+		r.want("the list cannot be of the same history", "begin", "a@5", "b@6", "missed history-changed", "begin epoch")
+		r.sink.reject("")
+		r.next("stream").accept().send(added("b", "6"), end("7"))
+		r.want("under a new epoch", "b@6", "page 7", "live 7")
+	})
+}
+
+// TestPaged: the caller can do without streaming lists.
+func TestPaged(t *testing.T) {
+	scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
+		r.next("list").list("7", "x", object("a", "5"))
+		r.next("list x").refuse(http.StatusGone, metav1.StatusReasonExpired)
+		r.next("list whole").list("9", "", object("a", "5"), `{"metadata":{}}`)
+		r.next("watch 9")
+		if n := r.notes[len(r.notes)-2]; n.Kind != NotedUnreadable || n.Err == nil {
+			r.Errorf("nobody hears of the object without a name: %+v", r.notes)
+		}
+		r.want("the pages", "begin", "a@5", "page 7", "begin", "a@5", "unreadable ", "page 9", "live 9")
+	})
+}
+
+// TestNotes: an observer hears of each request, and of how much came.
+func TestNotes(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		one, two, three := added("a", "5"), end("7"), modified("a", "8")
+		q := r.next("stream").accept()
+		r.pass(time.Second)
+		q.send(one, two)
+		r.pass(2 * time.Second)
+		q.send(three, "garbage\n")
+		r.next("watch 8").accept().send(failure(410, metav1.StatusReasonExpired))
+		r.next("stream").refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		r.next("list").list("9", "")
+		q = r.next("watch 9").accept()
+		r.pass(3 * time.Second)
+		q.finish()
+		r.next("probe").list("9", "")
+		r.next("watch 9")
+		want := []Note{
+			{Kind: NotedListBegan, Streaming: true},
+			{Kind: NotedListEnded, Streaming: true, Format: 1, Objects: 1, Bytes: int64(len(one + two)), Took: time.Second},
+			{Kind: NotedWatchOpened, Format: 1},
+			{Kind: NotedUnreadable, Err: cmpopts.AnyError},
+			{Kind: NotedWatchClosed, Format: 1, Objects: 2, Bytes: int64(len(three + "garbage\n")), Took: 2 * time.Second, Err: cmpopts.AnyError},
+			{Kind: NotedWatchOpened, Format: 1},
+			{Kind: NotedWatchClosed, Format: 1, Bytes: int64(len(failure(410, metav1.StatusReasonExpired))), Err: cmpopts.AnyError},
+			{Kind: NotedExpired, Err: cmpopts.AnyError},
+			{Kind: NotedListBegan, Streaming: true},
+			{Kind: NotedListEnded, Streaming: true, Err: cmpopts.AnyError},
+			{Kind: NotedListBegan},
+			{Kind: NotedListEnded, Format: 1, Bytes: int64(len(page("9", "")))},
+			{Kind: NotedWatchOpened, Format: 1},
+			{Kind: NotedWatchClosed, Format: 1, Took: 3 * time.Second},
+		}
+		if diff := cmp.Diff(want, r.notes, cmpopts.EquateErrors()); diff != "" {
+			r.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}

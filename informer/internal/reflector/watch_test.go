@@ -1,0 +1,201 @@
+package reflector
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// TestSilence: the alarm is for streams that have bookmarks. Events have the one that ends a
+// streaming list, and no others.
+func TestSilence(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		q := synced(r)
+		r.pass(2 * silence)
+		q.send(modified("a", "8"))
+		q.finish()
+		q = r.next("watch 8").accept().send(bookmark("9"))
+		r.pass(silence - time.Second)
+		q.send(modified("a", "10"))
+		r.pass(silence - time.Second)
+		r.within(time.Second, 2*time.Second, "probe").list("10", "")
+		if !errors.Is(r.state().Err, errSilent) {
+			r.Errorf("the cause is %v", r.state().Err)
+		}
+		r.next("watch 10").accept()
+		r.within(silence, silence+time.Second, "probe")
+	})
+}
+
+// TestOverdue: a watch that does not end when it should, and has no bookmarks, may be dead.
+func TestOverdue(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		synced(r)
+		r.within(300*time.Second+overdue, 600*time.Second+overdue, "watch 7").accept()
+		r.within(300*time.Second+overdue, 600*time.Second+overdue, "probe").list("8", "")
+		r.next("watch 7")
+		r.current(0)
+	})
+}
+
+// TestRetryAfter: whatever is asked, the server says when to ask again.
+func TestRetryAfter(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		later := func(q *request) { q.answer <- answer{err: refusal(http.StatusTooManyRequests, "", 20)} }
+		soon := func(want string) *request { return r.within(20*time.Second, 25*time.Second+time.Millisecond, want) }
+		later(r.next("stream"))
+		later(soon("stream"))
+		later(soon("list"))
+		soon("list").list("7", "")
+		later(r.next("watch 7"))
+		later(soon("probe"))
+		soon("probe").list("7", "")
+		r.next("watch 7")
+	})
+}
+
+// TestGarbledFrame is retried once, since the connection may be to blame, then skipped.
+func TestGarbledFrame(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		const bad = `{"type":"MODIFIED","object":{"metadata":{"name":7}}}` + "\n"
+		q := synced(r)
+		r.pass(time.Second)
+		q.send(bad)
+		r.next("watch 7").accept().send(bad, bad, modified("a", "9"))
+		r.want("what is behind it is read", "missed unreadable now", "modified a@9")
+	})
+}
+
+// TestClosedWatch: a server that ends watches is asked again at once, but not in a loop.
+func TestClosedWatch(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		synced(r).finish()
+		r.next("watch 7").accept().finish()
+		r.within(first, 2*first, "probe").list("7", "")
+		q := r.next("watch 7").accept()
+		r.pass(time.Minute)
+		q.send(modified("a", "8")).finish()
+		r.within(0, time.Millisecond, "watch 8")
+		r.current(3)
+	})
+}
+
+// TestWatchFromTheFuture: it is accepted and delivers nothing, so it is probed.
+func TestWatchFromTheFuture(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		synced(r).cut()
+		r.next("probe").list("5", "")
+		r.next("stream").accept().send(end("5"))
+		r.want("another history", "missed history-changed", "begin epoch", "page 5", "live 5")
+	})
+}
+
+// TestEventFromThePast in every watch: the new epochs do not come in a loop.
+func TestEventFromThePast(t *testing.T) {
+	scripted(t, func(r *rig) { r.sink.reject("modified a@8") }, func(r *rig) {
+		synced(r).send(modified("a", "8"))
+		for range 2 {
+			r.within(0, time.Millisecond, "stream").accept().send(end("7"), modified("a", "8"))
+		}
+		r.within(first, 2*first, "stream")
+	})
+}
+
+// TestExpiredOften: 410 after frames of each watch is a server that compacts a lot, not a loop.
+func TestExpiredOften(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		q := synced(r)
+		for range 5 {
+			q.send(modified("a", "8"), failure(http.StatusGone, metav1.StatusReasonExpired))
+			q = r.within(0, time.Millisecond, "stream").accept().send(end("9"))
+		}
+	})
+}
+
+// TestErrorIsOver: with the answer to a list or watch, an error is over. A probe proves less.
+func TestErrorIsOver(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		failed := func(q *request) {
+			q.refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+			if m := r.state(); !apierrors.IsServiceUnavailable(m.Err) {
+				r.Errorf("after a failure: %+v", m)
+			}
+		}
+		over := func(q *request, yes bool) *request {
+			q.accept()
+			if m := r.state(); (m.Err == nil) != yes {
+				r.Errorf("after the answer to %s: %+v", q, m)
+			}
+			return q
+		}
+		failed(r.next("stream"))
+		over(r.next("stream"), true).cut()
+		failed(r.next("list"))
+		over(r.next("list"), true).send(page("7", "")).finish()
+		failed(r.next("watch 7"))
+		over(r.next("probe"), false).send(page("7", "")).finish()
+		over(r.next("watch 7"), true)
+	})
+}
+
+// TestKnownState: a stream whose kind was parked lists against what it knows.
+func TestKnownState(t *testing.T) {
+	scripted(t, func(r *rig) {
+		r.on.Synced = true
+		r.sink.load("7")
+	}, func(r *rig) {
+		r.next("stream").refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
+		q := r.within(4*first, 5*first+time.Millisecond, "stream")
+		if !r.state().Synced {
+			r.Errorf("%+v", r.state())
+		}
+		q.accept().send(end("8"))
+		r.want("the list", "begin", "begin", "page 8", "live 8")
+	})
+}
+
+// TestProtobuf: the format is the answer's.
+func TestProtobuf(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		q := r.next("stream").acceptAs(wire.Protobuf)
+		q.send(protobuf(t, wire.Added, pod("a", "5")), protobuf(t, wire.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		}}), protobuf(t, wire.Modified, pod("a", "8")))
+		r.want("the list and the watch", "begin", "a@5", "page 7", "live 7", "modified a@8")
+		q.send(protobuf(t, wire.Error, &metav1.Status{Code: http.StatusGone, Reason: metav1.StatusReasonExpired}))
+		r.next("stream")
+		r.want("410", "missed expired", "begin")
+	})
+}
+
+func pod(name, version string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
+}
+
+// protobuf is one frame of a watch.
+func protobuf(t *testing.T, kind string, object interface{ Marshal() ([]byte, error) }) string {
+	t.Helper()
+	must := func(b []byte, err error) []byte {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	of := runtime.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	if kind == wire.Error {
+		of.Kind = "Status"
+	}
+	unknown := &runtime.Unknown{TypeMeta: of, Raw: must(object.Marshal())}
+	raw := append([]byte("k8s\x00"), must(unknown.Marshal())...)
+	event := must((&metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: raw}}).Marshal())
+	return string(append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...))
+}

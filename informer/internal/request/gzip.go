@@ -1,0 +1,49 @@
+package request
+
+import (
+	"bufio"
+	"errors"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// unzipped reads a body of gzip members.
+//
+// API servers send a streaming list as one member per flush. compress/gzip, and so net/http, wants
+// to see the next member's header before it hands out the end of the one before: the end of the
+// list would arrive with the next change, minutes later. This one reads a header only when it is
+// asked for what comes behind it.
+type unzipped struct {
+	body   io.ReadCloser
+	in     *bufio.Reader
+	z      gzip.Reader
+	inside bool // a member was begun and not read to its end
+}
+
+func unzip(body io.ReadCloser) *unzipped {
+	return &unzipped{body: body, in: bufio.NewReaderSize(body, 16<<10)}
+}
+
+// Read implements io.Reader.
+func (u *unzipped) Read(p []byte) (int, error) {
+	for {
+		if !u.inside {
+			if err := u.z.Reset(u.in); err != nil {
+				return 0, err // io.EOF is what comes behind the last member
+			}
+			u.z.Multistream(false)
+			u.inside = true
+		}
+		n, err := u.z.Read(p)
+		if errors.Is(err, io.EOF) {
+			u.inside, err = false, nil
+		}
+		if n > 0 || err != nil || len(p) == 0 {
+			return n, err
+		}
+	}
+}
+
+// Close implements io.Closer. It ends a Read that waits.
+func (u *unzipped) Close() error { return u.body.Close() }

@@ -1,0 +1,265 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// Change is what a list or watch says of one object.
+type Change struct {
+	Key Key
+	// V is the version, with its UID and resource version. With Delete it is the server's last word,
+	// or nil.
+	V *compact.Version
+	// UID and RV are the object's where V is nil.
+	UID, RV string
+	// Delete says that the object is gone.
+	Delete bool
+	// Keep says that the object exists in a version that could not be read: what is stored stays.
+	Keep bool
+	// Index has the values for the indexes, by slot.
+	Index []any
+
+	against *compact.Version // the stored version that V was compared with, before the lock
+	alike   bool             // and found to have the content of
+}
+
+func (c *Change) uid() string {
+	if c.V != nil {
+		return c.V.UID()
+	}
+	return c.UID
+}
+
+func (c *Change) rv() string {
+	if c.V != nil {
+		return c.V.RV()
+	}
+	return c.RV
+}
+
+// Commit is one step of the writer.
+type Commit struct {
+	Changes []Change
+	// Version is the stream's resource version behind the changes; empty where it is not known yet.
+	Version string
+	Gap     *Gap
+	// At is now. After is, for a list, when the stored state was last known to be current.
+	At, After time.Time
+	// Sweep ends a list: what it did not name is deleted.
+	Sweep bool
+	// Live says that a loaded state has caught up without a list; it means nothing while one is
+	// under way.
+	Live bool
+}
+
+// Drops counts what a commit did not apply.
+type Drops struct {
+	Past uint64 // versions older than the stored one
+	Same uint64 // versions that are stored already
+}
+
+// step is a commit under way.
+type step struct {
+	*Store
+	in      *Commit
+	gap     *Gap
+	deltas  []Delta
+	drops   Drops
+	done    int  // objects since readers were let in
+	forming bool // the first list is under way: there is nothing that it can be compared with
+}
+
+// Commit applies c and tells every queue. While listing, it does so in pieces.
+func (s *Store) Commit(c Commit) Drops {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.isClosed() {
+		return Drops{}
+	}
+	t := step{Store: s, in: &c, gap: c.Gap, forming: s.head.listing && !s.head.based()}
+	t.compare()
+	s.mu.Lock()
+	for i := range c.Changes {
+		t.breathe()
+		t.apply(&c.Changes[i])
+	}
+	if c.Sweep {
+		t.sweep()
+	}
+	tell := t.settle() || len(t.deltas) > 0 || t.gap != nil
+	s.mu.Unlock()
+	if tell {
+		t.push()
+	}
+	return t.drops
+}
+
+// compare compares contents where versions prove nothing, before the readers have to wait.
+func (t *step) compare() {
+	for i := range t.in.Changes {
+		c := &t.in.Changes[i]
+		if c.V == nil || c.Delete {
+			continue
+		}
+		if v := t.table.get(c.Key); v != nil && t.unproven(v, c.V) {
+			c.against, c.alike = v, sameContent(v, c.V)
+		}
+	}
+}
+
+// unproven tells that the versions do not say whether the contents are the same.
+func (t *step) unproven(a, b *compact.Version) bool {
+	return a.UID() == b.UID() && a.RV() == b.RV() && (t.fresh || a.RV() == "" || a.UID() == "")
+}
+
+// same tells whether c says nothing new of an object with the same UID.
+func (t *step) same(v *compact.Version, c *Change) bool {
+	switch {
+	case v.RV() != c.V.RV():
+		return false
+	case !t.unproven(v, c.V):
+		return true
+	case c.against == v:
+		return c.alike
+	}
+	return sameContent(v, c.V) // an earlier change of this commit was in between
+}
+
+// breathe lets readers in after each piece. A list's piece is told at once, so that a large one is
+// never held whole; what is live is told in one batch, since only its end is a state of the server.
+func (t *step) breathe() {
+	t.done++
+	if t.done <= t.piece {
+		return
+	}
+	t.done = 1
+	t.mu.Unlock()
+	if t.head.listing && len(t.deltas) > 0 {
+		t.push()
+	}
+	t.mu.Lock()
+}
+
+// push tells the queues. The caller holds the turn and not mu.
+func (t *step) push() {
+	b := Batch{Stream: t.id, Epoch: t.head.epoch, Phase: t.head.phase, Gap: t.gap, Deltas: t.deltas,
+		forming: t.forming}
+	if b.Phase == Live {
+		b.Version = t.head.version
+	}
+	for _, q := range t.queues {
+		q.push(&b, t.in.At)
+	}
+	t.gap, t.deltas = nil, nil
+}
+
+// apply changes one object and notes what that means.
+func (t *step) apply(c *Change) {
+	listed := t.head.listing
+	o, sp := t.table.find(c.Key)
+	switch {
+	case c.Keep:
+		if o != nil {
+			o.mark = t.mark
+		}
+	case o == nil:
+		if !c.Delete {
+			t.add(c, listed && !t.forming)
+		}
+	case !listed && wire.Older(c.rv(), o.v.RV()):
+		t.drops.Past++
+	case c.Delete:
+		t.remove(o, sp, c)
+	case o.v.UID() != c.V.UID():
+		missed := t.missed(o)
+		t.remove(o, sp, c)
+		t.add(c, missed)
+	case !t.same(o.v, c):
+		d := Delta{Op: Updated, Old: o.v, New: c.V, Relisted: t.missed(o)}
+		o.v, o.mark = c.V, t.mark
+		t.stored(d, o, sp, c)
+	case listed:
+		o.mark = t.mark
+	default:
+		t.drops.Same++
+	}
+}
+
+// missed tells that what happened to o was not seen: a list compares it with what it was before.
+// What this list has named itself is seen to change.
+func (t *step) missed(o *object) bool { return t.head.listing && o.mark != t.mark }
+
+func (t *step) add(c *Change, relisted bool) {
+	o, sp := t.table.add(c.Key, c.V, t.mark)
+	t.stored(Delta{Op: Added, New: c.V, Relisted: relisted, Initial: t.forming}, o, sp, c)
+}
+
+func (t *step) stored(d Delta, o *object, sp *space, c *Change) {
+	t.note(d, o, sp)
+	t.indexes.set(Key{sp.name, o.name}, c.Index)
+}
+
+// remove deletes an object, because of c or, where that is nil, because a list did not name it.
+func (t *step) remove(o *object, sp *space, c *Change) {
+	d := Delta{Op: Deleted, Old: o.v, Relisted: t.missed(o)}
+	if c != nil && c.Delete && c.uid() == o.v.UID() {
+		d.Final = c.V
+	}
+	t.note(d, o, sp)
+	t.table.remove(o, sp)
+	t.indexes.delete(Key{sp.name, o.name})
+}
+
+// note completes a delta of an object.
+func (t *step) note(d Delta, o *object, sp *space) {
+	d.Key, d.sum = Key{sp.name, o.name}, hashKey(sp.sum, o.sum)
+	d.At = t.in.At
+	if d.Relisted {
+		d.After = t.in.After
+	}
+	t.deltas = append(t.deltas, d)
+}
+
+// sweep deletes what the list did not name, in the order of the keys.
+func (t *step) sweep() {
+	t.mu.Unlock() // only we write, so readers need not wait for the search
+	var gone []Key
+	t.table.each(func(sp *space, o *object) {
+		if o.mark != t.mark {
+			gone = append(gone, Key{sp.name, o.name})
+		}
+	})
+	slices.SortFunc(gone, compareKeys)
+	t.mu.Lock()
+	for _, k := range gone {
+		t.breathe()
+		o, sp := t.table.find(k)
+		t.remove(o, sp, nil)
+	}
+}
+
+// settle moves the head, and tells whether that is news.
+func (t *step) settle() bool {
+	h, c := &t.head, t.in
+	switch {
+	case c.Sweep:
+		h.version = c.Version
+		h.phase, h.listing, h.synced, t.fresh = Live, false, true, false
+		return true
+	case h.listing:
+		return false
+	}
+	news := c.Live && h.phase != Live
+	if news {
+		h.phase, h.synced = Live, true
+	}
+	if c.Version != "" && c.Version != h.version && !wire.Older(c.Version, h.version) {
+		h.version = c.Version
+		news = true
+	}
+	return news
+}

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+)
+
+// initial is the state that a consumer starts with and has not taken yet, of one store. It is handed
+// out in the order of the keys, so that the key of a change tells whether the consumer has its
+// object already. Sorting a large namespace takes long: the consumer does that when it gets there,
+// while the writer may push.
+type initial struct {
+	spaces []initialSpace // what is left; the first one is being handed out
+	sorted int            // so many of the first ones are
+	left   int            // objects
+	at     time.Time
+}
+
+type initialSpace struct {
+	name    string
+	objects []initialObject
+}
+
+type initialObject struct {
+	name string
+	v    *compact.Version
+}
+
+// perInitial is what an object costs here, in bytes; its version may be the store's.
+const perInitial = 24
+
+// newInitial copies what the table has.
+func newInitial(t *table, at time.Time) *initial {
+	in := &initial{spaces: make([]initialSpace, 0, len(t.spaces)), left: t.objects, at: at}
+	all := make([]initialObject, 0, t.objects)
+	for ns, sp := range t.spaces {
+		first := len(all)
+		sp.each(func(o *object) { all = append(all, initialObject{o.name, o.v}) })
+		in.spaces = append(in.spaces, initialSpace{ns, all[first:len(all):len(all)]})
+	}
+	slices.SortFunc(in.spaces, func(a, b initialSpace) int { return cmp.Compare(a.name, b.name) })
+	return in
+}
+
+// sort sorts at least a batch of what comes next, if nothing is. It lets go of mu meanwhile, which the caller holds:
+// who pushes does not look at the objects.
+func (in *initial) sort(batch int, mu *sync.Mutex) {
+	if in.sorted > 0 {
+		return
+	}
+	next := in.spaces
+	mu.Unlock()
+	sorted := 0
+	for n := 0; n < batch && sorted < len(next); sorted++ {
+		objects := next[sorted].objects
+		slices.SortFunc(objects, func(a, b initialObject) int { return cmp.Compare(a.name, b.name) })
+		n += len(objects)
+	}
+	mu.Lock()
+	in.sorted = sorted
+}
+
+// owes tells whether an object that existed when the consumer joined is still to be handed out.
+func (in *initial) owes(k Key) bool {
+	if in == nil || len(in.spaces) == 0 {
+		return false
+	}
+	sp := &in.spaces[0]
+	if k.Namespace != sp.name || in.sorted == 0 {
+		return k.Namespace >= sp.name
+	}
+	return k.Name >= sp.objects[0].name
+}
+
+// next removes the next object; ok is false where the sorted ones end.
+func (in *initial) next() (k Key, v *compact.Version, ok bool) {
+	if in.sorted == 0 {
+		return Key{}, nil, false
+	}
+	sp := &in.spaces[0]
+	o := sp.objects[0]
+	k, v = Key{sp.name, o.name}, o.v
+	sp.objects[0] = initialObject{}
+	sp.objects = sp.objects[1:]
+	in.left--
+	if len(sp.objects) == 0 {
+		in.spaces[0] = initialSpace{}
+		in.spaces = in.spaces[1:]
+		in.sorted--
+	}
+	return k, v, true
+}
+
+// held is what is kept in memory, beside versions.
+func (in *initial) held() int64 { return int64(perInitial * in.left) }

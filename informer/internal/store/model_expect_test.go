@@ -1,0 +1,364 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+)
+
+// latest says what a queue in mode Latest must hand out, by comparing what the consumer knows with
+// what is, for every object, each time.
+type latest struct {
+	base
+	fold  *fold
+	owed  map[Key]*due // objects that it starts with and does not have
+	since map[Key]*due // objects that differ otherwise
+	lives map[*life]bool
+	knows map[Key]*compact.Version
+	n     int
+	gap   bool
+	told  bool // something of the state
+
+	complete bool         // the stream was live since it joined
+	first    map[Key]*due // what differed when it became so
+}
+
+// due is an object that differs.
+type due struct {
+	n         int // its place
+	relisted  bool
+	at, after time.Time
+	final     *compact.Version
+}
+
+func (l *latest) start(s *source, at time.Time) {
+	l.owed, l.lives, l.knows = map[Key]*due{}, map[*life]bool{}, map[Key]*compact.Version{}
+	for k, h := range s.ref.has {
+		if l.skip {
+			l.knows[k] = h.v
+			continue
+		}
+		l.owed[k] = &due{at: at}
+		l.lives[h.life] = true
+	}
+	l.settle()
+}
+
+// settle notes what belongs to the start once the stream is live.
+func (l *latest) settle() {
+	if l.ref.live() && !l.complete {
+		l.complete, l.first = true, maps.Clone(l.since)
+		maps.Copy(l.first, l.owed)
+	}
+}
+
+func (l *latest) push(means []meaning, gap, forming bool, _ time.Time) {
+	l.gap = l.gap || gap
+	if l.skip && forming {
+		l.knows = l.ref.versions()
+	} else {
+		for _, m := range means {
+			l.hear(m)
+		}
+	}
+	l.settle()
+}
+
+func (l *latest) hear(m meaning) {
+	d := l.owed[m.Key]
+	if d == nil {
+		d = l.since[m.Key]
+	}
+	if d == nil {
+		l.n++
+		d = &due{n: l.n}
+		l.since[m.Key] = d
+	}
+	d.at, d.relisted = m.At, d.relisted || m.Relisted
+	if d.after.IsZero() {
+		d.after = m.After
+	}
+	old := l.knows[m.Key]
+	switch {
+	case old == nil:
+	case m.Op == Deleted && m.Old.UID() == old.UID():
+		d.final = m.Final
+	case m.Op == Added && m.New.UID() == old.UID():
+		d.final = nil
+	}
+	if l.since[m.Key] == d && (old == nil) == (m.New == nil) && alike(old, m.New) {
+		l.forget(m.Key)
+	}
+}
+
+func (l *latest) forget(k Key) {
+	if d := l.first[k]; d != nil && (l.since[k] == d || l.owed[k] == d) {
+		delete(l.first, k)
+	}
+	delete(l.since, k)
+	delete(l.owed, k)
+}
+
+func (l *latest) left() int { return len(l.owed) + len(l.since) }
+
+// next says what would be taken next, object by object.
+func (l *latest) next() []Key {
+	keys := slices.SortedFunc(maps.Keys(l.since), func(a, b Key) int { return cmp.Compare(l.since[a].n, l.since[b].n) })
+	return append(slices.SortedFunc(maps.Keys(l.owed), compareKeys), keys...)
+}
+
+// deltas says what an object's are.
+func (l *latest) deltas(k Key) (all []Delta) {
+	d := l.owed[k]
+	if d == nil {
+		d = l.since[k]
+	}
+	t := Delta{Key: k, Relisted: d.relisted, At: d.at, After: d.after}
+	old, now := l.knows[k], l.ref.has[k]
+	if old != nil && (now == nil || now.v.UID() != old.UID()) {
+		gone := t
+		gone.Op, gone.Old, gone.Final = Deleted, old, d.final
+		all = append(all, gone)
+		old = nil
+	}
+	if now != nil {
+		t.Op, t.Old, t.New = Updated, old, now.v
+		if old == nil {
+			t.Op, t.Initial = Added, now.life.formed || l.lives[now.life]
+			if t.Initial {
+				t.Relisted, t.After = false, time.Time{}
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+func (l *latest) check(b *Batch) {
+	if !l.told && (len(b.Deltas) > 0 || b.Phase == Live) {
+		l.told = true
+		maps.Copy(l.state, l.knows) // without the initial state, it is as if it had it
+	}
+	got := b.Deltas
+	for _, k := range l.next() {
+		want := l.deltas(k)
+		if len(want) == 0 && !l.passed() || len(want) > 0 && len(got) == 0 {
+			break
+		}
+		for i := range want {
+			if i == len(got) {
+				l.Fatalf("a part of %s", describe(&want[i]))
+			}
+			l.compare(&got[i], &want[i])
+		}
+		got = got[len(want):]
+		delete(l.knows, k)
+		if h := l.ref.has[k]; h != nil {
+			l.knows[k] = h.v
+		}
+		l.forget(k)
+	}
+	if len(got) > 0 {
+		l.Fatalf("%s: not expected", describe(&got[0]))
+	}
+	l.phases(b)
+}
+
+// passed tells whether the queue has passed an object of the initial state that is gone meanwhile.
+func (l *latest) passed() bool {
+	return l.fold.initial == nil || l.fold.initial.left < len(l.owed)
+}
+
+func (l *latest) phases(b *Batch) {
+	if (b.Gap != nil) != l.gap {
+		l.Fatalf("gap %+v, want %t", b.Gap, l.gap)
+	}
+	l.gap = false
+	if b.Epoch != l.ref.epoch || (b.Phase == Live) != (l.left() == 0 && l.ref.live()) {
+		l.Fatalf("phase %d in epoch %d with %d to come", b.Phase, b.Epoch, l.left())
+	}
+	if b.Phase == Live && b.Version != l.ref.version {
+		l.Fatalf("live at %q, want %q", b.Version, l.ref.version)
+	}
+	if synced := l.complete && len(l.first) == 0; b.Synced != synced {
+		l.Fatalf("synced %t, want %t: %v", b.Synced, synced, l.first)
+	}
+}
+
+func (w *world) compare(got, want *Delta) {
+	if got.Op != want.Op || got.Key != want.Key || got.New != want.New || got.Initial != want.Initial ||
+		got.Relisted != want.Relisted || got.Final != want.Final || !alike(got.Old, want.Old) ||
+		!got.At.Equal(want.At) || !got.After.Equal(want.After) {
+		w.Fatalf("got  %s\nwant %s", describe(got), describe(want))
+	}
+}
+
+// every says what a queue must hand out that never overflows: the state at its start, then every
+// change.
+type every struct {
+	base
+	due   []Delta
+	knows map[Key]*compact.Version
+	told  bool
+}
+
+func (e *every) start(s *source, at time.Time) {
+	e.due, e.knows = nil, map[Key]*compact.Version{}
+	for _, k := range slices.SortedFunc(maps.Keys(s.ref.has), compareKeys) {
+		if v := s.ref.has[k].v; e.skip {
+			e.knows[k] = v
+		} else {
+			e.due = append(e.due, Delta{Op: Added, Key: k, New: v, Initial: true, At: at})
+		}
+	}
+}
+
+func (e *every) push(means []meaning, _, forming bool, _ time.Time) {
+	if e.skip && forming {
+		e.knows = e.ref.versions()
+		return
+	}
+	for _, m := range means {
+		e.due = append(e.due, m.Delta)
+	}
+}
+
+func (e *every) left() int { return len(e.due) }
+
+func (e *every) check(b *Batch) {
+	if !e.told && (len(b.Deltas) > 0 || b.Phase == Live) {
+		e.told = true
+		maps.Copy(e.state, e.knows)
+	}
+	if b.Gap != nil && b.Gap.Reason != "test" {
+		e.Fatalf("gap %+v within the budget", b.Gap)
+	}
+	if len(b.Deltas) > len(e.due) {
+		e.Fatalf("%d deltas, want %d", len(b.Deltas), len(e.due))
+	}
+	for i := range b.Deltas {
+		e.compare(&b.Deltas[i], &e.due[i])
+	}
+	e.due = e.due[len(b.Deltas):]
+}
+
+// budgeted says what a queue may hand out that overflows now and then: every change in order, or
+// fewer behind a gap.
+type budgeted struct {
+	base
+	log   []Delta        // what happened since it joined
+	next  map[Key]int    // by key, in log: where the consumer goes on
+	at    map[string]int // by epoch and version: where log stood
+	owed  map[Key]bool   // objects that it starts with and does not have
+	knows map[Key]*compact.Version
+	told  bool
+	gap   bool // was told since the consumer last was live
+}
+
+func (g *budgeted) start(s *source, _ time.Time) {
+	g.knows, g.owed = s.ref.versions(), map[Key]bool{}
+	if !g.skip {
+		for k := range g.knows {
+			g.owed[k] = true
+		}
+		g.knows = nil
+	}
+	g.mark()
+}
+
+func (g *budgeted) mark() {
+	if g.ref.live() {
+		g.at[fmt.Sprint(g.ref.epoch, g.ref.version)] = len(g.log)
+	}
+}
+
+func (g *budgeted) push(means []meaning, _, forming bool, _ time.Time) {
+	if g.skip && forming {
+		g.knows = g.ref.versions()
+	} else {
+		for _, m := range means {
+			g.log = append(g.log, m.Delta)
+		}
+	}
+	g.mark()
+}
+
+// left is how many objects differ from what the consumer has.
+func (g *budgeted) left() int {
+	have, n := g.state, 0
+	if !g.told {
+		have = g.knows
+	}
+	for k, h := range g.ref.has {
+		if v := have[k]; v == nil || !alike(v, h.v) {
+			n++
+		}
+	}
+	for k := range have {
+		if g.ref.has[k] == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (g *budgeted) check(b *Batch) {
+	if !g.told && (len(b.Deltas) > 0 || b.Phase == Live) {
+		g.told = true
+		maps.Copy(g.state, g.knows)
+	}
+	g.gap = g.gap || b.Gap != nil && b.Gap.Reason != "test"
+	for i := range b.Deltas {
+		g.one(&b.Deltas[i])
+	}
+	if b.Phase != Live {
+		return
+	}
+	end := g.at[fmt.Sprint(b.Epoch, b.Version)]
+	for i, d := range g.log[:end] {
+		if i >= g.next[d.Key] {
+			g.skipped(d.Key, end)
+		}
+	}
+	g.gap = false
+}
+
+// one finds a delta in the log.
+func (g *budgeted) one(d *Delta) {
+	if g.owed[d.Key] && d.Op == Added && d.Initial {
+		delete(g.owed, d.Key)
+		for i := len(g.log) - 1; i >= 0; i-- {
+			if g.log[i].New == d.New {
+				g.next[d.Key] = i + 1
+			}
+		}
+		return
+	}
+	for i := g.next[d.Key]; i < len(g.log); i++ {
+		if l := &g.log[i]; l.Key == d.Key && l.New == d.New && (d.New != nil || l.Old.UID() == d.Old.UID()) {
+			g.skipped(d.Key, i)
+			g.next[d.Key] = i + 1
+			return
+		}
+	}
+	g.Fatalf("%s: did not happen after what the consumer has seen", describe(d))
+}
+
+// skipped checks that what a consumer misses of an object, before a place in the log, is behind a
+// gap, unless it is a move of the state that it starts with.
+func (g *budgeted) skipped(k Key, end int) {
+	for i := g.next[k]; i < end; i++ {
+		if d := &g.log[i]; d.Key == k {
+			if !g.gap && !g.owed[k] && !(d.Op == Added && d.Initial) {
+				g.Fatalf("%s: skipped without a gap", describe(d))
+			}
+			break
+		}
+	}
+	g.next[k] = end
+	delete(g.owed, k)
+}

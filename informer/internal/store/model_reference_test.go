@@ -1,0 +1,193 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// reference says what a store must have, and what each commit must mean.
+type reference struct {
+	*source
+	has     map[Key]*held
+	named   map[Key]bool // by the list under way
+	fresh   bool
+	listing bool
+	synced  bool
+	loaded  bool
+	epoch   int64
+	version string
+	most    int // objects at once
+}
+
+// held is an object that the store has.
+type held struct {
+	v    *compact.Version
+	life *life
+}
+
+// life is an object from where it is added to where it is deleted.
+type life struct{ formed bool } // it was added by the first list
+
+// meaning is a delta, as the reference has it.
+type meaning struct {
+	Delta
+	life *life
+}
+
+func newReference(s *source) reference {
+	return reference{source: s, has: map[Key]*held{}, epoch: 1}
+}
+
+func (r *reference) based() bool { return r.synced || r.loaded }
+
+func (r *reference) live() bool { return r.synced && !r.listing }
+
+func (r *reference) begin(newEpoch bool) {
+	r.listing, r.named = true, map[Key]bool{}
+	if newEpoch {
+		r.epoch, r.fresh, r.version = r.epoch+1, true, ""
+	}
+}
+
+// commit commits to the store, and checks and tells everybody what that must mean.
+func (s *source) commit(c Commit) {
+	c.At = s.now()
+	c.After = s.now()
+	forming := s.ref.listing && !s.ref.based()
+	means, drops := s.ref.commit(&c)
+	for _, m := range means {
+		s.index.hear(m, c.Changes)
+	}
+	for _, con := range s.consumers {
+		if !con.ending {
+			con.refs[s.id].push(means, c.Gap != nil, forming, c.At)
+		}
+	}
+	if got := s.store.Commit(c); got != drops {
+		s.Fatalf("dropped %+v, want %+v", got, drops)
+	}
+	if s.ref.live() {
+		at := fmt.Sprint(s.ref.epoch, s.ref.version)
+		s.states[at] = append(s.states[at], s.ref.versions())
+	}
+}
+
+func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
+	forming := r.listing && !r.based()
+	tell := func(op Op, k Key, old, now *held, final *compact.Version, relisted bool) {
+		m := meaning{Delta: Delta{Op: op, Key: k, Final: final, Relisted: relisted, At: c.At}}
+		if old != nil {
+			m.Old, m.life = old.v, old.life
+		}
+		if now != nil {
+			m.New, m.life = now.v, now.life
+		}
+		m.Initial = op == Added && forming
+		if relisted {
+			m.After = c.After
+		}
+		means = append(means, m)
+	}
+	for _, ch := range c.Changes {
+		h := r.has[ch.Key]
+		missed := r.listing && !r.named[ch.Key]
+		if ch.Keep {
+			r.name(ch.Key)
+			continue
+		}
+		if h != nil && !r.listing && wire.Older(ch.V.RV(), h.v.RV()) {
+			drops.Past++
+			continue
+		}
+		if h != nil && ch.Delete {
+			var final *compact.Version
+			if ch.V.UID() == h.v.UID() {
+				final = ch.V
+			}
+			delete(r.has, ch.Key)
+			tell(Deleted, ch.Key, h, nil, final, missed)
+		}
+		if ch.Delete {
+			continue
+		}
+		if h != nil && h.v.UID() == ch.V.UID() && r.same(h.v, ch.V) {
+			if !r.listing {
+				drops.Same++
+			}
+			r.name(ch.Key)
+			continue
+		}
+		now := &held{v: ch.V, life: &life{formed: forming}}
+		switch {
+		case h == nil:
+			tell(Added, ch.Key, nil, now, nil, r.listing && r.based())
+		case h.v.UID() != ch.V.UID():
+			tell(Deleted, ch.Key, h, nil, nil, missed)
+			tell(Added, ch.Key, nil, now, nil, missed)
+		default:
+			now.life = h.life
+			tell(Updated, ch.Key, h, now, nil, missed)
+		}
+		r.has[ch.Key] = now
+		r.most = max(r.most, len(r.has))
+		r.name(ch.Key)
+	}
+	if c.Sweep {
+		for _, k := range slices.SortedFunc(maps.Keys(r.has), compareKeys) {
+			if !r.named[k] {
+				h := r.has[k]
+				delete(r.has, k)
+				tell(Deleted, k, h, nil, nil, true)
+			}
+		}
+		r.listing, r.synced, r.fresh, r.version = false, true, false, c.Version
+	}
+	if !r.listing {
+		r.synced = r.synced || c.Live
+		if c.Version != "" && !wire.Older(c.Version, r.version) {
+			r.version = c.Version
+		}
+	}
+	return means, drops
+}
+
+func (r *reference) name(k Key) {
+	if r.listing {
+		r.named[k] = true
+	}
+}
+
+func (r *reference) same(a, b *compact.Version) bool {
+	return a.RV() == b.RV() && (a.RV() != "" && !r.fresh || sameContent(a, b))
+}
+
+func (r *reference) versions() map[Key]*compact.Version {
+	all := map[Key]*compact.Version{}
+	for k, h := range r.has {
+		all[k] = h.v
+	}
+	return all
+}
+
+// check compares the store with the reference.
+func (s *source) check() {
+	s.Helper()
+	items := s.store.Snapshot("")
+	for _, item := range items {
+		if h := s.ref.has[item.Key]; h == nil || h.v != item.V || s.store.Get(item.Key) != item.V {
+			s.Fatalf("%v: the store has %s", item.Key, show(item.V))
+		}
+	}
+	objects, version := s.store.Stat()
+	if len(items) != len(s.ref.has) || objects != len(items) {
+		s.Fatalf("%d objects, said to be %d, want %d", len(items), objects, len(s.ref.has))
+	}
+	if version != s.ref.version || s.store.Epoch() != s.ref.epoch || s.store.Synced() != s.ref.synced {
+		s.Fatalf("at %q in epoch %d, want %q in %d", version, s.store.Epoch(), s.ref.version, s.ref.epoch)
+	}
+	s.index.check()
+}

@@ -1,0 +1,170 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestModel lets random writes and faults happen to stores, and checks them and their queues, at
+// every step, against a reference that keeps everything and searches everything. INFORMER_SEED
+// replays one run; INFORMER_SEEDS is how many to make.
+func TestModel(t *testing.T) {
+	first, runs := uint64(time.Now().UnixNano()), number(t, "INFORMER_SEEDS", 400)
+	if seed := number(t, "INFORMER_SEED", 0); seed != 0 {
+		first, runs = seed, 1
+	}
+	for seed := first; seed < first+runs; seed++ {
+		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { model(t, seed) }) {
+			t.Fatalf("replay with INFORMER_SEED=%d", seed)
+		}
+	}
+}
+
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	v := os.Getenv(name)
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func model(t *testing.T, seed uint64) {
+	w := &world{T: t, rand: rand.New(rand.NewPCG(seed, seed))}
+	for i := range 1 + w.rand.IntN(2) {
+		w.sources = append(w.sources, newSource(w, i))
+	}
+	for range 4 {
+		if w.rand.IntN(2) == 0 {
+			w.join()
+		}
+	}
+	for _, s := range w.sources {
+		s.open()
+	}
+	for range 60 {
+		w.act()
+		for _, c := range w.consumers {
+			c.pace()
+		}
+	}
+	for _, s := range w.sources { // faults end
+		s.relist(false, false)
+		s.compareTruth()
+	}
+	for _, c := range w.consumers {
+		c.drain()
+		c.idle()
+	}
+}
+
+// world is some streams and everybody who follows them.
+type world struct {
+	*testing.T
+	rand      *rand.Rand
+	sources   []*source
+	consumers []*consumer
+	clock     int64
+}
+
+func (w *world) now() time.Time {
+	w.clock++
+	return time.Unix(w.clock, 0)
+}
+
+// one tells yes once in n times.
+func (w *world) one(n int) bool { return w.rand.IntN(n) == 0 }
+
+// act does one random thing.
+func (w *world) act() {
+	s := w.sources[w.rand.IntN(len(w.sources))]
+	switch n := w.rand.IntN(40); n {
+	case 0:
+		w.join()
+	case 1:
+		w.leave()
+	case 2: // a hot key
+		k := s.anyKey()
+		for range 20 {
+			s.put(k)
+			s.deliver(1)
+		}
+	case 3: // endless distinct short-lived names
+		for range 10 {
+			k := Key{"n1", fmt.Sprintf("short%d", w.rand.Uint32())}
+			s.put(k)
+			if w.one(2) {
+				s.deliver(1)
+			}
+			s.drop(k)
+			s.deliver(2)
+		}
+	case 4, 5:
+		s.repeat()
+	case 6:
+		s.bookmark()
+	case 7, 8:
+		s.write()
+		s.relist(w.one(3), w.one(3))
+	case 9:
+		s.restore()
+	case 10:
+		s.back = s.save()
+	case 11:
+		s.gap()
+	case 12:
+		s.index.add()
+	case 13:
+		s.index.drop()
+	case 14, 15, 16:
+		s.index.fill()
+	default:
+		for range 1 + w.rand.IntN(4) {
+			s.write()
+		}
+		s.deliver(w.rand.IntN(6))
+	}
+	s.check()
+}
+
+// join adds a queue to every stream.
+func (w *world) join() {
+	c := newConsumer(w)
+	w.consumers = append(w.consumers, c)
+	for _, s := range w.sources {
+		c.refs[s.id].start(s, w.now())
+		s.store.Subscribe(c.queue, time.Unix(w.clock, 0))
+	}
+}
+
+// leave lets a consumer go: at once, or once it has taken what is queued.
+func (w *world) leave() {
+	if len(w.consumers) == 0 {
+		return
+	}
+	i := w.rand.IntN(len(w.consumers))
+	c := w.consumers[i]
+	if c.ending {
+		return
+	}
+	if w.one(2) {
+		c.queue.Finish()
+		c.ending = true // it goes on to take
+		for _, r := range c.refs {
+			r.freeze()
+		}
+	} else {
+		c.queue.Close()
+		w.consumers = append(w.consumers[:i], w.consumers[i+1:]...)
+	}
+	for _, s := range w.sources {
+		s.store.Unsubscribe(c.queue)
+	}
+}

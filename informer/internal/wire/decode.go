@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
+)
+
+// DecodeStatus decodes the Status of an Error event, or of a refusal.
+func DecodeStatus(f Format, raw []byte) (*metav1.Status, error) {
+	st := &metav1.Status{}
+	if f == Protobuf {
+		if err := st.Unmarshal(raw); err != nil {
+			return nil, fmt.Errorf("decode status: %w", err)
+		}
+		st.APIVersion, st.Kind = "v1", "Status" // which the bare message does not hold
+		return st, nil
+	}
+	if err := json.UnmarshalCaseSensitivePreserveInts(raw, st); err != nil {
+		return nil, fmt.Errorf("decode status: %w", err)
+	}
+	if st.Kind != "Status" {
+		return nil, &ObjectError{Msg: "want a Status, not kind " + quote(st.Kind)}
+	}
+	return st, nil
+}
+
+// DecodeMetadata decodes the metadata of an object of any kind. Kind and apiVersion are the
+// object's where its bytes hold them, which those of protobuf do not.
+func DecodeMetadata(f Format, raw []byte) (*metav1.PartialObjectMetadata, error) {
+	p := &metav1.PartialObjectMetadata{}
+	var err error
+	if f == Protobuf {
+		err = p.Unmarshal(raw) // it passes over what else there is
+	} else {
+		err = decodeJSONMetadata(raw, p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode metadata: %w", err)
+	}
+	return p, nil
+}
+
+// decodeJSONMetadata passes over spec and status faster than a decoder would.
+func decodeJSONMetadata(raw []byte, p *metav1.PartialObjectMetadata) error {
+	s := scan(raw)
+	err := s.members(func(key []byte) (err error) {
+		switch string(key) {
+		case "apiVersion":
+			p.APIVersion, _, err = s.text()
+		case "kind":
+			p.Kind, _, err = s.text()
+		case "metadata":
+			if _, err = s.must(); err != nil {
+				return err
+			}
+			from := s.pos
+			if err = s.value(); err != nil {
+				return err
+			}
+			err = json.UnmarshalCaseSensitivePreserveInts(raw[from:s.pos], &p.ObjectMeta)
+		default:
+			err = s.value()
+		}
+		return err
+	})
+	if err == nil {
+		err = s.nothing()
+	}
+	return s.whole(err)
+}

@@ -1,0 +1,245 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// protoList cuts the body of a protobuf list into its items.
+//
+// The body is an envelope around a list message. The kind must come before the list, as every API
+// server writes it: it tells lists from other objects, and which of two layouts the list has. Every
+// length is known before what it measures, so that a broken item does not hide the next.
+type protoList struct {
+	w          window
+	at         protoPlace
+	apiVersion string
+	kind       string
+	end        int64 // the offset at which the list message ends
+	// The numbers of the list message's fields.
+	itemsField, metaField protowire.Number
+	listMeta              ListMeta
+	namespace             string // of the last item
+}
+
+// protoPlace is where in the body the reader stands.
+type protoPlace int
+
+const (
+	atPrefix protoPlace = iota
+	inEnvelope
+	inList
+	behindList // in the envelope again
+)
+
+func newProtoList(body io.Reader) *protoList {
+	return &protoList{w: newWindow(body, listWindow)}
+}
+
+// Meta implements List.
+func (l *protoList) Meta() ListMeta { return l.listMeta }
+
+// Next implements List.
+func (l *protoList) Next() (Object, error) {
+	for {
+		var err error
+		switch l.at {
+		case atPrefix:
+			err = l.prefix()
+		case inEnvelope, behindList:
+			err = l.envelope()
+		case inList:
+			if l.w.offset() == l.end {
+				l.at = behindList
+				continue
+			}
+			var item []byte
+			if item, err = l.field(); item != nil {
+				return l.object(item)
+			}
+		}
+		if err != nil {
+			return Object{}, err
+		}
+	}
+}
+
+func (l *protoList) prefix() error {
+	for i := range len(protoPrefix) {
+		if err := l.w.need(i + 1); err != nil {
+			return err
+		}
+		if l.w.buf[l.w.pos+i] != protoPrefix[i] {
+			return l.syntax("no protobuf of Kubernetes")
+		}
+	}
+	l.w.pos += len(protoPrefix)
+	l.at = inEnvelope
+	return nil
+}
+
+// envelope reads one field of the envelope, or begins with the list that it holds.
+func (l *protoList) envelope() error {
+	if _, err := l.w.peek(); err != nil {
+		if l.at == behindList {
+			return err // io.EOF is what should come
+		}
+		return inside(err)
+	}
+	num, typ, n, err := l.tag(math.MaxInt64)
+	switch {
+	case err != nil:
+		return err
+	case num != unknownTypeMeta && num != unknownRaw:
+		return l.w.skip(n)
+	case typ != protowire.BytesType:
+		return l.syntax("a wrong wire type")
+	case l.at == behindList:
+		return l.syntax("a second list, or its kind behind it")
+	case num == unknownTypeMeta:
+		return l.typeMeta(n)
+	}
+	return l.begin(n)
+}
+
+// begin begins with the list message, which has n bytes.
+func (l *protoList) begin(n int64) error {
+	if !strings.HasSuffix(l.kind, "List") {
+		return l.syntax("no list: kind " + quote(l.kind))
+	}
+	l.metaField, l.itemsField = 1, 2
+	if l.kind == "PartialObjectMetadataList" && l.apiVersion == "meta.k8s.io/v1beta1" {
+		l.metaField, l.itemsField = 2, 1
+	}
+	l.end = l.w.offset() + n
+	l.at = inList
+	return nil
+}
+
+func (l *protoList) typeMeta(n int64) error {
+	b, err := l.w.take(n)
+	if err != nil {
+		return err
+	}
+	var e envelope
+	if bad := e.typeMeta(b); bad != "" {
+		return l.syntax("kind: " + bad)
+	}
+	if e.kind != nil {
+		l.kind = string(e.kind)
+	}
+	if e.apiVersion != nil {
+		l.apiVersion = string(e.apiVersion)
+	}
+	return nil
+}
+
+// field reads one field of the list; it returns the bytes of an item, which are not nil.
+func (l *protoList) field() (item []byte, err error) {
+	num, typ, n, err := l.tag(l.end)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case num != l.itemsField && num != l.metaField:
+		return nil, l.w.skip(n)
+	case typ != protowire.BytesType:
+		return nil, l.syntax("a wrong wire type")
+	case num == l.itemsField:
+		return l.w.take(n)
+	}
+	b, err := l.w.take(n)
+	if err != nil {
+		return nil, err
+	}
+	return nil, l.metadata(b)
+}
+
+func (l *protoList) metadata(b []byte) error {
+	m := message{rest: b}
+	for m.next() {
+		switch m.num {
+		case listResourceVersion:
+			if m.bytes() {
+				l.listMeta.ResourceVersion = string(m.val)
+			}
+		case listContinue:
+			if m.bytes() {
+				l.listMeta.Continue = string(m.val)
+			}
+		}
+	}
+	if m.bad != "" {
+		return l.syntax("metadata of the list: " + m.bad)
+	}
+	return nil
+}
+
+func (l *protoList) object(raw []byte) (Object, error) {
+	m, err := protoMeta(raw, l.namespace)
+	if err == nil && m.Name == "" {
+		err = errors.New("an item without metadata.name")
+	}
+	if err != nil {
+		return Object{Meta: m}, &ObjectError{Msg: err.Error()}
+	}
+	l.namespace = m.Namespace
+	m.Typed = true
+	return Object{Meta: m, Format: Protobuf, Raw: raw}, nil
+}
+
+// tag reads a field's number and type, and how many bytes its value has, up to the offset end.
+func (l *protoList) tag(end int64) (num protowire.Number, typ protowire.Type, n int64, err error) {
+	tag, err := l.varint()
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	num, typ = protowire.DecodeTag(tag)
+	var size uint64
+	switch {
+	case num < protowire.MinValidNumber:
+		return 0, 0, 0, l.syntax("a field number out of range")
+	case typ == protowire.VarintType:
+		_, err = l.varint()
+	case typ == protowire.BytesType:
+		size, err = l.varint()
+	case typ == protowire.Fixed32Type:
+		size = 4
+	case typ == protowire.Fixed64Type:
+		size = 8
+	default:
+		err = l.syntax(fmt.Sprintf("wire type %d", typ))
+	}
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	if at := l.w.offset(); at > end || size > uint64(end-at) {
+		return 0, 0, 0, l.syntax("a field that is longer than what it is in")
+	}
+	return num, typ, int64(size), nil
+}
+
+func (l *protoList) varint() (uint64, error) {
+	for {
+		v, n := protowire.ConsumeVarint(l.w.buf[l.w.pos:])
+		if n >= 0 {
+			l.w.pos += n
+			return v, nil
+		}
+		if !errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) {
+			return 0, l.syntax("a number that does not end")
+		}
+		if err := l.w.more(); err != nil {
+			return 0, inside(err)
+		}
+	}
+}
+
+func (l *protoList) syntax(msg string) error {
+	return &SyntaxError{Format: Protobuf, Offset: l.w.offset(), Msg: msg}
+}

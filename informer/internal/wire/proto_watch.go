@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"encoding/binary"
+	"io"
+)
+
+// frameHeader is a frame's length, big-endian, in bytes.
+const frameHeader = 4
+
+// protoWatch cuts a protobuf watch stream, frames of a length and a bare WatchEvent, into events.
+type protoWatch struct {
+	w         window
+	drop      int64 // what is left of a frame that was given up
+	lost      bool  // what comes is not frames
+	namespace string
+}
+
+func newProtoWatch(body io.Reader) *protoWatch {
+	return &protoWatch{w: newWindow(body, watchWindow)}
+}
+
+// Next implements Watch. An object above the limit is skipped; but a length that makes no sense
+// leaves no place to go on from, so that io.ErrUnexpectedEOF follows it.
+func (w *protoWatch) Next() (Event, error) {
+	if w.lost {
+		return Event{}, io.ErrUnexpectedEOF
+	}
+	if err := w.resync(); err != nil {
+		return Event{}, err
+	}
+	w.w.shrink()
+	if _, err := w.w.peek(); err != nil {
+		return Event{}, err
+	}
+	header, err := w.w.take(frameHeader)
+	if err != nil {
+		return Event{}, err
+	}
+	size, limit := int64(binary.BigEndian.Uint32(header)), int64(w.w.limit)
+	switch {
+	case size > 4*limit:
+		w.lost = true
+		return Event{}, w.syntax("no frame of a watch")
+	case size > limit:
+		w.drop = size
+	}
+	frame, err := w.w.take(size)
+	if err != nil {
+		return Event{}, err
+	}
+	return w.event(frame)
+}
+
+// resync drops the rest of a frame that was given up. It can be called again after an error.
+func (w *protoWatch) resync() error {
+	before := w.w.offset()
+	err := w.w.skip(w.drop)
+	w.drop -= w.w.offset() - before
+	return err
+}
+
+// event reads one frame.
+func (w *protoWatch) event(frame []byte) (ev Event, err error) {
+	var object []byte
+	m := message{rest: frame}
+	for m.next() {
+		switch m.num {
+		case eventType:
+			if m.bytes() {
+				ev.Type = eventTypeOf(m.val)
+			}
+		case eventObject:
+			if m.bytes() {
+				object, m.bad = extension(m.val, object)
+			}
+		}
+	}
+	var e envelope
+	if m.bad == "" && len(object) > 0 {
+		m.bad = e.open(object)
+	}
+	if m.bad != "" {
+		return Event{}, w.syntax(m.bad)
+	}
+	return w.object(ev, &e)
+}
+
+// object reads what an event is about.
+func (w *protoWatch) object(ev Event, e *envelope) (Event, error) {
+	ev.Format, ev.Raw = Protobuf, e.raw
+	if ev.Type == Error { // a Status has other metadata
+		if string(e.kind) != "Status" {
+			return Event{}, &ObjectError{Msg: "an error event without a status"}
+		}
+		ev.Typed = true
+		return ev, nil
+	}
+	m, err := protoMeta(e.raw, w.namespace)
+	if err != nil {
+		return Event{}, &ObjectError{Msg: err.Error()}
+	}
+	ev.Meta = m
+	ev.Typed = e.typed()
+	if flaw := ev.flaw(); flaw != "" {
+		return Event{}, &ObjectError{Msg: flaw}
+	}
+	w.namespace = m.Namespace
+	if ev.Type == Bookmark {
+		ev.InitialEnd = protoInitialEnd(e.raw)
+	}
+	return ev, nil
+}
+
+func (w *protoWatch) syntax(msg string) error {
+	return &SyntaxError{Format: Protobuf, Offset: w.w.offset(), Msg: msg} // the frame's end
+}
+
+// extension reads the bytes in a RawExtension.
+func extension(b, before []byte) (raw []byte, bad string) {
+	raw = before
+	m := message{rest: b}
+	for m.next() {
+		if m.num == extensionRaw && m.bytes() {
+			raw = m.val
+		}
+	}
+	return raw, m.bad
+}

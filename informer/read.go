@@ -1,0 +1,187 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/store"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// ErrNotFound is returned by Read for an object that is not there.
+var ErrNotFound = errors.New("informer: no such object")
+
+// Get returns an object; namespace is empty for resources without. One that cannot be decoded is
+// counted (Status.DecodeErrors) and not found; Read says why.
+func (i *Informer[T]) Get(namespace, name string) (obj T, ok bool) {
+	obj, err := i.Read(Key{namespace, name})
+	return obj, err == nil
+}
+
+// Read returns an object, ErrNotFound, or why it cannot be decoded.
+func (i *Informer[T]) Read(k Key) (obj T, err error) {
+	for _, st := range i.source.reaching(k.Namespace) {
+		if v := st.store.Get(store.Key(k)); v != nil {
+			return decode[T](i, st, v, private)
+		}
+	}
+	return obj, ErrNotFound
+}
+
+// All returns every object, in no order: those that there were at one moment of each stream,
+// decoded one after the other as the loop goes on. Objects that cannot be decoded are counted
+// (Status.DecodeErrors) and left out.
+func (i *Informer[T]) All() iter.Seq[T] { return i.List("", nil) }
+
+// List is All within a namespace, and with a label selector; empty and nil select everything.
+func (i *Informer[T]) List(namespace string, selector labels.Selector) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		whole := i.source.beginScan()
+		for _, st := range i.source.reaching(namespace) {
+			for _, item := range st.store.Snapshot(namespace) {
+				if !selects(selector, item.V) {
+					continue
+				}
+				if obj, err := decode[T](i, st, item.V, whole); err == nil && !yield(obj) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Keys returns the keys of all objects, in no order.
+func (i *Informer[T]) Keys() iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		for _, st := range i.source.streams {
+			for _, item := range st.store.Snapshot("") {
+				if !yield(Key(item.Key)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Len is the number of objects.
+func (i *Informer[T]) Len() int {
+	n := 0
+	for _, st := range i.source.streams {
+		objects, _ := st.store.Stat()
+		n += objects
+	}
+	return n
+}
+
+// selects reads the labels from the bytes, which costs less than decoding what is not wanted.
+func selects(selector labels.Selector, v *compact.Version) bool {
+	if selector == nil || selector.Empty() {
+		return true
+	}
+	scratch := borrow()
+	defer scratch.giveBack()
+	raw, err := v.Append(scratch.b[:0])
+	if err != nil {
+		return true // that it cannot be read shows when it is decoded
+	}
+	scratch.b = raw
+	set := labels.Set{}
+	err = wire.ReadLabels(v.Format(), raw, func(key, value []byte) bool {
+		set[string(key)] = string(value)
+		return true
+	})
+	return err != nil || selector.Matches(set)
+}
+
+// use says what becomes of a decoded object.
+type use uint8
+
+const (
+	// private objects are the caller's; what is asked for twice is kept decoded.
+	private use = iota
+	// passing objects are the caller's, and nothing is kept.
+	passing
+	// keeping objects are kept decoded beside what the caller gets.
+	keeping
+)
+
+// decode makes the object that a version is.
+func decode[T Object](i *Informer[T], st *stream, v *compact.Version, u use) (obj T, err error) {
+	o, err := i.source.object(st, i.codec, v, i.shared, u)
+	if err != nil {
+		return obj, err
+	}
+	obj, ok := o.(T)
+	if !ok {
+		return obj, fmt.Errorf("decode object: it is a %T", o)
+	}
+	return obj, nil
+}
+
+// object decodes a version, or takes it from those that are kept decoded.
+func (s *Source) object(st *stream, c *codec, v *compact.Version, shared bool, u use) (Object, error) {
+	if kept, ok := s.hot.Get(v, c); ok {
+		obj, ok := kept.(Object)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("decode object: kept as a %T", kept)
+		case shared:
+			return obj, nil
+		}
+		return copyOf(obj)
+	}
+	obj, size, err := st.decode(c, v)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case shared && u != passing:
+		s.keep(v, c, obj, size)
+	case !shared && (u == keeping || u == private && s.recent.again(v)):
+		kept, err := copyOf(obj)
+		if err != nil {
+			return nil, err
+		}
+		s.keep(v, c, kept, size)
+	}
+	return obj, nil
+}
+
+func copyOf(obj Object) (Object, error) {
+	o, ok := obj.DeepCopyObject().(Object)
+	if !ok {
+		return nil, fmt.Errorf("copy object: a copy of %T has another type", obj)
+	}
+	return o, nil
+}
+
+// decode unpacks and decodes a version; what goes wrong is counted and told.
+func (s *stream) decode(c *codec, v *compact.Version) (obj Object, size int64, err error) {
+	scratch := borrow()
+	defer scratch.giveBack()
+	raw, err := v.Append(scratch.b[:0])
+	if err == nil {
+		scratch.b = raw
+		obj, err = s.decodeRaw(c, v.Format(), raw)
+	}
+	return obj, c.weigh(v.Format(), len(raw)), err
+}
+
+// decodeRaw decodes bytes, which it does not keep.
+func (s *stream) decodeRaw(c *codec, f wire.Format, raw []byte) (Object, error) {
+	obj, lossy, err := c.decode(f, raw)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("decode object: %w", err)
+		s.counts.decodeErrors.Add(1)
+		s.hooks().decodeError(s.id, err)
+	case lossy:
+		s.counts.lossyDecodes.Add(1)
+		s.hooks().lossyDecode(s.id)
+	}
+	return obj, err
+}

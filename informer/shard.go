@@ -1,0 +1,170 @@
+package informer
+
+import (
+	"sync/atomic"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/store"
+)
+
+// shard is an index of one stream. The store's lock guards it.
+type shard[K comparable] struct {
+	values map[store.Key][]K // of each object that has any
+	keys   map[K]*bucket
+	todo   map[store.Key]struct{} // objects whose values are not known yet; nil: none
+	// pending is the index's count of shards with something to do; work starts doing it.
+	pending *atomic.Int64
+	work    func()
+}
+
+func newShard[K comparable](pending *atomic.Int64) *shard[K] {
+	return &shard[K]{values: map[store.Key][]K{}, keys: map[K]*bucket{}, pending: pending}
+}
+
+// Set implements store.Index.
+func (s *shard[K]) Set(k store.Key, values any) {
+	s.drop(k)
+	if values == nil { // it was read from the server before the index was there
+		s.later(k)
+		return
+	}
+	s.done(k)
+	c, _ := values.(computed[K]) // or nothing
+	if len(c.values) == 0 {
+		return
+	}
+	s.values[k] = c.values
+	for _, v := range c.values {
+		b := s.keys[v]
+		if b == nil {
+			b = &bucket{}
+			s.keys[v] = b
+		}
+		b.add(k)
+	}
+}
+
+// Delete implements store.Index.
+func (s *shard[K]) Delete(k store.Key) {
+	s.drop(k)
+	s.done(k)
+}
+
+// Clear implements store.Index.
+func (s *shard[K]) Clear() {
+	clear(s.values)
+	clear(s.keys)
+	for k := range s.todo {
+		s.done(k)
+	}
+}
+
+func (s *shard[K]) drop(k store.Key) {
+	for _, v := range s.values[k] {
+		if b := s.keys[v]; b != nil && b.remove(k) == 0 {
+			delete(s.keys, v)
+		}
+	}
+	delete(s.values, k)
+}
+
+func (s *shard[K]) later(k store.Key) {
+	if s.todo == nil {
+		s.todo = map[store.Key]struct{}{}
+		s.pending.Add(1)
+		s.work()
+	}
+	s.todo[k] = struct{}{}
+}
+
+func (s *shard[K]) done(k store.Key) {
+	if s.todo == nil {
+		return
+	}
+	delete(s.todo, k)
+	if len(s.todo) == 0 {
+		s.todo = nil
+		s.pending.Add(-1)
+	}
+}
+
+// some returns objects whose values are not known; at most n.
+func (s *shard[K]) some(n int) []store.Key {
+	var keys []store.Key
+	for k := range s.todo {
+		if len(keys) == n {
+			break
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// find returns the versions of the objects with a value.
+func (s *shard[K]) find(st *store.Store, value K) (found []store.Item) {
+	st.View(func(get func(store.Key) *compact.Version) {
+		b := s.keys[value]
+		if b == nil {
+			return
+		}
+		found = make([]store.Item, 0, b.len())
+		b.each(func(k store.Key) {
+			if v := get(k); v != nil {
+				found = append(found, store.Item{Key: k, V: v})
+			}
+		})
+	})
+	return found
+}
+
+// bucket is a set of keys: mostly of one or a few.
+type bucket struct {
+	few  []store.Key
+	many map[store.Key]struct{} // set once there were more than maxFew
+}
+
+const maxFew = 8
+
+func (b *bucket) len() int { return len(b.few) + len(b.many) }
+
+func (b *bucket) add(k store.Key) {
+	for _, have := range b.few {
+		if have == k {
+			return
+		}
+	}
+	switch {
+	case b.many != nil:
+		b.many[k] = struct{}{}
+	case len(b.few) < maxFew:
+		b.few = append(b.few, k)
+	default:
+		b.many = make(map[store.Key]struct{}, 2*maxFew)
+		for _, have := range b.few {
+			b.many[have] = struct{}{}
+		}
+		b.many[k], b.few = struct{}{}, nil
+	}
+}
+
+// remove returns how many are left.
+func (b *bucket) remove(k store.Key) int {
+	delete(b.many, k)
+	for i, have := range b.few {
+		if have == k {
+			b.few[i] = b.few[len(b.few)-1]
+			b.few = b.few[:len(b.few)-1]
+			break
+		}
+	}
+	return b.len()
+}
+
+func (b *bucket) each(f func(store.Key)) {
+	for _, k := range b.few {
+		f(k)
+	}
+	for k := range b.many {
+		f(k)
+	}
+}

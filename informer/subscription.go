@@ -1,0 +1,202 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/store"
+)
+
+// Mode says which changes a Subscription hands on.
+type Mode uint8
+
+const (
+	// Latest hands on what an object is now against what the consumer knows: what a controller
+	// wants. A slow consumer misses versions in between, and costs nothing for each.
+	Latest Mode = iota
+	// Every hands on every version that the server showed, while the consumer keeps within its
+	// budget; else a Gapped change, and then what Latest would.
+	Every
+)
+
+// SubscribeOptions tune a Subscription. The zero value is usable.
+type SubscribeOptions struct {
+	Mode Mode
+	// Budget bounds what mode Every queues, in compressed bytes; 0 means 32 MiB.
+	Budget int64
+	// SkipInitial leaves out what was there when a stream's first list was complete, or, later, at
+	// the start of the subscription. Changes since then are never left out.
+	SkipInitial bool
+}
+
+// Change is one change of one object.
+type Change[T Object] struct {
+	Op  Op
+	Key Key
+	UID types.UID
+	// Initial is true for the state that a subscription starts with.
+	Initial bool
+	// Relisted is true for a difference found by comparing a list with what was known.
+	Relisted bool
+	// At is when this process saw it.
+	At time.Time
+	// Stream is where it came from. Gap is set where Op is Gapped, and nothing else then.
+	Stream Stream
+	Gap    *Gap
+
+	informer   *Informer[T]
+	stream     *stream
+	oldV, newV *compact.Version
+}
+
+// Old decodes the object as the consumer knew it: nil for Added; for Deleted the last known one.
+func (c *Change[T]) Old() (T, error) { return c.decode(c.oldV, passing) }
+
+// New decodes the object as it is: nil for Deleted. It is decoded once, however many ask, where the
+// subscription was made on Informer.Shared.
+func (c *Change[T]) New() (T, error) {
+	if c.informer.shared {
+		return c.decode(c.newV, keeping)
+	}
+	return c.decode(c.newV, passing)
+}
+
+// OldVersion and NewVersion are the objects as bytes.
+func (c *Change[T]) OldVersion() Version { return version(c.oldV) }
+
+// NewVersion is described with OldVersion.
+func (c *Change[T]) NewVersion() Version { return version(c.newV) }
+
+func (c *Change[T]) decode(v *compact.Version, u use) (obj T, err error) {
+	if v == nil {
+		return obj, nil
+	}
+	return decode[T](c.informer, c.stream, v, u)
+}
+
+// Subscription hands an Informer's changes to one consumer. Next, All and Handle serve one goroutine
+// at a time; the rest is safe for concurrent use.
+type Subscription[T Object] struct {
+	informer *Informer[T]
+	consumer *consumer
+	batch    store.Batch // what was taken and not handed on yet
+	next     int         // in batch.Deltas
+	has      []bool      // by stream: the consumer is done with the state that it starts with
+	missing  int         // of has
+	synced   chan struct{}
+}
+
+// Subscribe starts a subscription: first the current state, then every change. The name shows up in
+// what is told about it.
+func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[T], error) {
+	n := len(i.source.streams)
+	s := &Subscription[T]{informer: i, has: make([]bool, n), missing: n, synced: make(chan struct{})}
+	var err error
+	s.consumer, err = i.source.consume(name, store.QueueOptions{
+		Latest: o.Mode == Latest, Budget: o.Budget, SkipInitial: o.SkipInitial,
+	})
+	return s, err
+}
+
+// Changes is a subscription for a loop: in mode Latest, until ctx ends or the loop is left. It ends
+// at once where the source is closed.
+func (i *Informer[T]) Changes(ctx context.Context, name string) iter.Seq[*Change[T]] {
+	return func(yield func(*Change[T]) bool) {
+		s, err := i.Subscribe(name, SubscribeOptions{})
+		if err != nil {
+			return
+		}
+		defer s.Stop()
+		for c := range s.All(ctx) {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// All hands changes to a loop until ctx ends, the loop is left or the subscription is over.
+func (s *Subscription[T]) All(ctx context.Context) iter.Seq[*Change[T]] {
+	return func(yield func(*Change[T]) bool) {
+		for {
+			c, err := s.Next(ctx)
+			if err != nil || !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// Next waits for the next change. By asking for it the consumer says that it is done with the last
+// one. Its errors are ErrClosed and those of ctx.
+func (s *Subscription[T]) Next(ctx context.Context) (*Change[T], error) {
+	for {
+		if c := s.take(); c != nil {
+			return c, nil
+		}
+		if err := s.refill(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// take returns the next change of the batch, or nil.
+func (s *Subscription[T]) take() *Change[T] {
+	st := s.informer.source.streams[s.batch.Stream]
+	if g := s.batch.Gap; g != nil && s.consumer.every {
+		s.batch.Gap = nil
+		return &Change[T]{Op: Gapped, Stream: st.id, Gap: gapOf(g), At: g.Until, informer: s.informer, stream: st}
+	}
+	if s.next == len(s.batch.Deltas) {
+		return nil
+	}
+	d := &s.batch.Deltas[s.next]
+	s.next++
+	c := &Change[T]{
+		Op: Op(d.Op), Key: Key(d.Key), Initial: d.Initial, Relisted: d.Relisted, At: d.At, Stream: st.id,
+		informer: s.informer, stream: st, oldV: d.Old, newV: d.New,
+	}
+	if c.UID = types.UID(d.New.UID()); d.New == nil {
+		c.UID = types.UID(d.Old.UID())
+	}
+	return c
+}
+
+// refill takes the next batch; the one before is done with.
+func (s *Subscription[T]) refill(ctx context.Context) error {
+	if s.batch.Synced && !s.has[s.batch.Stream] {
+		s.has[s.batch.Stream] = true
+		if s.missing--; s.missing == 0 {
+			close(s.synced)
+		}
+	}
+	s.batch, s.next = store.Batch{}, 0
+	b, err := s.consumer.queue.Next(ctx)
+	if errors.Is(err, store.ErrClosed) {
+		s.informer.source.forget(s.consumer) // a drained one is over
+		return ErrClosed
+	}
+	if err != nil {
+		return err
+	}
+	s.batch = b
+	s.informer.source.hooks().lag(s.informer.source.gvr, s.consumer)
+	return nil
+}
+
+// Synced is closed once the consumer is done with the state that every stream started with.
+func (s *Subscription[T]) Synced() <-chan struct{} { return s.synced }
+
+// Lag tells how far behind the consumer is.
+func (s *Subscription[T]) Lag() Lag { return s.consumer.lag() }
+
+// Stop ends the subscription and drops what it holds.
+func (s *Subscription[T]) Stop() { s.consumer.stop() }
+
+// Drain takes nothing more in: what is queued is still handed on, then Next returns ErrClosed.
+func (s *Subscription[T]) Drain() { s.consumer.queue.Finish() }

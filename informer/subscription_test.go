@@ -1,0 +1,246 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// told writes changes as text: "+ ns/name node old>new".
+func told(t *testing.T, c *informer.Change[*corev1.Pod]) string {
+	t.Helper()
+	if c.Op == informer.Gapped {
+		return "! " + c.Gap.Reason
+	}
+	before, err := c.Old()
+	after, err2 := c.New()
+	if err := errors.Join(err, err2); err != nil {
+		t.Error(err)
+	}
+	node := func(p *corev1.Pod) string {
+		if p == nil {
+			return "."
+		}
+		return p.Spec.NodeName
+	}
+	text := fmt.Sprintf("%s %s/%s %s>%s", c.Op, c.Key.Namespace, c.Key.Name, node(before), node(after))
+	if c.Initial {
+		text += " initial"
+	}
+	return text
+}
+
+// take reads what a subscription has now.
+func take(t *testing.T, s *informer.Subscription[*corev1.Pod]) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var lines []string
+	for c := range s.All(ctx) {
+		lines = append(lines, told(t, c))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestSubscriptions(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("b")))(t)
+		subscribe := func(name string, o informer.SubscribeOptions) *informer.Subscription[*corev1.Pod] {
+			return must(all.Subscribe(name, o))(t)
+		}
+		latest := subscribe("latest", informer.SubscribeOptions{})
+		every := subscribe("every", informer.SubscribeOptions{Mode: informer.Every})
+		skip := subscribe("skip", informer.SubscribeOptions{SkipInitial: true})
+		want := func(why string, s *informer.Subscription[*corev1.Pod], want string) {
+			t.Helper()
+			if got := take(t, s); got != want {
+				t.Errorf("%s: got\n%s\nwant\n%s", why, got, want)
+			}
+		}
+		synced(t, c)
+		synctest.Wait()
+		server.Put(pods, "b", "one", podFields("x", "node-2"))
+		server.Put(pods, "b", "one", podFields("x", "node-3"))
+		server.Put(pods, "b", "brief", podFields("x", "node-2"))
+		server.Delete(pods, "b", "brief")
+		synctest.Wait()
+		if n := latest.Lag().Objects; n != 1 {
+			t.Errorf("latest lags by %d objects", n)
+		}
+		want("latest: one addition, and what came and went is nothing", latest, "added b/one .>node-3 initial")
+		want("every version", every, "added b/one .>node-1 initial\nupdated b/one node-1>node-2\nupdated b/one node-2>node-3\n"+
+			"added b/brief .>node-2\ndeleted b/brief node-2>.")
+		want("what changed since the first list is never skipped", skip, "updated b/one node-1>node-3")
+		for _, s := range []*informer.Subscription[*corev1.Pod]{latest, every, skip} {
+			select {
+			case <-s.Synced():
+			default:
+				t.Error("a subscription that has everything is synced")
+			}
+		}
+		server.Delete(pods, "b", "one")
+		server.Put(pods, "b", "one", podFields("x", "node-4"))
+		synctest.Wait()
+		again := "deleted b/one node-3>.\nadded b/one .>node-4"
+		want("a new UID is a delete and an add", latest, again)
+		want("also in every", every, again)
+		late := subscribe("late", informer.SubscribeOptions{})
+		want("a late one gets the state", late, "added b/one .>node-4 initial")
+		want("a late one that skips it does not", subscribe("late skip", informer.SubscribeOptions{SkipInitial: true}), "")
+
+		server.Delete(pods, "b", "one")
+		synctest.Wait()
+		late.Drain()
+		latest.Stop()
+		server.Put(pods, "b", "after", podFields("x", "node-5"))
+		synctest.Wait()
+		want("drained: what was queued, and no more", late, "deleted b/one node-4>.")
+		for _, s := range []*informer.Subscription[*corev1.Pod]{late, latest} {
+			if _, err := s.Next(t.Context()); !errors.Is(err, informer.ErrClosed) {
+				t.Errorf("over: %v", err)
+			}
+		}
+	})
+}
+
+// TestEveryOverflows: beyond its budget, mode Every says that it has a gap.
+func TestEveryOverflows(t *testing.T) {
+	var lag []informer.Lag
+	o := informer.Options{Hooks: informer.Hooks{Lag: func(_ schema.GroupVersionResource, name string, l informer.Lag) {
+		if name == "small" {
+			lag = append(lag, l)
+		}
+	}}}
+	bubble(t, o, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("b")))(t)
+		small := must(all.Subscribe("small", informer.SubscribeOptions{Mode: informer.Every, Budget: 4000, SkipInitial: true}))(t)
+		synced(t, c)
+		for i := range 50 {
+			server.Put(pods, "b", "one", podFields("x", fmt.Sprint("node-", i)))
+			synctest.Wait()
+		}
+		if got := take(t, small); got != "! slow consumer\nupdated b/one node-1>node-49" {
+			t.Errorf("got %s", got)
+		}
+		if len(lag) == 0 {
+			t.Error("the lag is told")
+		}
+	})
+}
+
+func TestHandle(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("b")))(t)
+		s := must(all.Subscribe("handlers", informer.SubscribeOptions{}))(t)
+		synced(t, c)
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls []string
+		call := func(f string, a ...any) { calls = append(calls, fmt.Sprintf(f, a...)) }
+		done := make(chan error)
+		go func() {
+			done <- s.Handle(ctx, informer.Handlers[*corev1.Pod]{
+				OnAdd:    func(p *corev1.Pod, initial bool) { call("add %s %v", p.Name, initial) },
+				OnUpdate: func(old, p *corev1.Pod) { call("update %s %v", p.Name, old == p) },
+				OnDelete: func(last *corev1.Pod) { call("delete %s", last.Name) },
+				Resync:   time.Minute,
+			})
+		}()
+		synctest.Wait()
+		server.Put(pods, "b", "one", podFields("x", "node-2"))
+		synctest.Wait()
+		<-time.After(61 * time.Second)
+		synctest.Wait()
+		server.Delete(pods, "b", "one")
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(calls, ", "); got != "add one true, update one false, update one true, delete one" {
+			t.Errorf("called %s", got)
+		}
+	})
+}
+
+// replica is a storage of a user's own that may fail.
+type replica struct {
+	objects map[informer.Key]string
+	version string
+	resets  int
+	fail    error
+}
+
+func (r *replica) Reset(context.Context) error {
+	r.resets++
+	r.objects = map[informer.Key]string{}
+	return nil
+}
+
+func (r *replica) Put(_ context.Context, k informer.Key, p *corev1.Pod) error {
+	r.objects[k] = p.Spec.NodeName
+	return r.fail
+}
+
+func (r *replica) Delete(_ context.Context, k informer.Key) error {
+	delete(r.objects, k)
+	return nil
+}
+
+func (r *replica) Version(_ context.Context, _ informer.Stream, v string) error {
+	r.version = v
+	return nil
+}
+
+func TestMirror(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c))(t)
+		r := &replica{}
+		done := make(chan error)
+		go func() { done <- all.Mirror(t.Context(), "replica", r) }()
+		synced(t, c)
+		server.Put(pods, "b", "one", podFields("x", "node-2"))
+		v := server.Delete(pods, "a", "one")
+		synctest.Wait()
+		want := map[informer.Key]string{{Namespace: "a", Name: "two"}: "node-1", {Namespace: "b", Name: "one"}: "node-2"}
+		if fmt.Sprint(r.objects) != fmt.Sprint(want) || r.version != v || r.resets != 1 {
+			t.Errorf("at %s after %d resets: %v", r.version, r.resets, r.objects)
+		}
+		r.fail = errors.New("disk full")
+		server.Put(pods, "b", "one", podFields("x", "node-3"))
+		if err := <-done; err == nil || !strings.Contains(err.Error(), "mirror replica: b/one: disk full") {
+			t.Errorf("it ends with the storage's error: %v", err)
+		}
+		all.Close()
+		if err := all.Mirror(t.Context(), "over", r); !errors.Is(err, informer.ErrClosed) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}
+
+func TestWriteStatus(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c))(t)
+		informer.AddIndex(all, "node", byNode)
+		must(all.Subscribe("someone", informer.SubscribeOptions{}))(t)
+		synced(t, c)
+		var text strings.Builder
+		if err := c.WriteStatus(&text); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`"resource": "pods v1"`, `"state": "watching"`, `"objects": 3`, `"name": "someone"`, `"mode": "latest"`, `"format": "protobuf"`, `"state": "ready"`} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("no %s in %s", want, text.String())
+			}
+		}
+	})
+}
