@@ -184,6 +184,8 @@ func (s *stream) retire() {
 
 // Begin implements reflector.Sink.
 func (s *stream) Begin(newEpoch bool) {
+	newEpoch = newEpoch || s.expect != nil // what was loaded was not proven to be of this history
+	s.expect = nil
 	s.unstage()
 	s.after = s.began
 	if s.store.Synced() {
@@ -369,6 +371,9 @@ func (s *stream) Bookmark(version string) error {
 func (s *stream) Current() { s.current() }
 
 func (s *stream) current() {
+	if !s.store.Synced() {
+		return // still catching up with what was loaded
+	}
 	now := time.Now()
 	s.update(func(st *Status) { st.LastCurrent = now })
 }
@@ -418,7 +423,7 @@ func published(m reflector.Machine) State {
 		return Waiting
 	case m.State == reflector.Listing:
 		return ListingState
-	case m.State == reflector.Idle:
+	case m.State == reflector.Idle, m.State == reflector.Probing && m.Resuming:
 		return Starting
 	}
 	return Watching

@@ -88,6 +88,8 @@ func TestEncoding(t *testing.T) {
 		{"list", "/api/v1/pods", "", list},
 		{"list of metadata", "/api/v1/pods", asList, partial},
 		{"list of metadata, whose v1beta1 has its fields the other way round", "/api/v1/pods", asBeta, beta},
+		{"empty list", "/api/v1/namespaces/x/pods", "", &corev1.PodList{TypeMeta: list.TypeMeta, ListMeta: list.ListMeta, Items: []corev1.Pod{}}},
+		{"empty list of metadata, whose items are null", "/api/v1/namespaces/x/pods", asList, &metav1.PartialObjectMetadataList{TypeMeta: partial.TypeMeta, ListMeta: list.ListMeta}},
 		{"object", "/api/v1/namespaces/n/pods/b", "", one},
 		{"metadata", "/api/v1/namespaces/n/pods/b", asOne, &partial.Items[1]},
 	} {

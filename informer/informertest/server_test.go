@@ -132,6 +132,10 @@ func TestLists(t *testing.T) {
 			`OK {"apiVersion":"example.com/v1","items":[` + object("w", "uid-3", "1003", custom) + `],"kind":"WidgetList","metadata":{"resourceVersion":"1003"}}` + "\n"},
 		{"no custom resources", nil, "/apis/example.com/v1/widgets",
 			`OK {"apiVersion":"example.com/v1","items":[],"kind":"WidgetList","metadata":{"resourceVersion":"1002"}}` + "\n"},
+		{"labels", func(_ *testing.T, s *informertest.Server) {
+			s.Put(pods, "n", "c", map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}})
+		}, "/api/v1/pods?labelSelector=app!%3Dweb,!x",
+			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1003"},"items":[` + object("a", "uid-1", "1001", "{") + `,` + object("b", "uid-2", "1002", "{") + "]}\n"},
 		{"a list as it was", func(_ *testing.T, s *informertest.Server) { s.Delete(pods, "n", "a"); s.Put(pods, "n", "c", nil) },
 			"/api/v1/pods?resourceVersion=1001&resourceVersionMatch=Exact",
 			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1001"},"items":[` + object("a", "uid-1", "1001", "{") + "]}\n"},

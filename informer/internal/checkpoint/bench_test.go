@@ -72,8 +72,6 @@ func BenchmarkLoad100k(b *testing.B) {
 	const n = 100_000
 	file := written(b, pods(n))
 	b.ReportAllocs()
-	b.ReportMetric(float64(len(file))/n, "file-B/object")
-	b.ResetTimer()
 	for b.Loop() {
 		l, err := load(bytes.NewReader(file), int64(len(file)))
 		if err != nil {
@@ -83,6 +81,7 @@ func BenchmarkLoad100k(b *testing.B) {
 			b.Fatal(len(st.Items))
 		}
 	}
+	b.ReportMetric(float64(len(file))/n, "file-B/object")
 }
 
 type discard struct{ io.ReadWriter }
@@ -96,7 +95,6 @@ func (discard) Size() (int64, error)        { return 0, nil }
 func BenchmarkWrite100k(b *testing.B) {
 	batch := pods(100_000)
 	b.ReportAllocs()
-	b.ResetTimer()
 	for b.Loop() {
 		w, err := newWriter(discard{}, maxBuffer, &header{stream: "pods"})
 		if err == nil {

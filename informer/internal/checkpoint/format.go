@@ -44,16 +44,18 @@ const commitMark = "\x05!COMMIT"
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // seal tells records of this file, at their places, from all others.
-type seal struct{ file uint32 }
+type seal struct {
+	file  uint32
+	place [12]byte // of the record at hand: here, since what is given to crc32 escapes
+}
 
-func newSeal(id []byte) seal { return seal{crc32.Checksum(id, castagnoli)} }
+func newSeal(id []byte) seal { return seal{file: crc32.Checksum(id, castagnoli)} }
 
 // crc is that of a record's body at an offset of the file.
-func (s seal) crc(offset int64, body []byte) uint32 {
-	var place [12]byte
-	binary.LittleEndian.PutUint64(place[:], uint64(offset))
-	binary.LittleEndian.PutUint32(place[8:], uint32(len(body)))
-	return crc32.Update(crc32.Update(s.file, castagnoli, place[:]), castagnoli, body)
+func (s *seal) crc(offset int64, body []byte) uint32 {
+	binary.LittleEndian.PutUint64(s.place[:], uint64(offset))
+	binary.LittleEndian.PutUint32(s.place[8:], uint32(len(body)))
+	return crc32.Update(crc32.Update(s.file, castagnoli, s.place[:]), castagnoli, body)
 }
 
 // appendPreface appends a file's first bytes.

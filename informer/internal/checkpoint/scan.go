@@ -105,7 +105,10 @@ func (s *scanner) fill(n int) error {
 	room := min(int64(len(s.data)), s.size-s.off)
 	got, err := io.ReadAtLeast(s.r, s.data[have:room], n-have)
 	s.buf = s.data[:have+got]
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF // somebody cuts it
+	case err != nil:
 		return fmt.Errorf("read: %w", err)
 	}
 	return nil

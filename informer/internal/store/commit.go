@@ -105,28 +105,28 @@ func (t *step) compare() {
 		if c.V == nil || c.Delete {
 			continue
 		}
-		if v := t.table.get(c.Key); v != nil && t.unproven(v, c.V) {
-			c.against, c.alike = v, sameContent(v, c.V)
+		if o, _ := t.table.find(c.Key); o != nil && t.unproven(o, c.V) {
+			c.against, c.alike = o.v, sameContent(o.v, c.V)
 		}
 	}
 }
 
-// unproven tells that the versions do not say whether the contents are the same.
-func (t *step) unproven(a, b *compact.Version) bool {
-	return a.UID() == b.UID() && a.RV() == b.RV() && (t.fresh || a.RV() == "" || a.UID() == "")
+// unproven tells that UID and resource version do not say whether the contents are the same.
+func (t *step) unproven(o *object, v *compact.Version) bool {
+	return o.v.UID() == v.UID() && o.v.RV() == v.RV() && (v.RV() == "" || v.UID() == "" || !t.trusts(o))
 }
 
 // same tells whether c says nothing new of an object with the same UID.
-func (t *step) same(v *compact.Version, c *Change) bool {
+func (t *step) same(o *object, c *Change) bool {
 	switch {
-	case v.RV() != c.V.RV():
+	case o.v.RV() != c.V.RV():
 		return false
-	case !t.unproven(v, c.V):
+	case !t.unproven(o, c.V):
 		return true
-	case c.against == v:
+	case c.against == o.v:
 		return c.alike
 	}
-	return sameContent(v, c.V) // an earlier change of this commit was in between
+	return sameContent(o.v, c.V) // an earlier change of this commit was in between
 }
 
 // breathe lets readers in after each piece. A list's piece is told at once, so that a large one is
@@ -164,13 +164,13 @@ func (t *step) apply(c *Change) {
 	switch {
 	case c.Keep:
 		if o != nil {
-			o.mark = t.mark
+			t.keep(o)
 		}
 	case o == nil:
 		if !c.Delete {
 			t.add(c, listed && !t.forming)
 		}
-	case !listed && wire.Older(c.rv(), o.v.RV()):
+	case !listed && t.trusts(o) && wire.Older(c.rv(), o.v.RV()):
 		t.drops.Past++
 	case c.Delete:
 		t.remove(o, sp, c)
@@ -178,14 +178,25 @@ func (t *step) apply(c *Change) {
 		missed := t.missed(o)
 		t.remove(o, sp, c)
 		t.add(c, missed)
-	case !t.same(o.v, c):
+	case !t.same(o, c):
 		d := Delta{Op: Updated, Old: o.v, New: c.V, Relisted: t.missed(o)}
 		o.v, o.mark = c.V, t.mark
+		delete(t.doubtful, o)
 		t.stored(d, o, sp, c)
-	case listed:
-		o.mark = t.mark
 	default:
-		t.drops.Same++
+		o.mark = t.mark
+		delete(t.doubtful, o)
+		if !listed {
+			t.drops.Same++
+		}
+	}
+}
+
+// keep notes that the list named an object that it does not show.
+func (t *step) keep(o *object) {
+	o.mark = t.mark
+	if t.fresh {
+		t.doubtful[o] = struct{}{}
 	}
 }
 
@@ -211,6 +222,7 @@ func (t *step) remove(o *object, sp *space, c *Change) {
 	}
 	t.note(d, o, sp)
 	t.table.remove(o, sp)
+	delete(t.doubtful, o)
 	t.indexes.delete(Key{sp.name, o.name})
 }
 

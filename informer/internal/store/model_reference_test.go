@@ -25,12 +25,13 @@ type reference struct {
 
 // held is an object that the store has.
 type held struct {
-	v    *compact.Version
-	life *life
+	v     *compact.Version
+	life  *life
+	doubt bool // it was kept where versions prove nothing
 }
 
 // life is an object from where it is added to where it is deleted.
-type life struct{ formed bool } // it was added by the first list
+type life struct{ formed bool } // whether it was added by the first list
 
 // meaning is a delta, as the reference has it.
 type meaning struct {
@@ -97,9 +98,12 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 		missed := r.listing && !r.named[ch.Key]
 		if ch.Keep {
 			r.name(ch.Key)
+			if h != nil {
+				h.doubt = h.doubt || r.fresh
+			}
 			continue
 		}
-		if h != nil && !r.listing && wire.Older(ch.V.RV(), h.v.RV()) {
+		if h != nil && !r.listing && !r.fresh && !h.doubt && wire.Older(ch.V.RV(), h.v.RV()) {
 			drops.Past++
 			continue
 		}
@@ -114,7 +118,8 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 		if ch.Delete {
 			continue
 		}
-		if h != nil && h.v.UID() == ch.V.UID() && r.same(h.v, ch.V) {
+		if h != nil && h.v.UID() == ch.V.UID() && r.same(h, ch.V) {
+			h.doubt = false
 			if !r.listing {
 				drops.Same++
 			}
@@ -161,8 +166,8 @@ func (r *reference) name(k Key) {
 	}
 }
 
-func (r *reference) same(a, b *compact.Version) bool {
-	return a.RV() == b.RV() && (a.RV() != "" && !r.fresh || sameContent(a, b))
+func (r *reference) same(h *held, v *compact.Version) bool {
+	return h.v.RV() == v.RV() && (v.RV() != "" && !r.fresh && !h.doubt || sameContent(h.v, v))
 }
 
 func (r *reference) versions() map[Key]*compact.Version {

@@ -270,7 +270,7 @@ func (s *source) list(newEpoch, whole bool) {
 func (s *source) known(k Key, v *compact.Version) bool {
 	got := s.store.Known(k, v.UID(), v.RV())
 	h := s.ref.has[k]
-	want := h != nil && !s.ref.fresh && v.UID() != "" && h.v.UID() == v.UID() && h.v.RV() == v.RV()
+	want := h != nil && !s.ref.fresh && !h.doubt && v.UID() != "" && h.v.UID() == v.UID() && h.v.RV() == v.RV()
 	if got != want {
 		s.Fatalf("known %v: %t, want %t", k, got, want)
 	}

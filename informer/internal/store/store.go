@@ -44,6 +44,8 @@ type Store struct {
 	mark   uint32
 	// fresh says that versions prove nothing until the list is through: contents are compared.
 	fresh bool
+	// doubtful are those that such a list named without a readable version: for them it goes on.
+	doubtful map[*object]struct{}
 
 	// mu is held to write for no more than a piece.
 	mu      sync.RWMutex
@@ -71,7 +73,13 @@ const maxPiece = 500
 
 // New returns the store of the stream that its queues know as id.
 func New(id int) *Store {
-	return &Store{id: id, piece: maxPiece, table: newTable(), head: head{epoch: 1, phase: Listing}}
+	return &Store{
+		id:       id,
+		piece:    maxPiece,
+		doubtful: map[*object]struct{}{},
+		table:    newTable(),
+		head:     head{epoch: 1, phase: Listing},
+	}
 }
 
 // Head is where a loaded state stands.
@@ -140,7 +148,7 @@ func (s *Store) Known(k Key, uid, rv string) bool {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	o, _ := s.table.find(k)
-	if o == nil || s.fresh || uid == "" || rv == "" || o.v.UID() != uid || o.v.RV() != rv {
+	if o == nil || !s.trusts(o) || uid == "" || rv == "" || o.v.UID() != uid || o.v.RV() != rv {
 		return false
 	}
 	o.mark = s.mark
@@ -152,8 +160,14 @@ func (s *Store) Known(k Key, uid, rv string) bool {
 func (s *Store) Ahead(k Key, uid, rv string) bool {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	v := s.table.get(k)
-	return v != nil && !s.fresh && v.UID() == uid && wire.Older(rv, v.RV())
+	o, _ := s.table.find(k)
+	return o != nil && s.trusts(o) && o.v.UID() == uid && wire.Older(rv, o.v.RV())
+}
+
+// trusts tells whether the stored resource version belongs to the server's history.
+func (s *Store) trusts(o *object) bool {
+	_, doubtful := s.doubtful[o]
+	return !s.fresh && !doubtful
 }
 
 // Version is the resource version up to which the stream was seen.
@@ -234,5 +248,6 @@ func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed, s.table, s.queues = true, newTable(), nil
+	clear(s.doubtful)
 	s.indexes.clear()
 }

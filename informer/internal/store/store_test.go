@@ -1,10 +1,7 @@
 package store
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -96,8 +93,10 @@ func TestWatched(t *testing.T) {
 		{"a deletion keeps the last known version as Old", del("a", "a1", "5"), "-a/a1 1> =5", Drops{}},
 		{"another UID is a delete and an add", put("a", "a2", "5"), "-a/a1 1> +a/a2 >5 =5", Drops{}},
 		{"a version from the past", put("b", "b1", "1"), "", Drops{Past: 1}},
+		{"a version of an earlier object of the name", put("b", "b0", "1"), "", Drops{Past: 1}},
 		{"a deletion from the past", del("b", "b1", "1"), "", Drops{Past: 1}},
 		{"the same version again", put("b", "b1", "2"), "", Drops{Same: 1}},
+		{"a deletion without a version", Change{Key: Key{Name: "a"}, UID: "a1", RV: "5", Delete: true}, "-a/a1 1> =5", Drops{}},
 		{"a deletion of what is unknown moves only the version", del("x", "x1", "5"), "=5", Drops{}},
 		{"a version that is no number is new if it differs", put("a", "a1", "x"), "~a/a1 1>x =x", Drops{}},
 		{"without versions, content decides: other", put("a", "a1", "", "other"), "~a/a1 1> ", Drops{}},
@@ -134,6 +133,8 @@ func TestRelist(t *testing.T) {
 		{"what could not be read is not gone", false, []Change{keep("a"), put("b", "b1", "2")}, "=9"},
 		{"another history, the same content", true, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
 		{"another history, the same version with other content", true, []Change{put("a", "a1", "1", "!"), put("b", "b1", "2")}, "~a/a1 1>1r =9"},
+		{"another history, an object twice: the last one counts", true,
+			[]Change{put("a", "a1", "1", "!"), put("a", "a1", "1"), put("b", "b1", "2")}, "~a/a1 1>1r ~a/a1 1>1 =9"},
 		{"another history, an older version", true, []Change{put("a", "a1", "1"), put("b", "b1", "1")}, "~b/b1 2>1r =9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -169,31 +170,89 @@ func TestKnownSparesWork(t *testing.T) {
 	}
 }
 
-func TestFold(t *testing.T) {
+func TestSameContent(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		changes []Change
-		want    string
+		name   string
+		fa, fb wire.Format
+		a, b   string
+		same   bool
 	}{
-		{"updates become one, with a gap", []Change{put("a", "a1", "5"), put("a", "a1", "6"), put("a", "a1", "7")},
-			"!slow consumer 2-7 ~a/a1 1>7 =7"},
-		{"one change each loses nothing", []Change{put("a", "a1", "5"), put("b", "b1", "6")}, "~a/a1 1>5 ~b/b1 2>6 =6"},
-		{"the place is that of the first change", []Change{put("b", "b1", "5"), put("a", "a1", "6"), put("b", "b1", "7")},
-			"!slow consumer 2-7 ~b/b1 2>7 ~a/a1 1>6 =7"},
-		{"an unseen object that came and went", []Change{put("c", "c1", "5"), del("c", "c1", "6")}, "!slow consumer 2-6 =6"},
-		{"update and delete", []Change{put("a", "a1", "5"), del("a", "a1", "6")}, "!slow consumer 2-6 -a/a1 1> =6"},
-		{"recreated: both are told, nothing is lost", []Change{del("a", "a1", "5"), put("a", "a2", "6")}, "-a/a1 1> +a/a2 >6 =6"},
-		{"recreated and updated", []Change{del("a", "a1", "5"), put("a", "a2", "6"), put("a", "a2", "7")},
-			"!slow consumer 2-7 -a/a1 1> +a/a2 >7 =7"},
-		{"recreated twice", []Change{put("a", "a2", "5"), put("a", "a3", "6")}, "!slow consumer 2-6 -a/a1 1> +a/a3 >6 =6"},
-		{"recreated and gone", []Change{put("a", "a2", "5"), del("a", "a2", "6")}, "!slow consumer 2-6 -a/a1 1> =6"},
-		{"left and entered again, unchanged", []Change{del("a", "a1", "5"), put("a", "a1", "1")}, "!slow consumer 2-5 =5"},
+		{"the same bytes", wire.JSON, wire.JSON, `{"a":1}`, `{"a":1}`, true},
+		{"another server's order", wire.JSON, wire.JSON, `{"a":1,"b":2}`, `{"b":2,"a":1}`, true},
+		{"another value", wire.JSON, wire.JSON, `{"a":1}`, `{"a":2}`, false},
+		{"what is no JSON has only its bytes", wire.JSON, wire.JSON, `{`, `{ `, false},
+		{"protobuf: the same bytes", wire.Protobuf, wire.Protobuf, "\x0a\x00", "\x0a\x00", true},
+		{"protobuf that would be equal JSON", wire.Protobuf, wire.Protobuf, `{"a":1,"b":2}`, `{"b":2,"a":1}`, false},
+		{"formats that differ", wire.JSON, wire.Protobuf, `{}`, `{}`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, q := listed(t, 1) // one byte: everything folds
-			for _, change := range c.changes {
-				s.Commit(Commit{Changes: []Change{change}, Version: change.rv()})
+			a, b := packer.Pack(c.fa, "u", "1", []byte(c.a)), packer.Pack(c.fb, "u", "1", []byte(c.b))
+			if got := sameContent(a, b); got != c.same {
+				t.Errorf("same: %t, want %t", got, c.same)
 			}
+		})
+	}
+	if sameContent(nil, packer.Pack(wire.JSON, "", "", nil)) || !sameContent(nil, nil) {
+		t.Error("nothing is the same as nothing, and only that")
+	}
+}
+
+// TestFormatSwitch is a source whose server no longer speaks protobuf: within an epoch an object
+// whose UID and version are known is the same; in another one it cannot be compared.
+func TestFormatSwitch(t *testing.T) {
+	s, q := listed(t, 1<<20)
+	again := func(name, uid, rv string) Change {
+		return Change{Key: Key{Name: name}, V: packer.Pack(wire.Protobuf, uid, rv, []byte("b"))}
+	}
+	list := []Change{again("a", "a1", "1"), again("b", "b1", "2")}
+	for _, c := range []struct {
+		newEpoch bool
+		want     string
+	}{{false, "=9"}, {true, "~a/a1 1>1r ~b/b1 2>2r =9"}, {true, "=9"}} {
+		s.Begin(c.newEpoch)
+		s.Commit(Commit{Changes: list, Version: "9", Sweep: true})
+		if got := drain(t, q); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestListing tells what happens while a list is under way, as in a streaming list; the list before
+// had a1 at 1 and b1 at 2, or there was none.
+func TestListing(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		first bool
+		list  []Change
+		want  string
+	}{
+		{"first: an object that is told twice is updated", true,
+			[]Change{put("a", "a1", "1"), put("a", "a1", "3")}, "+a/a1 >1i ~a/a1 1>3 =9"},
+		{"first: an object that goes again", true,
+			[]Change{put("a", "a1", "1"), del("a", "a1", "3")}, "+a/a1 >1i -a/a1 1> =9"},
+		{"first: an object that is replaced belongs to the state that the list ends with", true,
+			[]Change{put("a", "a1", "1"), put("a", "a2", "3")}, "+a/a1 >1i -a/a1 1> +a/a2 >3i =9"},
+		{"what the list has named is seen to change: nothing is derived", false,
+			[]Change{put("a", "a1", "1"), put("a", "a1", "3"), put("b", "b1", "2"), del("b", "b1", "4")},
+			"~a/a1 1>3 -b/b1 2> =9"},
+		{"what changed before the list is derived, what follows is not", false,
+			[]Change{put("a", "a1", "3"), put("a", "a1", "4"), put("b", "b1", "2")}, "~a/a1 1>3r ~a/a1 3>4 =9"},
+		{"a deletion of what the list has not named", false,
+			[]Change{del("a", "a1", "4"), put("b", "b1", "2")}, "-a/a1 1>r =9"},
+		{"a deletion of what nobody knows", false,
+			[]Change{del("x", "x1", "4"), put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
+		{"deleted and there again", false,
+			[]Change{put("a", "a1", "1"), put("b", "b1", "2"), del("b", "b1", "4"), put("b", "b2", "5")},
+			"-b/b1 2> +b/b2 >5r =9"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, q := New(0), NewQueue(1, QueueOptions{Budget: 1 << 20})
+			s.Subscribe(q, time.Time{})
+			if !c.first {
+				s, q = listed(t, 1<<20)
+			}
+			s.Begin(false)
+			s.Commit(Commit{Changes: c.list, Version: "9", Sweep: true})
 			if got := drain(t, q); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -201,118 +260,91 @@ func TestFold(t *testing.T) {
 	}
 }
 
-func TestOverflowAndBack(t *testing.T) {
-	s, q := listed(t, 8*perDelta)
-	for rv := 3; rv < 20; rv++ {
-		s.Commit(Commit{Changes: []Change{put("a", "a1", strconv.Itoa(rv))}, Version: strconv.Itoa(rv)})
-	}
-	if got, want := drain(t, q), "!slow consumer 2-19 ~a/a1 1>19 =19"; got != want {
-		t.Errorf("after the overflow: %q, want %q", got, want)
-	}
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "20")}, Version: "20"})
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "21")}, Version: "21"})
-	if got, want := drain(t, q), "~a/a1 19>20 ~a/a1 20>21 =21"; got != want {
-		t.Errorf("caught up: %q, want every version again: %q", got, want)
-	}
-	if q.bytes != 0 {
-		t.Errorf("an empty queue counts %d bytes", q.bytes)
+// TestKeptInANewEpoch is an object that could not be read in the list that began an epoch: its
+// version is from the old history, and must not hold up the new one.
+func TestKeptInANewEpoch(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		next func(*Store)
+		want string
+	}{
+		{"an event with an older version counts", func(s *Store) {
+			s.Commit(Commit{Changes: []Change{put("b", "b1", "1", "!")}, Version: "11"})
+		}, "~b/b1 2>1 =11"},
+		{"the same version may have another content", func(s *Store) {
+			s.Begin(false)
+			if s.Known(Key{Name: "b"}, "b1", "2") || s.Ahead(Key{Name: "b"}, "b1", "1") {
+				t.Error("the old version is trusted")
+			}
+			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2", "!")}, Version: "11", Sweep: true})
+		}, "~b/b1 2>2r =11"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, q := listed(t, 1<<20)
+			s.Begin(true)
+			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), keep("b")}, Version: "10", Sweep: true})
+			drain(t, q)
+			c.next(s)
+			if got := drain(t, q); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			s.Commit(Commit{Changes: []Change{put("b", "b1", "1", "late")}, Version: "12"})
+			if v := s.Get(Key{Name: "b"}); v.RV() == "2" && drain(t, q) != "=12" {
+				t.Error("once it was read, an older version is past")
+			}
+		})
 	}
 }
 
-func TestFoldIsBoundedByObjects(t *testing.T) {
-	s, q := listed(t, 1)
-	for i := range 1000 {
-		rv := strconv.Itoa(10 + 2*i)
-		s.Commit(Commit{Changes: []Change{put("short"+rv, "u"+rv, rv)}, Version: rv})
-		rv = strconv.Itoa(11 + 2*i)
-		s.Commit(Commit{Changes: []Change{del("short"+strconv.Itoa(10+2*i), "u"+strconv.Itoa(10+2*i), rv)}, Version: rv})
-	}
-	if n := q.folds[0].nodes.used; n != 0 {
-		t.Errorf("%d nodes for objects that are gone and were never seen", n)
-	}
-}
-
-func TestFoldIsTakenInPieces(t *testing.T) {
-	s, q := New(0), NewQueue(1, QueueOptions{Budget: 1})
-	s.Begin(false)
-	var all []Change
-	for i := range maxBatch + 1 {
-		all = append(all, put("o"+strconv.Itoa(i), "u"+strconv.Itoa(i), strconv.Itoa(i+1)))
-	}
-	s.Commit(Commit{Changes: all, Version: "900", Sweep: true})
+// TestPieces is a list whose commit lets readers in, and tells what it has, after each piece.
+func TestPieces(t *testing.T) {
+	s, q := New(0), NewQueue(1, QueueOptions{Budget: 1 << 20})
+	s.piece = 2
 	s.Subscribe(q, time.Time{})
-	first, _, _ := q.take()
-	second, _, _ := q.take()
-	if len(first.Deltas) != maxBatch || first.Phase != Listing || first.Version != "" {
-		t.Errorf("first piece: %d deltas, phase %d, version %q", len(first.Deltas), first.Phase, first.Version)
+	s.Begin(false)
+	gap := &Gap{Reason: "test"}
+	var list []Change
+	for _, n := range []string{"a", "b", "c", "d", "e"} {
+		list = append(list, put(n, n, "1"))
 	}
-	if len(second.Deltas) != 1 || second.Phase != Live || second.Version != "900" || second.Gap != nil {
-		t.Errorf("second piece: %s", text(second))
+	s.Commit(Commit{Changes: list, Version: "2", Sweep: true, Gap: gap})
+	if got, want := drain(t, q), "!test - +a/a >1i +b/b >1i | +c/c >1i +d/d >1i | +e/e >1i =2"; got != want {
+		t.Errorf("list: %q, want %q", got, want)
+	}
+	s.Begin(false)
+	s.Commit(Commit{Version: "3", Sweep: true})
+	if got, want := drain(t, q), "-a/a 1>r -b/b 1>r | -c/c 1>r -d/d 1>r | -e/e 1>r =3"; got != want {
+		t.Errorf("sweep: %q, want %q", got, want)
+	}
+	s.Commit(Commit{Changes: list, Version: "4"})
+	if got, want := drain(t, q), "+a/a >1 +b/b >1 +c/c >1 +d/d >1 +e/e >1 =4"; got != want {
+		t.Errorf("live, a commit is one step: %q, want %q", got, want)
 	}
 }
 
-func TestLateFeedSeesEachChangeOnce(t *testing.T) {
-	s, early := listed(t, 1<<20)
-	late := NewQueue(1, QueueOptions{Budget: 1 << 20})
-	s.Subscribe(late, time.Time{})
-	s.Commit(Commit{Changes: []Change{put("c", "c1", "5")}, Version: "5"})
-	if got, want := drain(t, early), "+c/c1 >5 =5"; got != want {
-		t.Errorf("early: %q, want %q", got, want)
+func TestNamespaces(t *testing.T) {
+	s := New(0)
+	at := func(ns, name string) Change {
+		c := put(name, name, "1")
+		c.Key.Namespace = ns
+		return c
 	}
-	got := drain(t, late)
-	for _, want := range []string{"+a/a1 >1i", "+b/b1 >2i", "+c/c1 >5", "=5"} {
-		if strings.Count(got, want) != 1 {
-			t.Errorf("late: %q lacks %q", got, want)
+	s.Commit(Commit{Changes: []Change{at("x", "a"), at("x", "b"), at("y", "a")}})
+	for ns, want := range map[string]int{"": 3, "x": 2, "y": 1, "z": 0} {
+		items := s.Snapshot(ns)
+		for _, it := range items {
+			if ns != "" && it.Key.Namespace != ns || s.Get(it.Key) != it.V {
+				t.Errorf("namespace %q has %v", ns, it)
+			}
+		}
+		if len(items) != want {
+			t.Errorf("namespace %q has %d objects, want %d", ns, len(items), want)
 		}
 	}
-}
-
-func TestQueuesDoNotShareBatches(t *testing.T) {
-	s, q := listed(t, 1<<20)
-	other := NewQueue(1, QueueOptions{Budget: 1 << 20})
-	s.Subscribe(other, time.Time{})
-	drain(t, other)
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
-	drain(t, other) // from here on, the queues put together different batches
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "6")}, Version: "6"})
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "7")}, Version: "7"})
-	if got, want := drain(t, other), "~a/a1 5>6 ~a/a1 6>7 =7"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := drain(t, q), "~a/a1 1>5 ~a/a1 5>6 ~a/a1 6>7 =7"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestGapsMerge(t *testing.T) {
-	s, q := listed(t, 1)
-	s.Commit(Commit{Gap: &Gap{From: "2", To: "4", Reason: "expired"}, Changes: []Change{put("a", "a1", "4")}, Version: "4"})
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
-	if got, want := drain(t, q), "!expired, slow consumer 2-5 ~a/a1 1>5 =5"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestClose(t *testing.T) {
-	s, q := listed(t, 1<<20)
-	done := make(chan error)
-	go func() {
-		_, err := q.Next(context.Background())
-		done <- err
-	}()
-	q.Close()
-	q.Close() // twice is harmless
-	if err := <-done; !errors.Is(err, ErrClosed) {
-		t.Errorf("Next: %v", err)
-	}
-	s.Close()
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "9")}, Version: "9"})
-	if n, _ := s.Stat(); n != 0 {
-		t.Errorf("%d objects in a closed store", n)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := NewQueue(1, QueueOptions{Budget: 1}).Next(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Next with an ended context: %v", err)
+	gone := at("y", "a")
+	gone.Delete = true
+	s.Commit(Commit{Changes: []Change{gone}})
+	if len(s.table.spaces) != 1 {
+		t.Errorf("%d namespaces; an empty one must go", len(s.table.spaces))
 	}
 }

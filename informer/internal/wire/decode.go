@@ -48,9 +48,9 @@ func decodeJSONMetadata(raw []byte, p *metav1.PartialObjectMetadata) error {
 	err := s.members(func(key []byte) (err error) {
 		switch string(key) {
 		case "apiVersion":
-			p.APIVersion, _, err = s.text()
+			p.APIVersion, err = s.mustText()
 		case "kind":
-			p.Kind, _, err = s.text()
+			p.Kind, err = s.mustText()
 		case "metadata":
 			if _, err = s.must(); err != nil {
 				return err

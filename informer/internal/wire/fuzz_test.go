@@ -3,75 +3,408 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	sigsjson "sigs.k8s.io/json"
 )
 
+func formatOf(protobuf bool) Format {
+	if protobuf {
+		return Protobuf
+	}
+	return JSON
+}
+
 // FuzzList checks that no input panics, that how the bytes arrive does not matter, and that what is
-// cut out is JSON.
+// read is what the decoders make of it.
 func FuzzList(f *testing.F) {
 	for _, c := range listCases {
-		f.Add(c.in)
+		f.Add(false, []byte(c.in))
 	}
-	f.Fuzz(func(t *testing.T, in string) {
-		items, meta, err := readList(JSON, strings.NewReader(in))
-		slow, slowMeta, slowErr := readList(JSON, iotest.OneByteReader(strings.NewReader(in)))
+	for _, c := range protoListCases {
+		f.Add(true, []byte(c.in))
+	}
+	f.Fuzz(func(t *testing.T, protobuf bool, in []byte) {
+		format := formatOf(protobuf)
+		items, meta, err := readList(format, bytes.NewReader(in))
+		slow, slowMeta, slowErr := readList(format, iotest.OneByteReader(bytes.NewReader(in)))
 		if diff := cmp.Diff(items, slow); diff != "" || meta != slowMeta || kindOf(err) != kindOf(slowErr) {
 			t.Errorf("byte by byte: %v, %v; %s", err, slowErr, diff)
 		}
-		if err == nil && !json.Valid([]byte(in)) {
+		switch {
+		case err != nil:
+		case protobuf:
+			checkProtoList(t, in)
+		case !json.Valid(in):
 			t.Errorf("accepted a list that is no JSON")
 		}
 	})
 }
 
+// checkProtoList compares a list that was accepted with what the generated decoders make of it.
+func checkProtoList(t *testing.T, in []byte) {
+	var u runtime.Unknown
+	if err := u.Unmarshal(in[len(protoPrefix):]); err != nil {
+		t.Fatalf("accepted an envelope that cannot be decoded: %v", err)
+	}
+	var want metav1.PartialObjectMetadataList
+	err := want.Unmarshal(u.Raw)
+	if u.APIVersion == "meta.k8s.io/v1beta1" && u.Kind == "PartialObjectMetadataList" {
+		var swapped metav1beta1.PartialObjectMetadataList
+		err = swapped.Unmarshal(u.Raw)
+		want = metav1.PartialObjectMetadataList{ListMeta: swapped.ListMeta, Items: swapped.Items}
+	}
+	l := NewList(Protobuf, bytes.NewReader(in))
+	for i := 0; ; i++ {
+		o, nextErr := l.Next()
+		var bad *ObjectError
+		switch {
+		case errors.Is(nextErr, io.EOF):
+			if err == nil && (i != len(want.Items) || l.Meta() != ListMeta{want.ResourceVersion, want.Continue}) {
+				t.Errorf("%d items, %+v; decoded %+v", i, l.Meta(), want)
+			}
+			return
+		case errors.As(nextErr, &bad):
+		case nextErr != nil:
+			t.Fatal(nextErr)
+		default:
+			checkProtoMeta(t, o.Raw, o.Meta)
+			if err == nil && want.Items[i].Name != o.Name {
+				t.Errorf("item %d is %q, decoded %q", i, o.Name, want.Items[i].Name)
+			}
+		}
+	}
+}
+
+// checkProtoMeta compares metadata that was read with what the generated decoder makes of it. That
+// sees more, so what it needs is only what is left without the messages within the metadata.
+func checkProtoMeta(t *testing.T, raw []byte, m Meta) {
+	t.Helper()
+	var whole, flat metav1.PartialObjectMetadata
+	if err := flat.Unmarshal(withoutMessages(t, raw)); err != nil {
+		t.Fatalf("accepted %q, which cannot be decoded: %v", raw, err)
+	}
+	decoded := []metav1.PartialObjectMetadata{flat}
+	if whole.Unmarshal(raw) == nil {
+		decoded = append(decoded, whole)
+	}
+	for _, p := range decoded {
+		if p.Name != m.Name || p.Namespace != m.Namespace || string(p.UID) != m.UID || p.ResourceVersion != m.ResourceVersion {
+			t.Errorf("read %+v of %q, decoded %+v", m, raw, p.ObjectMeta)
+		}
+	}
+}
+
+// withoutMessages drops what the walk does not look into.
+func withoutMessages(t *testing.T, raw []byte) []byte {
+	each := func(b []byte, f func(num protowire.Number, field, val []byte)) {
+		for len(b) > 0 {
+			num, typ, n := protowire.ConsumeTag(b)
+			if n < 0 {
+				t.Fatalf("accepted %q: %v", raw, protowire.ParseError(n))
+			}
+			size := protowire.ConsumeFieldValue(num, typ, b[n:])
+			if size < 0 {
+				t.Fatalf("accepted %q: %v", raw, protowire.ParseError(size))
+			}
+			val, _ := protowire.ConsumeBytes(b[n:])
+			f(num, b[:n+size], val)
+			b = b[n+size:]
+		}
+	}
+	var out []byte
+	each(raw, func(num protowire.Number, field, val []byte) {
+		if num != objectMetadata {
+			out = append(out, field...)
+			return
+		}
+		var meta []byte
+		each(val, func(num protowire.Number, field, _ []byte) {
+			if !slices.Contains([]protowire.Number{8, 9, 11, 12, 13, 17}, num) {
+				meta = append(meta, field...)
+			}
+		})
+		out = protowire.AppendBytes(protowire.AppendTag(out, objectMetadata, protowire.BytesType), meta)
+	})
+	return out
+}
+
 // FuzzWatch is FuzzList for watches; it also checks that reading ends.
 func FuzzWatch(f *testing.F) {
-	f.Add(`{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"}}}` + "\n" + `{"type":"ERROR","object":{"code":410}}`)
-	f.Add(`{"object":{"metadata":{"name":"\u00e4"}},"type":"MODIFIED"} x` + "\n{}")
-	f.Add(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}`)
-	f.Fuzz(func(t *testing.T, in string) {
-		events, err := readWatch(JSON, strings.NewReader(in))
-		slow, slowErr := readWatch(JSON, iotest.OneByteReader(strings.NewReader(in)))
+	for _, c := range watchCases {
+		f.Add(false, []byte(c.in))
+	}
+	for _, c := range protoWatchCases() {
+		f.Add(true, []byte(c.in))
+	}
+	f.Fuzz(func(t *testing.T, protobuf bool, in []byte) {
+		format := formatOf(protobuf)
+		events, err := readWatch(format, bytes.NewReader(in))
+		slow, slowErr := readWatch(format, iotest.OneByteReader(bytes.NewReader(in)))
 		if diff := cmp.Diff(events, slow); diff != "" || kindOf(err) != kindOf(slowErr) {
 			t.Errorf("byte by byte: %v, %v; %s", err, slowErr, diff)
 		}
 		if len(events) > len(in) {
 			t.Errorf("%d events of %d bytes", len(events), len(in))
 		}
-	})
-}
-
-// FuzzMeta compares the shallow walk with encoding/json, which is more lenient: about the case of
-// names and about fields that occur twice.
-func FuzzMeta(f *testing.F) {
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"5"}}`))
-	f.Add([]byte(`{"metadata":{"name":"\ud83d\ude00","labels":{"name":"x"}},"spec":[1,2.5e-3,{"a":null}]}`))
-	f.Add([]byte(golden(f)))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		m, err := ReadMeta(JSON, raw)
+		ev, err := NewWatch(format, bytes.NewReader(in)).Next()
 		if err != nil {
 			return
 		}
-		var o map[string]json.RawMessage
-		if derr := json.NewDecoder(bytes.NewReader(raw)).Decode(&o); derr != nil {
-			t.Fatalf("accepted what encoding/json refuses: %v", derr)
+		if ev.InitialEnd != (ev.Type == Bookmark && endsInitial(format, ev.Raw)) {
+			t.Errorf("%s ends the initial events: %v", ev.Raw, ev.InitialEnd)
 		}
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(o["metadata"], &fields) != nil {
+		if protobuf {
+			checkProtoEvent(t, in, ev)
+		} else {
+			checkJSONEvent(t, in, ev)
+		}
+	})
+}
+
+// endsInitial says what the decoders say; where they refuse, nothing ends.
+func endsInitial(f Format, raw []byte) bool {
+	p, err := DecodeMetadata(f, raw)
+	return err == nil && p.Annotations[initialEnd] == "true"
+}
+
+func checkProtoEvent(t *testing.T, in []byte, ev Event) {
+	size := int(in[0])<<24 | int(in[1])<<16 | int(in[2])<<8 | int(in[3])
+	var want metav1.WatchEvent
+	if err := want.Unmarshal(in[frameHeader : frameHeader+size]); err != nil || want.Type != ev.Type {
+		t.Fatalf("accepted a %s, decoded a %s: %v", ev.Type, want.Type, err)
+	}
+	var u runtime.Unknown
+	if err := u.Unmarshal(want.Object.Raw[len(protoPrefix):]); err != nil {
+		t.Fatalf("accepted an envelope that cannot be decoded: %v", err)
+	}
+	if !bytes.Equal(u.Raw, ev.Raw) || ev.Typed != (u.APIVersion != "" && u.Kind != "" || ev.Type == Error) {
+		t.Errorf("typed %v, %q, decoded %+v", ev.Typed, ev.Raw, u)
+	}
+	if ev.Type != Error {
+		checkProtoMeta(t, ev.Raw, ev.Meta)
+	}
+}
+
+func checkJSONEvent(t *testing.T, in []byte, ev Event) {
+	var first json.RawMessage
+	if err := json.NewDecoder(bytes.NewReader(in)).Decode(&first); err != nil {
+		t.Fatalf("accepted what encoding/json refuses: %v", err)
+	}
+	var want struct {
+		Type   string          `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	strict, err := sigsjson.UnmarshalStrict(first, &want)
+	if err != nil || len(strict) > 0 || !utf8.Valid(in) {
+		return // lenient decoders disagree about the rest
+	}
+	if want.Type != ev.Type || !bytes.Equal(want.Object, ev.Raw) {
+		t.Errorf("a %s: %s, decoded %+v", ev.Type, ev.Raw, want)
+	}
+}
+
+// addObjects adds objects with all that is read of them.
+func addObjects(f *testing.F) {
+	rich := &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web-5d4b9c6f5-x2x4z", GenerateName: "web-5d4b9c6f5-", Namespace: "ns", UID: "u", ResourceVersion: "12", Generation: 3,
+			Labels: map[string]string{"app": "web", "k": "v"}, Annotations: map[string]string{"a": "b"}, Finalizers: []string{"f"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Other"}, {APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: new(true)}},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}}},
+		},
+		Data: map[string]string{"k": "v\u00e4\n"},
+	}
+	for _, protobuf := range []bool{false, true} {
+		f.Add(protobuf, encode(f, formatOf(protobuf), rich))
+		f.Add(protobuf, sampleObjects(f, formatOf(protobuf))[0])
+	}
+	f.Add(false, []byte(golden(f)))
+	f.Add(false, []byte(`{"metadata":{"managedFields":[],"name":"\ud83d\ude00","labels":{"name":"x"}},"spec":[1,2.5e-3,{"a":null}]}`))
+	for _, c := range protoListCases {
+		f.Add(true, []byte(c.in))
+	}
+}
+
+// decoded is what the decoders make of an object, where all of them agree.
+func decoded(f Format, raw []byte) (p metav1.PartialObjectMetadata, ok bool) {
+	if f == Protobuf {
+		return p, p.Unmarshal(raw) == nil
+	}
+	strict, err := sigsjson.UnmarshalStrict(raw, &p)
+	for _, e := range strict {
+		if strings.Contains(e.Error(), "duplicate field") {
+			return p, false
+		}
+	}
+	return p, err == nil && utf8.Valid(raw)
+}
+
+// stricter are the reasons for which we refuse protobuf that the generated decoders accept.
+var stricter = []string{"a group", "a field number out of range", "a number that does not end"}
+
+// FuzzMeta compares the shallow walk with the decoders.
+func FuzzMeta(f *testing.F) {
+	addObjects(f)
+	f.Fuzz(func(t *testing.T, protobuf bool, raw []byte) {
+		format := formatOf(protobuf)
+		m, err := ReadMeta(format, raw)
+		p, ok := decoded(format, raw)
+		switch {
+		case err == nil && protobuf:
+			checkProtoMeta(t, raw, m)
+		case err == nil && !json.Valid(raw):
+			t.Errorf("accepted what is no JSON")
+		case err == nil && ok && (m.Name != p.Name || m.Namespace != p.Namespace || m.UID != string(p.UID) || m.ResourceVersion != p.ResourceVersion):
+			t.Errorf("read %+v, decoded %+v", m, p.ObjectMeta)
+		case err != nil && ok && protobuf && !slices.ContainsFunc(stricter, func(s string) bool { return strings.HasSuffix(err.Error(), s) }):
+			t.Errorf("refused what can be decoded: %v", err)
+		}
+	})
+}
+
+// FuzzLabels compares what is read of objects that were accepted with the decoders.
+func FuzzLabels(f *testing.F) {
+	addObjects(f)
+	f.Fuzz(func(t *testing.T, protobuf bool, raw []byte) {
+		format := formatOf(protobuf)
+		labels, err := labelsOf(format, raw)
+		p, ok := decoded(format, raw)
+		if _, metaErr := ReadMeta(format, raw); metaErr != nil || !ok {
 			return
 		}
-		var name, rv string
-		if json.Unmarshal(fields["name"], &name) == nil && name != strings.ToValidUTF8(m.Name, "\ufffd") && name != m.Name {
-			if !strings.Contains(name, "\ufffd") {
-				t.Errorf("name %q, encoding/json reads %q", m.Name, name)
-			}
+		if err != nil || !maps.Equal(labels, p.Labels) {
+			t.Errorf("read %q, %v, decoded %q", labels, err, p.Labels)
 		}
-		if json.Unmarshal(fields["resourceVersion"], &rv) == nil && rv != m.ResourceVersion && !strings.Contains(rv, "\ufffd") {
-			t.Errorf("version %q, encoding/json reads %q", m.ResourceVersion, rv)
+	})
+}
+
+// FuzzFingerprint compares fingerprints with those of decoded metadata.
+func FuzzFingerprint(f *testing.F) {
+	addObjects(f)
+	f.Fuzz(func(t *testing.T, protobuf bool, raw []byte) {
+		format := formatOf(protobuf)
+		sum, sumOK := Fingerprint(format, raw)
+		p, ok := decoded(format, raw)
+		n := 0
+		err := ReadLabels(format, raw, func(_, _ []byte) bool {
+			n++
+			return true
+		})
+		if _, metaErr := ReadMeta(format, raw); metaErr != nil || !ok || err != nil || n != len(p.Labels) {
+			return
+		}
+		if want := plainFingerprint(p.ObjectMeta, len(raw)); !sumOK || sum != want {
+			t.Errorf("%x, %v, want %x", sum, sumOK, want)
+		}
+	})
+}
+
+// FuzzDropManagedFields checks that nothing else goes.
+func FuzzDropManagedFields(f *testing.F) {
+	addObjects(f)
+	f.Fuzz(func(t *testing.T, protobuf bool, raw []byte) {
+		format := formatOf(protobuf)
+		before := bytes.Clone(raw)
+		less := DropManagedFields(format, raw)
+		if !bytes.Equal(raw, before) {
+			t.Fatal("raw was changed")
+		}
+		if again := DropManagedFields(format, less); !bytes.Equal(again, less) {
+			t.Errorf("dropped again: %q", again)
+		}
+		p, ok := decoded(format, raw)
+		if _, metaErr := ReadMeta(format, raw); metaErr != nil || !ok {
+			return
+		}
+		q, ok := decoded(format, less)
+		p.ManagedFields = nil
+		if !ok || !reflect.DeepEqual(p, q) {
+			t.Errorf("%q: metadata %+v, want %+v", less, q, p)
+		}
+		if protobuf {
+			if !bytes.Equal(withoutMetadata(t, less), withoutMetadata(t, raw)) {
+				t.Errorf("more than metadata changed: %q", less)
+			}
+			return
+		}
+		var was, is map[string]any
+		if json.Unmarshal(raw, &was) != nil || json.Unmarshal(less, &is) != nil {
+			t.Fatalf("%q is no JSON", less)
+		}
+		if m, ok := was["metadata"].(map[string]any); ok {
+			delete(m, "managedFields")
+		}
+		if diff := cmp.Diff(was, is); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// withoutMetadata returns an object's other fields.
+func withoutMetadata(t *testing.T, raw []byte) (rest []byte) {
+	for m := (message{rest: raw}); ; {
+		before := m.rest
+		if !m.next() {
+			if m.bad != "" {
+				t.Fatal(m.bad)
+			}
+			return rest
+		}
+		if m.num != objectMetadata {
+			rest = append(rest, before[:len(before)-len(m.rest)]...)
+		}
+	}
+}
+
+// FuzzDecodeMetadata compares the decoder that passes over the rest with the one that does not.
+func FuzzDecodeMetadata(f *testing.F) {
+	addObjects(f)
+	f.Fuzz(func(t *testing.T, protobuf bool, raw []byte) {
+		format := formatOf(protobuf)
+		got, err := DecodeMetadata(format, raw)
+		want, ok := decoded(format, raw)
+		if ok && (err != nil || !reflect.DeepEqual(got, &want)) {
+			t.Errorf("decoded %+v, %v, want %+v", got, err, want)
+		}
+		if err == nil && !protobuf && sigsjson.UnmarshalCaseSensitivePreserveInts(raw, &want) != nil {
+			t.Error("accepted what the decoder refuses")
+		}
+	})
+}
+
+// FuzzDecodeStatus checks that what is accepted is a Status and can be written again.
+func FuzzDecodeStatus(f *testing.F) {
+	st := &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Message: "m", Reason: "Expired", Code: 410,
+		Details: &metav1.StatusDetails{Name: "n", RetryAfterSeconds: 1, Causes: []metav1.StatusCause{{Type: "t", Message: "m", Field: "f"}}},
+	}
+	f.Add(false, encode(f, JSON, st))
+	f.Add(true, encode(f, Protobuf, st))
+	f.Fuzz(func(t *testing.T, protobuf bool, raw []byte) {
+		format := formatOf(protobuf)
+		st, err := DecodeStatus(format, raw)
+		if err != nil {
+			return
+		}
+		again, err := DecodeStatus(format, encode(t, format, st))
+		if err != nil || again.Code != st.Code || again.Kind != "Status" {
+			t.Errorf("%+v, %v, want %+v", again, err, st)
 		}
 	})
 }

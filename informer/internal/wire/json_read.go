@@ -21,6 +21,10 @@ func jsonMeta(raw []byte, namespace string) (Meta, error) {
 	return m, nil
 }
 
+// twice is what is wrong with an object of which readers would see different things: some decoders
+// merge what comes twice, some take the last, and who reads one field takes the first.
+const twice = "metadata, or a field of it, comes twice"
+
 // object reads the object at pos. Where it is well-formed but not readable, bad says why. namespace
 // saves an allocation if it is the object's.
 func (s *scanner) object(namespace string) (m Meta, bad string, err error) {
@@ -37,7 +41,7 @@ func (s *scanner) object(namespace string) (m Meta, bad string, err error) {
 		switch string(key) {
 		case "metadata":
 			if metadata {
-				bad = "metadata twice"
+				bad = twice
 			}
 			metadata = true
 			err = s.metadata(&m, &bad, namespace)
@@ -72,8 +76,8 @@ func (s *scanner) metadata(m *Meta, bad *string, namespace string) error {
 		last := ""
 		switch string(key) {
 		case "labels":
-			if labels { // who reads labels stops at the first
-				*bad = "labels twice"
+			if labels {
+				*bad = twice
 			}
 			labels = true
 			return s.value()
@@ -92,8 +96,11 @@ func (s *scanner) metadata(m *Meta, bad *string, namespace string) error {
 		if err != nil {
 			return err
 		}
-		if !ok {
+		switch {
+		case !ok:
 			*bad = "a field of metadata that must be a string is none"
+		case *into != "":
+			*bad = twice
 		}
 		*into = same(last, v)
 		return nil
@@ -156,6 +163,15 @@ func (s *scanner) stringMap(entry func(key, value []byte) error) error {
 		}
 		return entry(key, value)
 	})
+}
+
+// mustText reads a string, or null as the empty string.
+func (s *scanner) mustText() (string, error) {
+	v, ok, err := s.text()
+	if err == nil && !ok {
+		err = s.syntax("want a string")
+	}
+	return v, err
 }
 
 // jsonLabels yields an object's labels.

@@ -160,7 +160,7 @@ func event(eventType string, fields ...string) string {
 
 func framed(s string) string { return string(prefixed([]byte(s))) }
 
-func TestProtobufWatch(t *testing.T) {
+func protoWatchCases() []watchCase {
 	ending := text(1, text(6, "9"), text(12, text(1, "a"), text(2, "b")), text(12, text(1, initialEnd), text(2, "true")))
 	notEnding := text(1, text(6, "9"), text(12, text(1, initialEnd), text(2, "false")), text(11, text(1, initialEnd), text(2, "true")))
 	good := event(Added, object("z"))
@@ -168,11 +168,7 @@ func TestProtobufWatch(t *testing.T) {
 	status := func(kind string) string {
 		return framed(text(1, Error) + text(2, text(1, protoPrefix, text(1, text(2, kind)), text(2, text(1), text(2, "Failure")))))
 	}
-	for _, c := range []struct {
-		name, in string
-		events   []string
-		err      string
-	}{
+	return []watchCase{
 		{"nothing", "", nil, ""},
 		{"one of each", event(Added, object("a")) + event(Modified, object("a", text(2, "spec"))) + event(Deleted, object("a")) + event(Bookmark, text(1, text(6, "9"))),
 			[]string{"ADDED a  " + object("a"), "MODIFIED a  " + object("a", text(2, "spec")), "DELETED a  " + object("a"), "BOOKMARK  9 " + text(1, text(6, "9"))}, ""},
@@ -200,7 +196,11 @@ func TestProtobufWatch(t *testing.T) {
 		{"a length that nobody sends", framedLength(1<<32-1) + good, []string{"bad"}, "cut"},
 		{"cut in a length", "\x00\x00\x00", nil, "cut"},
 		{"cut in a frame", good[:len(good)-1], nil, "cut"},
-	} {
+	}
+}
+
+func TestProtobufWatch(t *testing.T) {
+	for _, c := range protoWatchCases() {
 		for how, reader := range arrivals {
 			t.Run(c.name+"/"+how, func(t *testing.T) {
 				events, err := readWatch(Protobuf, reader(c.in))

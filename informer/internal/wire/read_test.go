@@ -35,11 +35,13 @@ func plainFingerprint(m metav1.ObjectMeta, size int) uint64 {
 			}
 		}
 	}
+	owner := ""
 	for _, o := range m.OwnerReferences {
 		if o.Controller != nil && *o.Controller {
-			add('o', o.Kind)
+			owner = o.Kind
 		}
 	}
+	add('o', owner)
 	app := ""
 	for _, key := range appLabels {
 		if app == "" {

@@ -7,8 +7,8 @@
 //   - JSON's syntax is checked throughout, so that what is stored can be decoded later. Of protobuf,
 //     what is within the fields of metadata and of the object is not: a decoder may refuse it.
 //   - Invalid UTF-8 is passed on, as encoding/json and the generated decoders would accept it.
-//   - Of a field that occurs twice the last one counts, as for the decoders; but JSON with two
-//     metadata, or two labels, is no object.
+//   - Of a protobuf field that occurs twice the last one counts, as for the decoders. JSON's decoders
+//     disagree: where that would matter here, the object is refused.
 package wire
 
 import (

@@ -98,10 +98,11 @@ var listCases = []struct {
 		[]string{`/ä"\   {"met\u0061data":{"name":"\u00e4\"\\"}}`}, ListMeta{}, ""},
 	{"brackets within strings do not count", `{"items":[{"metadata":{"name":"a"},"x":"]}\"}"}]}`,
 		[]string{`/a   {"metadata":{"name":"a"},"x":"]}\"}"}`}, ListMeta{}, ""},
-	{"of a field that comes twice the last counts", `{"items":[{"metadata":{"name":"b","name":"c"}}]}`,
-		[]string{`/c   {"metadata":{"name":"b","name":"c"}}`}, ListMeta{}, ""},
-	{"but decoders disagree about metadata that comes twice", `{"items":[{"metadata":{"name":"a"},"metadata":{"name":"b"}},{"metadata":{"labels":{},"labels":{}}}]}`,
-		[]string{"bad b metadata twice", "bad labels twice"}, ListMeta{}, ""},
+	{"decoders disagree about what comes twice",
+		`{"items":[{"metadata":{"name":"a"},"metadata":{"name":"b"}},{"metadata":{"labels":{},"labels":{}}},{"metadata":{"uid":"a","name":"c","uid":null}}]}`,
+		[]string{"bad b " + twice, "bad " + twice, "bad c " + twice}, ListMeta{}, ""},
+	{"elsewhere what comes twice does no harm", `{"items":[{"kind":"a","kind":"b","metadata":{"name":"a","x":1,"x":2},"x":1,"x":2}]}`,
+		[]string{`/a   {"kind":"a","kind":"b","metadata":{"name":"a","x":1,"x":2},"x":1,"x":2}`}, ListMeta{}, ""},
 	{"metadata further down is not the object's", `{"items":[{"spec":{"metadata":{"name":"x"}},"metadata":{"name":"a","labels":{"name":"y"}}}]}`,
 		[]string{`/a   {"spec":{"metadata":{"name":"x"}},"metadata":{"name":"a","labels":{"name":"y"}}}`}, ListMeta{}, ""},
 	{"a bad item does not hide the next", `{"items":[{"metadata":{"name":5}},7,{"metadata":[]},{},{"metadata":{"name":"a"}}]}`,
@@ -152,38 +153,42 @@ func TestList(t *testing.T) {
 	}
 }
 
+type watchCase struct {
+	name, in string
+	events   []string
+	err      string
+}
+
+var watchCases = []watchCase{
+	{"nothing", "", nil, ""},
+	{"two frames and a bookmark", `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"}}}` + "\n" +
+		`{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"6"}}}{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`,
+		[]string{`ADDED a 5 {"metadata":{"name":"a","resourceVersion":"5"}}`, `DELETED a 6 {"metadata":{"name":"a","resourceVersion":"6"}}`,
+			`BOOKMARK  9 {"metadata":{"resourceVersion":"9"}}`}, ""},
+	{"the bookmark that ends the initial events", `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"a":"b","k8s.io/initial-events-end":"true"}}}}`,
+		[]string{`BOOKMARK END  9 {"metadata":{"resourceVersion":"9","annotations":{"a":"b","k8s.io/initial-events-end":"true"}}}`}, ""},
+	{"bookmarks that do not", `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"false"}}}}` +
+		`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":null,"labels":{"k8s.io/initial-events-end":"true"}}}}`,
+		[]string{`BOOKMARK  9 {"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"false"}}}`,
+			`BOOKMARK  9 {"metadata":{"resourceVersion":"9","annotations":null,"labels":{"k8s.io/initial-events-end":"true"}}}`}, ""},
+	{"an object is not the end of anything", `{"type":"ADDED","object":{"metadata":{"name":"a","annotations":{"k8s.io/initial-events-end":"true"}}}}`,
+		[]string{`ADDED a  {"metadata":{"name":"a","annotations":{"k8s.io/initial-events-end":"true"}}}`}, ""},
+	{"the object before the type", `{"object":{"metadata":{"name":"a"}},"type":"MODIFIED"}`,
+		[]string{`MODIFIED a  {"metadata":{"name":"a"}}`}, ""},
+	{"an error is handed on as it is", `{"type":"ERROR","object":{"kind":"Status","code":410}}`,
+		[]string{`ERROR   {"kind":"Status","code":410}`}, ""},
+	{"garbage, then a line that can be read", `{"type":"ADDED","object":{"a":x}}` + "\n" + `{"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
+		[]string{"bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
+	{"well-formed frames that are no events",
+		`{"type":"ADDED","object":{"metadata":{}}}{"type":"ADDED","object":7}{"type":"WHAT","object":{}}{"type":"BOOKMARK","object":{}}{"type":"ERROR"}{}{"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
+		[]string{"bad", "bad", "bad", "bad", "bad", "bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
+	{"cut in a frame", `{"type":"ADDED","object":{"metadata"`, nil, "cut"},
+	{"only white space behind a frame", `{"type":"ADDED","object":{"metadata":{"name":"a"}}}` + "\n \n", []string{`ADDED a  {"metadata":{"name":"a"}}`}, ""},
+	{"garbage without an end", `garbage`, []string{"bad"}, ""},
+}
+
 func TestWatch(t *testing.T) {
-	for _, c := range []struct {
-		name, in string
-		events   []string
-		err      string
-	}{
-		{"nothing", "", nil, ""},
-		{"two frames and a bookmark", `{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"5"}}}` + "\n" +
-			`{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"6"}}}{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}`,
-			[]string{`ADDED a 5 {"metadata":{"name":"a","resourceVersion":"5"}}`, `DELETED a 6 {"metadata":{"name":"a","resourceVersion":"6"}}`,
-				`BOOKMARK  9 {"metadata":{"resourceVersion":"9"}}`}, ""},
-		{"the bookmark that ends the initial events", `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"a":"b","k8s.io/initial-events-end":"true"}}}}`,
-			[]string{`BOOKMARK END  9 {"metadata":{"resourceVersion":"9","annotations":{"a":"b","k8s.io/initial-events-end":"true"}}}`}, ""},
-		{"bookmarks that do not", `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"false"}}}}` +
-			`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":null,"labels":{"k8s.io/initial-events-end":"true"}}}}`,
-			[]string{`BOOKMARK  9 {"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"false"}}}`,
-				`BOOKMARK  9 {"metadata":{"resourceVersion":"9","annotations":null,"labels":{"k8s.io/initial-events-end":"true"}}}`}, ""},
-		{"an object is not the end of anything", `{"type":"ADDED","object":{"metadata":{"name":"a","annotations":{"k8s.io/initial-events-end":"true"}}}}`,
-			[]string{`ADDED a  {"metadata":{"name":"a","annotations":{"k8s.io/initial-events-end":"true"}}}`}, ""},
-		{"the object before the type", `{"object":{"metadata":{"name":"a"}},"type":"MODIFIED"}`,
-			[]string{`MODIFIED a  {"metadata":{"name":"a"}}`}, ""},
-		{"an error is handed on as it is", `{"type":"ERROR","object":{"kind":"Status","code":410}}`,
-			[]string{`ERROR   {"kind":"Status","code":410}`}, ""},
-		{"garbage, then a line that can be read", `{"type":"ADDED","object":{"a":x}}` + "\n" + `{"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
-			[]string{"bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
-		{"well-formed frames that are no events",
-			`{"type":"ADDED","object":{"metadata":{}}}{"type":"ADDED","object":7}{"type":"WHAT","object":{}}{"type":"BOOKMARK","object":{}}{"type":"ERROR"}{}{"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
-			[]string{"bad", "bad", "bad", "bad", "bad", "bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
-		{"cut in a frame", `{"type":"ADDED","object":{"metadata"`, nil, "cut"},
-		{"only white space behind a frame", `{"type":"ADDED","object":{"metadata":{"name":"a"}}}` + "\n \n", []string{`ADDED a  {"metadata":{"name":"a"}}`}, ""},
-		{"garbage without an end", `garbage`, []string{"bad"}, ""},
-	} {
+	for _, c := range watchCases {
 		t.Run(c.name, func(t *testing.T) {
 			for _, r := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in))} {
 				events, err := readWatch(JSON, r)
