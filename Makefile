@@ -4,13 +4,13 @@
 export GOWORK = off
 export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
 
-MODULES = . devcluster integration
+MODULES = . devcluster integration bench
 VERSION = $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
 GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build test lint unit integration control-plane fmt generate cluster cluster-down clean linter preflight
+.PHONY: help demo build test lint unit integration bench soak fuzz control-plane fmt generate cluster cluster-down clean linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,18 @@ integration: control-plane ## run the tests on a real control plane
 	@tools/preflight.sh race
 	@cd devcluster && $(GO_TEST) -timeout 15m ./...
 	@cd integration && $(GO_TEST) -timeout 20m ./...
+
+bench: control-plane ## measure the engine beside client-go (about half an hour); ARGS='-quick' or '-run REGEXP'
+	@go build -C bench -o ../bin/bench ./cmd/bench
+	@cd bench && exec ../bin/bench $(ARGS)
+
+soak: control-plane ## the model tests with 10,000 seeds each, and 20,000 pods on a real API server (an hour or two)
+	@tools/preflight.sh race
+	INFORMER_SEEDS=10000 CHECKPOINT_SEEDS=10000 go test -timeout 4h -run 'Model|Protocol' ./informer/...
+	@cd integration && TATTLER_SOAK=20000 $(GO_TEST) -timeout 4h ./soak
+
+fuzz: preflight ## run every fuzz target for FUZZTIME (10m)
+	@tools/fuzz.sh '$(or $(FUZZTIME),10m)'
 
 control-plane: preflight
 	@go run -C devcluster ./cmd/devcluster build >/dev/null

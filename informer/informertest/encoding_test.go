@@ -35,7 +35,7 @@ func somePods() []*corev1.Pod {
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", UID: "own-uid", Labels: map[string]string{"app": "web", "a": "<&>"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: &grace}},
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b", CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0)),
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:a":{}}`)}}}}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:a":{}}`)}}}},
 	}
 }
 
@@ -46,11 +46,11 @@ func body(t *testing.T, s *informertest.Server, uri, accept, contentType string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v: %s", uri, resp.Status, err, b)
+	b, err := io.ReadAll(resp.body)
+	if err != nil || resp.code != http.StatusOK {
+		t.Fatalf("%s: %d, %v: %s", uri, resp.code, err, b)
 	}
-	if got := resp.Header.Get("Content-Type"); got != contentType {
+	if got := resp.header.Get("Content-Type"); got != contentType {
 		t.Errorf("%s: Content-Type %q, want %q", uri, got, contentType)
 	}
 	return b
@@ -231,12 +231,12 @@ func TestNegotiation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := io.ReadAll(resp.Body)
+		b, err := io.ReadAll(resp.body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		typ := resp.Header.Get("Content-Type")
-		if got := strconv.Itoa(resp.StatusCode) + " " + typ; got != c.want {
+		typ := resp.header.Get("Content-Type")
+		if got := strconv.Itoa(resp.code) + " " + typ; got != c.want {
 			t.Errorf("%s: %s, want %s", c.why, got, c.want)
 		}
 		if isProtobuf := bytes.HasPrefix(b, []byte("k8s\x00")); isProtobuf != (typ == acceptProtobuf) {

@@ -162,8 +162,8 @@ func answer(t *testing.T, s *informertest.Server, uri, accept string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := io.ReadAll(resp.Body)
-	text := fmt.Sprintf("%d %s %s", resp.StatusCode, resp.Header.Get("Retry-After"), b)
+	b, err := io.ReadAll(resp.body)
+	text := fmt.Sprintf("%d %s %s", resp.code, resp.header.Get("Retry-After"), b)
 	if err != nil {
 		text += " " + err.Error()
 	}
@@ -234,7 +234,7 @@ func TestSend(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := io.ReadAll(resp.Body)
+		b, err := io.ReadAll(resp.body)
 		if err != nil || bytes.Count(b, []byte("\x00\x00\x00\x02xx")) != 1 || bytes.Contains(b, []byte("for others")) || !bytes.Contains(b, []byte("1003")) {
 			t.Errorf("got %q, %v", b, err)
 		}

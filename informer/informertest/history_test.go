@@ -1,9 +1,11 @@
 package informertest_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -101,13 +103,58 @@ func TestBoundedHistoryKeepsOpenWatches(t *testing.T) {
 	})
 }
 
+// TestCompactedBeneathAWatch: who has heard everything is not behind, whatever kind it was, and hears
+// on; who has not is expired.
+func TestCompactedBeneathAWatch(t *testing.T) {
+	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
+		go func() {
+			s.Put(pods, "n", "a", nil)
+			s.Put(widgets, "n", "w", nil)
+			synctest.Wait()
+			s.Compact()
+			synctest.Wait()
+			s.Put(pods, "n", "a", nil)
+			synctest.Wait()
+			s.Skip(1) // is not told
+			s.Compact()
+		}()
+		got := events(t, s, "/api/v1/pods?watch=1&timeoutSeconds=5&resourceVersion=1002", accept)
+		check(t, "a watch", got, "M a 1003, M a 1005, ERROR 410")
+	})
+}
+
+// TestWatchFromTheFuture: it is deaf to what comes before its version.
+func TestWatchFromTheFuture(t *testing.T) {
+	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
+		go func() {
+			synctest.Wait()
+			s.Put(pods, "n", "a", nil)
+			s.Bookmark()
+			synctest.Wait()
+			s.SetVersion(2000)
+			s.Put(pods, "n", "b", nil)
+		}()
+		check(t, "a watch", events(t, s, "/api/v1/pods?watch=1&timeoutSeconds=5&resourceVersion=2000", accept), "M b 2001")
+	})
+}
+
 // TestServeGenerated: objects that the server does not hold can be listed, watched and changed.
 func TestServeGenerated(t *testing.T) {
 	inBothForms(t, func(t *testing.T, _ *informertest.Server, accept string) {
 		s := informertest.NewServer()
+		var made atomic.Int32
 		s.ServeGenerated(pods, "Pod", 3, func(i int) runtime.Object {
-			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("p", i), Labels: map[string]string{"i": fmt.Sprint(i)}}}
+			made.Add(1)
+			return &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "x"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("p", i), Labels: map[string]string{"i": fmt.Sprint(i)}}}
 		})
+		for range 2 {
+			made.Store(0)
+			b := body(t, s, "/api/v1/pods", accept, accept)
+			if n := made.Load(); n != 3 || bytes.Contains(b, []byte(`"kind":"x"`)) {
+				t.Errorf("a list made %d objects, want 3 each time: %q", n, b)
+			}
+		}
 		all := events(t, s, "/api/v1/pods"+streamingList, accept)
 		if want := "A p1 1002, A p0 1001, A p2 1003, END 1003, BOOKMARK 1003"; all != want {
 			t.Errorf("got %s\nwant %s", all, want)

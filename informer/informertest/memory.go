@@ -5,13 +5,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"syscall"
 
 	"k8s.io/client-go/rest"
 )
 
 // Config reaches the server in memory, without a socket, so that a testing/synctest bubble sees
-// every goroutine.
+// every goroutine. It asks for compression only where the client does, not by itself as net/http.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: "http://informertest.invalid", Transport: roundTripper{s}}
 }
@@ -49,7 +50,7 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		StatusCode: w.code,
-		Status:     http.StatusText(w.code),
+		Status:     strconv.Itoa(w.code) + " " + http.StatusText(w.code),
 		Proto:      "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header:        w.header,
 		Body:          stream{pr, cancel},

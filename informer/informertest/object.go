@@ -47,7 +47,8 @@ func newTyped(typed runtime.Object, k key, rv uint64, uid string) *object {
 	return o
 }
 
-// own writes into an object what the server sets.
+// own writes into an object what the server sets, and takes off kind and apiVersion: the wire puts them
+// on where they belong.
 func (o *object) own(typed runtime.Object) message {
 	m, err := meta.Accessor(typed)
 	if err != nil {
@@ -55,13 +56,8 @@ func (o *object) own(typed runtime.Object) message {
 	}
 	m.SetResourceVersion(formatVersion(o.rv))
 	m.SetUID(types.UID(o.uid))
-	return bare(typed.(message))
-}
-
-// bare takes kind and apiVersion off an object: the wire puts them on where they belong.
-func bare(m message) message {
-	m.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	return m
+	typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return typed.(message)
 }
 
 // at is the object with another version: what a DELETED event carries.
@@ -110,7 +106,7 @@ func (o *object) typed(k *kind) message {
 	if err != nil {
 		panic(fmt.Sprintf("informertest: %s/%s is no %s: %v", o.namespace, o.name, k.name, err))
 	}
-	return bare(typed)
+	return typed
 }
 
 // asFields returns the object as a map, shared.

@@ -41,32 +41,45 @@ func request(t *testing.T, uri string) *http.Request {
 	return req
 }
 
-// ask sends a request in memory and returns the answer, whose body the test's end closes.
-func ask(t *testing.T, s *informertest.Server, uri, accept string) (*http.Response, error) {
+// reply is what came back.
+type reply struct {
+	code   int
+	header http.Header
+	body   io.Reader // the test's end closes it
+}
+
+func newReply(t *testing.T, r *http.Response) reply {
+	t.Helper()
+	t.Cleanup(func() { _ = r.Body.Close() })
+	return reply{r.StatusCode, r.Header, r.Body}
+}
+
+// ask sends a request in memory.
+func ask(t *testing.T, s *informertest.Server, uri, accept string) (reply, error) {
 	t.Helper()
 	req := request(t, uri)
 	if accept != "" {
 		req.Header.Set("Accept", accept)
 	}
-	resp, err := s.Config().Transport.RoundTrip(req)
-	if err == nil {
-		t.Cleanup(func() { _ = resp.Body.Close() })
+	resp, err := s.Config().Transport.RoundTrip(req) //nolint:bodyclose // newReply does it
+	if err != nil {
+		return reply{}, err
 	}
-	return resp, err
+	return newReply(t, resp), nil
 }
 
-// get returns the status and the body, or the error that ended it.
+// get returns the status's text and the body, or the error that ended it.
 func get(t *testing.T, s *informertest.Server, uri string) string {
 	t.Helper()
 	resp, err := ask(t, s, uri, "")
 	if err != nil {
 		return err.Error()
 	}
-	b, err := io.ReadAll(resp.Body)
+	b, err := io.ReadAll(resp.body)
 	if err != nil {
-		return resp.Status + " " + string(b) + " " + err.Error()
+		return http.StatusText(resp.code) + " " + string(b) + " " + err.Error()
 	}
-	return resp.Status + " " + string(b)
+	return http.StatusText(resp.code) + " " + string(b)
 }
 
 // wireCase is a request and what a real API server answers to it, or how that begins.
@@ -187,6 +200,42 @@ func TestWatches(t *testing.T) {
 	})
 }
 
+// TestUnserve: a kind that goes ends its watches, is not found, and comes back with its objects.
+func TestUnserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := two()
+		time.AfterFunc(time.Second, func() { s.Unserve(pods) })
+		if got := get(t, s, "/api/v1/pods?watch=true&resourceVersion=1002"); got != "OK " {
+			t.Errorf("its watch: %q", got)
+		}
+		if got := get(t, s, "/api/v1/pods"); !strings.HasPrefix(got, "Not Found") {
+			t.Errorf("its list: %q", got)
+		}
+		if got := get(t, s, "/api"); strings.Contains(got, "pods") {
+			t.Errorf("discovery: %q", got)
+		}
+		s.Serve(pods, "Pod")
+		if got := get(t, s, "/api/v1/namespaces/n/pods/a"); !strings.HasPrefix(got, "OK ") {
+			t.Errorf("an object: %q", got)
+		}
+	})
+}
+
+// TestNoWrites: what would write is refused, not taken for a read.
+func TestNoWrites(t *testing.T) {
+	s := two()
+	req := request(t, "/api/v1/namespaces/n/pods/a")
+	req.Method = http.MethodDelete
+	resp, err := s.Config().Transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusMethodNotAllowed || len(s.Objects(pods)) != 2 {
+		t.Errorf("%s, and %d objects", resp.Status, len(s.Objects(pods)))
+	}
+}
+
 func TestBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := two()
@@ -222,7 +271,7 @@ func TestCutList(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Cut()
-		b, err := io.ReadAll(resp.Body)
+		b, err := io.ReadAll(resp.body)
 		if err == nil || len(b) == 0 || strings.HasSuffix(string(b), "}\n") {
 			t.Errorf("%d bytes, error %v: want some of it, and an error", len(b), err)
 		}

@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -15,7 +14,7 @@ import (
 )
 
 // overSockets runs a test over HTTP/1.1 and HTTP/2.
-func overSockets(t *testing.T, test func(t *testing.T, s *informertest.Server, get func(uri string, header ...string) *http.Response)) {
+func overSockets(t *testing.T, test func(t *testing.T, s *informertest.Server, get func(uri string, header ...string) reply)) {
 	t.Helper()
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(proto, func(t *testing.T) {
@@ -25,7 +24,7 @@ func overSockets(t *testing.T, test func(t *testing.T, s *informertest.Server, g
 			srv.StartTLS()
 			defer srv.Close() // which waits for what is open
 			defer s.Cut()
-			test(t, s, func(uri string, header ...string) *http.Response {
+			test(t, s, func(uri string, header ...string) reply {
 				req := request(t, uri)
 				target, err := req.URL.Parse(srv.URL + uri)
 				if err != nil {
@@ -35,15 +34,14 @@ func overSockets(t *testing.T, test func(t *testing.T, s *informertest.Server, g
 				for i := 0; i < len(header); i += 2 {
 					req.Header.Set(header[i], header[i+1])
 				}
-				resp, err := srv.Client().Do(req)
+				resp, err := srv.Client().Do(req) //nolint:bodyclose // newReply does it
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(func() { _ = resp.Body.Close() })
 				if resp.Proto != proto {
 					t.Errorf("answered over %s", resp.Proto)
 				}
-				return resp
+				return newReply(t, resp)
 			})
 			if got := s.Recorded(); len(got) == 0 || got[0].Proto != proto {
 				t.Errorf("recorded %+v", got)
@@ -54,7 +52,7 @@ func overSockets(t *testing.T, test func(t *testing.T, s *informertest.Server, g
 
 // TestGzip: large bodies are compressed for those who take that, and watches are not.
 func TestGzip(t *testing.T) {
-	overSockets(t, func(t *testing.T, s *informertest.Server, get func(string, ...string) *http.Response) {
+	overSockets(t, func(t *testing.T, s *informertest.Server, get func(string, ...string) reply) {
 		for i := range 200 { // 200 KB
 			s.Put(pods, "n", fmt.Sprint("p", i), map[string]any{"metadata": map[string]any{"annotations": map[string]any{"a": strings.Repeat("x", 1000)}}})
 		}
@@ -67,8 +65,8 @@ func TestGzip(t *testing.T) {
 			{"a watch", "/api/v1/pods?watch=1", "br, gzip", "", "\"p199\""},
 		} {
 			resp := get(c.uri, "Accept-Encoding", c.accept)
-			var r io.Reader = resp.Body
-			if got := resp.Header.Get("Content-Encoding"); got != c.encoding {
+			r := resp.body
+			if got := resp.header.Get("Content-Encoding"); got != c.encoding {
 				t.Errorf("%s: encoded as %q, want %q", c.why, got, c.encoding)
 			} else if got == "gzip" {
 				var err error
@@ -84,7 +82,7 @@ func TestGzip(t *testing.T) {
 				}
 			}
 		}
-		if b, err := io.ReadAll(get("/api/v1/pods").Body); err != nil || !bytes.HasSuffix(b, []byte("}\n")) {
+		if b, err := io.ReadAll(get("/api/v1/pods").body); err != nil || !bytes.HasSuffix(b, []byte("}\n")) {
 			t.Errorf("as net/http asks for it: %v in %d bytes", err, len(b))
 		}
 	})
@@ -92,13 +90,13 @@ func TestGzip(t *testing.T) {
 
 // TestGzipMembers: each flush is a member of its own, which can be read before the next comes.
 func TestGzipMembers(t *testing.T) {
-	overSockets(t, func(t *testing.T, s *informertest.Server, get func(string, ...string) *http.Response) {
+	overSockets(t, func(t *testing.T, s *informertest.Server, get func(string, ...string) reply) {
 		s.Misbehave(fault{Effect: informertest.GzipMembers})
 		resp := get("/api/v1/pods"+streamingList, "Accept-Encoding", "gzip")
-		if resp.Header.Get("Content-Encoding") != "gzip" {
-			t.Fatalf("not compressed: %v", resp.Header)
+		if resp.header.Get("Content-Encoding") != "gzip" {
+			t.Fatalf("not compressed: %v", resp.header)
 		}
-		compressed := bufio.NewReader(resp.Body)
+		compressed := bufio.NewReader(resp.body)
 		z, err := gzip.NewReader(compressed)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +118,7 @@ func TestGzipMembers(t *testing.T) {
 			s.Put(pods, "n", fmt.Sprint("p", i), nil)
 		}
 		resp = get("/api/v1/pods", "Accept-Encoding", "gzip")
-		raw, err := io.ReadAll(resp.Body)
+		raw, err := io.ReadAll(resp.body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +138,7 @@ func TestGzipMembers(t *testing.T) {
 		if members < 3 || strings.Count(all.String(), `"uid"`) != 2003 {
 			t.Errorf("a list in %d members, with %d objects", members, strings.Count(all.String(), `"uid"`))
 		}
-		if b, err := io.ReadAll(get("/api/v1/pods").Body); err != nil || !bytes.Equal(b, all.Bytes()) {
+		if b, err := io.ReadAll(get("/api/v1/pods").body); err != nil || !bytes.Equal(b, all.Bytes()) {
 			t.Errorf("read by net/http: %v, %d bytes, want %d", err, len(b), all.Len())
 		}
 	})
@@ -148,9 +146,9 @@ func TestGzipMembers(t *testing.T) {
 
 // TestBreaksOverSockets: what is cut ends with an error, after what was sent before.
 func TestBreaksOverSockets(t *testing.T) {
-	overSockets(t, func(t *testing.T, s *informertest.Server, get func(string, ...string) *http.Response) {
+	overSockets(t, func(t *testing.T, s *informertest.Server, get func(string, ...string) reply) {
 		resp := get("/api/v1/pods?watch=1&resourceVersion=1000")
-		r := bufio.NewReader(resp.Body)
+		r := bufio.NewReader(resp.body)
 		for _, want := range []string{"1001", "1002"} {
 			if line, err := r.ReadString('\n'); err != nil || !strings.Contains(line, want) {
 				t.Fatalf("%q, %v: want an event of %s", line, err, want)
@@ -162,7 +160,7 @@ func TestBreaksOverSockets(t *testing.T) {
 		}
 		s.Misbehave(fault{Effect: informertest.CutFrame, Times: 2})
 		for _, uri := range []string{"/api/v1/pods", "/api/v1/pods" + streamingList} {
-			if b, err := io.ReadAll(get(uri).Body); err == nil || !bytes.Contains(b, []byte(`{"`)) || bytes.HasSuffix(b, []byte("}\n")) {
+			if b, err := io.ReadAll(get(uri).body); err == nil || !bytes.Contains(b, []byte(`{"`)) || bytes.HasSuffix(b, []byte("}\n")) {
 				t.Errorf("a cut frame of %s: %q, %v", uri, b, err)
 			}
 		}

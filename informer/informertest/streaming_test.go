@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,16 +28,16 @@ func events(t *testing.T, s *informertest.Server, uri, accept string) string {
 	if err != nil {
 		return err.Error()
 	}
-	if resp.StatusCode != 200 {
-		b, err := io.ReadAll(resp.Body)
+	if resp.code != http.StatusOK {
+		b, err := io.ReadAll(resp.body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Retry-After"), " ", string(b))
+		return fmt.Sprint(resp.code, " ", resp.header.Get("Retry-After"), " ", string(b))
 	}
-	next := jsonEvents(resp.Body)
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), acceptProtobuf) {
-		next = protobufEvents(resp.Body)
+	next := jsonEvents(resp.body)
+	if strings.HasPrefix(resp.header.Get("Content-Type"), acceptProtobuf) {
+		next = protobufEvents(resp.body)
 	}
 	var words []string
 	for {
@@ -210,4 +212,62 @@ func TestInitialEventsHaveNoOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEndComesAtOnce: it waits for nothing, however many events are before it.
+func TestEndComesAtOnce(t *testing.T) {
+	for _, n := range []int{0, 1, 499, 500, 501, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			s := informertest.NewServer()
+			s.Serve(widgets, "Widget")
+			for i := range n {
+				s.Put(widgets, "n", fmt.Sprint(i), nil)
+			}
+			start := time.Now()
+			resp, err := ask(t, s, "/apis/example.com/v1/widgets"+streamingList, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := jsonEvents(resp.body)
+			for event := ""; !strings.HasPrefix(event, "END"); {
+				if event, err = next(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d := time.Since(start); d > 0 {
+				t.Errorf("%d objects: the end came after %s", n, d)
+			}
+		})
+	}
+}
+
+// TestChangesWaitForTheEnd: what happens while the state is told comes after its end.
+func TestChangesWaitForTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := two()
+		for i := range 2000 {
+			s.Put(pods, "n", fmt.Sprint(i), nil)
+		}
+		resp, err := ask(t, s, "/api/v1/pods"+streamingList, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, all := jsonEvents(resp.body), []string(nil)
+		for {
+			e, err := next()
+			if err == io.EOF { //nolint:errorlint // as readers return it
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if len(all) == 0 {
+				s.Put(pods, "n", "a", nil)
+			}
+			all = append(all, e)
+		}
+		got := strings.Join(all[len(all)-3:], ", ")
+		if want := "END 3002, M a 3003, BOOKMARK 3003"; got != want || len(all) != 2002+3 {
+			t.Errorf("%d events, which end with %s, want %s", len(all), got, want)
+		}
+	})
 }

@@ -78,7 +78,6 @@ type client struct {
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	get   func(context.Context, string) (runtime.Object, error)
 	new   runtime.Object
-	form  string // of its answers
 }
 
 func clients(t *testing.T, cfg *rest.Config) map[string]client {

@@ -14,11 +14,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// pods is the first batch of a stream of n pods of 200 applications. What is particular to one takes
+// pods is the first batch of a stream of n pods of some applications. What is particular to one takes
 // some 450 bytes; the rest is its application's.
-func pods(n int) store.Batch {
+func pods(n, of int) store.Batch {
 	rng := rand.New(rand.NewPCG(1, 1))
-	apps := make([]string, 200)
+	apps := make([]string, of)
 	for i := range apps {
 		var b strings.Builder
 		for b.Len() < 5500 {
@@ -70,7 +70,7 @@ func written(tb testing.TB, b store.Batch) []byte {
 // BenchmarkLoad100k loads 100,000 pods from memory: what a restart costs beside reading the disk.
 func BenchmarkLoad100k(b *testing.B) {
 	const n = 100_000
-	file := written(b, pods(n))
+	file := written(b, pods(n, 200))
 	b.ReportAllocs()
 	for b.Loop() {
 		l, err := load(bytes.NewReader(file), int64(len(file)))
@@ -93,7 +93,7 @@ func (discard) Size() (int64, error)        { return 0, nil }
 
 // BenchmarkWrite100k writes 100,000 pods, without a disk: what a new file costs.
 func BenchmarkWrite100k(b *testing.B) {
-	batch := pods(100_000)
+	batch := pods(100_000, 200)
 	b.ReportAllocs()
 	for b.Loop() {
 		w, err := newWriter(discard{}, maxBuffer, &header{stream: "pods"})

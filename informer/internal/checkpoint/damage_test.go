@@ -144,7 +144,7 @@ func (m *model) loads(file []byte) error {
 // right: parts of the same file, and of another one of the same objects.
 func TestRegions(t *testing.T) {
 	const n = 500
-	first := pods(n)
+	first := pods(n, 50)
 	file, other := updates(t, first), updates(t, first)
 	rng := rand.New(rand.NewPCG(3, 4))
 	refused := 0

@@ -92,7 +92,7 @@ func fuzzFiles(tb testing.TB) [][]byte {
 	payload, _ := v.Stored()
 	head := (&header{stream: "pods", fingerprint: "f", identity: "i"}).append(nil)
 	return [][]byte{
-		written(tb, pods(250)),
+		written(tb, pods(6, 1)),
 		framed(head, live(0)),
 		framed(head, appendPut(nil, key, v, payload, 0), live(1), appendDelete(nil, key), live(0)),
 	}

@@ -43,6 +43,18 @@ func (s *State) Newest() (newest store.Item, ok bool) {
 	return newest, ok
 }
 
+// Dicts returns the dictionaries that the items need, each with the format of some object that does:
+// for compact.Router.Adopt.
+func (s *State) Dicts() map[*compact.Dict]wire.Format {
+	dicts := map[*compact.Dict]wire.Format{}
+	for _, it := range s.Items {
+		if _, d := it.V.Stored(); d != nil {
+			dicts[d] = it.V.Format()
+		}
+	}
+	return dicts
+}
+
 // loader applies the records of a file, a transaction at a time.
 type loader struct {
 	seal       seal

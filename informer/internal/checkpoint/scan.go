@@ -159,14 +159,24 @@ func (s *scanner) findCommit() (c commit, at int64, err error) {
 			s.skip(len(s.buf) - recordHead - len(commitMark) + 1) // one may begin in what is left
 			continue
 		}
-		if binary.LittleEndian.Uint32(s.buf) <= maxCommit {
-			body, at, _ := s.next()
-			if fields, ok := bytes.CutPrefix(body, []byte(commitMark)); ok {
-				if c, err := readCommit(fields); err == nil {
-					return c, at, nil
-				}
-			}
+		if c, at, ok := s.commitHere(); ok {
+			return c, at, nil
 		}
-		s.skip(1)
 	}
+}
+
+// commitHere reads the record that seems to begin here, if it is a commit; else it moves on.
+func (s *scanner) commitHere() (c commit, at int64, ok bool) {
+	if binary.LittleEndian.Uint32(s.buf) > maxCommit {
+		s.skip(1)
+		return c, 0, false
+	}
+	body, at, err := s.next()
+	if err != nil {
+		s.skip(1)
+		return c, 0, false
+	}
+	fields, _ := bytes.CutPrefix(body, []byte(commitMark))
+	c, err = readCommit(fields)
+	return c, at, err == nil
 }

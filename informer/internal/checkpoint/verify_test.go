@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
@@ -73,15 +72,10 @@ func save(t *testing.T, s *Stream) error {
 func TestVerify(t *testing.T) {
 	d := openDir(t, t.TempDir())
 	s := openStream(t, d, "pods")
-	packer := compact.Packer{Router: compact.NewRouter(compact.Options{})}
-	var deltas []store.Delta
-	for i := range 50 {
-		raw := strings.Repeat(`{"kind":"Pod","metadata":{"labels":{"app":"x"}}}`, 20) + strings.Repeat("y", i)
-		deltas = append(deltas, added(strings.Repeat("p", i+1), packer.Pack(wire.JSON, "u", "5", []byte(raw))))
-	}
+	deltas := pods(50, 2).Deltas
 	batches := []store.Batch{
 		{Epoch: 3, Phase: store.Live, Version: "7", Deltas: deltas},
-		{Epoch: 3, Phase: store.Live, Version: "9", Deltas: []store.Delta{deleted("p", deltas[0].New)}},
+		{Epoch: 3, Phase: store.Live, Version: "9", Deltas: []store.Delta{{Op: store.Deleted, Key: deltas[0].Key, Old: deltas[0].New}}},
 	}
 	var reports []Report
 	err := s.Run(t.Context(), Options{

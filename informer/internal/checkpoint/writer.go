@@ -142,14 +142,13 @@ func (w *writer) hold(k store.Key, v *compact.Version) { w.count(k, v, 1) }
 // release counts out an object that the file does not hold any more.
 func (w *writer) release(k store.Key, v *compact.Version) { w.count(k, v, -1) }
 
+// count counts a version in or out. That is only exact while what the queue calls old is the very
+// version that the file holds, which may also be one with the same content; for what it is used,
+// that will do. The number of objects is exact.
 func (w *writer) count(k store.Key, v *compact.Version, n int) {
 	payload, d := v.Stored()
 	var id uint64
-	if d != nil {
-		ref := w.dicts[d]
-		if ref == nil {
-			return // a consumer was told of what it did not know; Load finds that, by the number of objects
-		}
+	if ref := w.dicts[d]; ref != nil {
 		id = ref.id
 		if ref.objects == 0 {
 			w.live += ref.size
@@ -157,7 +156,7 @@ func (w *writer) count(k store.Key, v *compact.Version, n int) {
 		ref.objects += n
 		if ref.objects == 0 {
 			w.live -= ref.size
-			delete(w.dicts, d)
+			delete(w.dicts, d) // what may need it later brings it again
 		}
 	}
 	w.live += int64(n) * putSize(k, v, payload, id)

@@ -87,12 +87,44 @@ func (g *gen) replicaSets(f wire.Format, apps, revisions int) []item {
 // revise makes a new revision of the application as most are: a new image.
 func (g *gen) revise(a *app) {
 	hash := g.suffix(10)
+	a.fields = [2]string{}
 	a.template = *a.template.DeepCopy()
 	a.template.Labels["pod-template-hash"] = hash
 	a.generate = a.name + "-" + hash + "-"
 	a.template.Spec.Containers[0].Image = fmt.Sprintf("registry.example.com/%s:%s", a.name, g.hex(12))
 	a.owner.Name, a.owner.UID = a.name+"-"+hash, g.uid()
 	a.imageIDs = append([]string{"sha256:" + g.hex(64)}, a.imageIDs[1:]...)
+}
+
+// life are the versions that a pod has until it runs.
+func (g *gen) life(p *corev1.Pod) []*corev1.Pod {
+	pending := p.DeepCopy()
+	pending.ResourceVersion = g.nextRV()
+	pending.Spec.NodeName = ""
+	pending.Status = corev1.PodStatus{Phase: "Pending", QOSClass: p.Status.QOSClass}
+	pending.ManagedFields = pending.ManagedFields[:1]
+	for _, k := range []string{"containerID", "podIP", "podIPs"} {
+		delete(pending.Annotations, "cni.projectcalico.org/"+k)
+	}
+	bound := pending.DeepCopy()
+	bound.ResourceVersion = g.nextRV()
+	bound.Spec.NodeName = p.Spec.NodeName
+	bound.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "True", LastTransitionTime: p.CreationTimestamp}}
+	creating := p.DeepCopy()
+	creating.ResourceVersion = g.nextRV()
+	creating.Status.Phase, creating.Status.PodIP, creating.Status.PodIPs = "Pending", "", nil
+	for i := range creating.Status.ContainerStatuses {
+		cs := &creating.Status.ContainerStatuses[i]
+		*cs = corev1.ContainerStatus{Name: cs.Name, Image: cs.Image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}
+	}
+	for i := range creating.Status.Conditions {
+		if c := &creating.Status.Conditions[i]; c.Type == "Ready" || c.Type == "ContainersReady" {
+			c.Status, c.Reason, c.Message, c.LastTransitionTime = "False", "ContainersNotReady", "containers with unready status: ["+p.Spec.Containers[0].Name+"]", metav1.Time{}
+		}
+	}
+	running := p.DeepCopy()
+	running.ResourceVersion = g.nextRV()
+	return []*corev1.Pod{pending, bound, creating, running}
 }
 
 func sortItems(items []item) {

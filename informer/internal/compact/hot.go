@@ -15,9 +15,8 @@ type Hot struct {
 	bytes  atomic.Int64 // of all that is kept
 
 	mu       sync.Mutex
-	ring     []*decoded // what may be evicted
-	hand     int
-	evicting int64 // bytes of the ring
+	hand     *decoded // in the ring of what may be evicted
+	evicting int64    // bytes of the ring
 }
 
 // decoded is an object that is kept.
@@ -28,14 +27,12 @@ type decoded struct {
 	size    int64
 	used    atomic.Bool             // since the hand came by last
 	next    atomic.Pointer[decoded] // of the same version
-	place   int                     // in the ring; pinned is none
+
+	before, after *decoded // in the ring; nil where it is pinned
 }
 
-const (
-	pinned = -1
-	// perDecoded is what keeping an object costs beside the object, in bytes.
-	perDecoded = int64(unsafe.Sizeof(decoded{})) + 2*8
-)
+// perDecoded is what keeping an object costs beside the object, in bytes.
+const perDecoded = int64(unsafe.Sizeof(decoded{}))
 
 // NewHot returns a Hot that keeps so many bytes, and what is pinned.
 func NewHot(budget int64) *Hot { return &Hot{budget: budget} }
@@ -72,9 +69,8 @@ func (h *Hot) Put(v *Version, decoder, obj any, size int64) any {
 	for h.evicting+size > h.budget {
 		h.evict()
 	}
-	d := &decoded{of: v, decoder: decoder, obj: obj, size: size, place: len(h.ring)}
-	h.ring = append(h.ring, d)
-	h.evicting += size
+	d := &decoded{of: v, decoder: decoder, obj: obj, size: size}
+	h.enring(d)
 	h.add(d)
 	return obj
 }
@@ -87,7 +83,7 @@ func (h *Hot) Pin(v *Version, decoder, obj any, size int64) any {
 		h.unring(d)
 		return d.obj
 	}
-	h.add(&decoded{of: v, decoder: decoder, obj: obj, size: size + perDecoded, place: pinned})
+	h.add(&decoded{of: v, decoder: decoder, obj: obj, size: size + perDecoded})
 	return obj
 }
 
@@ -124,34 +120,41 @@ func (h *Hot) add(d *decoded) {
 	h.bytes.Add(d.size)
 }
 
-// evict moves the hand on to an object that was not used since it came by last, and forgets it; after
-// a whole turn, any. The ring is not empty.
+// evict moves the hand on to an object that was not used since it came by last, and forgets it; it
+// goes round more than once only if readers are quicker. The ring is not empty.
 func (h *Hot) evict() {
-	for left := len(h.ring); ; left-- {
-		if h.hand >= len(h.ring) {
-			h.hand = 0
-		}
-		d := h.ring[h.hand]
-		if !d.used.Swap(false) || left == 0 {
-			h.unring(d)
-			h.remove(d)
-			return
-		}
-		h.hand++
+	for h.hand.used.Swap(false) {
+		h.hand = h.hand.after
 	}
+	d := h.hand
+	h.unring(d)
+	h.remove(d)
 }
 
-// unring takes an object out of the ring, if it is there: the last one takes its place.
+// enring puts an object where the hand comes by last.
+func (h *Hot) enring(d *decoded) {
+	if h.hand == nil {
+		d.before, d.after, h.hand = d, d, d
+	} else {
+		d.before, d.after = h.hand.before, h.hand
+		d.before.after, d.after.before = d, d
+	}
+	h.evicting += d.size
+}
+
+// unring takes an object out of the ring, if it is there.
 func (h *Hot) unring(d *decoded) {
-	if d.place == pinned {
+	if d.before == nil {
 		return
 	}
-	last := len(h.ring) - 1
-	h.ring[d.place] = h.ring[last]
-	h.ring[d.place].place = d.place
-	h.ring[last] = nil
-	h.ring = h.ring[:last]
-	d.place = pinned
+	if h.hand == d {
+		h.hand = d.after
+	}
+	if h.hand == d {
+		h.hand = nil // it was the only one
+	}
+	d.before.after, d.after.before = d.after, d.before
+	d.before, d.after = nil, nil
 	h.evicting -= d.size
 }
 

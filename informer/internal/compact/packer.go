@@ -82,6 +82,22 @@ func (s *scratch) difference(d *Dict, raw []byte, limit int) bool {
 	return len(s.out) > 0
 }
 
+// challenger returns the length of the difference of an object from a version; limit is the most.
+func (s *scratch) challenger(v *Version, raw []byte, limit int) int {
+	s.dict = nil
+	base, err := v.Append(s.base[:0])
+	if err != nil {
+		panic(err) // made by a Packer
+	}
+	s.base = base
+	s.index.build(base)
+	s.out = delta(s.out[:0], raw, base, &s.index, limit)
+	if len(s.out) == 0 {
+		return limit
+	}
+	return len(s.out)
+}
+
 // plain packs an object into out as the difference from the shared dictionary, which it returns, or
 // where there is none or it does not help, in S2.
 func (s *scratch) plain(shared *Dict, raw []byte) *Dict {

@@ -1,7 +1,7 @@
 package compact
 
 import (
-	"slices"
+	"bytes"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -10,8 +10,12 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// minSource is the smallest object that is stored as a difference, in bytes.
-const minSource = 64
+const (
+	// minSource is the smallest object that is stored as a difference, in bytes.
+	minSource = 64
+	// minSweep is how many routes and samples a Router remembers before it looks which are alive.
+	minSweep = 4096
+)
 
 // Options are the options of a Router. The zero value is usable.
 type Options struct {
@@ -23,12 +27,15 @@ type Options struct {
 // Router chooses what objects are stored as the difference from. One serves the streams of a source:
 // it is safe for concurrent use.
 //
-// An object that no sample of its fingerprint makes half as large as it is for itself is stored for
-// itself, and is the first candidate for the next one's sample: it becomes one if it suits. So a new
-// template, or a pod that runs where the sample was pending, or an application of the same name
-// elsewhere, costs one miss, and a sample costs nothing that was not there. The last few samples
-// stay, so that a rollout can go back and forth. A fingerprint that goes on to miss is left alone
-// for a while, twice as long each time.
+//   - An object that no sample of its fingerprint makes a third as large as it would be for itself
+//     is stored for itself, and nominated: if it suits the next one, it is made a sample. So a new
+//     template, or an application of the same name elsewhere, costs one miss, and a sample costs
+//     nothing that was not there.
+//   - The last few samples stay, so that a rollout can go back and forth.
+//   - Now and then an object that is no smaller than the sample challenges it, and takes its place if
+//     it does clearly better by the next few: a sample may be a pod that did not run yet, or one of
+//     some revisions ago.
+//   - A fingerprint that goes on to miss is left alone for a while, twice as long each time.
 type Router struct {
 	fingerprint func(wire.Format, []byte) (uint64, bool)
 	routed      atomic.Uint64
@@ -39,22 +46,6 @@ type Router struct {
 	made    []weak.Pointer[Dict] // samples, some of which may be gone
 	sweepAt int                  // of routes and made together
 	shared  sharing
-}
-
-const (
-	perRoute    = 3
-	minSweep    = 4096
-	manyMisses  = 8
-	longestRest = 4096
-)
-
-// route is what is known of one fingerprint. Nothing here keeps an object or a sample alive.
-type route struct {
-	samples [perRoute]weak.Pointer[Dict] // the one that suited last comes first
-	last    weak.Pointer[Version]        // the last one that no sample suited
-	misses  uint8                        // in a row, up to where they are many
-	rest    uint16                       // so many objects more are not compared
-	resting uint16                       // so many were not the last time
 }
 
 // NewRouter returns a Router that knows nothing yet.
@@ -70,14 +61,13 @@ func (r *Router) pack(s *scratch, f wire.Format, uid, rv string, raw []byte) *Ve
 	sum, ok := r.fingerprint(f, raw)
 	c := choice{resting: true}
 	if ok {
-		c = r.lookup(sum)
+		c = r.lookup(sum, uid)
 	}
 	if d := c.try(s, raw); d != nil {
 		r.routed.Add(1)
-		if d != c.samples[0] || c.missed {
-			r.hit(sum, d)
-		}
-		return newVersion(s, f, uid, rv, s.out, d)
+		v := newVersion(s, f, uid, rv, s.out, d)
+		r.suited(s, sum, &c, d, v, raw)
+		return v
 	}
 	r.unrouted.Add(1)
 	shared := r.alone(s, sum, raw)
@@ -88,34 +78,8 @@ func (r *Router) pack(s *scratch, f wire.Format, uid, rv string, raw []byte) *Ve
 	return v
 }
 
-// choice is what an object may be stored as the difference from, the likeliest first.
-type choice struct {
-	samples [perRoute]*Dict
-	last    *Version // which may become a sample
-	missed  bool     // no sample suited the last object
-	resting bool     // nothing is to be tried, nor to be learnt
-}
-
-// try packs an object as the difference from a sample that suits, which it returns if there is one.
-func (c *choice) try(s *scratch, raw []byte) *Dict {
-	for _, d := range c.samples {
-		if d != nil && s.difference(d, raw, d.fit(len(raw))) {
-			return d
-		}
-	}
-	if c.last != nil {
-		if d := newSample(c.last); s.difference(d, raw, d.fit(len(raw))) {
-			return d
-		}
-	}
-	return nil
-}
-
-// fit is the length up to which the difference of an object of size bytes is one that pays.
-func (d *Dict) fit(size int) int { return len(d.payload) * size / d.size / 2 }
-
-// lookup returns the samples of a fingerprint.
-func (r *Router) lookup(sum uint64) (c choice) {
+// lookup returns what is known of a fingerprint, for an object with this UID.
+func (r *Router) lookup(sum uint64, uid string) (c choice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rt := r.routes[sum]
@@ -127,45 +91,63 @@ func (r *Router) lookup(sum uint64) (c choice) {
 		c.resting = true
 		return c
 	}
-	for i, w := range rt.samples {
-		c.samples[i] = w.Value()
-	}
-	c.last = rt.last.Value()
-	c.missed = rt.misses > 0
+	rt.read(&c, uid)
 	return c
+}
+
+// suited does what is to be done once d suited the object of which v was made.
+func (r *Router) suited(s *scratch, sum uint64, c *choice, d *Dict, v *Version, raw []byte) {
+	n := len(s.out)
+	switch {
+	case d != c.samples[0] || c.missed:
+		r.hit(sum, d)
+	case c.challenged && c.nominee != nil:
+		with, won := s.challenger(c.nominee, raw, n), false
+		r.update(sum, func(rt *route) { won = rt.judge(n, with) })
+		if won {
+			r.hit(sum, r.promote(s, c.nominee))
+		}
+	case !c.challenged && n > int(c.usual+c.usual/4):
+		r.update(sum, func(rt *route) {
+			if rt.took(n, len(d.payload)) && len(raw) >= d.size {
+				rt.nominate(v)
+			}
+		})
+	}
+}
+
+// promote makes a sample of a version that is stored as the difference from another one.
+func (r *Router) promote(s *scratch, v *Version) *Dict {
+	raw, err := v.Append(nil)
+	if err != nil {
+		panic(err) // made by a Packer
+	}
+	r.mu.Lock()
+	shared := r.shared.dict
+	r.mu.Unlock()
+	shared = s.plain(shared, raw)
+	return &Dict{payload: bytes.Clone(s.out), size: len(raw), parent: shared}
 }
 
 // hit notes that a sample suited, which may be new.
 func (r *Router) hit(sum uint64, d *Dict) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	rt := r.route(sum)
-	rt.misses, rt.resting = 0, 0
 	w := weak.Make(d)
-	i := slices.Index(rt.samples[:], w)
-	if i < 0 {
-		i = perRoute - 1
-		rt.last = weak.Pointer[Version]{}
-		r.made = append(r.made, w)
-	}
-	copy(rt.samples[1:i+1], rt.samples[:i])
-	rt.samples[0] = w
+	r.update(sum, func(rt *route) {
+		if rt.hit(w) {
+			r.made = append(r.made, w)
+		}
+	})
 }
 
 // miss notes that no sample suited the object of which v was made.
 func (r *Router) miss(sum uint64, v *Version) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	rt := r.route(sum)
-	rt.last = weak.Make(v)
-	if rt.misses++; rt.misses == manyMisses {
-		rt.resting = min(max(2*rt.resting, manyMisses), longestRest)
-		rt.rest, rt.misses = rt.resting, manyMisses-1
-	}
+	r.update(sum, func(rt *route) { rt.miss(v) })
 }
 
-// route returns a route, which may be new. The caller holds the lock.
-func (r *Router) route(sum uint64) *route {
+// update changes a route, which may be new.
+func (r *Router) update(sum uint64, change func(*route)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	rt := r.routes[sum]
 	if rt == nil {
 		if len(r.routes)+len(r.made) >= r.sweepAt {
@@ -174,7 +156,7 @@ func (r *Router) route(sum uint64) *route {
 		rt = &route{}
 		r.routes[sum] = rt
 	}
-	return rt
+	change(rt)
 }
 
 // sweep forgets the samples that are gone and the routes without one, so that what is remembered is
@@ -194,15 +176,6 @@ func (r *Router) sweep() {
 		}
 	}
 	r.sweepAt = max(minSweep, 2*(len(r.routes)+len(r.made)))
-}
-
-func (rt *route) living() bool {
-	for _, w := range rt.samples {
-		if w.Value() != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // Adopt makes a loaded dictionary one of the router's, so that objects to come are stored as the

@@ -239,7 +239,7 @@ func TestIdentical(t *testing.T) {
 			t.Errorf("object %d is not identical to itself, packed otherwise", i)
 		}
 		for j := range items {
-			if v := packAll(apart, items[j : j+1])[0]; j != i && v.Identical(a) {
+			if v := packAll(apart, items[j:j+1])[0]; j != i && v.Identical(a) {
 				t.Errorf("object %d is identical to object %d", i, j)
 			}
 		}

@@ -29,11 +29,9 @@ func unzip(body io.ReadCloser) *unzipped {
 func (u *unzipped) Read(p []byte) (int, error) {
 	for {
 		if !u.inside {
-			if err := u.z.Reset(u.in); err != nil {
-				return 0, err // io.EOF is what comes behind the last member
+			if err := u.begin(); err != nil {
+				return 0, err
 			}
-			u.z.Multistream(false)
-			u.inside = true
 		}
 		n, err := u.z.Read(p)
 		if errors.Is(err, io.EOF) {
@@ -43,6 +41,20 @@ func (u *unzipped) Read(p []byte) (int, error) {
 			return n, err
 		}
 	}
+}
+
+// begin reads a member's header. It returns io.EOF behind the last member.
+func (u *unzipped) begin() error {
+	if _, err := u.in.Peek(1); err != nil {
+		return err
+	}
+	err := u.z.Reset(u.in)
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF // cut in the header
+	}
+	u.z.Multistream(false)
+	u.inside = err == nil
+	return err
 }
 
 // Close implements io.Closer. It ends a Read that waits.

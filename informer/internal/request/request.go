@@ -36,7 +36,9 @@ const maxStatus = 1 << 20
 type Client struct {
 	http *http.Client
 	base *url.URL
-	gzip bool // answers may be compressed
+	// encoding is what answers may be compressed with. It is always named: otherwise net/http would
+	// ask for gzip and uncompress the answer in its own way (see unzipped).
+	encoding string
 }
 
 // New prepares a client; it does not talk to the server. cfg is copied.
@@ -52,7 +54,11 @@ func New(cfg *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare connection to %s: %w", base.Host, err)
 	}
-	return &Client{http: client, base: base, gzip: !cfg.DisableCompression}, nil
+	encoding := "gzip"
+	if cfg.DisableCompression {
+		encoding = "identity"
+	}
+	return &Client{http: client, base: base, encoding: encoding}, nil
 }
 
 // HTTP returns what the client sends its requests with, and the server's address; both are shared.
@@ -99,10 +105,8 @@ func (c *Client) Open(ctx context.Context, resource string, query url.Values, w 
 		return nil, 0, fmt.Errorf("make request: %w", err)
 	}
 	req.Header.Set("Accept", w.accept())
-	if c.gzip {
-		req.Header.Set("Accept-Encoding", "gzip") // net/http leaves the answer to us then
-	}
-	resp, err := c.http.Do(req)
+	req.Header.Set("Accept-Encoding", c.encoding)
+	resp, err := c.http.Do(req) //nolint:bodyclose // the caller closes what may be a reader around it
 	if err != nil {
 		return nil, 0, fmt.Errorf("ask server: %w", cause(ctx, err))
 	}

@@ -11,8 +11,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
 // ask sends one request to a handler.
@@ -44,7 +48,7 @@ func TestRequest(t *testing.T) {
 		t.Errorf("asked for %s: a server behind a path keeps the path", uri)
 	}
 	for header, want := range map[string]string{
-		"Accept": "application/json", "User-Agent": DefaultUserAgent, "Authorization": "Bearer t",
+		"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": DefaultUserAgent, "Authorization": "Bearer t",
 	} {
 		if v := got.Header.Get(header); v != want {
 			t.Errorf("%s: %q, want %q", header, v, want)
@@ -78,6 +82,10 @@ func TestRefusals(t *testing.T) {
 		{"a Status", `{"kind":"Status","code":403,"reason":"Forbidden","message":"no"}`, "", 403, apierrors.IsForbidden, 0},
 		{"a Status that names no delay, and a header that does",
 			`{"kind":"Status","code":429,"reason":"TooManyRequests"}`, "7", 429, apierrors.IsTooManyRequests, 7},
+		{"a Status in protobuf", protobufStatus(403, "Status"), "", 403, apierrors.IsForbidden, 0},
+		{"a Status in protobuf, and a header", protobufStatus(429, "Status"), "7", 429, apierrors.IsTooManyRequests, 7},
+		{"protobuf that is no Status", protobufStatus(404, "Pod"), "", 410, apierrors.IsGone, 0},
+		{"protobuf that is cut", protobufStatus(404, "Status")[:30], "", 410, apierrors.IsGone, 0},
 		{"a proxy's page", `<html>`, "", 401, apierrors.IsUnauthorized, 0},
 		{"a proxy that is overloaded", `busy`, "3", 503, apierrors.IsServiceUnavailable, 3},
 		{"nothing", ``, "", 404, apierrors.IsNotFound, 0},
@@ -100,6 +108,86 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("delay of %d s, want %d", s, c.seconds)
 			}
 		})
+	}
+}
+
+// protobufStatus is a Status as an API server sends it to who prefers protobuf.
+func protobufStatus(code int32, kind string) string {
+	reason := map[int32]metav1.StatusReason{403: metav1.StatusReasonForbidden, 429: metav1.StatusReasonTooManyRequests}[code]
+	raw, err := (&metav1.Status{Status: "Failure", Code: code, Reason: reason, Message: "no"}).Marshal()
+	if err != nil {
+		panic(err)
+	}
+	b, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}).Marshal()
+	if err != nil {
+		panic(err)
+	}
+	return "k8s\x00" + string(b)
+}
+
+func TestRefusalMayBeCompressed(t *testing.T) {
+	_, err := ask(t, &rest.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write(zip(t, `{"kind":"Status","code":403,"reason":"Forbidden","message":"by gzip"}`))
+	})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "by gzip") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAccept(t *testing.T) {
+	const pb = "application/vnd.kubernetes.protobuf"
+	const js = "application/json"
+	for w, want := range map[Want]string{
+		{}:                            js,
+		{Protobuf: true}:              pb + "," + js,
+		{Watch: true}:                 js + ";stream=watch," + js,
+		{Protobuf: true, Watch: true}: pb + ";stream=watch," + js + ";stream=watch," + js,
+		{Metadata: true}:              js + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," + js,
+		{Protobuf: true, Metadata: true}: pb + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
+			js + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," + js,
+		{Protobuf: true, Metadata: true, Watch: true}: pb + ";stream=watch;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
+			js + ";stream=watch;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + js,
+	} {
+		if got := w.accept(); got != want {
+			t.Errorf("%+v: %s, want %s", w, got, want)
+		}
+	}
+}
+
+func TestAnswersSayTheirFormat(t *testing.T) {
+	for _, c := range []struct {
+		contentType string
+		want        Want
+		format      wire.Format
+		err         string
+	}{
+		{"application/json", Want{Protobuf: true}, wire.JSON, ""},
+		{"application/json; charset=utf-8", Want{}, wire.JSON, ""},
+		{"application/json;stream=watch", Want{Watch: true}, wire.JSON, ""},
+		{"", Want{Protobuf: true}, wire.JSON, ""}, // some aggregated API servers
+		{"application/vnd.kubernetes.protobuf", Want{Protobuf: true}, wire.Protobuf, ""},
+		{"application/vnd.kubernetes.protobuf;stream=watch", Want{Protobuf: true, Watch: true}, wire.Protobuf, ""},
+		{"application/vnd.kubernetes.protobuf", Want{}, 0, "instead of JSON"},
+		{"text/html", Want{Protobuf: true}, 0, "instead of protobuf or JSON"},
+		{"application/cbor", Want{}, 0, "application/cbor"},
+		{";", Want{}, 0, "instead of JSON"},
+	} {
+		cl := serve(t, false, &rest.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = []string{c.contentType}
+			_, _ = io.WriteString(w, "body")
+		})
+		body, f, err := cl.Open(t.Context(), "/api", nil, c.want)
+		if f != c.format || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q: %s, %v", c.contentType, f, err)
+		}
+		if err == nil {
+			if b, err := io.ReadAll(body); err != nil || string(b) != "body" {
+				t.Errorf("%q: %q, %v", c.contentType, b, err)
+			}
+			body.Close()
+		}
 	}
 }
 

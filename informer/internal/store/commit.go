@@ -271,7 +271,7 @@ func (t *step) settle() bool {
 	}
 	if c.Version != "" && c.Version != h.version && !wire.Older(c.Version, h.version) {
 		h.version = c.Version
-		news = true
+		news = h.phase == Live
 	}
 	return news
 }

@@ -71,7 +71,7 @@ func (f *fold) insert(d *Delta) {
 	*n = node{key: d.Key, sum: d.sum, new: d.New, relisted: d.Relisted,
 		firstAt: at, at: at, after: nanos(d.After)}
 	if d.Old != nil && f.initial.owes(d.Key) {
-		n.owed, n.initial = true, true
+		n.owed, n.initial, n.final = true, true, d.Old
 		f.owed++
 	} else {
 		n.old, n.final, n.initial = d.Old, d.Final, d.Initial

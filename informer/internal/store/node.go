@@ -6,7 +6,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// node is one object that differs. Old is what the consumer knows, new what is now.
+// node is one object that differs. Old is what the consumer knows, new what is now, final the server's
+// last word on old, or, for one that is owed, the version that initial keeps.
 type node struct {
 	prev, next         *node
 	key                Key

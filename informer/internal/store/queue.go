@@ -52,7 +52,8 @@ type Queue struct {
 // queued is a batch that nobody took yet.
 type queued struct {
 	Batch
-	at time.Time // of its first change
+	at   time.Time // of its first change
+	size int64
 }
 
 // Lag is how far a consumer is behind.
@@ -82,8 +83,8 @@ func NewQueue(streams int, o QueueOptions) *Queue {
 	return q
 }
 
-// Next waits for the next batch. Its deltas are the caller's to read until the next call. It serves
-// one goroutine.
+// Next waits for the next batch, whose deltas may be read, and no more, until the next call. It
+// serves one goroutine. Its errors are ErrClosed and those of ctx.
 func (q *Queue) Next(ctx context.Context) (Batch, error) {
 	for {
 		if b, ok, err := q.take(); ok || err != nil {
@@ -177,11 +178,12 @@ func (q *Queue) push(b *Batch, at time.Time) {
 	q.bytes += size
 	q.deltas += len(b.Deltas)
 	if n := len(q.batches); n > 0 && q.batches[n-1].extend(b, q.max) {
+		q.batches[n-1].size += size
 		return
 	}
 	mine := *b
 	mine.Deltas = slices.Clip(b.Deltas) // other queues have the same array
-	q.batches = append(q.batches, queued{mine, at})
+	q.batches = append(q.batches, queued{mine, at, size})
 }
 
 // size is what the batch costs while it is queued, in bytes.
@@ -287,13 +289,13 @@ func (q *Queue) nextQueued() (Batch, bool) {
 	if len(q.batches) == 0 {
 		return Batch{}, false
 	}
-	b := q.batches[0].Batch
+	b, size := q.batches[0].Batch, q.batches[0].size
 	q.batches[0] = queued{}
 	q.batches = q.batches[1:]
-	q.bytes -= b.size()
+	q.bytes -= size
 	q.deltas -= len(b.Deltas)
 	if len(q.batches) == 0 {
-		q.batches, q.bytes = nil, 0
+		q.batches = nil // its array
 	}
 	q.folds[b.Stream].saw(&b)
 	return b, true

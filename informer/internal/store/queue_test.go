@@ -3,72 +3,52 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestFold(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		changes []Change
-		want    string
-	}{
-		{"updates become one, with a gap", []Change{put("a", "a1", "5"), put("a", "a1", "6"), put("a", "a1", "7")},
-			"!slow consumer 2-7 ~a/a1 1>7 =7"},
-		{"one change each loses nothing", []Change{put("a", "a1", "5"), put("b", "b1", "6")}, "~a/a1 1>5 ~b/b1 2>6 =6"},
-		{"the place is that of the first change", []Change{put("b", "b1", "5"), put("a", "a1", "6"), put("b", "b1", "7")},
-			"!slow consumer 2-7 ~b/b1 2>7 ~a/a1 1>6 =7"},
-		{"an unseen object that came and went", []Change{put("c", "c1", "5"), del("c", "c1", "6")}, "!slow consumer 2-6 =6"},
-		{"update and delete", []Change{put("a", "a1", "5"), del("a", "a1", "6")}, "!slow consumer 2-6 -a/a1 1> =6"},
-		{"recreated: both are told, nothing is lost", []Change{del("a", "a1", "5"), put("a", "a2", "6")}, "-a/a1 1> +a/a2 >6 =6"},
-		{"recreated and updated", []Change{del("a", "a1", "5"), put("a", "a2", "6"), put("a", "a2", "7")},
-			"!slow consumer 2-7 -a/a1 1> +a/a2 >7 =7"},
-		{"recreated twice", []Change{put("a", "a2", "5"), put("a", "a3", "6")}, "!slow consumer 2-6 -a/a1 1> +a/a3 >6 =6"},
-		{"recreated and gone", []Change{put("a", "a2", "5"), del("a", "a2", "6")}, "!slow consumer 2-6 -a/a1 1> =6"},
-		{"left and entered again, unchanged", []Change{del("a", "a1", "5"), put("a", "a1", "1")}, "!slow consumer 2-5 =5"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s, q := listed(t, 1) // one byte: everything folds
-			for _, change := range c.changes {
-				s.Commit(Commit{Changes: []Change{change}, Version: change.rv()})
-			}
-			if got := drain(t, q); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
+// TestFold is what several changes become that nobody took in between: behind a gap where the budget
+// was exceeded, without one in mode Latest. The consumer knows a1 at 1 and b1 at 2.
+// TestStuck is a consumer that never takes: it costs what differs, and nothing once it caught up.
+func TestStuck(t *testing.T) {
+	s, _ := listed(t, 1<<20)
+	q := NewQueue(1, QueueOptions{Latest: true})
+	s.Subscribe(q, time.Time{})
+	drain(t, q)
+	rv := 10
+	commit := func(c func(rv string) Change, at int64) {
+		rv++
+		s.Commit(Commit{Changes: []Change{c(strconv.Itoa(rv))}, Version: strconv.Itoa(rv), At: time.Unix(at, 0)})
 	}
-}
-
-func TestOverflowAndBack(t *testing.T) {
-	s, q := listed(t, 8*perDelta)
-	for rv := 3; rv < 20; rv++ {
-		s.Commit(Commit{Changes: []Change{put("a", "a1", strconv.Itoa(rv))}, Version: strconv.Itoa(rv)})
+	for i := range 1000 { // endless distinct names
+		name := "short" + strconv.Itoa(i)
+		commit(func(rv string) Change { return put(name, name, rv) }, 1)
+		commit(func(rv string) Change { return del(name, name, rv) }, 1)
 	}
-	if got, want := drain(t, q), "!slow consumer 2-19 ~a/a1 1>19 =19"; got != want {
-		t.Errorf("after the overflow: %q, want %q", got, want)
+	if l := q.Lag(); l != (Lag{}) {
+		t.Errorf("lag %+v for objects that are gone and were never seen", l)
 	}
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "20")}, Version: "20"})
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "21")}, Version: "21"})
-	if got, want := drain(t, q), "~a/a1 19>20 ~a/a1 20>21 =21"; got != want {
-		t.Errorf("caught up: %q, want every version again: %q", got, want)
+	for i := range int64(1000) {
+		commit(func(rv string) Change { return put("a", "a1", rv) }, 5+i)
 	}
-	if q.bytes != 0 {
-		t.Errorf("an empty queue counts %d bytes", q.bytes)
+	l := q.Lag()
+	if l.Objects != 1 || l.Bytes < perNode || l.Bytes > perNode+512 || !l.Oldest.Equal(time.Unix(5, 0)) {
+		t.Errorf("lag %+v after 1,000 updates of one object", l)
 	}
-}
-
-func TestFoldIsBoundedByObjects(t *testing.T) {
-	s, q := listed(t, 1)
 	for i := range 1000 {
-		rv := strconv.Itoa(10 + 2*i)
-		s.Commit(Commit{Changes: []Change{put("short"+rv, "u"+rv, rv)}, Version: rv})
-		rv = strconv.Itoa(11 + 2*i)
-		s.Commit(Commit{Changes: []Change{del("short"+strconv.Itoa(10+2*i), "u"+strconv.Itoa(10+2*i), rv)}, Version: rv})
+		name := "long" + strconv.Itoa(i)
+		commit(func(rv string) Change { return put(name, name, rv) }, 9)
 	}
-	if n := q.folds[0].nodes.used; n != 0 {
-		t.Errorf("%d nodes for objects that are gone and were never seen", n)
+	if l := q.Lag(); l.Objects != 1001 {
+		t.Errorf("lag %+v after 1,000 more objects", l)
+	}
+	drain(t, q)
+	f := &q.folds[0]
+	if q.Lag() != (Lag{}) || len(f.nodes.slots) > 2*maxIdle || f.spare > maxIdle {
+		t.Errorf("drained, %d slots and %d nodes are kept; lag %+v", len(f.nodes.slots), f.spare, q.Lag())
 	}
 }
 
@@ -154,5 +134,77 @@ func TestClose(t *testing.T) {
 	cancel()
 	if _, err := NewQueue(1, QueueOptions{Budget: 1}).Next(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Next with an ended context: %v", err)
+	}
+}
+
+func TestUnsubscribe(t *testing.T) {
+	s, q := listed(t, 1<<20)
+	other := NewQueue(1, QueueOptions{Budget: 1 << 20})
+	s.Subscribe(other, time.Time{})
+	s.Unsubscribe(q)
+	s.Unsubscribe(q) // twice is harmless
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
+	if got := drain(t, q); got != "" {
+		t.Errorf("a queue that left was told %q", got)
+	}
+	if got, want := drain(t, other), "+a/a1 >1i +b/b1 >2i =2 | ~a/a1 1>5 =5"; got != want {
+		t.Errorf("one that stays was told %q, want %q", got, want)
+	}
+}
+
+func TestStreamsTakeTurns(t *testing.T) {
+	a, b := New(0), New(1)
+	q := NewQueue(2, QueueOptions{Latest: true})
+	q.max = 1
+	for _, s := range []*Store{a, b} {
+		s.Subscribe(q, time.Time{})
+		s.Begin(false)
+		s.Commit(Commit{Version: "1", Sweep: true, Changes: []Change{put("a", "a1", "1"), put("b", "b1", "1")}})
+	}
+	var streams []int
+	for {
+		batch, ok, _ := q.take()
+		if !ok {
+			break
+		}
+		streams = append(streams, batch.Stream)
+	}
+	if fmt.Sprint(streams) != "[0 1 0 1]" {
+		t.Errorf("streams %v", streams)
+	}
+}
+
+// TestFinish is a queue that hands out what it holds, and then is over.
+func TestFinish(t *testing.T) {
+	for _, o := range []QueueOptions{{Latest: true}, {Budget: 1}, {Budget: 1 << 20}} {
+		s, _ := listed(t, 1<<20)
+		q, idle := NewQueue(1, o), NewQueue(1, o)
+		s.Subscribe(q, time.Time{})
+		q.Finish()
+		s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
+		b, err := q.Next(context.Background())
+		if got, want := text(b), "+a/a1 >1i +b/b1 >2i =2"; err != nil || got != want {
+			t.Errorf("%+v: got %q (%v), want %q", o, got, err, want)
+		}
+		for range 2 {
+			if _, err := q.Next(context.Background()); !errors.Is(err, ErrClosed) {
+				t.Errorf("%+v: %v behind the end", o, err)
+			}
+		}
+		done := make(chan error)
+		go func() {
+			_, err := idle.Next(context.Background())
+			done <- err
+		}()
+		idle.Finish() // wakes who waits
+		if err := <-done; !errors.Is(err, ErrClosed) {
+			t.Errorf("%+v: %v", o, err)
+		}
+		s.Subscribe(idle, time.Time{})
+		idle.Close()
+		idle.Finish()
+		if l := idle.Lag(); l != (Lag{}) {
+			t.Errorf("%+v: a closed queue was filled: %+v", o, l)
+		}
 	}
 }

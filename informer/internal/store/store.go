@@ -18,7 +18,8 @@
 //	                 with and those that exist, whatever their events or short-lived names.
 //	Sync             A batch with Phase Live leaves the consumer with a state that the server had.
 //	                 Batch.Synced says that it has all that it starts with.
-//	Ownership        Versions are immutable and shared. A batch is its taker's.
+//	Ownership        Versions are immutable and shared. A batch's deltas are shared, too, and may be
+//	                 read until the consumer asks for the next one.
 //	After close      Queue.Next returns ErrClosed; a closed store is empty and queues nothing.
 package store
 

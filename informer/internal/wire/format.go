@@ -26,8 +26,9 @@ func (f Format) String() string {
 
 // List cuts the body of a list into its items.
 type List interface {
-	// Next returns the next item, or io.EOF behind the last one. After an *ObjectError the next
-	// call goes on behind the bad item; any other error is final.
+	// Next returns the next item, or io.EOF behind the last one. After an *ObjectError, beside which
+	// the object has the metadata that could be read, the next call goes on behind the bad item; any
+	// other error is final.
 	Next() (Object, error)
 	// Meta is the list's metadata: complete once Next has returned io.EOF, and as far as it was
 	// read before.

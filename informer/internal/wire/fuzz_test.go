@@ -33,7 +33,9 @@ func formatOf(protobuf bool) Format {
 // read is what the decoders make of it.
 func FuzzList(f *testing.F) {
 	for _, c := range listCases {
-		f.Add(false, []byte(c.in))
+		if len(c.in) < 4<<10 { // what is long is slow to mutate
+			f.Add(false, []byte(c.in))
+		}
 	}
 	for _, c := range protoListCases {
 		f.Add(true, []byte(c.in))
@@ -226,15 +228,13 @@ func addObjects(f *testing.F) {
 			Name: "web-5d4b9c6f5-x2x4z", GenerateName: "web-5d4b9c6f5-", Namespace: "ns", UID: "u", ResourceVersion: "12", Generation: 3,
 			Labels: map[string]string{"app": "web", "k": "v"}, Annotations: map[string]string{"a": "b"}, Finalizers: []string{"f"},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "Other"}, {APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: new(true)}},
-			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}}},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)}},
 		},
 		Data: map[string]string{"k": "v\u00e4\n"},
 	}
 	for _, protobuf := range []bool{false, true} {
 		f.Add(protobuf, encode(f, formatOf(protobuf), rich))
-		f.Add(protobuf, sampleObjects(f, formatOf(protobuf))[0])
 	}
-	f.Add(false, []byte(golden(f)))
 	f.Add(false, []byte(`{"metadata":{"managedFields":[],"name":"\ud83d\ude00","labels":{"name":"x"}},"spec":[1,2.5e-3,{"a":null}]}`))
 	for _, c := range protoListCases {
 		f.Add(true, []byte(c.in))

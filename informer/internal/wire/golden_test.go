@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 
@@ -38,72 +39,75 @@ var noObjects = map[string]bool{
 	"": true, // WatchEvent
 }
 
-// eachGolden calls f for each golden object, of every version of Kubernetes that there are some of.
-func eachGolden(t *testing.T, f func(t *testing.T, g *goldenObject)) {
-	t.Helper()
-	tested := 0
-	for _, file := range goldenFiles(t) {
-		if g := readGolden(t, file); g != nil {
-			tested++
-			f(t, g)
-		}
-	}
-	if tested < 5*150 {
-		t.Errorf("only %d golden objects: k8s.io/api has more", tested)
-	}
-}
-
-func goldenFiles(t *testing.T) []string {
-	t.Helper()
+// goldens are read once.
+var goldens = sync.OnceValues(func() (all []*goldenObject, err error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
 	if err != nil {
-		t.Fatalf("find k8s.io/api: %v", err)
+		return nil, fmt.Errorf("find k8s.io/api: %w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "testdata", "*", "*.pb"))
 	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		g, err := readGolden(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if g != nil {
+			all = append(all, g)
+		}
+	}
+	if len(all) < 5*150 {
+		return nil, fmt.Errorf("only %d golden objects of %d files: k8s.io/api has more", len(all), len(files))
+	}
+	return all, nil
+})
+
+// eachGolden calls f for each golden object, of every version of Kubernetes that there are some of.
+func eachGolden(t *testing.T, f func(t *testing.T, g *goldenObject)) {
+	t.Helper()
+	all, err := goldens()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return files
+	for _, g := range all {
+		f(t, g)
+	}
 }
 
 // readGolden returns nil for what is no object.
-func readGolden(t *testing.T, file string) *goldenObject {
-	t.Helper()
+func readGolden(file string) (*goldenObject, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	var u runtime.Unknown
-	if err := u.Unmarshal(b[len(protoPrefix):]); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-	if noObjects[u.Kind] {
-		return nil
-	}
-	g := &goldenObject{
-		name: strings.TrimSuffix(filepath.Join(filepath.Base(filepath.Dir(file)), filepath.Base(file)), ".pb"),
-		gvk:  u.GroupVersionKind(),
-		raw:  map[Format][]byte{Protobuf: u.Raw},
+	if err := u.Unmarshal(b[len(protoPrefix):]); err != nil || noObjects[u.Kind] {
+		return nil, err
 	}
 	raw, kind, err := Unwrap(b)
 	if err != nil || kind != u.Kind || !bytes.Equal(raw, u.Raw) {
-		t.Errorf("%s: Unwrap: %s, %v", g.name, kind, err)
+		return nil, fmt.Errorf("unwrapped: kind %q, %w", kind, err)
 	}
 	var p metav1.PartialObjectMetadata
 	if err := p.Unmarshal(u.Raw); err != nil {
-		t.Fatalf("%s: %v", g.name, err)
+		return nil, err
 	}
-	g.meta = p.ObjectMeta
 	text, err := os.ReadFile(strings.TrimSuffix(file, ".pb") + ".json")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	var line bytes.Buffer
 	if err := json.Compact(&line, text); err != nil {
-		t.Fatalf("%s: %v", g.name, err)
+		return nil, err
 	}
-	g.raw[JSON] = line.Bytes()
-	return g
+	return &goldenObject{
+		name: filepath.Join(filepath.Base(filepath.Dir(file)), strings.TrimSuffix(filepath.Base(file), ".pb")),
+		gvk:  u.GroupVersionKind(),
+		raw:  map[Format][]byte{Protobuf: u.Raw, JSON: line.Bytes()},
+		meta: p.ObjectMeta,
+	}, nil
 }
 
 func (g *goldenObject) decode(t *testing.T, f Format, raw []byte) metav1.Object {

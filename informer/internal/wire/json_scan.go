@@ -35,7 +35,8 @@ func (s *scanner) token() (byte, error) {
 	}
 }
 
-// at is the byte at pos, or 0 where the window ends.
+// at is the byte at pos, or 0 where the window ends. It is what must and peek nearly always do, at
+// the cost of no call.
 func (s *scanner) at() byte {
 	if s.pos < len(s.buf) {
 		return s.buf[s.pos]

@@ -82,7 +82,9 @@ func (w *jsonWatch) frame() (ev Event, bad string, err error) {
 		}
 		return err
 	})
-	ev.Raw = s.buf[s.from+start : s.from+end : s.from+end]
+	if err == nil {
+		ev.Raw = s.buf[s.from+start : s.from+end : s.from+end]
+	}
 	return ev, bad, err
 }
 

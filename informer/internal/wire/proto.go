@@ -29,14 +29,18 @@ const (
 	entryKey   = 1 // of a map
 	entryValue = 2
 
-	unknownTypeMeta = 1
-	unknownRaw      = 2
+	unknownTypeMeta        = 1
+	unknownRaw             = 2
+	unknownContentEncoding = 3
+	unknownContentType     = 4
 
 	typeAPIVersion = 1
 	typeKind       = 2
 
+	listSelfLink        = 1
 	listResourceVersion = 2
 	listContinue        = 3
+	listRemaining       = 4
 
 	eventType   = 1
 	eventObject = 2
@@ -222,6 +226,8 @@ func (e *envelope) open(b []byte) (bad string) {
 			if m.bytes() {
 				e.raw = m.val
 			}
+		case unknownContentEncoding, unknownContentType:
+			m.bytes()
 		}
 	}
 	return m.bad

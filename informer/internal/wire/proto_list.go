@@ -95,10 +95,10 @@ func (l *protoList) envelope() error {
 	switch {
 	case err != nil:
 		return err
+	case num <= unknownContentType && typ != protowire.BytesType:
+		return l.syntax("a wrong wire type")
 	case num != unknownTypeMeta && num != unknownRaw:
 		return l.w.skip(n)
-	case typ != protowire.BytesType:
-		return l.syntax("a wrong wire type")
 	case l.at == behindList:
 		return l.syntax("a second list, or its kind behind it")
 	case num == unknownTypeMeta:
@@ -164,6 +164,10 @@ func (l *protoList) metadata(b []byte) error {
 	m := message{rest: b}
 	for m.next() {
 		switch m.num {
+		case listSelfLink:
+			m.bytes()
+		case listRemaining:
+			m.varints()
 		case listResourceVersion:
 			if m.bytes() {
 				l.listMeta.ResourceVersion = string(m.val)

@@ -105,6 +105,8 @@ var protoListCases = []struct {
 	{"metadata of another wire type", pods(number(1, 5)), nil, ListMeta{}, "SyntaxError"},
 	{"a version of another wire type", pods(text(1, number(2, 5))), nil, ListMeta{}, "SyntaxError"},
 	{"a kind of another wire type", protoPrefix + text(1, number(2, 5)) + text(2), nil, ListMeta{}, "SyntaxError"},
+	{"a content type of another wire type", pods() + number(4, 5), nil, ListMeta{}, "SyntaxError"},
+	{"a count of another wire type", pods(text(1, text(4, "5"))), nil, ListMeta{}, "SyntaxError"},
 	{"an item that is longer than the list", pods(long(2, 1)), nil, ListMeta{}, "SyntaxError"},
 	{"metadata that is longer than the list", pods(long(1, 1)), nil, ListMeta{}, "SyntaxError"},
 	{"what is skipped is longer than the list", pods(long(31, 1)), nil, ListMeta{}, "SyntaxError"},
@@ -189,8 +191,9 @@ func protoWatchCases() []watchCase {
 			framed(overflow) + framed(long(1, 1)) + framed(number(1, 5)) + framed(text(1, Added)+number(2, 5)) + framed(text(1, Added)+text(2, number(1, 5))) +
 				framed(text(1, Added)+text(2, text(1, "{}"))) + framed(text(1, Added)+text(2, text(1, "k8s"))) + framed(text(1, Added)+text(2, text(1, protoPrefix, long(2, 1)))) +
 				framed(text(1, Added)+text(2, text(1, protoPrefix, number(2, 1)))) + framed(text(1, Added)+text(2, text(1, protoPrefix, number(1, 1)))) +
-				framed(text(1, Added)+text(2, text(1, protoPrefix, text(1, number(1, 1))))) + framed(group) + good,
-			append(slices.Repeat([]string{"bad"}, 12), after), ""},
+				framed(text(1, Added)+text(2, text(1, protoPrefix, text(1, number(1, 1))))) + framed(text(1, Added)+text(2, text(1, protoPrefix, text(2, object("a")), number(3, 1)))) +
+				framed(group) + good,
+			append(slices.Repeat([]string{"bad"}, 13), after), ""},
 		{"JSON in place of frames", `{"type":"ADDED","object":{}}` + "\n", []string{"bad"}, "cut"},
 		{"a frame beyond the limit, then a connection that ends", framedLength(MaxObject+1) + good, []string{"bad"}, "cut"},
 		{"a length that nobody sends", framedLength(1<<32-1) + good, []string{"bad"}, "cut"},

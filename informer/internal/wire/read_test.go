@@ -107,6 +107,8 @@ func TestFingerprint(t *testing.T) {
 			fields{"", "", app("app", "x", "app.kubernetes.io/component", "worker")}, false},
 		{"the surest label counts",
 			fields{"", "", app("app", "x", "app.kubernetes.io/name", "n")}, fields{"", "", app("app", "y", "app.kubernetes.io/name", "n")}, true},
+		{"also where another comes behind it",
+			fields{"", "", app("app", "x", "k8s-app", "y")}, fields{"", "", app("app", "x", "k8s-app", "z")}, true},
 		{"an empty label is none",
 			fields{"", "", app("app", "x", "app.kubernetes.io/name", "")}, fields{"", "", app("app", "x")}, true},
 		{"a label's value is not another's",
@@ -152,6 +154,33 @@ func TestHotReadsAllocateNothing(t *testing.T) {
 			if n := testing.AllocsPerRun(100, read); n > 0 {
 				t.Errorf("%s of %s: %v allocations", what, f, n)
 			}
+		}
+	}
+}
+
+func TestReadMetaOfWhatIsNoObject(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"metadata":{"name":"a"}} `:           "",
+		`{"metadata":{"name":"a"}}{}`:          "SyntaxError",
+		`{"metadata":{"name":"a"}`:             "SyntaxError",
+		``:                                     "SyntaxError",
+		`[]`:                                   "ObjectError",
+		`{"metadata":null}`:                    "ObjectError",
+		`{"metadata":{"name":["a"]}}`:          "ObjectError",
+		`{"metadata":{"name":"a"},"spec":nul}`: "SyntaxError",
+	} {
+		m, err := ReadMeta(JSON, []byte(raw))
+		if kindOf(err) != want || (m.Name != "") != (err == nil) {
+			t.Errorf("%s: %+v, %v", raw, m, err)
+		}
+	}
+	for why, raw := range map[string]string{
+		"cut in the metadata":      object("a")[:3],
+		"broken behind it":         object("a", long(2, 1)),
+		"a name that is no string": text(1, number(1, 1)),
+	} {
+		if m, err := ReadMeta(Protobuf, []byte(raw)); kindOf(err) != "SyntaxError" || m != (Meta{}) {
+			t.Errorf("%s: %+v, %v", why, m, err)
 		}
 	}
 }

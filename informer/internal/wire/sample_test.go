@@ -15,7 +15,11 @@ import (
 // samplePods are eight pods as unlike as in a cluster: bench/gen made them, with seed 1.
 func samplePods(tb testing.TB) []corev1.Pod {
 	tb.Helper()
-	raw, kind, err := Unwrap(readTestdata(tb, "pods.pb"))
+	b, err := os.ReadFile(filepath.Join("testdata", "pods.pb"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	raw, kind, err := Unwrap(b)
 	if err != nil || kind != "PodList" {
 		tb.Fatalf("kind %q: %v", kind, err)
 	}
@@ -26,18 +30,6 @@ func samplePods(tb testing.TB) []corev1.Pod {
 	return l.Items
 }
 
-func readTestdata(tb testing.TB, name string) []byte {
-	tb.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return b
-}
-
-// golden is k8s.io/api's golden pod, with every field set, on one line.
-func golden(tb testing.TB) string { return string(readTestdata(tb, "pod.json")) }
-
 // sampleObjects are the sample pods' bytes, as in a watch.
 func sampleObjects(tb testing.TB, f Format) (objects [][]byte) {
 	for _, p := range samplePods(tb) {
@@ -47,7 +39,7 @@ func sampleObjects(tb testing.TB, f Format) (objects [][]byte) {
 	return objects
 }
 
-// message is a generated type.
+// protoMessage is a generated type.
 type protoMessage interface{ Marshal() ([]byte, error) }
 
 // encode returns an object's bytes as an Object has them.

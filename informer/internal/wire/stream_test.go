@@ -157,6 +157,25 @@ func TestLargeObjects(t *testing.T) {
 	}
 }
 
+// TestErrorsTellTheirPlace checks offsets behind what moved through the window, and was given back.
+func TestErrorsTellTheirPlace(t *testing.T) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"k": strings.Repeat("x", 200_000)}}
+	for f, bad := range map[Format]string{JSON: `{"type":x}`, Protobuf: framed(overflow)} {
+		good := string(frame(t, f, Added, "v1", "ConfigMap", encode(t, f, object)))
+		at := map[Format]int{JSON: len(`{"type":`), Protobuf: len(bad)}[f]
+		for _, reader := range arrivals {
+			w := NewWatch(f, reader(good+bad))
+			if _, err := w.Next(); err != nil {
+				t.Fatal(err)
+			}
+			var syntax *SyntaxError
+			if _, err := w.Next(); !errors.As(err, &syntax) || syntax.Offset != int64(len(good)+at) {
+				t.Errorf("%s: %v, want byte %d", f, err, len(good)+at)
+			}
+		}
+	}
+}
+
 // TestLengthsCostNothing checks that a length is not believed before its bytes come.
 func TestLengthsCostNothing(t *testing.T) {
 	l := newProtoList(strings.NewReader(protoPrefix + text(1, text(2, "PodList")) + long(2, 1<<40) + long(2, MaxObject) + "x"))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -128,6 +129,7 @@ var listCases = []struct {
 	{"an unknown escape", `{"a":"\x","items":[]}`, nil, ListMeta{}, "SyntaxError"},
 	{"all kinds of values", `{"a":[true,false,null,-0.5e+10,1E3,"\ud83d\ude00",[],{},[[{}]],{"b":{}}],"items":[]}`, nil, ListMeta{}, ""},
 	{"nested too deeply to be decoded later", `{"a":` + strings.Repeat("[", maxDepth+1), nil, ListMeta{}, "SyntaxError"},
+	{"wide, but not deep", `{"a":[` + strings.Repeat("[{}],", maxDepth) + `[]],"items":[]}`, nil, ListMeta{}, ""},
 	{"as deep as allowed", `{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `,"items":[]}`, nil, ListMeta{}, ""},
 }
 
@@ -184,6 +186,9 @@ var watchCases = []watchCase{
 		[]string{"bad", "bad", "bad", "bad", "bad", "bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
 	{"cut in a frame", `{"type":"ADDED","object":{"metadata"`, nil, "cut"},
 	{"only white space behind a frame", `{"type":"ADDED","object":{"metadata":{"name":"a"}}}` + "\n \n", []string{`ADDED a  {"metadata":{"name":"a"}}`}, ""},
+	{"garbage at depth, over and over",
+		strings.Repeat(`{"a":[[[[[[[[[[x`+"\n", maxDepth/5) + `{"a":[],"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
+		append(slices.Repeat([]string{"bad"}, maxDepth/5), `ADDED a  {"metadata":{"name":"a"}}`), ""},
 	{"garbage without an end", `garbage`, []string{"bad"}, ""},
 }
 

@@ -17,6 +17,9 @@ type toyIndex struct {
 }
 
 func (x *toyIndex) Set(k Key, values any) {
+	if x.slot < 0 {
+		x.Errorf("an index that was removed is told of %v", k)
+	}
 	x.values[k] = "?"
 	if v, ok := values.(string); ok {
 		x.values[k] = v
@@ -38,8 +41,12 @@ func (x *toyIndex) add() {
 
 func (x *toyIndex) drop() {
 	if x.slot >= 0 {
-		x.store.RemoveIndex(x.slot)
+		slot := x.slot
 		x.slot = -1
+		x.store.RemoveIndex(slot)
+		if x.store.SetIndex(slot, Key{}, nil, nil) {
+			x.Error("set in an index that was removed")
+		}
 	}
 }
 

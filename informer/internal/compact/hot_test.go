@@ -1,0 +1,231 @@
+package compact
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+func someVersions(n int) []*Version {
+	p := Packer{}
+	out := make([]*Version, n)
+	for i := range out {
+		out[i] = p.Pack(wire.JSON, fmt.Sprint(i), "1", []byte("{}"))
+	}
+	return out
+}
+
+const each = 1000 + perDecoded // what an object of 1,000 bytes counts
+
+func TestHotEviction(t *testing.T) {
+	put := func(h *Hot, v *Version) { h.Put(v, "d", v.UID(), 1000) }
+	read := func(h *Hot, vs ...*Version) {
+		for _, v := range vs {
+			h.Get(v, "d")
+		}
+	}
+	for _, c := range []struct {
+		why  string
+		do   func(h *Hot, v []*Version)
+		kept []int // of the versions
+	}{
+		{"within the budget all stay", func(h *Hot, v []*Version) { put(h, v[0]); put(h, v[1]); put(h, v[2]) }, []int{0, 1, 2}},
+		{"the oldest goes where none was read", func(h *Hot, v []*Version) { put(h, v[0]); put(h, v[1]); put(h, v[2]); put(h, v[3]) }, []int{1, 2, 3}},
+		{"what was read has a second chance", func(h *Hot, v []*Version) {
+			put(h, v[0])
+			put(h, v[1])
+			put(h, v[2])
+			read(h, v[0])
+			put(h, v[3])
+		}, []int{0, 2, 3}},
+		{"a scan of what is read once does not drive out what is read often", func(h *Hot, v []*Version) {
+			put(h, v[0])
+			for _, w := range v[1:] {
+				read(h, v[0])
+				put(h, w)
+			}
+		}, []int{0, 8, 9}},
+		{"where all were read, one goes all the same", func(h *Hot, v []*Version) {
+			put(h, v[0])
+			put(h, v[1])
+			put(h, v[2])
+			read(h, v[0], v[1], v[2])
+			put(h, v[3])
+		}, []int{1, 2, 3}},
+		{"what is dropped makes room", func(h *Hot, v []*Version) {
+			put(h, v[0])
+			put(h, v[1])
+			put(h, v[2])
+			h.Drop(v[1])
+			put(h, v[3])
+		}, []int{0, 2, 3}},
+		{"what is pinned stays, beside the budget", func(h *Hot, v []*Version) {
+			h.Pin(v[0], "d", "0", 1000)
+			for _, w := range v[1:] {
+				put(h, w)
+			}
+		}, []int{0, 7, 8, 9}},
+		{"what is pinned later stays as well", func(h *Hot, v []*Version) {
+			put(h, v[0])
+			h.Pin(v[0], "d", "other", 1000)
+			for _, w := range v[1:] {
+				put(h, w)
+			}
+		}, []int{0, 7, 8, 9}},
+		{"what is larger than the budget is not kept, and drives out nothing", func(h *Hot, v []*Version) {
+			put(h, v[0])
+			if got := h.Put(v[1], "d", "large", 10_000); got != "large" {
+				t.Errorf("Put returned %v", got)
+			}
+		}, []int{0}},
+		{"all can go", func(h *Hot, v []*Version) {
+			h.Pin(v[0], "d", "0", 1000)
+			put(h, v[1])
+			h.Drop(v[0])
+			h.Drop(v[1])
+			h.Drop(v[2])
+			h.Drop(nil)
+		}, nil},
+	} {
+		h := NewHot(3 * each)
+		v := someVersions(10)
+		c.do(h, v)
+		var kept []int
+		for i := range v {
+			if obj, ok := h.Get(v[i], "d"); ok {
+				kept = append(kept, i)
+				if obj != v[i].UID() {
+					t.Errorf("%s: version %d is kept as %v", c.why, i, obj)
+				}
+			}
+		}
+		if fmt.Sprint(kept) != fmt.Sprint(c.kept) {
+			t.Errorf("%s: kept %v, want %v", c.why, kept, c.kept)
+		}
+		if got, want := h.Bytes(), int64(len(c.kept))*each; got != want {
+			t.Errorf("%s: %d bytes, want %d", c.why, got, want)
+		}
+	}
+}
+
+func TestHotDecoders(t *testing.T) {
+	type codec struct{ name string }
+	typed, partial := &codec{"typed"}, &codec{"partial"}
+	h := NewHot(100 * each)
+	v := someVersions(1)[0]
+	if got := h.Put(v, typed, "a", 1000); got != "a" {
+		t.Errorf("Put returned %v", got)
+	}
+	if got := h.Put(v, typed, "b", 1000); got != "a" {
+		t.Errorf("two readers decoded at once: the second has %v, not what the first has", got)
+	}
+	h.Put(v, partial, "p", 1000)
+	if got := h.Pin(v, typed, "c", 1000); got != "a" {
+		t.Errorf("Pin returned %v", got)
+	}
+	for _, c := range []struct {
+		decoder any
+		want    any
+	}{{typed, "a"}, {partial, "p"}, {&codec{"typed"}, nil}} {
+		if got, _ := h.Get(v, c.decoder); got != c.want {
+			t.Errorf("decoder %v: %v, want %v", c.decoder, got, c.want)
+		}
+	}
+	if h.Bytes() != 2*each {
+		t.Errorf("%d bytes of two objects of %d", h.Bytes(), each)
+	}
+	h.Drop(v)
+	if _, ok := h.Get(v, typed); ok || h.Bytes() != 0 {
+		t.Errorf("a dropped version is kept, %d bytes", h.Bytes())
+	}
+}
+
+// TestHotRandomly compares the accounts with what is there, after each of many random steps.
+func TestHotRandomly(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	h := NewHot(20 * each)
+	versions := someVersions(40)
+	for range 5_000 {
+		v, d := versions[r.IntN(len(versions))], r.IntN(3)
+		switch r.IntN(10) {
+		case 0:
+			h.Drop(v)
+		case 1:
+			h.Pin(v, d, d, 500)
+		case 2, 3, 4:
+			h.Get(v, d)
+		default:
+			h.Put(v, d, d, r.Int64N(3000))
+		}
+		var all, ring int64
+		n := 0
+		for _, v := range versions {
+			for d := v.hot.Load(); d != nil; d = d.next.Load() {
+				all += d.size
+				if d.before != nil {
+					ring += d.size
+					n++
+				}
+			}
+		}
+		for d, left := h.hand, n; left > 0; d, left = d.after, left-1 {
+			if d.after.before != d || left == 1 && d.after != h.hand {
+				t.Fatal("the ring is broken")
+			}
+		}
+		if all != h.Bytes() || ring != h.evicting || (n == 0) != (h.hand == nil) || ring > h.budget {
+			t.Fatalf("%d bytes are kept, %d told; %d in the ring, %d told, of %d", all, h.Bytes(), ring, h.evicting, h.budget)
+		}
+	}
+}
+
+// TestHotConcurrently is for the race detector: readers take no lock.
+func TestHotConcurrently(t *testing.T) {
+	h := NewHot(10 * each)
+	versions := someVersions(30)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 0))
+			for range 3_000 {
+				v, d := versions[r.IntN(len(versions))], r.IntN(2)
+				obj, ok := h.Get(v, d)
+				switch {
+				case ok && obj != v.UID()+fmt.Sprint(d):
+					t.Errorf("%v was kept of %v", obj, v.UID())
+				case !ok && r.IntN(10) == 0:
+					h.Pin(v, d, v.UID()+fmt.Sprint(d), 1000)
+				case !ok:
+					h.Put(v, d, v.UID()+fmt.Sprint(d), 1000)
+				case r.IntN(20) == 0:
+					h.Drop(v)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, v := range versions {
+		h.Drop(v)
+	}
+	if h.Bytes() != 0 || h.hand != nil {
+		t.Errorf("%d bytes are left", h.Bytes())
+	}
+}
+
+func BenchmarkHotGet(b *testing.B) {
+	h := NewHot(1 << 20)
+	v := someVersions(1)[0]
+	h.Put(v, "d", "obj", 1000)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, ok := h.Get(v, "d"); !ok {
+				b.Error("is not kept")
+			}
+		}
+	})
+}

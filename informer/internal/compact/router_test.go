@@ -1,0 +1,361 @@
+package compact
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// like makes objects of a shape, of which there is one for each number.
+func like(shape uint64, g *gen) []byte {
+	return fmt.Appendf(nil, `{"metadata":{"name":"%s"},"spec":"%s"}`, g.suffix(12), newGen(shape).hex(600))
+}
+
+// oneRoute gives all objects the same fingerprint.
+func oneRoute(wire.Format, []byte) (uint64, bool) { return 7, true }
+
+func TestRouting(t *testing.T) {
+	const a, b, c, d, e = 1, 2, 3, 4, 5
+	repeat := func(n int, shapes ...uint64) (out []uint64) {
+		for range n {
+			out = append(out, shapes...)
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		why    string
+		shapes []uint64
+		alone  int // stored for themselves
+		dicts  int
+	}{
+		{"one of a kind needs no sample", []uint64{a}, 1, 0},
+		{"the first is the sample of those that follow", repeat(10, a), 1, 1},
+		{"a rollout costs one miss", append(repeat(10, a), repeat(10, b)...), 2, 2},
+		{"objects old and new come in turn during a rollout", append(append(repeat(5, a), b, b), repeat(10, a, b)...), 2, 2},
+		{"two shapes share a fingerprint from the start: the candidate changes until one comes twice", append(repeat(3, a, b), a, a), 7, 1},
+		{"a stray object does not replace the sample", append(append(repeat(5, a), b), repeat(5, a)...), 2, 1},
+		{"one namespace after the other, the same name but not the same object", append(append(append(append(repeat(3, a), repeat(3, b)...), repeat(3, c)...), repeat(3, d)...), repeat(3, e)...), 5, 5},
+	} {
+		g := newGen(1)
+		r := NewRouter(Options{Fingerprint: oneRoute})
+		p := Packer{Router: r}
+		var versions []*Version
+		for _, s := range tc.shapes {
+			raw := like(s, g)
+			v := p.Pack(wire.JSON, fmt.Sprint(len(versions)), "1", raw)
+			if got, err := v.Append(nil); err != nil || !bytes.Equal(got, raw) {
+				t.Fatalf("%s: %q came back as %q, %v", tc.why, raw, got, err)
+			}
+			versions = append(versions, v)
+		}
+		st := r.Stats()
+		if int(st.Unrouted) != tc.alone || int(st.Routed) != len(tc.shapes)-tc.alone || st.Dictionaries != tc.dicts {
+			t.Errorf("%s: %d were stored for themselves, want %d; %d samples, want %d", tc.why, st.Unrouted, tc.alone, st.Dictionaries, tc.dicts)
+		}
+		runtime.KeepAlive(versions)
+	}
+}
+
+// TestMissesRest checks that a fingerprint under which no two objects are alike soon costs nothing
+// any more, and that it is tried again.
+func TestMissesRest(t *testing.T) {
+	r := NewRouter(Options{Fingerprint: oneRoute})
+	p := Packer{Router: r}
+	var versions []*Version
+	g := newGen(1)
+	tried := 0
+	for i := range 20_000 {
+		if r.routes[7] == nil || r.routes[7].rest == 0 {
+			tried++
+		}
+		versions = append(versions, p.Pack(wire.JSON, "u", "1", noise(200 + i%100)[i%100:]))
+	}
+	if tried < manyMisses+5 || tried > 100 {
+		t.Errorf("%d of 20,000 hopeless objects were compared", tried)
+	}
+	for range longestRest + 2 {
+		versions = append(versions, p.Pack(wire.JSON, "", "1", like(1, g)))
+	}
+	if before := r.Stats().Routed; before == 0 {
+		t.Error("what is alike at last is never compared again")
+	}
+	runtime.KeepAlive(versions)
+}
+
+// TestEndlessFingerprints checks that names that come and go for ever leave nothing behind.
+func TestEndlessFingerprints(t *testing.T) {
+	next := uint64(0)
+	r := NewRouter(Options{Fingerprint: func(wire.Format, []byte) (uint64, bool) {
+		next++
+		return (next - 1) / 2, true // every second object has a sample
+	}})
+	p := Packer{Router: r}
+	g := newGen(1)
+	before := heap()
+	for range 200_000 {
+		p.Pack(wire.JSON, "", "1", like(next/2, g))
+	}
+	if n := len(r.routes) + len(r.made); n > 2*minSweep {
+		t.Errorf("%d routes and samples are remembered of objects that are gone", n)
+	}
+	if st := r.Stats(); st.Routed < 90_000 || st.Bytes > 1<<20 {
+		t.Errorf("%+v", st)
+	}
+	if used := heap() - before; used > 1<<20 {
+		t.Errorf("%d bytes are left of objects that are gone", used)
+	}
+	runtime.KeepAlive(r)
+}
+
+// TestSamplesGo checks that the samples of templates that were rolled over are freed with the last
+// version that needs them, and that those in use are not.
+func TestSamplesGo(t *testing.T) {
+	const apps, each, rollouts = 5, 4, 6
+	var gone sync.WaitGroup
+	live := 0
+	r := NewRouter(Options{})
+	p := Packer{Router: r}
+	g := newGen(1)
+	state := make([]*Version, apps*each)
+	samples := map[*Dict]bool{}
+	roll := func(a *app, i int) {
+		g.rollout(a)
+		for j := range each {
+			it := encode(wire.Protobuf, g.pod(a, j))
+			v := p.Pack(it.f, it.uid, it.rv, it.raw)
+			state[i*each+j] = v
+			if _, d := v.Stored(); d != nil && d.index == nil && !samples[d] {
+				samples[d] = true
+				gone.Add(1)
+				runtime.AddCleanup(d, func(struct{}) { gone.Done() }, struct{}{})
+			}
+		}
+	}
+	for i := range apps {
+		a := g.app(i)
+		for range rollouts {
+			roll(a, i)
+		}
+	}
+	live = len(samples)
+	if live != apps*rollouts {
+		t.Fatalf("%d samples were made, want one for each template, %d", live, apps*rollouts)
+	}
+	clear(samples)
+	heap()
+	if st := r.Stats(); st.Dictionaries < apps || st.Dictionaries > 2*apps+1 {
+		t.Errorf("%d dictionaries live, want those of the last templates, %d, and the shared one", st.Dictionaries, apps)
+	}
+	for i, v := range state {
+		if _, err := v.Append(nil); err != nil {
+			t.Errorf("object %d: %v", i, err)
+		}
+	}
+	clear(state)
+	done := make(chan struct{})
+	go func() {
+		gone.Wait()
+		close(done)
+	}()
+	for waiting := true; waiting; {
+		heap() // until the cleanups have run; the test's own deadline ends it else
+		select {
+		case <-done:
+			waiting = false
+		default:
+			runtime.Gosched()
+		}
+	}
+	if st := r.Stats(); st.Dictionaries > 1 {
+		t.Errorf("%d dictionaries live without versions", st.Dictionaries)
+	}
+}
+
+// TestRolloutsAdapt plays rollouts as a watch shows them, each pod from pending to running, several at
+// a time, and compares what the last state takes with what it would take if it were listed.
+func TestRolloutsAdapt(t *testing.T) {
+	const apps, each, atOnce = 12, 40, 3
+	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
+		g := newGen(1)
+		r := NewRouter(Options{})
+		p := Packer{Router: r}
+		last := make([]item, apps*each)
+		state := make([]*Version, apps*each)
+		var all []*app
+		for i := range apps {
+			all = append(all, g.app(i))
+		}
+		roll := func(a *app, i int) {
+			for j := 0; j < each; j += atOnce {
+				var lives [][]*corev1.Pod
+				for k := j; k < min(each, j+atOnce); k++ {
+					lives = append(lives, g.life(g.pod(a, k)))
+				}
+				for stage := range lives[0] {
+					for k, life := range lives {
+						it := encode(f, life[stage])
+						at := i*each + j + k
+						last[at], state[at] = it, p.Pack(f, it.uid, it.rv, it.raw)
+					}
+				}
+			}
+		}
+		for _, c := range []struct {
+			what string
+			do   func(*app)
+			max  float64 // of what a list would take
+		}{
+			{"the first rollout, which starts with a sample that is pending", func(*app) {}, 1.4},
+			{"a new image: the sample is nearly right", g.revise, 1.6},
+			{"a new template", g.rollout, 1.6},
+			{"restarts: all are told anew", func(*app) {}, 1.3},
+		} {
+			for i, a := range all {
+				c.do(a)
+				roll(a, i)
+			}
+			heap() // samples that nothing needs go
+			fresh := NewRouter(Options{})
+			got, listed := cost(state, r), cost(packAll(&Packer{Router: fresh}, last), fresh)
+			t.Logf("%v, %s: %.0f bytes each, listed %.0f", f, c.what, got, listed)
+			if got > c.max*listed {
+				t.Errorf("%v, %s: %.0f bytes each, listed %.0f", f, c.what, got, listed)
+			}
+		}
+	}
+}
+
+func TestSmallSourcesCostLittle(t *testing.T) {
+	for kind, items := range map[string][]item{
+		"a few leases":               newGen(1).leases(wire.JSON, 8),
+		"pods, one of each":          newGen(1).pods(wire.JSON, 8, 1),
+		"pods, two of each":          newGen(1).pods(wire.JSON, 4, 2),
+		"config maps, all different": newGen(1).configMaps(wire.JSON, 8),
+	} {
+		r := NewRouter(Options{})
+		with, without := cost(packAll(&Packer{Router: r}, items), r), cost(packAll(&Packer{}, items), NewRouter(Options{}))
+		t.Logf("%s: %.0f bytes each, without a router %.0f", kind, with, without)
+		if with > without+200 {
+			t.Errorf("%s: %.0f bytes each, without a router %.0f", kind, with, without)
+		}
+	}
+}
+
+func TestSharedDictionary(t *testing.T) {
+	for _, c := range []struct {
+		why   string
+		items []item
+		want  bool
+	}{
+		{"pods of many applications have much in common", newGen(1).pods(wire.JSON, 60, 1), true},
+		{"a small source does not pay for it", newGen(1).pods(wire.JSON, 8, 1), false},
+		{"objects of one shape have their sample", newGen(1).leases(wire.JSON, 500), false},
+		{"what has little in common does not become smaller", newGen(1).configMaps(wire.JSON, 300), false},
+	} {
+		r := NewRouter(Options{})
+		packAll(&Packer{Router: r}, c.items)
+		if got := r.shared.dict != nil; got != c.want {
+			t.Errorf("%s: shared dictionary %v", c.why, got)
+		}
+	}
+}
+
+// TestSharedDictionaryIsRenewed checks that a dictionary made of objects that no longer come gives
+// way to one of those that do.
+func TestSharedDictionaryIsRenewed(t *testing.T) {
+	next := uint64(0)
+	r := NewRouter(Options{Fingerprint: func(wire.Format, []byte) (uint64, bool) {
+		next++
+		return next, true
+	}})
+	p := Packer{Router: r}
+	packAll(&p, newGen(1).pods(wire.JSON, 60, 1))
+	first := r.shared.dict
+	if first == nil {
+		t.Fatal("no dictionary to begin with")
+	}
+	g, always := newGen(2), noise(2_000)
+	size := func() int {
+		return p.Pack(wire.JSON, "", "1", append(noise(100+g.IntN(100)), always...)).Size()
+	}
+	before := size()
+	for range 400 {
+		size()
+	}
+	if after := size(); r.shared.dict == first || after > before/4 {
+		t.Errorf("an object of a new kind takes %d bytes, %d before", after, before)
+	}
+}
+
+func TestAdopt(t *testing.T) {
+	items := newGen(1).pods(wire.Protobuf, 20, 6)
+	r := NewRouter(Options{})
+	var loaded []*Dict
+	seen := map[*Dict]bool{nil: true}
+	for _, v := range packAll(&Packer{Router: r}, items) {
+		if _, d := v.Stored(); !seen[d] {
+			seen[d] = true
+			l, err := LoadDict(d.Bytes())
+			if err != nil {
+				t.Fatal(err)
+			}
+			loaded = append(loaded, l)
+		}
+	}
+	again := NewRouter(Options{})
+	for range 2 { // a second time changes nothing
+		for _, d := range loaded {
+			again.Adopt(wire.Protobuf, d)
+		}
+	}
+	versions := packAll(&Packer{Router: again}, items)
+	if st := again.Stats(); int(st.Routed) != len(items) || st.Dictionaries != len(loaded) {
+		t.Errorf("%d of %d objects have a sample, with %d dictionaries for %d", st.Routed, len(items), st.Dictionaries, len(loaded))
+	}
+	for i, v := range versions {
+		if raw, err := v.Append(nil); err != nil || !bytes.Equal(raw, items[i].raw) {
+			t.Fatalf("object %d came back otherwise, %v", i, err)
+		}
+	}
+	runtime.KeepAlive(loaded)
+}
+
+// TestConcurrentStreams packs from several goroutines through one router, as the streams of a source
+// do, while others read. It is for the race detector.
+func TestConcurrentStreams(t *testing.T) {
+	const streams, rounds = 4, 3
+	r := NewRouter(Options{})
+	var wg sync.WaitGroup
+	for i := range streams {
+		items := newGen(uint64(i%2)).pods(wire.Protobuf, 12, 4) // two pairs of streams have the same
+		wg.Go(func() {
+			p := Packer{Router: r}
+			for range rounds {
+				versions := packAll(&p, items)
+				var readers sync.WaitGroup
+				for range 2 {
+					readers.Go(func() {
+						for i, v := range versions {
+							if raw, err := v.Append(nil); err != nil || !bytes.Equal(raw, items[i].raw) {
+								t.Errorf("object %d came back otherwise, %v", i, err)
+								return
+							}
+						}
+					})
+				}
+				r.Stats()
+				readers.Wait()
+			}
+		})
+	}
+	wg.Wait()
+	if st := r.Stats(); st.Routed+st.Unrouted != streams*rounds*48 {
+		t.Errorf("%+v of %d objects", st, streams*rounds*48)
+	}
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+)
+
+// every says what a queue must hand out that never overflows: the state at its start, then every
+// change.
+type every struct {
+	base
+	due   []Delta
+	knows map[Key]*compact.Version
+	told  bool
+}
+
+func (e *every) start(s *source, at time.Time) {
+	e.due, e.knows = nil, map[Key]*compact.Version{}
+	for _, k := range slices.SortedFunc(maps.Keys(s.ref.has), compareKeys) {
+		if v := s.ref.has[k].v; e.skip {
+			e.knows[k] = v
+		} else {
+			e.due = append(e.due, Delta{Op: Added, Key: k, New: v, Initial: true, At: at})
+		}
+	}
+}
+
+func (e *every) push(means []meaning, _, forming bool, _ time.Time) {
+	if e.skip && forming {
+		e.knows = e.ref.versions()
+		return
+	}
+	for _, m := range means {
+		e.due = append(e.due, m.Delta)
+	}
+}
+
+func (e *every) left() int { return len(e.due) }
+
+func (e *every) check(b *Batch) {
+	if !e.told && (len(b.Deltas) > 0 || b.Phase == Live) {
+		e.told = true
+		maps.Copy(e.state, e.knows)
+	}
+	if b.Gap != nil && b.Gap.Reason != "test" {
+		e.Fatalf("gap %+v within the budget", b.Gap)
+	}
+	if len(b.Deltas) > len(e.due) {
+		e.Fatalf("%d deltas, want %d", len(b.Deltas), len(e.due))
+	}
+	for i := range b.Deltas {
+		e.compare(&b.Deltas[i], &e.due[i])
+	}
+	e.due = e.due[len(b.Deltas):]
+}
+
+// budgeted says what a queue may hand out that overflows now and then: every change in order, or
+// fewer behind a gap.
+type budgeted struct {
+	base
+	log   []Delta        // what happened since it joined
+	next  map[Key]int    // by key, in log: where the consumer goes on
+	at    map[string]int // by epoch and version: where log stood
+	owed  map[Key]bool   // objects that it starts with and does not have
+	knows map[Key]*compact.Version
+	told  bool
+	gap   bool // was told since the consumer last was live
+}
+
+func (g *budgeted) start(s *source, _ time.Time) {
+	g.knows, g.owed = s.ref.versions(), map[Key]bool{}
+	if !g.skip {
+		for k := range g.knows {
+			g.owed[k] = true
+		}
+		g.knows = nil
+	}
+	g.mark()
+}
+
+func (g *budgeted) mark() {
+	if g.ref.live() {
+		g.at[fmt.Sprint(g.ref.epoch, g.ref.version)] = len(g.log)
+	}
+}
+
+func (g *budgeted) push(means []meaning, _, forming bool, _ time.Time) {
+	if g.skip && forming {
+		g.knows = g.ref.versions()
+	} else {
+		for _, m := range means {
+			g.log = append(g.log, m.Delta)
+		}
+	}
+	g.mark()
+}
+
+// left is how many objects differ from what the consumer has.
+func (g *budgeted) left() int {
+	have, n := g.state, 0
+	if !g.told {
+		have = g.knows
+	}
+	for k, h := range g.ref.has {
+		if v := have[k]; v == nil || !alike(v, h.v) {
+			n++
+		}
+	}
+	for k := range have {
+		if g.ref.has[k] == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (g *budgeted) check(b *Batch) {
+	if !g.told && (len(b.Deltas) > 0 || b.Phase == Live) {
+		g.told = true
+		maps.Copy(g.state, g.knows)
+	}
+	g.gap = g.gap || b.Gap != nil && b.Gap.Reason != "test"
+	for i := range b.Deltas {
+		g.one(&b.Deltas[i])
+	}
+	if b.Phase != Live {
+		return
+	}
+	end := g.at[fmt.Sprint(b.Epoch, b.Version)]
+	for i, d := range g.log[:end] {
+		if i >= g.next[d.Key] {
+			g.skipped(d.Key, end)
+		}
+	}
+	g.gap = false
+}
+
+// one finds a delta in the log.
+func (g *budgeted) one(d *Delta) {
+	if g.owed[d.Key] && d.Op == Added && d.Initial {
+		delete(g.owed, d.Key)
+		for i := len(g.log) - 1; i >= 0; i-- {
+			if g.log[i].New == d.New {
+				g.next[d.Key] = i + 1
+			}
+		}
+		return
+	}
+	for i := g.next[d.Key]; i < len(g.log); i++ {
+		if l := &g.log[i]; l.Key == d.Key && l.New == d.New && (d.New != nil || l.Old.UID() == d.Old.UID()) {
+			g.skipped(d.Key, i)
+			g.next[d.Key] = i + 1
+			return
+		}
+	}
+	g.Fatalf("%s: did not happen after what the consumer has seen", describe(d))
+}
+
+// skipped checks that what a consumer misses of an object, before a place in the log, is behind a
+// gap, unless it is a move of the state that it starts with.
+func (g *budgeted) skipped(k Key, end int) {
+	for i := g.next[k]; i < end; i++ {
+		if d := &g.log[i]; d.Key == k {
+			if !g.gap && !g.owed[k] && !(d.Op == Added && d.Initial) {
+				g.Fatalf("%s: skipped without a gap", describe(d))
+			}
+			break
+		}
+	}
+	g.next[k] = end
+	delete(g.owed, k)
+}
