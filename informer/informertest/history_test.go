@@ -123,6 +123,26 @@ func TestCompactedBeneathAWatch(t *testing.T) {
 	})
 }
 
+// TestSetBackBeneathAWatch: a server that goes back to an older version while a watch has not yet heard
+// of the last change is silent until it overtakes it.
+func TestSetBackBeneathAWatch(t *testing.T) {
+	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
+		go func() {
+			synctest.Wait()
+			s.Mute(true)
+			s.Put(pods, "n", "a", nil)
+			s.SetVersion(900)
+			s.Mute(false)
+			synctest.Wait()
+			s.Put(pods, "n", "b", nil)
+			synctest.Wait()
+			s.SetVersion(1999)
+			s.Put(pods, "n", "a", nil)
+		}()
+		check(t, "a watch", events(t, s, "/api/v1/pods?watch=1&timeoutSeconds=5&resourceVersion=1002", accept), "M a 2000")
+	})
+}
+
 // TestWatchFromTheFuture: it is deaf to what comes before its version.
 func TestWatchFromTheFuture(t *testing.T) {
 	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {

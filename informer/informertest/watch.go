@@ -210,6 +210,7 @@ func (o *watcher) tell(res *resource) (events []event) {
 	if len(o.initial) > 0 {
 		return events
 	}
+	o.place = max(o.place, res.first) // what was forgotten since is not to be told any more
 	for _, c := range res.changes(o.place) {
 		if o.endAt > 0 && c.rv > o.endAt || len(events) >= atOnce {
 			break

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"slices"
 	"time"
 )
 
@@ -15,8 +14,6 @@ type fold struct {
 	initial     *initial // nil: nothing is left of it
 	nodes       set[*node]
 	first, last *node
-	free        *node // linked by next: spares what keeps up an allocation each
-	spare       int   // in free
 	owed        int   // nodes of objects that initial has
 	bytes       int64 // held by the nodes
 
@@ -33,8 +30,8 @@ type fold struct {
 	synced   bool  // the consumer has all that it starts with
 }
 
-// maxIdle is how many nodes an empty fold keeps room for.
-const maxIdle = 64
+// maxIdle is how many slots for nodes an empty fold keeps.
+const maxIdle = 128
 
 // add folds a batch in.
 func (f *fold) add(b *Batch, at time.Time) {
@@ -61,11 +58,9 @@ func (f *fold) find(k Key, sum uint32) *node {
 
 // insert queues an object that did not differ so far.
 func (f *fold) insert(d *Delta) {
-	n := f.free
+	n, _ := nodes.Get().(*node)
 	if n == nil {
 		n = new(node)
-	} else {
-		f.free, f.spare = n.next, f.spare-1
 	}
 	at := nanos(d.At)
 	*n = node{key: d.Key, sum: d.sum, new: d.New, relisted: d.Relisted,
@@ -108,7 +103,7 @@ func (f *fold) change(n *node, d *Delta) {
 	}
 	if n.void() {
 		f.remove(n)
-		f.recycle(n)
+		n.recycle()
 	}
 }
 
@@ -134,20 +129,11 @@ func (f *fold) remove(n *node) {
 	}
 }
 
-// recycle keeps a node that was removed for the next change, and lets go of the versions.
-func (f *fold) recycle(n *node) {
-	*n = node{}
-	if f.spare < maxIdle {
-		n.next = f.free
-		f.free, f.spare = n, f.spare+1
-	}
-}
-
 // take removes up to limit objects. Only the batch that empties the fold leaves the consumer with
-// a state that the server had, so only that one may be Live. It uses few for the deltas, if they fit.
-func (f *fold) take(stream, limit int, few []Delta) Batch {
+// a state that the server had, so only that one may be Live.
+func (f *fold) take(stream, limit int, p *page) Batch {
 	b := Batch{Stream: stream, Epoch: f.head.epoch, Phase: Listing, Gap: f.takeGap()}
-	b.Deltas = slices.Grow(few, min(f.differ(), limit))
+	b.Deltas = p.deltas(min(f.differ(), limit))
 	if f.initial != nil {
 		f.takeInitial(&b, limit)
 	}
@@ -157,7 +143,7 @@ func (f *fold) take(stream, limit int, few []Delta) Batch {
 	if f.initial == nil && f.first == nil {
 		b.Phase, b.Version = f.head.phase, f.head.version
 		f.pending, f.lossy = false, false
-		if len(f.nodes.slots) > 2*maxIdle {
+		if len(f.nodes.slots) > maxIdle {
 			f.nodes = set[*node]{}
 		}
 	}
@@ -203,7 +189,7 @@ func (f *fold) takeInitial(b *Batch, limit int) {
 func (f *fold) takeNode(n *node, to []Delta) []Delta {
 	f.remove(n)
 	to = n.deltas(to)
-	f.recycle(n)
+	n.recycle()
 	return to
 }
 

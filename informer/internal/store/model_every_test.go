@@ -14,6 +14,7 @@ import (
 type every struct {
 	base
 	due   []Delta
+	gaps  []int // deltas that are due before each gap
 	knows map[Key]*compact.Version
 	told  bool
 }
@@ -29,7 +30,10 @@ func (e *every) start(s *source, at time.Time) {
 	}
 }
 
-func (e *every) push(means []meaning, _, forming bool, _ time.Time) {
+func (e *every) push(means []meaning, gap, forming bool, _ time.Time) {
+	if gap {
+		e.gaps = append(e.gaps, len(e.due))
+	}
 	if e.skip && forming {
 		e.knows = e.ref.versions()
 		return
@@ -55,7 +59,18 @@ func (e *every) check(b *Batch) {
 	for i := range b.Deltas {
 		e.compare(&b.Deltas[i], &e.due[i])
 	}
+	if b.Gap != nil {
+		if len(e.gaps) == 0 || e.gaps[0] != 0 {
+			e.Fatalf("a gap where none is; they are before %v", e.gaps)
+		}
+		e.gaps = e.gaps[1:]
+	}
 	e.due = e.due[len(b.Deltas):]
+	for i := range e.gaps {
+		if e.gaps[i] -= len(b.Deltas); e.gaps[i] < 0 {
+			e.Fatalf("%d deltas from behind a gap", -e.gaps[i])
+		}
+	}
 }
 
 // budgeted says what a queue may hand out that overflows now and then: every change in order, or

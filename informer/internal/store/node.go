@@ -1,6 +1,7 @@
 package store
 
 import (
+	"sync"
 	"time"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
@@ -16,6 +17,15 @@ type node struct {
 	sum                uint32 // the hash of key
 	initial, relisted  bool
 	owed               bool // initial has the object; else old and new are never both absent
+}
+
+// nodes are those that are not used. A queue that keeps up needs one for each change, for a moment.
+var nodes sync.Pool
+
+// recycle lets go of a node, and of its versions.
+func (n *node) recycle() {
+	*n = node{}
+	nodes.Put(n)
 }
 
 func (n *node) hash() uint32 { return n.sum }

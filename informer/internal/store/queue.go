@@ -14,9 +14,6 @@ var ErrClosed = errors.New("store: queue closed")
 // maxBatch is how many deltas are put together in one batch.
 const maxBatch = 256
 
-// maxFew is how many deltas of a batch are worth keeping the array for.
-const maxFew = 16
-
 // QueueOptions tune a Queue. The zero value keeps every version, without room for any.
 type QueueOptions struct {
 	// Latest hands on the difference between what the consumer knows and what is, whenever it takes:
@@ -46,7 +43,7 @@ type Queue struct {
 	folding bool     // always, with Latest
 	folds   []fold   // by stream: what comes before the batches
 	turn    int      // the stream whose fold is taken next
-	few     []Delta  // the last batch's, where that was small; used again
+	page    page     // has the deltas of the batch that the consumer has
 }
 
 // queued is a batch that nobody took yet.
@@ -110,7 +107,7 @@ func (q *Queue) close() {
 		return
 	}
 	q.closed = true
-	q.batches, q.folds, q.bytes, q.deltas, q.few = nil, nil, 0, 0, nil
+	q.batches, q.folds, q.bytes, q.deltas = nil, nil, 0, 0
 	q.signal()
 }
 
@@ -240,8 +237,7 @@ func (q *Queue) start(s *Store, at time.Time) {
 func (q *Queue) take() (Batch, bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	clear(q.few)
-	q.few = q.few[:0]
+	q.page.clear()
 	for {
 		if q.closed {
 			return Batch{}, false, ErrClosed
@@ -274,11 +270,8 @@ func (q *Queue) next() (Batch, bool) {
 				return Batch{}, false
 			}
 		}
-		b := f.take(i, q.max, q.few)
+		b := f.take(i, q.max, &q.page)
 		f.saw(&b)
-		if cap(b.Deltas) <= maxFew {
-			q.few = b.Deltas
-		}
 		return b, true
 	}
 	q.folding = q.opts.Latest

@@ -18,10 +18,10 @@ func (s *scanner) value() error {
 	case '"':
 		return s.str()
 	case '{', '[':
-		s.depth++
-		if s.depth > maxDepth {
+		if s.depth == maxDepth {
 			return s.syntax("nested too deeply")
 		}
+		s.depth++
 		if c == '{' {
 			err = s.fields()
 		} else {

@@ -56,7 +56,6 @@ func (w *jsonWatch) Next() (Event, error) {
 
 func (w *jsonWatch) fail(err error) error {
 	w.s.hold = false
-	w.s.depth = 0
 	return inside(err)
 }
 

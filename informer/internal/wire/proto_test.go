@@ -83,7 +83,7 @@ var protoListCases = []struct {
 		[]string{"/a   \x0a\x83\x00\x0a\x01a"}, ListMeta{}, ""},
 	{"bad items do not hide the next", pods(
 		text(2), text(2, text(1)), text(2, text(2, "spec")), text(2, long(1, 5)), text(2, object("a", long(2, 5))), text(2, text(1, long(1, 5))),
-		text(2, number(1, 5)), text(2, text(1, number(1, 5))), text(2, text(1, text(7, "x"))), text(2, object("a", group)), text(2, text(1, group)),
+		text(2, number(1, 5)), text(2, text(1, number(1, 5))), text(2, text(1, text(7, "x"))), text(2, object("a", group)), text(2, text(1, text(1, "a"), group)),
 		text(2, object("a", badType)), text(2, object("a", noNumber)), text(2, object("a", farNumber)), text(2, object("a", overflow)),
 		text(2, object("a", long(2, 1<<63))), text(2, object("a", "\xfd\x01abc")), text(2, object("z"))),
 		[]string{
@@ -183,6 +183,8 @@ func protoWatchCases() []watchCase {
 			framed(unknownFields + text(2, unknownFields, text(1, protoPrefix, unknownFields, text(2, object("a")), text(1, text(2, "Pod"), text(1, "v1")))) + text(1, Added)),
 			[]string{"ADDED a  " + object("a")}, ""},
 		{"of a field that comes twice the last counts", framed(text(1, Deleted) + text(1, Added) + text(2, text(1, "x"), text(1, protoPrefix, text(2, "x"), text(2, object("a"))))),
+			[]string{"ADDED a  " + object("a")}, ""},
+		{"an object in two parts is merged, as decoders do", framed(text(1, Added) + text(2, text(1, protoPrefix, text(2, object("a")))) + text(2, unknownFields)),
 			[]string{"ADDED a  " + object("a")}, ""},
 		{"frames that are no events", framed("") + framed(text(1, Added)) + framed(text(1, Added)+text(2)) + framed(text(1, Error)) + event("WHAT", object("a")) +
 			event(Bookmark) + event(Added) + event(Added, text(1)) + event(Added, number(1, 5)) + event(Added, object("a", group)) + good,

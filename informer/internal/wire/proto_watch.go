@@ -11,7 +11,7 @@ const frameHeader = 4
 // protoWatch cuts a protobuf watch stream, frames of a length and a bare WatchEvent, into events.
 type protoWatch struct {
 	w         window
-	drop      int64 // what is left of a frame that was given up
+	drop      int64 // the length of a frame that was given up
 	lost      bool  // what comes is not frames
 	namespace string
 }
@@ -26,9 +26,10 @@ func (w *protoWatch) Next() (Event, error) {
 	if w.lost {
 		return Event{}, io.ErrUnexpectedEOF
 	}
-	if err := w.resync(); err != nil {
+	if err := w.w.skip(w.drop); err != nil {
 		return Event{}, err
 	}
+	w.drop = 0
 	w.w.shrink()
 	if _, err := w.w.peek(); err != nil {
 		return Event{}, err
@@ -50,14 +51,6 @@ func (w *protoWatch) Next() (Event, error) {
 		return Event{}, err
 	}
 	return w.event(frame)
-}
-
-// resync drops the rest of a frame that was given up. It can be called again after an error.
-func (w *protoWatch) resync() error {
-	before := w.w.offset()
-	err := w.w.skip(w.drop)
-	w.drop -= w.w.offset() - before
-	return err
 }
 
 // event reads one frame.

@@ -96,6 +96,7 @@ func TestFingerprint(t *testing.T) {
 		{"so do runs of one CronJob",
 			fields{"Job", "backup-29377041-", nil}, fields{"Job", "backup-29356841-", nil}, true},
 		{"a word is no hash", fields{"", "db-primary-", nil}, fields{"", "db-replicas-", nil}, false},
+		{"nor is a short one", fields{"", "cache-db-", nil}, fields{"", "cache-kv-", nil}, false},
 		{"nor is a short number", fields{"", "shard-1-", nil}, fields{"", "shard-2-", nil}, false},
 		{"a hash alone stays", fields{"", "7d4b9c6f5-", nil}, fields{"", "54c8bd9c9b-", nil}, false},
 		{"the application says more than the name",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -186,9 +185,12 @@ var watchCases = []watchCase{
 		[]string{"bad", "bad", "bad", "bad", "bad", "bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
 	{"cut in a frame", `{"type":"ADDED","object":{"metadata"`, nil, "cut"},
 	{"only white space behind a frame", `{"type":"ADDED","object":{"metadata":{"name":"a"}}}` + "\n \n", []string{`ADDED a  {"metadata":{"name":"a"}}`}, ""},
-	{"garbage at depth, over and over",
-		strings.Repeat(`{"a":[[[[[[[[[[x`+"\n", maxDepth/5) + `{"a":[],"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
-		append(slices.Repeat([]string{"bad"}, maxDepth/5), `ADDED a  {"metadata":{"name":"a"}}`), ""},
+	{"nested too deeply, then as deep as allowed",
+		`{"a":` + strings.Repeat("[", maxDepth+1) + "\n" + `{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `,"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
+		[]string{"bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
+	{"garbage at depth, then as deep as allowed",
+		`{"a":[[[x` + "\n" + `{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `,"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
+		[]string{"bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
 	{"garbage without an end", `garbage`, []string{"bad"}, ""},
 }
 

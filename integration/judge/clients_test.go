@@ -1,7 +1,6 @@
 // Package judge_test holds informertest to the clients of client-go: they list, watch and follow over
 // every transport.
 //
-// It is a module of its own because the clientsets need modules that the library does not.
 package judge_test
 
 import (
