@@ -62,14 +62,13 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 		return &codec{protobuf: true, partial: true, decode: decodePartial, encode: encodeTyped, growth: [2]float64{3, 2}}
 	}
 	_, protobuf := reflect.New(t.Elem()).Interface().(protobufObject)
-	make := func() Object {
-		obj := reflect.New(t.Elem()).Interface().(Object) //nolint:errcheck,forcetypeassert // T is an Object
-		return obj
-	}
 	return &codec{
 		protobuf: protobuf,
 		decode: func(f wire.Format, raw []byte) (Object, bool, error) {
-			obj := make()
+			obj, ok := reflect.New(t.Elem()).Interface().(Object)
+			if !ok {
+				return nil, false, fmt.Errorf("%v is no Kubernetes object", t)
+			}
 			lossy, err := decodeTyped(f, raw, obj)
 			if err != nil {
 				return nil, false, err

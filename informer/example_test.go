@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
@@ -124,12 +123,12 @@ func ExampleSubscription_Handle() {
 		<-s.Synced()
 		cancel()
 	}()
-	err := s.Handle(ctx, informer.Handlers[*corev1.Pod]{
+	s.Handle(ctx, informer.Handlers[*corev1.Pod]{
 		OnAdd: func(p *corev1.Pod, initial bool) { names = append(names, fmt.Sprint(p.Name, " ", initial)) },
 	})
 	slices.Sort(names)
-	fmt.Println(names, err)
-	// Output: [db-0 true web-0 true web-1 true] <nil>
+	fmt.Println(names)
+	// Output: [db-0 true web-0 true web-1 true]
 }
 
 func ExampleUnstructured() {
@@ -230,5 +229,3 @@ func ExampleOn() {
 	// <nil>
 	// true
 }
-
-var _ metav1.Object = (*corev1.Pod)(nil)

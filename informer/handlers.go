@@ -22,9 +22,9 @@ type Handlers[T Object] struct {
 	Resync time.Duration
 }
 
-// Handle calls h with every change, one after the other, until ctx ends or the subscription is over;
-// neither is an error. A function that panics does so in the caller's goroutine.
-func (s *Subscription[T]) Handle(ctx context.Context, h Handlers[T]) error {
+// Handle calls h with every change, one after the other, until ctx ends or the subscription is over.
+// A function that panics does so in the caller's goroutine.
+func (s *Subscription[T]) Handle(ctx context.Context, h Handlers[T]) {
 	next := time.Now().Add(h.Resync)
 	for {
 		c, err := s.wait(ctx, h.Resync, next)
@@ -32,12 +32,10 @@ func (s *Subscription[T]) Handle(ctx context.Context, h Handlers[T]) error {
 		case err == nil:
 			h.call(c)
 		case ctx.Err() != nil || errors.Is(err, ErrClosed):
-			return nil
-		case errors.Is(err, context.DeadlineExceeded):
+			return
+		default: // it is time
 			h.resync(s.informer)
 			next = time.Now().Add(h.Resync)
-		default:
-			return err
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Example is the program of the README.
-func Example() {
+func Example() { //nolint:testableexamples // it needs a cluster
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 

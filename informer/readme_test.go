@@ -22,7 +22,7 @@ func TestReadme(t *testing.T) {
 		return string(m[1])
 	}
 	readme := part("../README.md", "(?s)```go\n.*?func main\\(\\) \\{\n(.*?)\n\\}\n```")
-	example := part("readme_example_test.go", `(?s)func Example\(\) \{\n(.*?)\n\}\n`)
+	example := part("readme_example_test.go", `(?s)func Example\(\) \{[^\n]*\n(.*?)\n\}\n`)
 	if diff := cmp.Diff(example, readme); diff != "" {
 		t.Errorf("the README's program is not the Example (-example +README):\n%s", diff)
 	}

@@ -1,11 +1,12 @@
 package informer
 
 import (
-	"github.com/tattler-dev/tattler/informer/internal/wire"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
 func TestPanicOfTransformTellsNoValue(t *testing.T) {

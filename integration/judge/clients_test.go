@@ -1,6 +1,5 @@
 // Package judge_test holds informertest to the clients of client-go: they list, watch and follow over
 // every transport.
-//
 package judge_test
 
 import (

@@ -84,14 +84,15 @@ func (s *Stream) resume(h *header) *writer {
 
 func (t *session) run(ctx context.Context) error {
 	for {
+		ending := ctx.Err() != nil
 		b, err := t.next(ctx)
 		switch {
 		case err == nil:
 			if err := t.take(&b); err != nil {
 				return err
 			}
-			if ctx.Err() != nil && b.Phase == store.Live {
-				return t.end() // and nothing is left to take
+			if ending && b.Phase == store.Live {
+				return t.end() // nothing is left of what happened before
 			}
 		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return t.end()
@@ -102,10 +103,16 @@ func (t *session) run(ctx context.Context) error {
 		if err := t.flush(); err != nil {
 			return err
 		}
-		if t.size > t.stream.minFile && t.garbage() > 2*t.live && t.last.Phase == store.Live {
+		if ctx.Err() == nil && t.wasteful() {
 			return errGarbage
 		}
 	}
+}
+
+// wasteful tells whether the file should be written anew. Until that is done it stays as it is, so it
+// must be one to resume from.
+func (t *session) wasteful() bool {
+	return t.last.Phase == store.Live && t.size > t.stream.minFile && t.garbage() > 2*t.live
 }
 
 // next waits for the next batch, or until something is due.

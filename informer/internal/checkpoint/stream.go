@@ -115,7 +115,7 @@ func (s *Stream) Run(ctx context.Context, o Options) error {
 		err := s.write(ctx, &o)
 		var end *subscribeError
 		switch {
-		case err == nil, err == errGarbage && ctx.Err() != nil:
+		case err == nil:
 			return nil
 		case errors.As(err, &end):
 			return end.error

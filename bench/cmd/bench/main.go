@@ -1,0 +1,93 @@
+// Command bench measures Tattler's informers beside client-go's.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+
+	"github.com/tattler-dev/tattler/bench/harness"
+	"github.com/tattler-dev/tattler/bench/ours"
+	"github.com/tattler-dev/tattler/bench/peer"
+	"github.com/tattler-dev/tattler/bench/suite"
+	"github.com/tattler-dev/tattler/bench/synth"
+)
+
+func main() {
+	begin()
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// begin does a child's work, and returns where this is none.
+func begin() {
+	harness.Main(append(ours.Jobs(), peer.Jobs()...), []harness.Service{{Name: suite.ServiceName, Run: serve}})
+}
+
+// serve is the synthetic server's process.
+func serve(ctx context.Context, in harness.Input, ready func(harness.Server)) error {
+	s := synth.NewServer(in.Seed, in.Server.Objects)
+	s.Prepare()
+	return s.Listen(ctx, in.Dir, func(a synth.Address) {
+		ready(harness.Server{URL: a.URL, CAFile: a.CAFile, Control: a.Control, Objects: in.Server.Objects})
+	})
+}
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	var (
+		which  = flags.String("run", "", "run the scenarios whose names match this `regexp`")
+		n      = flags.Int("n", 20_000, "`number` of objects where a scenario does not say otherwise")
+		rounds = flags.Int("rounds", 5, "`number` of rounds; the results are medians")
+		quick  = flags.Bool("quick", false, "see that all of it works: few objects, few events, one round")
+		seed   = flags.Uint64("seed", 1, "`seed` of the generated objects")
+		out    = flags.String("out", "out/latest.jsonl", "`file` for the rows; nothing is written with -run or -quick unless it is given")
+		list   = flags.Bool("list", false, "list the scenarios")
+	)
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	if flags.NArg() > 0 || *n <= 0 || *rounds <= 0 {
+		return errors.New("usage: numbers are positive, and there are no arguments beside flags")
+	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if *quick && !given["n"] {
+		*n = 1000
+	}
+	if *quick && !given["rounds"] {
+		*rounds = 1
+	}
+	scenarios := suite.Scenarios(suite.Size{Objects: *n, Quick: *quick})
+	if *list {
+		for _, s := range scenarios {
+			fmt.Println(s.Name)
+		}
+		return nil
+	}
+	o := suite.Options{Rounds: *rounds, Seed: *seed, Out: os.Stderr, PeerVersion: peer.Version()}
+	if *which != "" {
+		var err error
+		if o.Select, err = regexp.Compile(*which); err != nil {
+			return fmt.Errorf("read -run: %w", err)
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	rows, err := suite.Run(ctx, scenarios, o)
+	err = errors.Join(err, suite.Print(os.Stdout, rows))
+	if given["out"] || *which == "" && !*quick && ctx.Err() == nil {
+		err = errors.Join(err, suite.Write(*out, rows))
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+// Package fill starts a real control plane and fills it with generated objects, by the requests
+// that controllers, scheduler and kubelets send: the API server, with its defaults, its admission
+// and its managedFields, makes of them what it makes of theirs.
+//
+//   - There are no controllers: nobody else writes, nothing is deleted.
+//   - What was filled is kept in the user's cache folder and used again; a filled control plane
+//     starts in seconds.
+package fill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tattler-dev/tattler/bench/gen"
+	"github.com/tattler-dev/tattler/devcluster"
+)
+
+// Options say what to fill a control plane with.
+type Options struct {
+	Pods, Widgets int
+	Seed          uint64
+	// Dir is where control planes are kept; "" is tattler/bench in the user's cache folder.
+	Dir string
+	// Out hears of progress; nil is silence.
+	Out io.Writer
+}
+
+// Cluster is a control plane that is filled.
+type Cluster struct {
+	*devcluster.Cluster
+	// Config connects to it as an administrator.
+	Config *rest.Config
+	unlock func()
+}
+
+// Stop ends it, and keeps what it was filled with.
+func (c *Cluster) Stop() error {
+	err := c.Cluster.Stop()
+	c.unlock()
+	return err
+}
+
+// receipt is written when a control plane is full.
+const receipt = "filled.json"
+
+// Open starts a filled control plane; the first time it fills it, which takes about a minute for
+// 10,000 objects. Another process that has the same one open is an error.
+func Open(ctx context.Context, o Options) (*Cluster, error) {
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	if o.Dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("find cache folder: %w", err)
+		}
+		o.Dir = filepath.Join(cache, "tattler", "bench")
+	}
+	dir := filepath.Join(o.Dir, fmt.Sprintf("kubernetes-%s-data-%d-seed-%d-pods-%d-widgets-%d",
+		devcluster.KubernetesVersion, gen.Version, o.Seed, o.Pods, o.Widgets))
+	unlock, err := lock(dir + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	c, err := open(ctx, o, dir)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	c.unlock = unlock
+	return c, nil
+}
+
+func open(ctx context.Context, o Options, dir string) (*Cluster, error) {
+	full := func() bool { _, err := os.Stat(filepath.Join(dir, receipt)); return err == nil }
+	if !full() { // what an interrupted fill left
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, fmt.Errorf("remove half a fill: %w", err)
+		}
+	}
+	started, err := devcluster.Start(ctx, devcluster.Options{Dir: dir, Out: o.Out})
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Cluster: started}
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", started.Kubeconfig()); err != nil {
+		return nil, errors.Join(fmt.Errorf("read kubeconfig: %w", err), started.Stop())
+	}
+	if full() {
+		return c, nil
+	}
+	start := time.Now()
+	if err = c.fill(ctx, o); err == nil {
+		err = started.Compact(ctx)
+	}
+	if err == nil {
+		b, _ := json.Marshal(map[string]any{"pods": o.Pods, "widgets": o.Widgets, "seconds": int(time.Since(start).Seconds())})
+		err = os.WriteFile(filepath.Join(dir, receipt), b, 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("fill control plane: %w", err), started.Stop())
+	}
+	fmt.Fprintf(o.Out, "fill: %d pods and %d widgets in %.0f s\n", o.Pods, o.Widgets, time.Since(start).Seconds())
+	return c, nil
+}
+
+// lock keeps other processes from the same control plane; the kernel unlocks it when we die.
+func lock(path string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("make cache folder: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("lock %s: another benchmark uses it: %w", strings.TrimSuffix(path, ".lock"), err)
+	}
+	return func() { _ = f.Close() }, nil
+}

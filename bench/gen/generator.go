@@ -1,0 +1,139 @@
+package gen
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+const (
+	// MaxPods is how many pods have names of their own.
+	MaxPods = 8_000_000
+	// Epoch is when the cluster began, in seconds since 1970.
+	Epoch = 1_790_000_000
+	// FirstVersion is the resource version of pod 0; pod i has FirstVersion+i.
+	FirstVersion = 1_000_000_000
+)
+
+// Generator makes objects. It is safe for concurrent use; what it returns is the caller's.
+type Generator struct {
+	seed uint64
+	apps [Apps]*app
+
+	mu     sync.Mutex
+	fields map[fieldsKey]fields
+}
+
+// New returns the generator of a seed.
+func New(seed uint64) *Generator {
+	g := &Generator{seed: seed, fields: map[fieldsKey]fields{}}
+	for i := range g.apps {
+		g.apps[i] = newApp(seed, i)
+	}
+	return g
+}
+
+// text is a place in a pod where a text of fixed length stands that is the pod's own.
+type text int
+
+const (
+	textName text = iota // the last part of it
+	textUID
+	textToken // of the volume kube-api-access-…
+	textIP
+	textNode
+	textHostIP
+	textZone
+	textVersion
+	textContainer                          // ids, one for each container, init containers first
+	textPrevious  = textContainer + maxIDs // of the container before the last restart
+	numTexts      = textPrevious + 1
+	maxIDs        = 8
+)
+
+// moment is a place where a time stands that is the pod's own.
+type moment int
+
+const (
+	timeCreated moment = iota
+	timeScheduled
+	timeInitStarted
+	timeInitDone
+	timeStarted
+	timeReady
+	timePreviousStarted
+	timePreviousEnded
+	timeReported // when kubelet last wrote
+	numTimes
+)
+
+// identity is all that tells a pod from the others of its kind.
+type identity struct {
+	app, place int
+	state      state
+	texts      [numTexts]string
+	times      [numTimes]int64 // seconds since 1970
+}
+
+// identify draws the identity of pod i after steps of kubelet's.
+func (g *Generator) identify(i, step int) identity {
+	if i < 0 || i >= MaxPods {
+		panic(fmt.Sprintf("gen: there is no pod %d", i))
+	}
+	r := newRandom(g.seed, saltPod+uint64(i))
+	// Some applications have many pods and many have few.
+	id := identity{app: int(Apps * math.Pow(r.Float64(), 1.7)), place: r.IntN(places)}
+	a := g.apps[id.app]
+	id.state = drawState(r, a.kind).after(step)
+	t := &id.texts
+	t[textName] = suffix(i)
+	if a.kind == "StatefulSet" {
+		t[textName] = strconv.Itoa(MaxPods + i)
+	}
+	node := r.IntN(Nodes)
+	t[textUID], t[textToken], t[textIP] = r.uid(), r.string(letters, 5), r.ip()
+	t[textNode], t[textHostIP], t[textZone] = nodeName(node), nodeIP(node), nodeZone(node)
+	t[textVersion] = strconv.Itoa(FirstVersion + i)
+	for c := range len(a.spec.InitContainers) + len(a.spec.Containers) {
+		t[textContainer+text(c)] = r.hex(64)
+	}
+	t[textPrevious] = r.hex(64)
+	at := Epoch + int64(r.IntN(40*24*3600))
+	for m := range id.times {
+		id.times[m] = at
+		at += int64(r.IntN(9))
+	}
+	if step > 0 {
+		id.times[timeReady] = at + 30*int64(step)
+	}
+	id.times[timeReported] = id.times[timeReady] + 1
+	return id
+}
+
+// name is the pod's.
+func (g *Generator) name(id *identity) string {
+	return g.apps[id.app].places[id.place].owner + "-" + id.texts[textName]
+}
+
+// Name returns the namespace and the name of pod i.
+func (g *Generator) Name(i int) (namespace, name string) {
+	id := g.identify(i, 0)
+	return g.apps[id.app].places[id.place].namespace, g.name(&id)
+}
+
+// Index finds a pod by its name: it is Name's inverse.
+func (g *Generator) Index(namespace, name string) (int, bool) {
+	last := name[strings.LastIndexByte(name, '-')+1:]
+	i, ok := unsuffix(last)
+	if !ok {
+		n, err := strconv.Atoi(last)
+		i, ok = n-MaxPods, err == nil
+	}
+	if !ok || i < 0 || i >= MaxPods {
+		return 0, false
+	}
+	ns, full := g.Name(i)
+	return i, ns == namespace && full == name
+}

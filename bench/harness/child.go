@@ -1,0 +1,103 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// inputVariable holds a child's Input; a program that finds it is a child.
+const inputVariable = "TATTLER_BENCH_JOB"
+
+// answerFile is the descriptor on which a child answers; its standard output is free.
+const answerFile = 3
+
+// answer is what a child says: one line of JSON.
+type answer struct {
+	Sample Sample `json:"sample,omitempty"`
+	Error  string `json:"error,omitempty"`
+	// Ready is set by one that goes on until its standard input ends.
+	Ready *Server `json:"ready,omitempty"`
+}
+
+// Service is a job that serves others: it says when it is ready, and serves until ctx ends.
+type Service struct {
+	Name string
+	Run  func(ctx context.Context, in Input, ready func(Server)) error
+}
+
+// Main does one job, if this process was started for that, and exits; otherwise it returns.
+func Main(jobs []Job, services []Service) {
+	text, ok := os.LookupEnv(inputVariable)
+	if !ok {
+		return
+	}
+	out := os.NewFile(answerFile, "answer")
+	var a answer
+	var in Input
+	err := json.Unmarshal([]byte(text), &in)
+	if err == nil {
+		a.Sample, err = do(jobs, services, in, func(s Server) { say(out, answer{Ready: &s}) })
+	}
+	if err != nil {
+		a = answer{Error: err.Error()}
+	}
+	say(out, a)
+	os.Exit(0)
+}
+
+func say(out *os.File, a answer) {
+	if err := json.NewEncoder(out).Encode(a); err != nil {
+		fmt.Fprintln(os.Stderr, "answer:", err)
+		os.Exit(1)
+	}
+}
+
+func do(jobs []Job, services []Service, in Input, ready func(Server)) (Sample, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), in.limit(), fmt.Errorf("not done after %v", in.limit()))
+	defer cancel()
+	if i := slices.IndexFunc(services, func(s Service) bool { return s.Name == in.Job }); i >= 0 {
+		return nil, services[i].Run(untilEOF(ctx), in, ready)
+	}
+	i := slices.IndexFunc(jobs, func(j Job) bool { return j.Name == in.Job })
+	if i < 0 {
+		return nil, fmt.Errorf("find job %q: there is none", in.Job)
+	}
+	s, err := jobs[i].Run(ctx, in)
+	if err != nil && ctx.Err() != nil && !strings.Contains(err.Error(), context.Cause(ctx).Error()) {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return s, err
+}
+
+// untilEOF returns a context that ends when standard input does: when the parent closes it, or dies.
+func untilEOF(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		var b [64]byte
+		for {
+			if _, err := os.Stdin.Read(b[:]); err != nil {
+				return
+			}
+		}
+	}()
+	return ctx
+}
+
+// Wait waits until done, as a job does that has nothing to hear from; it looks every millisecond.
+func Wait(ctx context.Context, done func() bool) error {
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+// Package ours measures this repository's informers, in the same way as package peer measures
+// client-go's.
+package ours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/bench/gen"
+	"github.com/tattler-dev/tattler/bench/harness"
+	"github.com/tattler-dev/tattler/informer"
+)
+
+// podResource is what most jobs watch.
+var podResource = corev1.SchemeGroupVersion.WithResource("pods")
+
+// Jobs are what can be measured.
+func Jobs() []harness.Job {
+	list := []harness.Job{
+		{Name: "tattler/typed", Run: typed},
+		{Name: "tattler/typed-index", Run: typedWithIndex},
+		{Name: "tattler/unstructured", Run: untyped(podResource)},
+		{Name: "tattler/widgets", Run: untyped(gen.Widgets)},
+		{Name: "tattler/million", Run: typed},
+		{Name: "tattler/reads-unstructured", Run: readUntyped},
+		{Name: "tattler/relist-heap", Run: relistHeap},
+		{Name: "tattler/relist-rss", Run: relistRSS},
+		{Name: "tattler/stuck-updates", Run: stuck(false)},
+		{Name: "tattler/stuck-churn", Run: stuck(true)},
+		{Name: "tattler/checkpoint", Run: checkpoint},
+		{Name: "tattler/restart", Run: restart},
+	}
+	for name, s := range map[string]informer.Storage{"compact": informer.CompactStorage, "auto": informer.AutoStorage, "live": informer.LiveStorage} {
+		list = append(list, harness.Job{Name: "tattler/reads-" + name, Run: readTyped(s)})
+	}
+	for name, c := range consumers {
+		list = append(list, harness.Job{Name: "tattler/events-" + name, Run: events(c)})
+	}
+	return list
+}
+
+// session is a cluster that runs.
+type session struct {
+	*informer.Cluster
+	lists  atomic.Int64 // that ended well
+	paged  atomic.Bool  // one of them was not a streaming list
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// connect prepares a session; views are opened before run.
+func connect(in harness.Input, o informer.Options) (*session, error) {
+	s := &session{ended: make(chan error, 1)}
+	o.Hooks.List = func(l informer.ListInfo) {
+		if l.Err == nil {
+			s.lists.Add(1)
+			s.paged.CompareAndSwap(false, !l.Streaming)
+		}
+	}
+	cfg := &rest.Config{Host: in.Server.URL, BearerToken: in.Server.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: in.Server.CAFile}}
+	var err error
+	s.Cluster, err = informer.NewCluster(cfg, o)
+	return s, err
+}
+
+// run starts the session.
+func (s *session) run(ctx context.Context) {
+	ctx, s.cancel = context.WithCancel(ctx)
+	go func() { s.ended <- s.Run(ctx) }()
+}
+
+// stop ends the session and waits for that.
+func (s *session) stop(ctx context.Context) error {
+	s.cancel()
+	select {
+	case err := <-s.ended:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("stop: %w", context.Cause(ctx))
+	}
+}
+
+// sync starts the session and waits until it has everything.
+func sync[T informer.Object](ctx context.Context, s *session, inf *informer.Informer[T], want int) error {
+	s.run(ctx)
+	if err := s.WaitForSync(ctx); err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	if s.paged.Load() {
+		return errors.New("sync: it listed in pages, which nothing is compared with")
+	}
+	if n := inf.Len(); n != want {
+		return fmt.Errorf("sync: there are %d objects, not %d", n, want)
+	}
+	return nil
+}
+
+// open opens a session with a view of pods and syncs it.
+func open(ctx context.Context, in harness.Input, opts ...informer.Option) (*session, *informer.Informer[*corev1.Pod], error) {
+	s, err := connect(in, informer.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	pods, err := informer.For[*corev1.Pod](s.Cluster, opts...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, pods, sync(ctx, s, pods, in.Server.Objects)
+}
+
+// typed measures the way to a synced view of pods, and what it then holds.
+func typed(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	m := harness.NewMeter()
+	s, pods, err := open(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	m.Lap("sync")
+	m.Settle(ctx)
+	m.Lap("settled")
+	m.Memory("steady")
+	return m.Sample(), errors.Join(hot(m, pods), s.stop(ctx))
+}
+
+// hot notes the heap once so much was read that the set of decoded objects is full.
+func hot[T informer.Object](m *harness.Meter, inf *informer.Informer[T]) error {
+	const enough = 2000
+	read := 0
+	for k := range inf.Keys() {
+		if _, ok := inf.Get(k.Namespace, k.Name); !ok {
+			return fmt.Errorf("read: %v is not there", k)
+		}
+		if read++; read == enough {
+			break
+		}
+	}
+	m.Set("hot heap B", m.Heap())
+	runtime.KeepAlive(inf)
+	return nil
+}
+
+// typedWithIndex measures a view that has an index of the pods by their node.
+func typedWithIndex(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	m := harness.NewMeter()
+	s, err := connect(in, informer.Options{})
+	if err != nil {
+		return nil, err
+	}
+	pods, err := informer.For[*corev1.Pod](s.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	byNode := informer.AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+	if err := sync(ctx, s, pods, in.Server.Objects); err != nil {
+		return nil, err
+	}
+	m.Lap("sync")
+	m.Settle(ctx)
+	m.Lap("settled")
+	if err := check(byNode, in.Server.Objects); err != nil {
+		return nil, err
+	}
+	m.Memory("steady")
+	err = hot(m, pods)
+	runtime.KeepAlive(byNode)
+	return m.Sample(), errors.Join(err, s.stop(ctx))
+}
+
+// check looks whether the index has every object.
+func check(ix *informer.Index[*corev1.Pod, string], want int) error {
+	nodes, err := ix.Values()
+	n := 0
+	for _, node := range nodes {
+		keys, err2 := ix.Keys(node)
+		n += len(keys)
+		err = errors.Join(err, err2)
+	}
+	if err == nil && n != want {
+		err = fmt.Errorf("it has %d objects, not %d", n, want)
+	}
+	if err != nil {
+		return fmt.Errorf("look up index: %w", err)
+	}
+	return nil
+}
+
+// untyped measures a view of maps.
+func untyped(gvr schema.GroupVersionResource) func(context.Context, harness.Input) (harness.Sample, error) {
+	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
+		want := in.Server.Objects
+		if gvr == gen.Widgets {
+			want = in.Server.Widgets
+		}
+		m := harness.NewMeter()
+		s, err := connect(in, informer.Options{})
+		if err != nil {
+			return nil, err
+		}
+		var objects *informer.Informer[*unstructured.Unstructured]
+		if objects, err = informer.Unstructured(s.Cluster, gvr); err != nil {
+			return nil, err
+		}
+		if err := sync(ctx, s, objects, want); err != nil {
+			return nil, err
+		}
+		m.Lap("sync")
+		m.Settle(ctx)
+		m.Lap("settled")
+		m.Memory("steady")
+		return m.Sample(), errors.Join(hot(m, objects), s.stop(ctx))
+	}
+}

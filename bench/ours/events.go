@@ -1,0 +1,252 @@
+package ours
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tattler-dev/tattler/bench/harness"
+	"github.com/tattler-dev/tattler/bench/synth"
+	"github.com/tattler-dev/tattler/informer"
+)
+
+// subscribers is how many hear of each event.
+const subscribers = 10
+
+// consumer is a kind of subscriber.
+type consumer struct {
+	mode   informer.Mode
+	shared bool
+	// objects says that it reads the new object, not only the key.
+	objects bool
+}
+
+// consumers are those that are measured.
+var consumers = map[string]consumer{
+	"keys":   {},
+	"shared": {shared: true, objects: true},
+	"copies": {objects: true},
+	"every":  {mode: informer.Every, shared: true, objects: true},
+}
+
+// listener is a subscriber that reads what it is given, and counts.
+type listener struct {
+	consumer
+	sub  *informer.Subscription[*corev1.Pod]
+	last *atomic.Pointer[string] // the version of the last event
+	done chan error
+	// heard counts changes after the initial state, gaps what was not told one by one.
+	heard, gaps, read int64
+}
+
+// listen starts one.
+func listen(ctx context.Context, pods *informer.Informer[*corev1.Pod], c consumer, last *atomic.Pointer[string]) (*listener, error) {
+	if c.shared {
+		pods = pods.Shared()
+	}
+	sub, err := pods.Subscribe("benchmark", informer.SubscribeOptions{Mode: c.mode})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	l := &listener{consumer: c, sub: sub, last: last, done: make(chan error, 1)}
+	go func() { l.done <- l.run(ctx) }()
+	return l, nil
+}
+
+// run reads changes until it knows the last event, and has nothing left to hear.
+func (l *listener) run(ctx context.Context) error {
+	end := false
+	for {
+		c, err := l.sub.Next(ctx)
+		if err != nil {
+			return fmt.Errorf("read change: %w", err)
+		}
+		if err := l.look(c); err != nil {
+			return err
+		}
+		if v := l.last.Load(); v != nil && c.NewVersion().ResourceVersion == *v {
+			end = true
+		}
+		if end && l.sub.Lag().Objects == 0 {
+			return nil
+		}
+	}
+}
+
+// look does what a subscriber of its kind does with a change.
+func (l *listener) look(c *informer.Change[*corev1.Pod]) error {
+	if c.Op == informer.Gapped {
+		l.gaps++
+		return nil
+	}
+	if !c.Initial {
+		l.heard++
+	}
+	l.read += int64(len(c.Key.Name))
+	if !l.objects {
+		return nil
+	}
+	p, err := c.New()
+	if err != nil {
+		return fmt.Errorf("read object: %w", err)
+	}
+	if p != nil {
+		l.read += int64(len(p.Name) + len(p.Status.Phase) + len(p.Spec.NodeName))
+	}
+	return nil
+}
+
+// events measures how fast events reach ten subscribers.
+func events(c consumer) func(context.Context, harness.Input) (harness.Sample, error) {
+	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
+		s, pods, err := open(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		var last atomic.Pointer[string]
+		listeners := make([]*listener, subscribers)
+		for i := range listeners {
+			if listeners[i], err = listen(ctx, pods, c, &last); err != nil {
+				return nil, err
+			}
+		}
+		for _, l := range listeners {
+			select {
+			case <-l.sub.Synced():
+			case <-ctx.Done():
+				return nil, fmt.Errorf("hear of the first objects: %w", context.Cause(ctx))
+			}
+		}
+		m := harness.NewMeter()
+		version, err := synth.NewControl(in.Server.Control).Update(ctx, in.Events, in.Server.Objects)
+		if err != nil {
+			return nil, err
+		}
+		last.Store(&version)
+		heard, gaps := int64(0), int64(0)
+		for _, l := range listeners {
+			if err := <-l.done; err != nil {
+				return nil, err
+			}
+			heard, gaps = heard+l.heard, gaps+l.gaps
+		}
+		m.Lap("events")
+		m.Set("sent", float64(in.Events))
+		m.Set("heard", float64(heard)/subscribers)
+		m.Set("gaps", float64(gaps))
+		m.Memory("after")
+		runtime.KeepAlive(pods)
+		return m.Sample(), s.stop(ctx)
+	}
+}
+
+// stuck measures what a subscriber costs that never comes back from its first change, while pods
+// are updated, or come and go.
+func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, error) {
+	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
+		s, pods, err := open(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		sub, err := pods.Subscribe("stuck", informer.SubscribeOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("subscribe: %w", err)
+		}
+		if _, err := sub.Next(ctx); err != nil {
+			return nil, fmt.Errorf("read first change: %w", err)
+		}
+		var last atomic.Pointer[string]
+		ok, err := listen(ctx, pods, consumer{}, &last)
+		if err != nil {
+			return nil, err
+		}
+		<-ok.sub.Synced()
+		m := harness.NewMeter()
+		control := synth.NewControl(in.Server.Control)
+		if churn {
+			_, err = control.Churn(ctx, in.Events)
+		} else {
+			_, err = control.Update(ctx, in.Events, in.Server.Objects)
+		}
+		if err != nil {
+			return nil, err
+		}
+		version, err := control.Update(ctx, 1, 1) // which is there to stay, and told
+		if err != nil {
+			return nil, err
+		}
+		last.Store(&version)
+		if err := <-ok.done; err != nil {
+			return nil, err
+		}
+		m.Lap("stuck")
+		m.Set("events", float64(in.Events))
+		m.Set("growth B", m.Heap())
+		m.Set("lag", float64(sub.Lag().Objects))
+		runtime.KeepAlive(sub)
+		return m.Sample(), s.stop(ctx)
+	}
+}
+
+// relist lets the server forget its history, and waits until the session has listed again.
+func relist(ctx context.Context, in harness.Input, s *session) error {
+	before := s.lists.Load()
+	if before == 0 {
+		return errors.New("list again: the first list was not told")
+	}
+	if err := synth.NewControl(in.Server.Control).Expire(ctx); err != nil {
+		return err
+	}
+	if err := harness.Wait(ctx, func() bool { return s.lists.Load() > before }); err != nil {
+		return fmt.Errorf("list again: %w", err)
+	}
+	return nil
+}
+
+// relistHeap measures the live heap during a relist.
+func relistHeap(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	m := harness.NewMeter()
+	s, pods, err := open(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	m.Settle(ctx)
+	m.Set("steady heap B", m.Heap())
+	peak := m.WatchHeap()
+	err = relist(ctx, in, s)
+	m.Set("peak heap B", peak.End())
+	if err != nil {
+		return nil, err
+	}
+	m.Settle(ctx)
+	m.Set("after heap B", m.Heap())
+	runtime.KeepAlive(pods)
+	return m.Sample(), s.stop(ctx)
+}
+
+// relistRSS measures what is resident during a relist.
+func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	m := harness.NewMeter()
+	s, pods, err := open(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	m.Settle(ctx)
+	steady, err := harness.TrimRSS()
+	if err != nil {
+		return nil, err
+	}
+	m.Set("steady rss B", steady)
+	if err := relist(ctx, in, s); err != nil {
+		return nil, err
+	}
+	m.Settle(ctx)
+	m.Set("peak rss B", harness.PeakRSS())
+	m.Set("growth B", harness.PeakRSS()-steady)
+	runtime.KeepAlive(pods)
+	return m.Sample(), s.stop(ctx)
+}

@@ -1,0 +1,124 @@
+package ours
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/tattler-dev/tattler/bench/harness"
+	"github.com/tattler-dev/tattler/informer"
+)
+
+// hotObjects is how many objects are read again and again.
+const hotObjects = 100
+
+// shuffled are the keys of all objects, in an order that has nothing to do with how they are kept.
+func shuffled[T informer.Object](inf *informer.Informer[T]) []informer.Key {
+	keys := slices.SortedFunc(inf.Keys(), func(a, b informer.Key) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	return keys
+}
+
+// getting reads the first of some keys again and again.
+func getting[T informer.Object](inf *informer.Informer[T], keys []informer.Key) func(int) error {
+	return func(i int) error {
+		k := keys[i%len(keys)]
+		obj, ok := inf.Get(k.Namespace, k.Name)
+		if !ok {
+			return fmt.Errorf("%v is not there", k)
+		}
+		runtime.KeepAlive(obj)
+		return nil
+	}
+}
+
+// ranging reads everything.
+func ranging[T informer.Object](inf *informer.Informer[T], want int) func(int) error {
+	return func(int) error {
+		n := 0
+		for obj := range inf.All() {
+			runtime.KeepAlive(obj)
+			n++
+		}
+		if n != want {
+			return fmt.Errorf("there are %d objects, not %d", n, want)
+		}
+		return nil
+	}
+}
+
+// readTyped measures reads of one storage: all for the first time, all again, few again and again,
+// all in random order.
+func readTyped(storage informer.Storage) func(context.Context, harness.Input) (harness.Sample, error) {
+	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
+		m := harness.NewMeter()
+		s, pods, err := open(ctx, in, informer.WithStorage(storage))
+		if err != nil {
+			return nil, err
+		}
+		m.Settle(ctx)
+		keys := shuffled(pods)
+		hot := keys[:min(hotObjects, len(keys))]
+		all, allShared := ranging(pods, len(keys)), ranging(pods.Shared(), len(keys))
+		start := time.Now()
+		if err := all(0); err != nil {
+			return nil, fmt.Errorf("all cold: %w", err)
+		}
+		m.Set("all cold ns", float64(time.Since(start)))
+		if err := each(ctx, m, []timed{{"all hot", all}, {"all shared", allShared}}); err != nil {
+			return nil, err
+		}
+		m.Set("read heap B", m.Heap())
+		err = each(ctx, m, []timed{{"get hot", getting(pods, hot)}, {"get cold", getting(pods, keys)}, {"get shared", getting(pods.Shared(), hot)}})
+		if err != nil {
+			return nil, err
+		}
+		runtime.KeepAlive(pods)
+		return m.Sample(), s.stop(ctx)
+	}
+}
+
+// readUntyped measures reads of maps.
+func readUntyped(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	m := harness.NewMeter()
+	s, err := connect(in, informer.Options{})
+	if err != nil {
+		return nil, err
+	}
+	pods, err := informer.Unstructured(s.Cluster, podResource)
+	if err != nil {
+		return nil, err
+	}
+	if err := sync(ctx, s, pods, in.Server.Objects); err != nil {
+		return nil, err
+	}
+	m.Settle(ctx)
+	keys := shuffled(pods)
+	err = each(ctx, m, []timed{{"get hot", getting(pods, keys[:min(hotObjects, len(keys))])}, {"get cold", getting(pods, keys)}})
+	if err != nil {
+		return nil, err
+	}
+	runtime.KeepAlive(pods)
+	return m.Sample(), s.stop(ctx)
+}
+
+// timed is something to time.
+type timed struct {
+	name string
+	do   func(int) error
+}
+
+func each(ctx context.Context, m *harness.Meter, list []timed) error {
+	for _, t := range list {
+		if err := m.Time(ctx, t.name, t.do); err != nil {
+			return err
+		}
+	}
+	return nil
+}

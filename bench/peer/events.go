@@ -1,0 +1,212 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tattler-dev/tattler/bench/harness"
+	"github.com/tattler-dev/tattler/bench/synth"
+)
+
+// handlers is how many hear of each event.
+const handlers = 10
+
+// counter is a handler that reads what it is given, and counts.
+type counter struct {
+	updates, births, deaths atomic.Int64
+	read                    atomic.Int64 // keeps the compiler from leaving the reading out
+}
+
+func (c *counter) look(obj any) {
+	if p, ok := obj.(*corev1.Pod); ok {
+		c.read.Add(int64(len(p.Name) + len(p.Status.Phase) + len(p.Spec.NodeName)))
+	}
+}
+
+func (c *counter) handler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { c.look(obj); c.births.Add(1) },
+		UpdateFunc: func(_, obj any) { c.look(obj); c.updates.Add(1) },
+		DeleteFunc: func(obj any) { c.look(obj); c.deaths.Add(1) },
+	}
+}
+
+// events measures how fast events reach ten handlers that read the objects.
+func events(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	inf, err := typed(in.Server)
+	if err != nil {
+		return nil, err
+	}
+	counters := make([]counter, handlers)
+	for i := range counters {
+		if _, err := inf.AddEventHandler(counters[i].handler()); err != nil {
+			return nil, fmt.Errorf("add handler: %w", err)
+		}
+	}
+	if err := inf.sync(ctx); err != nil {
+		return nil, err
+	}
+	quiet := func() bool { return counters[handlers-1].births.Load() == int64(inf.want) }
+	if err := harness.Wait(ctx, quiet); err != nil {
+		return nil, fmt.Errorf("hear of the first objects: %w", err)
+	}
+	m := harness.NewMeter()
+	if _, err := synth.NewControl(in.Server.Control).Update(ctx, in.Events, in.Server.Objects); err != nil {
+		return nil, err
+	}
+	err = harness.Wait(ctx, func() bool {
+		for i := range counters {
+			if counters[i].updates.Load() < int64(in.Events) {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("hear of the updates: %w", err)
+	}
+	m.Lap("events")
+	m.Set("sent", float64(in.Events))
+	m.Set("heard", float64(in.Events))
+	m.Memory("after")
+	runtime.KeepAlive(inf)
+	return m.Sample(), nil
+}
+
+// heapCap is where a measurement of unbounded growth ends, bytes.
+const heapCap = 4 << 30
+
+// stuck measures what a handler costs that does not return from its first call, while pods are
+// updated, or come and go. It ends early where the heap exceeds its cap: "events" says how many
+// there were, "growth B" how much the heap had grown.
+func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, error) {
+	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
+		inf, err := typed(in.Server)
+		if err != nil {
+			return nil, err
+		}
+		release := make(chan struct{})
+		defer close(release)
+		stop := func(any) { <-release }
+		_, err = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: stop, UpdateFunc: func(_, o any) { stop(o) }, DeleteFunc: stop})
+		if err != nil {
+			return nil, fmt.Errorf("add handler: %w", err)
+		}
+		var seen counter
+		if _, err := inf.AddEventHandler(seen.handler()); err != nil {
+			return nil, fmt.Errorf("add handler: %w", err)
+		}
+		if err := inf.sync(ctx); err != nil {
+			return nil, err
+		}
+		if err := harness.Wait(ctx, func() bool { return seen.births.Load() == int64(inf.want) }); err != nil {
+			return nil, fmt.Errorf("hear of the first objects: %w", err)
+		}
+		m := harness.NewMeter()
+		done := func() int64 { return seen.updates.Load() }
+		control := synth.NewControl(in.Server.Control)
+		if churn {
+			done = seen.deaths.Load
+			_, err = control.Churn(ctx, in.Events)
+		} else {
+			_, err = control.Update(ctx, in.Events, in.Server.Objects)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := untilFull(ctx, func() bool { return done() >= int64(in.Events) }); err != nil {
+			return nil, fmt.Errorf("hear of the events: %w", err)
+		}
+		n := done()
+		m.Set("events", float64(n))
+		m.Set("growth B", m.Heap())
+		m.Lap("stuck")
+		runtime.KeepAlive(inf)
+		return m.Sample(), nil
+	}
+}
+
+// untilFull waits until done, or until the heap is full.
+func untilFull(ctx context.Context, done func() bool) error {
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+		var s runtime.MemStats
+		if runtime.ReadMemStats(&s); s.HeapAlloc > heapCap {
+			return nil
+		}
+	}
+	return nil
+}
+
+// relist lets the server forget its history, and waits until the informer has listed again.
+func relist(ctx context.Context, in harness.Input, inf informer) error {
+	before := inf.LastSyncResourceVersion()
+	if err := synth.NewControl(in.Server.Control).Expire(ctx); err != nil {
+		return err
+	}
+	if err := harness.Wait(ctx, func() bool { return inf.LastSyncResourceVersion() != before }); err != nil {
+		return fmt.Errorf("list again: %w", err)
+	}
+	return nil
+}
+
+// relistHeap measures the live heap during a relist.
+func relistHeap(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	m := harness.NewMeter()
+	inf, err := typed(in.Server)
+	if err != nil {
+		return nil, err
+	}
+	if err := inf.sync(ctx); err != nil {
+		return nil, err
+	}
+	m.Settle(ctx)
+	m.Set("steady heap B", m.Heap())
+	peak := m.WatchHeap()
+	err = relist(ctx, in, inf)
+	m.Set("peak heap B", peak.End())
+	if err != nil {
+		return nil, err
+	}
+	m.Settle(ctx)
+	m.Set("after heap B", m.Heap())
+	runtime.KeepAlive(inf)
+	return m.Sample(), nil
+}
+
+// relistRSS measures what is resident during a relist.
+func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	m := harness.NewMeter()
+	inf, err := typed(in.Server)
+	if err != nil {
+		return nil, err
+	}
+	if err := inf.sync(ctx); err != nil {
+		return nil, err
+	}
+	m.Settle(ctx)
+	steady, err := harness.TrimRSS()
+	if err != nil {
+		return nil, err
+	}
+	m.Set("steady rss B", steady)
+	if err := relist(ctx, in, inf); err != nil {
+		return nil, err
+	}
+	m.Settle(ctx)
+	m.Set("peak rss B", harness.PeakRSS())
+	m.Set("growth B", harness.PeakRSS()-steady)
+	runtime.KeepAlive(inf)
+	return m.Sample(), nil
+}

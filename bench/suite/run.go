@@ -1,0 +1,193 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/tattler-dev/tattler/bench/fill"
+	"github.com/tattler-dev/tattler/bench/harness"
+)
+
+// Scenario is what is measured together.
+type Scenario struct {
+	Name string
+	// Real asks for a real API server; otherwise it is the synthetic one.
+	Real bool
+	// Objects is how many pods the server has. A real one has as many Widgets.
+	Objects int
+	// Events is how many changes happen.
+	Events int
+	// Warm are run once, before all rounds.
+	Warm []string
+	// Jobs are run in this order in each round.
+	Jobs []Step
+	Rows []RowSpec
+}
+
+// Step is a job of a scenario.
+type Step struct {
+	Job string
+	// Limit is the time that it may take; 0 is five minutes.
+	Limit time.Duration
+	// MemoryLimit is its GOMEMLIMIT, bytes; 0 is none.
+	MemoryLimit int64
+	// Prepare says that its samples do not count: it leaves something to the jobs behind it.
+	Prepare bool
+}
+
+// Options say what to run, and how.
+type Options struct {
+	// Select says which scenarios and, if any of their names matches, which rows; nil is all.
+	Select *regexp.Regexp
+	Rounds int
+	Seed   uint64
+	// Out hears what runs.
+	Out io.Writer
+	// PeerVersion names the peer.
+	PeerVersion string
+}
+
+// Run runs the scenarios that are selected and returns their rows. What fails is told in the error;
+// the rest is run all the same.
+func Run(ctx context.Context, scenarios []Scenario, o Options) ([]Row, error) {
+	s := &servers{o: o}
+	defer s.stop()
+	var rows []Row
+	var errs []error
+	for _, sc := range scenarios {
+		if o.Select != nil && !o.Select.MatchString(sc.Name) {
+			continue
+		}
+		r, err := sc.run(ctx, s, o)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("scenario %s: %w", sc.Name, err))
+		}
+		for _, spec := range sc.Rows {
+			rows = append(rows, spec.row(r, o.PeerVersion, sc.Objects))
+		}
+		if ctx.Err() != nil {
+			return rows, errors.Join(append(errs, context.Cause(ctx))...)
+		}
+	}
+	return rows, errors.Join(errs...)
+}
+
+func (sc Scenario) run(ctx context.Context, s *servers, o Options) (Results, error) {
+	server, done, err := s.open(ctx, sc)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	r := Results{}
+	var errs []error
+	for _, job := range sc.Warm { // the server's caches; the first to ask shall not pay for all
+		if err := sc.step(ctx, Step{Job: job, Prepare: true}, server, "", r, o); err != nil {
+			return nil, err
+		}
+	}
+	for round := range o.Rounds {
+		if err := sc.round(ctx, server, r, o); err != nil {
+			errs = append(errs, fmt.Errorf("round %d: %w", round+1, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return r, errors.Join(errs...)
+}
+
+// round runs each job once, in a folder of the round's own.
+func (sc Scenario) round(ctx context.Context, server harness.Server, r Results, o Options) error {
+	dir, err := os.MkdirTemp("", "tattler-bench-")
+	if err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	var errs []error
+	for _, step := range sc.Jobs {
+		if ctx.Err() != nil {
+			break
+		}
+		errs = append(errs, sc.step(ctx, step, server, dir, r, o))
+	}
+	return errors.Join(errs...)
+}
+
+// step runs a job and adds its sample to the results.
+func (sc Scenario) step(ctx context.Context, step Step, server harness.Server, dir string, r Results, o Options) error {
+	if step.Limit == 0 {
+		step.Limit = 5 * time.Minute
+	}
+	start := time.Now()
+	sample, err := harness.Run(ctx, harness.Input{
+		Job: step.Job, Server: server, Events: sc.Events, Dir: dir, Seconds: int(step.Limit.Seconds()), MemoryLimit: step.MemoryLimit,
+	})
+	fmt.Fprintf(o.Out, "bench: %s: %s: %.1f s\n", sc.Name, step.Job, time.Since(start).Seconds())
+	if err != nil {
+		fmt.Fprintf(o.Out, "bench: %v\n", err)
+		return err
+	}
+	if !step.Prepare {
+		r[step.Job] = append(r[step.Job], sample)
+	}
+	return nil
+}
+
+// servers starts what scenarios need. A real server is kept for those that come after.
+type servers struct {
+	o    Options
+	n    int
+	real *fill.Cluster
+}
+
+// open returns the scenario's server, and what ends its use.
+func (s *servers) open(ctx context.Context, sc Scenario) (harness.Server, func(), error) {
+	if !sc.Real {
+		return s.synthetic(ctx, sc)
+	}
+	if s.real == nil || s.n != sc.Objects {
+		s.stop()
+		c, err := fill.Open(ctx, fill.Options{Pods: sc.Objects, Widgets: sc.Objects, Seed: s.o.Seed, Out: s.o.Out})
+		if err != nil {
+			return harness.Server{}, nil, err
+		}
+		s.real, s.n = c, sc.Objects
+	}
+	return harness.Server{URL: s.real.URL(), CAFile: s.real.CAFile(), Token: s.real.AdminToken(), Objects: sc.Objects, Widgets: sc.Objects}, func() {}, nil
+}
+
+// ServiceName is the synthetic server's, as a service of the harness.
+const ServiceName = "synth"
+
+func (s *servers) synthetic(ctx context.Context, sc Scenario) (harness.Server, func(), error) {
+	dir, err := os.MkdirTemp("", "tattler-bench-")
+	if err != nil {
+		return harness.Server{}, nil, fmt.Errorf("make folder: %w", err)
+	}
+	p, err := harness.Start(ctx, harness.Input{
+		Job: ServiceName, Server: harness.Server{Objects: sc.Objects}, Dir: dir, Seconds: int((6 * time.Hour).Seconds()), Seed: s.o.Seed,
+	})
+	if err != nil {
+		return harness.Server{}, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return p.Server, func() {
+		if err := errors.Join(p.Stop(), os.RemoveAll(dir)); err != nil {
+			fmt.Fprintf(s.o.Out, "bench: %v\n", err)
+		}
+	}, nil
+}
+
+func (s *servers) stop() {
+	if s.real == nil {
+		return
+	}
+	if err := s.real.Stop(); err != nil {
+		fmt.Fprintf(s.o.Out, "bench: %v\n", err)
+	}
+	s.real = nil
+}

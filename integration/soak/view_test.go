@@ -1,0 +1,220 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer"
+)
+
+// view is one informer under observation.
+type view interface {
+	label() string
+	source() *informer.Source
+	has(informer.Key) bool
+	state() map[informer.Key]version
+	// equal tells how the cache, and what was made of its changes, differ from a fresh list.
+	equal(ctx context.Context) error
+	// verify tells what was wrong with what was shown so far.
+	verify(*ledger) error
+}
+
+// watched is the view of one Go type.
+type watched[T informer.Object] struct {
+	name string
+	*informer.Informer[T]
+	// list asks the server, through client-go, for what the informer should have.
+	list   func(context.Context) ([]T, error)
+	kind   schema.GroupVersionKind // that the informer's objects have; client-go's lists leave it out
+	normal func(T)                 // does to a listed object what the source does to its own
+
+	trails  []*trail[T]
+	mirrors []*replica[T]
+	indexes []func(want map[informer.Key]T) error // each tells how an index differs
+	feeds   []*feedTrail
+}
+
+func (v *watched[T]) label() string            { return v.name }
+func (v *watched[T]) source() *informer.Source { return v.Source() }
+
+func (v *watched[T]) has(k informer.Key) bool {
+	_, ok := v.Get(k.Namespace, k.Name)
+	return ok
+}
+
+func (v *watched[T]) state() map[informer.Key]version { return versions(v.All()) }
+
+func versions[T informer.Object](objects func(func(T) bool)) map[informer.Key]version {
+	out := map[informer.Key]version{}
+	for o := range objects {
+		out[keyOf(o)] = version{o.GetUID(), o.GetResourceVersion()}
+	}
+	return out
+}
+
+func keyOf(o informer.Object) informer.Key {
+	return informer.Key{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+func (v *watched[T]) equal(ctx context.Context) error {
+	listed, err := v.list(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: list: %w", v.name, err)
+	}
+	want := map[informer.Key]T{}
+	for _, o := range listed {
+		if !v.kind.Empty() {
+			o.GetObjectKind().SetGroupVersionKind(v.kind)
+		}
+		if v.normal != nil {
+			v.normal(o)
+		}
+		want[keyOf(o)] = o
+	}
+	wanted := versions(slices.Values(listed))
+	// Everything is told in the background: only what stays different is wrong.
+	return poll(ctx, 200*time.Millisecond, func() error {
+		errs := []error{v.cache(want, wanted)}
+		for _, tr := range v.trails {
+			errs = append(errs, wrap(tr.name, tr.settled(wanted)))
+		}
+		for _, m := range v.mirrors {
+			errs = append(errs, wrap(m.name, m.differs(want)))
+		}
+		for _, f := range v.feeds {
+			errs = append(errs, wrap(f.name, f.settled(wanted)))
+		}
+		for _, differs := range v.indexes {
+			errs = append(errs, differs(want))
+		}
+		return wrap(v.name, errors.Join(errs...))
+	})
+}
+
+func wrap(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// cache holds every way of reading against the list.
+func (v *watched[T]) cache(want map[informer.Key]T, wanted map[informer.Key]version) error {
+	if err := differ(v.state(), wanted); err != nil {
+		return err
+	}
+	if n := v.Len(); n != len(want) {
+		return fmt.Errorf("length %d, want %d", n, len(want))
+	}
+	keys := map[informer.Key]bool{}
+	for k := range v.Keys() {
+		keys[k] = true
+	}
+	if len(keys) != len(want) {
+		return fmt.Errorf("%d keys, want %d", len(keys), len(want))
+	}
+	for got := range v.All() {
+		if w := want[keyOf(got)]; !reflect.DeepEqual(got, w) {
+			return fmt.Errorf("%v differs from the list's:\n%+v\nwant\n%+v", keyOf(got), got, w)
+		}
+	}
+	for k, w := range want {
+		if got, ok := v.Get(k.Namespace, k.Name); !ok || !reflect.DeepEqual(got, w) {
+			return fmt.Errorf("get %v: %v, differs from the list's", k, ok)
+		}
+	}
+	return v.selected(wanted, want)
+}
+
+// selected holds reads of a part against the list.
+func (v *watched[T]) selected(wanted map[informer.Key]version, want map[informer.Key]T) error {
+	app := labels.SelectorFromSet(labels.Set{appLabel: "app-07"})
+	for _, ns := range []string{namespaces[0], "nowhere"} {
+		all, some := map[informer.Key]version{}, map[informer.Key]version{}
+		for k, ver := range wanted {
+			if k.Namespace == ns {
+				all[k] = ver
+			}
+			if k.Namespace == ns && app.Matches(labels.Set(want[k].GetLabels())) {
+				some[k] = ver
+			}
+		}
+		if err := differ(versions(v.List(ns, nil)), all); err != nil {
+			return fmt.Errorf("in %s: %w", ns, err)
+		}
+		if err := differ(versions(v.List(ns, app)), some); err != nil {
+			return fmt.Errorf("in %s, with %v: %w", ns, app, err)
+		}
+	}
+	return nil
+}
+
+func (v *watched[T]) verify(l *ledger) error {
+	var errs []error
+	for _, tr := range v.trails {
+		errs = append(errs, tr.verify(l))
+	}
+	for _, m := range v.mirrors {
+		errs = append(errs, m.verify())
+	}
+	for _, f := range v.feeds {
+		errs = append(errs, f.verify(l))
+	}
+	for _, st := range v.Source().Status() {
+		if st.DecodeErrors+st.LossyDecodes+st.Dropped.Unreadable+st.Dropped.Transform > 0 {
+			errs = append(errs, fmt.Errorf("objects were lost: %+v", st))
+		}
+	}
+	return wrap(v.name, errors.Join(errs...))
+}
+
+// indexed adds an index to the view, which equal will hold against a computation of its own.
+func indexed[T informer.Object, K comparable](v *watched[T], name string, values func(T) []K) *informer.Index[T, K] {
+	ix := informer.AddIndex(v.Informer, name, values)
+	v.indexes = append(v.indexes, func(want map[informer.Key]T) error {
+		expect := map[K]map[informer.Key]version{}
+		for k, o := range want {
+			for _, value := range values(o) {
+				if expect[value] == nil {
+					expect[value] = map[informer.Key]version{}
+				}
+				expect[value][k] = version{o.GetUID(), o.GetResourceVersion()}
+			}
+		}
+		return wrap("index "+name, wrong(ix, expect))
+	})
+	return ix
+}
+
+func wrong[T informer.Object, K comparable](ix *informer.Index[T, K], expect map[K]map[informer.Key]version) error {
+	values, err := ix.Values()
+	if err != nil {
+		return err
+	}
+	if len(values) != len(expect) {
+		return fmt.Errorf("it has %d values, want %d", len(values), len(expect))
+	}
+	if n := ix.Failed(); n > 0 {
+		return fmt.Errorf("it failed %d times", n)
+	}
+	for value, objects := range expect {
+		keys, err := ix.Keys(value)
+		if err != nil {
+			return err
+		}
+		if len(keys) != len(objects) {
+			return fmt.Errorf("%v has %d keys, want %d", value, len(keys), len(objects))
+		}
+		if err := differ(versions(ix.Get(value)), objects); err != nil {
+			return fmt.Errorf("%v: %w", value, err)
+		}
+	}
+	return nil
+}
