@@ -133,13 +133,9 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 	}
 	for i, c2 := range d.codecs {
 		if d.objs[i] == nil {
-			continue
+			continue // it cannot be decoded
 		}
-		if size := c2.weigh(d.format, len(raw)); c2 == live {
-			s.source.hot.Pin(c.V, c2, d.objs[i], size)
-		} else {
-			s.source.hot.Put(c.V, c2, d.objs[i], size)
-		}
+		s.source.keep(c.V, c2, d.objs[i], c2.weigh(d.format, len(raw)), false)
 	}
 }
 

@@ -40,10 +40,10 @@ func (i *Informer[T]) All() iter.Seq[T] { return i.List("", nil) }
 // List is All within a namespace, and with a label selector; empty and nil select everything.
 func (i *Informer[T]) List(namespace string, selector labels.Selector) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		whole := i.source.beginScan()
+		whole := i.source.beginScan(i.shared)
 		for _, st := range i.source.reaching(namespace) {
 			for _, item := range st.store.Snapshot(namespace) {
-				if !selects(selector, item.V) {
+				if !i.source.selects(i.codec, selector, item.V) {
 					continue
 				}
 				if obj, err := decode[T](i, st, item.V, whole); err == nil && !yield(obj) {
@@ -77,10 +77,16 @@ func (i *Informer[T]) Len() int {
 	return n
 }
 
-// selects reads the labels from the bytes, which costs less than decoding what is not wanted.
-func selects(selector labels.Selector, v *compact.Version) bool {
+// selects reads the labels from the bytes, unless the object is kept decoded: that costs less than
+// decoding what is not wanted.
+func (s *Source) selects(c *codec, selector labels.Selector, v *compact.Version) bool {
 	if selector == nil || selector.Empty() {
 		return true
+	}
+	if kept, ok := s.hot.Get(v, c); ok {
+		if obj, ok := kept.(Object); ok {
+			return selector.Matches(labels.Set(obj.GetLabels()))
+		}
 	}
 	scratch := borrow()
 	defer scratch.giveBack()
@@ -107,6 +113,8 @@ const (
 	passing
 	// keeping objects are kept decoded beside what the caller gets.
 	keeping
+	// scanning is keeping, of what there is room for.
+	scanning
 )
 
 // decode makes the object that a version is.
@@ -140,13 +148,13 @@ func (s *Source) object(st *stream, c *codec, v *compact.Version, shared bool, u
 	}
 	switch {
 	case shared && u != passing:
-		s.keep(v, c, obj, size)
-	case !shared && (u == keeping || u == private && s.recent.again(v)):
+		return s.keep(v, c, obj, size, u == scanning), nil
+	case !shared && (u == keeping || u == scanning || u == private && s.recent.again(v)):
 		kept, err := copyOf(obj)
 		if err != nil {
 			return nil, err
 		}
-		s.keep(v, c, kept, size)
+		s.keep(v, c, kept, size, u == scanning)
 	}
 	return obj, nil
 }

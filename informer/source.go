@@ -251,20 +251,28 @@ func (s *Source) live() *codec {
 	return s.first
 }
 
-// keep keeps a decoded object.
-func (s *Source) keep(v *compact.Version, c *codec, obj Object, size int64) {
-	if s.live() == c {
-		s.hot.Pin(v, c, obj, size)
-	} else {
-		s.hot.Put(v, c, obj, size)
+// keep keeps a decoded object; scanned says that it was read because everything is. It returns the
+// one that is kept, which another reader may have been quicker with.
+func (s *Source) keep(v *compact.Version, c *codec, obj Object, size int64, scanned bool) Object {
+	put := s.hot.Put
+	switch {
+	case s.live() == c:
+		put = s.hot.Pin
+	case scanned:
+		put = s.hot.Fill
 	}
+	kept, ok := put(v, c, obj, size).(Object)
+	if !ok {
+		return obj
+	}
+	return kept
 }
 
 // beginScan tells what becomes of objects that are read because everything is.
-func (s *Source) beginScan() use {
-	switch n := s.scans.Add(1); {
-	case s.opts.Storage == LiveStorage, s.opts.Storage == AutoStorage && n > 1:
-		return keeping
+func (s *Source) beginScan(shared bool) use {
+	again := s.scans.Add(1) > 1
+	if shared || s.opts.Storage == LiveStorage || s.opts.Storage == AutoStorage && again {
+		return scanning
 	}
 	return passing
 }

@@ -145,7 +145,7 @@ func (m *model) loads(file []byte) error {
 func TestRegions(t *testing.T) {
 	const n = 500
 	first := pods(n, 50)
-	file, other := updates(t, first), updates(t, first)
+	file, other := updates(t, first, "updated"), updates(t, first, "another")
 	rng := rand.New(rand.NewPCG(3, 4))
 	refused := 0
 	for range 60 {
@@ -178,9 +178,9 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// updates is the file of a batch and of an update of each object, each of which is durable before
-// the next.
-func updates(t *testing.T, first store.Batch) []byte {
+// updates is the file of a batch and of an update of each object to raw, each of which is durable
+// before the next.
+func updates(t *testing.T, first store.Batch, raw string) []byte {
 	d := newMemDisk()
 	f, err := d.Create("f")
 	if err != nil {
@@ -196,7 +196,7 @@ func updates(t *testing.T, first store.Batch) []byte {
 			t.Fatal(err)
 		}
 		old := first.Deltas[i]
-		v := (&compact.Packer{}).Pack(wire.JSON, old.New.UID(), fmt.Sprint(i), []byte("updated"))
+		v := (&compact.Packer{}).Pack(wire.JSON, old.New.UID(), fmt.Sprint(i), []byte(raw))
 		batch.Deltas = []store.Delta{{Op: store.Updated, Key: old.Key, Old: old.New, New: v}}
 	}
 	return d.names["f"].data
@@ -212,12 +212,12 @@ func wantUpdates(l *loader, first store.Batch) error {
 		return fmt.Errorf("loaded %d objects", len(l.objects))
 	}
 	for i, d := range first.Deltas {
-		want := d.New.RV()
+		want := d.New
 		if i < updated {
-			want = fmt.Sprint(i)
+			want = (&compact.Packer{}).Pack(wire.JSON, d.New.UID(), fmt.Sprint(i), []byte("updated"))
 		}
-		if got := l.objects[d.Key].RV(); got != want {
-			return fmt.Errorf("at %d, object %d has version %s, want %s", updated, i, got, want)
+		if got := l.objects[d.Key]; got.RV() != want.RV() || !got.Identical(want) {
+			return fmt.Errorf("at %d, object %d has version %s, want %s", updated, i, got.RV(), want.RV())
 		}
 	}
 	return nil

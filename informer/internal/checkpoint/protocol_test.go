@@ -112,7 +112,7 @@ func (p *protocol) lives() (ops int) {
 func (p *protocol) stream() *Stream {
 	return &Stream{
 		dir: &Dir{path: "mem", disk: p.disk, names: map[string]bool{}}, name: "pods", file: fileName("pods"),
-		minFile: 600, maxBuffer: 200,
+		minFile: 600, maxBuffer: 64,
 	}
 }
 

@@ -384,3 +384,41 @@ func TestSubscribeEndsRun(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestStopWhileBusy: a stream that goes on and on does not keep Run from ending.
+func TestStopWhileBusy(t *testing.T) {
+	b := newBench(t)
+	ctx, stop := context.WithCancel(t.Context())
+	told := 0
+	b.opts.Subscribe = func() (Queue, error) {
+		return queueFunc(func(context.Context) (store.Batch, error) {
+			if told++; told == 100 {
+				stop()
+			}
+			return store.Batch{Epoch: 1, Phase: store.Live, Version: fmt.Sprint(1000 + told)}, nil
+		}), nil
+	}
+	if err := b.stream.Run(ctx, b.opts); err != nil {
+		t.Fatal(err)
+	}
+	b.wants("live 1101:")
+}
+
+// TestOldIsAnother: what the queue calls old may be another Version with the content of what is on
+// disk, made with another dictionary. The file's objects are counted right all the same.
+func TestOldIsAnother(t *testing.T) {
+	first, same := pods(3, 1).Deltas, pods(3, 1).Deltas
+	batch := store.Batch{Epoch: 1, Phase: store.Live, Version: "1", Deltas: slices.Clone(first)}
+	dicts := 0
+	for _, d := range same {
+		if _, dict := d.New.Stored(); dict != nil {
+			dicts++
+		}
+		batch.Deltas = append(batch.Deltas, store.Delta{Op: store.Deleted, Key: d.Key, Old: d.New})
+	}
+	file := written(t, batch)
+	l, err := load(bytes.NewReader(file), int64(len(file)))
+	if err != nil || len(l.objects) != 0 || dicts == 0 {
+		t.Fatalf("got %+v, %v, with %d dictionaries", l, err, dicts)
+	}
+}

@@ -110,7 +110,7 @@ func FuzzDelta(f *testing.F) {
 		if err != nil || !bytes.Equal(got, src) {
 			t.Fatalf("%q came back as %q, %v", src, got, err)
 		}
-		if max := len(src) + len(src)/minMove + 8; len(p) > max {
+		if len(p) > len(src)+len(src)/minMove+8 {
 			t.Errorf("%d bytes became %d", len(src), len(p))
 		}
 	})

@@ -342,7 +342,7 @@ func managed(a *app, p *corev1.Pod, ip string) []metav1.ManagedFieldsEntry {
 		a.fields = fieldsOf(a, p)
 	}
 	entry := func(manager, sub string, at metav1.Time, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}, Subresource: sub}
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields), Subresource: sub}
 	}
 	return []metav1.ManagedFieldsEntry{
 		entry("kube-controller-manager", "", p.CreationTimestamp, a.fields[0]),

@@ -41,7 +41,7 @@ func (g *gen) configMaps(f wire.Format, n int) []item {
 			c.Data[k], fields["f:"+k] = b.String(), map[string]any{}
 		}
 		at := g.time()
-		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: g.pick("helm", "kubectl-client-side-apply", "argocd-controller"), Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(asJSON(map[string]any{"f:data": fields}))}}}
+		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: g.pick("helm", "kubectl-client-side-apply", "argocd-controller"), Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(asJSON(map[string]any{"f:data": fields}))}}
 		out = append(out, encode(f, c))
 	}
 	sortItems(out)
@@ -57,7 +57,7 @@ func (g *gen) leases(f wire.Format, n int) []item {
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-node-lease", UID: g.uid(), ResourceVersion: g.nextRV(), CreationTimestamp: created,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: g.uid()}},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: "Update", APIVersion: "coordination.k8s.io/v1", Time: &created, FieldsType: "FieldsV1",
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}`)}}}},
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}`)}}},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &secs, RenewTime: &at}}
 		out = append(out, encode(f, l))
 	}

@@ -58,12 +58,22 @@ func (h *Hot) Get(v *Version, decoder any) (obj any, ok bool) {
 // bytes. It returns what is kept for this decoder, which may be what another goroutine put before, or
 // obj where it is not kept at all.
 func (h *Hot) Put(v *Version, decoder, obj any, size int64) any {
+	return h.put(v, decoder, obj, size, true)
+}
+
+// Fill is Put for who reads everything: it keeps what there is room for and drives nothing out, since
+// by the time that it comes round again it would have driven out all.
+func (h *Hot) Fill(v *Version, decoder, obj any, size int64) any {
+	return h.put(v, decoder, obj, size, false)
+}
+
+func (h *Hot) put(v *Version, decoder, obj any, size int64, evict bool) any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if d := v.decoded(decoder); d != nil {
 		return d.obj
 	}
-	if size += perDecoded; size > h.budget {
+	if size += perDecoded; size > h.budget || !evict && h.evicting+size > h.budget {
 		return obj
 	}
 	for h.evicting+size > h.budget {

@@ -25,16 +25,22 @@ func (p *Packer) Pack(f wire.Format, uid, rv string, raw []byte) *Version {
 	return p.Router.pack(s, f, uid, rv, raw)
 }
 
-// scratch is space to pack or unpack one object. It remembers the sample that it served last, since
-// objects of one application come one after the other in a list.
+// scratch is space to pack or unpack one object. It remembers the samples that it served last, since
+// objects of one application come one after the other in a list, and in turn in a rollout.
 type scratch struct {
 	out    []byte // a payload
 	record []byte
 	raw    []byte
 
-	dict    *Dict // a sample
-	base    []byte
-	index   index // of base
+	bases [4]base
+	next  int // of bases, to be replaced
+}
+
+// base is a sample, unpacked.
+type base struct {
+	dict    *Dict
+	raw     []byte
+	index   index
 	indexed bool
 }
 
@@ -56,46 +62,58 @@ func (s *scratch) put() {
 	scratches.Put(s)
 }
 
-// content returns what a dictionary is; it is valid until the next one is asked for.
-func (s *scratch) content(d *Dict) []byte {
-	if d.index != nil {
-		return d.payload
+// base returns a sample; it is valid until the next one is asked for.
+func (s *scratch) base(d *Dict) *base {
+	for i := range s.bases {
+		if s.bases[i].dict == d {
+			return &s.bases[i]
+		}
 	}
-	if s.dict != d {
-		s.base = d.unpack(s.base[:0])
-		s.dict, s.indexed = d, false
+	b := s.spare()
+	b.raw = d.unpack(b.raw[:0])
+	b.dict = d
+	return b
+}
+
+// spare returns space for the next sample.
+func (s *scratch) spare() *base {
+	b := &s.bases[s.next]
+	s.next = (s.next + 1) % len(s.bases)
+	b.dict, b.indexed = nil, false
+	return b
+}
+
+// delta packs an object into out as the difference from the sample.
+func (b *base) delta(out, raw []byte, limit int) []byte {
+	if !b.indexed {
+		b.index.build(b.raw)
+		b.indexed = true
 	}
-	return s.base
+	return delta(out, raw, b.raw, &b.index, limit)
 }
 
 // difference packs an object into out as the difference from a dictionary, unless it would be longer
 // than limit.
 func (s *scratch) difference(d *Dict, raw []byte, limit int) bool {
-	base, ix := s.content(d), d.index
-	if ix == nil {
-		if ix = &s.index; !s.indexed {
-			ix.build(base)
-			s.indexed = true
-		}
+	if d.index != nil {
+		s.out = delta(s.out[:0], raw, d.payload, d.index, limit)
+	} else {
+		s.out = s.base(d).delta(s.out[:0], raw, limit)
 	}
-	s.out = delta(s.out[:0], raw, base, ix, limit)
 	return len(s.out) > 0
 }
 
-// challenger returns the length of the difference of an object from a version; limit is the most.
-func (s *scratch) challenger(v *Version, raw []byte, limit int) int {
-	s.dict = nil
-	base, err := v.Append(s.base[:0])
-	if err != nil {
+// challenge returns the length of the difference of an object from a version, up to limit.
+func (s *scratch) challenge(v *Version, raw []byte, limit int) int {
+	b := s.spare()
+	var err error
+	if b.raw, err = v.Append(b.raw[:0]); err != nil {
 		panic(err) // made by a Packer
 	}
-	s.base = base
-	s.index.build(base)
-	s.out = delta(s.out[:0], raw, base, &s.index, limit)
-	if len(s.out) == 0 {
-		return limit
+	if s.out = b.delta(s.out[:0], raw, limit); len(s.out) > 0 {
+		return len(s.out)
 	}
-	return len(s.out)
+	return limit
 }
 
 // plain packs an object into out as the difference from the shared dictionary, which it returns, or

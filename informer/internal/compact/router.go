@@ -102,7 +102,7 @@ func (r *Router) suited(s *scratch, sum uint64, c *choice, d *Dict, v *Version, 
 	case d != c.samples[0] || c.missed:
 		r.hit(sum, d)
 	case c.challenged && c.nominee != nil:
-		with, won := s.challenger(c.nominee, raw, n), false
+		with, won := s.challenge(c.nominee, raw, n), false
 		r.update(sum, func(rt *route) { won = rt.judge(n, with) })
 		if won {
 			r.hit(sum, r.promote(s, c.nominee))

@@ -14,7 +14,7 @@ import (
 
 // like makes objects of a shape, of which there is one for each number.
 func like(shape uint64, g *gen) []byte {
-	return fmt.Appendf(nil, `{"metadata":{"name":"%s"},"spec":"%s"}`, g.suffix(12), newGen(shape).hex(600))
+	return fmt.Appendf(nil, `{"metadata":{"name":"%s"},"spec":"%s"}`, g.suffix(12), newGen(shape).suffix(200))
 }
 
 // oneRoute gives all objects the same fingerprint.
@@ -98,13 +98,17 @@ func TestEndlessFingerprints(t *testing.T) {
 	p := Packer{Router: r}
 	g := newGen(1)
 	before := heap()
-	for range 200_000 {
+	objects := 200_000
+	if raceEnabled {
+		objects = 30_000 // the race detector has nothing to find here
+	}
+	for range objects {
 		p.Pack(wire.JSON, "", "1", like(next/2, g))
 	}
 	if n := len(r.routes) + len(r.made); n > 2*minSweep {
 		t.Errorf("%d routes and samples are remembered of objects that are gone", n)
 	}
-	if st := r.Stats(); st.Routed < 90_000 || st.Bytes > 1<<20 {
+	if st := r.Stats(); int(st.Routed) < objects/2-100 || st.Bytes > 1<<20 {
 		t.Errorf("%+v", st)
 	}
 	if used := heap() - before; used > 1<<20 {
@@ -118,7 +122,6 @@ func TestEndlessFingerprints(t *testing.T) {
 func TestSamplesGo(t *testing.T) {
 	const apps, each, rollouts = 5, 4, 6
 	var gone sync.WaitGroup
-	live := 0
 	r := NewRouter(Options{})
 	p := Packer{Router: r}
 	g := newGen(1)
@@ -143,9 +146,8 @@ func TestSamplesGo(t *testing.T) {
 			roll(a, i)
 		}
 	}
-	live = len(samples)
-	if live != apps*rollouts {
-		t.Fatalf("%d samples were made, want one for each template, %d", live, apps*rollouts)
+	if len(samples) != apps*rollouts {
+		t.Fatalf("%d samples were made, want one for each template, %d", len(samples), apps*rollouts)
 	}
 	clear(samples)
 	heap()
@@ -180,7 +182,7 @@ func TestSamplesGo(t *testing.T) {
 // TestRolloutsAdapt plays rollouts as a watch shows them, each pod from pending to running, several at
 // a time, and compares what the last state takes with what it would take if it were listed.
 func TestRolloutsAdapt(t *testing.T) {
-	const apps, each, atOnce = 12, 40, 3
+	const apps, each, atOnce = 4, 40, 3
 	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
 		g := newGen(1)
 		r := NewRouter(Options{})

@@ -203,10 +203,14 @@ func unpackedLen(payload []byte) int {
 
 // unpack appends the object that a payload holds.
 func unpack(dst, payload []byte, d *Dict) ([]byte, error) {
-	if d != nil {
+	switch {
+	case d == nil:
+	case d.index != nil:
+		return undelta(dst, payload, d.payload)
+	default:
 		s := getScratch()
 		defer s.put()
-		return undelta(dst, payload, s.content(d))
+		return undelta(dst, payload, s.base(d).raw)
 	}
 	n := unpackedLen(payload)
 	if n < 0 {

@@ -41,6 +41,24 @@ func TestInitial(t *testing.T) {
 	}
 }
 
+// TestInitialLag counts the version that a late consumer's initial state keeps, and nobody else.
+func TestInitialLag(t *testing.T) {
+	s, _ := listed(t, 1<<20)
+	q := NewQueue(1, QueueOptions{Latest: true})
+	s.Subscribe(q, time.Unix(7, 0))
+	want := Lag{Objects: 2, Bytes: 2 * perInitial, Oldest: time.Unix(7, 0)}
+	if got := q.Lag(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	want.Bytes += perNode + int64(s.Get(Key{Name: "b"}).Size())
+	for _, rv := range []string{"5", "6"} {
+		s.Commit(Commit{Changes: []Change{put("b", "b1", rv)}, Version: rv})
+		if got := q.Lag(); got != want {
+			t.Errorf("at %s: got %+v, want %+v", rv, got, want)
+		}
+	}
+}
+
 // TestInitialThenEvery is a queue that joins late and keeps within its budget: the state as it was,
 // then every version since.
 func TestInitialThenEvery(t *testing.T) {

@@ -139,6 +139,32 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// TestIdleQueueKeepsNoVersions has a consumer that took a small batch, and a large one.
+func TestIdleQueueKeepsNoVersions(t *testing.T) {
+	for _, n := range []int{2, 2 * maxFew} {
+		s, q := New(0), NewQueue(1, QueueOptions{Latest: true})
+		s.Subscribe(q, time.Time{})
+		var changes []Change
+		for i := range n {
+			changes = append(changes, put(strconv.Itoa(i), "u", "1"))
+		}
+		s.Commit(Commit{Changes: changes})
+		b, _, _ := q.take()
+		if len(b.Deltas) != n {
+			t.Fatalf("%d deltas, want %d", len(b.Deltas), n)
+		}
+		q.take()
+		for _, d := range b.Deltas {
+			if d.New != nil {
+				t.Fatalf("%d deltas: the room for them still has %s", n, describe(&d))
+			}
+		}
+		if q.page.many != nil {
+			t.Errorf("%d deltas: an idle queue keeps the room that it borrowed", n)
+		}
+	}
+}
+
 func TestUnsubscribe(t *testing.T) {
 	s, q := listed(t, 1<<20)
 	other := NewQueue(1, QueueOptions{Budget: 1 << 20})

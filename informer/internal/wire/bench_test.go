@@ -15,8 +15,8 @@ import (
 func BenchmarkList(b *testing.B) {
 	for _, f := range []Format{Protobuf, JSON} {
 		list := rawList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+		pods := sampleObjects(b, f)
 		for i := range 1000 {
-			pods := sampleObjects(b, f)
 			list.items = append(list.items, pods[i%len(pods)])
 		}
 		body := list.body(b, f, "v1", "PodList")
