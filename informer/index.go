@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
@@ -152,8 +153,12 @@ func (ix *Index[T, K]) call(obj T) (values []K, err error) {
 			values, err = nil, fmt.Errorf("index %s: %w", ix.name, panicked(p))
 		}
 	}()
-	return ix.values(obj), nil
+	// A value that is not equal to itself could not be found again; one of an interface that cannot
+	// be compared panics here, and not in the map.
+	return slices.DeleteFunc(slices.Clone(ix.values(obj)), func(v K) bool { return !equal(v, v) }), nil
 }
+
+func equal[K comparable](a, b K) bool { return a == b }
 
 // compute returns the values of an object as its shard takes them.
 func (ix *Index[T, K]) compute(obj Object) (any, error) {

@@ -3,6 +3,7 @@ package informer_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -142,6 +143,27 @@ func TestIndexScans(t *testing.T) {
 		close(gate)
 		if keys := <-got; keys != "a/one a/two b/one" {
 			t.Errorf("found %s", keys)
+		}
+	})
+}
+
+// TestIndexValues: what cannot be a map's key, or not be found again, harms nobody.
+func TestIndexValues(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c))(t)
+		loose := informer.AddIndex(all, "loose", func(p *corev1.Pod) []any {
+			if p.Name == "two" {
+				return []any{[]string{"cannot be compared"}}
+			}
+			return []any{p.Name, 7}
+		})
+		nan := informer.AddIndex(all, "nan", func(*corev1.Pod) []float64 { return []float64{math.NaN(), 1} })
+		synced(t, c)
+		if got := keys(loose.Get(7)); got != "a/one b/one" || loose.Failed() != 1 {
+			t.Errorf("found %s, %d failed", got, loose.Failed())
+		}
+		if values, err := nan.Values(); err != nil || len(values) != 1 {
+			t.Errorf("values %v, %v", values, err)
 		}
 	})
 }

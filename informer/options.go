@@ -16,7 +16,8 @@ const (
 	CompactStorage Storage = iota
 	// AutoStorage is CompactStorage with a larger hot set, which what is read whole and often may fill.
 	AutoStorage
-	// LiveStorage keeps every object decoded beside its bytes, as client-go does.
+	// LiveStorage keeps every object decoded beside its bytes, as client-go does: as the type of the
+	// first view. What a change replaced is decoded anew where Change.Old asks for it.
 	LiveStorage
 )
 

@@ -66,8 +66,10 @@ type expected struct {
 
 func newStream(s *Source, i int, namespace string) *stream {
 	id := Stream{Resource: s.gvr, Namespace: namespace}
+	objects := store.New(i)
+	objects.Replaced = s.hot.Drop
 	return &stream{
-		source: s, id: id, store: store.New(i),
+		source: s, id: id, store: objects,
 		packer: compact.Packer{Router: s.router},
 		status: Status{Stream: id, Since: time.Now()},
 	}

@@ -232,6 +232,7 @@ func TestWriteStatus(t *testing.T) {
 		informer.AddIndex(all, "node", byNode)
 		must(all.Subscribe("someone", informer.SubscribeOptions{}))(t)
 		synced(t, c)
+		synctest.Wait() // the index may have come when objects were on their way
 		var text strings.Builder
 		if err := c.WriteStatus(&text); err != nil {
 			t.Fatal(err)

@@ -2,7 +2,9 @@ package informer_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -122,11 +124,36 @@ func TestReads(t *testing.T) {
 			}
 			server.Put(pods, "a", "two", podFields("two", "node-2"))
 			synctest.Wait()
+			if storage == informer.LiveStorage {
+				kept := hotBytes(t, c)
+				for i := range 20 {
+					server.Put(pods, "a", "two", podFields("two", fmt.Sprint("node-", i)))
+				}
+				server.Put(pods, "a", "two", podFields("two", "node-2"))
+				synctest.Wait()
+				if now := hotBytes(t, c); kept == 0 || now != kept {
+					t.Errorf("live storage has %d bytes, and after updates %d", kept, now)
+				}
+			}
 			if p, _ := all.Get("a", "two"); p.Spec.NodeName != "node-2" {
 				t.Errorf("storage %d: an old version is read: %v", storage, p.Spec.NodeName)
 			}
 		})
 	}
+}
+
+// hotBytes is what the decoded objects of the only source cost.
+func hotBytes(t *testing.T, c *informer.Cluster) int64 {
+	t.Helper()
+	var text strings.Builder
+	if err := c.WriteStatus(&text); err != nil {
+		t.Fatal(err)
+	}
+	var status struct{ Sources []struct{ HotBytes int64 } }
+	if err := json.Unmarshal([]byte(text.String()), &status); err != nil || len(status.Sources) != 1 {
+		t.Fatalf("%v in %s", err, text.String())
+	}
+	return status.Sources[0].HotBytes
 }
 
 // TestViews: one source serves views of several types, and others are refused with a reason.

@@ -301,6 +301,27 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestCommitAcrossReads: a commit behind damage is found wherever it is in what is read at once.
+func TestCommitAcrossReads(t *testing.T) {
+	head := (&header{stream: "pods"}).append(nil)
+	later := commit{head: store.Head{Epoch: 1, Phase: store.Live, Version: "8"}, durable: 1 << 40}
+	for shift := range 100 {
+		file := framed(head, live(0))
+		file = append(file, make([]byte, readAhead-50-len(file)+shift)...)
+		body := later.append(nil)
+		seal := newSeal(make([]byte, idSize))
+		sum := seal.crc(int64(len(file)), body)
+		file = binary.LittleEndian.AppendUint32(file, uint32(len(body)))
+		file = binary.LittleEndian.AppendUint32(file, sum)
+		file = append(file, body...)
+		file = append(file, make([]byte, 3000)...)
+		var damage *DamagedError
+		if _, err := load(bytes.NewReader(file), int64(len(file))); !errors.As(err, &damage) {
+			t.Errorf("at %d bytes from the end of a read: %v", shift-50, err)
+		}
+	}
+}
+
 // TestReadError: a disk that cannot be read is not taken for a damaged file.
 func TestReadError(t *testing.T) {
 	file, _ := history(t, 8, 10)

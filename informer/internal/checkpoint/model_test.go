@@ -31,6 +31,7 @@ type model struct {
 	counter int        // of resource versions and UIDs
 	live    map[store.Head]objects
 	order   map[store.Head]int // of live
+	queues  int                // that are open
 	raw     map[*compact.Version]string
 	existed map[string]bool // by content, which is never the same
 }
@@ -150,7 +151,10 @@ func (m *model) check(st *State) error {
 
 // subscribe returns a queue as the store's in mode Latest: it tells the difference between what its
 // consumer knows and what is, at times in parts, and moves the stream on in between.
-func (m *model) subscribe() *modelQueue { return &modelQueue{model: m, known: objects{}} }
+func (m *model) subscribe() *modelQueue {
+	m.queues++
+	return &modelQueue{model: m, known: objects{}}
+}
 
 type modelQueue struct {
 	*model
@@ -162,7 +166,10 @@ type modelQueue struct {
 	closed bool
 }
 
-func (q *modelQueue) Close() { q.closed = true }
+func (q *modelQueue) Close() {
+	q.queues--
+	q.closed = true
+}
 
 func (q *modelQueue) Next(ctx context.Context) (store.Batch, error) {
 	if q.closed {

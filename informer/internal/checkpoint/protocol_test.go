@@ -112,7 +112,7 @@ func (p *protocol) lives() (ops int) {
 func (p *protocol) stream() *Stream {
 	return &Stream{
 		dir: &Dir{path: "mem", disk: p.disk, names: map[string]bool{}}, name: "pods", file: fileName("pods"),
-		minFile: 600, maxBuffer: 64,
+		minFile: 600, maxBuffer: 40,
 	}
 }
 
@@ -165,8 +165,8 @@ func (p *protocol) process(last bool) {
 	if err != nil && !errors.Is(err, errCrashed) && !(errors.Is(err, errInjected) && ctx.Err() != nil) {
 		p.t.Errorf("Run: %v", err)
 	}
-	if p.disk.handles != 0 {
-		p.t.Errorf("%d files are still open", p.disk.handles)
+	if p.disk.handles != 0 || p.model.queues != 0 {
+		p.t.Errorf("%d files and %d queues are still open", p.disk.handles, p.model.queues)
 	}
 }
 

@@ -146,6 +146,9 @@ func TestSession(t *testing.T) {
 			b.tell(store.Live, "7", added("b", b.version("6")))
 			b.wants("live 7: a@5 b@6")
 		}},
+		{"a first list that is not through leaves nothing", func(b *bench) {
+			b.tell(store.Listing, "", added("a", b.version("5")))
+		}},
 		{"an empty stream has a checkpoint, too", func(b *bench) {
 			b.tell(store.Live, "7")
 			b.wants("live 7:")
@@ -312,6 +315,22 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestStoppedBeforeCurrent: a process that ends before it knows what is leaves the file as it was.
+func TestStoppedBeforeCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.start()
+		b.tell(store.Live, "7", added("a", b.version("5")))
+		b.end()
+		before := slices.Clone(b.disk.names[b.stream.file].data)
+		b.start()
+		b.tell(store.Listing, "", added("b", b.version("6")))
+		if st := b.end(); !bytes.Equal(b.disk.names[b.stream.file].data, before) {
+			t.Errorf("left %s, and %d torn bytes", describe(st), st.Torn)
+		}
+	})
+}
+
 // TestGarbage updates one object until the file is written anew, and again.
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -402,6 +421,52 @@ func TestStopWhileBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wants("live 1101:")
+}
+
+// TestAccounting: what a writer counts as it goes is what one finds that continues the file.
+func TestAccounting(t *testing.T) {
+	d := newMemDisk()
+	f, err := d.Create("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWriter(f, maxBuffer, &header{stream: "pods"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := w.live
+	first, second := pods(40, 4).Deltas, pods(40, 3).Deltas
+	step := func(deltas []store.Delta) {
+		t.Helper()
+		err := errors.Join(w.apply(&store.Batch{Deltas: deltas}), w.commit(store.Head{Epoch: 1, Phase: store.Live, Version: "7"}), w.sync())
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := d.names["f"].data
+		l, err := load(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := continued(nil, 0, l); c.live != w.live || c.objects != w.objects || len(c.dicts) != len(w.dicts) || c.size != w.size {
+			t.Errorf("counted %d bytes, %d objects, %d dictionaries; found %d, %d, %d", w.live, w.objects, len(w.dicts), c.live, c.objects, len(c.dicts))
+		}
+	}
+	step(first)
+	dicts := len(w.dicts)
+	var deltas []store.Delta
+	for i, d := range first {
+		deltas = append(deltas, store.Delta{Op: store.Updated, Key: d.Key, Old: d.New, New: second[i].New})
+	}
+	step(deltas[:20])
+	step(deltas[20:])
+	deltas = nil
+	for i, d := range first {
+		deltas = append(deltas, store.Delta{Op: store.Deleted, Key: d.Key, Old: second[i].New})
+	}
+	step(deltas)
+	if dicts == 0 || len(w.dicts) != 0 || w.live != empty {
+		t.Errorf("of %d dictionaries, %d are left; of nothing, %d bytes", dicts, len(w.dicts), w.live-empty)
+	}
 }
 
 // TestOldIsAnother: what the queue calls old may be another Version with the content of what is on

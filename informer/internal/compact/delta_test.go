@@ -2,6 +2,7 @@ package compact
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -155,7 +156,7 @@ func FuzzPack(f *testing.F) {
 		for len(in) > 0 && len(raws) < 100 {
 			n := min(len(in), int(each)+1)
 			raws = append(raws, in[:n])
-			versions = append(versions, p.Pack(wire.JSON, uid, rv, in[:n]))
+			versions = append(versions, p.Pack(wire.JSON, uid+fmt.Sprint(len(versions)), rv, in[:n]))
 			in = in[n:]
 		}
 		for i, v := range versions {
@@ -163,8 +164,8 @@ func FuzzPack(f *testing.F) {
 			if err != nil || !bytes.Equal(got, raws[i]) {
 				t.Fatalf("%q came back as %q, %v", raws[i], got, err)
 			}
-			if v.UID() != uid || v.RV() != rv {
-				t.Fatalf("UID %q is %q, version %q is %q", uid, v.UID(), rv, v.RV())
+			if v.UID() != uid+fmt.Sprint(i) || v.RV() != rv {
+				t.Fatalf("UID %q and a number is %q, version %q is %q", uid, v.UID(), rv, v.RV())
 			}
 			if _, d := v.Stored(); d != nil {
 				if _, err := LoadDict(d.Bytes()); err != nil {

@@ -79,6 +79,9 @@ func TestMissesRest(t *testing.T) {
 	if tried < manyMisses+5 || tried > 100 {
 		t.Errorf("%d of 20,000 hopeless objects were compared", tried)
 	}
+	if r.shared.trial != nil || len(r.shared.sums) > 1 {
+		t.Error("objects of one fingerprint are no source for what all have in common")
+	}
 	for range longestRest + 2 {
 		versions = append(versions, p.Pack(wire.JSON, "", "1", like(1, g)))
 	}
@@ -315,6 +318,9 @@ func TestAdopt(t *testing.T) {
 		for _, d := range loaded {
 			again.Adopt(wire.Protobuf, d)
 		}
+	}
+	if again.Adopt(wire.Protobuf, newShared(noise(100))); again.shared.dict.size == 100 {
+		t.Error("a second shared dictionary takes the place of the first")
 	}
 	versions := packAll(&Packer{Router: again}, items)
 	if st := again.Stats(); int(st.Routed) != len(items) || st.Dictionaries != len(loaded) {

@@ -44,16 +44,17 @@ func TestPack(t *testing.T) {
 		{"one byte too large for one", bytes.Repeat(pod, 10)[:maxSource+1], "u", "1"},
 		{"a large object", bytes.Repeat(noise(3<<10), 1<<10), "u", "1"},
 	} {
-		for _, router := range []*Router{nil, NewRouter(Options{})} {
+		for _, router := range []*Router{nil, NewRouter(Options{}), NewRouter(Options{Fingerprint: oneRoute})} {
 			p := Packer{Router: router}
+			uids := []string{c.uid, c.uid + "2", c.uid, c.uid + "2"} // so that one is the other's sample
 			var versions []*Version
-			for range 4 { // stored for itself, and as a difference
+			for _, uid := range uids {
 				raw := bytes.Clone(c.raw)
-				versions = append(versions, p.Pack(wire.JSON, c.uid, c.rv, raw))
+				versions = append(versions, p.Pack(wire.JSON, uid, c.rv, raw))
 				clear(raw) // Pack does not keep it
 			}
 			for i, v := range versions {
-				if v.UID() != c.uid || v.RV() != c.rv || v.Format() != wire.JSON {
+				if v.UID() != uids[i] || v.RV() != c.rv || v.Format() != wire.JSON {
 					t.Errorf("%s, %d: UID %.50q, version %.50q, format %v", c.why, i, v.UID(), v.RV(), v.Format())
 				}
 				for _, dst := range [][]byte{nil, []byte("before"), make([]byte, 3, 3+len(c.raw)), make([]byte, 0, 100)} {
@@ -67,6 +68,15 @@ func TestPack(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestUIDIsNotStoredTwice(t *testing.T) {
+	const uid = "0c5b2a5e-5f5c-4c8e-9d55-0d2f3c1b7a11"
+	raw := fmt.Appendf(noise(200), "uid %s", uid)
+	p := Packer{}
+	if in, apart := p.Pack(wire.JSON, uid, "7", raw), p.Pack(wire.JSON, strings.ToUpper(uid), "7", raw); len(in.record) != len(apart.record)-len(uid) {
+		t.Errorf("a record has %d bytes where the object's bytes have the UID, %d where not", len(in.record), len(apart.record))
 	}
 }
 
@@ -261,10 +271,24 @@ func TestIdentical(t *testing.T) {
 		if v := apart.Pack(wire.JSON, items[i].uid, items[i].rv, same); v.Identical(a) || a.Identical(v) {
 			t.Errorf("object %d is identical with one byte changed", i)
 		}
+		one, err1 := Restore(wire.JSON, "u", "1", []byte{70, opSame<<5 | 30, 39}, load(t, noise(100)))
+		two, err2 := Restore(wire.JSON, "u", "1", []byte{70, opSame<<5 | 30, 39}, load(t, noise(101)))
+		if err1 != nil || err2 != nil || one.Identical(two) {
+			t.Errorf("the same difference from different samples is identical; %v, %v", err1, err2)
+		}
 		if v := apart.Pack(wire.Protobuf, items[i].uid, items[i].rv, items[i].raw); v.Identical(a) {
 			t.Error("the format does not count")
 		}
 	}
+}
+
+// load makes a sample of bytes.
+func load(t *testing.T, raw []byte) *Dict {
+	d, err := LoadDict(append([]byte{storedSample}, s2.Encode(nil, raw)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 func TestRestore(t *testing.T) {
@@ -302,10 +326,7 @@ func TestRestore(t *testing.T) {
 
 func TestDamagedBytesAreRefused(t *testing.T) {
 	huge := s2.Encode(nil, make([]byte, maxRaw+1))
-	sample, err := LoadDict(append([]byte{storedSample}, s2.Encode(nil, noise(1000))...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sample := load(t, noise(1000))
 	for why, c := range map[string]struct {
 		payload []byte
 		d       *Dict

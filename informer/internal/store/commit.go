@@ -154,6 +154,13 @@ func (t *step) push() {
 	for _, q := range t.queues {
 		q.push(&b, t.in.At)
 	}
+	if t.Replaced != nil {
+		for i := range t.deltas {
+			if old := t.deltas[i].Old; old != nil {
+				t.Replaced(old)
+			}
+		}
+	}
 	t.gap, t.deltas = nil, nil
 }
 

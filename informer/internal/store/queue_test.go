@@ -153,7 +153,9 @@ func TestIdleQueueKeepsNoVersions(t *testing.T) {
 		if len(b.Deltas) != n {
 			t.Fatalf("%d deltas, want %d", len(b.Deltas), n)
 		}
-		q.take()
+		if got := drain(t, q); got != "" {
+			t.Fatalf("more to take: %s", got)
+		}
 		for _, d := range b.Deltas {
 			if d.New != nil {
 				t.Fatalf("%d deltas: the room for them still has %s", n, describe(&d))

@@ -35,6 +35,10 @@ import (
 // Store holds the objects of one stream. Begin, Known, Ahead, Commit and Load are the writer's;
 // everything else is anybody's.
 type Store struct {
+	// Replaced, if set before the first commit, hears of every version that is not stored any more,
+	// once the queues have what replaced it. The commit waits.
+	Replaced func(*compact.Version)
+
 	id    int
 	piece int // objects that are changed while readers wait
 
