@@ -159,6 +159,7 @@ func TestIndexValues(t *testing.T) {
 		})
 		nan := informer.AddIndex(all, "nan", func(*corev1.Pod) []float64 { return []float64{math.NaN(), 1} })
 		synced(t, c)
+		synctest.Wait()
 		if got := keys(loose.Get(7)); got != "a/one b/one" || loose.Failed() != 1 {
 			t.Errorf("found %s, %d failed", got, loose.Failed())
 		}
