@@ -7,7 +7,7 @@
 //	go run -C bench ./cmd/bench -list                   what there is
 //
 // The first run fills a control plane with 20,000 pods and as many custom resources, which takes
-// some five minutes on two cores; it is kept in the user's cache folder (tattler/bench, some 0.5 GB)
+// some five minutes on two cores; it is kept in the user's cache folder (tattler/bench, some 0.9 GB)
 // and used again. All of it then takes about half an hour. Nothing else should run meanwhile: a
 // number beside which ±10% stands was disturbed.
 //

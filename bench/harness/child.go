@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -68,11 +69,31 @@ func do(jobs []Job, services []Service, in Input, ready func(Server)) (Sample, e
 	if i < 0 {
 		return nil, fmt.Errorf("find job %q: there is none", in.Job)
 	}
+	stop, err := profile(in.Profile)
+	if err != nil {
+		return nil, err
+	}
 	s, err := jobs[i].Run(ctx, in)
+	err = errors.Join(err, stop())
 	if err != nil && ctx.Err() != nil && !strings.Contains(err.Error(), context.Cause(ctx).Error()) {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	return s, err
+}
+
+// profile begins a CPU profile; stop ends it. Without a path nothing happens.
+func profile(path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("make profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, fmt.Errorf("start profile: %w", errors.Join(err, f.Close()))
+	}
+	return func() error { pprof.StopCPUProfile(); return f.Close() }, nil
 }
 
 // untilEOF returns a context that ends when standard input does: when the parent closes it, or dies.

@@ -39,6 +39,8 @@ type Input struct {
 	Server Server `json:"server"`
 	// Events is how many changes happen; it depends on the job what they are.
 	Events int `json:"events,omitempty"`
+	// Profile is the file for a CPU profile of the job; empty is none.
+	Profile string `json:"profile,omitempty"`
 	// Seed is the generator's.
 	Seed uint64 `json:"seed,omitempty"`
 	// Dir is a folder that the jobs of one round share.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/bench/fill"
@@ -42,10 +44,12 @@ type Step struct {
 
 // Options say what to run, and how.
 type Options struct {
-	// Select says which scenarios and, if any of their names matches, which rows; nil is all.
+	// Select says which scenarios, by their names; nil is all.
 	Select *regexp.Regexp
 	Rounds int
 	Seed   uint64
+	// Profiles is a folder for a CPU profile of each job, of the last round; empty is none.
+	Profiles string
 	// Out hears what runs.
 	Out io.Writer
 	// PeerVersion names the peer.
@@ -123,10 +127,12 @@ func (sc Scenario) step(ctx context.Context, step Step, server harness.Server, d
 	if step.Limit == 0 {
 		step.Limit = 5 * time.Minute
 	}
+	in := harness.Input{Job: step.Job, Server: server, Events: sc.Events, Dir: dir, Seconds: int(step.Limit.Seconds()), MemoryLimit: step.MemoryLimit}
+	if o.Profiles != "" {
+		in.Profile = filepath.Join(o.Profiles, sc.Name+"_"+strings.ReplaceAll(step.Job, "/", "_")+".pprof")
+	}
 	start := time.Now()
-	sample, err := harness.Run(ctx, harness.Input{
-		Job: step.Job, Server: server, Events: sc.Events, Dir: dir, Seconds: int(step.Limit.Seconds()), MemoryLimit: step.MemoryLimit,
-	})
+	sample, err := harness.Run(ctx, in)
 	fmt.Fprintf(o.Out, "bench: %s: %s: %.1f s\n", sc.Name, step.Job, time.Since(start).Seconds())
 	if err != nil {
 		fmt.Fprintf(o.Out, "bench: %v\n", err)

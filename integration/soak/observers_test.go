@@ -30,7 +30,7 @@ func (w *Widget) DeepCopyObject() runtime.Object {
 
 var widgetKind = widgetResource.GroupVersion().WithKind("Widget")
 
-func scheme() *runtime.Scheme {
+func widgetScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypeWithName(widgetKind, &Widget{})
 	return s

@@ -106,7 +106,7 @@ type running struct {
 func (w *world) open(t *testing.T, o informer.Options, setup func(*rest.Config)) *running {
 	t.Helper()
 	r := &running{line: &line{}, requests: &requests{}, counters: &counters{began: time.Now()}}
-	o.Hooks, o.Scheme = r.counters.hooks(), scheme()
+	o.Hooks, o.Scheme = r.counters.hooks(), widgetScheme()
 	cfg := w.config(r.line, r.requests)
 	if setup != nil {
 		setup(cfg)

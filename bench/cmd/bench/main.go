@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"syscall"
 
@@ -49,6 +50,7 @@ func run(args []string) error {
 		quick  = flags.Bool("quick", false, "see that all of it works: few objects, few events, one round")
 		seed   = flags.Uint64("seed", 1, "`seed` of the generated objects")
 		out    = flags.String("out", "out/latest.jsonl", "`file` for the rows; nothing is written with -run or -quick unless it is given")
+		cpu    = flags.String("profiles", "", "`folder` for CPU profiles of every job; they cost a little, so the numbers are not to be kept")
 		list   = flags.Bool("list", false, "list the scenarios")
 	)
 	if err := flags.Parse(args); err != nil {
@@ -76,6 +78,15 @@ func run(args []string) error {
 		return nil
 	}
 	o := suite.Options{Rounds: *rounds, Seed: *seed, Out: os.Stderr, PeerVersion: peer.Version()}
+	if *cpu != "" {
+		var err error
+		if o.Profiles, err = filepath.Abs(*cpu); err == nil {
+			err = os.MkdirAll(o.Profiles, 0o755)
+		}
+		if err != nil {
+			return fmt.Errorf("make folder for profiles: %w", err)
+		}
+	}
 	if *which != "" {
 		var err error
 		if o.Select, err = regexp.Compile(*which); err != nil {

@@ -69,8 +69,7 @@ func open(path string) (*Dir, error) {
 	}
 	lock, err := lockDir(root, path)
 	if err != nil {
-		root.Close()
-		return nil, err
+		return nil, errors.Join(err, root.Close())
 	}
 	return &Dir{path: path, root: root, lock: lock, disk: rootDisk{root}, names: map[string]bool{}}, nil
 }
@@ -89,8 +88,7 @@ func lockDir(root *os.Root, path string) (*os.File, error) {
 		err = &LockedError{Path: path, PID: readPID(f)}
 	}
 	if err != nil {
-		f.Close()
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
 	notePID(f)
 	return f, nil

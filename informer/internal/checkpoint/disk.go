@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -76,8 +77,7 @@ func (d rootDisk) open(name string, flags int) (file, error) {
 		err = irregular(name, now)
 	}
 	if err != nil {
-		f.Close()
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
 	return osFile{f}, nil
 }

@@ -36,7 +36,8 @@ type State struct {
 func (s *State) Newest() (newest store.Item, ok bool) {
 	for _, it := range s.Items {
 		rv := it.V.RV()
-		if _, comparable := wire.CompareVersions(rv, rv); comparable && (!ok || wire.Older(newest.V.RV(), rv)) {
+		_, version := wire.CompareVersions(rv, rv)
+		if version && (!ok || wire.Older(newest.V.RV(), rv)) {
 			newest, ok = it, true
 		}
 	}

@@ -59,9 +59,9 @@ func (t *session) begin() error {
 		return err
 	}
 	if t.writer, err = newWriter(f, s.maxBuffer, &h); err != nil {
-		f.Close()
+		return errors.Join(err, f.Close())
 	}
-	return err
+	return nil
 }
 
 // resume opens the file that was loaded to continue it; nil if that cannot be.
@@ -76,7 +76,7 @@ func (s *Stream) resume(h *header) *writer {
 		return nil
 	}
 	if size, err := f.Size(); err != nil || size != l.end {
-		f.Close()
+		_ = f.Close() // nothing was written
 		return nil
 	}
 	return continued(f, s.maxBuffer, l)
@@ -94,25 +94,26 @@ func (t *session) run(ctx context.Context) error {
 			if ending && b.Phase == store.Live {
 				return t.end() // nothing is left of what happened before
 			}
+		case ctx.Err() != nil && !ending:
+			continue // there may be something to take all the same
 		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return t.end()
 		}
-		if t.due.IsZero() || time.Now().Before(t.due) {
-			continue
+		due := !t.due.IsZero() && !time.Now().Before(t.due)
+		if due {
+			if err := t.flush(); err != nil {
+				return err
+			}
 		}
-		if err := t.flush(); err != nil {
-			return err
-		}
-		if ctx.Err() == nil && t.wasteful() {
+		if (due || !t.current) && t.wasteful() && ctx.Err() == nil {
 			return errGarbage
 		}
 	}
 }
 
-// wasteful tells whether the file should be written anew. Until that is done it stays as it is, so it
-// must be one to resume from.
+// wasteful tells whether the file should be written anew.
 func (t *session) wasteful() bool {
-	return t.last.Phase == store.Live && t.size > t.stream.minFile && t.garbage() > 2*t.live
+	return t.size > t.stream.minFile && t.garbage() > 2*t.live
 }
 
 // next waits for the next batch, or until something is due.

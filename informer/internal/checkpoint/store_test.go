@@ -24,7 +24,7 @@ type process struct {
 // TestWithStore drives the real store and queue, with events, bursts, relists and new epochs, through
 // restarts: what a process leaves is what its store had.
 func TestWithStore(t *testing.T) {
-	for _, seed := range seeds(t, 20) {
+	for _, seed := range seeds(t, 8) {
 		synctest.Test(t, func(t *testing.T) {
 			p := &process{bench: newBench(t), rng: rand.New(rand.NewPCG(seed, 5)), rv: 1000}
 			p.stream.minFile = 4000

@@ -119,7 +119,7 @@ func (s *Stream) Run(ctx context.Context, o Options) error {
 			return nil
 		case errors.As(err, &end):
 			return end.error
-		case err == errGarbage:
+		case errors.Is(err, errGarbage):
 			continue
 		}
 		err = fmt.Errorf("write checkpoint %s: %w", s.Path(), errors.Join(err, s.abandon()))

@@ -44,7 +44,7 @@ type dictRef struct {
 // newWriter begins a file.
 func newWriter(f file, room int, h *header) (*writer, error) {
 	id := make([]byte, idSize)
-	rand.Read(id) //nolint:errcheck // it never fails
+	rand.Read(id) // never fails
 	w := &writer{f: f, room: room, seal: newSeal(id), buf: appendPreface(nil, id), dicts: map[*compact.Dict]*dictRef{}}
 	w.size = int64(len(w.buf))
 	err := w.record(func(to []byte) []byte { return h.append(to) })

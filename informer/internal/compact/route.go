@@ -39,21 +39,27 @@ type choice struct {
 	usual      int32    // the length that a difference may have; zero where it is to be told
 	missed     bool     // no sample suited the last object
 	resting    bool     // nothing is to be tried, nor to be learnt
+	tried      bool     // there was something to try
 }
 
 // try packs an object as the difference from a sample that suits, which it returns if there is one.
 func (c *choice) try(s *scratch, raw []byte) *Dict {
 	for _, d := range c.samples {
-		if d != nil && s.difference(d, raw, d.fit(len(raw))) {
+		if d != nil && c.suits(s, raw, d) {
 			return d
 		}
 	}
 	if c.nominee != nil && c.nominee.alone() {
-		if d := newSample(c.nominee); s.difference(d, raw, d.fit(len(raw))) {
+		if d := newSample(c.nominee); c.suits(s, raw, d) {
 			return d
 		}
 	}
 	return nil
+}
+
+func (c *choice) suits(s *scratch, raw []byte, d *Dict) bool {
+	c.tried = true
+	return s.difference(d, raw, d.fit(len(raw)))
 }
 
 // fit is the length up to which the difference of an object of size bytes is one that pays. What is
@@ -99,9 +105,8 @@ func (rt *route) hit(w weak.Pointer[Dict]) bool {
 	return added
 }
 
-// miss notes that no sample suited the object of which v was made.
-func (rt *route) miss(v *Version) {
-	rt.nominate(v)
+// miss notes that no sample suited an object.
+func (rt *route) miss() {
 	if rt.misses++; rt.misses == manyMisses {
 		rt.misses -= 2 // so that two are compared before the next rest
 		rt.rested = min(max(2*rt.rested, manyMisses), longestRest)

@@ -73,7 +73,12 @@ func (r *Router) pack(s *scratch, f wire.Format, uid, rv string, raw []byte) *Ve
 	shared := r.alone(s, sum, raw)
 	v := newVersion(s, f, uid, rv, s.out, shared)
 	if !c.resting {
-		r.miss(sum, v)
+		r.update(sum, func(rt *route) {
+			rt.nominate(v)
+			if c.tried {
+				rt.miss()
+			}
+		})
 	}
 	return v
 }
@@ -137,11 +142,6 @@ func (r *Router) hit(sum uint64, d *Dict) {
 			r.made = append(r.made, w)
 		}
 	})
-}
-
-// miss notes that no sample suited the object of which v was made.
-func (r *Router) miss(sum uint64, v *Version) {
-	r.update(sum, func(rt *route) { rt.miss(v) })
 }
 
 // update changes a route, which may be new.

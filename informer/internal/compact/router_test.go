@@ -40,6 +40,7 @@ func TestRouting(t *testing.T) {
 		{"objects old and new come in turn during a rollout", append(append(repeat(5, a), b, b), repeat(10, a, b)...), 2, 2},
 		{"two shapes share a fingerprint from the start: the candidate changes until one comes twice", append(repeat(3, a, b), a, a), 7, 1},
 		{"a stray object does not replace the sample", append(append(repeat(5, a), b), repeat(5, a)...), 2, 1},
+		{"stray objects now and then are no reason to give up", []uint64{a, a, 10, a, 11, a, 12, a, 13, a, 14, a, 15, a, 16, a, 17, a, 18, a, 19, a, 20, a}, 12, 1},
 		{"one namespace after the other, the same name but not the same object", append(append(append(append(repeat(3, a), repeat(3, b)...), repeat(3, c)...), repeat(3, d)...), repeat(3, e)...), 5, 5},
 	} {
 		g := newGen(1)
@@ -62,6 +63,76 @@ func TestRouting(t *testing.T) {
 	}
 }
 
+// TestOwnPast checks that an object that changes on its own, as the only one of its fingerprint, is not
+// stored beside a sample that is its own past.
+func TestOwnPast(t *testing.T) {
+	r := NewRouter(Options{Fingerprint: oneRoute})
+	p := Packer{Router: r}
+	g := newGen(1)
+	for i := range 10 {
+		v := p.Pack(wire.JSON, "the only one", fmt.Sprint(i), like(1, g))
+		if _, d := v.Stored(); d != nil {
+			t.Fatalf("version %d has a sample", i)
+		}
+	}
+	if _, d := p.Pack(wire.JSON, "another", "1", like(1, g)).Stored(); d == nil {
+		t.Error("another one has none")
+	}
+}
+
+// TestChallenge checks that a sample of pods that are pending gives way to one of a pod that runs,
+// though it suits those that run, and however often each of them changes meanwhile.
+func TestChallenge(t *testing.T) {
+	r := NewRouter(Options{Fingerprint: oneRoute})
+	p := Packer{Router: r}
+	g := newGen(1)
+	pending, status := newGen(2).suffix(300), newGen(3).suffix(150)
+	pack := func(uid int, what string) *Version {
+		return p.Pack(wire.JSON, fmt.Sprint(uid), "1", fmt.Appendf(nil, "%s %s", g.suffix(10), what))
+	}
+	var versions []*Version
+	for i := range 10 {
+		versions = append(versions, pack(i, pending))
+	}
+	_, first := versions[9].Stored()
+	if r.routes[7].losses > 0 {
+		t.Error("a sample that suits is challenged")
+	}
+	for i := range 10 {
+		for range 3 {
+			versions = append(versions, pack(i%3, pending+status), pack(i, pending+status))
+		}
+	}
+	payload, last := versions[len(versions)-1].Stored()
+	if first == nil || last == first || len(payload) > 40 {
+		t.Errorf("a pod that runs is stored in %d bytes, with the same sample: %v", len(payload), last == first)
+	}
+}
+
+// TestLostChallenges checks that a sample that cannot be bettered is challenged ever more rarely.
+func TestLostChallenges(t *testing.T) {
+	r := NewRouter(Options{Fingerprint: oneRoute})
+	p := Packer{Router: r}
+	g := newGen(1)
+	same := newGen(2).suffix(600)
+	var versions []*Version
+	challenges, was := []int{}, uint8(0)
+	for i := range 3_000 {
+		raw := fmt.Appendf(nil, "%s %s", same, g.suffix(10+g.IntN(150))) // what differs is in no sample
+		versions = append(versions, p.Pack(wire.JSON, fmt.Sprint(i), "1", raw))
+		if n := r.routes[7].losses; n != was {
+			challenges, was = append(challenges, i), n
+		}
+	}
+	if len(challenges) < 3 || len(challenges) > 8 {
+		t.Errorf("3,000 objects challenged the sample at %v", challenges)
+	}
+	if st := r.Stats(); st.Dictionaries != 1 {
+		t.Errorf("%d samples for one shape", st.Dictionaries)
+	}
+	runtime.KeepAlive(versions)
+}
+
 // TestMissesRest checks that a fingerprint under which no two objects are alike soon costs nothing
 // any more, and that it is tried again.
 func TestMissesRest(t *testing.T) {
@@ -74,12 +145,12 @@ func TestMissesRest(t *testing.T) {
 		if r.routes[7] == nil || r.routes[7].rest == 0 {
 			tried++
 		}
-		versions = append(versions, p.Pack(wire.JSON, "u", "1", noise(200 + i%100)[i%100:]))
+		versions = append(versions, p.Pack(wire.JSON, "", "1", like(uint64(i), g)))
 	}
 	if tried < manyMisses+5 || tried > 100 {
 		t.Errorf("%d of 20,000 hopeless objects were compared", tried)
 	}
-	if r.shared.trial != nil || len(r.shared.sums) > 1 {
+	if r.shared.due != firstDue || r.shared.trial != nil {
 		t.Error("objects of one fingerprint are no source for what all have in common")
 	}
 	for range longestRest + 2 {
@@ -299,7 +370,7 @@ func TestSharedDictionaryIsRenewed(t *testing.T) {
 }
 
 func TestAdopt(t *testing.T) {
-	items := newGen(1).pods(wire.Protobuf, 20, 6)
+	items := newGen(1).pods(wire.Protobuf, 50, 3)
 	r := NewRouter(Options{})
 	var loaded []*Dict
 	seen := map[*Dict]bool{nil: true}

@@ -146,7 +146,7 @@ func (v *Version) Identical(o *Version) bool {
 	if v.dict == o.dict && bytes.Equal(p, q) {
 		return true
 	}
-	if a, b := unpackedLen(p), unpackedLen(q); a != b || a < 0 {
+	if unpackedLen(p) != unpackedLen(q) {
 		return false
 	}
 	s := getScratch()

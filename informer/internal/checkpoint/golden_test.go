@@ -1,0 +1,74 @@
+package checkpoint
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tattler-dev/tattler/informer/internal/store"
+)
+
+var update = flag.Bool("update", false, "write the golden file")
+
+// TestGolden loads a file that an earlier program has written. Where it fails, the format of the file
+// has changed, or that of packed objects: the format's version must, too, so that what users have is
+// refused and not misread. Then -update writes the next golden.
+func TestGolden(t *testing.T) {
+	golden := filepath.Join("testdata", fmt.Sprintf("v%d.checkpoint", formatVersion))
+	want := pods(6, 1)
+	if *update {
+		if err := os.WriteFile(golden, written(t, want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := load(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.report(int64(len(file)))
+	if err != nil || r.Stream != "pods" || r.Objects != 6 || r.Dictionaries == 0 || r.Torn != 0 ||
+		r.Head != (store.Head{Epoch: 1, Phase: store.Live, Version: want.Version}) {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	for _, d := range want.Deltas {
+		got := l.objects[d.Key]
+		if got == nil || got.UID() != d.New.UID() || got.RV() != d.New.RV() || !got.Identical(d.New) {
+			t.Errorf("%v is not what it was", d.Key)
+		}
+	}
+}
+
+// TestPage holds docs/checkpoint.md against the numbers of the format.
+func TestPage(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "checkpoint.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		fmt.Sprintf("The format has version %d.", formatVersion),
+		fmt.Sprintf("| 0 | %d | `%s` |", len(magic), magic),
+		fmt.Sprintf("| %d | 4 | the format's version", len(magic)),
+		fmt.Sprintf("| %d | %d | the file's id", len(magic)+4, idSize),
+		fmt.Sprintf("| %d | 4 | the CRC of the bytes before", prefaceSize-4),
+		fmt.Sprintf("| %d | header |", kindHeader),
+		fmt.Sprintf("| %d | dictionary |", kindDict),
+		fmt.Sprintf("| %d | put |", kindPut),
+		fmt.Sprintf("| %d | delete |", kindDelete),
+		fmt.Sprintf("| %d | commit | `%s`", kindCommit, commitMark[1:]),
+		fmt.Sprintf("1 (listing) or %d (live)", store.Live),
+		fmt.Sprintf("at most %d MiB", maxRecord>>20),
+		fmt.Sprintf("%d MiB", minFile>>20),
+	} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package checkpoint
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/store"
+)
+
+// TestResume continues a file, or does not, and looks at its bytes.
+func TestResume(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		before    func(b *bench) // Load
+		after     func(b *bench)
+		continued bool
+	}{
+		{name: "the same program continues", continued: true},
+		{name: "another pipeline begins anew: its bytes differ", before: func(b *bench) { b.opts.Fingerprint = "two" }},
+		{name: "another cluster begins anew", before: func(b *bench) { b.opts.Identity = "other" }},
+		{name: "what a crash left at the end is not buried", before: func(b *bench) {
+			i := b.disk.names[b.stream.file]
+			i.data = append(i.data, "torn"...)
+		}},
+		{name: "what was not loaded is not continued", after: func(b *bench) { b.stream = b.open() }},
+		{name: "what is not as it was loaded is not continued", after: func(b *bench) {
+			i := b.disk.names[b.stream.file]
+			i.data = append(i.data, "another"...)
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.start()
+				b.tell(store.Live, "7", added("a", b.version("5")), added("b", b.version("6")), added("c", b.version("7")))
+				b.end()
+				before := slices.Clone(b.disk.names[b.stream.file].data)
+
+				if tc.before != nil {
+					tc.before(b)
+				}
+				st, err := b.stream.Load(b.opts.Fingerprint)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tc.after != nil {
+					tc.after(b)
+				}
+				loaded := map[string]*compact.Version{}
+				for _, it := range st.Items {
+					loaded[it.Key.Name] = it.V
+				}
+				b.start()
+				// What was loaded; but c went before the queue was opened.
+				b.tell(store.Listing, "", added("a", loaded["a"]), added("b", loaded["b"]))
+				time.Sleep(time.Minute)
+				b.wants("live 7: a@5 b@6 c@7")
+				b.tell(store.Live, "9", updated("b", loaded["b"], b.version("9")))
+				b.wants("live 9: a@5 b@9")
+
+				after := b.disk.names[b.stream.file].data
+				if got := bytes.HasPrefix(after, before); got != tc.continued {
+					t.Errorf("continued is %v, want %v", got, tc.continued)
+				}
+				if puts := bytes.Count(after, []byte("\x01n\x01a")); puts != 1 {
+					t.Errorf("a is in the file %d times", puts)
+				}
+				b.end()
+			})
+		})
+	}
+}
+
+// TestStoppedBeforeCurrent: a process that ends before it knows what is leaves the file as it was.
+func TestStoppedBeforeCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.start()
+		b.tell(store.Live, "7", added("a", b.version("5")))
+		b.end()
+		before := slices.Clone(b.disk.names[b.stream.file].data)
+		b.start()
+		b.tell(store.Listing, "", added("b", b.version("6")))
+		if st := b.end(); !bytes.Equal(b.disk.names[b.stream.file].data, before) {
+			t.Errorf("left %s, and %d torn bytes", describe(st), st.Torn)
+		}
+	})
+}
