@@ -21,21 +21,25 @@ type consumer struct {
 	source *Source
 	name   string
 	every  bool
+	shared *codec // what its changes are decoded to once for all; nil: they are not
 	queue  *store.Queue
 }
 
 // consume adds a consumer to every stream.
-func (s *Source) consume(name string, o store.QueueOptions) (*consumer, error) {
+func (s *Source) consume(name string, shared *codec, o store.QueueOptions) (*consumer, error) {
 	if o.Budget <= 0 {
 		o.Budget = defaultBudget
 	}
-	c := &consumer{source: s, name: name, every: !o.Latest, queue: store.NewQueue(len(s.streams), o)}
+	c := &consumer{source: s, name: name, every: !o.Latest, shared: shared, queue: store.NewQueue(len(s.streams), o)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, ErrClosed
 	}
 	s.consumers[c] = struct{}{}
+	if shared != nil {
+		s.sharing.add(shared, 1, s.hot)
+	}
 	for _, st := range s.streams {
 		st.store.Subscribe(c.queue, time.Now())
 	}
@@ -44,8 +48,12 @@ func (s *Source) consume(name string, o store.QueueOptions) (*consumer, error) {
 
 func (s *Source) forget(c *consumer) {
 	s.mu.Lock()
+	_, open := s.consumers[c]
 	delete(s.consumers, c)
 	s.mu.Unlock()
+	if open && c.shared != nil {
+		s.sharing.add(c.shared, -1, s.hot)
+	}
 	for _, st := range s.streams {
 		st.store.Unsubscribe(c.queue)
 	}

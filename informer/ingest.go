@@ -109,9 +109,9 @@ func (s *stream) compute(ix *indexer, k Key, obj Object) any {
 // derive adds what the source's indexes and storage want of an object: at most one decode for each
 // Go type.
 func (s *stream) derive(c *store.Change, raw []byte) {
-	indexes := s.source.indexes()
+	indexes, shared := s.source.indexes(), s.source.sharing.types()
 	live := s.source.live()
-	if len(indexes) == 0 && live == nil {
+	if len(indexes) == 0 && len(shared) == 0 && live == nil {
 		return
 	}
 	d := decoding{stream: s, format: c.V.Format(), raw: raw}
@@ -127,6 +127,9 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 		} else {
 			c.Index[slot] = nothing{}
 		}
+	}
+	for _, c := range shared {
+		d.as(c)
 	}
 	if live != nil {
 		d.as(live)

@@ -32,6 +32,7 @@ type Source struct {
 	plain atomic.Bool  // the server has no protobuf of this resource
 	scans atomic.Int64 // reads of everything
 
+	sharing  sharing
 	indexing sync.Mutex // held while indexes are added and removed
 	indexers atomic.Pointer[[]*indexer]
 
@@ -121,7 +122,7 @@ func (s *Source) running() context.Context {
 // Feed opens a feed: first the current state, then every change. The name shows up in what is told
 // about the feed.
 func (s *Source) Feed(name string, o FeedOptions) (*Feed, error) {
-	c, err := s.consume(name, store.QueueOptions{Budget: o.Budget})
+	c, err := s.consume(name, nil, store.QueueOptions{Budget: o.Budget})
 	if err != nil {
 		return nil, err
 	}

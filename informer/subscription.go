@@ -92,12 +92,17 @@ type Subscription[T Object] struct {
 }
 
 // Subscribe starts a subscription: first the current state, then every change. The name shows up in
-// what is told about it.
+// what is told about it. On Informer.Shared, what comes in is decoded once for all subscribers, and
+// 32 MiB are added to the room for decoded objects.
 func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[T], error) {
 	n := len(i.source.streams)
 	s := &Subscription[T]{informer: i, has: make([]bool, n), missing: n, synced: make(chan struct{})}
+	var shared *codec
+	if i.shared {
+		shared = i.codec
+	}
 	var err error
-	s.consumer, err = i.source.consume(name, store.QueueOptions{
+	s.consumer, err = i.source.consume(name, shared, store.QueueOptions{
 		Latest: o.Mode == Latest, Budget: o.Budget, SkipInitial: o.SkipInitial,
 	})
 	return s, err

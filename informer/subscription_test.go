@@ -244,3 +244,42 @@ func TestWriteStatus(t *testing.T) {
 		}
 	})
 }
+
+// TestSharedChanges: subscribers to shared objects get the same ones, decoded once, and their room
+// goes with the last of them.
+func TestSharedChanges(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		shared := must(informer.For[*corev1.Pod](c))(t).Shared()
+		synced(t, c)
+		var subscriptions []*informer.Subscription[*corev1.Pod]
+		for i := range 3 {
+			subscriptions = append(subscriptions, must(shared.Subscribe(fmt.Sprint("s", i), informer.SubscribeOptions{SkipInitial: true}))(t))
+		}
+		server.Put(pods, "b", "one", podFields("x", "node-2"))
+		seen := map[*corev1.Pod]bool{}
+		for _, s := range subscriptions {
+			c, err := s.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := c.New()
+			if err != nil || p.Spec.NodeName != "node-2" {
+				t.Fatalf("got %v, %v", p, err)
+			}
+			seen[p] = true
+		}
+		if len(seen) != 1 {
+			t.Errorf("decoded %d times", len(seen))
+		}
+		for _, s := range subscriptions {
+			s.Stop()
+			s.Stop()
+		}
+		before := hotBytes(t, c)
+		server.Put(pods, "b", "one", podFields("x", "node-3"))
+		synctest.Wait()
+		if now := hotBytes(t, c); now >= before {
+			t.Errorf("nobody shares, and what comes in is still decoded: %d bytes, then %d", before, now)
+		}
+	})
+}

@@ -62,7 +62,8 @@ var builtins = []func(*informer.Cluster) (opened, error){
 	builtin[*coordinationv1.Lease],
 	builtin[*coordinationv1alpha2.LeaseCandidate],
 	builtin[*coordinationv1beta1.LeaseCandidate],
-	builtin[*corev1.ConfigMap], builtin[*corev1.Endpoints], builtin[*corev1.Event], builtin[*corev1.LimitRange], builtin[*corev1.Namespace],
+	builtin[*corev1.Endpoints], //nolint:staticcheck // deprecated, and served
+	builtin[*corev1.ConfigMap], builtin[*corev1.Event], builtin[*corev1.LimitRange], builtin[*corev1.Namespace],
 	builtin[*corev1.Node], builtin[*corev1.PersistentVolumeClaim], builtin[*corev1.PersistentVolume], builtin[*corev1.PodTemplate], builtin[*corev1.Pod],
 	builtin[*corev1.ReplicationController], builtin[*corev1.ResourceQuota], builtin[*corev1.Secret], builtin[*corev1.ServiceAccount],
 	builtin[*corev1.Service],

@@ -2,7 +2,6 @@ package soak
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -187,5 +186,3 @@ func must[T any](v T, err error) func(testing.TB) T {
 		return v
 	}
 }
-
-var errNotYet = errors.New("not yet")

@@ -11,10 +11,10 @@ import (
 // which is any comparable value. An object that is kept belongs to all who read it. A Hot is safe for
 // concurrent use; a hit takes no lock. Each version is kept by one Hot only.
 type Hot struct {
-	budget int64
-	bytes  atomic.Int64 // of all that is kept
+	bytes atomic.Int64 // of all that is kept
 
 	mu       sync.Mutex
+	budget   int64
 	hand     *decoded // in the ring of what may be evicted
 	evicting int64    // bytes of the ring
 }
@@ -36,6 +36,16 @@ const perDecoded = int64(unsafe.Sizeof(decoded{}))
 
 // NewHot returns a Hot that keeps so many bytes, and what is pinned.
 func NewHot(budget int64) *Hot { return &Hot{budget: budget} }
+
+// Grow adds to the budget; less than nothing takes from it.
+func (h *Hot) Grow(bytes int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.budget += bytes
+	for h.evicting > h.budget {
+		h.evict()
+	}
+}
 
 // Bytes is what all that is kept costs, as Put and Pin were told.
 func (h *Hot) Bytes() int64 { return h.bytes.Load() }

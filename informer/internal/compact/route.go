@@ -144,7 +144,7 @@ func (rt *route) judge(now, with int) bool {
 	}
 	won := 5*rt.with <= 4*rt.now
 	rt.nominee = weak.Pointer[Version]{}
-	rt.usual, rt.debt = rt.now/enough, 0
+	rt.usual = rt.now / enough
 	rt.losses = min(rt.losses+1, maxLosses)
 	return won
 }

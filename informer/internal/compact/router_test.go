@@ -80,32 +80,48 @@ func TestOwnPast(t *testing.T) {
 	}
 }
 
-// TestChallenge checks that a sample of pods that are pending gives way to one of a pod that runs,
-// though it suits those that run, and however often each of them changes meanwhile.
+// TestChallenge checks that a sample of pods that are pending gives way to one of a pod that is
+// scheduled, and that to one of a pod that runs, though each suits what comes next, and though the
+// pod that could take its place changes all the time.
 func TestChallenge(t *testing.T) {
 	r := NewRouter(Options{Fingerprint: oneRoute})
 	p := Packer{Router: r}
 	g := newGen(1)
-	pending, status := newGen(2).suffix(300), newGen(3).suffix(150)
-	pack := func(uid int, what string) *Version {
-		return p.Pack(wire.JSON, fmt.Sprint(uid), "1", fmt.Appendf(nil, "%s %s", g.suffix(10), what))
-	}
 	var versions []*Version
-	for i := range 10 {
-		versions = append(versions, pack(i, pending))
+	pack := func(uid int, what string) {
+		raw := fmt.Appendf(nil, "%s %s", g.suffix(10), what)
+		versions = append(versions, p.Pack(wire.JSON, fmt.Sprint(uid), "1", raw))
 	}
-	_, first := versions[9].Stored()
+	what := newGen(2).suffix(300)
+	for i := range 10 {
+		pack(i, what)
+	}
+	pack(10, newGen(3).suffix(300)) // a stray
+	for i := range 10 {
+		pack(i, what)
+	}
 	if r.routes[7].losses > 0 {
 		t.Error("a sample that suits is challenged")
 	}
-	for i := range 10 {
-		for range 3 {
-			versions = append(versions, pack(i%3, pending+status), pack(i, pending+status))
-		}
+	for i := range 20 {
+		pack(i, what[:250]+g.suffix(20))
 	}
-	payload, last := versions[len(versions)-1].Stored()
-	if first == nil || last == first || len(payload) > 40 {
-		t.Errorf("a pod that runs is stored in %d bytes, with the same sample: %v", len(payload), last == first)
+	if v := r.routes[7].nominee.Value(); r.routes[7].losses > 0 || v != nil && !v.alone() {
+		t.Error("a sample is challenged by a smaller object")
+	}
+	for stage := range 2 {
+		_, was := versions[len(versions)-1].Stored()
+		what += newGen(uint64(4 + stage)).suffix(150)
+		for range 4 {
+			pack(0, what)
+		}
+		for i := range 20 {
+			pack(0, what)
+			pack(i, what)
+		}
+		if payload, is := versions[len(versions)-1].Stored(); was == nil || is == was || len(payload) > 40 {
+			t.Errorf("stage %d: an object is stored in %d bytes, still with the same sample: %v", stage, len(payload), is == was)
+		}
 	}
 }
 
