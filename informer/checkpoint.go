@@ -180,6 +180,10 @@ func (s *stream) load(file *checkpoint.Stream) bool {
 	if it, ok := st.Newest(); ok {
 		s.loaded.newest, s.loaded.uid, s.loaded.rv = it.Key, it.V.UID(), it.V.RV()
 	}
+	for d, f := range st.Dicts() {
+		s.source.router.Adopt(f, d)
+	}
+	st.Head.At = st.Saved
 	s.store.Load(st.Items, st.Head, st.Trusted)
 	s.update(func(now *Status) { now.Loaded, now.LastCurrent = true, st.Saved })
 	s.source.notify()

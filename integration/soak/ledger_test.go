@@ -159,7 +159,7 @@ func (l *ledger) explain(s shown) error {
 	}
 	w := &l.writes[n]
 	if s.leaving && (l.gone[s.uid] || l.maybe[s.object] > 0) {
-		if w.object != s.object || w.uid != s.uid {
+		if w.object != s.object || w.outcome == refused || w.outcome == taken && w.uid != s.uid {
 			return fmt.Errorf("%v, UID %s, at %s: shown on its way out with write %d, which was %+v", s.object, s.uid, s.rv, n, *w)
 		}
 		return nil

@@ -267,6 +267,7 @@ func TestKindThatAppearsDuringTheStart(t *testing.T) {
 		s.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 			if collection("pods")(r) {
 				<-r.Context().Done() // which the engine sees to
+				panic(http.ErrAbortHandler)
 			}
 			return false
 		})

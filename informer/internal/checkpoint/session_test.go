@@ -82,6 +82,12 @@ func (b *bench) end() *State {
 	return st
 }
 
+// wait lets time pass, and what then happens.
+func (b *bench) wait(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
 func (b *bench) tell(phase store.Phase, version string, deltas ...store.Delta) {
 	b.batches <- store.Batch{Epoch: 1, Phase: phase, Version: version, Deltas: deltas}
 	synctest.Wait()
@@ -139,7 +145,7 @@ func TestSession(t *testing.T) {
 	}{
 		{"the first list leaves nothing until it is through, then all at once", func(b *bench) {
 			b.tell(store.Listing, "", added("a", b.version("5")))
-			time.Sleep(time.Hour)
+			b.wait(time.Hour)
 			b.wants(nothing)
 			b.tell(store.Live, "7", added("b", b.version("6")))
 			b.wants("live 7: a@5 b@6")
@@ -154,17 +160,16 @@ func TestSession(t *testing.T) {
 		{"a change is durable after a second, not at once", func(b *bench) {
 			b.tell(store.Live, "7")
 			b.tell(store.Live, "8", added("a", b.version("8")))
-			time.Sleep(time.Second - time.Nanosecond)
+			b.wait(time.Second - time.Nanosecond)
 			b.wants("live 7:")
-			time.Sleep(time.Nanosecond)
-			synctest.Wait()
+			b.wait(time.Nanosecond)
 			b.wants("live 8: a@8")
 		}},
 		{"a stream that is never idle is made durable all the same", func(b *bench) {
 			b.tell(store.Live, "1000")
 			old := (*compact.Version)(nil)
 			for i := range 30 {
-				time.Sleep(100 * time.Millisecond)
+				b.wait(100 * time.Millisecond)
 				v := b.version(fmt.Sprint(1001 + i))
 				b.tell(store.Live, v.RV(), updated("a", old, v))
 				old = v
@@ -176,15 +181,14 @@ func TestSession(t *testing.T) {
 		{"a bookmark moves the version", func(b *bench) {
 			b.tell(store.Live, "7")
 			b.tell(store.Live, "9")
-			time.Sleep(time.Second)
-			synctest.Wait()
+			b.wait(time.Second)
 			b.wants("live 9:")
 		}},
 		{"nothing new writes nothing", func(b *bench) {
 			b.tell(store.Live, "7")
 			ops := b.disk.ops
 			b.tell(store.Live, "7")
-			time.Sleep(time.Hour)
+			b.wait(time.Hour)
 			if b.disk.ops != ops {
 				b.t.Errorf("%d operations", b.disk.ops-ops)
 			}
@@ -192,18 +196,17 @@ func TestSession(t *testing.T) {
 		{"what is taken in parts does not set listing", func(b *bench) {
 			b.tell(store.Live, "7", added("a", b.version("5")))
 			b.tell(store.Listing, "", added("b", b.version("8")))
-			time.Sleep(time.Second / 2)
+			b.wait(time.Second / 2)
 			b.tell(store.Live, "9", added("c", b.version("9")))
 			b.wants("live 7: a@5")
-			time.Sleep(time.Second)
+			b.wait(time.Second)
 			b.wants("live 9: a@5 b@8 c@9")
 		}},
 		{"a list of more than a second sets listing; its sweep sets live, at once", func(b *bench) {
 			a := b.version("5")
 			b.tell(store.Live, "7", added("a", a))
 			b.tell(store.Listing, "", added("b", b.version("8")))
-			time.Sleep(time.Second)
-			synctest.Wait()
+			b.wait(time.Second)
 			b.wants("listing : a@5 b@8")
 			b.tell(store.Live, "9", deleted("a", a))
 			b.wants("live 9: b@8")

@@ -120,7 +120,7 @@ func (p *process) step() {
 		p.events(1 + p.rng.IntN(4))
 	}
 	if p.rng.IntN(2) == 0 {
-		time.Sleep(time.Duration(p.rng.IntN(1500)) * time.Millisecond)
+		p.wait(time.Duration(p.rng.IntN(1500)) * time.Millisecond)
 	}
 }
 
@@ -139,7 +139,7 @@ func (p *process) list(newEpoch bool) {
 		}
 		c.At = time.Now()
 		p.store.Commit(c)
-		time.Sleep(time.Duration(p.rng.IntN(2)) * time.Second)
+		p.wait(time.Duration(p.rng.IntN(2)) * time.Second)
 	}
 	p.commit(store.Commit{Sweep: true})
 }

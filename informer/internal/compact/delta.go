@@ -7,7 +7,8 @@ import (
 
 // A difference is the object's length (uvarint), and operations that append to the object. The first
 // byte of an operation holds what it does (high three bits) and for how many bytes (low five bits, n:
-// up to 29 is n+1; 30 is the next byte + 31; 31 is the next two bytes, little-endian, + 1).
+// up to 29 is n+1; 30 is the next byte + 31; 31 is the next two bytes, little-endian, + 1). Checkpoints
+// hold differences: a change here is a change of their format.
 const (
 	opLiteral = iota // n bytes, which follow
 	opHex            // twice n hexadecimal digits, as n bytes, which follow

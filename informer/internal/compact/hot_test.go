@@ -75,6 +75,12 @@ func TestHotEviction(t *testing.T) {
 				put(h, w)
 			}
 		}, []int{0, 7, 8, 9}},
+		{"who reads everything fills what room there is, and drives out nothing", func(h *Hot, v []*Version) {
+			put(h, v[0])
+			for _, w := range v[1:] {
+				h.Fill(w, "d", w.UID(), 1000)
+			}
+		}, []int{0, 1, 2}},
 		{"what is larger than the budget is not kept, and drives out nothing", func(h *Hot, v []*Version) {
 			put(h, v[0])
 			if got := h.Put(v[1], "d", "large", 10_000); got != "large" {

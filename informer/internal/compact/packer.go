@@ -8,7 +8,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Packer packs versions. The zero value is ready: it stores each object for itself.
+// Packer packs versions. The zero value is ready: it stores each object for itself. It has no state of
+// its own, so it is safe for concurrent use.
 type Packer struct {
 	// Router chooses what to store the objects as the difference from.
 	Router *Router

@@ -130,7 +130,7 @@ func (rt *route) took(n, sample int) bool {
 		}
 		return false
 	}
-	rt.debt += max(0, int32(n)-rt.usual)
+	rt.debt = min(rt.debt+max(0, int32(n)-rt.usual), 1<<30)
 	return int(rt.debt>>rt.losses) >= sample
 }
 

@@ -225,14 +225,11 @@ func heap() int64 {
 }
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("sync.Pool drops at random under the race detector")
-	}
 	items := newGen(1).pods(wire.Protobuf, 1, 20)
 	p := Packer{Router: NewRouter(Options{})}
 	packAll(&p, items)
 	it, v := items[7], (*Version)(nil)
-	if n := testing.AllocsPerRun(100, func() { v = p.Pack(it.f, it.uid, it.rv, it.raw) }); n > 2 {
+	if n := testing.AllocsPerRun(100, func() { v = p.Pack(it.f, it.uid, it.rv, it.raw) }); n > 2 && !raceEnabled {
 		t.Errorf("a version takes %v allocations, want its record and itself", n)
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _, _ = v.UID(), v.RV(), v.Format() }); n > 0 {
@@ -243,7 +240,7 @@ func TestAllocations(t *testing.T) {
 		if _, err := v.Append(dst); err != nil {
 			t.Fatal(err)
 		}
-	}); n > 0 {
+	}); n > 0 && !raceEnabled { // under the race detector, sync.Pool drops at random
 		t.Errorf("unpacking into space that suffices takes %v allocations", n)
 	}
 }
