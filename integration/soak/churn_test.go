@@ -7,7 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/client-go/util/flowcontrol"
 )
+
+// churnRate is how many writes a second are tried, at most. A dozen views read each of them; more
+// than those can follow, with the race detector on, would only wait in line.
+const churnRate = 150
 
 // churn is many hands that write until they are stopped, whether the server is there or not.
 type churn struct {
@@ -20,11 +26,12 @@ type churn struct {
 func (w *world) churn(ctx context.Context, occasion uint64) *churn {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &churn{world: w}
+	pace := flowcontrol.NewTokenBucketRateLimiter(churnRate, writers)
 	var wg sync.WaitGroup
 	for i := range uint64(writers) {
 		h := &hand{world: w, rng: rand.New(rand.NewPCG(w.seed, occasion<<8|i))}
 		wg.Go(func() {
-			for ctx.Err() == nil {
+			for pace.Wait(ctx) == nil {
 				switch err := h.something(ctx); {
 				case err == nil:
 					c.taken.Add(1)
