@@ -158,16 +158,17 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, f gen.Format) {
 		refuse(w, http.StatusBadRequest, "BadRequest", "resourceVersion is no number")
 		return
 	}
+	_, closed, _ := s.look() // before the client hears that it watches
+	forgotten := at < s.oldestEvent()
 	begin(w, f, true)
 	control := http.NewResponseController(w)
 	_ = control.Flush()
 	out := &frames{w: bufio.NewWriterSize(w, bufferSize), format: f, encoder: s.encoders[f]}
-	_, closed, _ := s.look()
 	if q.Get("sendInitialEvents") == "true" {
 		if at, ok = s.initial(out); !ok {
 			return
 		}
-	} else if at < s.oldestEvent() {
+	} else if forgotten {
 		_ = out.expired()
 		_ = out.w.Flush()
 		return
