@@ -11,10 +11,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// churnRate is how many writes a second are tried, at most. A dozen views read each of them; more
-// than those can follow, with the race detector on, would only wait in line.
-const churnRate = 150
-
 // churn is many hands that write until they are stopped, whether the server is there or not.
 type churn struct {
 	world *world
@@ -26,7 +22,9 @@ type churn struct {
 func (w *world) churn(ctx context.Context, occasion uint64) *churn {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &churn{world: w}
-	pace := flowcontrol.NewTokenBucketRateLimiter(churnRate, writers)
+	// A dozen views read each write. More than they can follow on two cores, with the race detector
+	// on, would only wait in line; bursts are for that.
+	pace := flowcontrol.NewTokenBucketRateLimiter(max(50, float32(w.size)/40), writers)
 	var wg sync.WaitGroup
 	for i := range uint64(writers) {
 		h := &hand{world: w, rng: rand.New(rand.NewPCG(w.seed, occasion<<8|i))}

@@ -203,6 +203,7 @@ func withoutEnv(p *corev1.Pod) {
 // settle waits until every view equals a fresh list. Nobody writes any more.
 func (s *soak) settle(ctx context.Context) {
 	s.Helper()
+	began := time.Now()
 	for _, v := range s.views {
 		ctx, cancel := context.WithTimeout(ctx, recovery)
 		if err := v.equal(ctx); err != nil {
@@ -210,6 +211,7 @@ func (s *soak) settle(ctx context.Context) {
 		}
 		cancel()
 	}
+	s.Logf("held against fresh lists in %v; %d writes were taken", time.Since(began).Round(time.Millisecond), s.churn.taken.Load())
 }
 
 // conclude holds what was shown against what was written.
