@@ -134,9 +134,10 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 	if live != nil {
 		d.as(live)
 	}
+	synced := s.store.Synced()
 	for i, c2 := range d.codecs {
-		if d.objs[i] == nil {
-			continue // it cannot be decoded
+		if d.objs[i] == nil || !synced && c2 != live {
+			continue // it cannot be decoded, or is one of a first list, which would only pass through
 		}
 		s.source.keep(c.V, c2, d.objs[i], c2.weigh(d.format, len(raw)), false)
 	}
