@@ -129,6 +129,8 @@ func (k *keeper) sync(ctx context.Context) {
 // written. Nobody writes any more.
 func (k *keeper) settle(ctx context.Context) {
 	k.Helper()
+	began := time.Now()
+	defer func() { k.Logf("held against fresh lists in %v", time.Since(began).Round(time.Millisecond)) }()
 	for _, v := range k.views {
 		within, cancel := context.WithTimeout(ctx, recovery)
 		if err := v.equal(within); err != nil {
@@ -163,7 +165,7 @@ func (k *keeper) end() []map[informer.Key]version {
 func (w *world) meanwhile(ctx context.Context, t *testing.T, occasion uint64) {
 	t.Helper()
 	c := w.churn(ctx, occasion)
-	err := c.some(ctx, 300)
+	err := c.some(ctx, 150)
 	c.stop()
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +219,7 @@ func TestCheckpoint(t *testing.T) {
 		c := w.churn(ctx, 22)
 		for range 2 { // the second goes on with what the first one left
 			w.killed(ctx, t, dir, func() {
-				if err := c.some(ctx, 200+rand.New(rand.NewPCG(w.seed, 22)).Int64N(100)); err != nil {
+				if err := c.some(ctx, 100+rand.New(rand.NewPCG(w.seed, 22)).Int64N(100)); err != nil {
 					t.Error(err)
 				}
 			})
