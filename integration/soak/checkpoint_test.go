@@ -95,15 +95,11 @@ func (k *keeper) loaded(ctx context.Context) []map[informer.Key]version {
 		}
 	}
 	k.Logf("loaded after %v", time.Since(began).Round(time.Millisecond))
-	return k.states()
-}
-
-func (k *keeper) states() []map[informer.Key]version {
-	var all []map[informer.Key]version
+	var states []map[informer.Key]version
 	for _, v := range k.views {
-		all = append(all, v.state())
+		states = append(states, v.state())
 	}
-	return all
+	return states
 }
 
 // sync waits until everything is current, with something that was written just now.
@@ -152,9 +148,11 @@ func (k *keeper) settle(ctx context.Context) {
 }
 
 // end stops the cluster and returns what it had.
-func (k *keeper) end() []map[informer.Key]version {
+func (k *keeper) end() (states []map[informer.Key]version) {
 	k.Helper()
-	states := k.states()
+	for _, v := range k.views {
+		states = append(states, v.replayed())
+	}
 	if err := k.stop(); err != nil {
 		k.Fatal(err)
 	}
@@ -180,6 +178,13 @@ func (w *world) meanwhile(ctx context.Context, t *testing.T, occasion uint64) {
 		if err := h.delete(ctx, w.pod(n*7+1)); err != nil && !isRefusal(err) {
 			t.Fatal(err)
 		}
+	}
+	// Others write as well, as in any cluster. An API server has no bookmark for a watch that was
+	// told of the last write of all, though it was not selected.
+	_, err = w.client.CoreV1().ConfigMaps("default").Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "soak-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 
@@ -75,6 +76,12 @@ func (r *replica[T]) Version(_ context.Context, s informer.Stream, rv string) er
 	}
 	r.versions[s] = rv
 	return nil
+}
+
+func (r *replica[T]) settled(want map[informer.Key]version) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return differ(versions(maps.Values(r.objects)), want)
 }
 
 func (r *replica[T]) differs(want map[informer.Key]T) error {
