@@ -1,7 +1,7 @@
 // Package soak proves package informer on a real control plane, which restarts, forgets and loses
 // connections while thousands of objects change.
 //
-// TATTLER_SOAK=20000 makes that many pods instead of 2,000, and a long run: more faults, repeated.
+// TATTLER_SOAK=20000 makes that many pods instead of 600, and a long run: more faults, repeated.
 // TATTLER_SEED repeats the choices of a former run, though not the timing of the servers.
 package soak
 
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	size, err := number(sizeEnv, 2000)
+	size, err := number(sizeEnv, 600)
 	if err != nil {
 		return complain(err)
 	}
