@@ -5,101 +5,51 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer/internal/checkpoint"
-	"github.com/tattler-dev/tattler/informer/internal/reflector"
-	"github.com/tattler-dev/tattler/informer/internal/request"
 	"github.com/tattler-dev/tattler/informer/internal/store"
-	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
-
-// identity is what tells one cluster from another: the UID of its namespace kube-system. An etcd
-// backup has the same one, so that it proves nothing where it is equal.
-type identity struct {
-	mu    sync.Mutex
-	known bool
-	uid   string // empty: we may not know
-}
-
-// identify asks for the cluster's identity, once. It is empty where that is not permitted.
-func (c *Cluster) identify(ctx context.Context) (string, error) {
-	c.identity.mu.Lock()
-	defer c.identity.mu.Unlock()
-	if c.identity.known {
-		return c.identity.uid, nil
-	}
-	raw, err := c.Get(ctx, "/api/v1/namespaces/kube-system", nil)
-	switch {
-	case err == nil:
-		m, err := wire.ReadMeta(wire.JSON, raw)
-		if err != nil {
-			return "", fmt.Errorf("identify cluster: %w", err)
-		}
-		c.identity.uid = m.UID
-	case !reflector.IsRefusal(err):
-		return "", fmt.Errorf("identify cluster: %w", err)
-	}
-	c.identity.known = true
-	return c.identity.uid, nil
-}
-
-// verify implements reflector.Reflector.Verify: it looks for a sign that the loaded state belongs to
-// another history. What the server must say is that the newest object exists, at our version or
-// later; where it does not, its deletion must arrive before the state counts as current.
-func (s *stream) verify(ctx context.Context) error {
-	id, err := s.source.cluster.identify(ctx)
-	if err != nil {
-		return err
-	}
-	if s.loaded.identity != "" && id != "" && s.loaded.identity != id {
-		return reflector.ErrRewritten
-	}
-	k := s.loaded.newest
-	if k.Name == "" {
-		return nil
-	}
-	raw, err := s.source.cluster.Get(ctx, request.Path(s.source.served(), k.Namespace, k.Name), nil)
-	switch {
-	case apierrors.IsNotFound(err):
-		s.expect = &expected{k, s.loaded.uid}
-		return nil
-	case err != nil:
-		return err
-	}
-	m, err := wire.ReadMeta(wire.JSON, raw)
-	switch {
-	case err != nil:
-		return err
-	case m.UID != s.loaded.uid:
-		s.expect = &expected{k, s.loaded.uid}
-	case wire.Older(m.ResourceVersion, s.loaded.rv):
-		return reflector.ErrRewritten
-	}
-	return nil
-}
-
-// CaughtUp implements reflector.Sink.
-func (s *stream) CaughtUp(version string) error {
-	if s.expect != nil { // that another object has the name is no proof
-		s.expect = nil
-		return reflector.ErrRewritten
-	}
-	s.commit(store.Commit{Version: version, Live: true})
-	s.current()
-	return nil
-}
 
 // checkpoints is the directory of the cluster's checkpoint: nil if none was asked for or it cannot be
 // had.
 type checkpoints struct {
 	dir *checkpoint.Dir
 	err error
+	// owners are the streams that have a checkpoint, by its name. The cluster's lock guards them.
+	owners map[string]*stream
 }
+
+// claim gives a source's streams the checkpoints that no other open source has.
+func (c *checkpoints) claim(s *Source) {
+	if !s.checkpointed() {
+		return
+	}
+	for _, st := range s.streams {
+		if name := st.checkpointName(); c.owners[name] == nil {
+			c.owners[name] = st
+		}
+	}
+}
+
+func (c *checkpoints) release(s *Source) {
+	maps.DeleteFunc(c.owners, func(_ string, st *stream) bool { return st.source == s })
+}
+
+var errTwin = errors.New("a source that asks for the same was opened before and has the checkpoint: set NoCheckpoint")
+
+const (
+	// inUseAgain and inUse are how often, and for how long, a stream tries to get its checkpoint from
+	// one of a source that was closed, which has yet to write.
+	inUseAgain = 20 * time.Millisecond
+	inUse      = 10 * time.Second
+	// identifyAgain is the wait after the cluster's identity could not be asked for.
+	identifyAgain = 10 * time.Second
+)
 
 // openCheckpoints opens the directory. That it cannot be had is told by every stream that wants it:
 // the cluster works without.
@@ -118,32 +68,41 @@ func (c *Cluster) closeCheckpoints() error {
 }
 
 // checkpointed tells whether the source's state may be on disk. Secrets may not, and what a function
-// selects cannot be compared with what it selected before.
+// selects, or one without a name makes of objects, cannot be compared with what it was before.
 func (s *Source) checkpointed() bool {
+	o := &s.opts
 	secrets := schema.GroupResource{Resource: "secrets"}
-	return s.cluster.opts.Checkpoint != "" && !s.opts.NoCheckpoint && s.opts.Selection.Keep == nil &&
-		s.gvr.GroupResource() != secrets
+	return s.cluster.opts.Checkpoint != "" && !o.NoCheckpoint && o.Restore == nil && o.Selection.Keep == nil &&
+		(o.Transform == nil || o.Transform.Name != "") && s.gvr.GroupResource() != secrets
 }
 
-// fingerprint is of all that decides what bytes are stored of an object.
+// fingerprint is of all that decides what bytes are stored of an object, and of the server.
 func (s *Source) fingerprint() string {
 	o := &s.opts
-	text := fmt.Sprintf("1 %s %s metadata=%t managedFields=%t", s.served().Version, o.Format, o.MetadataOnly, !o.DropManagedFields)
+	_, server := s.cluster.client.HTTP()
+	text := fmt.Sprintf("2 %s%s %s %s metadata=%t managedFields=%t",
+		server.Host, server.Path, s.served().Version, o.Format, o.MetadataOnly, !o.DropManagedFields)
 	if t := o.Transform; t != nil {
 		text += fmt.Sprintf(" transform=%q/%d", t.Name, t.Version)
 	}
 	return text
 }
 
-// checkpointName names the stream's checkpoint among those of the cluster.
+// checkpointName names the stream's checkpoint among those of the cluster: what may be open at the
+// same time and has other bytes has another name.
 func (s *stream) checkpointName() string {
 	o := &s.source.opts
-	name := s.id.Resource.GroupResource().String() + " " + s.id.Namespace
-	return fmt.Sprintf("%s labels=%q fields=%q %s metadata=%t", name, o.Selection.Labels, o.Selection.Fields, o.Format, o.MetadataOnly)
+	name := fmt.Sprintf("%s %s labels=%q fields=%q %s %s metadata=%t managedFields=%t",
+		s.id.Resource.GroupResource(), s.id.Namespace, o.Selection.Labels, o.Selection.Fields,
+		s.id.Resource.Version, o.Format, o.MetadataOnly, !o.DropManagedFields)
+	if t := o.Transform; t != nil {
+		name += fmt.Sprintf(" transform=%q", t.Name)
+	}
+	return name
 }
 
 // openCheckpoint opens the stream's checkpoint; nil if it has none.
-func (s *stream) openCheckpoint() *checkpoint.Stream {
+func (s *stream) openCheckpoint(ctx context.Context) *checkpoint.Stream {
 	if !s.source.checkpointed() {
 		return nil
 	}
@@ -152,9 +111,33 @@ func (s *stream) openCheckpoint() *checkpoint.Stream {
 		s.checkpointIs(c.err)
 		return nil
 	}
-	file, err := c.dir.Stream(s.checkpointName())
-	s.checkpointIs(err)
-	return file
+	name := s.checkpointName()
+	if !s.source.cluster.owns(name, s) {
+		s.checkpointIs(errTwin)
+		return nil
+	}
+	patience := time.After(inUse)
+	for {
+		file, err := c.dir.Stream(name)
+		if !errors.Is(err, checkpoint.ErrInUse) {
+			s.checkpointIs(err)
+			return file
+		}
+		select {
+		case <-time.After(inUseAgain):
+		case <-patience:
+			s.checkpointIs(err)
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (c *Cluster) owns(name string, s *stream) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.checkpoints.owners[name] == s
 }
 
 // checkpointIs notes why the stream has no checkpoint, or that it has one: nil.
@@ -166,7 +149,8 @@ func (s *stream) checkpointIs(err error) {
 }
 
 // load takes the state of a checkpoint into the empty store, and tells whether the stream may be
-// resumed from it.
+// resumed from it. One that was written under another fingerprint is left alone: the objects that it
+// has are not what would be served.
 func (s *stream) load(file *checkpoint.Stream) bool {
 	st, err := file.Load(s.source.fingerprint())
 	switch {
@@ -175,19 +159,29 @@ func (s *stream) load(file *checkpoint.Stream) bool {
 	case err != nil:
 		s.checkpointIs(err) // until a new one is written
 		return false
-	}
-	s.loaded = loaded{identity: st.Identity, at: st.Saved}
-	if it, ok := st.Newest(); ok {
-		s.loaded.newest, s.loaded.uid, s.loaded.rv = it.Key, it.V.UID(), it.V.RV()
+	case !st.Trusted:
+		return false
 	}
 	for d, f := range st.Dicts() {
 		s.source.router.Adopt(f, d)
 	}
+	return s.begin(st)
+}
+
+// begin starts the stream with a state of an earlier run, and tells whether it may be resumed from it.
+func (s *stream) begin(st *checkpoint.State) bool {
+	s.loaded = loaded{identity: st.Identity}
+	if it, ok := st.Newest(); ok {
+		s.loaded.newest, s.loaded.uid, s.loaded.rv = it.Key, it.V.UID(), it.V.RV()
+	}
 	st.Head.At = st.Saved
-	s.store.Load(st.Items, st.Head, st.Trusted)
+	resume := st.Trusted && st.Head.Phase == store.Live && st.Head.Version != ""
+	// What cannot be resumed is not verified either, so that versions prove nothing in the list.
+	s.store.Load(st.Items, st.Head, resume)
+	s.unverified = resume
 	s.update(func(now *Status) { now.Loaded, now.LastCurrent = true, st.Saved })
 	s.source.notify()
-	return st.Trusted && st.Head.Phase == store.Live && st.Head.Version != ""
+	return resume
 }
 
 // startSaving keeps the checkpoint in step until it is stopped; stop waits for the last write.
@@ -223,16 +217,19 @@ func (s *stream) save(ctx context.Context, file *checkpoint.Stream) {
 func (s *stream) settled(ctx context.Context) (id string, err error) {
 	for {
 		changed, _ := s.source.watchState()
+		var again <-chan time.Time
 		if s.Status().Synced {
-			if id, err = s.source.cluster.identify(ctx); err == nil {
+			if id, err = s.source.cluster.Identity(ctx); err == nil {
 				return id, nil
 			}
 			if ctx.Err() == nil {
-				s.checkpointIs(err) // tried again with the next transition of a stream
+				s.checkpointIs(err)
 			}
+			again = time.After(identifyAgain)
 		}
 		select {
 		case <-changed:
+		case <-again:
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}

@@ -38,7 +38,8 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Checkpoint is a directory to keep the state of every source in, so that after a restart it is
 	// served at once and only what changed is asked for. It is made where it does not exist. One
-	// process at a time has it. Empty: none.
+	// process at a time has it. What another API server's address was asked for is not served, nor
+	// what was kept in another way. Empty: none.
 	Checkpoint string
 	Hooks      Hooks
 }
@@ -90,6 +91,8 @@ func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 		lists:   make(chan struct{}, o.MaxLists),
 		sources: map[*Source]struct{}{},
 		shared:  map[sharedKey]*Source{},
+
+		checkpoints: checkpoints{owners: map[string]*stream{}},
 	}, nil
 }
 
@@ -160,19 +163,16 @@ func (c *Cluster) launch(s *Source) {
 	}
 }
 
-// relaunch starts the parked streams of a source again.
-func (c *Cluster) relaunch(s *Source) {
-	c.mu.Lock() // Run must not wait for its goroutines before these are counted
+// relaunch runs a stream again, unless its source or the cluster is closed.
+func (c *Cluster) relaunch(st *stream) bool {
+	c.mu.Lock() // Run must not wait for its goroutines before this one is counted
 	defer c.mu.Unlock()
-	if c.closed {
-		return
+	ctx := st.source.running()
+	if c.closed || ctx == nil {
+		return false
 	}
-	s.parked(func(st *stream) {
-		if ctx := s.running(); ctx != nil {
-			st.unpark()
-			c.running.Go(func() { st.run(ctx) })
-		}
-	})
+	c.running.Go(func() { st.run(ctx) })
+	return true
 }
 
 // Source opens a source; it starts with Run, or at once where Run is under way.
@@ -183,7 +183,10 @@ func (c *Cluster) Source(gvr schema.GroupVersionResource, o SourceOptions) (*Sou
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return s, c.add(s)
+	if err := c.add(s); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // add takes a source in; c.mu is held.
@@ -192,6 +195,7 @@ func (c *Cluster) add(s *Source) error {
 		return ErrClosed
 	}
 	c.sources[s] = struct{}{}
+	c.checkpoints.claim(s)
 	if c.ctx != nil {
 		c.launch(s)
 	}
@@ -221,18 +225,36 @@ func (c *Cluster) forget(s *Source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.sources, s)
+	c.checkpoints.release(s)
 	maps.DeleteFunc(c.shared, func(_ sharedKey, shared *Source) bool { return shared == s })
 }
 
 // WaitForSync returns nil once every source that is open now is synced, or the error of the first
-// that cannot be; see Source.Wait.
+// that cannot be; see Source.Wait. Once the cluster is closed it returns ErrClosed.
 func (c *Cluster) WaitForSync(ctx context.Context) error {
-	for _, s := range c.open() {
-		if err := s.Wait(ctx); err != nil {
+	c.mu.Lock()
+	closed, sources := c.closed, slices.Collect(maps.Keys(c.sources))
+	c.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(sources)) // room for those that nobody waits for any more
+	for _, s := range sources {
+		go func() { errs <- s.Wait(waiting) }()
+	}
+	var late error // of ctx, with the causes
+	for range sources {
+		switch err := <-errs; {
+		case err == nil:
+		case ctx.Err() == nil || !errors.Is(err, ctx.Err()):
 			return err
+		default:
+			late = errors.Join(late, err)
 		}
 	}
-	return nil
+	return late
 }
 
 // HTTP returns the client that the cluster's requests go through, and the server's address, for

@@ -43,6 +43,9 @@ type codec struct {
 	growth [2]float64
 }
 
+// versioned tells whether the type is that of one version of a kind.
+func (c *codec) versioned() bool { return !c.generic && !c.partial }
+
 // weigh estimates what a decoded object costs on the heap, in bytes.
 func (c *codec) weigh(f wire.Format, raw int) int64 {
 	g := c.growth[0]

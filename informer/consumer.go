@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/tattler-dev/tattler/informer/internal/store"
@@ -23,6 +24,8 @@ type consumer struct {
 	every  bool
 	shared *codec // what its changes are decoded to once for all; nil: they are not
 	queue  *store.Queue
+
+	stopped atomic.Bool // what was taken and not handed on is dropped, too
 }
 
 // consume adds a consumer to every stream.
@@ -59,8 +62,14 @@ func (s *Source) forget(c *consumer) {
 	}
 }
 
-func (c *consumer) stop() {
+// end drops what the consumer has yet to get.
+func (c *consumer) end() {
+	c.stopped.Store(true)
 	c.queue.Close()
+}
+
+func (c *consumer) stop() {
+	c.end()
 	c.source.forget(c)
 }
 

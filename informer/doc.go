@@ -39,7 +39,7 @@
 //	                 Every their budget. They never slow the watch or each other.
 //	Sync             Source.Wait and Cluster.WaitForSync return once every object of the first list is
 //	                 in the cache, or the cause for which that cannot be. From a checkpoint, reads are
-//	                 served before that (Source.Loaded).
+//	                 served before that (Source.WaitForLoad).
 //	History          A server whose versions went back, as after a restored backup, starts a new
 //	                 epoch: everything is listed again and compared by content.
 //	Ownership        What reads and changes return is the caller's, except through Shared, whose

@@ -20,6 +20,12 @@ type FeedOptions struct {
 	// Budget bounds the bytes of queued versions, compressed as they are at rest; 0 means 32 MiB. A
 	// feed that exceeds it gets net deltas and a Gap until it has caught up.
 	Budget int64
+	// SkipRestored starts the feed at the state that SourceOptions.Restore had: only what differs from
+	// it is told. The feed must be the source's first.
+	SkipRestored bool
+	// Strict ends the feed with ErrBehind where it would exceed its budget: for a consumer that can
+	// have the source opened anew with what it has kept, and so misses nothing.
+	Strict bool
 }
 
 // Feed hands a source's changes to one consumer.
@@ -29,18 +35,23 @@ type Feed struct{ consumer *consumer }
 func (f *Feed) Name() string { return f.consumer.name }
 
 // Next waits for the next batch, which is the caller's. It serves one goroutine. Its errors are
-// ErrClosed and those of ctx. What keeps a stream from getting on is not told here but by
-// Source.Status and Options.OnState.
+// ErrClosed, ErrBehind and those of ctx. What keeps a stream from getting on is not told here but by
+// Source.Status and SourceOptions.OnState.
 func (f *Feed) Next(ctx context.Context) (Batch, error) {
 	b, err := f.consumer.queue.Next(ctx)
-	if errors.Is(err, store.ErrClosed) {
+	source := f.consumer.source
+	switch {
+	case errors.Is(err, store.ErrClosed):
 		return Batch{}, ErrClosed
-	}
-	if err != nil {
+	case errors.Is(err, store.ErrBehind):
+		source.forget(f.consumer)
+		return Batch{}, ErrBehind
+	case err != nil:
 		return Batch{}, err
 	}
+	source.hooks().lag(source.gvr, f.consumer)
 	out := Batch{
-		Stream:  f.consumer.source.streams[b.Stream].id,
+		Stream:  source.streams[b.Stream].id,
 		Epoch:   b.Epoch,
 		Phase:   Phase(b.Phase),
 		Version: b.Version,

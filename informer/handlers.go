@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
 // Handlers are functions to call with changes. Those that are nil are not called.
@@ -18,7 +20,8 @@ type Handlers[T Object] struct {
 	// OnError hears of an object that cannot be decoded; no other function is called for it.
 	OnError func(Key, error)
 	// Resync, if positive, is how often OnUpdate is called with every object, as old and new, though
-	// nothing changed. It calls between two changes, never beside them.
+	// nothing changed. It calls between two changes, never beside them, and leaves out objects with a
+	// change that is on its way to the handlers.
 	Resync time.Duration
 }
 
@@ -34,7 +37,7 @@ func (s *Subscription[T]) Handle(ctx context.Context, h Handlers[T]) {
 		case ctx.Err() != nil || errors.Is(err, ErrClosed):
 			return
 		default: // it is time
-			h.resync(s.informer)
+			s.resync(ctx, h.OnUpdate)
 			next = time.Now().Add(h.Resync)
 		}
 	}
@@ -78,11 +81,36 @@ func (h *Handlers[T]) call(c *Change[T]) {
 	}
 }
 
-func (h *Handlers[T]) resync(i *Informer[T]) {
-	if h.OnUpdate == nil {
+// resync calls onUpdate with every object that the handlers were told of as it is.
+func (s *Subscription[T]) resync(ctx context.Context, onUpdate func(old, obj T)) {
+	if onUpdate == nil {
 		return
 	}
-	for obj := range i.All() {
-		h.OnUpdate(obj, obj)
+	whole := s.informer.source.beginScan(s.informer.shared)
+	for _, st := range s.informer.source.streams {
+		coming := s.coming(st)
+		for _, item := range st.store.Told(s.consumer.queue) {
+			if s.over(ctx) != nil {
+				return
+			}
+			if _, is := coming[item.Key]; is {
+				continue
+			}
+			if obj, err := decode(s.informer, st, item, whole); err == nil {
+				onUpdate(obj, obj)
+			}
+		}
 	}
+}
+
+// coming are the objects of a stream whose changes were taken and not handed on yet.
+func (s *Subscription[T]) coming(st *stream) map[store.Key]struct{} {
+	keys := map[store.Key]struct{}{}
+	if st != s.informer.source.streams[s.batch.Stream] {
+		return keys
+	}
+	for i := range s.batch.Deltas[s.next:] {
+		keys[s.batch.Deltas[s.next+i].Key] = struct{}{}
+	}
+	return keys
 }

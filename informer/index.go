@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -42,7 +43,7 @@ func AddIndex[T Object, K comparable](i *Informer[T], name string, values func(T
 		status:  ix.status,
 	}
 	for _, st := range i.source.streams {
-		sh := newShard[K](&ix.pending)
+		sh := newShard[K](&ix.pending, &ix.closed)
 		sh.work = func() { go i.source.cluster.spawn(func() { st.build(user, sh) }) }
 		ix.shards = append(ix.shards, sh)
 	}
@@ -51,16 +52,17 @@ func AddIndex[T Object, K comparable](i *Informer[T], name string, values func(T
 	return ix
 }
 
-// Get returns the objects with a value, in no order. While the index is being built it asks every
-// object, which is slow but right.
+// Get returns the objects with a value, in no order. While the index is being built, and behind
+// Close, it asks every object, which is slow but right.
 func (ix *Index[T, K]) Get(value K) iter.Seq[T] {
-	if ix.Err() != nil {
-		return ix.scan(value)
-	}
 	return func(yield func(T) bool) {
 		for n, st := range ix.informer.source.streams {
-			for _, v := range ix.shards[n].find(st.store, value) {
-				if obj, err := decode(ix.informer, st, v.V, private); err == nil && !yield(obj) {
+			found, ready := ix.shards[n].find(st.store, value)
+			if !ready && !ix.scan(st, value, yield) {
+				return
+			}
+			for _, item := range found {
+				if obj, err := decode(ix.informer, st, item, private); err == nil && !yield(obj) {
 					return
 				}
 			}
@@ -75,8 +77,12 @@ func (ix *Index[T, K]) Keys(value K) ([]Key, error) {
 	}
 	var keys []Key
 	for n, st := range ix.informer.source.streams {
-		for _, v := range ix.shards[n].find(st.store, value) {
-			keys = append(keys, Key(v.Key))
+		found, ready := ix.shards[n].find(st.store, value)
+		if !ready {
+			return nil, cmp.Or(ix.Err(), ErrIndexBuilding)
+		}
+		for _, item := range found {
+			keys = append(keys, Key(item.Key))
 		}
 	}
 	return keys, nil
@@ -89,11 +95,16 @@ func (ix *Index[T, K]) Values() ([]K, error) {
 	}
 	seen := map[K]struct{}{}
 	for n, st := range ix.informer.source.streams {
+		ready := false
 		st.store.View(func(func(store.Key) *compact.Version) {
+			ready = ix.shards[n].ready()
 			for value := range ix.shards[n].keys {
 				seen[value] = struct{}{}
 			}
 		})
+		if !ready {
+			return nil, cmp.Or(ix.Err(), ErrIndexBuilding)
+		}
 	}
 	all := make([]K, 0, len(seen))
 	for value := range seen {
@@ -124,26 +135,19 @@ func (ix *Index[T, K]) Close() {
 	ix.informer.source.removeIndexer(ix.slot)
 }
 
-// scan answers without the index.
-func (ix *Index[T, K]) scan(value K) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for obj := range ix.informer.List("", nil) {
-			has, err := ix.has(obj, value)
-			if err == nil && has && !yield(obj) {
-				return
-			}
+// scan answers for one stream without the index; it tells whether to go on.
+func (ix *Index[T, K]) scan(st *stream, value K, yield func(T) bool) bool {
+	whole := ix.informer.source.beginScan(ix.informer.shared)
+	for _, item := range st.store.Snapshot("") {
+		obj, err := decode(ix.informer, st, item, whole)
+		if err != nil {
+			continue
+		}
+		if values, _ := ix.call(obj); slices.Contains(values, value) && !yield(obj) {
+			return false
 		}
 	}
-}
-
-func (ix *Index[T, K]) has(obj T, value K) (bool, error) {
-	values, err := ix.call(obj)
-	for _, v := range values {
-		if v == value {
-			return true, err
-		}
-	}
-	return false, err
+	return true
 }
 
 // call is the user's function, tamed.
@@ -171,11 +175,14 @@ func (ix *Index[T, K]) compute(obj Object) (any, error) {
 	if err != nil {
 		ix.fails.Add(1)
 	}
-	return computed[K]{values}, err
+	return computed[K]{&ix.pending, values}, err
 }
 
 // computed are an object's values; that there are none is a result, too.
-type computed[K comparable] struct{ values []K }
+type computed[K comparable] struct {
+	of     *atomic.Int64 // names the index: it is its count of pending shards
+	values []K
+}
 
 func (ix *Index[T, K]) status() IndexStatus {
 	return IndexStatus{Name: ix.name, Failed: ix.Failed(), Err: ix.Err()}

@@ -19,7 +19,7 @@ type indexer struct {
 	shard func(stream int) indexShard
 	// status describes the index.
 	status func() IndexStatus
-	slot   int // in every store
+	slot   int // the same in every store, since they have the same indexes; see store.AddIndex
 }
 
 // indexShard is a shard, whatever its values are.
@@ -33,12 +33,13 @@ type indexShard interface {
 func (s *Source) addIndexer(ix *indexer) {
 	s.indexing.Lock()
 	defer s.indexing.Unlock()
-	for i, st := range s.streams {
-		ix.slot = st.store.AddIndex(ix.shard(i)) // the same in every store: they have the same indexes
-	}
 	list := slices.Clone(s.indexes())
-	for len(list) <= ix.slot {
+	if ix.slot = slices.Index(list, nil); ix.slot < 0 {
+		ix.slot = len(list)
 		list = append(list, nil)
+	}
+	for i, st := range s.streams {
+		st.store.AddIndex(ix.shard(i)) // from here on others may build it
 	}
 	list[ix.slot] = ix
 	s.indexers.Store(&list)
@@ -88,16 +89,14 @@ func (s *stream) build(ix *indexer, shard indexShard) {
 
 // indexed computes the values of a stored object; one that cannot be decoded has none.
 func (s *stream) indexed(ix *indexer, item store.Item) any {
-	obj, _, err := s.decode(ix.codec, item.V)
+	obj, _, err := s.decode(ix.codec, item)
 	if err != nil {
-		return nothing{}
+		obj = nil
 	}
 	return s.compute(ix, Key(item.Key), obj)
 }
 
-// nothing stands for the values of an object that has none to compute them of.
-type nothing struct{}
-
+// compute returns the values of an object; nil is one that cannot be decoded.
 func (s *stream) compute(ix *indexer, k Key, obj Object) any {
 	values, err := ix.compute(obj)
 	if err != nil {
@@ -114,7 +113,7 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 	if len(indexes) == 0 && len(shared) == 0 && live == nil {
 		return
 	}
-	d := decoding{stream: s, format: c.V.Format(), raw: raw}
+	d := decoding{stream: s, key: c.Key, format: c.V.Format(), raw: raw}
 	for slot, ix := range indexes {
 		if ix == nil {
 			continue
@@ -122,11 +121,7 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 		if c.Index == nil {
 			c.Index = make([]any, len(indexes))
 		}
-		if obj := d.as(ix.codec); obj != nil {
-			c.Index[slot] = s.compute(ix, Key(c.Key), obj)
-		} else {
-			c.Index[slot] = nothing{}
-		}
+		c.Index[slot] = s.compute(ix, Key(c.Key), d.as(ix.codec))
 	}
 	for _, c := range shared {
 		d.as(c)
@@ -146,6 +141,7 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 // decoding decodes one object for several users. Nearly always there is one Go type.
 type decoding struct {
 	stream *stream
+	key    store.Key
 	format wire.Format
 	raw    []byte
 	codecs []*codec
@@ -156,7 +152,7 @@ func (d *decoding) as(c *codec) Object {
 	if i := slices.Index(d.codecs, c); i >= 0 {
 		return d.objs[i]
 	}
-	obj, err := d.stream.decodeRaw(c, d.format, d.raw)
+	obj, err := d.stream.decodeRaw(c, d.key, d.format, d.raw)
 	if err != nil {
 		obj = nil
 	}

@@ -35,6 +35,9 @@ func (i *Informer[T]) Mirror(ctx context.Context, name string, dst Replica[T]) e
 			return err
 		}
 		for c := s.take(); c != nil; c = s.take() {
+			if err := s.over(ctx); err != nil {
+				return err
+			}
 			if err := c.mirror(ctx, dst); err != nil {
 				return fmt.Errorf("mirror %s: %s/%s: %w", name, c.Key.Namespace, c.Key.Name, err)
 			}

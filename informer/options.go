@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 
@@ -62,8 +63,14 @@ type SourceOptions struct {
 	// Paged asks for lists in pages, not for streaming lists.
 	Paged bool
 	// NoCheckpoint keeps the source out of the cluster's checkpoint. Secrets, and sources with a
-	// Selection.Keep, are never in it.
+	// Selection.Keep or a Transform without a name, are never in it. Of several sources that ask for
+	// the same objects in the same way, the one that was opened first is (Status.Checkpoint).
 	NoCheckpoint bool
+	// Restore, if set, is asked once for the state that a stream had in an earlier run, which it resumes
+	// as it would from a checkpoint; nil: there is none. Until Restore and its Objects have succeeded
+	// the stream waits, and asks again. The streams of such a source wait for its first Feed, and it
+	// has no checkpoint.
+	Restore func(ctx context.Context, s Stream) (*Restored, error)
 	// OnState, if set, hears of every transition of every stream of the source. For one stream it
 	// is called in order; streams call it concurrently, also before Cluster.Source has returned. No
 	// lock is held, but the stream waits: it must not block.
@@ -94,7 +101,8 @@ type ViewOptions struct {
 // Option sets some of the ViewOptions; any function may.
 type Option func(*ViewOptions)
 
-// InNamespaces selects the objects of these namespaces, each with a stream of its own.
+// InNamespaces selects the objects of these namespaces, each with a stream of its own. None is the
+// whole cluster, and so is a single one with an empty name, as client-go has it.
 func InNamespaces(namespaces ...string) Option {
 	return func(o *ViewOptions) { o.Selection.Namespaces = namespaces }
 }
@@ -126,6 +134,20 @@ func (o *SourceOptions) fits(c *codec) error {
 		return fmt.Errorf("the type cannot be read from protobuf, which the source asks for")
 	}
 	return nil
+}
+
+// needsJSON names what cannot do with protobuf; empty: nothing.
+func (o *SourceOptions) needsJSON() string {
+	t := o.Transform
+	switch {
+	case o.Restore != nil:
+		return "Restore"
+	case t != nil && t.Apply != nil:
+		return "Transform.Apply"
+	case t != nil && t.codec != nil && !t.codec.protobuf:
+		return "the Transform's type"
+	}
+	return ""
 }
 
 // isZero tells that nothing was asked for.

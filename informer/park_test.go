@@ -49,6 +49,53 @@ func TestRetryTellsWhatDiffers(t *testing.T) {
 	})
 }
 
+// TestComesBackByItself: nobody has to call Retry.
+func TestComesBackByItself(t *testing.T) {
+	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
+		r.want("the first list", twoListed)
+		r.park()
+		r.server.Put(widgets, "n", "a", spec(2))
+		r.server.Serve(widgets, "Widget")
+		r.pass(40 * time.Second)
+		r.want("what differs, behind a gap", "! not served 1002..1003\n~ a 1001>1003 relisted\n= 1003 epoch 1")
+		r.server.Put(widgets, "n", "a", spec(3))
+		r.want("then it is watched again", "~ a 1003>1004\n= 1004 epoch 1")
+	})
+}
+
+// TestALoadBalancersNotFound is no word of the API server's.
+func TestALoadBalancersNotFound(t *testing.T) {
+	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
+		r.want("the first list", twoListed)
+		r.server.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
+			http.Error(w, "404 page not found", http.StatusNotFound)
+			return true
+		})
+		r.server.CloseWatches()
+		r.pass(time.Minute)
+		r.server.Intercept(nil)
+		r.pass(40 * time.Second)
+		r.server.Put(widgets, "n", "a", spec(2))
+		r.want("it is not parked", "~ a 1001>1003\n= 1003 epoch 1")
+	})
+}
+
+// TestOneLookAtATime: a stream that is retried in vain is looked for once.
+func TestOneLookAtATime(t *testing.T) {
+	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
+		r.park()
+		for range 5 {
+			r.source.Retry("v1")
+			r.pass(10 * time.Second)
+		}
+		before := len(r.server.Requests())
+		r.pass(10 * time.Minute)
+		if n := len(r.server.Requests()) - before; n < 3 || n > 5 {
+			r.Errorf("%d looks within ten minutes", n)
+		}
+	})
+}
+
 func TestRetryInVain(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
@@ -132,8 +179,10 @@ func TestRetireAHalfList(t *testing.T) {
 		for range 501 {
 			s.Put(widgets, "n", "w"+s.Version(), nil)
 		}
+		gone := false
 		s.Intercept(refuse(http.StatusNotFound, metav1.StatusReasonNotFound, nil, func(r *http.Request) bool {
-			return r.URL.Query().Has("continue")
+			gone = gone || r.URL.Query().Has("continue")
+			return gone
 		}))
 	}
 	scenario(t, informer.SourceOptions{}, before, func(r *rig) {

@@ -26,7 +26,7 @@ func (i *Informer[T]) Get(namespace, name string) (obj T, ok bool) {
 func (i *Informer[T]) Read(k Key) (obj T, err error) {
 	for _, st := range i.source.reaching(k.Namespace) {
 		if v := st.store.Get(store.Key(k)); v != nil {
-			return decode[T](i, st, v, private)
+			return decode[T](i, st, store.Item{Key: store.Key(k), V: v}, private)
 		}
 	}
 	return obj, ErrNotFound
@@ -46,7 +46,7 @@ func (i *Informer[T]) List(namespace string, selector labels.Selector) iter.Seq[
 				if !i.source.selects(i.codec, selector, item.V) {
 					continue
 				}
-				if obj, err := decode[T](i, st, item.V, whole); err == nil && !yield(obj) {
+				if obj, err := decode[T](i, st, item, whole); err == nil && !yield(obj) {
 					return
 				}
 			}
@@ -118,8 +118,8 @@ const (
 )
 
 // decode makes the object that a version is.
-func decode[T Object](i *Informer[T], st *stream, v *compact.Version, u use) (obj T, err error) {
-	o, err := i.source.object(st, i.codec, v, i.shared, u)
+func decode[T Object](i *Informer[T], st *stream, item store.Item, u use) (obj T, err error) {
+	o, err := i.source.object(st, i.codec, item, i.shared, u)
 	if err != nil {
 		return obj, err
 	}
@@ -131,7 +131,8 @@ func decode[T Object](i *Informer[T], st *stream, v *compact.Version, u use) (ob
 }
 
 // object decodes a version, or takes it from those that are kept decoded.
-func (s *Source) object(st *stream, c *codec, v *compact.Version, shared bool, u use) (Object, error) {
+func (s *Source) object(st *stream, c *codec, item store.Item, shared bool, u use) (Object, error) {
+	v := item.V
 	if kept, ok := s.hot.Get(v, c); ok {
 		obj, ok := kept.(Object)
 		switch {
@@ -142,7 +143,7 @@ func (s *Source) object(st *stream, c *codec, v *compact.Version, shared bool, u
 		}
 		return copyOf(obj)
 	}
-	obj, size, err := st.decode(c, v)
+	obj, size, err := st.decode(c, item)
 	if err != nil {
 		return nil, err
 	}
@@ -168,23 +169,23 @@ func copyOf(obj Object) (Object, error) {
 }
 
 // decode unpacks and decodes a version; what goes wrong is counted and told.
-func (s *stream) decode(c *codec, v *compact.Version) (obj Object, size int64, err error) {
+func (s *stream) decode(c *codec, item store.Item) (obj Object, size int64, err error) {
 	scratch := borrow()
 	defer scratch.giveBack()
-	raw, err := v.Append(scratch.b[:0])
+	raw, err := item.V.Append(scratch.b[:0])
 	if err == nil {
 		scratch.b = raw
-		obj, err = s.decodeRaw(c, v.Format(), raw)
+		obj, err = s.decodeRaw(c, item.Key, item.V.Format(), raw)
 	}
-	return obj, c.weigh(v.Format(), len(raw)), err
+	return obj, c.weigh(item.V.Format(), len(raw)), err
 }
 
 // decodeRaw decodes bytes, which it does not keep.
-func (s *stream) decodeRaw(c *codec, f wire.Format, raw []byte) (Object, error) {
+func (s *stream) decodeRaw(c *codec, k store.Key, f wire.Format, raw []byte) (Object, error) {
 	obj, lossy, err := c.decode(f, raw)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("decode object: %w", err)
+		err = fmt.Errorf("decode %s %s/%s: %w", s.id.Resource.GroupResource(), k.Namespace, k.Name, err)
 		s.counts.decodeErrors.Add(1)
 		s.hooks().decodeError(s.id, err)
 	case lossy:

@@ -12,24 +12,26 @@ type shard[K comparable] struct {
 	values map[store.Key][]K // of each object that has any
 	keys   map[K]*bucket
 	todo   map[store.Key]struct{} // objects whose values are not known yet; nil: none
-	// pending is the index's count of shards with something to do; work starts doing it.
+	// pending is the index's count of shards with something to do; work starts doing it. closed says
+	// that the index is to go.
 	pending *atomic.Int64
 	work    func()
+	closed  *atomic.Bool
 }
 
-func newShard[K comparable](pending *atomic.Int64) *shard[K] {
-	return &shard[K]{values: map[store.Key][]K{}, keys: map[K]*bucket{}, pending: pending}
+func newShard[K comparable](pending *atomic.Int64, closed *atomic.Bool) *shard[K] {
+	return &shard[K]{values: map[store.Key][]K{}, keys: map[K]*bucket{}, pending: pending, closed: closed}
 }
 
 // Set implements store.Index.
 func (s *shard[K]) Set(k store.Key, values any) {
 	s.drop(k)
-	if values == nil { // it was read from the server before the index was there
+	c, ok := values.(computed[K])
+	if !ok || c.of != s.pending { // it was read from the server before the index was there
 		s.later(k)
 		return
 	}
 	s.done(k)
-	c, _ := values.(computed[K]) // or nothing
 	if len(c.values) == 0 {
 		return
 	}
@@ -58,6 +60,9 @@ func (s *shard[K]) Clear() {
 		s.done(k)
 	}
 }
+
+// ready tells whether the shard knows every object of its stream.
+func (s *shard[K]) ready() bool { return s.todo == nil && !s.closed.Load() }
 
 func (s *shard[K]) drop(k store.Key) {
 	for _, v := range s.values[k] {
@@ -100,11 +105,12 @@ func (s *shard[K]) some(n int) []store.Key {
 	return keys
 }
 
-// find returns the versions of the objects with a value.
-func (s *shard[K]) find(st *store.Store, value K) (found []store.Item) {
+// find returns the versions of the objects with a value, unless the shard is not ready.
+func (s *shard[K]) find(st *store.Store, value K) (found []store.Item, ready bool) {
 	st.View(func(get func(store.Key) *compact.Version) {
+		ready = s.ready()
 		b := s.keys[value]
-		if b == nil {
+		if b == nil || !ready {
 			return
 		}
 		found = make([]store.Item, 0, b.len())
@@ -114,7 +120,7 @@ func (s *shard[K]) find(st *store.Store, value K) (found []store.Item) {
 			}
 		})
 	})
-	return found
+	return found, ready
 }
 
 // bucket is a set of keys: mostly of one or a few.

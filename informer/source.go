@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -36,37 +37,20 @@ type Source struct {
 	indexing sync.Mutex // held while indexes are added and removed
 	indexers atomic.Pointer[[]*indexer]
 
-	restart sync.Mutex // held while parked streams are touched; taken before mu
-
 	mu        sync.Mutex
 	version   string // of the API group, as it is asked for now
 	closed    bool
 	ctx       context.Context // of the streams; nil before they start
 	stop      func()          // ends it
 	changed   chan struct{}
+	fed       chan struct{} // closed once there was a feed
+	feeding   sync.Once
 	consumers map[*consumer]struct{}
 	codecs    map[reflect.Type]*codec
 	first     *codec // of the first view: what LiveStorage decodes to
 	views     int
 	lent      bool // it closes with its last view
 }
-
-// SyncError says that a stream of a source cannot complete its initial list.
-type SyncError struct {
-	Stream Stream
-	// Err is the cause: an apierrors.APIStatus where the server answered.
-	Err error
-}
-
-func (e *SyncError) Error() string {
-	where := e.Stream.Resource.GroupResource().String()
-	if e.Stream.Namespace != "" {
-		where += " in namespace " + e.Stream.Namespace
-	}
-	return fmt.Sprintf("sync %s: %v", where, e.Err)
-}
-
-func (e *SyncError) Unwrap() error { return e.Err }
 
 func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
 	if gvr.Version == "" || gvr.Resource == "" {
@@ -78,27 +62,45 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions) (*S
 	if _, err := fields.ParseSelector(o.Selection.Fields); err != nil {
 		return nil, fmt.Errorf("open source: field selector: %w", err)
 	}
-	if o.Format == Protobuf && o.Transform != nil && o.Transform.Apply != nil {
-		return nil, errors.New("open source: Transform.Apply needs JSON, and the source asks for protobuf: use TransformOf")
+	namespaces, err := namespaces(o.Selection.Namespaces)
+	if err != nil {
+		return nil, fmt.Errorf("open source: %w", err)
+	}
+	if why := o.needsJSON(); o.Format == Protobuf && why != "" {
+		return nil, fmt.Errorf("open source: %s needs JSON, and the source asks for protobuf", why)
 	}
 	s := &Source{
 		cluster: c, gvr: gvr, opts: o, version: gvr.Version,
 		router:    compact.NewRouter(compact.Options{}),
 		hot:       compact.NewHot(o.hot()),
 		changed:   make(chan struct{}),
+		fed:       make(chan struct{}),
 		consumers: map[*consumer]struct{}{},
 		codecs:    map[reflect.Type]*codec{},
-	}
-	namespaces := slices.Clone(o.Selection.Namespaces)
-	slices.Sort(namespaces)
-	namespaces = slices.Compact(namespaces)
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
 	}
 	for i, ns := range namespaces {
 		s.streams = append(s.streams, newStream(s, i, ns))
 	}
 	return s, nil
+}
+
+// namespaces returns those to open a stream for, in order; one without a name is all of them.
+func namespaces(names []string) ([]string, error) {
+	if len(names) == 0 {
+		return []string{""}, nil
+	}
+	names = slices.Clone(names)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range names {
+		switch {
+		case name == "" && len(names) > 1:
+			return nil, errors.New("all namespaces (an empty name) are selected beside one")
+		case strings.Contains(name, "/"):
+			return nil, fmt.Errorf("%q is no name of a namespace", name)
+		}
+	}
+	return names, nil
 }
 
 // started notes how to end the streams, unless the source was closed before they began.
@@ -122,10 +124,11 @@ func (s *Source) running() context.Context {
 // Feed opens a feed: first the current state, then every change. The name shows up in what is told
 // about the feed.
 func (s *Source) Feed(name string, o FeedOptions) (*Feed, error) {
-	c, err := s.consume(name, nil, store.QueueOptions{Budget: o.Budget})
+	c, err := s.consume(name, nil, store.QueueOptions{Budget: o.Budget, SkipLoaded: o.SkipRestored, Strict: o.Strict})
 	if err != nil {
 		return nil, err
 	}
+	s.feeding.Do(func() { close(s.fed) })
 	return &Feed{c}, nil
 }
 
@@ -138,63 +141,9 @@ func (s *Source) Status() []Status {
 	return all
 }
 
-// Wait returns nil once every stream is synced, or a *SyncError as soon as one cannot be: the
-// server refuses it (forbidden, unauthorized, …) or does not serve the kind. While the server does
-// not answer, or fails, Wait goes on; when ctx ends, its error and the last cause are joined.
-func (s *Source) Wait(ctx context.Context) error {
-	return s.wait(ctx, func(st Status) bool { return st.Synced })
-}
-
-// WaitForLoad returns nil once every stream has a state to read: from a checkpoint, or because it is
-// synced. Its errors are those of Wait.
-func (s *Source) WaitForLoad(ctx context.Context) error {
-	return s.wait(ctx, func(st Status) bool { return st.Loaded })
-}
-
-func (s *Source) wait(ctx context.Context, done func(Status) bool) error {
-	for {
-		changed, closed := s.watchState()
-		ready, final, cause := s.progress(done)
-		switch {
-		case ready:
-			return nil
-		case final:
-			return cause
-		case closed:
-			return ErrClosed
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), cause)
-		}
-	}
-}
-
-// progress tells whether every stream is done, and else why one is not; final says that it will not
-// be unless somebody changes something.
-func (s *Source) progress(done func(Status) bool) (ready, final bool, cause error) {
-	ready = true
-	for _, st := range s.streams {
-		status, stuck := st.sync()
-		if done(status) {
-			continue
-		}
-		ready = false
-		if status.Err == nil {
-			continue
-		}
-		cause = &SyncError{Stream: status.Stream, Err: status.Err}
-		if stuck {
-			return false, true, cause
-		}
-	}
-	return ready, false, cause
-}
-
 // reaching returns the streams that can have objects of a namespace; empty is all of them.
 func (s *Source) reaching(namespace string) []*stream {
-	if namespace == "" || len(s.opts.Selection.Namespaces) == 0 {
+	if namespace == "" || s.streams[0].id.Namespace == "" {
 		return s.streams
 	}
 	i, ok := slices.BinarySearchFunc(s.streams, namespace, func(st *stream, ns string) int {
@@ -218,14 +167,31 @@ func (s *Source) join(lent bool) error {
 	return nil
 }
 
+// leave counts a view less. A source that closes with its last view does so before anybody can join.
 func (s *Source) leave() {
 	s.mu.Lock()
 	s.views--
-	over := s.lent && s.views == 0
-	s.mu.Unlock()
-	if over {
-		s.Close()
+	var closing bool
+	var consumers []*consumer
+	if s.lent && s.views == 0 {
+		consumers, closing = s.shut()
 	}
+	s.mu.Unlock()
+	if closing {
+		s.end(consumers)
+	}
+}
+
+// typed tells whether a view reads a Go type of one version of the kind.
+func (s *Source) typed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.codecs {
+		if c.versioned() {
+			return true
+		}
+	}
+	return false
 }
 
 // decodes returns the source's codec of a Go type: c, unless there is one already.
@@ -302,34 +268,31 @@ func (s *Source) consuming() []*consumer {
 
 // Retry starts those streams again that are Parked because the kind was not served, and asks for
 // this version of the API group from then on; an object has the same resource version under each.
-// A stream lists against what it knows, so that only real differences are told, behind a Gap if it
-// holds objects: what happened to them meanwhile was not seen. Its Stream stays the same.
+// Empty is the version that was asked for; so is any where a view has a Go type, which is of one
+// version. A stream lists against what it knows, so that only real differences are told, behind a Gap
+// if it holds objects: what happened to them meanwhile was not seen. Its Stream stays the same.
 //
-// Like Retire, it does nothing for streams that are not Parked, or still within the call of OnState
-// that says so.
+// Like Retire, it does nothing for streams that are not Parked.
 func (s *Source) Retry(version string) {
-	s.mu.Lock()
-	s.version = version
-	s.mu.Unlock()
-	s.cluster.relaunch(s)
+	if s.running() == nil {
+		return
+	}
+	if version != "" && !s.typed() {
+		s.mu.Lock()
+		s.version = version
+		s.mu.Unlock()
+	}
+	for _, st := range s.streams {
+		st.wakeUp()
+	}
 }
 
 // Retire says that the kind of a source is gone: streams that are Parked drop their objects and tell
 // of it as deletions that were missed, behind a Gap; done again, it tells nothing. Retry brings the
 // source back.
 func (s *Source) Retire() {
-	s.parked(func(st *stream) { st.retire() })
-}
-
-// parked calls f for each stream that has ended because its kind is not served. The lock keeps
-// those from being started meanwhile.
-func (s *Source) parked(f func(*stream)) {
-	s.restart.Lock()
-	defer s.restart.Unlock()
 	for _, st := range s.streams {
-		if st.parked.Load() {
-			f(st)
-		}
+		st.retire()
 	}
 }
 
@@ -340,30 +303,21 @@ func (s *Source) served() schema.GroupVersionResource {
 	return s.gvr.GroupResource().WithVersion(s.version)
 }
 
-// watchState returns a channel that is closed with the next change of a stream's state.
-func (s *Source) watchState() (changed <-chan struct{}, closed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changed, s.closed
-}
-
-// notify wakes those who wait for a change of state.
-func (s *Source) notify() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
 // Close ends the source's streams and consumers, without waiting for their goroutines: Cluster.Run
 // does.
 func (s *Source) Close() {
+	s.mu.Lock()
 	consumers, first := s.shut()
-	if !first {
-		return
+	s.mu.Unlock()
+	if first {
+		s.end(consumers)
 	}
+}
+
+// end is the rest of Close, behind shut.
+func (s *Source) end(consumers []*consumer) {
 	for _, c := range consumers {
-		c.queue.Close()
+		c.end()
 	}
 	for _, st := range s.streams {
 		st.store.Close()
@@ -372,9 +326,8 @@ func (s *Source) Close() {
 	s.notify()
 }
 
+// shut refuses everything new; s.mu is held.
 func (s *Source) shut() (consumers []*consumer, first bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed {
 		return nil, false
 	}

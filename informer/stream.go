@@ -2,19 +2,14 @@ package informer
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/tattler-dev/tattler/informer/internal/checkpoint"
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
-	"github.com/tattler-dev/tattler/informer/internal/request"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
@@ -39,26 +34,31 @@ type stream struct {
 	began       time.Time  // the list under way
 	after       time.Time  // when what is stored was last known to be current
 
-	parked atomic.Bool // run has returned because the kind is not served
+	asked      bool      // whether there is a state of an earlier run
+	loaded     loaded    // which
+	unverified bool      // nobody knows yet whether it is of the server's history
+	expect     *expected // whose deletion must be told before a loaded state counts as caught up
 
-	loaded loaded    // what the checkpoint had
-	expect *expected // whose deletion must be told before a loaded state counts as caught up
+	jsonInstead int // requests in a row that were answered 500 in protobuf, and in JSON were not
 
 	counts struct{ decodeErrors, lossyDecodes atomic.Uint64 }
 
-	mu     sync.Mutex // guards status
-	status Status
+	mu      sync.Mutex // guards what follows
+	status  Status
+	parking parking
+	unlook  func() // ends the look for the kind of a parked stream; nil before the first
+
+	turn sync.Mutex // held by a run to its very end; taken before mu
 }
 
-// loaded describes the state that a checkpoint had.
+// loaded describes the state of an earlier run.
 type loaded struct {
 	identity string    // of the cluster; empty: not known
 	newest   store.Key // the object with the highest version; without a name: there is none
 	uid, rv  string    // of newest
-	at       time.Time // when it was current
 }
 
-// expected is an object that a checkpoint has and the server does not.
+// expected is an object that was loaded and that the server does not have.
 type expected struct {
 	key store.Key
 	uid string
@@ -78,6 +78,8 @@ func newStream(s *Source, i int, namespace string) *stream {
 func (s *stream) hooks() *Hooks { return s.source.hooks() }
 
 func (s *stream) run(ctx context.Context) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	c := s.source.cluster
 	q := url.Values{}
 	if v := s.source.opts.Selection.Labels; v != "" {
@@ -97,101 +99,47 @@ func (s *stream) run(ctx context.Context) {
 		Verify: s.verify,
 		Tell:   s.noted,
 	}
+	file := s.openCheckpoint(ctx)
+	if !s.asked {
+		s.asked = true
+		r.Resume = s.resume(ctx, file)
+	}
 	stop := func() {}
-	if file := s.openCheckpoint(); file != nil {
-		if !r.Synced && !s.Status().Loaded {
-			r.Resume = s.load(file)
-		}
+	if file != nil {
 		stop = s.startSaving(ctx, file)
 	}
 	r.Run(ctx)
 	stop()
-	s.parked.Store(s.Status().State == Parked)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	looking := s.look(cancel)
+	s.rest()
+	if looking && r.AwaitServed(ctx) == nil {
+		s.wakeUp()
+	}
 }
 
-// open asks for the collection, in protobuf where that is wanted and had.
-func (s *stream) open(ctx context.Context, watch bool, q url.Values) (io.ReadCloser, wire.Format, error) {
-	client := s.source.cluster.client
-	path := request.Path(s.source.served(), s.id.Namespace, "")
-	want := request.Want{
-		Protobuf: s.source.wants() == Protobuf,
-		Metadata: s.source.opts.MetadataOnly,
-		Watch:    watch,
-	}
-	body, f, err := client.Open(ctx, path, q, want)
-	if err == nil || !want.Protobuf || !refusesFormat(err) {
-		return body, f, err
-	}
-	want.Protobuf = false
-	body, f, plainErr := client.Open(ctx, path, q, want)
-	if plainErr != nil {
-		return nil, 0, err // it was not the format
-	}
-	s.source.plain.Store(true)
-	return body, f, nil
-}
-
-// refusesFormat tells an answer that may be due to protobuf: aggregated API servers without it say
-// 406 or 500, even where JSON is accepted, too (kubernetes/kubernetes#86253).
-func refusesFormat(err error) bool {
-	var st apierrors.APIStatus
-	if !errors.As(err, &st) {
-		return false
-	}
-	switch st.Status().Code {
-	case http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusInternalServerError:
-		return true
+// resume takes in the state of an earlier run, if there is one, and tells whether the stream may be
+// resumed from it.
+func (s *stream) resume(ctx context.Context, file *checkpoint.Stream) bool {
+	switch {
+	case s.source.opts.Restore != nil:
+		return s.restore(ctx)
+	case file != nil:
+		return s.load(file)
 	}
 	return false
 }
 
-// noted implements reflector.Reflector.Tell.
-func (s *stream) noted(n reflector.Note) {
-	h := s.hooks()
-	switch n.Kind {
-	case reflector.NotedListEnded:
-		if h.List != nil {
-			h.List(ListInfo{Stream: s.id, Streaming: n.Streaming, Protobuf: n.Format == wire.Protobuf, Duration: n.Took,
-				Objects: int64(n.Objects), Bytes: n.Bytes, Err: n.Err})
-		}
-	case reflector.NotedWatchClosed:
-		if h.Watch != nil {
-			h.Watch(WatchInfo{Stream: s.id, Protobuf: n.Format == wire.Protobuf, Duration: n.Took,
-				Events: int64(n.Objects), Bytes: n.Bytes, Err: n.Err})
-		}
-	case reflector.NotedExpired:
-		if h.Expired != nil {
-			h.Expired(s.id)
-		}
-	}
-}
-
-// unpark prepares a parked stream for the next run.
-func (s *stream) unpark() {
-	if objects, _ := s.store.Stat(); objects > 0 {
-		s.note(ReasonGone)
-	}
-	s.parked.Store(false)
-}
-
-// retire drops the objects of a kind that is gone. The stream must be parked: nobody else writes.
-func (s *stream) retire() {
-	if objects, _ := s.store.Stat(); objects == 0 {
-		return
-	}
-	s.note(ReasonGone)
-	s.Begin(false)
-	s.Live(s.store.Version())
-}
-
 // Begin implements reflector.Sink.
 func (s *stream) Begin(newEpoch bool) {
-	newEpoch = newEpoch || s.expect != nil // what was loaded was not proven to be of this history
-	s.expect = nil
+	newEpoch = newEpoch || s.expect != nil || s.unverified // what was loaded may be of another history
+	s.expect, s.unverified = nil, false
+	s.unpin(s.staged)
 	s.unstage()
 	s.after = s.began
-	if s.store.Synced() {
-		s.after = s.Status().LastCurrent
+	if st := s.Status(); st.Loaded {
+		s.after = st.LastCurrent
 	}
 	s.began = time.Now()
 	s.store.Begin(newEpoch)
@@ -238,14 +186,19 @@ func (s *stream) stage(c store.Change) {
 	}
 }
 
-// change transforms, packs and indexes an object.
-func (s *stream) change(k store.Key, o wire.Object) (store.Change, error) {
-	c := store.Change{Key: k, UID: o.UID}
+// kept returns the bytes that are kept of an object.
+func (s *stream) kept(o wire.Object) ([]byte, error) {
 	raw := o.Raw
 	if s.source.opts.DropManagedFields {
 		raw = wire.DropManagedFields(o.Format, raw)
 	}
-	raw, err := s.source.opts.Transform.run(o.Format, raw)
+	return s.source.opts.Transform.run(o.Format, raw)
+}
+
+// change transforms, packs and indexes an object.
+func (s *stream) change(k store.Key, o wire.Object) (store.Change, error) {
+	c := store.Change{Key: k, UID: o.UID}
+	raw, err := s.kept(o)
 	if err != nil {
 		return c, err
 	}
@@ -256,8 +209,11 @@ func (s *stream) change(k store.Key, o wire.Object) (store.Change, error) {
 
 // removal is a change that removes an object; its last word may be missing.
 func (s *stream) removal(k store.Key, o wire.Object) store.Change {
-	c := store.Change{Key: k, UID: o.UID, Delete: true}
-	raw, err := s.source.opts.Transform.run(o.Format, o.Raw)
+	c := store.Change{Key: k, UID: o.UID, RV: o.ResourceVersion, Delete: true}
+	if o.Raw == nil {
+		return c
+	}
+	raw, err := s.kept(o)
 	if err != nil { // that it is gone needs no transform
 		s.lose(err)
 		return c
@@ -294,7 +250,7 @@ func (s *stream) Unreadable(m wire.Meta, err error) {
 	s.lose(err)
 	if m.Name != "" {
 		k := store.Key{Namespace: m.Namespace, Name: m.Name}
-		s.staged = append(s.staged, store.Change{Key: k, Keep: true})
+		s.staged = append(s.staged, store.Change{Key: k, UID: m.UID, Keep: true})
 	}
 }
 
@@ -327,10 +283,23 @@ func (s *stream) commit(c store.Commit) {
 	}
 	s.unstage()
 	drops := s.store.Commit(c)
+	s.unpin(c.Changes)
 	s.update(func(st *Status) {
 		st.Dropped.Past += drops.Past
 		st.Dropped.Repeated += drops.Same
 	})
+}
+
+// unpin lets go of decoded objects that were kept for versions that were not stored.
+func (s *stream) unpin(changes []store.Change) {
+	if s.source.live() == nil {
+		return
+	}
+	for i := range changes {
+		if c := &changes[i]; c.V != nil && s.store.Get(c.Key) != c.V {
+			s.source.hot.Drop(c.V)
+		}
+	}
 }
 
 func (s *stream) unstage() {
@@ -403,6 +372,7 @@ func (s *stream) Report(m reflector.Machine) {
 		}
 	})
 	now := s.Status()
+	now.State, now.Err = published(m), m.Err // also if Retry was quicker
 	if now.State == before.State && now.Synced == before.Synced && now.Attempts == before.Attempts {
 		return
 	}

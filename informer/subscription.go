@@ -76,7 +76,7 @@ func (c *Change[T]) decode(v *compact.Version, u use) (obj T, err error) {
 	if v == nil {
 		return obj, nil
 	}
-	return decode[T](c.informer, c.stream, v, u)
+	return decode[T](c.informer, c.stream, store.Item{Key: store.Key(c.Key), V: v}, u)
 }
 
 // Subscription hands an Informer's changes to one consumer. Next, All and Handle serve one goroutine
@@ -105,7 +105,10 @@ func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[
 	s.consumer, err = i.source.consume(name, shared, store.QueueOptions{
 		Latest: o.Mode == Latest, Budget: o.Budget, SkipInitial: o.SkipInitial,
 	})
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Changes is a subscription for a loop: in mode Latest, until ctx ends or the loop is left. It ends
@@ -138,9 +141,12 @@ func (s *Subscription[T]) All(ctx context.Context) iter.Seq[*Change[T]] {
 }
 
 // Next waits for the next change. By asking for it the consumer says that it is done with the last
-// one. Its errors are ErrClosed and those of ctx.
+// one. Its errors are ErrClosed and those of ctx; once ctx has ended there is nothing else.
 func (s *Subscription[T]) Next(ctx context.Context) (*Change[T], error) {
 	for {
+		if err := s.over(ctx); err != nil {
+			return nil, err
+		}
 		if c := s.take(); c != nil {
 			return c, nil
 		}
@@ -148,6 +154,14 @@ func (s *Subscription[T]) Next(ctx context.Context) (*Change[T], error) {
 			return nil, err
 		}
 	}
+}
+
+// over tells why nothing more is handed on, whatever is queued.
+func (s *Subscription[T]) over(ctx context.Context) error {
+	if s.consumer.stopped.Load() {
+		return ErrClosed
+	}
+	return ctx.Err()
 }
 
 // take returns the next change of the batch, or nil.

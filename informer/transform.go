@@ -12,10 +12,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Transform changes each object before it is compared, stored or handed on.
+// Transform changes each object before it is compared, stored or handed on. Its functions are called
+// by the streams of the source, several at once.
 type Transform struct {
-	// Name and Version identify the function: what was stored in a checkpoint under another one is
-	// compared by content.
+	// Name and Version identify the function: a checkpoint that was written under another one is not
+	// used, and without a Name there is none.
 	Name    string
 	Version int
 	// Wants, if set, looks at the raw bytes, in the source's format, and returns false where Apply

@@ -15,6 +15,9 @@ import (
 // Source that is asked for something new.
 var ErrClosed = errors.New("informer: closed")
 
+// ErrBehind is returned by a Strict Feed whose consumer took too little.
+var ErrBehind = errors.New("informer: the feed exceeded its budget")
+
 // Selection says which objects of a resource a Source keeps. The zero value is all of them.
 type Selection struct {
 	// Namespaces are exact names: one stream for each. Empty: one stream over the whole cluster.
@@ -22,8 +25,9 @@ type Selection struct {
 	// Labels and Fields are selectors in the API server's syntax.
 	Labels, Fields string
 	// Keep, if set, sees the key of every object before it is stored and drops those for which it
-	// returns false. It must always answer the same for the same key. It serves what the server
-	// cannot select, such as namespace globs.
+	// returns false. It must always answer the same for the same key, and not panic, which is not
+	// caught; several streams may call it at once. It serves what the server cannot select, such as
+	// namespace globs.
 	Keep func(namespace, name string) bool
 }
 
@@ -110,6 +114,8 @@ const (
 	ReasonUnreadable = reflector.ReasonGarbled
 	// ReasonUnverified: the state of a checkpoint could not be shown to be of the server's history.
 	ReasonUnverified = reflector.ReasonUnverified
+	// ReasonUnwatched: the server kept ending the watch with an error, so that it was listed anew.
+	ReasonUnwatched = reflector.ReasonUnwatched
 	// ReasonTransform: the source's Transform failed.
 	ReasonTransform = "transform"
 	// ReasonGone: the kind was not served, at least for a while; what happened to its objects was

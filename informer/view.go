@@ -68,6 +68,9 @@ func (c *Cluster) view(codec *codec, o *ViewOptions) (*Source, error) {
 		case o.Source.gvr.GroupResource() != o.Resource.GroupResource():
 			return nil, fmt.Errorf("the source has %s", o.Source.gvr.GroupResource())
 		}
+		if v := o.Source.served().Version; codec.versioned() && v != o.Resource.Version {
+			return nil, fmt.Errorf("the source has version %s, and the type is of %s", v, o.Resource.Version)
+		}
 		if err := o.Source.opts.fits(codec); err != nil {
 			return nil, err
 		}
@@ -77,10 +80,10 @@ func (c *Cluster) view(codec *codec, o *ViewOptions) (*Source, error) {
 	if codec.partial {
 		o.MetadataOnly = true
 	}
-	if codec.protobuf {
+	if codec.protobuf && o.needsJSON() == "" {
 		o.Format = Protobuf
 	}
-	if err := o.SourceOptions.fits(codec); err != nil {
+	if err := o.fits(codec); err != nil {
 		return nil, err
 	}
 	if !own {
@@ -103,5 +106,6 @@ func (i *Informer[T]) Shared() *Informer[T] {
 }
 
 // Close gives the view up. The source that For, Unstructured or Metadata opened is closed with its
-// last view, and with it what is subscribed to it; one given by On stays open.
+// last view, and with it what is subscribed to it; one given by On stays open, with the indexes that
+// were added through the view: close those, too.
 func (i *Informer[T]) Close() { i.left.Do(i.source.leave) }

@@ -290,12 +290,13 @@ func TestUndecodable(t *testing.T) {
 		all := must(informer.For[*widget](c))(t)
 		bySize := informer.AddIndex(all, "v", func(w *widget) []int64 { return []int64{w.Spec.V} })
 		synced(t, c)
+		synctest.Wait() // the index may have come when objects were on their way
 		told = nil
 		if _, ok := all.Get("a", "two"); ok {
 			t.Error("it cannot be got")
 		}
-		if _, err := all.Read(informer.Key{Namespace: "a", Name: "two"}); err == nil || errors.Is(err, informer.ErrNotFound) {
-			t.Errorf("Read says why: %v", err)
+		if _, err := all.Read(informer.Key{Namespace: "a", Name: "two"}); err == nil || errors.Is(err, informer.ErrNotFound) || !strings.Contains(err.Error(), "widgets.example.com a/two") {
+			t.Errorf("Read says why, and of what: %v", err)
 		}
 		n := 0
 		for range all.All() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,14 +38,14 @@ var consumers = map[string]consumer{
 type listener struct {
 	consumer
 	sub  *informer.Subscription[*corev1.Pod]
-	last *atomic.Pointer[string] // the version of the last event
+	seen atomic.Uint64 // the highest version
 	done chan error
 	// heard counts changes after the initial state, gaps what was not told one by one.
 	heard, gaps, read int64
 }
 
 // listen starts one.
-func listen(ctx context.Context, pods *informer.Informer[*corev1.Pod], c consumer, last *atomic.Pointer[string]) (*listener, error) {
+func listen(ctx context.Context, pods *informer.Informer[*corev1.Pod], c consumer) (*listener, error) {
 	if c.shared {
 		pods = pods.Shared()
 	}
@@ -52,29 +53,55 @@ func listen(ctx context.Context, pods *informer.Informer[*corev1.Pod], c consume
 	if err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
-	l := &listener{consumer: c, sub: sub, last: last, done: make(chan error, 1)}
+	l := &listener{consumer: c, sub: sub, done: make(chan error, 1)}
 	go func() { l.done <- l.run(ctx) }()
 	return l, nil
 }
 
-// run reads changes until it knows the last event, and has nothing left to hear.
+// run reads changes until finish.
 func (l *listener) run(ctx context.Context) error {
-	end := false
 	for {
 		c, err := l.sub.Next(ctx)
+		if errors.Is(err, informer.ErrClosed) {
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("read change: %w", err)
 		}
 		if err := l.look(c); err != nil {
 			return err
 		}
-		if v := l.last.Load(); v != nil && c.NewVersion().ResourceVersion == *v {
-			end = true
-		}
-		if end && l.sub.Lag().Objects == 0 {
-			return nil
+		version, err := strconv.ParseUint(c.NewVersion().ResourceVersion, 10, 64)
+		if err == nil && version > l.seen.Load() { // a deletion has none
+			l.seen.Store(version)
 		}
 	}
+}
+
+// finish waits until it has seen the last event, which may be before that is known to be the last, and
+// has nothing left to hear.
+func (l *listener) finish(ctx context.Context, last string) error {
+	version, err := strconv.ParseUint(last, 10, 64)
+	if err != nil {
+		return fmt.Errorf("read last version: %w", err)
+	}
+	var ended error
+	over := func() bool {
+		select {
+		case ended = <-l.done:
+			return true
+		default:
+			return l.seen.Load() >= version && l.sub.Lag().Objects == 0
+		}
+	}
+	if err := harness.Wait(ctx, over); err != nil {
+		return fmt.Errorf("hear of the last event: %w", err)
+	}
+	if ended != nil {
+		return ended
+	}
+	l.sub.Stop()
+	return <-l.done
 }
 
 // look does what a subscriber of its kind does with a change.
@@ -107,10 +134,9 @@ func events(c consumer) func(context.Context, harness.Input) (harness.Sample, er
 		if err != nil {
 			return nil, err
 		}
-		var last atomic.Pointer[string]
 		listeners := make([]*listener, subscribers)
 		for i := range listeners {
-			if listeners[i], err = listen(ctx, pods, c, &last); err != nil {
+			if listeners[i], err = listen(ctx, pods, c); err != nil {
 				return nil, err
 			}
 		}
@@ -126,10 +152,9 @@ func events(c consumer) func(context.Context, harness.Input) (harness.Sample, er
 		if err != nil {
 			return nil, err
 		}
-		last.Store(&version)
 		heard, gaps := int64(0), int64(0)
 		for _, l := range listeners {
-			if err := <-l.done; err != nil {
+			if err := l.finish(ctx, version); err != nil {
 				return nil, err
 			}
 			heard, gaps = heard+l.heard, gaps+l.gaps
@@ -159,8 +184,7 @@ func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, err
 		if _, err := sub.Next(ctx); err != nil {
 			return nil, fmt.Errorf("read first change: %w", err)
 		}
-		var last atomic.Pointer[string]
-		ok, err := listen(ctx, pods, consumer{}, &last)
+		ok, err := listen(ctx, pods, consumer{})
 		if err != nil {
 			return nil, err
 		}
@@ -179,8 +203,7 @@ func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, err
 		if err != nil {
 			return nil, err
 		}
-		last.Store(&version)
-		if err := <-ok.done; err != nil {
+		if err := ok.finish(ctx, version); err != nil {
 			return nil, err
 		}
 		m.Lap("stuck")

@@ -34,7 +34,9 @@ func (s *Server) KeepHistory(n int) {
 	s.keep = n
 }
 
-// Compact forgets the history: a watch from an older version, and every continue token, is 410.
+// Compact forgets the history: a watch from an older version, and every continue token, is 410. An open
+// watch that has heard of every write is not behind; but one at a version behind which others were
+// skipped (Skip) is, so that a test can expire a watch to which nothing happens.
 func (s *Server) Compact() {
 	defer s.lock()()
 	s.forget(s.rv)
@@ -42,7 +44,7 @@ func (s *Server) Compact() {
 
 // forget drops what was before the version; s.mu is held.
 func (s *Server) forget(oldest uint64) {
-	s.oldest = oldest
+	s.oldest, s.heard = oldest, s.written
 	for _, res := range s.resources {
 		res.first += len(res.log)
 		res.log, res.oldest = nil, 0

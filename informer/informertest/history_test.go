@@ -123,6 +123,36 @@ func TestCompactedBeneathAWatch(t *testing.T) {
 	})
 }
 
+// TestCompactedAtOnce: it does not matter whether a watch has run between a write to another kind and
+// the compaction: nothing was forgotten that it had to tell.
+func TestCompactedAtOnce(t *testing.T) {
+	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
+		go func() {
+			synctest.Wait()
+			s.Mute(true) // so that it cannot have heard
+			s.Put(widgets, "n", "w", nil)
+			s.Compact()
+			s.Mute(false)
+			synctest.Wait()
+			s.Put(pods, "n", "a", nil)
+		}()
+		check(t, "a watch", events(t, s, "/api/v1/pods?watch=1&timeoutSeconds=5&resourceVersion=1002", accept), "M a 1004")
+	})
+}
+
+// TestMoveHasNoHistory: what happened before under the old version is not told under the new one, and
+// who asks for it hears that.
+func TestMoveHasNoHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := two()
+		s.Put(pods, "n", "a", nil)
+		s.Move(pods, "v2")
+		s.Put(pods.GroupResource().WithVersion("v2"), "n", "b", nil)
+		check(t, "from before", events(t, s, "/api/v2/pods?watch=1&timeoutSeconds=5&resourceVersion=1002", ""), "ERROR 410")
+		check(t, "from then", events(t, s, "/api/v2/pods?watch=1&timeoutSeconds=5&resourceVersion=1003", ""), "M b 1004")
+	})
+}
+
 // TestSetBackBeneathAWatch: a server that goes back to an older version while a watch has not yet heard
 // of the last change is silent until it overtakes it.
 func TestSetBackBeneathAWatch(t *testing.T) {

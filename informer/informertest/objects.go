@@ -222,7 +222,7 @@ func (s *Server) Move(from schema.GroupVersionResource, version string) {
 		converted["apiVersion"] = to.GroupVersion().String()
 		moved.objects[k] = &object{key: k, rv: o.rv, uid: o.uid, fields: converted}
 	}
-	moved.sorted = nil
+	moved.sorted, moved.oldest = nil, s.rv // there is no history under another version
 	delete(s.resources, from)
 	s.closed++
 }

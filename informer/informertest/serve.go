@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// errNotServed is answered with a line of text: up to Kubernetes 1.36 there is no Status for it.
+var errNotServed = errors.New("not served")
+
 // call is one request, as far as it is understood.
 type call struct {
 	s     *Server
@@ -42,6 +45,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if hook != nil && hook(w, r) {
 		return
 	}
+	w.Header().Set("Audit-Id", "informertest") // as with every answer of an API server
 	c := &call{s: s, w: w, r: r}
 	if err := c.understand(); err != nil {
 		c.refuse(err)
@@ -87,7 +91,7 @@ func (c *call) understand() error {
 	}
 	c.s.mu.Unlock()
 	if !ok {
-		return refusal(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+		return errNotServed
 	}
 	if c.r.Method != http.MethodGet {
 		return apierrors.NewMethodNotSupported(at.gvr.GroupResource(), strings.ToLower(c.r.Method))
@@ -196,6 +200,10 @@ func (c *call) notAcceptable() error {
 
 // refuse answers with the Status of an error.
 func (c *call) refuse(err error) {
+	if errors.Is(err, errNotServed) {
+		http.NotFound(c.w, c.r)
+		return
+	}
 	answerStatus(c.w, forError(c.r.Header.Get("Accept")), statusOf(err))
 }
 

@@ -42,6 +42,7 @@ type Server struct {
 	rv        uint64 // the current version
 	written   uint64 // the version of the last write
 	oldest    uint64 // a watch from before is 410
+	heard     uint64 // the last write when the history was forgotten
 	keep      int    // bounds the history of each kind; 0: it is kept whole
 	uids      int
 	cut       uint64 // counts what ends every connection

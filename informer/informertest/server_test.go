@@ -166,12 +166,12 @@ func TestLists(t *testing.T) {
 			s.Serve(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "Namespace")
 			s.Put(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", "kube-system", nil)
 		}, "/api/v1/namespaces/kube-system", `OK {"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","resourceVersion":"1003","uid":"uid-3"}}` + "\n"},
-		{"an unknown kind", nil, "/api/v1/nodes", `Not Found {"kind":"Status"`},
-		{"a subresource", nil, "/api/v1/namespaces/n/pods/a/log", `Not Found {"kind":"Status"`},
+		{"an unknown kind", nil, "/api/v1/nodes", "Not Found 404 page not found"},
+		{"a subresource", nil, "/api/v1/namespaces/n/pods/a/log", "Not Found 404 page not found"},
 		{"discovery of the core group", nil, "/api", `OK {"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{},` +
 			`"versions":[{"version":"v1","resources":[{"resource":"pods","responseKind":{"group":"","version":"v1","kind":"Pod"},"scope":"Namespaced",` +
 			`"singularResource":"pod","verbs":["get","list","watch"]}],"freshness":"Current"}]}]}`},
-		{"a kind that moved is in its new version only", func(_ *testing.T, s *informertest.Server) { s.Move(pods, "v2") }, "/api/v1/pods", `Not Found {"kind":"Status"`},
+		{"a kind that moved is in its new version only", func(_ *testing.T, s *informertest.Server) { s.Move(pods, "v2") }, "/api/v1/pods", "Not Found 404 page not found"},
 		{"with the objects as they were", func(_ *testing.T, s *informertest.Server) { s.Move(pods, "v2") }, "/api/v2/namespaces/n/pods/a",
 			`OK ` + object("a", "uid-1", "1001", `{"apiVersion":"v2","kind":"Pod",`) + "\n"},
 		{"a server that is down", func(_ *testing.T, s *informertest.Server) { s.SetDown(true) }, "/api/v1/pods", "dial tcp: connection refused"},

@@ -114,6 +114,9 @@ func (c *call) newWatcher() *watcher {
 	}
 	switch without := initial != nil && !*initial; {
 	case asked > 0 && (without || initial == nil): // goes on
+		if asked < max(s.oldest, res.oldest) {
+			o.refused = expired(asked)
+		}
 	case without:
 		o.from, o.place = s.rv, res.end()
 	case asked > s.rv:
@@ -180,8 +183,8 @@ func (o *watcher) look(last bool) (events []event, next <-chan struct{}, over bo
 	if f := s.fault(o.call, ErrorEvent); f != nil {
 		return o.fail(o.failure(cmp.Or(f.Code, http.StatusGone), 0)), nil, true
 	}
-	if o.from < max(s.oldest, res.oldest) {
-		return o.fail(apierrors.NewResourceExpired("too old resource version: " + formatVersion(o.from))), nil, true
+	if o.behind(res) {
+		return o.fail(expired(o.from)), nil, true
 	}
 	events = o.tell(res)
 	if len(o.initial) > 0 || o.place < res.end() || o.endAt > 0 {
@@ -198,6 +201,20 @@ func (o *watcher) look(last bool) (events []event, next <-chan struct{}, over bo
 		events = append(events, o.bookmark(false))
 	}
 	return events, s.changed, false
+}
+
+// behind tells whether the watch is at a version that was forgotten. Where nothing was that it had to
+// tell, it has heard of all that was written, whether it has run since or not. s.mu is held.
+func (o *watcher) behind(res *resource) bool {
+	from := o.from
+	if o.place >= res.first {
+		from = max(from, o.s.heard)
+	}
+	return from < max(o.s.oldest, res.oldest)
+}
+
+func expired(version uint64) error {
+	return apierrors.NewResourceExpired("too old resource version: " + formatVersion(version))
 }
 
 // tell returns some of what is to be told of the state and the history; s.mu is held.

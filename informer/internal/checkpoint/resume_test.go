@@ -18,6 +18,7 @@ func TestResume(t *testing.T) {
 		before    func(b *bench) // Load
 		after     func(b *bench)
 		continued bool
+		gone      bool // until there is a new one
 	}{
 		{name: "the same program continues", continued: true},
 		{name: "another pipeline begins anew: its bytes differ", before: func(b *bench) { b.opts.Fingerprint = "two" }},
@@ -26,7 +27,7 @@ func TestResume(t *testing.T) {
 			i := b.disk.names[b.stream.file]
 			i.data = append(i.data, "torn"...)
 		}},
-		{name: "what was not loaded is not continued", after: func(b *bench) { b.stream = b.open() }},
+		{name: "what was not loaded is not continued; nor does it stay: it may be of another history", after: func(b *bench) { b.stream = b.open() }, gone: true},
 		{name: "what is not as it was loaded is not continued", after: func(b *bench) {
 			i := b.disk.names[b.stream.file]
 			i.data = append(i.data, "another"...)
@@ -58,7 +59,11 @@ func TestResume(t *testing.T) {
 				// What was loaded; but c went before the queue was opened.
 				b.tell(store.Listing, "", added("a", loaded["a"]), added("b", loaded["b"]))
 				time.Sleep(time.Minute)
-				b.wants("live 7: a@5 b@6 c@7")
+				if tc.gone {
+					b.wants(nothing)
+				} else {
+					b.wants("live 7: a@5 b@6 c@7")
+				}
 				b.tell(store.Live, "9", updated("b", loaded["b"], b.version("9")))
 				b.wants("live 9: a@5 b@9")
 
@@ -73,6 +78,33 @@ func TestResume(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNewEpochOfAParkedStream: a stream that was parked opens its checkpoint again without loading it.
+// If the server's history was replaced meanwhile, a crash before the new list is through must not leave
+// the old one.
+func TestNewEpochOfAParkedStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.start()
+		b.tell(store.Live, "7", added("a", b.version("5")))
+		b.end()
+		b.stream = b.open()
+		b.start()
+		b.batches <- store.Batch{Epoch: 2, Phase: store.Listing, Deltas: []store.Delta{added("a", b.version("5"))}}
+		synctest.Wait()
+		b.wants(nothing)
+		ops := b.disk.ops
+		b.batches <- store.Batch{Epoch: 2, Phase: store.Listing, Deltas: []store.Delta{added("b", b.version("6"))}}
+		synctest.Wait()
+		if b.disk.ops != ops {
+			t.Errorf("%d operations to remove what is gone", b.disk.ops-ops)
+		}
+		b.batches <- store.Batch{Epoch: 2, Phase: store.Live, Version: "6"}
+		synctest.Wait()
+		b.wants("live 6: a@5 b@6")
+		b.end()
+	})
 }
 
 // TestStoppedBeforeCurrent: a process that ends before it knows what is leaves the file as it was.

@@ -136,20 +136,24 @@ func (t *session) take(b *store.Batch) error {
 	switch {
 	case b.Phase == store.Live:
 		return t.commitLive(b)
-	case t.stream.epoch != 0 && t.stream.epoch != b.Epoch:
+	case t.stream.epoch != b.Epoch:
 		return t.distrust()
 	}
 	t.dirty()
 	return nil
 }
 
-// distrust sees to it that the file that is in place is not resumed from: the server's history was
-// replaced.
+// distrust sees to it that the file that is in place, if there is one, is not resumed from: the
+// server's history was replaced, or nobody has read what the file is of.
 func (t *session) distrust() error {
 	if t.placed {
 		return t.commitListing()
 	}
-	return t.stream.discard()
+	if err := t.stream.discard(); err != nil {
+		return err
+	}
+	t.stream.epoch = t.epoch
+	return nil
 }
 
 func (t *session) commitLive(b *store.Batch) error {
@@ -226,7 +230,7 @@ func (t *session) end() error {
 		return t.stream.remove(t.stream.file + unfinished)
 	}
 	if !t.current {
-		return nil // the file still ends with the commit that was loaded
+		return nil // what follows the last commit is dropped when the file is loaded
 	}
 	return t.flush()
 }

@@ -52,7 +52,7 @@ type Stream struct {
 	file string
 	// loaded is the file that can be continued; nil: there is none.
 	loaded *loader
-	// epoch is that of the file that is in place; 0: there is none.
+	// epoch is that of the file that is in place, if there is one; 0: not known.
 	epoch int64
 
 	minFile   int64

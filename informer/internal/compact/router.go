@@ -148,11 +148,11 @@ func (r *Router) hit(sum uint64, d *Dict) {
 func (r *Router) update(sum uint64, change func(*route)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.routes)+len(r.made) >= r.sweepAt { // old routes, too, get new samples
+		r.sweep()
+	}
 	rt := r.routes[sum]
 	if rt == nil {
-		if len(r.routes)+len(r.made) >= r.sweepAt {
-			r.sweep()
-		}
 		rt = &route{}
 		r.routes[sum] = rt
 	}

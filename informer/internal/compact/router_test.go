@@ -194,7 +194,7 @@ func TestEndlessFingerprints(t *testing.T) {
 	}
 	for i := range objects {
 		p.Pack(wire.JSON, "", "1", like(next/2, g))
-		if i%(minSweep/4) == 0 {
+		if i%(minSweep/4) == 1 { // between two pairs
 			runtime.GC() // what it did not find dead counts as living: how often it runs is not tested here
 		}
 	}
@@ -208,6 +208,29 @@ func TestEndlessFingerprints(t *testing.T) {
 		t.Errorf("%d bytes are left of objects that are gone", used)
 	}
 	runtime.KeepAlive(r)
+}
+
+// TestEndlessSamples checks the same of the samples of one fingerprint, as those of events: of a size,
+// and each time of another shape.
+func TestEndlessSamples(t *testing.T) {
+	const objects = 30_000
+	r := NewRouter(Options{Fingerprint: oneRoute})
+	p := Packer{Router: r}
+	g := newGen(1)
+	var last *Version
+	for i := range objects {
+		last = p.Pack(wire.JSON, fmt.Sprint(i), "1", like(uint64(i/2), g))
+		if i%(minSweep/4) == 1 {
+			runtime.GC()
+		}
+	}
+	if st := r.Stats(); st.Routed < objects/2-100 {
+		t.Errorf("%+v", st)
+	}
+	if n := len(r.made); n > 2*minSweep {
+		t.Errorf("%d samples are remembered of objects that are gone", n)
+	}
+	runtime.KeepAlive(last)
 }
 
 // TestSamplesGo checks that the samples of templates that were rolled over are freed with the last

@@ -69,7 +69,7 @@ func cutUvarint(s string) (int, string) {
 	}
 }
 
-// UID is the object's UID.
+// UID is the object's UID. Like RV, it is a part of the record: who keeps it keeps the whole of that.
 func (v *Version) UID() string {
 	if v == nil {
 		return ""

@@ -12,6 +12,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// maxRetryAfter bounds what a server may ask to wait.
+const maxRetryAfter = time.Hour
+
 // classify turns an error into the input that it is.
 func classify(err error) Input {
 	in := Input{Event: Failed, Err: err}
@@ -19,15 +22,18 @@ func classify(err error) Input {
 	switch {
 	case errors.As(err, &st):
 		if s, ok := apierrors.SuggestsClientDelay(err); ok {
-			in.RetryAfter = time.Duration(s) * time.Second
+			in.RetryAfter = min(time.Duration(s)*time.Second, maxRetryAfter)
 		}
 		in.Event = event(st.Status())
+		if in.Event == Missing && apierrors.IsUnexpectedServerError(err) { // it was no API server that answered
+			in.Event = Failed
+		}
 	case errors.Is(err, ErrRewritten):
 		in.Event = Rewritten
 	case errors.Is(err, errUnended):
 		in.Event = Unended
 	default:
-		in.Unreachable = !wire.Unreadable(err)
+		in.Unreachable = !wire.Unreadable(err) && !errors.As(err, new(badList))
 	}
 	return in
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"testing"
 	"time"
 
@@ -32,9 +33,13 @@ func TestClassify(t *testing.T) {
 		{"a selector that the server does not know", apierrors.NewBadRequest(""), Refused, false, 0},
 		{"a kind that cannot be listed", apierrors.NewMethodNotSupported(pods, "list"), Refused, false, 0},
 		{"not found", apierrors.NewNotFound(pods, ""), Missing, false, 0},
+		{"not found, says something that is no API server", apierrors.NewGenericServerResponse(404, "get", pods, "", "<html>", 0, true), Failed, false, 0},
+		{"not found, says an API server without a Status", apierrors.NewGenericServerResponse(404, "get", pods, "", "404 page not found", 0, false), Missing, false, 0},
 		{"gone", apierrors.NewResourceExpired(""), Expired, false, 0},
 		{"gone, in the words of old servers", code(410), Expired, false, 0},
 		{"too many requests", apierrors.NewTooManyRequests("", 3), Failed, false, 3 * time.Second},
+		{"a delay of 68 years", apierrors.NewTooManyRequests("", math.MaxInt32), Failed, false, time.Hour},
+		{"a list that is none", fmt.Errorf("list: %w", errNoVersion), Failed, false, 0},
 		{"an internal error", apierrors.NewInternalError(errors.New("x")), Failed, false, 0},
 		{"unavailable", apierrors.NewServiceUnavailable(""), Failed, false, 0},
 		{"a version too large, which is a failure that passes", apierrors.NewTimeoutError("", 1), Failed, false, time.Second},

@@ -12,6 +12,16 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// badList is an answer that reads like a list and cannot be one.
+type badList string
+
+func (e badList) Error() string { return "read list: " + string(e) }
+
+const (
+	errNoVersion badList = "it has no version, though the server's lists have"
+	errLoop      badList = "the server repeats its continue token"
+)
+
 // list reads a list, page after page.
 func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 	release, err := r.admit(ctx)
@@ -19,7 +29,7 @@ func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 		return classify(err)
 	}
 	defer release()
-	r.Sink.Begin(newEpoch)
+	r.begin(newEpoch)
 	t := r.start(Note{Kind: NotedListBegan})
 	defer func() { r.finish(t, NotedListEnded, in.Err) }()
 	limit := strconv.Itoa(pageSize)
@@ -28,7 +38,13 @@ func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 	}
 	for next := ""; ; {
 		meta, err := r.page(ctx, r.query("limit", limit, "continue", next), t, r.item)
-		if err == nil {
+		switch {
+		case err != nil:
+		case meta.ResourceVersion == "" && r.versioned: // what is between may answer with nothing
+			err = errNoVersion
+		case meta.Continue != "" && meta.Continue == next:
+			err = errLoop
+		default:
 			err = r.Sink.Page(meta.ResourceVersion)
 		}
 		if err != nil {
@@ -39,6 +55,12 @@ func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 			return Input{Event: Listed}
 		}
 	}
+}
+
+// begin tells of a list.
+func (r *Reflector) begin(newEpoch bool) {
+	r.versioned = r.versioned || r.Sink.Version() != ""
+	r.Sink.Begin(newEpoch)
 }
 
 func (r *Reflector) item(o wire.Object, err error) error {
@@ -52,7 +74,8 @@ func (r *Reflector) item(o wire.Object, err error) error {
 
 func (r *Reflector) unreadable(err error) { r.tell(Note{Kind: NotedUnreadable, Err: err}) }
 
-// page reads one answer to a list.
+// page reads one answer to a list. One that says before its first object that it is of another history
+// is not read on.
 func (r *Reflector) page(ctx context.Context, q url.Values, t *tally, item func(wire.Object, error) error) (wire.ListMeta, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -75,6 +98,9 @@ func (r *Reflector) page(ctx context.Context, q url.Values, t *tally, item func(
 		case err != nil && !errors.As(err, &bad):
 			return wire.ListMeta{}, fmt.Errorf("read list: %w", cause(ctx, err))
 		}
+		if t.Objects == 0 && wire.Older(l.Meta().ResourceVersion, r.Sink.Version()) {
+			return wire.ListMeta{}, ErrRewritten
+		}
 		t.Objects++
 		if err := item(o, err); err != nil {
 			return wire.ListMeta{}, err
@@ -82,10 +108,9 @@ func (r *Reflector) page(ctx context.Context, q url.Values, t *tally, item func(
 	}
 }
 
-// accepted ends an earlier failure with the first answer to a list. In the table, that to a probe
-// proves less.
+// accepted ends an earlier failure with the first answer to a list. That to a probe proves less.
 func (r *Reflector) accepted() {
-	if r.m.Err != nil {
+	if r.m.Err != nil && r.m.State == Listing {
 		r.input(Input{Event: Accepted})
 	}
 }

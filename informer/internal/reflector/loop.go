@@ -23,6 +23,8 @@ const (
 	overdue = 30 * time.Second
 	// short is the life of a watch that makes one suspect that the server will not keep any.
 	short = time.Second
+	// lasting is the life of a watch that, with a frame, makes one forget such suspicions.
+	lasting = 5 * time.Second
 )
 
 var (
@@ -59,6 +61,7 @@ type Reflector struct {
 
 	m         Machine
 	bookmarks bool   // were seen on this stream
+	versioned bool   // the server's lists have versions
 	goal      string // the server's version when what was loaded was verified; empty before
 }
 

@@ -22,15 +22,16 @@ type Sink interface {
 	// an object again, in a later version.
 	Item(wire.Object) error
 	// Gone is an object that was deleted while a streaming list was under way: the last known
-	// object, with the version of its deletion.
+	// object, with the version of its deletion. Raw is nil where that cannot be read.
 	Gone(wire.Object)
-	// Unreadable says that a list holds an object that cannot be read; its name may be known.
+	// Unreadable says that a list holds an object that cannot be read; its metadata may be known.
 	Unreadable(wire.Meta, error)
 	// Page ends a page of a list that has the version; a streaming list is one page.
 	Page(version string) error
 	// Live ends a list: what it did not name is gone.
 	Live(version string)
-	// Event is one change; its bytes are valid during the call.
+	// Event is one change; its bytes are valid during the call. Of a Deleted object that cannot be
+	// read but for its metadata, Raw is nil; Missed has told of it.
 	Event(wire.Event) error
 	// Bookmark says that everything up to the version was seen.
 	Bookmark(version string) error

@@ -15,6 +15,7 @@ type sink struct {
 	log     []string
 	version string
 	last    Machine
+	reports int
 	current int    // how often nothing was missing
 	refuse  string // what must not be told: ErrRewritten is the answer
 	slow    string // what takes long to be told
@@ -105,4 +106,5 @@ func (s *sink) Report(m Machine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = m
+	s.reports++
 }

@@ -61,6 +61,10 @@ type Input struct {
 	// Short and Silent describe a watch that ended (Closed, Garbled): within a second; without any
 	// frame.
 	Short, Silent bool
+	// Lasting says of Progress that the watch has lasted for some seconds.
+	Lasting bool
+	// Known says of Garbled that nothing is to be learnt of the frame but what is known of it already.
+	Known bool
 }
 
 // Action is what the loop does next.
@@ -100,6 +104,7 @@ const (
 	ReasonRewritten  = "history-changed"
 	ReasonUnverified = "unverified"
 	ReasonGarbled    = "unreadable"
+	ReasonUnwatched  = "watch-failed"
 )
 
 // Machine is the state of one stream. The zero value is ready for Begin.
@@ -120,11 +125,13 @@ type Machine struct {
 
 	next    Action // what follows Waiting: DoList, in whatever form, or DoProbe
 	short   int    // watches in a row that ended within a second
-	relists int    // in a row, without a frame in between
+	relists int    // in a row, without a watch that lasts in between
 	garbled int    // attempts at the frame that cannot be read
 	missing int    // 404s in a row
+	denied  int    // watches in a row that the server ended with an error, without a frame
 	laps    int    // watches that ended while Resuming
 
+	blind     bool // a frame was skipped of which nothing is known
 	rewritten bool // the next list begins an epoch
 	streaming bool // the list under way is a streaming one
 	refused   bool // the last streaming list was refused: the next list shows whether for its form
@@ -132,11 +139,14 @@ type Machine struct {
 }
 
 const (
-	// maxRelists is how many lists in a row begin at once, without a frame of a watch in between.
+	// maxRelists is how many lists in a row begin at once, without a watch that lasts in between.
 	maxRelists = 2
 	// maxBroken is how many streaming lists in a row may fail before one in pages is tried: a server
 	// under load may get a page out where it cannot keep a stream.
 	maxBroken = 2
+	// maxDenied is how many watches in a row the server may end with an error, while it answers
+	// probes, before a list: it may be our version that it does not like.
+	maxDenied = 3
 	// maxLaps is how many watches a loaded state has to catch up in, where they tell anything.
 	maxLaps = 2
 )
@@ -144,22 +154,31 @@ const (
 // Timing is how long a stream waits.
 type Timing struct {
 	// First is the delay after a failure; it doubles up to Max, and up to MaxUnreachable where no
-	// server answers. Refused is the delay after an answer that only an administrator can change.
-	First, Max, MaxUnreachable, Refused time.Duration
+	// server answers. Refused is the delay after an answer that only an administrator can change,
+	// Missing the one between the two 404s that park a stream.
+	First, Max, MaxUnreachable, Refused, Missing time.Duration
+	// Unserved is the delay before a parked stream looks whether its kind is served again; it doubles
+	// up to MaxUnserved.
+	Unserved, MaxUnserved time.Duration
 }
 
 // DefaultTiming is used where nothing else is asked for. An API server that restarts is back within
-// seconds; rights change when somebody changes them.
+// seconds; rights change when somebody changes them, and kinds when somebody installs them.
 var DefaultTiming = Timing{
 	First:          250 * time.Millisecond,
 	Max:            30 * time.Second,
 	MaxUnreachable: 5 * time.Second,
 	Refused:        time.Minute,
+	Missing:        4 * time.Second,
+	Unserved:       30 * time.Second,
+	MaxUnserved:    5 * time.Minute,
 }
 
 // backoff is the delay before the attempt that follows n failures.
-func (t *Timing) backoff(n int, limit time.Duration) time.Duration {
-	d := t.First
+func (t *Timing) backoff(n int, limit time.Duration) time.Duration { return doubled(t.First, n, limit) }
+
+// doubled is the n-th of delays that double up to a limit.
+func doubled(d time.Duration, n int, limit time.Duration) time.Duration {
 	for range n - 1 {
 		if d >= limit {
 			break

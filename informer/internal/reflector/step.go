@@ -13,21 +13,23 @@
 //	Listing   Expired     Listing   list again, in one page from now on; known objects stay
 //	Listing   Expired     Waiting   where no token can have expired: as Failed
 //	Listing   Rewritten   Listing   new epoch, gap, list again
-//	Listing   Rewritten   Waiting   the third time without a frame: sleep first
+//	Listing   Rewritten   Waiting   the third time without a watch that lasts: sleep first
 //	Watching  Accepted    Watching  (an earlier failure is over)
-//	Watching  Progress    Watching  (a frame was read: failures are forgotten)
+//	Watching  Progress    Watching  (a frame was read: failures are forgotten, once the watch lasts)
 //	Watching  CaughtUp    Watching  (what was loaded is as good as a list)
 //	Watching  Closed      Watching  watch again at once
 //	Watching  Closed      Probing   after a watch without any frame, or while catching up: probe
 //	Watching  Closed      Waiting   the second time within a second: sleep, then probe
 //	Watching  Closed      Listing   while catching up, after a watch without any frame, or the second:
 //	                                new epoch, gap, list
+//	Watching  Closed      Listing   where a frame was skipped of which nothing is known: gap, list
 //	Watching  Expired     Listing   gap, list
-//	Watching  Expired     Waiting   the third time without a frame: sleep first
+//	Watching  Expired     Waiting   the third time without a watch that lasts: sleep first
 //	Watching  Rewritten   Listing   new epoch, gap, list
 //	Watching  Rewritten   Waiting   as for Listing
 //	Watching  Garbled     Watching  watch again; the second time at this frame: skip it, gap
 //	Watching  Garbled     Waiting   the second watch within a second: sleep, then probe
+//	Watching  Garbled     Listing   where another frame was skipped before: as Closed
 //	Probing   Alike       Watching  watch from the last version
 //	Probing   Unverified  Listing   new epoch, gap, list
 //	Probing   Unverified  Waiting   as for Rewritten
@@ -38,8 +40,8 @@
 //	Waiting   Timer       Probing   probe
 //	any       Failed      Waiting   sleep; then list, or probe where there is a state to resume
 //	any       Refused     Waiting   sleep for long; then as after Failed
-//	any       Missing     Parked    end
-//	any       Missing     Waiting   where it was served before, the first time: sleep, then as Failed
+//	any       Missing     Waiting   the first time: sleep, then as after Failed
+//	any       Missing     Parked    the second time in a row: end
 //	any       Stop        Stopped   end
 //
 // Lists are streaming lists: a watch that first tells the current state, up to a bookmark that marks
@@ -48,7 +50,12 @@
 //
 // Probing asks for a list of one object, to see that the server's version is not behind ours: a
 // watch at a version from the future is accepted and delivers nothing. It follows every failure,
-// and every watch that ended without a frame.
+// and every watch that ended without a frame. But every third time in a row that the server itself
+// ends a watch with an error, and nothing came of it, a list follows, behind a gap: it may be our
+// version that it does not like. So does one, where a frame had to be skipped of which nothing is
+// known, as soon as the watch ends.
+//
+// Parked is the end of Run. AwaitServed tells when to begin again.
 //
 // A state that was loaded is resumed without a list: it is probed, and verified by the caller, and
 // watched from its version in short watches, whose bookmarks come early, until it is as current as
@@ -100,7 +107,7 @@ func (m Machine) begin(in Input) (Machine, Effects) {
 func (t *Timing) listing(m Machine, in Input) (Machine, Effects) {
 	switch in.Event {
 	case Accepted:
-		m.Err = nil
+		m.Err, m.missing = nil, 0
 	case Listed:
 		return m.listed()
 	case Unended:
@@ -126,7 +133,7 @@ func (m Machine) listed() (Machine, Effects) {
 	m.State, m.Synced, m.Resuming = Watching, true, false
 	m.Err, m.Attempts, m.missing = nil, 0, 0
 	m.Paged = m.Paged || m.refused // it was for its form
-	m.streaming, m.refused, m.broken, m.laps = false, false, 0, 0
+	m.streaming, m.refused, m.blind, m.broken, m.laps = false, false, false, 0, 0
 	return m, eff
 }
 
@@ -135,7 +142,10 @@ func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 	case Accepted:
 		m.Err, m.missing = nil, 0
 	case Progress:
-		m.Attempts, m.relists, m.garbled = 0, 0, 0
+		m.garbled, m.denied = 0, 0
+		if in.Lasting {
+			m.Attempts, m.relists = 0, 0
+		}
 	case CaughtUp:
 		m.Synced, m.Resuming, m.laps = true, false, 0
 	case Closed:
@@ -145,20 +155,27 @@ func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 	case Rewritten:
 		return t.rewritten(m, in, ReasonRewritten)
 	case Garbled:
-		m.garbled++
-		switch m.garbled {
-		case 1:
-			return t.again(m, in, DoWatch)
-		case 2:
-			return m, Effects{Do: DoSkip, Gap: ReasonGarbled}
-		}
-		return m, Effects{Do: DoSkip} // still the same gap
+		return t.unreadable(m, in)
 	}
 	return m, Effects{}
 }
 
-// relist lists at once, the first two times without progress in between: after a 410, and where the
-// list then shows another history.
+// unreadable reads a frame once more, then skips it.
+func (t *Timing) unreadable(m Machine, in Input) (Machine, Effects) {
+	m.garbled++
+	if m.garbled == 1 {
+		return t.again(m, in, DoWatch)
+	}
+	m.blind = m.blind || !in.Known
+	eff := Effects{Do: DoSkip}
+	if m.garbled == 2 { // else it is still the same gap
+		eff.Gap = ReasonGarbled
+	}
+	return m, eff
+}
+
+// relist lists at once, the first two times without a watch that lasts in between: after a 410, after
+// a frame of which nothing is known, and where the list then shows another history.
 func (t *Timing) relist(m Machine, in Input, gap string) (Machine, Effects) {
 	var eff Effects
 	m.relists++
@@ -179,7 +196,7 @@ func (t *Timing) rewritten(m Machine, in Input, gap string) (Machine, Effects) {
 
 func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 	if !in.Short {
-		m.Attempts = 0
+		m.Attempts, m.denied = 0, 0
 	}
 	if m.Resuming {
 		m.laps++
@@ -194,8 +211,11 @@ func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 }
 
 // again goes on at once after a watch that ended without a failure, unless watches keep ending
-// within a second.
+// within a second, or more is missing than another watch would bring.
 func (t *Timing) again(m Machine, in Input, next Action) (Machine, Effects) {
+	if m.blind {
+		return t.relist(m, in, ReasonGarbled)
+	}
 	m.short++
 	if !in.Short {
 		m.short = 0
@@ -212,7 +232,7 @@ func (t *Timing) again(m Machine, in Input, next Action) (Machine, Effects) {
 func (t *Timing) probing(m Machine, in Input) (Machine, Effects) {
 	switch in.Event {
 	case Alike:
-		m.State = Watching
+		m.State, m.missing = Watching, 0
 		return m, Effects{Do: DoWatch}
 	case Unverified:
 		return t.rewritten(m, in, ReasonUnverified)
@@ -232,37 +252,52 @@ func (t *Timing) failed(m Machine, in Input) (Machine, Effects) {
 	if m.State == Listing && m.streaming {
 		m.broken++
 	}
-	return m.wait(in.Err, max(in.RetryAfter, t.backoff(m.Attempts+1, limit)), m.resume())
+	return t.retry(m, in, t.backoff(m.Attempts+1, limit))
 }
 
 // refused waits for somebody to change what the server refuses, but for a streaming list: of that,
 // the server may refuse only the form.
 func (t *Timing) refused(m Machine, in Input) (Machine, Effects) {
 	if m.State == Listing && m.streaming {
-		m.refused = true
+		m.refused, m.missing = true, 0
 		return m.list()
 	}
 	m.refused = false
-	return m.wait(in.Err, max(in.RetryAfter, t.Refused), m.resume())
+	return t.retry(m, in, t.Refused)
 }
 
-// missing parks a kind that is not served. One that was served is asked once more: an API server
-// that starts does not know its custom resources at first.
+// missing parks a kind that is not served. It is asked for once more: an API server that starts does
+// not know its custom resources at first.
 func (t *Timing) missing(m Machine, in Input) (Machine, Effects) {
-	m.missing++
-	if (m.Synced || m.Resuming) && m.missing == 1 {
-		return m.wait(in.Err, max(in.RetryAfter, 4*t.First), m.resume())
+	times := m.missing + 1
+	if times == 1 {
+		m, eff := t.retry(m, in, t.Missing)
+		m.missing = times
+		return m, eff
 	}
-	m.State, m.Err = Parked, in.Err
+	m.State, m.Err, m.missing = Parked, in.Err, times
 	return m, Effects{Do: DoEnd}
 }
 
-// resume is what follows a failure.
-func (m Machine) resume() Action {
-	if (m.Synced || m.Resuming) && m.State != Listing {
-		return DoProbe
+// retry waits after a failure, and decides what follows.
+func (t *Timing) retry(m Machine, in Input, d time.Duration) (Machine, Effects) {
+	next, gap := DoProbe, ""
+	if m.State == Watching && !in.Unreachable {
+		m.denied++
+		d = max(d, t.backoff(m.denied, t.Max))
+		if m.denied%maxDenied == 0 {
+			next, gap = DoList, ReasonUnwatched
+		}
 	}
-	return DoList
+	switch {
+	case m.State == Listing, !m.Synced && !m.Resuming:
+		next = DoList
+	case m.blind:
+		next, gap = DoList, ReasonGarbled
+	}
+	m, eff := m.wait(in.Err, max(in.RetryAfter, d), next)
+	eff.Gap = gap
+	return m, eff
 }
 
 func (m Machine) list() (Machine, Effects) {
@@ -281,7 +316,7 @@ func (m Machine) probe() (Machine, Effects) {
 }
 
 func (m Machine) wait(err error, d time.Duration, next Action) (Machine, Effects) {
-	m.State, m.Err, m.next, m.streaming = Waiting, err, next, false
+	m.State, m.Err, m.next, m.streaming, m.missing = Waiting, err, next, false, 0
 	m.Attempts++
 	return m, Effects{Do: DoSleep, Delay: d}
 }

@@ -38,7 +38,7 @@ func (r *Reflector) stream(ctx context.Context, newEpoch bool) Input {
 		return classify(err)
 	}
 	defer release()
-	r.Sink.Begin(newEpoch)
+	r.begin(newEpoch)
 	t := r.start(Note{Kind: NotedListBegan, Streaming: true})
 	w, err := r.open(ctx, t, 300+rand.IntN(300), "sendInitialEvents", "true", "resourceVersionMatch", "NotOlderThan")
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *watching) initial() error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return errCut
-		case err != nil:
+		case err != nil && ev.Name == "":
 			return fmt.Errorf("read streaming list: %w", err)
 		case ev.Type == wire.Error:
 			return status(ev.Format, ev.Raw)
@@ -78,7 +78,7 @@ func (w *watching) initial() error {
 		case ev.Type == wire.Bookmark:
 			continue // what it says is not true of what comes
 		}
-		if err := w.listed(ev); err != nil {
+		if err := w.listed(ev, err); err != nil {
 			return err
 		}
 		if !hush.Reset(quiet) || time.Since(opened) > patience+time.Duration(w.Bytes/pace)*time.Second {
@@ -87,11 +87,16 @@ func (w *watching) initial() error {
 	}
 }
 
-// listed is one frame of the list. It is the first word on an object, or a change since.
-func (w *watching) listed(ev wire.Event) error {
+// listed is one frame of the list, of which the object may be unreadable but for its metadata. It is
+// the first word on an object, or a change since.
+func (w *watching) listed(ev wire.Event, unreadable error) error {
 	w.Objects++
-	if ev.Type == wire.Deleted {
+	switch {
+	case ev.Type == wire.Deleted:
 		w.Sink.Gone(ev.Object)
+		return nil
+	case unreadable != nil:
+		w.Sink.Unreadable(ev.Meta, unreadable)
 		return nil
 	}
 	return w.Sink.Item(ev.Object)

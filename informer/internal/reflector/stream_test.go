@@ -234,6 +234,87 @@ func TestItemFromThePast(t *testing.T) {
 	})
 }
 
+// TestUnreadableInAStream: one object that cannot be read is no reason to do without streaming lists.
+func TestUnreadableInAStream(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		r.next("stream").accept().send(added("a", "5"), unread("b", "6"), deleted("a", "7"),
+			`{"type":"DELETED","object":{"metadata":{"name":"b","uid":7}}}`, unread("b", "8"), end("9"))
+		r.want("it is named", "begin", "a@5", "unreadable b", "-a@7", "-b@", "unreadable b", "page 9", "live 9")
+		if n := r.notes[1]; n.Kind != NotedUnreadable || r.state().Paged {
+			r.Errorf("%+v, %+v", r.notes, r.state())
+		}
+	})
+}
+
+// TestListFromThePast: where a list says at its start that it is of another history, nothing is told of
+// it under this one. What is sent at its end comes too late for that.
+func TestListFromThePast(t *testing.T) {
+	for name, c := range map[string]struct {
+		body string
+		told []string
+	}{
+		"metadata first": {page("5", "", object("a", "4")), nil},
+		"metadata last":  {`{"items":[` + object("a", "4") + `],"metadata":{"resourceVersion":"5"}}`, []string{"a@4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
+				r.next("list").list("7", "", object("a", "6"))
+				r.next("watch 7").accept().send(failure(http.StatusGone, metav1.StatusReasonExpired))
+				r.taken()
+				r.next("list").accept().send(c.body).finish()
+				r.want("another history", append(c.told, "missed history-changed", "begin epoch")...)
+				r.next("list").list("5", "", object("a", "4"))
+				r.want("the list", "a@4", "page 5", "live 5")
+			})
+		})
+	}
+}
+
+// TestEmptyAnswer: a list without a version is none, where the server gives versions: else whatever
+// answers with nothing would empty the cache.
+func TestEmptyAnswer(t *testing.T) {
+	for _, body := range []string{`{"kind":"PodList"}`, `{"items":null}`, page("", "x"), page("", "", object("a", "5"))} {
+		scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
+			r.next("list").list("7", "", object("a", "5"))
+			r.next("watch 7").accept().send(failure(http.StatusGone, metav1.StatusReasonExpired))
+			r.next("list").list("5", "", object("a", "4"))
+			r.taken()
+			r.next("list").accept().send(body).finish()
+			if log := r.taken(); strings.Contains(log, "page") || strings.Contains(log, "live") {
+				r.Errorf("%s is taken for a list: %s", body, log)
+			}
+			if m := r.state(); m.State != Waiting || !errors.Is(m.Err, errNoVersion) {
+				r.Errorf("%s: %+v", body, m)
+			}
+			r.within(first, 2*first, "list").accept().send(body).finish() // though nothing is known of the new epoch
+			r.within(2*first, 4*first, "list").list("5", "")
+			r.next("watch 5")
+		})
+	}
+}
+
+// TestNoVersions: a server that never had any may go on without.
+func TestNoVersions(t *testing.T) {
+	scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
+		r.next("list").list("", "")
+		r.next("watch ")
+	})
+}
+
+// TestSamePageForEver: a server that repeats its token is not asked for ever.
+func TestSamePageForEver(t *testing.T) {
+	scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
+		r.next("list").list("7", "x")
+		r.next("list x").list("7", "y")
+		r.next("list y").list("7", "y")
+		if m := r.state(); m.State != Waiting || !errors.Is(m.Err, errLoop) || len(r.on.Lists) != 0 {
+			r.Errorf("%+v, with %d lists", m, len(r.on.Lists))
+		}
+		r.within(first, 2*first, "list").list("7", "")
+		r.next("watch 7")
+	})
+}
+
 // TestPaged: the caller can do without streaming lists.
 func TestPaged(t *testing.T) {
 	scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {

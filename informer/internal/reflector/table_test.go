@@ -93,7 +93,7 @@ func TestTableIsTheMachine(t *testing.T) {
 
 // machines yields machines of every state, in every combination of what decides where a step leads.
 func machines(yield func(Machine) bool) {
-	for bits := range 1 << 11 {
+	for bits := range 1 << 13 {
 		bit := func(n int) bool { return bits>>n&1 == 1 }
 		count := func(n, c int) int {
 			if bit(n) {
@@ -104,6 +104,7 @@ func machines(yield func(Machine) bool) {
 		m := Machine{
 			Synced: bit(0), Resuming: bit(1), Unpaged: bit(2), streaming: bit(3), refused: bit(4), next: DoList,
 			relists: count(5, 2), short: count(6, 1), laps: count(7, 1), missing: count(8, 1), garbled: count(9, 1),
+			blind: bit(11), denied: count(12, 2),
 		}
 		if bit(10) {
 			m.next = DoProbe
@@ -143,7 +144,7 @@ func TestEveryStepGoesOn(t *testing.T) {
 }
 
 // TestEveryFailureIsWaitedFor: no answer of a server makes a loop without a sleep: within ten
-// requests that bring nothing, the stream waits.
+// requests that bring nothing, or each watch a single frame, the stream waits.
 func TestEveryFailureIsWaitedFor(t *testing.T) {
 	timing := DefaultTiming
 	for _, m := range []Machine{{}, {Paged: true}, {Synced: true}, {Resuming: true}} {
@@ -154,8 +155,11 @@ func TestEveryFailureIsWaitedFor(t *testing.T) {
 					if listing == Unended { // which is said of streaming lists
 						answers[DoList] = Listed
 					}
-					if !waits(&timing, m, answers) {
-						t.Errorf("%+v: lists end with %v, watches with %v, probes with %v: a loop", m, listing, watching, probing)
+					for _, frame := range []bool{false, true} {
+						if !waits(&timing, m, answers, frame) {
+							t.Errorf("%+v: lists end with %v, watches with %v, probes with %v, a frame before %v: a loop",
+								m, listing, watching, probing, frame)
+						}
 					}
 				}
 			}
@@ -163,10 +167,13 @@ func TestEveryFailureIsWaitedFor(t *testing.T) {
 	}
 }
 
-func waits(timing *Timing, m Machine, answers map[Action]Event) bool {
+func waits(timing *Timing, m Machine, answers map[Action]Event, frame bool) bool {
 	m, eff := timing.step(m, Input{Event: Begin})
 	for range 10 {
-		m, eff = timing.step(m, Input{Event: answers[eff.Do], Err: errTest, Short: true, Silent: true})
+		if frame && m.State == Watching {
+			m, _ = timing.step(m, Input{Event: Progress})
+		}
+		m, eff = timing.step(m, Input{Event: answers[eff.Do], Err: errTest, Short: true, Silent: !frame})
 		if eff.Do == DoSleep || eff.Do == DoEnd || eff.Do == DoSkip { // skipping reads on
 			return true
 		}

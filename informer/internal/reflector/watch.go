@@ -22,6 +22,7 @@ type watching struct {
 	frames wire.Watch
 	end    *time.Timer // rings when the server should have ended it
 	alarm  *time.Timer // rings when the stream fell silent; nil before it is watched
+	before int         // frames that were of a list
 }
 
 // watch opens a watch and reads it to its end.
@@ -90,13 +91,14 @@ func (w *watching) next() (wire.Event, error) {
 // been read already.
 func (w *watching) follow(frames int) (in Input) {
 	*w.tally = *w.start(Note{Kind: NotedWatchOpened, Format: w.Format})
-	w.Objects = frames
+	w.Objects, w.before = frames, frames
 	w.alarm = time.AfterFunc(silence, func() { w.cancel(errSilent) })
 	defer w.alarm.Stop()
 	if !w.bookmarks {
 		w.alarm.Stop()
 	}
 	in = w.read()
+	w.progress()
 	err := in.Err
 	if in.Event == Closed {
 		err = nil
@@ -117,12 +119,14 @@ func (w *watching) read() Input {
 		case errors.Is(err, errOverdue):
 			return w.closed()
 		case wire.Unreadable(err):
-			in := Input{Event: Garbled, Err: err, Short: w.short()}
+			in := Input{Event: Garbled, Err: err, Short: w.short(), Known: ev.Name != ""}
 			if w.m.garbled == 0 {
 				return in // the connection may be to blame
 			}
 			w.input(in)
-			continue
+			if !in.Known || ev.Type != wire.Deleted {
+				continue
+			} // that it is gone needs no more
 		case err != nil:
 			return classify(fmt.Errorf("read watch: %w", err))
 		case ev.Type == wire.Error:
@@ -152,10 +156,16 @@ func (w *watching) event(ev wire.Event) error {
 	if w.bookmarks {
 		w.alarm.Reset(silence)
 	}
-	if m := &w.m; m.Attempts > 0 || m.relists > 0 || m.garbled > 0 {
-		w.input(Input{Event: Progress})
-	}
+	w.progress()
 	return nil
+}
+
+// progress tells that the watch works, where that is news.
+func (w *watching) progress() {
+	m, lasts := &w.m, time.Since(w.began) >= lasting
+	if w.Objects > w.before && (m.garbled > 0 || m.denied > 0 || lasts && (m.Attempts > 0 || m.relists > 0)) {
+		w.input(Input{Event: Progress, Lasting: lasts})
+	}
 }
 
 // closed is how a watch ends that the server closed between two frames, or should have: no failure.

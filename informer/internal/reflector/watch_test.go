@@ -3,7 +3,9 @@ package reflector
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +77,64 @@ func TestGarbledFrame(t *testing.T) {
 	})
 }
 
+// TestUnknownFrame: nobody knows what was skipped, a deletion maybe, so that a list has to tell it
+// once the watch is over, and only then.
+func TestUnknownFrame(t *testing.T) {
+	const bad = `{"type":"DELETED","object":{"metadata":{"name":7}}}` + "\n"
+	for name, c := range map[string]struct {
+		end   func(*request)
+		after time.Duration
+	}{
+		"in order":                {func(q *request) { q.finish() }, 0},
+		"broken":                  {func(q *request) { q.cut() }, first},
+		"by the server's failure": {func(q *request) { q.send(failure(500, metav1.StatusReasonInternalError)) }, first},
+		"by another such frame":   {func(q *request) { q.send(bad) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, nil, func(r *rig) {
+				q := synced(r)
+				r.pass(time.Second)
+				q.send(bad)
+				q = r.next("watch 7").accept().send(bad, modified("b", "9"))
+				r.pass(time.Minute)
+				r.want("what is behind it", "missed unreadable now", "modified b@9")
+				c.end(q)
+				q = r.within(c.after, 2*c.after+time.Millisecond, "stream").accept().send(end("10"))
+				r.want("the list", "missed unreadable", "begin", "page 10", "live 10")
+				r.pass(time.Minute)
+				q.finish()
+				r.next("watch 10")
+			})
+		})
+	}
+}
+
+// TestDeletedUnread: that an object is gone needs no more than its name; and of one that is there no
+// list would tell more.
+func TestDeletedUnread(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		const bad = `{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"8","uid":7}}}` + "\n"
+		q := synced(r)
+		r.pass(time.Second)
+		q.send(bad)
+		q = r.next("watch 7").accept().send(bad)
+		r.want("the second time", "missed unreadable now", "deleted a@8")
+		r.pass(time.Second)
+		q.send(unread("b", "9"))
+		q = r.next("watch 8").accept().send(unread("b", "9"), modified("c", "10"))
+		r.want("the version that cannot be had", "missed unreadable now", "modified c@10")
+		r.pass(time.Second)
+		q.finish()
+		r.next("watch 10")
+	})
+}
+
+// unread is a frame of which no more than the object's metadata can be read.
+func unread(name, version string) string {
+	return frame(wire.Modified, fmt.Sprintf(`{"metadata":{"name":%q,"resourceVersion":%q},"spec":%s%s}`, name, version,
+		strings.Repeat("[", 10_000), strings.Repeat("]", 10_000)))
+}
+
 // TestClosedWatch: a server that ends watches is asked again at once, but not in a loop.
 func TestClosedWatch(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
@@ -110,13 +170,100 @@ func TestEventFromThePast(t *testing.T) {
 	})
 }
 
-// TestExpiredOften: 410 after frames of each watch is a server that compacts a lot, not a loop.
+// TestExpiredOften: 410 after watches that lasted is a server that compacts a lot. After watches of
+// one frame it would be a loop of lists.
 func TestExpiredOften(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := synced(r)
+		expired := func(after time.Duration) {
+			q.send(modified("a", "8"))
+			r.pass(after)
+			q.send(failure(http.StatusGone, metav1.StatusReasonExpired))
+		}
+		relisted := func(least, most time.Duration) { q = r.within(least, most, "stream").accept().send(end("9")) }
 		for range 5 {
-			q.send(modified("a", "8"), failure(http.StatusGone, metav1.StatusReasonExpired))
-			q = r.within(0, time.Millisecond, "stream").accept().send(end("9"))
+			expired(lasting)
+			relisted(0, time.Millisecond)
+		}
+		expired(lasting - time.Second)
+		relisted(0, time.Millisecond)
+		for d := first; d < 16*first; d *= 2 {
+			expired(lasting - time.Second)
+			relisted(d, 2*d)
+		}
+		expired(lasting)
+		relisted(0, time.Millisecond)
+	})
+}
+
+// TestCutOften: a connection that breaks behind each frame is one that does not work.
+func TestCutOften(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		q := synced(r)
+		for d := first; d < 16*first; d *= 2 {
+			q.send(modified("a", "7")).cut()
+			r.within(d, 2*d, "probe").list("7", "")
+			q = r.next("watch 7").accept()
+		}
+		r.pass(lasting)
+		q.send(modified("a", "7")).cut()
+		r.within(first, 2*first, "probe")
+	})
+}
+
+// TestWatchesFail where lists and probes do not: what cannot be watched is listed, less and less
+// often, and the caller hears that versions are missing.
+func TestWatchesFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		end   func(*request)
+		least time.Duration // the delay behind the first
+	}{
+		"an error in the stream":                                 {func(q *request) { q.accept().send(failure(500, metav1.StatusReasonInternalError)) }, first},
+		"a version of another time, to an aggregated API server": {func(q *request) { q.refuse(400, metav1.StatusReasonBadRequest) }, time.Minute},
+		"no right to watch":                                      {func(q *request) { q.refuse(403, metav1.StatusReasonForbidden) }, time.Minute},
+		"nobody that is to watch":                                {func(q *request) { q.refuse(404, metav1.StatusReasonNotFound) }, 4 * time.Second},
+		"a server under high load":                               {func(q *request) { q.refuse(429, metav1.StatusReasonTooManyRequests) }, first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
+				r.next("list").list("7", "")
+				r.want("the first list", "begin", "page 7", "live 7")
+				d := first
+				in := func(want string) {
+					r.within(max(d, c.least), 2*max(d, c.least), want).list("7", "")
+					d = min(2*d, 30*time.Second)
+				}
+				for range 3 {
+					for _, next := range []string{"probe", "probe", "list"} {
+						c.end(r.next("watch 7"))
+						in(next)
+					}
+					r.want("a list", "missed watch-failed", "begin", "page 7", "live 7")
+				}
+				r.next("watch 7").accept().send(modified("a", "8"), failure(500, metav1.StatusReasonInternalError))
+				r.within(first, 2*first, "probe")
+			})
+		})
+	}
+}
+
+// TestStreamsFailAsWatches: that the list works says nothing of the watch that it goes on as.
+func TestStreamsFailAsWatches(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		broken := failure(500, metav1.StatusReasonInternalError)
+		d := first
+		in := func(want string) *request {
+			q := r.within(d, 2*d, want)
+			d = min(2*d, 30*time.Second)
+			return q
+		}
+		r.next("stream").accept().send(end("7"), broken)
+		for range 3 {
+			for range 2 {
+				in("probe").list("7", "")
+				r.next("watch 7").accept().send(broken)
+			}
+			in("stream").accept().send(end("7"), broken)
 		}
 	})
 }
@@ -154,7 +301,7 @@ func TestKnownState(t *testing.T) {
 		r.sink.load("7")
 	}, func(r *rig) {
 		r.next("stream").refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
-		q := r.within(4*first, 5*first+time.Millisecond, "stream")
+		q := r.within(4*time.Second, 5*time.Second+time.Millisecond, "stream")
 		if !r.state().Synced {
 			r.Errorf("%+v", r.state())
 		}

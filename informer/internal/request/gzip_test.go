@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/klauspost/compress/gzip"
 	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/informer/internal/wire"
@@ -183,7 +184,8 @@ func TestUnzip(t *testing.T) {
 	}
 }
 
-// FuzzUnzip compares with compress/gzip, of which only the time differs at which it returns.
+// FuzzUnzip compares with compress/gzip, of which only the time differs at which it returns, and that it
+// takes headers with reserved flags.
 func FuzzUnzip(f *testing.F) {
 	f.Add(append(zip(f, "one "), zip(f, "two")...))
 	f.Add(zip(f, ""))
@@ -197,6 +199,9 @@ func FuzzUnzip(f *testing.F) {
 			wantErr = nil // an empty body
 		}
 		got, err := io.ReadAll(io.LimitReader(unzip(io.NopCloser(bytes.NewReader(in))), 1<<20))
+		if wantErr == nil && errors.Is(err, gzip.ErrHeader) && bytes.HasPrefix(want, got) {
+			return
+		}
 		if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(got, want) {
 			t.Errorf("%q, %v, want %q, %v", got, err, want, wantErr)
 		}

@@ -32,6 +32,12 @@ const DefaultUserAgent = "tattler/dev"
 // maxStatus bounds what is read of a refusal, in bytes.
 const maxStatus = 1 << 20
 
+// auditID is a header that API servers send with every answer. Up to Kubernetes 1.36 they have no
+// Status for a kind that they do not serve, only a line of text, as a load balancer may have.
+//
+// Source: k8s.io/apiserver/pkg/util/notfoundhandler, and endpoints/filters/audit_init.go.
+const auditID = "Audit-Id"
+
 // Client asks one API server. It is safe for concurrent use.
 type Client struct {
 	http *http.Client
@@ -94,7 +100,8 @@ func (c *Client) CloseIdle() {
 
 // Open sends a GET and returns the body of a successful answer, uncompressed, which the caller
 // closes, and the format that it is in. Where the server refused, the error is an
-// apierrors.APIStatus. Servers that have no protobuf may refuse it (406, 415, 500) although JSON
+// apierrors.APIStatus; apierrors.IsUnexpectedServerError says that no API server needs to have said
+// so, but something between. Servers that have no protobuf may refuse it (406, 415, 500) although JSON
 // would do: asking again is the caller's business.
 func (c *Client) Open(ctx context.Context, resource string, query url.Values, w Want) (io.ReadCloser, wire.Format, error) {
 	u := *c.base
@@ -143,7 +150,8 @@ func refusal(resp *http.Response, body io.Reader, resource string) error {
 	if err != nil || st.Code == 0 {
 		gr := schema.GroupResource{Resource: path.Base(resource)}
 		text := strings.ToValidUTF8(string(b[:min(len(b), 512)]), "")
-		return apierrors.NewGenericServerResponse(resp.StatusCode, "get", gr, "", text, after, true)
+		stranger := resp.StatusCode != http.StatusNotFound || resp.Header.Get(auditID) == ""
+		return apierrors.NewGenericServerResponse(resp.StatusCode, "get", gr, "", text, after, stranger)
 	}
 	if after > 0 {
 		if st.Details == nil {

@@ -72,6 +72,31 @@ func TestUserAgent(t *testing.T) {
 	}
 }
 
+// TestNotFound tells an API server that does not serve a kind from what may be between.
+func TestNotFound(t *testing.T) {
+	for _, c := range []struct {
+		name, body, audit string
+		stranger          bool
+	}{
+		{"a Status", `{"kind":"Status","code":404,"reason":"NotFound"}`, "", false},
+		{"an API server's line of text", "404 page not found\n", "d3a6c0f1", false},
+		{"a load balancer's", "404 page not found\n", "", true},
+		{"a load balancer's page", "<html>", "", true},
+		{"nothing", "", "", true},
+	} {
+		_, err := ask(t, &rest.Config{}, func(w http.ResponseWriter, _ *http.Request) {
+			if c.audit != "" {
+				w.Header().Set("Audit-ID", c.audit)
+			}
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, c.body)
+		})
+		if !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err) != c.stranger {
+			t.Errorf("%s: %#v", c.name, err)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name, body, after string

@@ -18,7 +18,8 @@ type Change struct {
 	UID, RV string
 	// Delete says that the object is gone.
 	Delete bool
-	// Keep says that the object exists in a version that could not be read: what is stored stays.
+	// Keep says that the object exists in a version that could not be read: what is stored stays,
+	// unless UID says that it was another object.
 	Keep bool
 	// Index has the values for the indexes, by slot.
 	Index []any
@@ -170,9 +171,7 @@ func (t *step) apply(c *Change) {
 	o, sp := t.table.find(c.Key)
 	switch {
 	case c.Keep:
-		if o != nil {
-			t.keep(o)
-		}
+		t.keep(o, sp, c)
 	case o == nil:
 		if !c.Delete {
 			t.add(c, listed && !t.forming)
@@ -200,7 +199,14 @@ func (t *step) apply(c *Change) {
 }
 
 // keep notes that the list named an object that it does not show.
-func (t *step) keep(o *object) {
+func (t *step) keep(o *object, sp *space, c *Change) {
+	switch {
+	case o == nil:
+		return
+	case c.UID != "" && c.UID != o.v.UID(): // what is stored was deleted, whatever is there now
+		t.remove(o, sp, nil)
+		return
+	}
 	o.mark = t.mark
 	if t.fresh {
 		t.doubtful[o] = struct{}{}

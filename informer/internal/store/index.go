@@ -1,6 +1,10 @@
 package store
 
-import "github.com/tattler-dev/tattler/informer/internal/compact"
+import (
+	"slices"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+)
 
 // Index is what a store keeps in step with its objects. Its methods are called under the store's
 // write lock: they must be quick and must not call the store. Read it within Store.View.
@@ -45,20 +49,29 @@ func (x indexes) clear() {
 	}
 }
 
-// AddIndex adds an index and returns its place in Change.Index. It hears of every later change; the
-// objects that are there already are the caller's to fill in, by Snapshot and SetIndex. Slots are
-// not used again: a change under way may carry values for one that is gone.
+// AddIndex adds an index in the first slot that is free, and returns that: its place in
+// Change.Index. It hears of every later change; the objects that are there already are the caller's
+// to fill in, by Snapshot and SetIndex. An index must know its own values: a change under way may
+// carry those of one that had the slot before.
 func (s *Store) AddIndex(ix Index) (slot int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.indexes = append(s.indexes, ix)
-	return len(s.indexes) - 1
+	slot = slices.IndexFunc(s.indexes, func(x Index) bool { return x == nil })
+	if slot < 0 {
+		slot = len(s.indexes)
+		s.indexes = append(s.indexes, nil)
+	}
+	s.indexes[slot] = ix
+	return slot
 }
 
-// RemoveIndex frees a slot; its index hears nothing more.
+// RemoveIndex clears an index and frees its slot: it hears nothing more.
 func (s *Store) RemoveIndex(slot int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if ix := s.indexes[slot]; ix != nil {
+		ix.Clear()
+	}
 	s.indexes[slot] = nil
 }
 

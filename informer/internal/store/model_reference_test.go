@@ -98,7 +98,10 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 		missed := r.listing && !r.named[ch.Key]
 		if ch.Keep {
 			r.name(ch.Key)
-			if h != nil {
+			if h != nil && ch.UID != "" && ch.UID != h.v.UID() {
+				delete(r.has, ch.Key)
+				tell(Deleted, ch.Key, h, nil, nil, missed)
+			} else if h != nil {
 				h.doubt = h.doubt || r.fresh
 			}
 			continue

@@ -250,7 +250,11 @@ func (s *source) list(newEpoch, whole bool) {
 			return
 		case s.known(k, v):
 		case newEpoch && s.one(10), !whole && s.one(10):
-			stage(Change{Key: k, Keep: true})
+			c := Change{Key: k, Keep: true}
+			if s.one(2) {
+				c.UID = v.UID() // it could be read
+			}
+			stage(c)
 		default:
 			stage(event{k, v, false}.change())
 		}

@@ -11,6 +11,9 @@ import (
 // ErrClosed is returned by Next of a closed queue.
 var ErrClosed = errors.New("store: queue closed")
 
+// ErrBehind is returned by Next of a Strict queue that exceeded its budget.
+var ErrBehind = errors.New("store: queue exceeded its budget")
+
 // maxBatch is how many deltas are put together in one batch.
 const maxBatch = 256
 
@@ -22,6 +25,10 @@ type QueueOptions struct {
 	// SkipInitial starts the consumer with the initial state as if it knew that: later changes are
 	// told against it.
 	SkipInitial bool
+	// SkipLoaded does the same for a state that is loaded while the queue is there, and for no other.
+	SkipLoaded bool
+	// Strict ends the queue with ErrBehind where it would fold because of its budget.
+	Strict bool
 	// Budget is, without Latest, how many bytes of versions may be queued; beyond, the queue does as
 	// Latest does, behind a Gap, until the consumer has caught up.
 	Budget int64
@@ -36,6 +43,7 @@ type Queue struct {
 	mu      sync.Mutex
 	waiting bool // the consumer found nothing to take
 	closed  bool
+	behind  bool     // why it is closed: see Strict
 	ending  bool     // nothing more is taken in
 	batches []queued // empty while folding
 	bytes   int64    // of batches
@@ -81,7 +89,7 @@ func NewQueue(streams int, o QueueOptions) *Queue {
 }
 
 // Next waits for the next batch, whose deltas may be read, and no more, until the next call. It
-// serves one goroutine. Its errors are ErrClosed and those of ctx.
+// serves one goroutine. Its errors are ErrClosed, ErrBehind and those of ctx.
 func (q *Queue) Next(ctx context.Context) (Batch, error) {
 	for {
 		if b, ok, err := q.take(); ok || err != nil {
@@ -168,6 +176,11 @@ func (q *Queue) push(b *Batch, at time.Time) {
 	}
 	size := b.size()
 	if q.bytes+size > q.opts.Budget {
+		if q.opts.Strict {
+			q.behind = true
+			q.close()
+			return
+		}
 		q.startFolding()
 		q.folds[b.Stream].add(b, at)
 		return
@@ -215,7 +228,7 @@ func (q *Queue) startFolding() {
 
 // start queues the state of a store that the consumer knows nothing of yet. The caller holds the
 // store's turn, so this must be quick.
-func (q *Queue) start(s *Store, at time.Time) {
+func (q *Queue) start(s *Store, at time.Time, loaded bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.ending {
@@ -227,7 +240,7 @@ func (q *Queue) start(s *Store, at time.Time) {
 		b.Version = s.head.version
 	}
 	f := &q.folds[s.id]
-	if !q.opts.SkipInitial && s.table.objects > 0 {
+	if !q.opts.SkipInitial && !(loaded && q.opts.SkipLoaded) && s.table.objects > 0 {
 		f.initial = newInitial(&s.table, at)
 	}
 	f.add(&b, at)
@@ -239,12 +252,18 @@ func (q *Queue) take() (Batch, bool, error) {
 	defer q.mu.Unlock()
 	q.page.clear()
 	for {
-		if q.closed {
+		switch {
+		case q.behind:
+			return Batch{}, false, ErrBehind
+		case q.closed:
 			return Batch{}, false, ErrClosed
 		}
 		b, ok := q.next()
 		if ok {
 			return b, true, nil
+		}
+		if q.closed { // while it sorted
+			continue
 		}
 		if !q.ending {
 			q.waiting = true

@@ -126,7 +126,7 @@ func (s *Store) Load(items []Item, h Head, trusted bool) {
 	s.mu.Unlock()
 	s.fresh = !trusted
 	for _, q := range s.queues {
-		q.start(s, h.At)
+		q.start(s, h.At, true)
 	}
 }
 
@@ -235,7 +235,7 @@ func (s *Store) Subscribe(q *Queue, at time.Time) {
 	}
 	s.queues = append(s.queues, q)
 	if s.head.based() || s.table.objects > 0 {
-		q.start(s, at)
+		q.start(s, at, false)
 	}
 }
 

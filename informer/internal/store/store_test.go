@@ -28,7 +28,11 @@ func del(name, uid, rv string) Change {
 	return c
 }
 
-func keep(name string) Change { return Change{Key: Key{Name: name}, Keep: true} }
+func keep(name string) Change { return keepOther(name, "") }
+
+func keepOther(name, uid string) Change {
+	return Change{Key: Key{Name: name}, UID: uid, Keep: true}
+}
 
 // text describes a batch on one line.
 func text(b Batch) string {

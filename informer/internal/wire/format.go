@@ -39,7 +39,8 @@ type List interface {
 type Watch interface {
 	// Next returns the next event, and io.EOF where the stream ends between frames;
 	// io.ErrUnexpectedEOF is an end within one. After an error for which Unreadable is true, the
-	// next call goes on at the next frame that can be made out.
+	// next call goes on at the next frame that can be made out. Beside an *ObjectError, the event has
+	// its type and the object's metadata, where both could be read, and nothing else.
 	Next() (Event, error)
 }
 

@@ -165,7 +165,7 @@ func FuzzWatch(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if ev.InitialEnd != (ev.Type == Bookmark && endsInitial(format, ev.Raw)) {
+		if ev.InitialEnd != (ev.Type == Bookmark && endsInitial(format, ev.Raw)) && !oddAnnotations(protobuf, ev.Raw) {
 			t.Errorf("%s ends the initial events: %v", ev.Raw, ev.InitialEnd)
 		}
 		if protobuf {
@@ -180,6 +180,20 @@ func FuzzWatch(f *testing.F) {
 func endsInitial(f Format, raw []byte) bool {
 	p, err := DecodeMetadata(f, raw)
 	return err == nil && p.Annotations[initialEnd] == "true"
+}
+
+// oddAnnotations tells whether there are annotations that we refuse and the generated decoder accepts:
+// it does not look at the wire types of a map's entries.
+func oddAnnotations(protobuf bool, raw []byte) bool {
+	for w := metadataOf(raw); protobuf && w.next(); {
+		if w.num != metaAnnotations {
+			continue
+		}
+		if _, _, bad := mapEntry(w.val); bad != "" {
+			return true
+		}
+	}
+	return false
 }
 
 func checkProtoEvent(t *testing.T, in []byte, ev Event) {

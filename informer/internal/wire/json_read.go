@@ -32,9 +32,20 @@ func (s *scanner) object(namespace string) (m Meta, bad string, err error) {
 	if err != nil {
 		return m, "", err
 	}
-	if c != '{' {
-		return m, "not an object", s.value()
+	s.droppable, s.deep = true, false
+	if c == '{' {
+		bad, err = s.objectFields(&m, namespace)
+	} else {
+		bad, err = "not an object", s.value()
 	}
+	s.droppable = false
+	if bad == "" && s.deep {
+		bad = tooDeep
+	}
+	return m, bad, err
+}
+
+func (s *scanner) objectFields(m *Meta, namespace string) (bad string, err error) {
 	var apiVersion, kind, metadata bool
 	err = s.members(func(key []byte) (err error) {
 		var text []byte
@@ -44,7 +55,7 @@ func (s *scanner) object(namespace string) (m Meta, bad string, err error) {
 				bad = twice
 			}
 			metadata = true
-			err = s.metadata(&m, &bad, namespace)
+			err = s.metadata(m, &bad, namespace)
 		case "apiVersion":
 			text, _, err = s.textBytes()
 			apiVersion = len(text) > 0
@@ -57,7 +68,7 @@ func (s *scanner) object(namespace string) (m Meta, bad string, err error) {
 		return err
 	})
 	m.Typed = apiVersion && kind
-	return m, bad, err
+	return bad, err
 }
 
 // metadata reads the value of the field "metadata".

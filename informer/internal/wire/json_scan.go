@@ -7,12 +7,17 @@ import (
 
 // maxDepth bounds the nesting of a field's value. encoding/json gives up at 10,000, counted from the
 // outermost bracket; what is deeper could not be decoded later.
-const maxDepth = 9_990
+const (
+	maxDepth = 9_990
+	tooDeep  = "nested too deeply"
+)
 
 // scanner reads JSON strictly (RFC 8259) from a window, without decoding it.
 type scanner struct {
 	window
-	depth int // of the value being skipped
+	depth     int  // of the value being skipped
+	droppable bool // an object is being read, which may be given up
+	deep      bool // and is: a value was nested deeper than it may
 }
 
 func newScanner(r io.Reader, size int) scanner { return scanner{window: newWindow(r, size)} }

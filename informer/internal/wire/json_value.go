@@ -18,8 +18,11 @@ func (s *scanner) value() error {
 	case '"':
 		return s.str()
 	case '{', '[':
+		if s.depth == maxDepth && !s.droppable {
+			return s.syntax(tooDeep)
+		}
 		if s.depth == maxDepth {
-			return s.syntax("nested too deeply")
+			return s.deeper()
 		}
 		s.depth++
 		if c == '{' {
@@ -40,6 +43,32 @@ func (s *scanner) value() error {
 		return s.number()
 	}
 	return s.syntax("want a value")
+}
+
+// deeper skips the object or array at pos however deep it is, by its brackets: nobody is to see what
+// is in it.
+func (s *scanner) deeper() error {
+	s.deep = true
+	for open := 0; ; {
+		c, err := s.must()
+		if err != nil {
+			return err
+		}
+		switch c {
+		case '"':
+			if err := s.str(); err != nil {
+				return err
+			}
+			continue
+		case '{', '[':
+			open++
+		case '}', ']':
+			open--
+		}
+		if s.pos++; open == 0 {
+			return nil
+		}
+	}
 }
 
 // fields skips the object at pos.

@@ -44,7 +44,7 @@ func (w *jsonWatch) Next() (Event, error) {
 		bad = ev.flaw()
 	}
 	if bad != "" {
-		return Event{}, &ObjectError{Msg: bad}
+		return ev.known(), &ObjectError{Msg: bad}
 	}
 	w.namespace = ev.Namespace
 	ev.Format = JSON
@@ -98,7 +98,7 @@ func (w *jsonWatch) resync() error {
 		}
 		s.pos = len(s.buf)
 		if err := s.more(); err != nil {
-			return err
+			return inside(err)
 		}
 	}
 }

@@ -27,6 +27,9 @@ type protoList struct {
 	namespace             string // of the last item
 }
 
+// largeHead is how much is read of an object that is too large, in bytes.
+const largeHead = 1 << 20
+
 // protoPlace is where in the body the reader stands.
 type protoPlace int
 
@@ -58,9 +61,9 @@ func (l *protoList) Next() (Object, error) {
 				l.at = behindList
 				continue
 			}
-			var item []byte
-			if item, err = l.field(); item != nil {
-				return l.object(item)
+			var size int64
+			if size, err = l.field(); size >= 0 {
+				return l.item(size)
 			}
 		}
 		if err != nil {
@@ -139,25 +142,26 @@ func (l *protoList) typeMeta(n int64) error {
 	return nil
 }
 
-// field reads one field of the list; it returns the bytes of an item, which are not nil.
-func (l *protoList) field() (item []byte, err error) {
+// field reads one field of the list. Of an item, it returns the size, and leaves the rest to be read;
+// else less than nothing.
+func (l *protoList) field() (item int64, err error) {
 	num, typ, n, err := l.tag(l.end)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	switch {
 	case num != l.itemsField && num != l.metaField:
-		return nil, l.w.skip(n)
+		return -1, l.w.skip(n)
 	case typ != protowire.BytesType:
-		return nil, l.syntax("a wrong wire type")
+		return -1, l.syntax("a wrong wire type")
 	case num == l.itemsField:
-		return l.w.take(n)
+		return n, nil
 	}
 	b, err := l.w.take(n)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
-	return nil, l.metadata(b)
+	return -1, l.metadata(b)
 }
 
 func (l *protoList) metadata(b []byte) error {
@@ -182,6 +186,32 @@ func (l *protoList) metadata(b []byte) error {
 		return l.syntax("metadata of the list: " + m.bad)
 	}
 	return nil
+}
+
+// item reads an object of so many bytes.
+func (l *protoList) item(size int64) (Object, error) {
+	limit := int64(l.w.limit)
+	if size > limit {
+		return l.tooLarge(size, min(limit, largeHead))
+	}
+	raw, err := l.w.take(size)
+	if err != nil {
+		return Object{}, err
+	}
+	return l.object(raw)
+}
+
+// tooLarge skips an object above the limit. Its first bytes tell which it is: metadata comes first.
+func (l *protoList) tooLarge(size, first int64) (Object, error) {
+	head, err := l.w.take(first)
+	if err != nil {
+		return Object{}, err
+	}
+	m, _ := protoMeta(head, l.namespace) // what is cut off is an error that says nothing
+	if err := l.w.skip(size - first); err != nil {
+		return Object{}, err
+	}
+	return Object{Meta: m}, &ObjectError{Msg: fmt.Sprintf("larger than %d bytes", l.w.limit)}
 }
 
 func (l *protoList) object(raw []byte) (Object, error) {

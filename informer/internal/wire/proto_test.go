@@ -188,7 +188,9 @@ func protoWatchCases() []watchCase {
 			[]string{"ADDED a  " + object("a")}, ""},
 		{"frames that are no events", framed("") + framed(text(1, Added)) + framed(text(1, Added)+text(2)) + framed(text(1, Error)) + event("WHAT", object("a")) +
 			event(Bookmark) + event(Added) + event(Added, text(1)) + event(Added, number(1, 5)) + event(Added, object("a", group)) + good,
-			[]string{"bad", "bad", "bad", "bad", "bad", "bad", "bad", "bad", "bad", "bad", after}, ""},
+			[]string{"bad", "bad", "bad", "bad", "bad", "bad", "bad", "bad", "bad", "bad ADDED a", after}, ""},
+		{"a deletion, of what cannot be read but for its metadata", event(Deleted, object("a", group)) + event("WHAT", object("a", group)) + event(Bookmark, object("a", group)) + good,
+			[]string{"bad DELETED a", "bad", "bad", after}, ""},
 		{"frames that are broken",
 			framed(overflow) + framed(long(1, 1)) + framed(number(1, 5)) + framed(text(1, Added)+number(2, 5)) + framed(text(1, Added)+text(2, number(1, 5))) +
 				framed(text(1, Added)+text(2, text(1, "{}"))) + framed(text(1, Added)+text(2, text(1, "k8s"))) + framed(text(1, Added)+text(2, text(1, protoPrefix, long(2, 1)))) +

@@ -90,11 +90,11 @@ func (w *protoWatch) object(ev Event, e *envelope) (Event, error) {
 		return ev, nil
 	}
 	m, err := protoMeta(e.raw, w.namespace)
-	if err != nil {
-		return Event{}, &ObjectError{Msg: err.Error()}
-	}
 	ev.Meta = m
 	ev.Typed = e.typed()
+	if err != nil {
+		return ev.known(), &ObjectError{Msg: err.Error()}
+	}
 	if flaw := ev.flaw(); flaw != "" {
 		return Event{}, &ObjectError{Msg: flaw}
 	}

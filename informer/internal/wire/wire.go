@@ -85,6 +85,14 @@ func (ev *Event) flaw() string {
 	return ""
 }
 
+// known is what can be told of an event that cannot be read: which object it is about, if that is known.
+func (ev *Event) known() Event {
+	if ev.Name == "" || ev.Type != Added && ev.Type != Modified && ev.Type != Deleted {
+		return Event{}
+	}
+	return Event{Type: ev.Type, Object: Object{Meta: ev.Meta}}
+}
+
 // eventTypeOf allocates nothing for the types that there are.
 func eventTypeOf(b []byte) string {
 	for _, t := range [...]string{Added, Modified, Deleted, Bookmark, Error} {

@@ -42,7 +42,7 @@ func readWatch(f Format, r io.Reader) (events []string, err error) {
 		case errors.Is(err, io.EOF):
 			return events, nil
 		case err != nil && Unreadable(err):
-			events = append(events, "bad")
+			events = append(events, strings.TrimSpace(fmt.Sprintf("bad %s %s %s", ev.Type, ev.Name, ev.ResourceVersion)))
 		case err != nil:
 			return events, err
 		default:
@@ -74,6 +74,11 @@ func kindOf(err error) string {
 		return "end"
 	}
 	return strings.TrimPrefix(reflect.TypeOf(err).String(), "*wire.")
+}
+
+// nested is deeper than it may be; end is what the innermost array goes on with.
+func nested(end string) string {
+	return strings.Repeat("[", maxDepth+1) + end + strings.Repeat("]", maxDepth)
 }
 
 var listCases = []struct {
@@ -128,6 +133,11 @@ var listCases = []struct {
 	{"an unknown escape", `{"a":"\x","items":[]}`, nil, ListMeta{}, "SyntaxError"},
 	{"all kinds of values", `{"a":[true,false,null,-0.5e+10,1E3,"\ud83d\ude00",[],{},[[{}]],{"b":{}}],"items":[]}`, nil, ListMeta{}, ""},
 	{"nested too deeply to be decoded later", `{"a":` + strings.Repeat("[", maxDepth+1), nil, ListMeta{}, "SyntaxError"},
+	{"an item that is nested too deeply does not hide the next",
+		`{"items":[{"a":` + nested("]") + `,"metadata":{"name":"a"}},` + nested("]") + `,{"metadata":{"name":"b"},"a":` + nested(`"]\"}"]`) + `},{"metadata":{"name":"c"}}]}`,
+		[]string{"bad a " + tooDeep, "bad not an object", "bad b " + tooDeep, `/c   {"metadata":{"name":"c"}}`}, ListMeta{}, ""},
+	{"outside of them there is nothing to give up", `{"items":[{"metadata":{"name":"a"}}],"a":` + nested("]") + `}`, nil, ListMeta{}, "SyntaxError"},
+	{"it is cut like any other", `{"items":[{"a":` + nested(""), nil, ListMeta{}, "cut"},
 	{"wide, but not deep", `{"a":[` + strings.Repeat("[{}],", maxDepth) + `[]],"items":[]}`, nil, ListMeta{}, ""},
 	{"as deep as allowed", `{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `,"items":[]}`, nil, ListMeta{}, ""},
 }
@@ -191,7 +201,11 @@ var watchCases = []watchCase{
 	{"garbage at depth, then as deep as allowed",
 		`{"a":[[[x` + "\n" + `{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `,"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
 		[]string{"bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
-	{"garbage without an end", `garbage`, []string{"bad"}, ""},
+	{"an object that is nested too deeply: one knows which", `{"type":"MODIFIED","object":{"a":` + nested("]") + `,"metadata":{"name":"a","resourceVersion":"5"}}}{"type":"ADDED","object":{"metadata":{"name":"b"}}}`,
+		[]string{"bad MODIFIED a 5", "ADDED b  {\"metadata\":{\"name\":\"b\"}}"}, ""},
+	{"or where what is wrong is in its metadata; but not what a type means that nobody knows", `{"object":{"metadata":{"name":"a","uid":7}},"type":"DELETED"}{"type":"WHAT","object":{"metadata":{"name":"a"}}}` + "\n" + `{"type":"ADDED","object":{"metadata":{"name":"b"}}}`,
+		[]string{"bad DELETED a", "bad", "ADDED b  {\"metadata\":{\"name\":\"b\"}}"}, ""},
+	{"garbage without an end", `garbage`, []string{"bad"}, "cut"},
 }
 
 func TestWatch(t *testing.T) {

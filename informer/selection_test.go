@@ -1,0 +1,96 @@
+package informer_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// TestAllNamespaces: an empty name is every namespace, as client-go has it, and nothing beside one.
+func TestAllNamespaces(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("")))(t)
+		synced(t, c)
+		if _, ok := all.Get("a", "one"); !ok || keys(all.List("a", nil)) != "a/one a/two" || len(all.Source().Status()) != 1 {
+			t.Errorf("Get %t, List %s", ok, keys(all.List("a", nil)))
+		}
+		for _, names := range [][]string{{"", "a"}, {"a/b"}} {
+			if i, err := informer.For[*corev1.Pod](c, informer.InNamespaces(names...)); err == nil {
+				t.Errorf("%q is accepted: %v", names, i.Source().Status())
+			}
+		}
+	})
+}
+
+// TestTransformNeedsJSON: a view asks for what its transform can read, and a source says what it cannot.
+func TestTransformNeedsJSON(t *testing.T) {
+	relabel := func(u *unstructured.Unstructured) error {
+		u.SetLabels(map[string]string{"seen": "yes"})
+		return nil
+	}
+	for why, transform := range map[string]*informer.Transform{
+		"Transform.Apply":      {Name: "t", Apply: relabel},
+		"the Transform's type": informer.TransformOf("t", 1, relabel),
+	} {
+		bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
+			o := informer.SourceOptions{Format: informer.Protobuf, Transform: transform}
+			if _, err := c.Source(pods, o); err == nil || !strings.Contains(err.Error(), why+" needs JSON") {
+				t.Errorf("protobuf: %v", err)
+			}
+			all := must(informer.For[*corev1.Pod](c, func(o *informer.ViewOptions) { o.Transform = transform }))(t)
+			synced(t, c)
+			if p, ok := all.Get("a", "one"); !ok || p.Labels["seen"] != "yes" {
+				t.Errorf("%s: %v, %+v", why, ok, p)
+			}
+		})
+	}
+}
+
+// TestViewOfAnotherVersion: bytes of one version are not read as a type of another.
+func TestViewOfAnotherVersion(t *testing.T) {
+	users := runtime.NewScheme()
+	users.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, &widget{})
+	bubble(t, informer.Options{Scheme: users}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		v2 := widgets.GroupResource().WithVersion("v2")
+		later := must(c.Source(v2, informer.SourceOptions{}))(t)
+		if _, err := informer.For[*widget](c, informer.On(later)); err == nil || !strings.Contains(err.Error(), "version v2") {
+			t.Errorf("For: %v", err)
+		}
+		must(informer.Unstructured(c, widgets, informer.On(later)))(t)
+		later.Close()
+
+		source := must(c.Source(widgets, informer.SourceOptions{}))(t)
+		typed := must(informer.For[*widget](c, informer.On(source)))(t)
+		synced(t, c)
+		server.Move(widgets, "v2")
+		untilParked(t, source)
+		source.Retry("v2")
+		untilParked(t, source)
+		for _, asked := range server.Requests() {
+			if strings.Contains(asked, "/v2/namespaces") {
+				t.Errorf("asked for another version than the view's: %s", asked)
+			}
+		}
+		if w, ok := typed.Get("a", "one"); !ok || w.Spec.V != 1 {
+			t.Errorf("what was there is still there: %+v", w)
+		}
+	})
+}
+
+// untilParked waits until a source is parked.
+func untilParked(t *testing.T, s *informer.Source) {
+	t.Helper()
+	pass(10)
+	if st := s.Status()[0]; st.State != informer.Parked {
+		t.Fatalf("it is not parked: %+v", st)
+	}
+	synctest.Wait()
+}

@@ -1,0 +1,99 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/tattler-dev/tattler/informer/internal/reflector"
+	"github.com/tattler-dev/tattler/informer/internal/request"
+	"github.com/tattler-dev/tattler/informer/internal/store"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// identity is what tells one cluster from another: the UID of its namespace kube-system. An etcd
+// backup has the same one, so that it proves nothing where it is equal.
+type identity struct {
+	mu    sync.Mutex
+	known bool
+	uid   string // empty: we may not know
+}
+
+// Identity asks what tells this cluster from another, once: the UID of its namespace kube-system. It
+// is empty where we may not know. A restored etcd backup has the same.
+func (c *Cluster) Identity(ctx context.Context) (string, error) {
+	c.identity.mu.Lock()
+	defer c.identity.mu.Unlock()
+	if c.identity.known {
+		return c.identity.uid, nil
+	}
+	raw, err := c.Get(ctx, "/api/v1/namespaces/kube-system", nil)
+	switch {
+	case err == nil:
+		m, err := wire.ReadMeta(wire.JSON, raw)
+		if err != nil {
+			return "", fmt.Errorf("identify cluster: %w", err)
+		}
+		c.identity.uid = m.UID
+	case !reflector.IsRefusal(err), apierrors.IsUnauthorized(err): // credentials may be renewed
+		return "", fmt.Errorf("identify cluster: %w", err)
+	}
+	c.identity.known = true
+	return c.identity.uid, nil
+}
+
+// verify implements reflector.Reflector.Verify: it looks for a sign that the loaded state belongs to
+// another history. What the server must say is that the newest object exists, at our version or
+// later; where it does not, its deletion must arrive before the state counts as current.
+func (s *stream) verify(ctx context.Context) error {
+	id, err := s.source.cluster.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	if s.loaded.identity != "" && id != "" && s.loaded.identity != id {
+		return reflector.ErrRewritten
+	}
+	if err := s.verifyNewest(ctx); err != nil {
+		return err
+	}
+	s.unverified = false
+	return nil
+}
+
+func (s *stream) verifyNewest(ctx context.Context) error {
+	k := s.loaded.newest
+	if k.Name == "" {
+		return nil
+	}
+	raw, err := s.source.cluster.Get(ctx, request.Path(s.source.served(), k.Namespace, k.Name), nil)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.expect = &expected{k, s.loaded.uid}
+		return nil
+	case err != nil:
+		return err
+	}
+	m, err := wire.ReadMeta(wire.JSON, raw)
+	switch {
+	case err != nil:
+		return err
+	case m.UID != s.loaded.uid:
+		s.expect = &expected{k, s.loaded.uid}
+	case wire.Older(m.ResourceVersion, s.loaded.rv):
+		return reflector.ErrRewritten
+	}
+	return nil
+}
+
+// CaughtUp implements reflector.Sink.
+func (s *stream) CaughtUp(version string) error {
+	if s.expect != nil { // that another object has the name is no proof
+		s.expect = nil
+		return reflector.ErrRewritten
+	}
+	s.commit(store.Commit{Version: version, Live: true})
+	s.current()
+	return nil
+}

@@ -1,0 +1,94 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// SyncError says that a stream of a source cannot complete its initial list.
+type SyncError struct {
+	Stream Stream
+	// Err is the cause: an apierrors.APIStatus where the server answered.
+	Err error
+}
+
+func (e *SyncError) Error() string {
+	where := e.Stream.Resource.GroupResource().String()
+	if e.Stream.Namespace != "" {
+		where += " in namespace " + e.Stream.Namespace
+	}
+	return fmt.Sprintf("sync %s: %v", where, e.Err)
+}
+
+func (e *SyncError) Unwrap() error { return e.Err }
+
+// Wait returns nil once every stream is synced, or a *SyncError as soon as one cannot be: the
+// server refuses it (forbidden, unauthorized, …) or does not serve the kind. While the server does
+// not answer, or fails, Wait goes on; when ctx ends, its error and the last cause are joined. Of a
+// source that is closed it returns ErrClosed.
+func (s *Source) Wait(ctx context.Context) error {
+	return s.wait(ctx, func(st Status) bool { return st.Synced })
+}
+
+// WaitForLoad returns nil once every stream has a state to read: from a checkpoint, or because it is
+// synced. Its errors are those of Wait.
+func (s *Source) WaitForLoad(ctx context.Context) error {
+	return s.wait(ctx, func(st Status) bool { return st.Loaded })
+}
+
+func (s *Source) wait(ctx context.Context, done func(Status) bool) error {
+	for {
+		changed, closed := s.watchState()
+		ready, final, cause := s.progress(done)
+		switch {
+		case closed:
+			return ErrClosed
+		case ready:
+			return nil
+		case final:
+			return cause
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), cause)
+		}
+	}
+}
+
+// progress tells whether every stream is done, and else why one is not; final says that it will not
+// be unless somebody changes something.
+func (s *Source) progress(done func(Status) bool) (ready, final bool, cause error) {
+	ready = true
+	for _, st := range s.streams {
+		status, stuck := st.sync()
+		if done(status) {
+			continue
+		}
+		ready = false
+		if status.Err == nil {
+			continue
+		}
+		cause = &SyncError{Stream: status.Stream, Err: status.Err}
+		if stuck {
+			return false, true, cause
+		}
+	}
+	return ready, false, cause
+}
+
+// watchState returns a channel that is closed with the next change of a stream's state.
+func (s *Source) watchState() (changed <-chan struct{}, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed, s.closed
+}
+
+// notify wakes those who wait for a change of state.
+func (s *Source) notify() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
