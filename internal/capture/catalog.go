@@ -108,18 +108,8 @@ func watchable(groupVersion string, a *metav1.APIResource) (Resource, bool) {
 	return r, true
 }
 
-// GVR names the resource to the engine.
-func (r Resource) GVR() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
-}
-
-// GroupResource is "deployments.apps", or "pods" in the core group.
-func (r Resource) GroupResource() string {
-	return schema.GroupResource{Group: r.Group, Resource: r.Resource}.String()
-}
-
 // builtIn tells the API groups of Kubernetes from those of custom resources and extensions.
-func (r Resource) builtIn() bool {
+func builtIn(r Resource) bool {
 	return !strings.Contains(r.Group, ".") || strings.HasSuffix(r.Group, ".k8s.io")
 }
 
@@ -195,19 +185,19 @@ func (c *Catalog) Resolve(name string) ([]Resource, error) {
 	arg := strings.ToLower(name)
 	if full, gr := schema.ParseResourceArg(arg); full != nil || gr.Group != "" {
 		for _, r := range c.all {
-			if full != nil && r.Group == full.Group && r.Version == full.Version && r.named(full.Resource) {
+			if full != nil && r.Group == full.Group && r.Version == full.Version && named(r, full.Resource) {
 				return []Resource{r}, nil
 			}
 		}
 		for _, r := range c.preferred {
-			if r.named(gr.Resource) && (r.Group == gr.Group || (gr.Group != "" && strings.HasPrefix(r.Group, gr.Group+"."))) {
+			if named(r, gr.Resource) && (r.Group == gr.Group || (gr.Group != "" && strings.HasPrefix(r.Group, gr.Group+"."))) {
 				return []Resource{r}, nil
 			}
 		}
 		return nil, c.unknown(name)
 	}
 	for _, match := range []func(Resource) bool{
-		func(r Resource) bool { return r.named(arg) },
+		func(r Resource) bool { return named(r, arg) },
 		func(r Resource) bool { return slices.Contains(r.ShortNames, arg) },
 	} {
 		if found := filter(c.preferred, match); len(found) > 0 {
@@ -221,7 +211,7 @@ func (c *Catalog) Resolve(name string) ([]Resource, error) {
 }
 
 // named compares a full name: the plural, the singular or the kind.
-func (r Resource) named(arg string) bool {
+func named(r Resource, arg string) bool {
 	return arg == r.Resource || arg == r.Singular || arg == strings.ToLower(r.Kind)
 }
 
@@ -230,7 +220,7 @@ func (r Resource) named(arg string) bool {
 func one(name string, found []Resource) ([]Resource, error) {
 	for _, better := range []func(Resource) bool{
 		func(r Resource) bool { return r.Group == "" },
-		Resource.builtIn,
+		builtIn,
 	} {
 		if best := filter(found, better); len(best) > 0 {
 			found = best

@@ -1,63 +1,8 @@
-// Package capture turns what the API server says into changes: which kinds to watch, what differs,
-// who wrote it, what is quiet, and what must stay hidden.
+// Package capture turns what the API server says into changes: which kinds to watch, what happened to
+// their objects, and what must stay hidden.
 package capture
 
-import (
-	"time"
+import "github.com/tattler-dev/tattler/internal/change"
 
-	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/event"
-)
-
-// Change is one change of one object, or a gap.
-type Change struct {
-	Op       event.Op
-	Resource Resource
-	// Namespace and Name are empty for a gap.
-	Namespace, Name string
-	UID             string
-	ResourceVersion string
-	Owner           *event.Owner
-	// Before and After are redacted and shared: read them, do not write them. Before is nil for
-	// objects that appear, After for those that go.
-	Before, After map[string]any
-	// Fields are the differences of an update, quiet ones included, in path order.
-	Fields []FieldChange
-	// Managers are the managedFields entries after the write.
-	Managers []event.Manager
-	// Manager wrote the change as a whole: the one owner of all that is not quiet; "?" otherwise.
-	Manager string
-	// Quiet is true for an update of which every field is quiet.
-	Quiet bool
-	// At is when it was seen; After is set where a list derived it: it happened between the two.
-	At, Since time.Time
-	// Time is when it happened, where the object says so; else At.
-	Time time.Time
-	Gap  *event.GapInfo
-	// Away is true for a gap that an Away message sums up with others.
-	Away bool
-
-	unshown bool // only of use to know its owner
-}
-
-// FieldChange is one changed field and who owns it now.
-type FieldChange struct {
-	diff.Change
-	Manager     string // "?" where the server does not say
-	Subresource string
-	Quiet       bool
-}
-
-// Resource is a kind that the server has, as discovery names it.
-type Resource struct {
-	Group, Version string
-	// Resource is the plural, Singular the lower-case singular, Short the first short name.
-	Resource, Singular, Short string
-	Kind                      string
-	Namespaced                bool
-	Categories                []string
-	ShortNames                []string
-}
-
-// gone tells the changes after which the object is not there, or not ours, any more.
-func gone(c Change) bool { return c.Op == event.Deleted || c.Op == event.Left }
+// Resource is a kind that the server has.
+type Resource = change.Resource

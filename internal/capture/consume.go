@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // consume turns one source's batches into changes until its feed or ctx ends.
@@ -18,6 +20,9 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.
 	defer f.Close()
 	for {
 		b, err := f.Next(ctx)
+		if errors.Is(err, informer.ErrBehind) {
+			w.reopen(k)
+		}
 		if err != nil {
 			return
 		}
@@ -26,6 +31,12 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.
 			w.crdsChanged(b.Deltas)
 		}
 		if k.silent {
+			continue
+		}
+		if w.o.Kept != nil {
+			if !w.batch(ctx, k, key, b) {
+				return
+			}
 			continue
 		}
 		if b.Gap != nil && !w.gap(ctx, k, key, b) {
@@ -44,6 +55,15 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.
 
 // gap tells that versions are missing. Like all below, it returns false when ctx has ended.
 func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b informer.Batch) bool {
+	c, err := w.gapChange(k, key, b)
+	if err != nil && !w.send(ctx, Message{Problem: err}) {
+		return false
+	}
+	return w.send(ctx, Message{Change: &c})
+}
+
+// gapChange is the change that tells of a gap, and why versions could not be read where that made it.
+func (w *Watcher) gapChange(k *kind, key streamKey, b informer.Batch) (change.Change, error) {
 	r, reason := k.resource(), b.Gap.Reason
 	w.mu.Lock()
 	if st := k.streams[key]; st.moved != "" {
@@ -52,15 +72,11 @@ func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b informer.Ba
 	}
 	away := netChanges(b.Gap.Reason) && w.outage.gap(outageKey{k.GroupResource(), key})
 	w.mu.Unlock()
-	if err := w.lost(k, key, b.Gap.Reason); err != nil && !w.send(ctx, Message{Problem: err}) {
-		return false
-	}
-	c := Change{
+	return change.Change{
 		Op: event.Gap, Resource: r, Namespace: b.Stream.Namespace,
 		At: b.Gap.Until, Since: b.Gap.Since, Time: b.Gap.Until, Away: away,
 		Gap: &event.GapInfo{From: b.Gap.From, To: b.Gap.To, Reason: reason},
-	}
-	return w.send(ctx, Message{Change: &c})
+	}, w.lost(k, key, b.Gap.Reason)
 }
 
 // netChanges is true for a gap of which only steps are missing, as after any absence of the server.
@@ -91,35 +107,35 @@ func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
 
 // delta decides what happened, builds the change and hands it on.
 func (w *Watcher) delta(ctx context.Context, k *kind, d informer.Delta) bool {
-	op, err := w.op(ctx, k, d)
+	op, err := w.op(ctx, k, &d, false)
 	if err != nil && !w.send(ctx, Message{Problem: err}) {
 		return false
 	}
 	if op == event.Snapshot && !w.o.Initial && w.owners == nil {
 		return true
 	}
-	c, shown, err := w.builder.build(ctx, k.resource(), op, d)
+	v, shown, err := w.builder.version(ctx, k.resource(), op, &d)
 	if err != nil {
 		return w.send(ctx, Message{Problem: err})
 	}
 	if w.owners == nil {
-		return !shown || w.send(ctx, Message{Change: &c})
+		return !shown || w.send(ctx, Message{Change: &v.Change})
 	}
-	return w.admit(ctx, k, c, shown)
+	return w.admit(ctx, k, v.Change, shown)
 }
 
 // admit hands on what belongs to the named objects. It keeps its turn meanwhile, so that an owner's
 // change is never overtaken by those it released.
-func (w *Watcher) admit(ctx context.Context, k *kind, c Change, shown bool) bool {
+func (w *Watcher) admit(ctx context.Context, k *kind, c change.Change, shown bool) bool {
 	select {
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()
 	case <-ctx.Done():
 		return false
 	}
-	c.unshown = !shown || (c.Op == event.Snapshot && !w.o.Initial)
-	for _, a := range w.owners.admit(time.Now(), c, k.named(c.Name)) {
-		if !a.unshown && !w.send(ctx, Message{Change: &a}) {
+	n := noted{c, !shown || (c.Op == event.Snapshot && !w.o.Initial)}
+	for _, a := range w.owners.admit(time.Now(), n, k.named(c.Name)) {
+		if !a.unshown && !w.send(ctx, Message{Change: &a.Change}) {
 			return false
 		}
 	}
@@ -127,16 +143,17 @@ func (w *Watcher) admit(ctx context.Context, k *kind, c Change, shown bool) bool
 }
 
 // op tells what the delta was for the user: an object that a selector began or ceased to match was
-// not created or deleted.
-func (w *Watcher) op(ctx context.Context, k *kind, d informer.Delta) (event.Op, error) {
-	selects := w.o.Labels != "" || w.o.Fields != ""
+// not created or deleted. First says that a first list is still
+// under way, though the delta was not made by it alone.
+func (w *Watcher) op(ctx context.Context, k *kind, d *informer.Delta, first bool) (event.Op, error) {
+	selects := k.scope.selects()
 	switch {
 	case d.Op == informer.Updated:
 		return event.Updated, nil
-	case d.Op == informer.Added && d.Initial && !k.appeared.Load():
+	case d.Op == informer.Added && (d.Initial || first) && !k.appeared.Load():
 		return event.Snapshot, nil
 	case d.Op == informer.Added && selects && !d.Initial:
-		obj, err := object(d.New)
+		_, obj, err := object(d.New)
 		if err == nil && existed(obj, d.After) {
 			return event.Entered, nil
 		}
@@ -163,11 +180,11 @@ func (w *Watcher) op(ctx context.Context, k *kind, d informer.Delta) (event.Op, 
 // the last look. All times are the server's, in whole seconds: an object that its creator changes
 // within a second counts as created.
 func existed(obj map[string]any, last time.Time) bool {
-	made := timestamp(obj, "creationTimestamp")
+	made := change.Timestamp(obj, "creationTimestamp")
 	if !last.IsZero() {
 		return made.Before(last.Truncate(time.Second))
 	}
-	fields, _ := metadata(obj)["managedFields"].([]any)
+	fields, _ := change.Metadata(obj)["managedFields"].([]any)
 	if len(fields) > 1 {
 		return true
 	}
@@ -182,7 +199,7 @@ func existed(obj map[string]any, last time.Time) bool {
 }
 
 // exists asks the server for the very object.
-func (w *Watcher) exists(ctx context.Context, k *kind, d informer.Delta) (bool, error) {
+func (w *Watcher) exists(ctx context.Context, k *kind, d *informer.Delta) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	body, err := w.cluster.Get(ctx, w.cluster.ResourcePath(k.resource().GVR(), d.Key.Namespace, d.Key.Name), nil)

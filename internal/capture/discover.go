@@ -42,6 +42,7 @@ func (w *Watcher) discover(ctx context.Context) {
 			continue
 		case <-timer.C:
 		}
+		w.reopenBehind(ctx)
 		if catalog, err := w.fetchCatalog(ctx); err == nil {
 			w.reconcile(ctx, catalog)
 		}
@@ -98,31 +99,54 @@ func (w *Watcher) fetchCatalog(ctx context.Context) (*Catalog, error) {
 	return c, err
 }
 
-// plan is what should be watched of a catalog. What is watched already stays in its version while
-// that is served.
+// plan is what should be watched of a catalog: each kind as the first scope wants it that has it.
 func (w *Watcher) plan(c *Catalog) []target {
 	var ts []target
-	for _, t := range w.targets {
-		if r, ok := c.Find(t.Group, t.Resource.Resource, w.pinned(t.Resource)); ok {
-			t.Resource = r
+	taken := map[string]bool{}
+	for i := range w.scopes {
+		for _, t := range w.wanted(c, &w.scopes[i]) {
+			if gr := t.GroupResource(); !taken[gr] {
+				taken[gr] = true
+				ts = append(ts, t)
+			}
+		}
+	}
+	for _, t := range ts {
+		delete(w.hidden, t.Resource.Resource)
+	}
+	return ts
+}
+
+// wanted is what a scope has of a catalog. What is watched already stays in its version while that is
+// served.
+func (w *Watcher) wanted(c *Catalog, s *Scope) []target {
+	var ts []target
+	for _, t := range s.targets {
+		if r, ok := c.Find(t.Group, t.Resource.Resource, w.pinned(t.Resource)); ok && !s.except[r.GroupResource()] {
+			t.Resource, t.scope = r, s
 			ts = append(ts, t)
 		}
 	}
-	if w.targets != nil {
+	if s.targets != nil {
 		return ts
 	}
 	for _, r := range c.Everything() {
-		if len(w.o.Namespaces.Include) > 0 && !r.Namespaced {
+		if s.except[r.GroupResource()] || len(s.Namespaces.Include) > 0 && !r.Namespaced {
 			continue
 		}
-		if !w.o.Noise && w.o.Quiet.Hidden(r.Group, r.Resource) {
+		if !s.Noise && w.o.Quiet.Hidden(r.Group, r.Resource) {
 			w.hidden[r.Resource] = true
 			continue
 		}
 		r, _ = c.Find(r.Group, r.Resource, w.pinned(r))
-		ts = append(ts, target{Resource: r})
+		ts = append(ts, target{Resource: r, scope: s})
 	}
 	return ts
+}
+
+// everything tells whether kinds that appear are to be watched.
+func (w *Watcher) everything() bool {
+	return slices.ContainsFunc(w.scopes, func(s Scope) bool { return s.targets == nil })
 }
 
 // pinned is the version in which the kind is watched, or else is to be.
@@ -179,7 +203,7 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 			todo.retry = append(todo.retry, have)
 		}
 	}
-	if r, ok := c.Find("apiextensions.k8s.io", "customresourcedefinitions", "v1"); ok && w.targets == nil && !served[crds] {
+	if r, ok := c.Find("apiextensions.k8s.io", "customresourcedefinitions", "v1"); ok && w.everything() && !served[crds] {
 		if served[crds] = true; w.kinds[crds] == nil {
 			todo.open = append(todo.open, w.newKind(target{Resource: r}, true))
 		}

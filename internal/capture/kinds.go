@@ -5,9 +5,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/informer"
 )
 
@@ -29,6 +31,9 @@ type kind struct {
 	sources    []*informer.Source
 	settled    bool
 
+	schema diff.Schema // that was told with a batch
+	behind bool        // its feed could not be followed: it is opened anew
+
 	cancel context.CancelFunc // of the consumers; used by reconcile's goroutine alone
 	done   sync.WaitGroup
 }
@@ -47,6 +52,10 @@ type streamState struct {
 	live bool
 	// blind is true for a stream that was live and is refused now; blindTold once that was told.
 	blind, blindTold bool
+	// first is true until the first list of the stream, over all runs, is complete.
+	first bool
+	// interrupted is when the stream was kept last, where that was in the midst of a list and was not told.
+	interrupted time.Time
 	// moved is the version under which the kind was watched before, until the gap of that is told.
 	moved string
 }
@@ -76,14 +85,14 @@ func (w *Watcher) selection(k *kind, name string) informer.Selection {
 	if k.silent {
 		return informer.Selection{}
 	}
-	sel := informer.Selection{Labels: w.o.Labels, Fields: w.o.Fields}
+	sel := informer.Selection{Labels: k.scope.Labels, Fields: k.scope.Fields}
 	if name != "" {
 		sel.Fields = "metadata.name=" + name
 	}
 	if k.Namespaced {
-		sel.Namespaces = w.o.Namespaces.exact()
-		sel.Keep = w.o.Namespaces.keep()
-		if not := w.o.Namespaces.excluded(); not != "" {
+		sel.Namespaces = k.scope.Namespaces.exact()
+		sel.Keep = k.scope.Namespaces.keep()
+		if not := k.scope.Namespaces.excluded(); not != "" {
 			sel.Fields = strings.Trim(sel.Fields+","+not, ",")
 		}
 	}
@@ -96,19 +105,19 @@ func (w *Watcher) open(ctx context.Context, k *kind) error {
 	transform := w.transform(k)
 	for i, sel := range k.selections {
 		s, err := w.cluster.Source(k.GVR(), informer.SourceOptions{
-			Selection: sel, Transform: transform,
+			Selection: sel, Transform: transform, Restore: w.restores(k, i),
 			OnState: func(st informer.Status) { w.onState(k, i, st) },
 		})
+		if err != nil {
+			return err
+		}
+		f, err := s.Feed("capture", w.feeds)
 		if err != nil {
 			return err
 		}
 		w.mu.Lock()
 		k.sources = append(k.sources, s)
 		w.mu.Unlock()
-		f, err := s.Feed("capture", informer.FeedOptions{})
-		if err != nil {
-			return err
-		}
 		k.done.Go(func() { w.consume(ctx, k, i, f) })
 	}
 	return nil

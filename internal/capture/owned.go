@@ -3,6 +3,8 @@ package capture
 import (
 	"slices"
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // Bounds of what waits for its owner. Streams are not ordered among each other, so that a pod may
@@ -27,8 +29,14 @@ type ownership struct {
 	waiting []waitingChange
 }
 
+// noted is a change on its way through the ownership.
+type noted struct {
+	change.Change
+	unshown bool // only of use to know its owner
+}
+
 type waitingChange struct {
-	Change
+	noted
 	until time.Time
 }
 
@@ -38,9 +46,9 @@ func newOwnership() *ownership {
 
 // admit takes a change of a named object, or of one that may be owned, and returns the changes that
 // are now known to belong: owners first, and those of one object in order.
-func (o *ownership) admit(now time.Time, c Change, named bool) (out []Change) {
+func (o *ownership) admit(now time.Time, c noted, named bool) (out []noted) {
 	if c.UID == "" { // as some extensions' objects, which only come here by name
-		return []Change{c}
+		return []noted{c}
 	}
 	o.owner[c.UID] = ""
 	if c.Owner != nil {
@@ -56,7 +64,7 @@ func (o *ownership) admit(now time.Time, c Change, named bool) (out []Change) {
 		}
 		o.waiting = append(o.waiting, waitingChange{c, now.Add(ownerPatience)})
 	}
-	if gone(c) {
+	if c.Gone() {
 		o.forget(c.UID)
 	}
 	return out
@@ -83,15 +91,15 @@ func (o *ownership) belongs(uid string) (ours, known bool) {
 
 // accept returns the change behind those of its object that waited, and before those that waited
 // for it.
-func (o *ownership) accept(c Change) []Change {
+func (o *ownership) accept(c noted) []noted {
 	fresh := !o.ours[c.UID]
 	o.ours[c.UID] = true
 	if !fresh || len(o.waiting) == 0 {
-		return []Change{c}
+		return []noted{c}
 	}
-	out := append(o.take(func(w *Change) bool { return w.UID == c.UID }), c)
+	out := append(o.take(func(w *noted) bool { return w.UID == c.UID }), c)
 	for {
-		next := o.take(func(w *Change) bool {
+		next := o.take(func(w *noted) bool {
 			ours, _ := o.belongs(w.Owner.UID)
 			return ours && !o.waits(w.Owner.UID)
 		})
@@ -104,7 +112,7 @@ func (o *ownership) accept(c Change) []Change {
 		out = append(out, next...)
 	}
 	for _, n := range out {
-		if gone(n) {
+		if n.Gone() {
 			o.forget(n.UID)
 		}
 	}
@@ -117,9 +125,9 @@ func (o *ownership) waits(uid string) bool {
 }
 
 // take removes what waits and matches.
-func (o *ownership) take(match func(*Change) bool) (taken []Change) {
+func (o *ownership) take(match func(*noted) bool) (taken []noted) {
 	for i := 0; i < len(o.waiting); {
-		if w := &o.waiting[i].Change; match(w) {
+		if w := &o.waiting[i].noted; match(w) {
 			taken = append(taken, *w)
 			o.waiting = slices.Delete(o.waiting, i, i+1)
 		} else {
@@ -152,7 +160,7 @@ func (o *ownership) expire(now time.Time) {
 
 // giveUp drops what has waited longest. Should its owner appear after all, later changes are admitted.
 func (o *ownership) giveUp() {
-	c := o.waiting[0].Change
+	c := o.waiting[0].noted
 	o.waiting = o.waiting[1:]
 	if _, exists := o.owner[c.UID]; exists {
 		o.orphans[c.UID] = true

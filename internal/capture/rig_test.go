@@ -23,6 +23,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,6 +48,9 @@ type rig struct {
 	watcher *Watcher
 	cancel  context.CancelFunc
 	ended   chan error // what Run returned
+
+	budget int64   // of feeds
+	memory *memory // keeps batches, where the watcher tells them
 
 	mu    sync.Mutex
 	lines []string
@@ -80,27 +84,47 @@ func start(t *testing.T, o Options, before func(*informertest.Server)) *rig {
 	if before != nil {
 		before(r.server)
 	}
-	o.Config = r.server.Config()
-	var err error
-	if o.Redactor, err = redact.New(redact.NewRandomKey(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if o.Quiet, err = quiet.New(); err != nil {
-		t.Fatal(err)
-	}
-	if r.watcher, err = New(o); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	r.cancel = cancel
-	go r.read()
-	go func() { r.ended <- r.watcher.Run(ctx) }()
+	r.begin(o)
 	return r
 }
 
-// read writes down what the watcher tells, until it ends.
-func (r *rig) read() {
-	for m := range r.watcher.Messages() {
+// begin starts a watcher.
+func (r *rig) begin(o Options) {
+	r.Helper()
+	o.Config = r.server.Config()
+	r.memory, _ = o.Kept.(*memory)
+	var err error
+	if o.Redactor == nil {
+		o.Redactor, err = redact.New(redact.NewRandomKey(), nil)
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	if o.Quiet, err = quiet.New(); err != nil {
+		r.Fatal(err)
+	}
+	if r.watcher, err = New(o); err != nil {
+		r.Fatal(err)
+	}
+	if r.budget > 0 {
+		r.watcher.feeds.Budget = r.budget
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	r.cancel = cancel
+	go r.read(r.watcher)
+	go func() { r.ended <- r.watcher.Run(ctx) }()
+}
+
+// read writes down what a watcher tells, until it ends.
+func (r *rig) read(w *Watcher) {
+	for m := range w.Messages() {
+		if m.Batch != nil {
+			r.memory.keep(m.Batch)
+		}
+		if m.Flush != nil {
+			close(m.Flush)
+			continue
+		}
 		r.mu.Lock()
 		held := r.held
 		r.lines = append(r.lines, describe(m)...)
@@ -179,6 +203,12 @@ func describe(m Message) []string {
 	switch {
 	case m.Change != nil:
 		return []string{describeChange(m.Change)}
+	case m.Batch != nil:
+		var lines []string
+		for i := range m.Batch.Changes {
+			lines = append(lines, describeChange(&m.Batch.Changes[i].Change))
+		}
+		return lines
 	case m.Ready != nil:
 		text := fmt.Sprintf("ready: %d kinds, %d objects", m.Ready.Kinds, m.Ready.Objects)
 		for what, list := range map[string][]string{
@@ -204,7 +234,7 @@ func describe(m Message) []string {
 	return []string{"problem: " + m.Problem.Error()}
 }
 
-func describeChange(c *Change) string {
+func describeChange(c *change.Change) string {
 	text := string(c.Op) + " " + c.Resource.Resource
 	if c.Op == event.Gap {
 		text += " " + c.Gap.Reason

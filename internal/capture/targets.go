@@ -20,6 +20,7 @@ type target struct {
 	Resource
 	names []string // empty: all
 	owned bool     // also the objects that a named one owns, directly or not
+	scope *Scope
 }
 
 // owns tells which kinds the objects of a kind own by way of controllers. What a custom resource
@@ -35,8 +36,8 @@ var owns = map[string][]string{
 }
 
 // targets reads kubectl's forms: TYPE[,TYPE…] [NAME…] or TYPE/NAME…. No argument gives no target:
-// everything.
-func (c *Catalog) targets(args []string) ([]target, error) {
+// everything. With follow, what named objects own is added.
+func (c *Catalog) targets(args []string, follow bool) ([]target, error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
@@ -62,7 +63,7 @@ func (c *Catalog) targets(args []string) ([]target, error) {
 		}
 	}
 	for _, t := range slices.Clone(ts) {
-		if len(t.names) == 0 {
+		if len(t.names) == 0 || !follow {
 			continue
 		}
 		for _, gr := range owns[t.GroupResource()] {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 func TestTargets(t *testing.T) {
@@ -32,7 +33,7 @@ func TestTargets(t *testing.T) {
 		{"an unknown type", "nope/x", "", "no resource type"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			ts, err := c.targets(strings.Fields(tt.args))
+			ts, err := c.targets(strings.Fields(tt.args), true)
 			if tt.fail != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fail) {
 					t.Fatalf("got %v, %v; want an error with %q", ts, err, tt.fail)
@@ -117,7 +118,7 @@ func TestNamespaces(t *testing.T) {
 
 func TestOwnership(t *testing.T) {
 	now := time.Unix(1000, 0)
-	uids := func(cs []Change) string {
+	uids := func(cs []noted) string {
 		var s []string
 		for _, c := range cs {
 			s = append(s, c.UID)
@@ -157,7 +158,7 @@ func TestOwnership(t *testing.T) {
 	check("also the owner's own", uids(o.admit(now, deleted("rs3", "web3"), false)), "")
 	check("and both come in order", uids(o.admit(now, obj("web3", ""), true)), "web3 rs3 pod5")
 
-	for _, c := range []Change{obj("pod6", "rs4"), obj("rs4", "web4"), obj("web4", "")} { // the lists' order
+	for _, c := range []noted{obj("pod6", "rs4"), obj("rs4", "web4"), obj("web4", "")} { // the lists' order
 		c.unshown = true
 		o.admit(now, c, c.UID == "web4")
 	}
@@ -197,15 +198,15 @@ func TestOwnershipIsBounded(t *testing.T) {
 	}
 }
 
-func obj(uid, owner string) Change {
-	c := Change{Op: event.Updated, UID: uid}
+func obj(uid, owner string) noted {
+	c := noted{Change: change.Change{Op: event.Updated, UID: uid}}
 	if owner != "" {
 		c.Owner = &event.Owner{UID: owner}
 	}
 	return c
 }
 
-func deleted(uid, owner string) Change {
+func deleted(uid, owner string) noted {
 	c := obj(uid, owner)
 	c.Op = event.Deleted
 	return c

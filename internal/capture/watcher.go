@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/openapi"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // Options say what to watch and how to read it.
@@ -29,6 +31,9 @@ type Options struct {
 	Labels, Fields string
 	// Hidden kinds (events, leases, …) are left out where no type is named, unless Noise is set.
 	Noise bool
+	// Scopes, if any, stand instead of the fields above. The first that selects a kind decides how all
+	// its objects are watched.
+	Scopes []Scope
 	// Initial also reports what exists at the start, as snapshots.
 	Initial bool
 	// Only and Ignore narrow the fields of updates.
@@ -36,11 +41,31 @@ type Options struct {
 
 	Redactor *redact.Redactor
 	Quiet    *quiet.Set
+
+	// Kept, if set, has batches told instead of changes, and streams resumed from what was kept of them.
+	Kept Kept
+}
+
+// Scope is some kinds, and which of their objects are watched.
+type Scope struct {
+	// Types are as in Options, Except types that are left out.
+	Types, Except  []string
+	Namespaces     Namespaces
+	Labels, Fields string
+	Noise          bool
+
+	targets []target // of Types; nil: everything
+	except  map[string]bool
 }
 
 // Message is what a Watcher tells: exactly one of its fields is set.
 type Message struct {
-	Change *Change
+	Change *change.Change
+	// Batch takes the place of Change where Options.Kept is set.
+	Batch *Batch
+	// Flush is to be closed once every Batch that came before it is kept: a stream is about to be
+	// resumed from them.
+	Flush chan<- struct{} `json:"-"`
 	// Ready comes once: every stream is live, or known not to become so.
 	Ready *Ready
 	Away  *Away
@@ -92,11 +117,12 @@ type Watcher struct {
 	cluster   *informer.Cluster
 	discovery discovery.DiscoveryInterfaceWithContext
 	builder   *builder
+	feeds     informer.FeedOptions
 	out       chan Message
 	wake      chan struct{} // looks at discovery again soon
 	started   chan struct{} // closed when every kind has settled
 
-	targets []target // nil: everything; set once
+	scopes []Scope
 
 	mu      sync.Mutex
 	unknown map[string]error // groups that never answered: what they have may have been there
@@ -113,19 +139,22 @@ type Watcher struct {
 
 // New prepares a Watcher; it does not talk to the server.
 func New(o Options) (*Watcher, error) {
-	if err := o.Namespaces.Validate(); err != nil {
-		return nil, err
+	scopes := slices.Clone(o.Scopes)
+	if len(scopes) == 0 {
+		scopes = []Scope{{Types: o.Types, Namespaces: o.Namespaces, Labels: o.Labels, Fields: o.Fields, Noise: o.Noise}}
 	}
-	if _, err := labels.Parse(o.Labels); err != nil {
-		return nil, usage("invalid label selector %q: %v", o.Labels, err)
-	}
-	if _, err := fields.ParseSelector(o.Fields); err != nil {
-		return nil, usage("invalid field selector %q: %v", o.Fields, err)
+	for i := range scopes {
+		if err := scopes[i].validate(); err != nil {
+			return nil, err
+		}
 	}
 	w := &Watcher{
-		o: o, out: make(chan Message, 64), wake: make(chan struct{}, 1), started: make(chan struct{}),
+		o: o, scopes: scopes, out: make(chan Message, 64), wake: make(chan struct{}, 1), started: make(chan struct{}),
 		turn:  make(chan struct{}, 1),
 		kinds: map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
+	}
+	if o.Kept != nil { // what a feed missed is asked for again
+		w.feeds = informer.FeedOptions{SkipRestored: true, Strict: true}
 	}
 	var err error
 	if w.cluster, err = informer.NewCluster(o.Config, informer.Options{}); err != nil {
@@ -138,8 +167,8 @@ func New(o Options) (*Watcher, error) {
 	}
 	w.discovery = d
 	w.builder = &builder{
+		Builder: change.Builder{Quiet: o.Quiet, Only: o.Only, Ignore: o.Ignore},
 		schemas: openapi.New(func(ctx context.Context, path string) ([]byte, error) { return w.cluster.Get(ctx, path, nil) }),
-		quiet:   o.Quiet, only: o.Only, ignore: o.Ignore,
 	}
 	return w, nil
 }
@@ -179,25 +208,58 @@ func (w *Watcher) prepare(ctx context.Context) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.targets, err = catalog.targets(w.o.Types); err != nil {
-		return nil, err
-	}
-	for _, t := range w.targets {
-		if t.owned {
-			w.owners = newOwnership()
+	for i := range w.scopes {
+		s := &w.scopes[i]
+		if err := s.resolve(catalog, w.o.Kept == nil); err != nil {
+			return nil, err
+		}
+		for _, t := range s.targets {
+			if t.owned {
+				w.owners = newOwnership()
+			}
 		}
 	}
-	return catalog, w.checkSelectors()
+	return catalog, nil
 }
 
-func (w *Watcher) checkSelectors() error {
-	for _, t := range w.targets {
-		if len(t.names) > 0 && (w.o.Labels != "" || w.o.Fields != "") {
+func (s *Scope) validate() error {
+	if err := s.Namespaces.Validate(); err != nil {
+		return err
+	}
+	if _, err := labels.Parse(s.Labels); err != nil {
+		return usage("invalid label selector %q: %v", s.Labels, err)
+	}
+	if _, err := fields.ParseSelector(s.Fields); err != nil {
+		return usage("invalid field selector %q: %v", s.Fields, err)
+	}
+	return nil
+}
+
+// resolve finds what is asked for; follow adds what named objects own.
+func (s *Scope) resolve(c *Catalog, follow bool) (err error) {
+	if s.targets, err = c.targets(s.Types, follow); err != nil {
+		return err
+	}
+	s.except = map[string]bool{}
+	for _, name := range s.Except {
+		rs, err := c.Resolve(name)
+		if err != nil {
+			return err
+		}
+		for _, r := range rs {
+			s.except[r.GroupResource()] = true
+		}
+	}
+	for _, t := range s.targets {
+		if len(t.names) > 0 && s.selects() {
 			return usage("a name cannot be combined with a selector")
 		}
 	}
 	return nil
 }
+
+// selects tells whether an object may enter and leave the scope without being created or deleted.
+func (s *Scope) selects() bool { return s.Labels != "" || s.Fields != "" }
 
 // send hands a message on; it gives up when ctx ends.
 func (w *Watcher) send(ctx context.Context, m Message) bool {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // bodyLines is how many lines of a created object are printed.
@@ -14,7 +14,7 @@ const bodyLines = 15
 
 // body prints what a created object wants: all but its identity and its status. Where that is long,
 // what the server filled in is left out, so that the few lines say what somebody wrote.
-func (t *Text) body(r capture.Resource, obj map[string]any) {
+func (t *Text) body(r change.Resource, obj map[string]any) {
 	wants := map[string]any{}
 	for key, v := range obj {
 		switch key {

@@ -7,12 +7,12 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/managers"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // appeared prints an object that is not new: of the first list, or of a selector that it now matches.
-func (t *Text) appeared(c capture.Change) {
+func (t *Text) appeared(c change.Change) {
 	t.counts.Shown++
 	r := t.row(c, signSnapshot)
 	if c.Op == event.Entered {
@@ -27,7 +27,7 @@ func (t *Text) appeared(c capture.Change) {
 // selection.
 const unknown = "?"
 
-func (t *Text) created(c capture.Change) {
+func (t *Text) created(c change.Change) {
 	o := t.track(c)
 	f := &fold{since: c.At, to: c.After}
 	if c.Owner != nil && isPod(c.Resource) && !t.o.Status {
@@ -57,7 +57,7 @@ func (t *Text) created(c capture.Change) {
 	t.schedule(o)
 }
 
-func (t *Text) updated(now time.Time, c capture.Change) {
+func (t *Text) updated(now time.Time, c change.Change) {
 	shown, onlyState := t.visible(c)
 	if len(shown) == 0 {
 		t.counts.Quiet++
@@ -86,7 +86,7 @@ func (t *Text) updated(now time.Time, c capture.Change) {
 }
 
 // visible returns the fields to show, and whether all of them are state.
-func (t *Text) visible(c capture.Change) (shown []capture.FieldChange, onlyState bool) {
+func (t *Text) visible(c change.Change) (shown []change.FieldChange, onlyState bool) {
 	onlyState = true
 	for _, f := range c.Fields {
 		if f.Quiet && !t.o.Noise {
@@ -99,7 +99,7 @@ func (t *Text) visible(c capture.Change) (shown []capture.FieldChange, onlyState
 }
 
 // printChange prints an update at once, unless its object prints too often.
-func (t *Text) printChange(now time.Time, o *object, c capture.Change, fields []capture.FieldChange) {
+func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []change.FieldChange) {
 	if !t.mayPrint(now, o) {
 		t.counts.Pending++
 		if f := o.fold; f != nil && f.count > 0 {
@@ -126,7 +126,7 @@ func (t *Text) printChange(now time.Time, o *object, c capture.Change, fields []
 }
 
 // managersOf names who wrote: the one who wrote all, or else everyone in the fields' order.
-func managersOf(c capture.Change, fields []capture.FieldChange) string {
+func managersOf(c change.Change, fields []change.FieldChange) string {
 	if c.Manager != unknown && c.Manager != "" {
 		return c.Manager
 	}
@@ -147,7 +147,7 @@ func managersOf(c capture.Change, fields []capture.FieldChange) string {
 }
 
 // gone prints an object that was deleted or left the selection; what was folded goes along.
-func (t *Text) gone(c capture.Change) {
+func (t *Text) gone(c change.Change) {
 	o := t.track(c)
 	if o.hot != nil && o.hot.count > 0 { // what somebody wrote before it went
 		t.hotLine(c.At, o)
@@ -181,7 +181,7 @@ func (t *Text) gone(c capture.Change) {
 	t.line(t.head(r))
 }
 
-func existed(c capture.Change) string {
+func existed(c change.Change) string {
 	if at := createdAt(c.Before); !at.IsZero() {
 		return "existed " + Duration(c.At.Sub(at))
 	}

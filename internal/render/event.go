@@ -9,48 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
-
-// Event makes the public form of a change in the named cluster. It is lean: what was created, entered
-// or seen at the start comes whole, so does the last known object of what was deleted or left, and an
-// update comes as its changes, quiet ones included and marked. It shares the change's objects.
-func Event(cluster string, c capture.Change) event.Event {
-	d := event.Data{
-		Op: c.Op,
-		Resource: event.Resource{
-			Group: c.Resource.Group, Version: c.Resource.Version, Resource: c.Resource.Resource, Kind: c.Resource.Kind,
-			Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Owner: c.Owner,
-		},
-		Managers: c.Managers,
-		Observed: event.Observed{At: c.At},
-		Gap:      c.Gap,
-		Quiet:    c.Quiet,
-	}
-	if !c.Since.IsZero() {
-		since := c.Since
-		d.Observed.After = &since
-	}
-	switch c.Op {
-	case event.Snapshot, event.Created, event.Entered:
-		d.After = c.After
-	case event.Deleted, event.Left:
-		d.Before, d.Managers = c.Before, nil
-	case event.Updated:
-		d.Changes = make([]event.Change, len(c.Fields))
-		for i, f := range c.Fields {
-			d.Changes[i] = event.Change{
-				Path: f.Path.String(), Op: string(f.Op), From: f.From, To: f.To,
-				Manager: f.Manager, Subresource: f.Subresource, Quiet: f.Quiet,
-			}
-		}
-	}
-	at := c.Time
-	if at.IsZero() {
-		at = c.At
-	}
-	return event.New(cluster, at, d)
-}
 
 // The formats of Events.
 const (
@@ -87,7 +47,7 @@ func NewEvents(o EventsOptions) (*Events, error) {
 func (e *Events) Quiet() int { return e.quiet }
 
 // Change writes one change, in one write. An error of Out is returned as it is.
-func (e *Events) Change(c capture.Change) error {
+func (e *Events) Change(c change.Change) error {
 	if c.Quiet && !e.o.Noise {
 		e.quiet++
 		return nil
@@ -95,7 +55,7 @@ func (e *Events) Change(c capture.Change) error {
 	if !e.o.Noise {
 		c.Fields = loud(c.Fields)
 	}
-	line, err := encode(Event(e.o.Cluster, c))
+	line, err := encode(change.Event(e.o.Cluster, &c))
 	if err != nil {
 		return fmt.Errorf("encode event of %s/%s: %w", c.Resource.Resource, c.Name, err)
 	}
@@ -111,8 +71,8 @@ func (e *Events) Change(c capture.Change) error {
 }
 
 // loud are the fields that no quiet rule names.
-func loud(fields []capture.FieldChange) []capture.FieldChange {
-	var out []capture.FieldChange
+func loud(fields []change.FieldChange) []change.FieldChange {
+	var out []change.FieldChange
 	for _, f := range fields {
 		if !f.Quiet {
 			out = append(out, f)

@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // Times of folding.
@@ -22,7 +22,7 @@ const (
 // objectKey is the identity of an object; name is set where the server gives no UID.
 type objectKey struct{ resource, uid, name string }
 
-func keyOf(c capture.Change) objectKey {
+func keyOf(c change.Change) objectKey {
 	k := objectKey{resource: c.Resource.Resource + "." + c.Resource.Group, uid: c.UID}
 	if k.uid == "" {
 		k.name = c.Namespace + "/" + c.Name
@@ -33,7 +33,7 @@ func keyOf(c capture.Change) objectKey {
 // object is what is remembered of an object while it changes.
 type object struct {
 	key             objectKey
-	resource        capture.Resource
+	resource        change.Resource
 	namespace, name string
 	owned           bool
 
@@ -62,7 +62,7 @@ type fold struct {
 	toldAt           time.Time
 }
 
-func (t *Text) track(c capture.Change) *object {
+func (t *Text) track(c change.Change) *object {
 	k := keyOf(c)
 	o := t.objects[k]
 	if o == nil {
@@ -84,7 +84,7 @@ func (t *Text) forget(o *object) {
 }
 
 // add folds a change.
-func (t *Text) add(o *object, c capture.Change, fields []capture.FieldChange) {
+func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	t.counts.Pending++
 	if o.hot != nil {
 		o.hot.add(c, fields)

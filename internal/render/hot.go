@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // An object whose lines come more than hotLines times within hotWindow has one every hotEvery, with
@@ -50,7 +50,7 @@ func (t *Text) mayPrint(now time.Time, o *object) bool {
 }
 
 // add takes a change that has no line of its own.
-func (h *hot) add(c capture.Change, fields []capture.FieldChange) {
+func (h *hot) add(c change.Change, fields []change.FieldChange) {
 	h.fold(1, "")
 	for _, f := range fields {
 		h.net.add(f.Change)
@@ -130,8 +130,8 @@ type excerpt struct {
 
 // firstOf names the first field that is not quiet, else the first that tells more than that something
 // was written.
-func firstOf(fields []capture.FieldChange) excerpt {
-	var first *capture.FieldChange
+func firstOf(fields []change.FieldChange) excerpt {
+	var first *change.FieldChange
 	for i, f := range fields {
 		if first == nil || first.Quiet && !f.Quiet || first.Quiet == f.Quiet && everyWrite(first.Path) && !everyWrite(f.Path) {
 			first = &fields[i]

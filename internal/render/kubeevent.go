@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // The widths of kubectl's columns for events, where they suffice.
@@ -15,13 +15,13 @@ const (
 	eventObjectWidth = 34
 )
 
-func isEvent(r capture.Resource) bool {
+func isEvent(r change.Resource) bool {
 	return r.Resource == "events" && (r.Group == "" || r.Group == "events.k8s.io")
 }
 
 // event prints an event of the cluster as kubectl get events does: when it was last seen, its type,
 // reason, object and message. Events that expire are not news.
-func (t *Text) event(c capture.Change) {
+func (t *Text) event(c change.Change) {
 	if c.After == nil {
 		t.counts.Quiet++
 		return
@@ -60,7 +60,7 @@ func (t *Text) event(c capture.Change) {
 
 // lastSeen is the newest time that an event has; its fields differ between the two groups and their
 // reporters.
-func lastSeen(c capture.Change) time.Time {
+func lastSeen(c change.Change) time.Time {
 	var last time.Time
 	for _, path := range [][]string{
 		{"series", "lastObservedTime"}, {"lastTimestamp"}, {"deprecatedLastTimestamp"}, {"eventTime"},

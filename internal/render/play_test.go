@@ -16,7 +16,7 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -86,7 +86,7 @@ func (p *play) must(err error) {
 	}
 }
 
-func (p *play) feed(c capture.Change) {
+func (p *play) feed(c change.Change) {
 	p.t.Helper()
 	c.At = p.now
 	p.fed++
@@ -94,12 +94,12 @@ func (p *play) feed(c capture.Change) {
 }
 
 // change is one of an object, which tells its kind by itself.
-func (p *play) change(op event.Op, before, after obj) capture.Change {
+func (p *play) change(op event.Op, before, after obj) change.Change {
 	o := after
 	if o == nil {
 		o = before
 	}
-	c := capture.Change{
+	c := change.Change{
 		Op: op, Resource: resources[text(o, "kind")], Namespace: text(o, "metadata", "namespace"),
 		Name: text(o, "metadata", "name"), UID: text(o, "metadata", "uid"), Before: before, After: after,
 		Manager: "?",
@@ -153,7 +153,7 @@ func (p *play) write(manager, name string, sets ...set) {
 	p.feed(p.written(manager, name, sets...))
 }
 
-func (p *play) written(manager, name string, sets ...set) capture.Change {
+func (p *play) written(manager, name string, sets ...set) change.Change {
 	p.t.Helper()
 	o := p.objects[name]
 	if o == nil {
@@ -169,7 +169,7 @@ func (p *play) written(manager, name string, sets ...set) capture.Change {
 	c.Quiet = true
 	who := map[string]bool{}
 	for _, d := range diff.Objects(before, c.After, nil) {
-		f := capture.FieldChange{Change: d, Manager: manager, Quiet: quiet(d.Path.String())}
+		f := change.FieldChange{Change: d, Manager: manager, Quiet: quiet(d.Path.String())}
 		f.Manager, f.Subresource, _ = strings.Cut(manager, "/")
 		if d.Op == diff.Remove {
 			f.Manager, f.Subresource = "?", ""
@@ -283,9 +283,9 @@ func integers(v any) any {
 	return v
 }
 
-var resources = func() map[string]capture.Resource {
-	m := map[string]capture.Resource{}
-	for _, r := range []capture.Resource{
+var resources = func() map[string]change.Resource {
+	m := map[string]change.Resource{}
+	for _, r := range []change.Resource{
 		{Group: "apps", Resource: "deployments", Singular: "deployment", Short: "deploy", Kind: "Deployment"},
 		{Group: "apps", Resource: "replicasets", Singular: "replicaset", Short: "rs", Kind: "ReplicaSet"},
 		{Group: "apps", Resource: "statefulsets", Singular: "statefulset", Short: "sts", Kind: "StatefulSet"},

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // troubles are the reasons of waiting containers that do not pass by themselves (k8s.io/kubernetes:
@@ -243,7 +243,7 @@ func podTerminating(v view) string {
 }
 
 // podGone is the line of a pod that was deleted; f is what of it was not told, or nil.
-func podGone(c capture.Change, f *fold) string {
+func podGone(c change.Change, f *fold) string {
 	age := ""
 	if at := createdAt(c.Before); !at.IsZero() {
 		age = " after " + Duration(c.At.Sub(at))

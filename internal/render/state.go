@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // isState tells what describes an object's state from what somebody wants of it: its status, the
 // steps of its deletion, and what the controllers of Kubernetes write elsewhere while they act.
-func isState(c capture.Change, f capture.FieldChange) bool {
+func isState(c change.Change, f change.FieldChange) bool {
 	first, second, key := field(f.Path, 0), field(f.Path, 1), field(f.Path, 2)
 	switch {
 	case first == "status":
@@ -55,14 +55,14 @@ func field(p diff.Path, i int) string {
 }
 
 // kindOf names a kind with its group: Pod, Deployment.apps.
-func kindOf(r capture.Resource) string {
+func kindOf(r change.Resource) string {
 	if r.Group == "" {
 		return r.Kind
 	}
 	return r.Kind + "." + r.Group
 }
 
-func isPod(r capture.Resource) bool { return kindOf(r) == "Pod" }
+func isPod(r change.Resource) bool { return kindOf(r) == "Pod" }
 
 // view is what a summary may look at.
 type view struct {
@@ -100,7 +100,7 @@ var lifecycles = map[string]lifecycle{
 }
 
 // moving tells whether an object is on its way to another state, so that its line can wait for it.
-func moving(r capture.Resource, from, to map[string]any) bool {
+func moving(r change.Resource, from, to map[string]any) bool {
 	if terminating(to) {
 		return true
 	}
@@ -119,7 +119,7 @@ const (
 	patienceRollout = 30 * time.Second
 )
 
-func patience(r capture.Resource, owned bool, origin, to map[string]any) time.Duration {
+func patience(r change.Resource, owned bool, origin, to map[string]any) time.Duration {
 	if terminating(to) {
 		if !owned {
 			return calm // somebody deleted it, and may wonder why it still exists
@@ -142,7 +142,7 @@ func patience(r capture.Resource, owned bool, origin, to map[string]any) time.Du
 }
 
 // stateOf describes an object in a few words; empty where there is nothing to say.
-func stateOf(r capture.Resource, obj map[string]any) string {
+func stateOf(r change.Resource, obj map[string]any) string {
 	if terminating(obj) {
 		return "terminating"
 	}
@@ -164,7 +164,7 @@ func stateOf(r capture.Resource, obj map[string]any) string {
 }
 
 // stateAtBirth describes a created object that has an owner.
-func stateAtBirth(r capture.Resource, obj map[string]any) string {
+func stateAtBirth(r change.Resource, obj map[string]any) string {
 	switch kindOf(r) {
 	case "ReplicaSet.apps":
 		if revision := text(obj, "metadata", "annotations", "deployment.kubernetes.io/revision"); revision != "" {
@@ -180,7 +180,7 @@ func stateAtBirth(r capture.Resource, obj map[string]any) string {
 }
 
 // summarize says what the changes of a view come to.
-func summarize(r capture.Resource, v view) string {
+func summarize(r change.Resource, v view) string {
 	if terminating(v.to) && !isPod(r) {
 		return waitsFor(v.to)
 	}
@@ -212,7 +212,7 @@ const maxTransitions = 3
 
 // transitions names the changes of the phase, the addresses and the conditions, as many kinds have
 // them in their status.
-func transitions(r capture.Resource, v view) []string {
+func transitions(r change.Resource, v view) []string {
 	var parts []string
 	for _, key := range []string{"phase", "state"} {
 		if from, to := text(v.from, "status", key), text(v.to, "status", key); from != to && to != "" {

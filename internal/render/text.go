@@ -10,7 +10,7 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // Options tune a Text. Only Out is needed; the zero values of the rest print for a pipe.
@@ -83,7 +83,7 @@ func (t *Text) SetWidth(columns int) { t.o.Width = columns }
 func (t *Text) Counts() Counts { return t.counts }
 
 // Change takes a change. It prints it, or folds it with others of its object until Tick.
-func (t *Text) Change(now time.Time, c capture.Change) error {
+func (t *Text) Change(now time.Time, c change.Change) error {
 	t.tick(now)
 	switch {
 	case c.Op == event.Gap:
@@ -161,7 +161,7 @@ func (t *Text) write() error {
 }
 
 // row begins the row of a change.
-func (t *Text) row(c capture.Change, sign string) row {
+func (t *Text) row(c change.Change, sign string) row {
 	return row{
 		at: c.At, sign: sign, namespace: c.Namespace, owned: c.Owner != nil,
 		name: t.typeName(c.Resource) + "/" + c.Name, note: t.interval(c),
@@ -169,7 +169,7 @@ func (t *Text) row(c capture.Change, sign string) row {
 }
 
 // interval says that a change was derived by a list, in whose interval more may have happened.
-func (t *Text) interval(c capture.Change) string {
+func (t *Text) interval(c change.Change) string {
 	if c.Since.IsZero() {
 		return ""
 	}
@@ -181,7 +181,7 @@ func notes(parts ...string) string {
 }
 
 // gap prints versions that were missed, except where one notice sums up many.
-func (t *Text) gap(c capture.Change) {
+func (t *Text) gap(c change.Change) {
 	if c.Away {
 		t.counts.Away++
 		return

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 type brokenPipe struct{ writes int }
@@ -26,7 +26,7 @@ func (b *brokenPipe) Write([]byte) (int, error) {
 func TestErrorOfOut(t *testing.T) {
 	out := &brokenPipe{}
 	text := New(Options{Out: out})
-	c := capture.Change{Op: event.Deleted, Resource: resources["ConfigMap"], Name: "a", UID: "1", At: morning}
+	c := change.Change{Op: event.Deleted, Resource: resources["ConfigMap"], Name: "a", UID: "1", At: morning}
 	for i, call := range []func() error{
 		func() error { return text.Change(morning, c) },
 		func() error { return text.Tick(morning) },
@@ -55,7 +55,7 @@ func TestTypeNames(t *testing.T) {
 		{"discovery of old servers gives no singular", "example.com", "gadgets", "", "", "Gadget", "gadget"},
 		{"the word stays", "apps", "deployments", "deployment", "deploy", "Deployment", "deploy"},
 	} {
-		r := capture.Resource{Group: tc.group, Resource: tc.plural, Singular: tc.singular, Short: tc.short, Kind: tc.kind}
+		r := change.Resource{Group: tc.group, Resource: tc.plural, Singular: tc.singular, Short: tc.short, Kind: tc.kind}
 		if got := text.typeName(r); got != tc.want {
 			t.Errorf("%s: %s.%s is %q, want %q", tc.why, tc.plural, tc.group, got, tc.want)
 		}
@@ -95,10 +95,10 @@ func TestPipeIsNeverCut(t *testing.T) {
 }
 
 // changes of every operation, as Events gets them.
-func everyOp(p *play) []capture.Change {
+func everyOp(p *play) []change.Change {
 	shop(p)
 	cm := p.objects["ConfigMap/web-config"]
-	list := []capture.Change{
+	list := []change.Change{
 		p.change(event.Snapshot, nil, cm), p.change(event.Created, nil, cm), p.change(event.Entered, nil, cm),
 		p.written("kubectl-edit", "ConfigMap/web-config", set{"data.a", "<b> & c"}),
 		p.written("x", "ConfigMap/web-config"),
@@ -184,7 +184,7 @@ func TestEventsErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Change(capture.Change{Op: event.Deleted}); !errors.Is(err, errPipe) {
+	if err := e.Change(change.Change{Op: event.Deleted}); !errors.Is(err, errPipe) {
 		t.Errorf("Change returned %v, want the error of Out", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // longer are built-in kinds whose first short name is no word that people say.
@@ -13,7 +13,7 @@ var longer = map[string]string{"po": "pod", "no": "node", "ep": "endpoints", "ev
 
 // typeName is the word for a kind: its first short name, or its singular. Where another group's
 // kind took the word before, the group is added.
-func (t *Text) typeName(r capture.Resource) string {
+func (t *Text) typeName(r change.Resource) string {
 	id := r.Resource + "." + r.Group
 	if n, ok := t.names[id]; ok {
 		return n

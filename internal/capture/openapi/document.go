@@ -20,18 +20,18 @@ type document struct {
 // only of built-in kinds) at
 // github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md.
 type node struct {
-	Ref        string           `json:"$ref"`
-	AllOf      []*node          `json:"allOf"`
-	Properties map[string]*node `json:"properties"`
-	Values     values           `json:"additionalProperties"`
-	Items      *node            `json:"items"`
-	Default    any              `json:"default"`
+	Ref        string           `json:"$ref,omitempty"`
+	AllOf      []*node          `json:"allOf,omitempty"`
+	Properties map[string]*node `json:"properties,omitempty"`
+	Values     values           `json:"additionalProperties,omitzero"`
+	Items      *node            `json:"items,omitempty"`
+	Default    any              `json:"default,omitempty"`
 
-	ListType      string   `json:"x-kubernetes-list-type"`
-	ListMapKeys   []string `json:"x-kubernetes-list-map-keys"`
-	PatchMergeKey string   `json:"x-kubernetes-patch-merge-key"`
-	PatchStrategy string   `json:"x-kubernetes-patch-strategy"`
-	Kinds         []gvk    `json:"x-kubernetes-group-version-kind"`
+	ListType      string   `json:"x-kubernetes-list-type,omitempty"`
+	ListMapKeys   []string `json:"x-kubernetes-list-map-keys,omitempty"`
+	PatchMergeKey string   `json:"x-kubernetes-patch-merge-key,omitempty"`
+	PatchStrategy string   `json:"x-kubernetes-patch-strategy,omitempty"`
+	Kinds         []gvk    `json:"x-kubernetes-group-version-kind,omitempty"`
 }
 
 type gvk struct{ Group, Version, Kind string }
@@ -147,6 +147,8 @@ type schema struct {
 	node *node
 }
 
+const refPrefix = "#/components/schemas/"
+
 // maxRefs bounds how many references are followed in a row; those of real documents are one deep.
 const maxRefs = 8
 
@@ -160,7 +162,7 @@ func (d *document) find(n *node, ok func(*node) bool, depth int) *node {
 	if ok(n) {
 		return n
 	}
-	if name, isRef := strings.CutPrefix(n.Ref, "#/components/schemas/"); isRef {
+	if name, isRef := strings.CutPrefix(n.Ref, refPrefix); isRef {
 		if found := d.find(d.schemas[name], ok, depth-1); found != nil {
 			return found
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // window is how long a change waits for an earlier one of another kind: longer than kinds' streams
@@ -24,13 +24,13 @@ type ordered struct {
 }
 
 type heldChange struct {
-	capture.Change
+	change.Change
 	until time.Time
 }
 
 // Change holds a change for a moment. What has no place of its own (gaps, what a list derived, what
 // was there before, versions that are no numbers) passes at once, after all that came before it.
-func (o *ordered) Change(now time.Time, c capture.Change) error {
+func (o *ordered) Change(now time.Time, c change.Change) error {
 	if c.Op == event.Gap || c.Op == event.Snapshot || !c.Since.IsZero() || !numeric(c.ResourceVersion) {
 		if err := o.release(now, len(o.waiting)); err != nil {
 			return err

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // recorder is a printer that remembers what it was told.
 type recorder struct{ told []string }
 
-func (r *recorder) Change(_ time.Time, c capture.Change) error {
+func (r *recorder) Change(_ time.Time, c change.Change) error {
 	r.told = append(r.told, c.Name+c.ResourceVersion)
 	return nil
 }
@@ -30,8 +30,8 @@ func (r *recorder) Unlisted() string        { return "" }
 func TestOrdered(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
-	change := func(name, version string) capture.Change {
-		return capture.Change{Op: event.Updated, Name: name, ResourceVersion: version}
+	change := func(name, version string) change.Change {
+		return change.Change{Op: event.Updated, Name: name, ResourceVersion: version}
 	}
 	for _, tt := range []struct {
 		why  string
@@ -95,7 +95,7 @@ func TestOrderedNext(t *testing.T) {
 		t.Error("wants to be called with nothing to tell")
 	}
 	now := time.Unix(1000, 0)
-	_ = o.Change(now, capture.Change{Op: event.Updated, ResourceVersion: "1"})
+	_ = o.Change(now, change.Change{Op: event.Updated, ResourceVersion: "1"})
 	if at, ok := o.Next(); !ok || !at.Equal(now.Add(window)) {
 		t.Errorf("wants to be called at %v, %v", at, ok)
 	}

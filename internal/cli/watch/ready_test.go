@@ -11,12 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 func refusals(n int, err error) []capture.Refusal {
 	var rs []capture.Refusal
 	for i := range n {
-		rs = append(rs, capture.Refusal{Resource: capture.Resource{Group: "g", Resource: fmt.Sprintf("kind%ds", i+1)}, Err: err})
+		rs = append(rs, capture.Refusal{Resource: change.Resource{Group: "g", Resource: fmt.Sprintf("kind%ds", i+1)}, Err: err})
 	}
 	return rs
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
@@ -157,20 +158,20 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (r *rig) change(c capture.Change) { r.tell(capture.Message{Change: &c}) }
+func (r *rig) change(c change.Change) { r.tell(capture.Message{Change: &c}) }
 
 func (r *rig) becomesReady() { r.tell(capture.Message{Ready: &capture.Ready{Kinds: 1}}) }
 
 // created is a change with a line of its own.
-func created(name string) capture.Change {
-	return capture.Change{
+func created(name string) change.Change {
+	return change.Change{
 		Op: event.Created, Namespace: "shop", Name: name, At: time.Now(),
-		Resource: capture.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true},
+		Resource: change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true},
 		After:    map[string]any{},
 	}
 }
 
-func quietUpdate() capture.Change {
+func quietUpdate() change.Change {
 	c := created("quiet")
 	c.Op, c.Quiet = event.Updated, true
 	return c

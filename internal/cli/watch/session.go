@@ -8,6 +8,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/render"
 )
@@ -165,7 +166,7 @@ func (s *session) message(m capture.Message) error {
 	return nil
 }
 
-func (s *session) change(now time.Time, c capture.Change) error {
+func (s *session) change(now time.Time, c change.Change) error {
 	if err := s.printer.Change(now, c); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 )
 
@@ -95,7 +96,7 @@ func TestLimit(t *testing.T) {
 		r, err := play(t, o, func(r *rig) {
 			r.becomesReady()
 			r.change(created("a"))
-			r.change(capture.Change{Op: event.Gap, At: time.Now(), Resource: capture.Resource{Resource: "pods"}, Gap: &event.GapInfo{}})
+			r.change(change.Change{Op: event.Gap, At: time.Now(), Resource: change.Resource{Resource: "pods"}, Gap: &event.GapInfo{}})
 			r.change(quietUpdate())
 			if !o.Noise {
 				r.change(created("b"))

@@ -18,6 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/render"
@@ -243,7 +244,7 @@ func Run(ctx context.Context, o *Options) error {
 
 // printer is what shows changes: as text, which folds, or as events, which do not.
 type printer interface {
-	Change(now time.Time, c capture.Change) error
+	Change(now time.Time, c change.Change) error
 	Notice(now time.Time, text string) error
 	// Next is when Tick wants to be called; false for never.
 	Next() (time.Time, bool)
@@ -283,12 +284,12 @@ type events struct {
 	status *status
 }
 
-func (e *events) Change(_ time.Time, c capture.Change) error { return e.Events.Change(c) }
-func (e *events) Next() (time.Time, bool)                    { return time.Time{}, false }
-func (e *events) Tick(time.Time) error                       { return nil }
-func (e *events) Flush(time.Time) error                      { return nil }
-func (e *events) SetWidth(int)                               {}
-func (e *events) Unlisted() string                           { return quietNote(e.Quiet()) }
+func (e *events) Change(_ time.Time, c change.Change) error { return e.Events.Change(c) }
+func (e *events) Next() (time.Time, bool)                   { return time.Time{}, false }
+func (e *events) Tick(time.Time) error                      { return nil }
+func (e *events) Flush(time.Time) error                     { return nil }
+func (e *events) SetWidth(int)                              {}
+func (e *events) Unlisted() string                          { return quietNote(e.Quiet()) }
 func (e *events) Notice(_ time.Time, text string) error {
 	e.status.line("! %s", text)
 	return nil

@@ -1,0 +1,254 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/internal/capture/openapi"
+	"github.com/tattler-dev/tattler/internal/change"
+)
+
+// Stream names a list-and-watch, the same from run to run.
+type Stream struct {
+	// Resource is in the version that is watched now, which is no part of the name.
+	Resource Resource
+	// Namespace is empty for the whole cluster. Selection tells what else narrows the stream.
+	Namespace, Selection string
+}
+
+// Batch is what a stream told at once. Kept whole, and in order, batches are what a stream is resumed
+// from: the objects that their changes add up to are its state at Version.
+type Batch struct {
+	Stream Stream
+	Epoch  int64
+	// Live says that the state is complete, at Version; else a list is under way, and Version empty.
+	// EverLive says that it was complete once.
+	Live, EverLive bool
+	Version        string
+	// Pipeline identifies what made the bytes of the objects; Identity the cluster, where it is known.
+	Pipeline, Identity string
+	At                 time.Time
+	Changes            []Version
+	// Schema tells how the kind's lists are compared: see openapi.Unmarshal. It is nil unless the batch
+	// is the first to need it, or it has changed.
+	Schema []byte
+}
+
+// Version is a change with the objects' JSON as the stream gave them, redacted and with their managed
+// fields; nil where the change has no such object.
+type Version struct {
+	change.Change
+	BeforeJSON, AfterJSON []byte
+}
+
+// Kept is what a consumer of batches has kept.
+type Kept interface {
+	// State returns what was kept of a stream; nil if nothing was. It is called once for each time that
+	// the stream is opened, and again after an error.
+	State(ctx context.Context, s Stream) (*State, error)
+	// Since is when anything was kept last; zero if nothing was. Objects that were created after it
+	// are told as such, also by a first list.
+	Since() time.Time
+}
+
+// State is what was kept of a stream.
+type State struct {
+	informer.Restored
+	// WasLive says that the stream's first list was completed once.
+	WasLive bool
+	// Pipeline is that of the batches.
+	Pipeline string
+}
+
+// stream names a stream of a kind to who keeps it.
+func (k *kind) stream(key streamKey) Stream {
+	sel := k.selections[key.source]
+	return Stream{
+		Resource: k.resource(), Namespace: key.namespace,
+		Selection: selectionName(sel),
+	}
+}
+
+func selectionName(sel informer.Selection) string {
+	if sel.Labels == "" && sel.Fields == "" {
+		return ""
+	}
+	return fmt.Sprintf("labels=%q fields=%q", sel.Labels, sel.Fields)
+}
+
+// pipeline identifies what makes the bytes of a kind's objects.
+func (w *Watcher) pipeline(k *kind) string {
+	return "1 " + k.resource().Version + " " + w.o.Redactor.Fingerprint()
+}
+
+// restores is how a source of the kind gets the state of its streams; nil if it does not.
+func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.Stream) (*informer.Restored, error) {
+	if w.o.Kept == nil || k.silent {
+		return nil
+	}
+	return func(ctx context.Context, is informer.Stream) (*informer.Restored, error) {
+		key := streamKey{source, is.Namespace}
+		st, err := w.o.Kept.State(ctx, k.stream(key))
+		if err != nil {
+			return nil, err
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		s := k.streams[key]
+		s.first, s.interrupted = st == nil || !st.WasLive, time.Time{}
+		if st == nil {
+			return nil, nil
+		}
+		if st.Version == "" {
+			s.interrupted = st.At
+		}
+		st.Trusted = st.Pipeline == w.pipeline(k)
+		return &st.Restored, nil
+	}
+}
+
+// batch hands on what a stream told, as changes that belong together.
+func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.Batch) bool {
+	identity, _ := w.cluster.Identity(ctx) // without it a restart knows less, and lists
+	out := Batch{
+		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase == informer.Live, Version: b.Version,
+		Pipeline: w.pipeline(k), Identity: identity, At: time.Now(),
+	}
+	if since := w.interrupted(k, key); !since.IsZero() && b.Gap == nil {
+		b.Gap = &informer.Gap{To: b.Version, Since: since, Until: out.At, Reason: "a list was interrupted"}
+	}
+	if b.Gap != nil {
+		c, err := w.gapChange(k, key, b)
+		if err != nil && !w.send(ctx, Message{Problem: err}) {
+			return false
+		}
+		out.Changes = append(out.Changes, Version{Change: c})
+	}
+	first := w.isFirst(k, key)
+	out.EverLive = out.Live || !first
+	for i := range b.Deltas {
+		v, err := w.version(ctx, k, &b.Deltas[i], first)
+		if err != nil && !w.send(ctx, Message{Problem: err}) {
+			return false
+		}
+		if v != nil {
+			out.Changes = append(out.Changes, *v)
+		}
+	}
+	out.Schema = w.untoldSchema(ctx, k, out.Changes)
+	if !w.send(ctx, Message{Batch: &out}) {
+		return false
+	}
+	if out.Live {
+		w.mu.Lock()
+		k.streams[key].first = false
+		w.mu.Unlock()
+		w.delivered(k, key)
+	}
+	return true
+}
+
+// untoldSchema is the kind's schema, if these changes need it and it was not told.
+func (w *Watcher) untoldSchema(ctx context.Context, k *kind, changes []Version) []byte {
+	if !slices.ContainsFunc(changes, func(v Version) bool { return v.Op == event.Updated }) {
+		return nil
+	}
+	r := k.resource()
+	s, err := w.builder.schemas.For(ctx, r.Group, r.Version, r.Kind)
+	if err != nil {
+		return nil // the change was made without it, too
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s == k.schema {
+		return nil
+	}
+	b, err := openapi.Marshal(s)
+	if err != nil {
+		return nil // there is nothing to tell of it
+	}
+	k.schema = s
+	return b
+}
+
+// interrupted is when a stream was kept last, if that was in the midst of a list; it tells that once.
+func (w *Watcher) interrupted(k *kind, key streamKey) (since time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := k.streams[key]
+	since, s.interrupted = s.interrupted, time.Time{}
+	return since
+}
+
+func (w *Watcher) isFirst(k *kind, key streamKey) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return k.streams[key].first
+}
+
+// version makes one version of a batch. An error goes with it where something is not known of it, and
+// without it where its object cannot be read.
+func (w *Watcher) version(ctx context.Context, k *kind, d *informer.Delta, first bool) (*Version, error) {
+	op, unsure := w.op(ctx, k, d, first)
+	v, _, err := w.builder.version(ctx, k.resource(), op, d)
+	if err != nil {
+		return nil, err
+	}
+	since := w.o.Kept.Since()
+	if op == event.Snapshot && !since.IsZero() && change.Timestamp(v.After, "creationTimestamp").After(since) {
+		v.Op = event.Created
+	}
+	return &v, unsure
+}
+
+// reopen has a kind opened anew, from what was kept: its feed could not be followed.
+func (w *Watcher) reopen(k *kind) {
+	w.mu.Lock()
+	k.behind = true
+	w.mu.Unlock()
+	w.wakeSoon()
+}
+
+// reopenBehind opens those kinds anew that could not be followed.
+func (w *Watcher) reopenBehind(ctx context.Context) {
+	w.mu.Lock()
+	var behind []*kind
+	for _, k := range w.kinds {
+		if k.behind {
+			behind = append(behind, k)
+		}
+	}
+	w.mu.Unlock()
+	for _, k := range behind {
+		k.stop()
+		if !w.flush(ctx) {
+			return
+		}
+		w.mu.Lock()
+		k.behind, k.sources = false, nil
+		w.mu.Unlock()
+		err := w.open(ctx, k)
+		if err != nil && ctx.Err() == nil {
+			w.send(ctx, Message{Problem: fmt.Errorf("watch %s: %w", k.GroupResource(), err)})
+			w.fail(k, err)
+		}
+	}
+}
+
+// flush waits until everything that was told is kept.
+func (w *Watcher) flush(ctx context.Context) bool {
+	kept := make(chan struct{})
+	if !w.send(ctx, Message{Flush: kept}) {
+		return false
+	}
+	select {
+	case <-kept:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

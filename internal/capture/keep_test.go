@@ -1,0 +1,245 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/capture/redact"
+)
+
+// memory keeps batches as a journal does. It forgets nothing when its watcher ends.
+type memory struct {
+	mu      sync.Mutex
+	fail    error // of State
+	asked   int   // calls of State
+	streams map[string]*remembered
+	since   time.Time
+}
+
+type remembered struct {
+	State
+	objects map[informer.Key]informer.RestoredObject
+}
+
+func nameOf(s Stream) string {
+	return s.Resource.GroupResource() + "|" + s.Namespace + "|" + s.Selection
+}
+
+func (m *memory) Since() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.since
+}
+
+func (m *memory) State(_ context.Context, s Stream) (*State, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	st := m.streams[nameOf(s)]
+	if m.fail != nil || st == nil {
+		return nil, m.fail
+	}
+	out, objects := st.State, maps.Clone(st.objects)
+	out.Objects = iter.Seq2[informer.RestoredObject, error](func(yield func(informer.RestoredObject, error) bool) {
+		for _, o := range objects {
+			if !yield(o, nil) {
+				return
+			}
+		}
+	})
+	return &out, nil
+}
+
+func (m *memory) keep(b *Batch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.streams == nil {
+		m.streams = map[string]*remembered{}
+	}
+	st := m.streams[nameOf(b.Stream)]
+	if st == nil {
+		st = &remembered{objects: map[informer.Key]informer.RestoredObject{}}
+		m.streams[nameOf(b.Stream)] = st
+	}
+	st.Epoch, st.Version, st.Pipeline, st.Identity, st.At = b.Epoch, "", b.Pipeline, b.Identity, b.At
+	st.WasLive = b.EverLive
+	if b.Live {
+		st.Version = b.Version
+	}
+	m.since = b.At
+	for _, v := range b.Changes {
+		k := informer.Key{Namespace: v.Namespace, Name: v.Name}
+		switch {
+		case v.Op == event.Gap:
+		case v.Gone():
+			delete(st.objects, k)
+		default:
+			st.objects[k] = informer.RestoredObject{Key: k, UID: v.UID, ResourceVersion: v.ResourceVersion, JSON: v.AfterJSON}
+		}
+	}
+}
+
+// keeping is a scenario whose watcher tells batches. Again stops it, does something to the server, and
+// starts another on what was kept.
+func keeping(t *testing.T, o Options, before func(*informertest.Server), test func(r *rig, again func(meanwhile func()))) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o.Kept = &memory{}
+		var err error
+		if o.Redactor, err = redact.New(redact.NewRandomKey(), nil); err != nil {
+			t.Fatal(err)
+		}
+		r := start(t, o, before)
+		test(r, func(meanwhile func()) {
+			r.stop()
+			meanwhile()
+			r.begin(o)
+		})
+		r.stop()
+	})
+}
+
+func TestKept(t *testing.T) {
+	before := func(s *informertest.Server) {
+		s.Put(cmGVR, "shop", "a", data("k", "1"))
+		s.Put(cmGVR, "shop", "b", data("k", "1"))
+	}
+	o := Options{Types: []string{"configmaps"}}
+	t.Run("a restart tells what happened meanwhile, and that alone", func(t *testing.T) {
+		keeping(t, o, before, func(r *rig, again func(func())) {
+			r.want("the first start", "snapshot configmaps/a", "snapshot configmaps/b", "ready: 1 kinds, 2 objects")
+			r.server.Put(cmGVR, "shop", "a", data("k", "2"))
+			r.inOrder("live", "updated configmaps/a data.k by ?")
+			again(func() {
+				r.server.Put(cmGVR, "shop", "a", data("k", "3"))
+				r.server.Put(cmGVR, "shop", "a", data("k", "4"))
+				r.server.Delete(cmGVR, "shop", "b")
+				r.server.Put(cmGVR, "shop", "c", data("k", "1"))
+			})
+			r.want("every version", "updated configmaps/a data.k by ?", "updated configmaps/a data.k by ?",
+				"deleted configmaps/b", "created configmaps/c", "ready: 1 kinds, 2 objects")
+			again(func() {})
+			r.want("nothing happened", "ready: 1 kinds, 2 objects")
+		})
+	})
+	t.Run("what the server has forgotten is a gap, and net changes", func(t *testing.T) {
+		keeping(t, o, before, func(r *rig, again func(func())) {
+			r.take()
+			again(func() {
+				r.server.Put(cmGVR, "shop", "a", data("k", "3"))
+				r.server.Put(cmGVR, "shop", "a", data("k", "4"))
+				r.server.Delete(cmGVR, "shop", "b")
+				r.server.Compact()
+			})
+			r.want("net", "gap configmaps expired", "updated configmaps/a data.k by ?", "deleted configmaps/b",
+				"ready: 1 kinds, 1 objects")
+		})
+	})
+	t.Run("what cannot be read is asked for again, and nothing is listed meanwhile", func(t *testing.T) {
+		keeping(t, o, before, func(r *rig, again func(func())) {
+			r.take()
+			again(func() { r.memory.fail = errors.New("the disk is gone") })
+			r.pass(10 * time.Second)
+			r.memory.mu.Lock()
+			if r.memory.fail = nil; r.memory.asked < 4 {
+				r.Errorf("asked %d times", r.memory.asked)
+			}
+			r.memory.mu.Unlock()
+			r.pass(10 * time.Second)
+			for _, line := range r.take() {
+				if line != "ready: 1 kinds, 2 objects" && line != "ready: 0 kinds, 0 objects" && line != "failing: configmaps" {
+					r.Error(line)
+				}
+			}
+			r.server.Put(cmGVR, "shop", "a", data("k", "2"))
+			r.inOrder("it goes on", "updated configmaps/a data.k by ?")
+		})
+	})
+	t.Run("other redaction shows in bytes, which are compared", func(t *testing.T) {
+		keeping(t, Options{Types: []string{"secrets"}}, func(s *informertest.Server) {
+			s.Put(secretGVR, "shop", "a", data("k", "MQ=="))
+		}, func(r *rig, again func(func())) {
+			r.take()
+			r.stop()
+			r.begin(Options{Types: []string{"secrets"}, Kept: r.memory}) // with a key of its own
+			r.want("no marker means the same any more", "updated secrets/a data.k by ?", "ready: 1 kinds, 1 objects")
+		})
+	})
+}
+
+// TestKeptFirstList ends a watcher in its first list: what the next one finds existed before anybody
+// looked.
+func TestKeptFirstList(t *testing.T) {
+	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }
+	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
+		r.take()
+		again(func() {
+			st := r.memory.streams["configmaps||"]
+			st.WasLive, st.Version = false, ""
+			r.server.Put(cmGVR, "shop", "b", data("k", "1"))
+		})
+		r.want("b is old for all we know", "gap configmaps a list was interrupted", "snapshot configmaps/b", "ready: 1 kinds, 2 objects")
+	})
+}
+
+// TestBatches checks what a batch says beside its changes.
+func TestBatches(t *testing.T) {
+	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }
+	keeping(t, Options{Types: []string{"configmaps"}, Labels: "x!=y"}, before, func(r *rig, _ func(func())) {
+		synctest.Wait()
+		st := r.memory.streams[`configmaps||labels="x!=y" fields=""`]
+		if st == nil || st.Version == "" || st.Epoch != 1 || st.Pipeline == "" || st.At.IsZero() {
+			r.Fatalf("%+v", st)
+		}
+		var o map[string]any
+		if err := json.Unmarshal(st.objects[informer.Key{Namespace: "shop", Name: "a"}].JSON, &o); err != nil {
+			r.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]any{"k": "1"}, o["data"]); diff != "" {
+			r.Error(diff)
+		}
+	})
+}
+
+// TestBehind has a consumer stop for so long that a feed exceeds its budget: the stream is resumed
+// from what was kept, and nothing is missing or told twice.
+func TestBehind(t *testing.T) {
+	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "0")) }
+	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
+		r.take()
+		again(func() { r.budget = 4 << 10 })
+		r.take()
+		release := r.hold()
+		const versions = 500
+		for i := range versions {
+			r.server.Put(cmGVR, "shop", "a", data("k", strconv.Itoa(i+1)))
+			synctest.Wait()
+		}
+		r.watcher.feeds.Budget = 0 // what comes in one burst has room
+		release()
+		r.pass(time.Minute)
+		told := r.take()
+		if len(told) != versions {
+			r.Errorf("%d changes were told of %d:\n%s", len(told), versions, strings.Join(told, "\n"))
+		}
+		r.memory.mu.Lock()
+		defer r.memory.mu.Unlock()
+		if r.memory.asked < 3 {
+			r.Errorf("the state was asked for %d times: the feed never fell behind", r.memory.asked)
+		}
+	})
+}

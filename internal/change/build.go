@@ -1,0 +1,196 @@
+package change
+
+import (
+	"time"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture/managers"
+	"github.com/tattler-dev/tattler/internal/capture/quiet"
+)
+
+// Builder makes changes of versions: it diffs, attributes and marks what is quiet. It is safe for
+// concurrent use.
+type Builder struct {
+	Quiet *quiet.Set
+	// Only and Ignore are the user's paths: an update shows the fields that Only touches and Ignore
+	// does not cover.
+	Only, Ignore []diff.Pattern
+}
+
+// Build completes a change of which Op, Resource, Namespace, Name, At and Since are set: it differs by
+// before and after, of which one may be nil. They become the change's; their managed fields are cut
+// off once they have told who wrote what. A nil schema leaves the diff to what it can tell by itself.
+// It returns false where the user's paths leave nothing of the change.
+func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Schema) (shown bool) {
+	latest := after
+	if latest == nil {
+		latest = before
+	}
+	c.Before, c.After = before, after
+	c.Owner, c.Manager = controller(latest), managers.Unknown
+	entries := managers.Parse(latest)
+	dropManagedFields(before)
+	dropManagedFields(after)
+	if c.Gone() {
+		c.Time = c.At
+		return b.shows(after, before)
+	}
+	c.Managers = entries.List()
+	if c.Op != event.Updated {
+		c.Manager = entries.Creator()
+		c.Time = created(latest, c.At)
+		return b.shows(after, before)
+	}
+	shown = b.fields(c, entries, schema)
+	c.Time = written(c)
+	return shown
+}
+
+// fields fills in what differs. It returns false where the user's paths leave nothing.
+func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema) bool {
+	c.Quiet = true
+	manager, several := "", false
+	touched, ignored := len(b.Only) == 0, false
+	for _, f := range diff.Objects(c.Before, c.After, schema) {
+		if covered(b.Ignore, f.Path) {
+			ignored = ignored || !b.isQuiet(c.Resource, f.Path)
+			continue
+		}
+		if len(b.Only) > 0 && !touches(b.Only, f) {
+			continue
+		}
+		touched = true
+		fc := FieldChange{Change: f, Manager: managers.Unknown, Quiet: b.isQuiet(c.Resource, f.Path)}
+		if f.Op != diff.Remove { // the server does not say who removed a field
+			fc.Manager, fc.Subresource = entries.Owner(f.Path, f.To)
+		}
+		if !fc.Quiet {
+			c.Quiet = false
+			who := managers.Display(fc.Manager, fc.Subresource)
+			several = several || (manager != "" && manager != who)
+			manager = who
+		}
+		c.Fields = append(c.Fields, fc)
+	}
+	if manager != "" && !several {
+		c.Manager = manager
+	}
+	return touched && !(ignored && c.Quiet)
+}
+
+// isQuiet asks the rules. The version of the API is quiet besides: it is the one that we asked for, and
+// changes when that is not served any more.
+func (b *Builder) isQuiet(r Resource, p diff.Path) bool {
+	return p.String() == "apiVersion" || b.Quiet.Quiet(r.Group, r.Resource, p)
+}
+
+// shows applies --path to an object that comes or goes as a whole.
+func (b *Builder) shows(after, before map[string]any) bool {
+	if len(b.Only) == 0 {
+		return true
+	}
+	whole := after
+	if whole == nil {
+		whole = before
+	}
+	return touches(b.Only, diff.Change{Op: diff.Add, To: any(whole)})
+}
+
+func covered(ps []diff.Pattern, p diff.Path) bool {
+	for _, pattern := range ps {
+		if pattern.Covers(p) {
+			return true
+		}
+	}
+	return false
+}
+
+func touches(ps []diff.Pattern, c diff.Change) bool {
+	for _, pattern := range ps {
+		if pattern.Touches(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// Metadata is the metadata of an object; nil if it has none.
+func Metadata(obj map[string]any) map[string]any {
+	m, _ := obj["metadata"].(map[string]any)
+	return m
+}
+
+// dropManagedFields takes out what attribution has read: it repeats the whole object and differs
+// with every write.
+func dropManagedFields(obj map[string]any) {
+	delete(Metadata(obj), "managedFields")
+}
+
+// controller is the owner whose controller field is true; there is at most one.
+func controller(obj map[string]any) *event.Owner {
+	refs, _ := Metadata(obj)["ownerReferences"].([]any)
+	for _, r := range refs {
+		ref, _ := r.(map[string]any)
+		if is, _ := ref["controller"].(bool); !is {
+			continue
+		}
+		kind, _ := ref["kind"].(string)
+		name, _ := ref["name"].(string)
+		uid, _ := ref["uid"].(string)
+		return &event.Owner{Kind: kind, Name: name, UID: uid}
+	}
+	return nil
+}
+
+// Timestamp reads a time field of the metadata; the server writes whole seconds.
+func Timestamp(obj map[string]any, field string) time.Time {
+	s, _ := Metadata(obj)[field].(string)
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+func created(obj map[string]any, fallback time.Time) time.Time {
+	if t := Timestamp(obj, "creationTimestamp"); !t.IsZero() {
+		return t
+	}
+	return fallback
+}
+
+// written is when an update happened: the time that its managers' entries give, where they give one
+// and it lies in the interval in which the update can have happened. An entry's time tells its
+// last change, in whole seconds; a write that changed nothing of the entry leaves it old.
+func written(c *Change) time.Time {
+	var last time.Time
+	for _, f := range c.Fields {
+		for _, m := range c.Managers {
+			if m.Manager != f.Manager || m.Subresource != f.Subresource {
+				continue
+			}
+			if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(last) {
+				last = t
+			}
+		}
+	}
+	const skew = 5 * time.Second
+	from := c.At.Add(-skew)
+	if !c.Since.IsZero() {
+		from = c.Since.Add(-skew)
+	}
+	if last.Before(from) || last.After(c.At.Add(skew)) {
+		return c.At
+	}
+	return last
+}
+
+// Subject names the object for an error: "configmaps/web in shop".
+func (c *Change) Subject() string {
+	s := c.Resource.GroupResource() + "/" + c.Name
+	if c.Namespace != "" {
+		s += " in " + c.Namespace
+	}
+	return s
+}

@@ -1,0 +1,72 @@
+// Package change holds a change as the tool's rooms hand it to each other, and makes one of two
+// versions of an object: what differs, who wrote it, and what is quiet. It asks nobody: the versions
+// come from a stream or from the journal.
+package change
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+)
+
+// Change is one change of one object, or a gap.
+type Change struct {
+	Op       event.Op
+	Resource Resource
+	// Namespace and Name are empty for a gap.
+	Namespace, Name string
+	UID             string
+	ResourceVersion string
+	Owner           *event.Owner
+	// Before and After are redacted and shared: read them, do not write them. Before is nil for
+	// objects that appear, After for those that go.
+	Before, After map[string]any
+	// Fields are the differences of an update, quiet ones included, in path order.
+	Fields []FieldChange
+	// Managers are the managedFields entries after the write.
+	Managers []event.Manager
+	// Manager wrote the change as a whole: the one owner of all that is not quiet; "?" otherwise.
+	Manager string
+	// Quiet is true for an update of which every field is quiet.
+	Quiet bool
+	// At is when it was seen; After is set where a list derived it: it happened between the two.
+	At, Since time.Time
+	// Time is when it happened, where the object says so; else At.
+	Time time.Time
+	Gap  *event.GapInfo
+	// Away is true for a gap that an Away message sums up with others.
+	Away bool
+}
+
+// FieldChange is one changed field and who owns it now.
+type FieldChange struct {
+	diff.Change
+	Manager     string // "?" where the server does not say
+	Subresource string
+	Quiet       bool
+}
+
+// Resource is a kind that the server has, as discovery names it.
+type Resource struct {
+	Group, Version string
+	// Resource is the plural, Singular the lower-case singular, Short the first short name.
+	Resource, Singular, Short string
+	Kind                      string
+	Namespaced                bool
+	Categories                []string
+	ShortNames                []string
+}
+
+// GVR names the resource to the engine.
+func (r Resource) GVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
+}
+
+// GroupResource is "deployments.apps", or "pods" in the core group.
+func (r Resource) GroupResource() string { return r.GVR().GroupResource().String() }
+
+// Gone tells the changes after which the object is not there, or not ours, any more.
+func (c *Change) Gone() bool { return c.Op == event.Deleted || c.Op == event.Left }

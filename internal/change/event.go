@@ -1,0 +1,43 @@
+package change
+
+import "github.com/tattler-dev/tattler/event"
+
+// Event makes the public form of a change in the named cluster. It is lean: what was created, entered
+// or seen at the start comes whole, so does the last known object of what was deleted or left, and an
+// update comes as its changes, quiet ones included and marked. It shares the change's objects.
+func Event(cluster string, c *Change) event.Event {
+	d := event.Data{
+		Op: c.Op,
+		Resource: event.Resource{
+			Group: c.Resource.Group, Version: c.Resource.Version, Resource: c.Resource.Resource, Kind: c.Resource.Kind,
+			Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Owner: c.Owner,
+		},
+		Managers: c.Managers,
+		Observed: event.Observed{At: c.At},
+		Gap:      c.Gap,
+		Quiet:    c.Quiet,
+	}
+	if !c.Since.IsZero() {
+		since := c.Since
+		d.Observed.After = &since
+	}
+	switch c.Op {
+	case event.Snapshot, event.Created, event.Entered:
+		d.After = c.After
+	case event.Deleted, event.Left:
+		d.Before, d.Managers = c.Before, nil
+	case event.Updated:
+		d.Changes = make([]event.Change, len(c.Fields))
+		for i, f := range c.Fields {
+			d.Changes[i] = event.Change{
+				Path: f.Path.String(), Op: string(f.Op), From: f.From, To: f.To,
+				Manager: f.Manager, Subresource: f.Subresource, Quiet: f.Quiet,
+			}
+		}
+	}
+	at := c.Time
+	if at.IsZero() {
+		at = c.At
+	}
+	return event.New(cluster, at, d)
+}

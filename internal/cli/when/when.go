@@ -1,0 +1,105 @@
+// Package when reads the times that people write on a command line.
+package when
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Forms names what Parse reads, for help texts.
+const Forms = "30m, 3d, 10:42, yesterday 10:42, 2026-11-21 10:42 or RFC 3339"
+
+// Parse reads a time that has passed, relative to now and in its zone: RFC 3339, a time of today
+// (10:42, 10:42:05), a day with or without a time (today, yesterday 10:42, 2026-11-21, 2026-11-21 10:42),
+// or how long ago it was (90s, 30m, 2h30m, 3d, 2w). A day alone is its beginning.
+func Parse(text string, now time.Time) (time.Time, error) {
+	s := strings.Join(strings.Fields(text), " ")
+	t, ok := parse(s, now)
+	switch {
+	case !ok:
+		return time.Time{}, fmt.Errorf("%q is no time: write %s", text, Forms)
+	case !t.After(now):
+		return t, nil
+	case clock(s):
+		return time.Time{}, fmt.Errorf("%s is later than now: do you mean \"yesterday %s\"?", s, s)
+	}
+	return time.Time{}, fmt.Errorf("%q is later than now", text)
+}
+
+func parse(s string, now time.Time) (time.Time, bool) {
+	if d, ok := ago(s); ok {
+		return now.Add(-d), true
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
+		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
+			return t, true
+		}
+	}
+	day, rest, _ := strings.Cut(s, " ")
+	y, m, d := now.Date()
+	switch {
+	case day == "now" && rest == "":
+		return now, true
+	case day == "today":
+	case day == "yesterday":
+		d--
+	case clock(s):
+		rest = s
+	default:
+		t, err := time.ParseInLocation(time.DateOnly, s, now.Location())
+		return t, err == nil
+	}
+	at, ok := timeOfDay(rest)
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.Date(y, m, d, at.Hour(), at.Minute(), at.Second(), 0, now.Location()), true
+}
+
+// clock tells a time of day by itself.
+func clock(s string) bool {
+	_, ok := timeOfDay(s)
+	return ok && s != ""
+}
+
+// timeOfDay reads 10:42 and 10:42:05; nothing is the beginning of the day.
+func timeOfDay(s string) (time.Time, bool) {
+	if s == "" {
+		return time.Time{}, true
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+const day = 24 * time.Hour
+
+// ago reads how long ago something was: Go's durations, and whole days and weeks before them (1d12h).
+func ago(s string) (time.Duration, bool) {
+	s = strings.TrimSuffix(s, " ago")
+	var sum time.Duration
+	for _, unit := range []struct {
+		name string
+		is   time.Duration
+	}{{"w", 7 * day}, {"d", day}} {
+		n, rest, found := strings.Cut(s, unit.name)
+		if !found {
+			continue
+		}
+		count, err := strconv.ParseUint(n, 10, 16)
+		if err != nil {
+			return 0, false
+		}
+		sum, s = sum+time.Duration(count)*unit.is, rest
+	}
+	if s == "" {
+		return sum, sum > 0
+	}
+	d, err := time.ParseDuration(s)
+	return sum + d, err == nil && d >= 0
+}
