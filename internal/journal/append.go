@@ -1,0 +1,272 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// Append writes batches, in one transaction that is durable when it returns: all of it, or nothing on
+// an error. A *WriteError may pass: the same call can be made again. A row that makes no sense is an
+// error of the caller. Once begun, a commit is not given up.
+func (j *Journal) Append(ctx context.Context, batches []Batch) (Appended, error) {
+	for i := range batches {
+		for k := range batches[i].Rows {
+			if err := batches[i].Rows[k].check(); err != nil {
+				return Appended{}, fmt.Errorf("append to journal: %w", err)
+			}
+		}
+	}
+	w := writer{}
+	err := j.do(ctx, "append", func() error {
+		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone()}
+		if err := j.db.transaction(func() error { return w.all(batches) }); err != nil {
+			j.names.forget() // some of them may have been rolled back
+			return err
+		}
+		j.tail = w.tail
+		w.done.Last = w.tail.next() - 1
+		if w.done.Rows > 0 {
+			close(j.changed)
+			j.changed = make(chan struct{})
+		}
+		return nil
+	})
+	if err != nil {
+		return Appended{}, err
+	}
+	return w.done, nil
+}
+
+// writer is one transaction of Append.
+type writer struct {
+	db      *db
+	names   *names
+	codec   *codec
+	cluster string
+	tail    block
+	done    Appended
+}
+
+func (w *writer) all(batches []Batch) error {
+	for i := range batches {
+		if err := w.batch(&batches[i]); err != nil {
+			return err
+		}
+	}
+	if w.done.Rows == 0 {
+		return nil
+	}
+	return w.db.saveBlock(&w.tail)
+}
+
+func (w *writer) batch(b *Batch) error {
+	stream, err := w.db.setHead(b.Stream, b.Head)
+	if err != nil {
+		return err
+	}
+	for k, schema := range b.Schemas {
+		kind, err := w.names.kindID(k)
+		if err != nil {
+			return err
+		}
+		if err := w.db.exec("UPDATE kinds SET schema = ? WHERE id = ?", w.codec.whole(schema), kind); err != nil {
+			return err
+		}
+	}
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		kind, err := w.names.kindID(r.Kind)
+		if err != nil {
+			return err
+		}
+		if r.Op == event.Gap {
+			err = w.gap(kind, r)
+		} else {
+			err = w.change(stream, kind, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) gap(kind int64, r *Row) error {
+	ns, err := w.names.id(r.Namespace)
+	if err != nil {
+		return err
+	}
+	resource, err := w.names.id(r.Kind.GroupResource())
+	if err != nil {
+		return err
+	}
+	known, err := w.db.integer(`SELECT 1 FROM gaps g JOIN changes c ON c.seq = g.seq JOIN kinds k ON k.id = c.kind
+		WHERE g."from" = ? AND g."to" = ? AND g.namespace = ? AND k.resource = ?`, r.Gap.From, r.Gap.To, ns, resource)
+	if err != nil || known != 0 {
+		w.done.Duplicates += int(known)
+		return err
+	}
+	seq := w.tail.next()
+	if err := w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?, ?)", seq, ns, r.Gap.From, r.Gap.To, r.Gap.Reason); err != nil {
+		return err
+	}
+	return w.insert(r, kind, nil, nil, nil, nil)
+}
+
+// change writes a change of an object and its new state. A duplicate is no change, but the state is
+// what it says: a server whose history was replaced has versions again that it had before.
+func (w *writer) change(stream, kind int64, r *Row) error {
+	o, err := w.object(r)
+	if err != nil {
+		return err
+	}
+	duplicate, err := w.known(o, r)
+	if err != nil {
+		return err
+	}
+	if duplicate {
+		w.done.Duplicates++
+	}
+	// What the newest change led to is told by this one's before: unless that is something else.
+	base := r.Before
+	if duplicate {
+		base = r.After
+	}
+	if o.content != nil && o.last > 0 && !(len(base) > 0 && matches(o.content, base)) {
+		if err := w.pin(o); err != nil {
+			return err
+		}
+	}
+	if !duplicate {
+		if err := w.insertChange(o, kind, r); err != nil {
+			return err
+		}
+	}
+	return w.setState(o, stream, r, duplicate)
+}
+
+func (w *writer) insertChange(o *object, kind int64, r *Row) error {
+	var before, after []byte
+	o.walk++
+	if len(r.Before) > 0 && leaves(r.Op) {
+		before = w.codec.diff(r.Before, r.After)
+	} else if len(r.Before) > 0 {
+		before = w.codec.whole(r.Before)
+	}
+	if !leaves(r.Op) {
+		o.walk = 0
+	} else if o.walk >= wholeEvery {
+		after, o.walk = w.codec.whole(r.After), 0
+	}
+	var owner any // NULL: the object's
+	if text := ownerText(r.Owner); text != o.owner {
+		owner = text
+	}
+	o.last = w.tail.next()
+	return w.insert(r, kind, o.id, owner, before, after)
+}
+
+func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []byte) error {
+	if w.tail.full() {
+		if err := w.db.saveBlock(&w.tail); err != nil {
+			return err
+		}
+		w.tail = block{first: w.tail.next()}
+	}
+	var manager, since any
+	if r.Manager != "" {
+		id, err := w.names.id(r.Manager)
+		if err != nil {
+			return err
+		}
+		manager = id
+	}
+	when, at := r.Time.UnixMilli(), r.At.UnixMilli()
+	if !r.Since.IsZero() {
+		since = at - r.Since.UnixMilli()
+	}
+	err := w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		w.tail.next(), object, kind, opNumber(r.Op), r.Quiet, versionValue(r.ResourceVersion), when, at-when, since, manager, owner, before, after)
+	if err != nil {
+		return err
+	}
+	w.tail.add(r.id(w.cluster), when, kind, r.Quiet)
+	w.done.Rows++
+	return nil
+}
+
+// object returns the object of a change as it is in the file, and makes it where it is not.
+func (w *writer) object(r *Row) (*object, error) {
+	resource, err := w.names.id(r.Kind.GroupResource())
+	if err != nil {
+		return nil, err
+	}
+	o := &object{}
+	err = w.db.query("SELECT id, stream, version, top, owner, last, walk, content FROM objects WHERE resource = ? AND uid = ?",
+		[]any{resource, uidKey(&r.Meta)}, func(s *sqlite3.Stmt) error {
+			o.id, o.stream, o.object.ResourceVersion, o.top = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnText(2), s.ColumnText(3)
+			o.owner, o.last, o.walk, o.content = s.ColumnText(4), s.ColumnInt64(5), s.ColumnInt(6), blob(s, 7)
+			return nil
+		})
+	if err != nil || o.id != 0 {
+		return o, err
+	}
+	ns, err := w.names.id(r.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	o.owner = ownerText(r.Owner)
+	err = w.db.exec("INSERT INTO objects (resource, uid, namespace, name, owner, last, walk) VALUES (?, ?, ?, ?, ?, 0, 0)",
+		resource, uidKey(&r.Meta), ns, r.Name, o.owner)
+	o.id = w.db.c.LastInsertRowID()
+	return o, err
+}
+
+// known tells whether the journal has a change with this id: with this object, version and operation.
+func (w *writer) known(o *object, r *Row) (bool, error) {
+	if o.last == 0 {
+		return false, nil
+	}
+	if c, ok := compareVersions(r.ResourceVersion, o.top); ok && c > 0 {
+		return false, nil // newer than all before: the usual case, and nothing has to be looked up
+	}
+	n, err := w.db.integer("SELECT 1 FROM changes WHERE object = ? AND version = ? AND op = ?", o.id, versionValue(r.ResourceVersion), opNumber(r.Op))
+	return n != 0, err
+}
+
+// pin gives the object's newest change its own after, before the state becomes something else.
+func (w *writer) pin(o *object) error {
+	_, after, err := w.db.contents(w.codec, o.id, o.last)
+	var d *DamagedError
+	content := lost()
+	switch {
+	case err == nil:
+		content = w.codec.whole(after)
+	case !errors.As(err, &d):
+		return err
+	}
+	o.walk = 0
+	return w.db.exec("UPDATE changes SET after = ? WHERE seq = ?", content, o.last)
+}
+
+func (w *writer) setState(o *object, stream int64, r *Row, duplicate bool) error {
+	top := o.top
+	if c, ok := compareVersions(r.ResourceVersion, o.top); !ok || c > 0 {
+		top = r.ResourceVersion
+	}
+	var in any
+	var content []byte
+	if leaves(r.Op) {
+		in, content = stream, o.content
+		if !duplicate || !matches(o.content, r.After) {
+			content = w.codec.state(r.After)
+		}
+	}
+	return w.db.exec("UPDATE objects SET stream = ?, version = ?, top = ?, last = ?, walk = ?, content = ? WHERE id = ?",
+		in, versionValue(r.ResourceVersion), versionValue(top), o.last, o.walk, content, o.id)
+}

@@ -1,0 +1,163 @@
+package journal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// child is what the test binary does instead of testing where JOURNAL_CHILD says so.
+func child(what string) bool {
+	path, seed := os.Getenv("JOURNAL_PATH"), os.Getenv("JOURNAL_SEED")
+	switch what {
+	case "":
+		return false
+	case "append":
+		n, _ := strconv.ParseUint(seed, 10, 64)
+		from, _ := strconv.Atoi(os.Getenv("JOURNAL_FROM"))
+		appendForEver(path, n, from)
+	case "full":
+		if err := fillDisk(path); err != nil {
+			fmt.Println("failed:", err)
+			os.Exit(1)
+		}
+	case "lock":
+		_, err := Open(context.Background(), path, Options{})
+		fmt.Println(err)
+	}
+	return true
+}
+
+// appendForEver goes on with a history after so many transactions, and says which it has appended.
+func appendForEver(path string, seed uint64, from int) {
+	h := newHistory(seed)
+	for range from {
+		h.next()
+	}
+	j, err := Open(context.Background(), path, Options{Cluster: "prod"})
+	for err == nil {
+		batches, _ := h.next()
+		if _, err = j.Append(context.Background(), batches); err == nil {
+			_, err = fmt.Println("appended", h.steps)
+		}
+	}
+	fmt.Println("failed:", err)
+}
+
+func command(t *testing.T, what, path string, env ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), append(env, "JOURNAL_CHILD="+what, "JOURNAL_PATH="+path)...)
+	return cmd
+}
+
+// TestKill kills a process again and again while it appends. What it has said to have appended is
+// there, once and whole; of what it was appending, all or nothing.
+func TestKill(t *testing.T) {
+	for _, seed := range seeds(t, 2) {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		rng := rand.New(rand.NewPCG(seed, 1))
+		h, late := newHistory(seed), 0
+		for range 4 {
+			said := appendAndDie(t, path, seed, h.steps, 1+rng.IntN(25))
+			j := open(t, path)
+			done := stepsOf(t, j)
+			if done != said && done != said+1 {
+				t.Fatalf("%d transactions are in the journal, %d were acknowledged", done, said)
+			}
+			late += done - said
+			for h.steps < done {
+				h.next()
+			}
+			h.checkStates(t, j)
+			h.check(t, path)
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("seed %d: %d transactions, %d of them committed and not acknowledged", seed, h.steps, late)
+	}
+}
+
+// appendAndDie runs a process until it has appended some more transactions, kills it, and returns the
+// last transaction that it said to have appended.
+func appendAndDie(t *testing.T, path string, seed uint64, from, more int) int {
+	t.Helper()
+	cmd := command(t, "append", path, fmt.Sprintf("JOURNAL_SEED=%d", seed), fmt.Sprintf("JOURNAL_FROM=%d", from))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := from
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		n, err := strconv.Atoi(strings.TrimPrefix(lines.Text(), "appended "))
+		if err != nil {
+			t.Error(lines.Text())
+			break
+		}
+		said = n
+		if said == from+more { // it goes on meanwhile
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) {
+		t.Fatalf("the process was not killed: %v", err)
+	}
+	return said
+}
+
+// stepsOf is the last transaction of a history that the journal has.
+func stepsOf(t *testing.T, j *Journal) (steps int) {
+	t.Helper()
+	all, err := j.Streams(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sh := range all {
+		n, err := strconv.Atoi(sh.Head.Identity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps = max(steps, n)
+	}
+	return steps
+}
+
+func TestLockedByAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	out, err := command(t, "lock", path).Output()
+	want := fmt.Sprintf("in use by process %d", os.Getpid())
+	if err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("another process: %s, %v; want %q", out, err, want)
+	}
+	_, err = Open(t.Context(), path, Options{})
+	var locked *LockedError
+	if !errors.As(err, &locked) || locked.PID != os.Getpid() || locked.Path != path {
+		t.Errorf("this process: %v", err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, path).Close(); err != nil {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -1,0 +1,223 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// served reads all that a journal gives out and compares it with the model: it may say that it is
+// damaged, but not serve anything else. It returns whether it said so, and how many changes it served.
+func (m *model) served(t *testing.T, path, why string) (said bool, changes int) {
+	t.Helper()
+	ctx := t.Context()
+	told := func(err error) {
+		var damaged *DamagedError
+		var format *FormatError
+		if said = true; !errors.As(err, &damaged) && !errors.As(err, &format) {
+			t.Errorf("%s: %v is no *DamagedError", why, err)
+		}
+	}
+	r, err := OpenReader(ctx, path)
+	if err != nil {
+		told(err)
+		return true, 0
+	}
+	defer r.Close()
+	for e, err := range r.Rows(ctx, Query{Quiet: true, Snapshots: true, OldestFirst: true}) {
+		if err != nil {
+			told(err)
+			break
+		}
+		if changes >= len(m.rows) {
+			t.Fatalf("%s: change %d was invented", why, e.Seq)
+		}
+		w := &m.rows[changes]
+		changes++
+		if d := cmp.Diff(w.Meta, e.Meta, cmpopts.EquateApproxTime(0)); d != "" || e.Seq != w.seq || e.ID != w.id {
+			t.Fatalf("%s: change %d is served wrong:\n%s", why, e.Seq, d)
+		}
+		before, after, err := e.Contents(ctx)
+		if err != nil {
+			told(err)
+		} else if !bytes.Equal(before, w.Before) || !bytes.Equal(after, w.After) {
+			t.Fatalf("%s: the contents of change %d are served wrong", why, e.Seq)
+		}
+	}
+	if rep, err := r.Verify(ctx); err != nil {
+		told(err)
+	} else {
+		said = said || rep.Damaged > 0
+	}
+	return said, changes
+}
+
+// written writes a history, exact to the millisecond, and returns its model.
+func written(t *testing.T, path string, steps int) (*history, *Journal) {
+	t.Helper()
+	h := newHistory(5)
+	j := open(t, path)
+	for range steps {
+		batches, _ := h.next()
+		if _, err := j.Append(t.Context(), batches); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h, j
+}
+
+// TestDamage changes bytes in every page of a file: that is said, and nothing is served that was not written.
+func TestDamage(t *testing.T) {
+	dir := t.TempDir()
+	h, j := written(t, filepath.Join(dir, "journal.db"), 25)
+	// In free pages damage makes no difference.
+	if err := errors.Join(j.db.exec("PRAGMA incremental_vacuum"), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(filepath.Join(dir, "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var places []int
+	for page := 0; page < len(good); page += 4096 {
+		places = append(places, page, page+8+rng.IntN(120), page+4088+rng.IntN(8), page+rng.IntN(4096))
+	}
+	for at := 0; at < 100; at += 9 { // the file's header
+		places = append(places, at)
+	}
+	path := filepath.Join(dir, "damaged.db")
+	for _, at := range places {
+		bad := bytes.Clone(good)
+		bad[at] ^= 1 << rng.IntN(8)
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		why := "byte " + hex(at)
+		said, changes := h.served(t, path, why)
+		if !said {
+			t.Errorf("%s: nothing is said, %d of %d changes are served", why, changes, len(h.rows))
+		}
+		h.servedStates(t, path, why)
+		for _, end := range []string{"", "-wal", "-shm"} {
+			_ = os.Remove(path + end)
+		}
+	}
+}
+
+// servedStates opens a damaged journal to write.
+func (h *history) servedStates(t *testing.T, path, why string) {
+	t.Helper()
+	j, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		return // TestDamage has looked at what a reader says
+	}
+	defer j.Close()
+	for st, want := range h.objects {
+		for o, err := range j.Objects(t.Context(), st) {
+			if err == nil && cmp.Diff(want[o.UID], o) != "" {
+				t.Errorf("%s: the state of %s is served wrong", why, o.Name)
+			}
+		}
+	}
+}
+
+func hex(n int) string {
+	const digits = "0123456789abcdef"
+	if n < 16 {
+		return digits[n : n+1]
+	}
+	return hex(n/16) + digits[n%16:n%16+1]
+}
+
+// TestDamagedLog changes bytes of the write-ahead log that a crash left: the journal is then as it was
+// after some earlier transaction, whole.
+func TestDamagedLog(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "journal.db")
+	h, j := written(t, path, 20)
+	var files [2][]byte
+	for i, end := range []string{"", "-wal"} {
+		var err error
+		if files[i], err = os.ReadFile(path + end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	copied := filepath.Join(dir, "copy.db")
+	earlier := 0
+	for range 25 {
+		bad := bytes.Clone(files[1])
+		at := rng.IntN(len(bad))
+		bad[at] ^= 1 << rng.IntN(8)
+		if err := errors.Join(os.WriteFile(copied, files[0], 0o600), os.WriteFile(copied+"-wal", bad, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		why := "log, byte " + hex(at)
+		j, err := Open(t.Context(), copied, Options{Cluster: "prod"})
+		if err != nil {
+			t.Fatalf("%s: %v", why, err)
+		}
+		steps := stepsOf(t, j)
+		then := newHistory(5)
+		for range steps {
+			then.next()
+		}
+		then.checkStates(t, j)
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		then.check(t, copied)
+		if steps < h.steps {
+			earlier++
+		}
+	}
+	if earlier == 0 {
+		t.Error("no damage made a difference")
+	}
+}
+
+// TestDamagedContent changes contents behind the pages' checksums: their own tell.
+func TestDamagedContent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	h, j := written(t, path, 25)
+	for _, c := range []struct{ why, sql string }{
+		{"a state", "UPDATE objects SET content = substr(content, 1, 7) || x'ff' || substr(content, 9) WHERE length(content) > 20"},
+		{"a difference", "UPDATE changes SET before = substr(before, 1, length(before) - 1) || x'00' WHERE before IS NOT NULL"},
+		{"a checksum", "UPDATE changes SET before = substr(before, 1, 1) || x'00000000' || substr(before, 6) WHERE before IS NOT NULL"},
+		{"an unknown form", "UPDATE changes SET before = x'09' || substr(before, 2) WHERE before IS NOT NULL"},
+		{"a head that is cut off", "UPDATE changes SET before = substr(before, 1, 3) WHERE before IS NOT NULL"},
+		{"an object that is gone", "DELETE FROM objects WHERE id = 1"},
+		{"a name that is gone", "DELETE FROM strings"},
+		{"a kind that is gone", "DELETE FROM kinds"},
+		{"a block that knows other ids", "UPDATE blocks SET ids = zeroblob(length(ids))"},
+		{"an operation that nobody knows", "UPDATE changes SET op = 77"},
+		{"a last change that is not", "UPDATE objects SET last = last + 1"},
+	} {
+		if err := j.db.script("SAVEPOINT s; " + c.sql); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.db.script("RELEASE s"); err != nil {
+			t.Fatal(err)
+		}
+		if said, _ := h.served(t, path, c.why); !said {
+			t.Errorf("%s: nothing is said", c.why)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, end := range []string{"", "-wal", "-shm"} {
+			_ = os.Remove(path + end)
+		}
+		h, j = written(t, path, 25)
+	}
+}

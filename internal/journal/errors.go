@@ -1,0 +1,95 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+var (
+	// ErrClosed is returned by all calls after Close.
+	ErrClosed = errors.New("journal is closed")
+	// ErrNotFound says that the journal has no such change, or has it no more.
+	ErrNotFound = errors.New("change not found")
+)
+
+// LockedError says that another process, or another Journal of this one, writes the journal.
+type LockedError struct {
+	Path string
+	PID  int // of the process; 0 where that is not known
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("journal %s is in use by another process", e.Path)
+	}
+	return fmt.Sprintf("journal %s is in use by process %d", e.Path, e.PID)
+}
+
+// WriteError says that the disk did not take something: it is full, gone or broken. The journal is as
+// it was before the call; the same call may succeed later.
+type WriteError struct {
+	Op   string // such as "append"
+	Path string
+	Err  error
+}
+
+func (e *WriteError) Error() string { return fmt.Sprintf("%s to journal %s: %v", e.Op, e.Path, e.Err) }
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// DamagedError says that the file holds something that was not written so. Calls that do not need it
+// work.
+type DamagedError struct {
+	Path string
+	What string // such as "change 17, before"
+	Err  error
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("journal %s is damaged: %s: %v", e.Path, e.What, e.Err)
+}
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// FormatError says that the file is no journal, or one of a newer program.
+type FormatError struct {
+	Path   string
+	Reason string
+}
+
+func (e *FormatError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Reason) }
+
+// AmbiguousError says that several changes have ids that begin so.
+type AmbiguousError struct {
+	Prefix string
+	IDs    []string // some of them
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%q is the beginning of several ids: %s", e.Prefix, strings.Join(e.IDs, ", "))
+}
+
+// classify makes SQLite's errors those that a caller must tell apart.
+func classify(op, path string, err error) error {
+	var damaged *DamagedError
+	var code sqlite3.ExtendedErrorCode
+	if err == nil {
+		return nil
+	}
+	if errors.As(err, &damaged) || !errors.As(err, &code) {
+		return fmt.Errorf("%s journal: %w", op, err)
+	}
+	switch code {
+	case sqlite3.IOERR_DATA, sqlite3.IOERR_SHORT_READ, sqlite3.IOERR_CORRUPTFS:
+		return &DamagedError{Path: path, What: "page", Err: err}
+	}
+	switch code.Code() {
+	case sqlite3.CORRUPT, sqlite3.NOTADB:
+		return &DamagedError{Path: path, What: "page", Err: err}
+	case sqlite3.FULL, sqlite3.IOERR, sqlite3.READONLY, sqlite3.CANTOPEN, sqlite3.BUSY, sqlite3.PROTOCOL:
+		return &WriteError{Op: op, Path: path, Err: err}
+	default:
+		return fmt.Errorf("%s journal %s: %w", op, path, err)
+	}
+}

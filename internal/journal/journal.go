@@ -1,0 +1,245 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// Options are those of Open.
+type Options struct {
+	// Cluster is the name in the ids of changes. A journal keeps the one that it was made with.
+	Cluster string
+	// Cache is how many bytes of the file SQLite keeps in memory; 16 MiB if zero: enough for the pages
+	// to which a busy cluster adds.
+	Cache int64
+}
+
+const (
+	defaultCache = 16 << 20
+	// walPages is when a commit copies the write-ahead log into the file: 16 MiB, so that pages that
+	// are written again and again are copied once.
+	walPages = 4096
+)
+
+// Journal writes; see the package's comment.
+type Journal struct {
+	path, cluster string
+
+	mu      sync.Mutex
+	lock    *os.File // nil once closed
+	db      *db
+	codec   *codec
+	names   names
+	tail    block // the newest block, as it is in the file
+	quietAt int64 // up to here retention has looked for quiet changes
+	changed chan struct{}
+}
+
+// Open opens the journal to write, and makes it where there is none, with its directory. What another
+// one has open is a *LockedError, what is no journal a *FormatError, what was damaged a *DamagedError.
+func Open(ctx context.Context, path string, o Options) (*Journal, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	path, err := filepath.Abs(path)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	lock, err := lockFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	j := &Journal{path: path, lock: lock, changed: make(chan struct{})}
+	if err := j.open(o); err != nil {
+		return nil, errors.Join(classify("open", path, err), j.release())
+	}
+	return j, nil
+}
+
+func (j *Journal) open(o Options) error {
+	if o.Cache == 0 {
+		o.Cache = defaultCache
+	}
+	if err := makeFiles(j.path); err != nil {
+		return err
+	}
+	var err error
+	if j.codec, err = newCodec(); err != nil {
+		return err
+	}
+	settings := fmt.Sprintf(`PRAGMA busy_timeout = 5000; PRAGMA cache_size = -%d; PRAGMA synchronous = FULL;
+		PRAGMA wal_autocheckpoint = %d; PRAGMA journal_size_limit = %d; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON`,
+		o.Cache>>10, walPages, walPages*4096*2)
+	if j.db, err = openDB(j.path, sqlite3.OPEN_READWRITE, settings); err != nil {
+		return err
+	}
+	if err := j.db.prepareFile(o.Cluster); err != nil {
+		return err
+	}
+	j.names = names{db: j.db}
+	if j.cluster, err = j.db.cluster(); err != nil {
+		return err
+	}
+	j.tail, err = j.db.tail()
+	return err
+}
+
+// release gives back what open took.
+func (j *Journal) release() error {
+	var errs []error
+	if j.db != nil {
+		errs = append(errs, j.db.close())
+	}
+	if j.codec != nil {
+		j.codec.close()
+	}
+	errs = append(errs, j.lock.Close())
+	j.lock = nil
+	return errors.Join(errs...)
+}
+
+// Close closes the journal. Only the first call does something.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.lock == nil {
+		return nil
+	}
+	close(j.changed)
+	if err := j.release(); err != nil {
+		return fmt.Errorf("close journal: %w", err)
+	}
+	return nil
+}
+
+// Path is where the journal is, absolute.
+func (j *Journal) Path() string { return j.path }
+
+// Cluster is the name in the ids of changes: that of Options when the journal was made.
+func (j *Journal) Cluster() string { return j.cluster }
+
+// Changed returns a channel that is closed by the next commit that adds changes, and by Close. Who
+// takes it before reading misses nothing.
+func (j *Journal) Changed() <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.changed
+}
+
+// Last returns the newest sequence number that was ever given; 0 for none.
+func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
+	err = j.do(ctx, "read", func() error {
+		seq = j.tail.next() - 1
+		return nil
+	})
+	return seq, err
+}
+
+// do runs f alone.
+func (j *Journal) do(ctx context.Context, op string, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s journal: %w", op, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.lock == nil {
+		return ErrClosed
+	}
+	return classify(op, j.path, f())
+}
+
+// write runs f in a transaction.
+func (j *Journal) write(ctx context.Context, op string, f func() error) error {
+	return j.do(ctx, op, func() error {
+		err := j.db.transaction(f)
+		if err != nil {
+			j.names.forget() // some of them may have been rolled back
+		}
+		return err
+	})
+}
+
+// Head returns where a stream stands; false if the journal does not know it.
+func (j *Journal) Head(ctx context.Context, s Stream) (h Head, ok bool, err error) {
+	err = j.do(ctx, "read", func() error {
+		return j.db.streams("WHERE resource = ? AND namespace = ? AND selection = ?", []any{s.GroupResource, s.Namespace, s.Selection},
+			func(_ int64, sh StreamHead) { h, ok = sh.Head, true })
+	})
+	return h, ok, err
+}
+
+// Streams returns all streams of the journal, sorted by name.
+func (j *Journal) Streams(ctx context.Context) (all []StreamHead, err error) {
+	err = j.do(ctx, "read", func() error {
+		return j.db.streams("ORDER BY resource, namespace, selection", nil, func(_ int64, sh StreamHead) { all = append(all, sh) })
+	})
+	return all, err
+}
+
+// Forget removes a stream that is no longer watched: its objects are not live any more. What happened
+// to them stays.
+func (j *Journal) Forget(ctx context.Context, s Stream) error {
+	return j.write(ctx, "write", func() error {
+		id, err := j.db.integer("SELECT id FROM streams WHERE resource = ? AND namespace = ? AND selection = ?", s.GroupResource, s.Namespace, s.Selection)
+		if err != nil || id == 0 {
+			return err
+		}
+		// Without a change there is no history that a state ends.
+		return errors.Join(
+			j.db.exec("DELETE FROM objects WHERE stream = ? AND last = 0", id),
+			j.db.exec("UPDATE objects SET stream = NULL WHERE stream = ?", id),
+			j.db.exec("DELETE FROM streams WHERE id = ?", id))
+	})
+}
+
+// Objects yields the last states of the stream's live objects. An error that is not a *DamagedError
+// ends it; a damaged object is yielded with its name and an error, and others follow. The journal can
+// be written meanwhile; the consumer may not call Objects of the same stream concurrently with writes
+// to that stream and expect one state.
+func (j *Journal) Objects(ctx context.Context, s Stream) iter.Seq2[Object, error] {
+	const page = 512
+	return func(yield func(Object, error) bool) {
+		var batch []object
+		for after := int64(0); ; after = batch[len(batch)-1].id {
+			batch = batch[:0]
+			err := j.do(ctx, "read", func() error { return j.db.live(s, after, page, &batch) })
+			if err != nil {
+				yield(Object{}, err)
+				return
+			}
+			for i := range batch {
+				o := batch[i].object
+				json, err := j.openState(batch[i].content)
+				if err != nil {
+					err = &DamagedError{j.path, fmt.Sprintf("state of %s %s/%s", s.GroupResource, o.Namespace, o.Name), err}
+				}
+				o.JSON = json
+				if !yield(o, err) {
+					return
+				}
+			}
+			if len(batch) < page {
+				return
+			}
+		}
+	}
+}
+
+func (j *Journal) openState(content []byte) ([]byte, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.lock == nil {
+		return nil, ErrClosed
+	}
+	return j.codec.open(content, nil)
+}

@@ -1,0 +1,45 @@
+package journal
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// lockFile locks the journal by a file beside it, which stays: to remove it would race with the next.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	ok, err := flock(f)
+	if err == nil && !ok {
+		err = &LockedError{Path: path, PID: readPID(f)}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	notePID(f)
+	return f, nil
+}
+
+func readPID(f *os.File) int {
+	b, err := io.ReadAll(io.LimitReader(f, 20))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}
+
+// notePID tells others who has the lock. The lock holds without it.
+func notePID(f *os.File) {
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+}

@@ -1,0 +1,129 @@
+package journal
+
+import (
+	"github.com/ncruces/go-sqlite3"
+)
+
+// names gives names that recur their numbers, and numbers their names. What it has read it keeps:
+// there are as many as there are kinds, namespaces and managers.
+type names struct {
+	db      *db
+	strings map[string]int64
+	kinds   map[Kind]int64
+	texts   map[int64]string
+	kindsBy map[int64]Kind
+}
+
+// forget drops what it knows: a transaction was rolled back.
+func (n *names) forget() { *n = names{db: n.db} }
+
+// id returns the number of a string, which it gets if it has none.
+func (n *names) id(s string) (int64, error) {
+	if id, ok := n.strings[s]; ok {
+		return id, nil
+	}
+	id, err := n.find(s)
+	if err == nil && id == 0 {
+		if err = n.db.exec("INSERT INTO strings (s) VALUES (?)", s); err == nil {
+			id = n.db.c.LastInsertRowID()
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if n.strings == nil {
+		n.strings = map[string]int64{}
+	}
+	n.strings[s] = id
+	return id, nil
+}
+
+// find returns the number of a string; 0 if it has none.
+func (n *names) find(s string) (int64, error) {
+	return n.db.integer("SELECT id FROM strings WHERE s = ?", s)
+}
+
+// text returns the string of a number; 0 is the empty string.
+func (n *names) text(id int64) (string, error) {
+	if s, ok := n.texts[id]; ok || id == 0 {
+		return s, nil
+	}
+	found := false
+	var text string
+	err := n.db.query("SELECT s FROM strings WHERE id = ?", []any{id}, func(s *sqlite3.Stmt) error {
+		text, found = s.ColumnText(0), true
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if !found {
+		return "", damaged(n.db.path, "strings", "no string %d", id)
+	}
+	if n.texts == nil {
+		n.texts = map[int64]string{}
+	}
+	n.texts[id] = text
+	return text, nil
+}
+
+// kindID returns the number of a kind, which it gets if it has none.
+func (n *names) kindID(k Kind) (int64, error) {
+	if id, ok := n.kinds[k]; ok {
+		return id, nil
+	}
+	id, err := n.db.integer(`SELECT id FROM kinds WHERE "group" = ? AND plural = ? AND version = ? AND kind = ? AND namespaced = ?`,
+		k.Group, k.Resource, k.Version, k.Kind, k.Namespaced)
+	if err != nil {
+		return 0, err
+	}
+	if id == 0 {
+		resource, err := n.id(k.GroupResource())
+		if err != nil {
+			return 0, err
+		}
+		err = n.db.exec(`INSERT INTO kinds (resource, "group", version, plural, kind, namespaced) VALUES (?, ?, ?, ?, ?, ?)`,
+			resource, k.Group, k.Version, k.Resource, k.Kind, k.Namespaced)
+		if err != nil {
+			return 0, err
+		}
+		id = n.db.c.LastInsertRowID()
+	}
+	if n.kinds == nil {
+		n.kinds = map[Kind]int64{}
+	}
+	n.kinds[k] = id
+	return id, nil
+}
+
+const kindColumns = `SELECT "group", version, plural, kind, namespaced FROM kinds`
+
+// kind returns the kind of a number.
+func (n *names) kind(id int64) (Kind, error) {
+	if k, ok := n.kindsBy[id]; ok {
+		return k, nil
+	}
+	found := false
+	var k Kind
+	err := n.db.query(kindColumns+" WHERE id = ?", []any{id}, func(s *sqlite3.Stmt) error {
+		k, found = columnKind(s), true
+		return nil
+	})
+	if err != nil {
+		return Kind{}, err
+	}
+	if !found {
+		return Kind{}, damaged(n.db.path, "kinds", "no kind %d", id)
+	}
+	if n.kindsBy == nil {
+		n.kindsBy = map[int64]Kind{}
+	}
+	n.kindsBy[id] = k
+	return k, nil
+}
+
+func columnKind(s *sqlite3.Stmt) Kind {
+	return Kind{
+		Group: s.ColumnText(0), Version: s.ColumnText(1), Resource: s.ColumnText(2), Kind: s.ColumnText(3), Namespaced: s.ColumnBool(4),
+	}
+}

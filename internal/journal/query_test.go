@@ -1,0 +1,194 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// wanted is what a query means, one change at a time.
+func wanted(q Query, r *modelRow) bool {
+	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+	byObject := q.Name != "" || q.UID != ""
+	switch {
+	case r.Quiet && !q.Quiet, q.After != 0 && r.seq <= q.After, q.Before != 0 && r.seq >= q.Before,
+		!q.Since.IsZero() && r.Time.Before(q.Since), !q.Until.IsZero() && !r.Time.Before(q.Until),
+		!in(q.Resources, r.Kind.GroupResource()), !in(q.Namespaces, r.Namespace), !in(q.Managers, r.Manager),
+		byObject && r.Op == event.Gap, q.Name != "" && r.Name != q.Name, q.UID != "" && r.UID != q.UID,
+		len(q.Ops) > 0 && !slices.Contains(q.Ops, r.Op), len(q.Ops) == 0 && r.Op == event.Snapshot && !q.Snapshots:
+		return false
+	}
+	return true
+}
+
+// TestQueries compares random queries with what they mean.
+func TestQueries(t *testing.T) {
+	for _, seed := range seeds(t, 1) {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		h := newHistory(seed)
+		j := open(t, path)
+		for range 350 {
+			batches, _ := h.next()
+			if _, err := j.Append(t.Context(), batches); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := OpenReader(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			h.query(t, r)
+		}
+		r.Close()
+		if t.Failed() {
+			t.Fatalf("replay with JOURNAL_SEED=%d", seed)
+		}
+	}
+}
+
+func (h *history) query(t *testing.T, r *Reader) {
+	t.Helper()
+	some := func() *modelRow { return &h.rows[h.IntN(len(h.rows))] }
+	q := Query{Quiet: h.IntN(2) == 0, Snapshots: h.IntN(2) == 0, OldestFirst: h.IntN(2) == 0}
+	for _, set := range []func(){
+		func() { q.After = some().seq },
+		func() { q.Before = some().seq },
+		func() { q.Since = some().Time.Truncate(time.Second) },
+		func() { q.Until = some().Time.Truncate(time.Second) },
+		func() { q.Resources = []string{some().Kind.GroupResource(), "unheard.of"} },
+		func() { q.Namespaces = []string{some().Namespace} },
+		func() { q.Name = some().Name },
+		func() { q.UID = some().UID },
+		func() { q.Ops = []event.Op{some().Op, event.Gap} },
+		func() { q.Managers = []string{"manager-1", "nobody"} },
+		func() { q.Limit = 1 + h.IntN(400) },
+	} {
+		if h.IntN(5) == 0 {
+			set()
+		}
+	}
+	var want []int64
+	for i := range h.rows {
+		if wanted(q, &h.rows[i]) {
+			want = append(want, h.rows[i].seq)
+		}
+	}
+	if !q.OldestFirst {
+		slices.Reverse(want)
+	}
+	if q.Limit > 0 {
+		want = want[:min(len(want), q.Limit)]
+	}
+	var got []int64
+	for e, err := range r.Rows(t.Context(), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.Seq)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v:\n got %v\nwant %v", q, got, want)
+	}
+}
+
+func TestByID(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	h, _ := written(t, path, 120)
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	id := h.rows[7].id
+	for _, c := range []struct {
+		why, prefix string
+		err         error
+	}{
+		{"the id", id, nil},
+		{"as much as a block keeps", id[:8], nil},
+		{"more than that", id[:13], nil},
+		{"less", id[:7], nil},
+		{"an id of no change", strings.Repeat("a", 26), ErrNotFound},
+		{"what only begins as an id", id[:25] + "1", ErrNotFound},
+		{"more than an id", id + "a", ErrNotFound},
+		{"no id", "Deployment/web", ErrNotFound},
+		{"nothing", "", ErrNotFound},
+	} {
+		e, err := r.ByID(t.Context(), c.prefix)
+		if !errors.Is(err, c.err) || err == nil && e.ID != id {
+			t.Errorf("%s: got %q, %v; want %v", c.why, e.ID, err, c.err)
+		}
+	}
+	_, err = r.ByID(t.Context(), id[:1])
+	var ambiguous *AmbiguousError
+	if !errors.As(err, &ambiguous) || len(ambiguous.IDs) < 2 || !strings.Contains(err.Error(), ambiguous.IDs[1]) {
+		t.Errorf("one letter: %v", err)
+	}
+}
+
+// TestSlowReader reads while others write: it sees what comes after what it has seen, and keeps nobody
+// back.
+func TestSlowReader(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	h, j := written(t, path, 200)
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var seqs []int64
+	for e, err := range r.Rows(t.Context(), Query{Quiet: true, Snapshots: true, OldestFirst: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seqs = append(seqs, e.Seq); len(seqs) > 3 && h.steps < 230 {
+			batches, _ := h.next()
+			if _, err := j.Append(t.Context(), batches); err != nil {
+				t.Fatal(err)
+			}
+			// The whole log goes into the file: no read transaction holds it.
+			if n, err := j.db.integer("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil || n != 0 {
+				t.Fatalf("the reader keeps the log back: %d, %v", n, err)
+			}
+		}
+	}
+	if len(seqs) != len(h.rows) || !slices.IsSorted(seqs) {
+		t.Errorf("%d changes were read, want %d", len(seqs), len(h.rows))
+	}
+}
+
+func TestRemovedMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	h, j := written(t, path, 60)
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for e, err := range r.Rows(t.Context(), Query{Ops: []event.Op{event.Updated}, OldestFirst: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := j.Retain(t.Context(), h.clock, Retention{Age: 1}, e.Seq); err != nil || got.Removed == 0 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if _, _, err := e.Contents(t.Context()); !errors.Is(err, ErrNotFound) {
+			t.Errorf("a change that retention has removed: %v", err)
+		}
+		break
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range r.Rows(ctx, Query{}) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("a context that has ended: %v", err)
+		}
+	}
+}

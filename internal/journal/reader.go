@@ -1,0 +1,327 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// Reader reads a journal beside the one that writes it, in this process or another.
+type Reader struct {
+	path, cluster string
+
+	mu    sync.Mutex
+	db    *db // nil once closed
+	codec *codec
+	names names
+}
+
+// OpenReader opens a journal to read. What is no journal is a *FormatError; where there is none the
+// error is fs.ErrNotExist.
+func OpenReader(ctx context.Context, path string) (*Reader, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	path, err := place(path)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	r := &Reader{path: path}
+	if err := r.open(); err != nil {
+		return nil, errors.Join(classify("open", path, err), r.Close())
+	}
+	return r, nil
+}
+
+func (r *Reader) open() error {
+	var err error
+	if r.codec, err = newCodec(); err != nil {
+		return err
+	}
+	if err = makeFiles(r.path); err != nil {
+		return err
+	}
+	// A connection that may not write could not read a journal after a crash.
+	r.db, err = openDB(r.path, sqlite3.OPEN_READWRITE, "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON")
+	if err != nil {
+		return err
+	}
+	version, err := r.db.version(true)
+	if err != nil {
+		return err
+	}
+	if version < len(migrations) {
+		return &FormatError{r.path, fmt.Sprintf("it has format %d; a run of the daemon brings it to %d", version, len(migrations))}
+	}
+	r.names = names{db: r.db}
+	r.cluster, err = r.db.cluster()
+	return err
+}
+
+// Close closes the reader.
+func (r *Reader) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.codec != nil {
+		r.codec.close()
+		r.codec = nil
+	}
+	if r.db == nil {
+		return nil
+	}
+	db := r.db
+	r.db = nil
+	if err := db.close(); err != nil {
+		return fmt.Errorf("close journal: %w", err)
+	}
+	return nil
+}
+
+// Cluster is the name in the ids of changes.
+func (r *Reader) Cluster() string { return r.cluster }
+
+// do runs f alone, on one state of the file.
+func (r *Reader) do(ctx context.Context, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("read journal: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.db == nil {
+		return ErrClosed
+	}
+	return classify("read", r.path, r.db.snapshot(f))
+}
+
+// Last returns the newest sequence number that was ever given; 0 for none.
+func (r *Reader) Last(ctx context.Context) (seq int64, err error) {
+	err = r.do(ctx, func() error {
+		tail, err := r.db.tail()
+		seq = tail.next() - 1
+		return err
+	})
+	return seq, err
+}
+
+// Entry is a change of the journal. It remembers its Reader, which must be open where one is used.
+type Entry struct {
+	// Seq is its place in the journal; ID is that of its event.
+	Seq int64
+	ID  string
+	Meta
+	object int64
+	r      *Reader
+}
+
+// Contents returns the object's JSON before and after the change; nil where there was none. A change
+// that retention has removed meanwhile is ErrNotFound, one that was damaged a *DamagedError.
+func (e *Entry) Contents(ctx context.Context) (before, after []byte, err error) {
+	if e.Op == event.Gap {
+		return nil, nil, nil
+	}
+	err = e.r.do(ctx, func() error {
+		before, after, err = e.r.db.contents(e.r.codec, e.object, e.Seq)
+		return err
+	})
+	return before, after, err
+}
+
+// record is a change's row in the file.
+type record struct {
+	seq, object, kind       int64
+	op                      int
+	quiet                   bool
+	version                 string
+	time, lag, since        int64
+	derived                 bool // since says when
+	manager                 int64
+	owner                   string
+	namespace               int64
+	name, uid               string
+	gapFrom, gapTo, gapText string
+}
+
+const (
+	recordColumns = `SELECT c.seq, c.object, c.kind, c.op, c.quiet, c.version, c.time, c.lag, c.since, c.manager, ifnull(c.owner, o.owner),
+		ifnull(o.namespace, g.namespace), o.name, o.uid, g."from", g."to", g.reason
+		FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
+	byRange  = recordColumns + "WHERE c.seq BETWEEN ? AND ? ORDER BY c.seq"
+	byLoud   = recordColumns + "WHERE c.seq BETWEEN ? AND ? AND NOT c.quiet ORDER BY c.seq"
+	byOldest = recordColumns + "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq LIMIT 256"
+	byNewest = recordColumns + "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq DESC LIMIT 256"
+)
+
+func columnRecord(s *sqlite3.Stmt) record {
+	return record{
+		seq: s.ColumnInt64(0), object: s.ColumnInt64(1), kind: s.ColumnInt64(2), op: s.ColumnInt(3), quiet: s.ColumnBool(4),
+		version: s.ColumnText(5), time: s.ColumnInt64(6), lag: s.ColumnInt64(7), since: s.ColumnInt64(8),
+		derived: s.ColumnType(8) != sqlite3.NULL, manager: s.ColumnInt64(9), owner: s.ColumnText(10), namespace: s.ColumnInt64(11),
+		name: s.ColumnText(12), uid: s.ColumnText(13), gapFrom: s.ColumnText(14), gapTo: s.ColumnText(15), gapText: s.ColumnText(16),
+	}
+}
+
+// entry makes an entry of a record.
+func (r *Reader) entry(c *record) (Entry, error) {
+	kind, err := r.names.kind(c.kind)
+	if err != nil {
+		return Entry{}, err
+	}
+	ns, err := r.names.text(c.namespace)
+	if err != nil {
+		return Entry{}, err
+	}
+	manager, err := r.names.text(c.manager)
+	if err != nil {
+		return Entry{}, err
+	}
+	e := Entry{Seq: c.seq, object: c.object, r: r, Meta: Meta{
+		Op: opOf(c.op), Kind: kind, Namespace: ns, Name: c.name, UID: uid(c.uid), ResourceVersion: c.version,
+		Time: time.UnixMilli(c.time).UTC(), At: time.UnixMilli(c.time + c.lag).UTC(),
+		Manager: manager, Owner: ownerOf(c.owner), Quiet: c.quiet,
+	}}
+	if c.derived {
+		e.Since = time.UnixMilli(c.time + c.lag - c.since).UTC()
+	}
+	if e.Op == event.Gap {
+		e.Gap = &event.GapInfo{From: c.gapFrom, To: c.gapTo, Reason: c.gapText}
+	}
+	if e.Op == "" || e.Op != event.Gap && c.uid == "" {
+		return Entry{}, damaged(r.path, fmt.Sprintf("change %d", c.seq), "operation %d of object %d", c.op, c.object)
+	}
+	e.ID = e.id(r.cluster)
+	return e, nil
+}
+
+// ByID returns the change with an id, or the only one whose id begins so. None is ErrNotFound, several
+// are an *AmbiguousError.
+func (r *Reader) ByID(ctx context.Context, prefix string) (Entry, error) {
+	var found []Entry
+	low, high := idRange(prefix)
+	err := r.do(ctx, func() error {
+		var seqs []int64
+		err := r.db.query("SELECT * FROM blocks ORDER BY first DESC", nil, func(s *sqlite3.Stmt) error {
+			b := columnBlock(s)
+			b.find(low, high, func(seq int64) { seqs = append(seqs, seq) })
+			if len(seqs) > 1000 {
+				return errDone // a short prefix: there are two among them
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			if err := r.page(byRange, []any{seq, seq}, nil, &found); err != nil {
+				return err
+			}
+			if n := len(found); n > 0 && !strings.HasPrefix(found[n-1].ID, prefix) {
+				found = found[:n-1]
+			}
+			if len(found) > 3 {
+				break
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return Entry{}, err
+	case len(found) == 0 || prefix == "":
+		return Entry{}, ErrNotFound
+	case len(found) > 1:
+		a := &AmbiguousError{Prefix: prefix}
+		for i := range found {
+			a.IDs = append(a.IDs, found[i].ID)
+		}
+		return Entry{}, a
+	}
+	return found[0], nil
+}
+
+// page appends the entries that a query of records yields and the filter wants.
+func (r *Reader) page(sql string, args []any, f *filter, to *[]Entry) error {
+	var records []record // first all of them: making entries runs statements of its own
+	err := r.db.query(sql, args, func(s *sqlite3.Stmt) error {
+		if c := columnRecord(s); f == nil || f.wants(&c) {
+			records = append(records, c)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range records {
+		e, err := r.entry(&records[i])
+		if err != nil {
+			return err
+		}
+		*to = append(*to, e)
+	}
+	return nil
+}
+
+// Schema returns the newest merge-key schema of a kind; nil if there is none.
+func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, err error) {
+	err = r.do(ctx, func() error {
+		var content []byte
+		err := r.db.query(`SELECT schema FROM kinds WHERE "group" = ? AND plural = ? AND version = ? AND kind = ? AND namespaced = ?`,
+			[]any{k.Group, k.Resource, k.Version, k.Kind, k.Namespaced}, func(s *sqlite3.Stmt) error {
+				content = blob(s, 0)
+				return nil
+			})
+		if err != nil || content == nil {
+			return err
+		}
+		if schema, err = r.codec.open(content, nil); err != nil {
+			return &DamagedError{r.path, "schema of " + k.GroupResource(), err}
+		}
+		return nil
+	})
+	return schema, err
+}
+
+// Kinds returns all kinds that the journal has seen.
+func (r *Reader) Kinds(ctx context.Context) (kinds []Kind, err error) {
+	err = r.do(ctx, func() error {
+		return r.db.query(kindColumns+` ORDER BY plural, "group", version`, nil, func(s *sqlite3.Stmt) error {
+			kinds = append(kinds, columnKind(s))
+			return nil
+		})
+	})
+	return kinds, err
+}
+
+// Rows yields the changes that a query selects. An error ends it. The journal can be written
+// meanwhile: a change that is added is seen if it comes after what was yielded.
+func (r *Reader) Rows(ctx context.Context, q Query) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		s := scan{r: r, left: q.Limit}
+		if q.Limit == 0 {
+			s.left = math.MaxInt
+		}
+		for !s.done {
+			entries, err := s.next(ctx, q)
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			for i := range entries {
+				if !yield(entries[i], nil) {
+					return
+				}
+				if s.left--; s.left == 0 {
+					return
+				}
+			}
+		}
+	}
+}

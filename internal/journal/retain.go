@@ -1,0 +1,293 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// Retention says what is kept; a zero is no limit.
+type Retention struct {
+	// Age is how long ago a change may have been seen.
+	Age time.Duration
+	// Size is how many bytes of the file may be in use. Quiet changes go first, the oldest first, then
+	// others. States and what sinks still need are kept, whatever they take.
+	Size int64
+}
+
+// Retained is what Retain did.
+type Retained struct {
+	// Removed is how many changes were removed; Quiet is how many of them were quiet.
+	Removed, Quiet int
+	// Used is how many bytes of the file are in use.
+	Used int64
+}
+
+const (
+	// retainRows is how many changes are removed at a time, in some milliseconds: who appends waits no
+	// longer than that.
+	retainRows = 100
+	// retainWindow is among how many changes quiet ones are looked for at a time.
+	retainWindow = 4096
+	// retainPages is how many pages are given back to the file system at a time.
+	retainPages = 256
+)
+
+// Retain removes what is older or more than r allows, but no change after upTo, which sinks still
+// need. It does so in small steps, between which others can write, until there is nothing left to do
+// or the context ends, which is no error.
+func (j *Journal) Retain(ctx context.Context, now time.Time, r Retention, upTo int64) (Retained, error) {
+	var done Retained
+	for ctx.Err() == nil {
+		n := 0
+		err := j.do(ctx, "shrink", func() error {
+			p := pruner{j: j, done: &done}
+			if err := j.db.transaction(func() error { return p.step(now, r, upTo) }); err != nil {
+				return err
+			}
+			n = p.removed
+			j.quietAt = max(j.quietAt, p.looked)
+			done.Removed += p.removed
+			done.Quiet += p.quiet
+			if n > 0 || p.looked > 0 {
+				n++
+				return nil
+			}
+			moved, err := j.giveBack()
+			n = moved
+			return err
+		})
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return done, nil
+		}
+		if err != nil || n == 0 {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// giveBack makes the file smaller where much of it is unused, and returns how many pages that were.
+func (j *Journal) giveBack() (int, error) {
+	pages, free, _, err := j.db.pages()
+	if err != nil || free < max(retainPages, pages/4) {
+		return 0, err
+	}
+	if err := j.db.exec("PRAGMA incremental_vacuum(256)"); err != nil {
+		return 0, err
+	}
+	_, now, _, err := j.db.pages()
+	return int(free - now), err
+}
+
+// pages returns how many pages the file has, how many of them are free, and their size.
+func (db *db) pages() (all, free, size int64, err error) {
+	if all, err = db.integer("PRAGMA page_count"); err != nil {
+		return 0, 0, 0, err
+	}
+	if free, err = db.integer("PRAGMA freelist_count"); err != nil {
+		return 0, 0, 0, err
+	}
+	size, err = db.integer("PRAGMA page_size")
+	return all, free, size, err
+}
+
+// pruner is one step of Retain.
+type pruner struct {
+	j              *Journal
+	done           *Retained
+	removed, quiet int
+	looked         int64 // up to here there are no quiet changes any more
+}
+
+// victim is a change that is to be removed.
+type victim struct {
+	seq, object int64
+	quiet       bool
+	at          int64 // when it was seen
+}
+
+func (p *pruner) step(now time.Time, r Retention, upTo int64) error {
+	var old []victim
+	if r.Age > 0 {
+		err := p.find(&old, oldest, upTo, retainRows)
+		if err != nil {
+			return err
+		}
+		cut := now.Add(-r.Age).UnixMilli()
+		if i := slices.IndexFunc(old, func(v victim) bool { return v.at >= cut }); i >= 0 {
+			old = old[:i]
+		}
+	}
+	all, free, size, err := p.j.db.pages()
+	if err != nil {
+		return err
+	}
+	p.done.Used = (all - free) * size
+	if len(old) == 0 && r.Size > 0 && p.done.Used > r.Size {
+		if old, err = p.excess(upTo); err != nil {
+			return err
+		}
+	}
+	return p.remove(old)
+}
+
+const oldest = "SELECT seq, object, quiet, time + lag FROM changes WHERE seq <= ? ORDER BY seq LIMIT ?"
+
+// find appends victims.
+func (p *pruner) find(to *[]victim, sql string, args ...any) error {
+	return p.j.db.query(sql, args, func(s *sqlite3.Stmt) error {
+		*to = append(*to, victim{s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnBool(2), s.ColumnInt64(3)})
+		return nil
+	})
+}
+
+// excess chooses what goes because the file is too big.
+func (p *pruner) excess(upTo int64) (old []victim, err error) {
+	if from, end := p.j.quietAt, min(upTo, p.j.tail.next()-1); from < end {
+		to := min(from+retainWindow, end)
+		err := p.find(&old, "SELECT seq, object, quiet, time + lag FROM changes WHERE seq > ? AND seq <= ? AND quiet ORDER BY seq LIMIT ?", from, to, retainRows)
+		if p.looked = to; len(old) == retainRows {
+			p.looked = old[retainRows-1].seq
+		}
+		return old, err
+	}
+	return old, p.find(&old, oldest, upTo, retainRows)
+}
+
+func (p *pruner) remove(victims []victim) error {
+	objects := map[int64][]int64{}
+	for _, v := range victims {
+		objects[v.object] = append(objects[v.object], v.seq)
+		p.removed++
+		if v.quiet {
+			p.quiet++
+		}
+	}
+	for object, seqs := range objects {
+		if err := p.object(object, seqs); err != nil {
+			return err
+		}
+	}
+	if len(victims) == 0 {
+		return nil
+	}
+	// The newest block stays: it knows the next number.
+	return p.j.db.exec("DELETE FROM blocks WHERE first < ? AND first + length(ids) / ? <= ifnull((SELECT min(seq) FROM changes), 1 << 62)",
+		p.j.tail.first, idSize)
+}
+
+// object removes changes of one object, which are sorted; 0 has the gaps.
+func (p *pruner) object(object int64, seqs []int64) error {
+	db := p.j.db
+	if object == 0 {
+		for _, seq := range seqs {
+			if err := errors.Join(db.exec("DELETE FROM gaps WHERE seq = ?", seq), db.exec("DELETE FROM changes WHERE seq = ?", seq)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	runs, err := p.runs(object, seqs)
+	if err != nil {
+		return err
+	}
+	for _, run := range slices.Backward(runs) {
+		if err := p.run(object, run); err != nil {
+			return err
+		}
+	}
+	if err := db.exec("UPDATE objects SET last = ifnull((SELECT max(seq) FROM changes WHERE object = ?1), 0) WHERE id = ?1", object); err != nil {
+		return err
+	}
+	return db.exec("DELETE FROM objects WHERE id = ? AND last = 0 AND stream IS NULL", object)
+}
+
+// runs cuts an object's changes where one stays between them.
+func (p *pruner) runs(object int64, seqs []int64) (runs [][]int64, err error) {
+	i, open := 0, false
+	err = p.j.db.query("SELECT seq FROM changes WHERE object = ? AND seq BETWEEN ? AND ? ORDER BY seq", []any{object, seqs[0], seqs[len(seqs)-1]},
+		func(s *sqlite3.Stmt) error {
+			switch goes := s.ColumnInt64(0) == seqs[i]; {
+			case goes && open:
+				runs[len(runs)-1] = append(runs[len(runs)-1], seqs[i])
+				i++
+			case goes:
+				runs, open = append(runs, []int64{seqs[i]}), true
+				i++
+			default:
+				open = false
+			}
+			return nil
+		})
+	return runs, err
+}
+
+// run removes changes of an object that follow each other. The one before them, if there is one, gets
+// its own after, for that was told by the first of them.
+func (p *pruner) run(object int64, seqs []int64) error {
+	db := p.j.db
+	prev, err := db.integer("SELECT max(seq) FROM changes WHERE object = ? AND seq < ?", object, seqs[0])
+	if err != nil {
+		return err
+	}
+	if prev != 0 {
+		after, err := p.bridge(object, prev, seqs[len(seqs)-1])
+		if err != nil {
+			return err
+		}
+		if after != nil {
+			if err := db.exec("UPDATE changes SET after = ? WHERE seq = ?", after, prev); err != nil {
+				return err
+			}
+		}
+	}
+	for _, seq := range seqs {
+		if err := db.exec("DELETE FROM changes WHERE seq = ?", seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bridge makes the content of what was after prev, to be read without the changes up to last: as a
+// difference from what comes then, or whole, if one of them was. It is nil if prev needs none.
+func (p *pruner) bridge(object, prev, last int64) ([]byte, error) {
+	links, state, err := p.j.db.chain(object, prev)
+	if err != nil {
+		return nil, err
+	}
+	if !leaves(links[0].op) || isWhole(links[0].after) {
+		return nil, nil
+	}
+	var base, after []byte // base is what was before the change that comes then
+	whole := links[len(links)-1].seq <= last && state == nil
+	if state != nil {
+		if base, err = p.j.codec.open(state, nil); err != nil {
+			return lost(), nil //nolint:nilerr // it could not be read before, either
+		}
+	}
+	err = p.j.codec.unwind(p.j.path, links, base, func(l *link, b, a []byte) error {
+		if l.seq > last {
+			base = b
+		}
+		if l.seq == prev {
+			after = a
+		}
+		return nil
+	})
+	var d *DamagedError
+	switch {
+	case errors.As(err, &d):
+		return lost(), nil // it could not be read before, either
+	case err != nil:
+		return nil, err
+	case whole:
+		return p.j.codec.whole(after), nil
+	default:
+		return p.j.codec.diff(after, base), nil
+	}
+}

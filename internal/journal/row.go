@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/delta"
+)
+
+// ops are the operations by their numbers in the file.
+var ops = [...]event.Op{1: event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap}
+
+func opOf(n int) event.Op {
+	if n <= 0 || n >= len(ops) {
+		return ""
+	}
+	return ops[n]
+}
+
+func opNumber(op event.Op) int {
+	for n, o := range ops {
+		if o == op && n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+func (r *Row) check() error {
+	switch {
+	case opNumber(r.Op) == 0:
+		return fmt.Errorf("operation %q", r.Op)
+	case len(r.Before) > delta.MaxSize || len(r.After) > delta.MaxSize:
+		return fmt.Errorf("%s of %s/%s with more than %d bytes", r.Op, r.Namespace, r.Name, delta.MaxSize)
+	case r.Time.IsZero() || r.At.IsZero():
+		return fmt.Errorf("%s of %s/%s without a time", r.Op, r.Namespace, r.Name)
+	case r.Op == event.Gap && (r.Gap == nil || len(r.Before)+len(r.After) > 0):
+		return errors.New("a gap says what was missed and has no object")
+	case r.Op != event.Gap && r.Gap != nil:
+		return fmt.Errorf("a gap in %s of %s/%s", r.Op, r.Namespace, r.Name)
+	case leaves(r.Op) != (len(r.After) > 0):
+		return fmt.Errorf("%s of %s/%s with %d bytes after it", r.Op, r.Namespace, r.Name, len(r.After))
+	}
+	return nil
+}
+
+// compareVersions orders resource versions as the API server's contract does: by length, then bytes;
+// false if one of them is no number.
+func compareVersions(a, b string) (int, bool) {
+	if !number(a) || !number(b) {
+		return 0, false
+	}
+	if len(a) != len(b) {
+		return len(a) - len(b), true
+	}
+	return strings.Compare(a, b), true
+}
+
+// number tells whether a version is a decimal number without leading zeros.
+func number(v string) bool {
+	for i := range len(v) {
+		if v[i] < '0' || v[i] > '9' {
+			return false
+		}
+	}
+	return v != "" && (v[0] != '0' || v == "0")
+}
+
+// versionValue is a version as a column has it: a number where that is the same, for it is shorter.
+func versionValue(v string) any {
+	if number(v) && len(v) < 19 {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err == nil {
+			return n
+		}
+	}
+	return v
+}
+
+// uidKey is what tells objects of a resource apart.
+func uidKey(m *Meta) string {
+	if m.UID != "" {
+		return m.UID
+	}
+	return "/" + m.Namespace + "/" + m.Name
+}
+
+// uid undoes uidKey.
+func uid(key string) string {
+	if strings.HasPrefix(key, "/") {
+		return ""
+	}
+	return key
+}
+
+func ownerText(o *event.Owner) string {
+	if o == nil {
+		return ""
+	}
+	return o.Kind + "\n" + o.Name + "\n" + o.UID
+}
+
+func ownerOf(text string) *event.Owner {
+	f := strings.Split(text, "\n")
+	if len(f) != 3 {
+		return nil
+	}
+	return &event.Owner{Kind: f[0], Name: f[1], UID: f[2]}
+}
+
+// id is the id of the change's event.
+func (m *Meta) id(cluster string) string {
+	d := event.Data{Op: m.Op, Gap: m.Gap, Resource: event.Resource{
+		Group: m.Kind.Group, Resource: m.Kind.Resource, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+	}}
+	return event.New(cluster, time.Time{}, d).ID
+}

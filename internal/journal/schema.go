@@ -1,0 +1,119 @@
+package journal
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// applicationID marks a SQLite file as a journal: "Tatl".
+const applicationID = 0x5461746c
+
+// migrations make the schema, one after the other; the file's user_version is how many it has had. One
+// that was released is never changed. docs/journal.md says what the columns hold.
+var migrations = []string{`
+PRAGMA application_id = ` + strconv.Itoa(applicationID) + `;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE strings (id INTEGER PRIMARY KEY, s TEXT NOT NULL UNIQUE);
+CREATE TABLE kinds (
+  id INTEGER PRIMARY KEY, resource INTEGER NOT NULL,
+  "group" TEXT NOT NULL, version TEXT NOT NULL, plural TEXT NOT NULL, kind TEXT NOT NULL, namespaced INTEGER NOT NULL,
+  schema BLOB, UNIQUE ("group", plural, version, kind, namespaced));
+CREATE TABLE streams (
+  id INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, selection TEXT NOT NULL,
+  version TEXT NOT NULL, epoch INTEGER NOT NULL, live INTEGER NOT NULL, ever INTEGER NOT NULL,
+  pipeline TEXT NOT NULL, identity TEXT NOT NULL, at INTEGER, UNIQUE (resource, namespace, selection));
+CREATE TABLE objects (
+  id INTEGER PRIMARY KEY, resource INTEGER NOT NULL, uid TEXT NOT NULL, namespace INTEGER NOT NULL, name TEXT NOT NULL,
+  owner TEXT NOT NULL, stream INTEGER, version, top, last INTEGER NOT NULL, walk INTEGER NOT NULL, content BLOB,
+  UNIQUE (resource, uid));
+CREATE INDEX objects_name ON objects (name);
+CREATE INDEX objects_live ON objects (stream) WHERE stream IS NOT NULL;
+CREATE TABLE changes (
+  seq INTEGER PRIMARY KEY, object INTEGER, kind INTEGER NOT NULL, op INTEGER NOT NULL, quiet INTEGER NOT NULL,
+  version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER, manager INTEGER, owner TEXT, before BLOB, after BLOB);
+CREATE INDEX changes_object ON changes (object);
+CREATE TABLE gaps (
+  seq INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL);
+CREATE TABLE blocks (
+  first INTEGER PRIMARY KEY, ids BLOB NOT NULL, oldest INTEGER NOT NULL, newest INTEGER NOT NULL,
+  loud INTEGER NOT NULL, kinds BLOB NOT NULL);
+CREATE TABLE sinks (name TEXT PRIMARY KEY, cursor INTEGER, paused INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE dead (
+  id INTEGER PRIMARY KEY, sink TEXT NOT NULL, seq INTEGER NOT NULL, change TEXT NOT NULL,
+  reason TEXT NOT NULL, attempts INTEGER NOT NULL, at INTEGER, body BLOB, UNIQUE (sink, seq));
+`}
+
+// prepareFile makes an empty file a journal, or checks that it is one and brings it up to date.
+func (db *db) prepareFile(cluster string) error {
+	tables, err := db.integer("SELECT count(*) FROM sqlite_schema")
+	if err != nil {
+		return err
+	}
+	if tables == 0 {
+		// Before the first table: neither can be changed later without rewriting the file.
+		if err := db.script("PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
+			return err
+		}
+		if err := db.c.EnableChecksums("main"); err != nil {
+			return err
+		}
+	}
+	if err := db.script("PRAGMA journal_mode = WAL"); err != nil {
+		return err
+	}
+	if tables == 0 { // SQLite has removed the log of an empty file
+		if err := makeFiles(db.path); err != nil {
+			return err
+		}
+	}
+	version, err := db.version(tables > 0)
+	if err != nil {
+		return err
+	}
+	for ; version < len(migrations); version++ {
+		err := db.transaction(func() error {
+			if err := db.script(migrations[version]); err != nil {
+				return err
+			}
+			if version == 0 {
+				if err := db.exec("INSERT INTO meta VALUES ('cluster', ?)", cluster); err != nil {
+					return err
+				}
+			}
+			return db.script(fmt.Sprintf("PRAGMA user_version = %d", version+1))
+		})
+		if err != nil {
+			return fmt.Errorf("migrate to version %d: %w", version+1, err)
+		}
+	}
+	return nil
+}
+
+// version returns how many migrations the file has had.
+func (db *db) version(tables bool) (int, error) {
+	app, err := db.integer("PRAGMA application_id")
+	if err != nil {
+		return 0, err
+	}
+	version, err := db.integer("PRAGMA user_version")
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case tables && app != applicationID:
+		return 0, &FormatError{db.path, "this SQLite file is no journal"}
+	case version > int64(len(migrations)):
+		return 0, &FormatError{db.path, fmt.Sprintf("it has format %d, made by a newer tattler; this one knows %d", version, len(migrations))}
+	}
+	if sums, err := db.integer("PRAGMA checksum_verification"); err != nil || sums != 1 {
+		return 0, orElse(err, &DamagedError{db.path, "header", fmt.Errorf("page checksums are off")})
+	}
+	return int(version), nil
+}
+
+func orElse(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}

@@ -1,0 +1,126 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// MaxDeadLetters is how many dead letters are kept of a sink: what comes after pushes the oldest out.
+const MaxDeadLetters = 10_000
+
+// Cursor returns the sequence number up to which a sink has everything; false if none was set.
+func (j *Journal) Cursor(ctx context.Context, sink string) (seq int64, ok bool, err error) {
+	err = j.do(ctx, "read", func() error {
+		return j.db.query("SELECT cursor FROM sinks WHERE name = ? AND cursor IS NOT NULL", []any{sink}, func(s *sqlite3.Stmt) error {
+			seq, ok = s.ColumnInt64(0), true
+			return nil
+		})
+	})
+	return seq, ok, err
+}
+
+// SetCursor sets how far a sink is, durably. It may be set back.
+func (j *Journal) SetCursor(ctx context.Context, sink string, seq int64) error {
+	return j.write(ctx, "write", func() error {
+		return j.db.exec("INSERT INTO sinks VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET cursor = excluded.cursor", sink, seq)
+	})
+}
+
+// Pause sets whether a sink is paused; a restart does not change it.
+func (j *Journal) Pause(ctx context.Context, sink string, paused bool) error {
+	return j.write(ctx, "write", func() error {
+		return j.db.exec("INSERT INTO sinks VALUES (?, NULL, ?) ON CONFLICT DO UPDATE SET paused = excluded.paused", sink, paused)
+	})
+}
+
+// RemoveSink forgets a sink that is configured no more, with its dead letters.
+func (j *Journal) RemoveSink(ctx context.Context, sink string) error {
+	return j.write(ctx, "write", func() error {
+		if err := j.db.exec("DELETE FROM dead WHERE sink = ?", sink); err != nil {
+			return err
+		}
+		return j.db.exec("DELETE FROM sinks WHERE name = ?", sink)
+	})
+}
+
+const sinkColumns = "SELECT name, cursor, paused, (SELECT count(*) FROM dead WHERE sink = name) FROM sinks ORDER BY name"
+
+// Sinks returns all sinks of which something is kept, sorted by name.
+func (j *Journal) Sinks(ctx context.Context) (all []Sink, err error) {
+	err = j.do(ctx, "read", func() error {
+		all, err = j.db.sinks()
+		return err
+	})
+	return all, err
+}
+
+func (db *db) sinks() (all []Sink, err error) {
+	err = db.query(sinkColumns, nil, func(s *sqlite3.Stmt) error {
+		all = append(all, Sink{s.ColumnText(0), s.ColumnInt64(1), s.ColumnType(1) != sqlite3.NULL, s.ColumnBool(2), s.ColumnInt(3)})
+		return nil
+	})
+	return all, err
+}
+
+// Bury keeps a change that a sink did not take, durably. A second one for the same change replaces
+// the first. The sink's cursor is not moved.
+func (j *Journal) Bury(ctx context.Context, d DeadLetter) error {
+	return j.write(ctx, "write", func() error {
+		err := j.db.exec("INSERT INTO sinks VALUES (?, NULL, 0) ON CONFLICT DO NOTHING", d.Sink)
+		if err != nil {
+			return err
+		}
+		err = j.db.exec(`INSERT OR REPLACE INTO dead (sink, seq, change, reason, attempts, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			d.Sink, d.Seq, d.ID, d.Reason, d.Attempts, d.At, d.Body)
+		if err != nil {
+			return err
+		}
+		return j.db.exec("DELETE FROM dead WHERE sink = ? AND id <= (SELECT id FROM dead WHERE sink = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
+			d.Sink, d.Sink, MaxDeadLetters)
+	})
+}
+
+// DeadLetters returns the dead letters of a sink, in the order in which they were buried.
+func (j *Journal) DeadLetters(ctx context.Context, sink string) (all []DeadLetter, err error) {
+	err = j.do(ctx, "read", func() error {
+		return j.db.query("SELECT seq, change, reason, attempts, at, body FROM dead WHERE sink = ? ORDER BY id", []any{sink}, func(s *sqlite3.Stmt) error {
+			all = append(all, DeadLetter{
+				Sink: sink, Seq: s.ColumnInt64(0), ID: s.ColumnText(1), Reason: s.ColumnText(2),
+				Attempts: s.ColumnInt(3), At: columnTime(s, 4), Body: blob(s, 5),
+			})
+			return nil
+		})
+	})
+	return all, err
+}
+
+// Exhume removes dead letters: they were sent, or are given up.
+func (j *Journal) Exhume(ctx context.Context, sink string, seqs ...int64) error {
+	return j.write(ctx, "write", func() error {
+		for _, seq := range seqs {
+			if err := j.db.exec("DELETE FROM dead WHERE sink = ? AND seq = ?", sink, seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// SeqAt returns the last sequence number before the first change that was seen at t or later: from it
+// on a sink replays.
+func (j *Journal) SeqAt(ctx context.Context, t time.Time) (seq int64, err error) {
+	err = j.do(ctx, "read", func() error {
+		first, err := j.db.integer("SELECT seq FROM changes WHERE time + lag >= ? ORDER BY seq LIMIT 1", t.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("find %s: %w", t, err)
+		}
+		if seq = first - 1; first == 0 {
+			seq = j.tail.next() - 1
+		}
+		return nil
+	})
+	return seq, err
+}

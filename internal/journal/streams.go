@@ -1,0 +1,69 @@
+package journal
+
+import (
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+func damaged(path, what, format string, args ...any) error {
+	return &DamagedError{path, what, fmt.Errorf(format, args...)}
+}
+
+func (db *db) cluster() (name string, err error) {
+	err = db.query("SELECT value FROM meta WHERE key = 'cluster'", nil, func(s *sqlite3.Stmt) error {
+		name = s.ColumnText(0)
+		return nil
+	})
+	return name, err
+}
+
+func (db *db) streams(where string, args []any, each func(id int64, sh StreamHead)) error {
+	sql := "SELECT id, resource, namespace, selection, version, epoch, live, ever, pipeline, identity, at FROM streams "
+	return db.query(sql+where, args, func(s *sqlite3.Stmt) error {
+		each(s.ColumnInt64(0), StreamHead{
+			Stream{s.ColumnText(1), s.ColumnText(2), s.ColumnText(3)},
+			Head{
+				Version: s.ColumnText(4), Epoch: s.ColumnInt64(5), Live: s.ColumnBool(6), EverLive: s.ColumnBool(7),
+				Pipeline: s.ColumnText(8), Identity: s.ColumnText(9), At: columnTime(s, 10),
+			},
+		})
+		return nil
+	})
+}
+
+// setHead moves a stream and returns its number.
+func (db *db) setHead(st Stream, h Head) (int64, error) {
+	return db.integer(`INSERT INTO streams (resource, namespace, selection, version, epoch, live, ever, pipeline, identity, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET version = excluded.version, epoch = excluded.epoch, live = excluded.live,
+		ever = excluded.ever, pipeline = excluded.pipeline, identity = excluded.identity, at = excluded.at
+		RETURNING id`,
+		st.GroupResource, st.Namespace, st.Selection, h.Version, h.Epoch, h.Live, h.EverLive, h.Pipeline, h.Identity, h.At)
+}
+
+// object is an object as it is in the file.
+type object struct {
+	object  Object // without JSON
+	id      int64
+	stream  int64 // 0: not live
+	top     string
+	owner   string
+	last    int64  // its newest change; 0 if retention has removed all
+	walk    int    // changes since one that can be read without later ones
+	content []byte // what its newest change led to; nil if that was its end
+}
+
+// live appends a page of a stream's live objects, in the order of their numbers.
+func (db *db) live(st Stream, after int64, limit int, to *[]object) error {
+	return db.query(`SELECT o.id, n.s, o.name, o.uid, o.version, o.content
+		FROM streams s JOIN objects o ON o.stream = s.id LEFT JOIN strings n ON n.id = o.namespace
+		WHERE s.resource = ? AND s.namespace = ? AND s.selection = ? AND o.id > ? ORDER BY o.id LIMIT ?`,
+		[]any{st.GroupResource, st.Namespace, st.Selection, after, limit}, func(s *sqlite3.Stmt) error {
+			*to = append(*to, object{
+				id: s.ColumnInt64(0), content: blob(s, 5),
+				object: Object{Namespace: s.ColumnText(1), Name: s.ColumnText(2), UID: uid(s.ColumnText(3)), ResourceVersion: s.ColumnText(4)},
+			})
+			return nil
+		})
+}

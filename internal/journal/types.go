@@ -1,0 +1,137 @@
+package journal
+
+import (
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// Kind is a resource type as it was watched.
+type Kind struct {
+	Group, Version, Resource, Kind string
+	Namespaced                     bool
+}
+
+// GroupResource is the kind's name in the journal, whatever its version: deployments.apps, or pods for
+// the core group.
+func (k Kind) GroupResource() string {
+	if k.Group == "" {
+		return k.Resource
+	}
+	return k.Resource + "." + k.Group
+}
+
+// Meta is what the journal knows of a change without reading objects.
+type Meta struct {
+	// Op is what happened.
+	Op event.Op
+	// Kind is the object's, or that of the collection in which there is a gap.
+	Kind Kind
+	// Namespace is the object's, or that of the stream that has a gap.
+	Namespace string
+	// Name and UID name the object; without a UID (client-go's fakes) its name is its identity.
+	Name, UID string
+	// ResourceVersion is the object's after the change.
+	ResourceVersion string
+	// Time is when it happened, At when it was seen.
+	Time, At time.Time
+	// Since is zero, or it happened between Since and At: a relist derived it.
+	Since time.Time
+	// Manager is who wrote; empty if that is unknown.
+	Manager string
+	// Owner is the object's controller; nil if it has none.
+	Owner *event.Owner
+	// Quiet is an update of quiet fields only.
+	Quiet bool
+	// Gap says what was missed where Op is Gap; else nil.
+	Gap *event.GapInfo
+}
+
+// Row is a change to be written.
+type Row struct {
+	Meta
+	// Before and After are the object's JSON after redaction. Before may be absent; After is there
+	// unless the object was deleted or left, or the row is a gap.
+	Before, After []byte
+}
+
+// Stream names a list-and-watch across restarts.
+type Stream struct {
+	// GroupResource is such as deployments.apps, Namespace empty for the whole cluster.
+	GroupResource, Namespace string
+	// Selection is the rest of what selects: labels, fields, names, in any form that is always the same.
+	Selection string
+}
+
+// Head is where a stream stands.
+type Head struct {
+	// Version is the resource version up to which the journal has everything.
+	Version string
+	// Epoch counts the histories of the server.
+	Epoch int64
+	// Live is false while a list is being written: the stream must be listed again.
+	Live bool
+	// EverLive tells a first list that was interrupted, whose objects are snapshots, from a relist.
+	EverLive bool
+	// Pipeline is the fingerprint of format, redaction rules and key with which objects were made:
+	// with another one, equal versions can have other bytes.
+	Pipeline string
+	// Identity is the cluster's UID; empty if it is unknown.
+	Identity string
+	// At is when the stream stood there.
+	At time.Time
+}
+
+// Batch is what happened in one stream, and where the stream stands with it.
+type Batch struct {
+	Stream Stream
+	Head   Head
+	Rows   []Row
+	// Schemas are the merge-key schemas of kinds that were seen first or have another one now.
+	Schemas map[Kind][]byte
+}
+
+// Appended is what Append did.
+type Appended struct {
+	// Rows were written; Duplicates were not, because their ids are in the journal.
+	Rows, Duplicates int
+	// Last is the newest sequence number of the journal.
+	Last int64
+}
+
+// Object is the last state of a live object.
+type Object struct {
+	Namespace, Name, UID, ResourceVersion string
+	JSON                                  []byte
+}
+
+// StreamHead is a stream and where it stands.
+type StreamHead struct {
+	Stream Stream
+	Head   Head
+}
+
+// DeadLetter is a change that a sink did not take.
+type DeadLetter struct {
+	Sink string
+	// Seq and ID are the change's.
+	Seq int64
+	ID  string
+	// Reason is the last error, for people.
+	Reason   string
+	Attempts int
+	At       time.Time
+	// Body is what was to be sent, if the caller wants it kept beyond the change's retention.
+	Body []byte
+}
+
+// Sink is what the journal keeps of a sink.
+type Sink struct {
+	Name string
+	// Cursor is the sequence number up to which everything is done; HasCursor tells it from none.
+	Cursor    int64
+	HasCursor bool
+	Paused    bool
+	// Dead is the number of dead letters.
+	Dead int
+}
