@@ -1,0 +1,178 @@
+// Package config reads the configuration file of `tattler run`: strictly, with errors that name the
+// line, the key and what to do.
+//
+// The comments of the types below are the reference of the keys: docs/config.md, `config explain` and
+// the file that `config init` writes are made of them. Which types of sinks there are, the caller says
+// (Loader.Sinks): their options are read here, and are otherwise unknown to this package. Whether a
+// resource exists only the server knows; it is not checked here.
+package config
+
+import (
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/where"
+)
+
+// What the first two keys of a file say.
+const (
+	APIVersion = "tattler.dev/v1alpha1"
+	Kind       = "Config"
+)
+
+// Config is a configuration file, its defaults filled in.
+type Config struct {
+	// APIVersion is the version of this form.
+	APIVersion string `yaml:"apiVersion" enum:"tattler.dev/v1alpha1"`
+	// Kind tells the file from others.
+	Kind string `yaml:"kind" enum:"Config"`
+
+	Cluster Cluster `yaml:"cluster"`
+	// Watch says what is watched; the first entry that selects a kind decides how all its objects are
+	// watched. Without it everything is, but the kinds that are noise.
+	Watch []Watch `yaml:"watch"`
+	// Quiet adds rules to the built-in ones: updates of nothing but quiet fields are kept, but neither
+	// listed nor delivered.
+	Quiet []Rule `yaml:"quiet"`
+	// Redact adds rules to the built-in ones: what they select is replaced by a keyed hash before
+	// anything compares, stores or sends it.
+	Redact  []Rule  `yaml:"redact"`
+	Journal Journal `yaml:"journal"`
+	// Sinks are where changes are delivered to, each with a place of its own in the journal. Without
+	// it changes are journaled only.
+	Sinks  []Sink `yaml:"sinks"`
+	Listen Listen `yaml:"listen"`
+	Log    Log    `yaml:"log"`
+}
+
+// Cluster tells about the cluster that is watched.
+type Cluster struct {
+	// Name is the cluster's name in events. Without it, it is that of the kubeconfig's current context;
+	// in a pod, in-cluster. A new name makes other event ids.
+	Name string `yaml:"name"`
+}
+
+// Watch selects kinds, and their objects.
+type Watch struct {
+	// Resources are the kinds, as kubectl names them (pods, deploy, deployments.apps, a category such as
+	// all), or globs of plural and group (*.example.com).
+	Resources Selection `yaml:"resources"`
+	// Namespaces are the namespaces, as names or globs. Kinds without namespaces are left out where some
+	// are included.
+	Namespaces Selection `yaml:"namespaces"`
+	// LabelSelector selects objects by their labels, as kubectl -l does.
+	LabelSelector string `yaml:"labelSelector"`
+	// FieldSelector selects objects by what the server offers for their kind, as kubectl does.
+	FieldSelector string `yaml:"fieldSelector"`
+	// Noise also watches the kinds that are noise where a glob selects them: events, leases, endpoints,
+	// endpointslices. A kind that is included by its name is watched in any case.
+	Noise bool `yaml:"noise"`
+}
+
+// Selection is what is taken, and what of it is not.
+type Selection struct {
+	// Include lists what is taken. Without it everything is.
+	Include []string `yaml:"include"`
+	// Exclude lists what is left out of it.
+	Exclude []string `yaml:"exclude"`
+}
+
+// Rule names fields of kinds.
+type Rule struct {
+	// Resources are lower-case plurals, with a group where wanted: configmaps, deployments.apps. A *
+	// stands for any run of characters.
+	Resources []string `yaml:"resources"`
+	// Paths are patterns as docs/paths.md defines them, such as data.*password*.
+	Paths []string `yaml:"paths"`
+}
+
+// Rules are rules as the packages quiet and redact take them.
+func Rules(list []Rule) []rules.Rule {
+	out := make([]rules.Rule, len(list))
+	for i, r := range list {
+		out[i] = rules.Rule{Resources: r.Resources, Paths: r.Paths}
+	}
+	return out
+}
+
+// Journal is where changes are kept.
+type Journal struct {
+	// Path is the journal's file. Without it, it is journal.db in a directory for the cluster below
+	// $XDG_STATE_HOME/tattler.
+	Path   string `yaml:"path"`
+	Retain Retain `yaml:"retain"`
+}
+
+// Retain bounds the journal; what is first reached counts. Quiet changes go first.
+type Retain struct {
+	// Age is how long a change is kept; 0 keeps it for ever.
+	Age time.Duration `yaml:"age" default:"30d"`
+	// Size is how large the journal's file may become; 0 does not bound it.
+	Size Size `yaml:"size" default:"1Gi"`
+}
+
+// Sink is a place that changes are delivered to. Besides these keys it has one that is named as its
+// type (file, webhook, log), with the options of that type.
+type Sink struct {
+	// Name is the sink's own, of letters, digits, dots, dashes and underscores. The journal remembers
+	// under it what was delivered: a new name begins anew.
+	Name string `yaml:"name"`
+	// Where is an expression in CEL that chooses changes, such as op == "deleted" || touches("spec.**").
+	// Without it every change is delivered.
+	Where string `yaml:"where"`
+	// Include adds to an update what is left out of it otherwise: the whole object before or after, or
+	// the difference as an RFC 6902 patch.
+	Include []string `yaml:"include" enum:"before,after,patch"`
+	// MaxBytes bounds the event's JSON; a larger one is cut, and says so (truncated). At least 4Ki; 0
+	// does not bound it.
+	MaxBytes Size `yaml:"maxBytes" default:"0"`
+	// Snapshots also delivers what exists when a kind is seen for the first time.
+	Snapshots bool `yaml:"snapshots"`
+	// From is where a new sink begins: now, or at the beginning of what the journal has kept.
+	From string `yaml:"from" enum:"now,beginning" default:"now"`
+	// Paused keeps the sink from delivering until tattler sinks resume.
+	Paused bool  `yaml:"paused"`
+	Retry  Retry `yaml:"retry"`
+
+	// Type is the key of the sink's type, and Options what is below it: what SinkType.New returned.
+	Type    string  `yaml:"-"`
+	Options Options `yaml:"-"`
+	// Filter is Where compiled, or nil.
+	Filter *where.Expr `yaml:"-"`
+
+	secrets []secret
+}
+
+// Retry says how a sink is tried again.
+type Retry struct {
+	// Min is the wait after a first error; each further one is twice as long.
+	Min time.Duration `yaml:"min" default:"1s"`
+	// Max is the longest wait.
+	Max time.Duration `yaml:"max" default:"5m"`
+	// Attempts is how often a change is sent that the receiver refuses for good, before it becomes a dead
+	// letter. An error that passes is tried for ever.
+	Attempts int `yaml:"attempts" default:"3"`
+}
+
+// Listen is the HTTP server for /metrics, /healthz and /readyz.
+type Listen struct {
+	// Address is HOST:PORT, or :PORT on every interface. Without it there is no server.
+	Address string `yaml:"address"`
+	// Pprof also serves Go's profiles at /debug/pprof/. Only a loopback address may.
+	Pprof bool `yaml:"pprof"`
+}
+
+// Log is the daemon's own log, on stderr.
+type Log struct {
+	// Format is for people or for machines.
+	Format string `yaml:"format" enum:"text,json" default:"text"`
+	// Level is the least level that is logged.
+	Level string `yaml:"level" enum:"debug,info,warn,error" default:"info"`
+}
+
+// Default returns what an empty file would say, apiVersion and kind included.
+func Default() *Config {
+	c := &Config{APIVersion: APIVersion, Kind: Kind}
+	setDefaults(c)
+	return c
+}

@@ -1,0 +1,208 @@
+package config
+
+import (
+	"bytes"
+	_ "embed" // reference.json, example.yaml
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"text/template"
+	"unicode"
+
+	"github.com/tattler-dev/tattler/internal/spell"
+)
+
+// reference.json is made of the types' comments and tags by `go test ./internal/config -update`.
+//
+//go:embed reference.json
+var referenceText []byte
+
+//go:embed example.yaml
+var exampleText string
+
+// Key is a key of the file as the reference has it.
+type Key struct {
+	// Path is the key with those above it: sinks[].retry.min.
+	Path string `json:"path"`
+	// Type says what it takes, in words.
+	Type string `json:"type"`
+	// Default is what an absent key stands for; empty where that is nothing.
+	Default string `json:"default,omitempty"`
+	// Doc says what it does, in sentences.
+	Doc string `json:"doc"`
+}
+
+// Keys is the reference: every key of the file, in its order, those of the sinks' types included.
+var Keys = sync.OnceValue(func() []Key {
+	var keys []Key
+	if err := json.Unmarshal(referenceText, &keys); err != nil {
+		panic("reference.json: " + err.Error())
+	}
+	return keys
+})
+
+// home returns the first key of the reference that ends with a name, or nothing.
+func home(name string) string {
+	for _, k := range Keys() {
+		if k.Path == name || strings.HasSuffix(k.Path, "."+name) {
+			return k.Path
+		}
+	}
+	return ""
+}
+
+// plain is a key's path as people write it: sinks.where, sinks[0].where and sinks[].where are one.
+func plain(path string) string {
+	var b strings.Builder
+	within := false
+	for _, r := range strings.Trim(path, ".") {
+		within = (within || r == '[') && r != ']'
+		if !within && r != ']' {
+			b.WriteRune(unicode.ToLower(r))
+		}
+	}
+	return b.String()
+}
+
+// Explain says what a key is, and which keys are below it. The empty key is the file. A key that does
+// not exist is an error that says which one may be meant.
+func Explain(key string) (string, error) {
+	var b strings.Builder
+	want, found := plain(key), key == ""
+	var paths []string
+	for _, k := range Keys() {
+		at := plain(k.Path)
+		paths = append(paths, k.Path)
+		switch {
+		case at == want:
+			found = true
+			fmt.Fprintf(&b, "%s: %s\n", k.Path, k.kind())
+			fmt.Fprintf(&b, "%s\n", wrap(k.Doc, "    "))
+		case strings.HasPrefix(at, want+".") && want != "" || want == "" && !strings.Contains(at, "."):
+			fmt.Fprintf(&b, "\n  %s: %s\n%s\n", k.Path, k.kind(), wrap(k.Doc, "      "))
+		}
+	}
+	if found {
+		return strings.TrimPrefix(b.String(), "\n"), nil
+	}
+	if near := spell.Nearest(key, paths); near != "" {
+		return "", fmt.Errorf("explain %s: there is no such key; did you mean %s?", key, near)
+	}
+	_, last, _ := cutLast(key)
+	if at := home(last); at != "" {
+		return "", fmt.Errorf("explain %s: there is no such key; did you mean %s?", key, at)
+	}
+	return "", fmt.Errorf("explain %s: there is no such key; `tattler config explain` lists them", key)
+}
+
+func cutLast(key string) (before, after string, found bool) {
+	i := strings.LastIndexByte(key, '.')
+	return key[:max(i, 0)], key[i+1:], i >= 0
+}
+
+func (k Key) kind() string {
+	if k.Default == "" {
+		return k.Type
+	}
+	return k.Type + ", default " + k.Default
+}
+
+// wrap breaks a text into lines of some 90 characters, each after the indent.
+func wrap(text, indent string) string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(indent)+len(line)+1+len(word) > 90 {
+			lines = append(lines, indent+line)
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return strings.Join(append(lines, indent+line), "\n")
+}
+
+// Example is a file to begin with: every line that may stay as it is, is there as a comment. A line that
+// begins with # and no space is a key that can be taken in by deleting the #.
+var Example = sync.OnceValue(func() string {
+	var b bytes.Buffer
+	t := template.Must(template.New("example").Funcs(template.FuncMap{"doc": comment}).Parse(exampleText))
+	if err := t.Execute(&b, nil); err != nil {
+		panic("example.yaml: " + err.Error())
+	}
+	return b.String()
+})
+
+// comment is a key's text from the reference as a comment.
+func comment(indent int, path string) (string, error) {
+	i := slices.IndexFunc(Keys(), func(k Key) bool { return k.Path == path })
+	if i < 0 {
+		return "", fmt.Errorf("there is no key %s", path)
+	}
+	text := wrap(Keys()[i].Doc, strings.Repeat(" ", indent)+"# ")
+	return strings.TrimLeft(text, " "), nil
+}
+
+// Markdown is the reference as docs/config.md has it.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(markdownHead)
+	for _, k := range Keys() {
+		if !strings.Contains(k.Path, ".") {
+			fmt.Fprintf(&b, "\n## `%s`\n\n%s\n", k.Path, k.Doc)
+			if rows := below(k.Path); rows != "" {
+				b.WriteString("\n| Key | Takes | Default | |\n| --- | --- | --- | --- |\n" + rows)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n## A file to begin with\n\n`tattler config init` writes it:\n\n```yaml\n%s```\n", Example())
+	return b.String()
+}
+
+func below(top string) string {
+	var b strings.Builder
+	for _, k := range Keys() {
+		if !isBelow(k.Path, top) {
+			continue
+		}
+		def := ""
+		if k.Default != "" {
+			def = "`" + k.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Path, k.Type, def, cell.Replace(k.Doc))
+	}
+	return b.String()
+}
+
+// cell escapes what means something in a table of Markdown.
+var cell = strings.NewReplacer("|", `\|`, "*", `\*`)
+
+const markdownHead = `# The configuration
+
+<!-- Made of the comments of package internal/config and of the sinks by ` + "`go test ./internal/config -update`" + `. -->
+
+` + "`tattler run -c FILE`" + ` reads one YAML file, strictly: an unknown key, a wrong type, a key that occurs twice are
+errors that name the line. ` + "`tattler config check FILE`" + ` says what a file would do, ` + "`tattler config explain KEY`" + `
+what a key is.
+
+- A duration is a number with a unit, or several: ` + "`90s`, `1h30m`, `12h`, `30d`, `2w`" + `.
+- A size is a whole number with a unit: ` + "`64Ki`, `100Mi`, `1Gi`" + ` are powers of 1024, ` + "`100M`" + ` of 1000; without one it is
+  bytes.
+- In the options of a sink, ` + "`${env:NAME}`" + ` stands for an environment variable and ` + "`${file:/path}`" + ` for what is in a
+  file, without the end of its last line. One that is unset, unreadable or empty is an error. The text ` + "`${`" + ` is
+  written ` + "`$${`" + `.
+- Paths and patterns are those of [paths.md](paths.md).
+- ` + "`where`" + ` is written in [CEL](https://cel.dev), with these variables:
+
+| | |
+| --- | --- |
+| ` + "`op`" + ` | what happened: snapshot, created, updated, deleted, entered, left or gap |
+| ` + "`resource`" + ` | the object's group, version, resource (its plural), kind, namespace, name, uid, resourceVersion, owner |
+| ` + "`changes`" + ` | an update's fields, each with path, op (add, remove, replace), from, to, manager, subresource, quiet |
+| ` + "`before`, `after`" + ` | the object; empty where there is none |
+| ` + "`touches(\"PATTERN\")`" + ` | something changed at, above or below what the pattern selects, or is there in an object that came or went; quiet fields do not count |
+
+A change with which an expression cannot be computed, because a key is absent, does not match: ` + "`has(after.spec.x)`" + `
+asks first.
+`

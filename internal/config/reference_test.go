@@ -1,0 +1,207 @@
+package config
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink/file"
+	"github.com/tattler-dev/tattler/internal/sink/log"
+	"github.com/tattler-dev/tattler/internal/sink/webhook"
+)
+
+var update = flag.Bool("update", false, "write reference.json and docs/config.md")
+
+// TestReferenceIsFresh makes the reference from the comments and tags of the types that are decoded: of
+// this package, and of every sink's Options.
+func TestReferenceIsFresh(t *testing.T) {
+	keys := readSource(t, ".").keys(t, "", "Config")
+	dirs, err := filepath.Glob("../sink/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(keys, func(k Key) bool { return k.Path == "listen" })
+	for _, dir := range dirs {
+		s := readSource(t, dir)
+		if s.structs["Options"] == nil {
+			continue // sinktest is no sink
+		}
+		path := "sinks[]." + filepath.Base(dir)
+		keys = slices.Insert(keys, at, append([]Key{{Path: path, Type: "object", Doc: s.purpose}}, s.keys(t, path+".", "Options")...)...)
+		at = slices.IndexFunc(keys, func(k Key) bool { return k.Path == "listen" })
+	}
+	text, err := json.MarshalIndent(keys, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "reference.json", append(text, '\n'))
+	if t.Failed() || *update {
+		referenceText = text
+		Keys = func() []Key { return keys }
+	}
+	golden(t, "../../docs/config.md", []byte(Markdown()))
+}
+
+func golden(t *testing.T, file string, want []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("%s is not what the comments say: run `go test ./internal/config -update`", file)
+	}
+}
+
+// shipped are the sinks that there are, as a program would name them.
+var shipped = []SinkType{
+	{Name: "file", New: func() Options { return &file.Options{} }},
+	{Name: "webhook", New: func() Options { return &webhook.Options{} }},
+	{Name: "log", New: func() Options { return &log.Options{} }},
+}
+
+// TestShippedSinks sets every key of every sink that the reference has, and loads the example with them.
+func TestShippedSinks(t *testing.T) {
+	l := &Loader{Sinks: shipped, LookupEnv: loader().LookupEnv}
+	c, err := l.Parse("t.yaml", []byte(head+`
+sinks:
+- name: a
+  file: {path: /a, rotate: {size: 1GiB, keep: 3}, sync: interval, syncEvery: 1m}
+- name: b
+  webhook:
+    url: https://x/${env:SHORT}
+    headers: {A: b}
+    secret: ${env:SHORT}
+    template: "{{json .}}"
+    timeout: 1m
+    parallel: 2
+    tls: {ca: /ca, cert: /c, key: /k, serverName: s}
+- name: c
+  log: {format: json}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFile := &file.Options{Path: "/a", Rotate: file.Rotate{Size: 1 << 30, Keep: 3}, Sync: file.Interval, SyncEvery: time.Minute}
+	wantHook := &webhook.Options{
+		URL: "https://x/hunter2", Headers: map[string]string{"A": "b"}, Secret: "hunter2", Template: "{{json .}}", Timeout: time.Minute,
+		Parallel: 2, TLS: webhook.TLS{CA: "/ca", Cert: "/c", Key: "/k", ServerName: "s"},
+	}
+	for i, want := range []Options{wantFile, wantHook, &log.Options{Format: log.JSON}} {
+		if !reflect.DeepEqual(c.Sinks[i].Options, want) {
+			t.Errorf("%+v, want %+v", c.Sinks[i].Options, want)
+		}
+	}
+	if _, err := l.Parse("example", []byte(Example())); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKeysAreDecoded compares the reference with the fields that the decoder fills.
+func TestKeysAreDecoded(t *testing.T) {
+	want := map[string]bool{}
+	decoded(reflect.TypeFor[Config](), "", want)
+	for _, s := range shipped {
+		want["sinks[]."+s.Name] = true
+		decoded(reflect.TypeOf(s.New()).Elem(), "sinks[]."+s.Name+".", want)
+	}
+	for _, k := range Keys() {
+		if !want[k.Path] {
+			t.Errorf("the reference has %s, which is not decoded", k.Path)
+		}
+		delete(want, k.Path)
+	}
+	for path := range want {
+		t.Errorf("the reference lacks %s", path)
+	}
+}
+
+func decoded(typ reflect.Type, prefix string, out map[string]bool) {
+	for _, f := range fieldsOf(typ) {
+		at, inner := prefix+f.name, typ.Field(f.index).Type
+		out[at] = true
+		if inner.Kind() == reflect.Slice {
+			at, inner = at+"[]", inner.Elem()
+		}
+		if inner.Kind() == reflect.Struct {
+			decoded(inner, at+".", out)
+		}
+	}
+}
+
+func TestExample(t *testing.T) {
+	example := Example()
+	if strings.Contains(example, "{{") || strings.Contains(example, "<no value>") {
+		t.Error("the example is not made")
+	}
+	l := &Loader{Sinks: types()}
+	c, err := l.Parse("example", []byte(example))
+	if err != nil {
+		t.Fatalf("the example does not load:\n%v", err)
+	}
+	if len(c.Sinks) != 1 || c.Sinks[0].Type != "log" || len(c.Watch) != 1 {
+		t.Errorf("the example says %+v", c)
+	}
+
+	// Whatever is a comment without a space can be taken in, all at once.
+	taken := regexp.MustCompile(`(?m)^#(\S| +\S)`).ReplaceAllStringFunc(example, func(s string) string {
+		if strings.HasPrefix(s, "# ") && !strings.HasPrefix(s, "#  ") {
+			return s
+		}
+		return s[1:]
+	})
+	c, err = l.Parse("example", []byte(taken))
+	if err != nil {
+		t.Fatalf("the example with all its keys does not load:\n%v\n%s", err, taken)
+	}
+	if len(c.Sinks) != 3 || len(c.Quiet) != 1 || len(c.Redact) != 1 || c.Cluster.Name != "prod" || c.Listen.Address == "" ||
+		c.Log.Format != "json" || c.Journal.Path == "" || c.Sinks[2].Filter == nil || c.Watch[0].LabelSelector == "" {
+		t.Errorf("not every key was taken in: %+v", c)
+	}
+	for _, line := range strings.Split(example, "\n") {
+		if len(line) > 110 {
+			t.Errorf("a line of %d characters: %s", len(line), line)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for _, tc := range []struct{ why, key, want string }{
+		{"a key", "journal.retain.age", "journal.retain.age: duration, default 30d\n    age is how long"},
+		{"with those below", "journal.retain", "\n  journal.retain.size: size, default 1Gi\n"},
+		{"an element of a list", "sinks[0].where", "sinks[].where: text\n"},
+		{"without brackets", "sinks.retry.min", "sinks[].retry.min: duration, default 1s"},
+		{"letters of another case", "SINKS.MAXBYTES", "sinks[].maxBytes: size"},
+		{"the file", "", "\n  journal: object\n"},
+	} {
+		got, err := Explain(tc.key)
+		if err != nil || !strings.Contains("\n"+got, tc.want) {
+			t.Errorf("%s: %v\n%s", tc.why, err, got)
+		}
+	}
+	if got, _ := Explain(""); strings.Contains(got, "retain") {
+		t.Errorf("the file's keys are more than the top ones:\n%s", got)
+	}
+	for _, tc := range []struct{ why, key, want string }{
+		{"a typing mistake", "cluster.nmae", "did you mean cluster.name?"},
+		{"a key elsewhere", "retain", "did you mean journal.retain?"},
+		{"none", "frobnicate", "lists them"},
+	} {
+		if _, err := Explain(tc.key); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want an error that says %q", tc.why, err, tc.want)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestSinkFromURL(t *testing.T) {
+	l := loader()
+	for _, tc := range []struct {
+		why, address, typ, name string
+		is                      func(Options) bool
+	}{
+		{"a file", "file:changes.jsonl", "file", `^file-[0-9a-f]{8}$`, func(o Options) bool { return o.(*fakeFile).Path == "changes.jsonl" }},
+		{"a URL, whole", "https://example.com/x?y=z", "webhook", `^webhook-[0-9a-f]{8}$`, func(o Options) bool { return o.(*fakeHook).URL == "https://example.com/x?y=z" }},
+		{"a scheme in another case", "HTTP://example.com", "webhook", `^webhook-[0-9a-f]{8}$`, func(o Options) bool { return o.(*fakeHook).URL == "HTTP://example.com" }},
+		{"stdout", "log:", "log", `^log$`, func(o Options) bool { return o.(*fakeLog).Format == "text" }},
+		{"stdout, as everywhere", "-", "log", `^log$`, func(o Options) bool { return o.(*fakeLog).Format == "text" }},
+	} {
+		s, err := l.SinkFromURL(tc.address)
+		if err != nil {
+			t.Errorf("%s: %v", tc.why, err)
+			continue
+		}
+		if s.Type != tc.typ || !regexp.MustCompile(tc.name).MatchString(s.Name) || !tc.is(s.Options) {
+			t.Errorf("%s: %+v", tc.why, s)
+		}
+		if s.From != "now" || s.Retry.Attempts != 3 {
+			t.Errorf("%s: no defaults: %+v", tc.why, s)
+		}
+	}
+}
+
+// TestSinkNamesAreStable: a cursor is kept under the name.
+func TestSinkNamesAreStable(t *testing.T) {
+	name := func(address string) string {
+		s, err := loader().SinkFromURL(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Name
+	}
+	const pinned = "webhook-54cef8f4" // a new value would begin every sink of --to anew
+	if got := name("https://example.com/x"); got != pinned {
+		t.Errorf("name %s, want %s for ever", got, pinned)
+	}
+	if name("https://user:word@example.com/x?token=y#z") != pinned {
+		t.Error("a new password is a new sink")
+	}
+	if name("https://example.com/y") == pinned || name("http://example.com/x") == pinned {
+		t.Error("two addresses have one name")
+	}
+	here := name("file:changes.jsonl")
+	t.Chdir(t.TempDir())
+	if name("file:changes.jsonl") == here {
+		t.Error("files in two directories have one name")
+	}
+}
+
+func TestSinkFromURLErrors(t *testing.T) {
+	for _, tc := range []struct{ why, address, want string }{
+		{"no scheme", "changes.jsonl", "want an address that begins with one of file:, http:, https:, log:; for a file, file:changes.jsonl"},
+		{"an unknown one", "kafka://broker/topic", "read --to kafka://broker/…: want an address that begins with one of"},
+		{"nothing", "", "want an address"},
+		{"no address", "file:", "read --to file:: path: a file sink needs one"},
+		{"a wrong URL does not tell its password", "https://user:w0rd@x/%zz", "read --to https:…: parse"},
+	} {
+		_, err := loader().SinkFromURL(tc.address)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "w0rd") {
+			t.Errorf("%s: %v, want an error that says %q", tc.why, err, tc.want)
+		}
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	c := parse(t, head+`
+sinks:
+- name: a
+  webhook:
+    url: https://user:${file:/run/crlf}@x/${env:SHORT}
+    headers: {A: "Bearer ${env:TOKEN}", B: "$${env:TOKEN}", C: "costs $5 {}"}
+    secret: ${file:/run/token}
+`)
+	s := c.Sinks[0]
+	o := s.Options.(*fakeHook)
+	const token = `s3cr3t/+ "word`
+	if o.URL != "https://user:fr0mf1le@x/hunter2" || o.Headers["A"] != "Bearer "+token || o.Headers["B"] != "${env:TOKEN}" ||
+		o.Headers["C"] != "costs $5 {}" || o.Secret != "fr0mf1le" {
+		t.Errorf("options %+v", o)
+	}
+	for _, tc := range []struct{ why, text, want string }{
+		{"as it is", "Post " + o.URL + ": EOF", "Post https://user:${file:/run/crlf}@x/${env:SHORT}: EOF"},
+		{"in quotes", `header "s3cr3t/+ \"word"`, `header "${env:TOKEN}"`},
+		{"in a query", "?q=s3cr3t%2F%2B+%22word", "?q=${env:TOKEN}"},
+		{"in a path", "/s3cr3t%2F+%20%22word", "/${env:TOKEN}"},
+		{"nothing", "connection refused", "connection refused"},
+	} {
+		if got := s.Hide(tc.text); got != tc.want {
+			t.Errorf("%s: Hide(%s) = %s, want %s", tc.why, tc.text, got, tc.want)
+		}
+	}
+}
+
+func TestAdd(t *testing.T) {
+	c := Default()
+	s, err := loader().SinkFromURL("https://example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Add(s); err != nil || len(c.Sinks) != 1 {
+		t.Errorf("%v, %d sinks", err, len(c.Sinks))
+	}
+	if err := c.Add(s); err == nil || len(c.Sinks) != 1 {
+		t.Errorf("the same address again: %v, %d sinks", err, len(c.Sinks))
+	}
+}
+
+func TestHideFindsTheLongest(t *testing.T) {
+	c := parse(t, head+"sinks:\n- name: a\n  webhook: {url: 'https://x', headers: {A: '${env:SHORT}', B: '${env:LONG}'}}\n")
+	if got := c.Sinks[0].Hide("hunter2-and-more, hunter2"); got != "${env:LONG}, ${env:SHORT}" {
+		t.Errorf("the rest of a credential that begins like another is told: %s", got)
+	}
+}

@@ -1,0 +1,287 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/internal/capture/redact"
+	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/where"
+)
+
+// The least that makes sense: what is below is a slip of the unit.
+const (
+	minAge      = time.Minute
+	minSize     = Size(1 << 20)
+	minMaxBytes = Size(4 << 10)
+)
+
+// validate notes what the types do not say.
+func (c *Config) validate(d *decoder) {
+	for _, key := range []string{"apiVersion", "kind"} {
+		if d.places[key] == nil {
+			d.failAt(key, "missing; the file begins with apiVersion: %s and kind: %s", APIVersion, Kind)
+		}
+	}
+	if name := c.Cluster.Name; strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
+		d.failAt("cluster.name", "a name is one line of text")
+	}
+	d.watches(c.Watch)
+	d.rules("quiet", c.Quiet, false)
+	d.rules("redact", c.Redact, true)
+	c.Journal.validate(d)
+	d.sinks(c.Sinks)
+	c.Listen.validate(d)
+}
+
+func (d *decoder) watches(list []Watch) {
+	if n := d.places["watch"]; len(list) == 0 && n != nil && n.Kind == yaml.SequenceNode {
+		d.failAt("watch", "nothing to watch; leave the key out to watch everything")
+	}
+	for i, w := range list {
+		at := fmt.Sprintf("watch[%d]", i)
+		d.selection(at+".resources", w.Resources, checkResource)
+		d.selection(at+".namespaces", w.Namespaces, checkNamespace)
+		if _, err := labels.Parse(w.LabelSelector); err != nil {
+			d.failAt(at+".labelSelector", "invalid selector: %v", err)
+		}
+		if _, err := fields.ParseSelector(w.FieldSelector); err != nil {
+			d.failAt(at+".fieldSelector", "invalid selector: %v", err)
+		}
+		if i > 0 && list[i-1].takesAll() {
+			d.failAt(at, "never reached: watch[%d] selects every kind, and the first entry that selects a kind decides", i-1)
+		}
+	}
+}
+
+// takesAll is true where no kind is left for a later entry.
+func (w Watch) takesAll() bool {
+	r := w.Resources
+	return (len(r.Include) == 0 || slices.Contains(r.Include, "*")) && len(r.Exclude) == 0 && w.Noise
+}
+
+// selection checks each name or glob, and that something is left.
+func (d *decoder) selection(key string, s Selection, check func(string) error) {
+	if n := d.places[key+".include"]; len(s.Include) == 0 && n != nil && n.Kind == yaml.SequenceNode {
+		d.failAt(key+".include", "an empty list selects nothing; leave the key out to select everything")
+	}
+	d.each(key+".include", s.Include, check)
+	d.each(key+".exclude", s.Exclude, check)
+	if slices.Contains(s.Exclude, "*") {
+		d.failAt(key, "nothing is left: * excludes everything")
+		return
+	}
+	left := func(name string) bool { return isGlob(name) || !matchesAny(s.Exclude, name) }
+	if len(s.Include) > 0 && !slices.ContainsFunc(s.Include, left) {
+		d.failAt(key, "nothing is left: all of %s is excluded", strings.Join(s.Include, ", "))
+	}
+}
+
+func (d *decoder) each(key string, list []string, check func(string) error) {
+	for i, text := range list {
+		if err := check(text); err != nil {
+			d.failAt(fmt.Sprintf("%s[%d]", key, i), "%v", err)
+		}
+	}
+}
+
+func isGlob(s string) bool { return strings.ContainsAny(s, `*?[\`) }
+
+func matchesAny(globs []string, s string) bool {
+	return slices.ContainsFunc(globs, func(g string) bool {
+		ok, err := path.Match(g, s)
+		return ok && err == nil
+	})
+}
+
+// resourceForm is what kubectl takes for a type, or a glob of it.
+var resourceForm = regexp.MustCompile(`^[A-Za-z0-9*]([A-Za-z0-9*-]*[A-Za-z0-9*])?(\.[A-Za-z0-9*-]+)*\.?$`)
+
+func checkResource(text string) error {
+	switch {
+	case strings.Contains(text, "/"):
+		return fmt.Errorf("%q: want a kind; single objects are selected by a fieldSelector, such as metadata.name=web", text)
+	case strings.Contains(text, ","):
+		return fmt.Errorf("%q: want one kind in each element of the list", text)
+	case !resourceForm.MatchString(text):
+		return fmt.Errorf("%q is no kind: want a name such as pods, deployments.apps or *.example.com", text)
+	}
+	return nil
+}
+
+func checkNamespace(text string) error {
+	if text == "" {
+		return errors.New("an empty namespace name")
+	}
+	if _, err := path.Match(text, ""); err != nil {
+		return fmt.Errorf("invalid glob %q: %w", text, err)
+	}
+	if !isGlob(text) && !namespaceForm.MatchString(text) {
+		return fmt.Errorf("%q is no name of a namespace: want lower-case letters, digits and dashes", text)
+	}
+	return nil
+}
+
+var namespaceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// rules checks quiet and redact rules as their packages will, each at its place.
+func (d *decoder) rules(key string, list []Rule, redacts bool) {
+	random := redact.NewRandomKey() // checks need one; nothing is hidden with it
+	for i, r := range list {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if len(r.Resources) == 0 || len(r.Paths) == 0 {
+			d.failAt(at, `a rule needs resources and paths; "*" is every resource`)
+		}
+		d.each(at+".resources", r.Resources, rules.CheckResource)
+		d.each(at+".paths", r.Paths, func(text string) error {
+			_, err := diff.ParsePattern(text)
+			if err == nil && redacts {
+				_, err = redact.New(random, []rules.Rule{{Resources: []string{"*"}, Paths: []string{text}}})
+			}
+			return err
+		})
+	}
+}
+
+func (j Journal) validate(d *decoder) {
+	if strings.HasPrefix(j.Path, "~") {
+		d.failAt("journal.path", "~ is not expanded here: write the directory out")
+	}
+	if j.Retain.Age != 0 && j.Retain.Age < minAge {
+		d.failAt("journal.retain.age", "at least 1m, or 0 to keep everything")
+	}
+	if j.Retain.Size != 0 && j.Retain.Size < minSize {
+		d.failAt("journal.retain.size", "at least %s, or 0 for no bound", minSize)
+	}
+}
+
+var sinkNameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func (d *decoder) sinks(list []Sink) {
+	first := map[string]int{}
+	for i := range list {
+		s, at := &list[i], fmt.Sprintf("sinks[%d]", i)
+		other, taken := first[s.Name]
+		switch {
+		case s.Name == "" && d.places[at+".name"] == nil:
+			d.failAt(at+".name", "missing; a sink needs a name of its own")
+		case !sinkNameForm.MatchString(s.Name):
+			d.failAt(at+".name", "%q: want at most 63 letters, digits, dots, dashes and underscores", s.Name)
+		case taken:
+			d.failAt(at+".name", "sinks[%d] has the name %s already", other, s.Name)
+		default:
+			first[s.Name] = i
+		}
+		if s.Type == "" && !d.strange[at] {
+			d.failAt(at, "a sink needs a type: one of the keys %s", strings.Join(d.typeNames(), ", "))
+		}
+		d.shape(s, at)
+	}
+}
+
+// shape checks what all types of sinks have.
+func (d *decoder) shape(s *Sink, at string) {
+	if d.places[at+".where"] != nil {
+		d.filter(s, at+".where")
+	}
+	if s.MaxBytes != 0 && s.MaxBytes < minMaxBytes {
+		d.failAt(at+".maxBytes", "at least %s, or 0 for no bound", minMaxBytes)
+	}
+	for i, part := range s.Include {
+		if slices.Contains(s.Include[:i], part) {
+			d.failAt(fmt.Sprintf("%s.include[%d]", at, i), "%s is there already", part)
+		}
+	}
+	switch r := s.Retry; {
+	case r.Min < time.Millisecond:
+		d.failAt(at+".retry.min", "at least 1ms")
+	case r.Max < r.Min:
+		d.failAt(at+".retry.max", "%s is less than min, which is %s", r.Max, r.Min)
+	case r.Attempts < 1:
+		d.failAt(at+".retry.attempts", "at least 1")
+	}
+}
+
+func (d *decoder) filter(s *Sink, key string) {
+	expr, err := where.Compile(s.Where)
+	var wrong *where.Error
+	switch {
+	case d.blamed(key):
+	case err == nil:
+		s.Filter = expr
+	case errors.As(err, &wrong):
+		d.errs = append(d.errs, d.misplaced(wrong, key))
+	default:
+		d.failAt(key, "%v", err)
+	}
+}
+
+// misplaced points to a mistake in an expression.
+func (d *decoder) misplaced(wrong *where.Error, key string) *Error {
+	n := d.places[key]
+	e := &Error{File: d.name, Line: n.Line, Column: n.Column, Key: key, Reason: wrong.Reason, Excerpt: wrong.Excerpt()}
+	if line, column, ok := d.within(n, wrong.Line, wrong.Column); ok {
+		e.Line, e.Column = line, column
+	} else {
+		e.Reason = fmt.Sprintf("in line %d, column %d of the expression: %s", wrong.Line, wrong.Column, wrong.Reason)
+	}
+	return e
+}
+
+// within finds a place of a scalar's text in the file, where the text stands there as it is: a block
+// that begins with |, or one line.
+func (d *decoder) within(n *yaml.Node, line, column int) (fileLine, fileColumn int, ok bool) {
+	if n.Style&yaml.LiteralStyle != 0 && n.Line+line <= len(d.lines) {
+		begin := d.lines[n.Line] // the first line of the block tells the indentation
+		return n.Line + line, len(begin) - len(strings.TrimLeft(begin, " ")) + column, true
+	}
+	if n.Line < 1 || n.Line > len(d.lines) {
+		return 0, 0, false
+	}
+	text := []rune(strings.TrimPrefix(d.lines[n.Line-1], "\ufeff"))
+	begin := n.Column - 1
+	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
+		begin++
+	}
+	if begin > len(text) || !strings.HasPrefix(string(text[begin:]), n.Value) || strings.Contains(n.Value, "\n") {
+		return 0, 0, false
+	}
+	return n.Line, begin + column, true
+}
+
+func (l Listen) validate(d *decoder) {
+	if l.Address == "" {
+		if l.Pprof {
+			d.failAt("listen.pprof", "without listen.address there is no server")
+		}
+		return
+	}
+	host, port, err := net.SplitHostPort(l.Address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || port == "" {
+		d.failAt("listen.address", "%q: want HOST:PORT, such as 127.0.0.1:8080, or :PORT", l.Address)
+		return
+	}
+	if l.Pprof && !loopback(host) {
+		d.failAt("listen.pprof", "profiles are served on a loopback address only; listen.address is %s", l.Address)
+	}
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

@@ -1,0 +1,121 @@
+package where
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestErrors has the mistakes that people make who know other languages, or no CEL.
+func TestErrors(t *testing.T) {
+	for _, tc := range []struct{ why, expr, at, want string }{
+		{"nothing", " \n", "1:1", "an empty expression; leave it out to choose every change"},
+		{"a single =", `op = "deleted"`, "1:4", "a single =: compare with =="},
+		{"three", `op === "deleted"`, "1:6", "a single =: compare with =="},
+		{"a single &", `op == "deleted" & touches("a")`, "1:17", "a single &: write &&"},
+		{"typographic quotes", `op == “deleted”`, "1:7", `a text is in straight quotes: "…"`},
+		{"an open quote", `op == 'deleted`, "1:7", "this text has no closing quote"},
+		{"Python's or", `op == "deleted" or op == "created"`, "1:17", "or is not an operator of CEL: write ||"},
+		{"SQL's AND", `op == 'deleted' AND true`, "1:17", "AND is not an operator of CEL: write &&"},
+		{"Python's not", `not touches("spec")`, "1:1", "not is not an operator of CEL: write !"},
+		{"an operand is missing", `op == "deleted" &&`, "1:19", "the expression ends too early"},
+		{"a parenthesis is missing", `(op == "deleted"`, "1:17", "the expression ends too early"},
+		{"one too many", `op == "deleted")`, "1:16", ") is not expected here"},
+		{"a shell's variable", `$op == 1`, "1:1", `"$" is not part of CEL`},
+		{"a reserved word", `if op == "deleted" then true`, "1:1", "if is a reserved word of CEL"},
+		{"a second line", "op == \"deleted\" ||\n\tresource.kin == \"Pod\"", "2:11", "resource has no kin; did you mean kind?"},
+		{"columns are characters", `"ä€" == resource.nam`, "1:18", "resource has no nam; did you mean name?"},
+
+		{"no such operation", `op == "delete"`, "1:7", `op is never "delete"; did you mean "deleted"?`},
+		{"nor in a list", `op in ["deleted", "create"]`, "1:19", `op is never "create"; did you mean "created"?`},
+		{"nor on the other side", `"x" != op`, "1:1", `op is never "x"; it is one of snapshot, created, updated, deleted, entered, left, gap`},
+		{"the op of a field is another", `changes.exists(c, c.op == "updated")`, "1:27", `op is never "updated"; it is one of add, remove, replace`},
+		{"no quotes", `op == deleted`, "1:7", `there is no deleted; a text is in quotes: "deleted"`},
+		{"no quotes, elsewhere", `resource.namespace == shop`, "1:23", `there is no shop; there are op, resource, changes, before, after and touches("PATTERN"), and a text is in quotes: "shop"`},
+		{"a typing mistake", `reource.kind == "Pod"`, "1:1", "there is no reource; did you mean resource?"},
+		{"an admission policy's name", `object.spec.replicas > 3`, "1:1", "there is no object; did you mean after?"},
+		{"a field of the object", `metadata.name == "x"`, "1:1", "there is no metadata; did you mean after.metadata?"},
+		{"a field of resource alone", `kind == "Pod"`, "1:1", "there is no kind; did you mean resource.kind?"},
+		{"a field that is not there", `resource.labels == {}`, "1:10", "resource has no labels; it has group, version, resource, kind, namespace, name, uid, resourceVersion, owner"},
+		{"of the owner", `resource.owner.knd == ""`, "1:16", "resource.owner has no knd; did you mean kind?"},
+		{"of a change", `changes.exists(c, c.pth == "x")`, "1:21", "a change has no pth; did you mean path?"},
+		{"a list is not a change", `changes.path == "x"`, "1:9", "changes is a list: write changes.exists(c, c.path == …)"},
+		{"a text is not an object", `op.name == "x"`, "1:4", "a text has no fields"},
+		{"a loop without a name", `changes.all(c)`, "1:9", `all wants a name and a condition, such as changes.all(c, c.manager == "helm")`},
+
+		{"resource is not its name", `resource == "pods"`, "1:10", "== cannot compare resource with a text"},
+		{"resource is no map", `resource["kind"] == "Pod"`, "1:9", "resource is no map: write resource.FIELD"},
+		{"a text and a number", `op > 3`, "1:4", "> cannot compare a text with a number"},
+		{"in, of a text", `op in "deleted"`, "1:4", "in cannot look for a text in a text"},
+		{"a method of another type", `resource.name.contains(3)`, "1:15", "contains cannot be asked of a text with a number"},
+		{"letters of the wrong case", `resource.name.startswith("x")`, "1:15", "there is no startswith; did you mean startsWith?"},
+		{"a text is no condition", `op && true`, "1:1", "this is a text, want a condition"},
+		{"nor its negation", `!op`, "1:1", "! wants conditions that are true or false, not a text"},
+		{"no condition", `op`, "1:1", "this gives a text, want a condition that is true or false"},
+		{"a number", `size(changes)`, "1:1", "this gives a number, want a condition that is true or false"},
+		{"perhaps a condition", `after.spec.paused`, "1:12", "what this gives is known only when it is computed: compare it, as in … == true"},
+		{"a struct", `event.Owner{kind: "x"} == resource.owner`, "1:12", "an expression cannot make event.Owner"},
+
+		{"touches without quotes", `touches(spec.replicas)`, "1:9", "there is no spec; did you mean after.spec?"},
+		{"touches of a number", `touches(3)`, "1:1", `touches wants one text in quotes, such as touches("spec.replicas")`},
+		{"touches of two", `touches("a", "b")`, "1:1", `touches wants one text in quotes`},
+		{"touches of what only evaluating tells", `touches(op)`, "1:9", `touches wants a text in quotes`},
+		{"a misspelt touches", `touched("spec")`, "1:1", "there is no touched; did you mean touches?"},
+		{"no path", `touches("")`, "1:10", `invalid path "": empty path`},
+		{"a wrong path", `op == "updated" && touches("spec..x")`, "1:34", `invalid path "spec..x": empty name`},
+		{"a wrong path in escapes", `touches("spec\u002e.x")`, "1:9", `invalid path "spec..x": column 6: empty name`},
+
+		{"a wrong regular expression", `resource.name.matches("[")`, "1:23", "invalid matches argument"},
+		{"a program", `op == "` + strings.Repeat("x", maxLength) + `"`, "1:1", "8200 characters; an expression has at most 8192"},
+	} {
+		_, err := Compile(tc.expr)
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Errorf("%s: %s: error %v, want an *Error", tc.why, tc.expr, err)
+			continue
+		}
+		if at := fmt.Sprintf("%d:%d", e.Line, e.Column); at != tc.at || !strings.HasPrefix(e.Reason, tc.want) {
+			t.Errorf("%s: %s\n got %s %s\nwant %s %s", tc.why, tc.expr, at, e.Reason, tc.at, tc.want)
+		}
+	}
+}
+
+func TestErrorPoints(t *testing.T) {
+	for _, tc := range []struct{ why, expr, want string }{
+		{"at the mistake", `op = "x"`, "invalid expression: 1:4: a single =: compare with ==\n    op = \"x\"\n       ^"},
+		{"in its line alone, under a tab as wide as above", "true &&\r\n\ttouches(3)\r\n", "invalid expression: 2:2: touches wants one text in quotes, such as touches(\"spec.replicas\")\n    \ttouches(3)\n    \t^"},
+		{"behind the end", "op ==", "invalid expression: 1:6: the expression ends too early\n    op ==\n         ^"},
+		{"at the beginning of nothing", "", "invalid expression: 1:1: an empty expression; leave it out to choose every change\n    \n    ^"},
+		{"and a terminal shows it as it is", "op == \"\x1b[31m\" & true", "invalid expression: 1:15: a single &: write &&\n    op == \"\ufffd[31m\" & true\n                  ^"},
+	} {
+		_, err := Compile(tc.expr)
+		if err == nil || err.Error() != tc.want {
+			t.Errorf("%s:\n got %q\nwant %q", tc.why, err, tc.want)
+		}
+	}
+}
+
+// FuzzCompile: whatever the text, an error points into it, and what compiles evaluates.
+func FuzzCompile(f *testing.F) {
+	for _, s := range []string{`op == "deleted" || touches("spec.**")`, `touches("a[name=x]")`, "a\n\tb", `changes.exists(c, c.op == "add")`, `op = 3`, `not x`, `"`, `resource.`, `.`, `{{`, `ä(`, "op\r\n==", `resource.owner.kind`} {
+		f.Add(s)
+	}
+	d := update()
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := Compile(text)
+		var wrong *Error
+		switch {
+		case err == nil:
+			_, _ = e.Match(d)
+		case !errors.As(err, &wrong):
+			t.Fatalf("%q: %v", text, err)
+		default:
+			lines := strings.Split(text, "\n")
+			if wrong.Line < 1 || wrong.Line > len(lines) || wrong.Column < 1 || wrong.Column > len([]rune(lines[wrong.Line-1]))+1 {
+				t.Fatalf("%q: the error points to %d:%d", text, wrong.Line, wrong.Column)
+			}
+			_ = wrong.Error()
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package where
+
+import (
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+)
+
+// facts is what one evaluation sees of a change.
+type facts struct {
+	data    *event.Data
+	expr    *Expr
+	changes []diff.Change // for touches; made when it is first asked
+	made    bool
+	touched []answer // of each call of touches, so that one within a loop is computed once
+}
+
+type answer uint8
+
+const (
+	unasked answer = iota
+	no
+	yes
+)
+
+// self is a name that no expression can write.
+const self = "@facts"
+
+// ResolveName returns a variable.
+func (f *facts) ResolveName(name string) (any, bool) {
+	switch name {
+	case "op":
+		return string(f.data.Op), true
+	case "resource":
+		return &f.data.Resource, true
+	case "changes":
+		return changeList(f.data.Changes), true
+	case "before":
+		return object(f.data.Before), true
+	case "after":
+		return object(f.data.After), true
+	case self:
+		return f, true
+	}
+	return nil, false
+}
+
+// Parent returns nil: there is no scope around a change.
+func (f *facts) Parent() interpreter.Activation { return nil }
+
+// object has an absent object be an empty one, so that has() and size() tell.
+func object(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
+}
+
+func changeList(changes []event.Change) ref.Val {
+	list := make([]ref.Val, len(changes))
+	for i := range changes {
+		list[i] = adapter{}.NativeToValue(&changes[i])
+	}
+	return types.NewRefValList(adapter{}, list)
+}
+
+func (f *facts) touches(number int) bool {
+	if f.touched[number] == unasked {
+		f.touched[number] = no
+		for _, c := range f.fields() {
+			if f.expr.patterns[number].Touches(c) {
+				f.touched[number] = yes
+				break
+			}
+		}
+	}
+	return f.touched[number] == yes
+}
+
+// fields are what changed, without what is quiet: the fields of an update, or the whole object.
+func (f *facts) fields() []diff.Change {
+	if f.made {
+		return f.changes
+	}
+	f.made = true
+	switch f.data.Op {
+	case event.Updated:
+	case event.Gap:
+		return nil
+	case event.Deleted, event.Left:
+		f.changes = []diff.Change{{Op: diff.Remove, From: object(f.data.Before)}}
+	default:
+		f.changes = []diff.Change{{Op: diff.Add, To: object(f.data.After)}}
+	}
+	for _, c := range f.data.Changes {
+		path, err := diff.ParsePath(c.Path)
+		if err != nil || c.Quiet {
+			continue // Builder writes no path that cannot be read; one from elsewhere touches nothing
+		}
+		f.changes = append(f.changes, diff.Change{Path: path, Op: diff.Op(c.Op), From: c.From, To: c.To})
+	}
+	return f.changes
+}
+
+// touching is a call of touches in a program.
+type touching struct {
+	id     int64
+	number int
+}
+
+// ID is the expression's.
+func (t *touching) ID() int64 { return t.id }
+
+// Eval asks the change, from whatever loop it is called in.
+func (t *touching) Eval(scope interpreter.Activation) ref.Val {
+	f, ok := scope.ResolveName(self)
+	if !ok {
+		return types.NewErr("touches is evaluated without a change")
+	}
+	return types.Bool(f.(*facts).touches(t.number))
+}

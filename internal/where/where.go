@@ -1,0 +1,215 @@
+// Package where compiles the expressions that choose changes: a sink's where, and --where of log.
+//
+// They are written in CEL, the Common Expression Language, as in Kubernetes' own admission policies.
+// An expression sees
+//
+//	op        the kind of change: "snapshot", "created", "updated", "deleted", "entered", "left" or "gap"
+//	resource  the object's names: group, version, resource, kind, namespace, name, uid, resourceVersion, owner
+//	changes   the changed fields of an update: path, op, from, to, manager, subresource, quiet
+//	before    the object before, where there was one; else an empty map
+//	after     the object after, likewise
+//
+// and touches("PATTERN"), with a pattern of docs/paths.md: true where a field that changed and is not
+// quiet is what the pattern selects, is above it or below it; for an object that appears or goes as a
+// whole, true where the object has something that the pattern selects.
+//
+// A change with which an expression cannot be computed, such as one whose object lacks a key, does not
+// match. Evaluating is bounded: there are no loops but those over lists and maps of the change, and an
+// expression that costs too much is ended with an error.
+package where
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/spell"
+)
+
+const (
+	// maxLength bounds an expression, in characters: longer ones are programs.
+	maxLength = 8192
+	// maxCost bounds an evaluation, in CEL's units: about one for each step, more for long texts. It
+	// takes some ten milliseconds to reach, and is a fifth of what Kubernetes' API server allows an
+	// expression (PerCallLimit in k8s.io/apiserver/pkg/apis/cel).
+	maxCost = 200_000
+)
+
+// Expr is a compiled expression. It is immutable and safe for concurrent use.
+type Expr struct {
+	text     string
+	program  cel.Program
+	patterns []diff.Pattern // of the calls of touches, by their number
+	reads    map[string]bool
+}
+
+// Compile checks an expression, its types included. The error is an *Error, which points into the
+// expression.
+func Compile(text string) (*Expr, error) {
+	c := &compiler{text: text, Expr: &Expr{text: text, reads: map[string]bool{}}, calls: map[int64]int{}}
+	if err := c.compile(); err != nil {
+		return nil, err
+	}
+	return c.Expr, nil
+}
+
+// String returns the text that was compiled.
+func (e *Expr) String() string { return e.text }
+
+// Reads tells whether the expression uses a variable. An update's before and after are large, and are
+// not part of a lean event: who asks Match need not make them for an expression that does not read them.
+func (e *Expr) Reads(variable string) bool { return e.reads[variable] }
+
+// Match tells whether the expression is true of a change. It reads d and keeps nothing of it. An error
+// says why it cannot be computed; the change does not match then.
+func (e *Expr) Match(d *event.Data) (bool, error) {
+	out, _, err := e.program.Eval(&facts{data: d, expr: e, touched: make([]answer, len(e.patterns))})
+	if err != nil {
+		return false, fmt.Errorf("evaluate where: %w", err)
+	}
+	return out == types.True, nil
+}
+
+type compiler struct {
+	*Expr
+	text  string
+	env   *cel.Env
+	calls map[int64]int // expression id of a call of touches -> its pattern's number
+}
+
+func (c *compiler) compile() (err error) {
+	if blank(c.text) {
+		return c.fail(1, 1, "an empty expression; leave it out to choose every change")
+	}
+	if n := utf8.RuneCountInString(c.text); n > maxLength {
+		return c.fail(1, 1, fmt.Sprintf("%d characters; an expression has at most %d", n, maxLength))
+	}
+	if c.env, err = newEnv(); err != nil {
+		return fmt.Errorf("prepare where: %w", err)
+	}
+	parsed, issues := c.env.Parse(c.text)
+	if issues.Err() != nil {
+		return c.syntaxError(issues.Errors())
+	}
+	checked, issues := c.env.Check(parsed)
+	if issues.Err() != nil {
+		return c.typeError(issues.Errors(), parsed.NativeRep())
+	}
+	tree := checked.NativeRep()
+	if err := c.look(tree); err != nil {
+		return err
+	}
+	if got := checked.OutputType(); !got.IsExactType(cel.BoolType) {
+		return c.noCondition(tree, got)
+	}
+	c.program, err = c.env.Program(checked, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize), cel.CustomDecorator(c.bind))
+	if err != nil {
+		return c.fail(1, 1, err.Error())
+	}
+	return nil
+}
+
+// look finds in a checked expression what it reads, and what can never be true although its types fit.
+func (c *compiler) look(tree *ast.AST) (err error) {
+	visit := func(e ast.Expr) {
+		switch {
+		case err != nil:
+		case e.Kind() == ast.IdentKind:
+			c.reads[e.AsIdent()] = true
+		case e.Kind() == ast.StructKind:
+			err = c.failAt(tree, e.ID(), "an expression cannot make "+e.AsStruct().TypeName())
+		case e.Kind() != ast.CallKind:
+		case e.AsCall().FunctionName() == touches:
+			err = c.addPattern(tree, e)
+		default:
+			err = c.checkOps(tree, e.AsCall())
+		}
+	}
+	ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(visit))
+	return err
+}
+
+// addPattern compiles the pattern of a call of touches. Only texts are taken: a pattern that is made
+// while evaluating could be wrong then, when nobody looks.
+func (c *compiler) addPattern(tree *ast.AST, call ast.Expr) error {
+	arg := call.AsCall().Args()[0]
+	text, ok := literal(arg)
+	if !ok {
+		return c.failAt(tree, arg.ID(), `touches wants a text in quotes, such as touches("spec.replicas")`)
+	}
+	pattern, err := diff.ParsePattern(text)
+	if err != nil {
+		return c.patternError(tree, arg.ID(), text, err)
+	}
+	c.calls[call.ID()] = len(c.patterns)
+	c.patterns = append(c.patterns, pattern)
+	return nil
+}
+
+// checkOps refuses a comparison of an operation with a text that is none.
+func (c *compiler) checkOps(tree *ast.AST, call ast.CallExpr) error {
+	var texts []ast.Expr
+	switch name := call.FunctionName(); {
+	case len(call.Args()) != 2:
+		return nil
+	case name == "_==_" || name == "_!=_":
+		texts = call.Args()
+	case name == "@in" && call.Args()[1].Kind() == ast.ListKind:
+		texts = call.Args()[1].AsList().Elements()
+	}
+	for _, operand := range call.Args() {
+		ops, ok := opsOf(tree, operand)
+		if !ok {
+			continue
+		}
+		for _, e := range texts {
+			if text, ok := literal(e); ok && !slices.Contains(ops, text) {
+				return c.failAt(tree, e.ID(), neverOp(text, ops))
+			}
+		}
+	}
+	return nil
+}
+
+func neverOp(text string, ops []string) string {
+	if near := spell.Nearest(text, ops); near != "" {
+		return fmt.Sprintf("op is never %q; did you mean %q?", text, near)
+	}
+	return fmt.Sprintf("op is never %q; it is one of %s", text, strings.Join(ops, ", "))
+}
+
+// opsOf returns what an operand can be, where it is the op of the change or of one of its fields.
+func opsOf(tree *ast.AST, e ast.Expr) ([]string, bool) {
+	switch {
+	case e.Kind() == ast.IdentKind && e.AsIdent() == "op":
+		return ops, true
+	case e.Kind() == ast.SelectKind && e.AsSelect().FieldName() == "op" &&
+		tree.GetType(e.AsSelect().Operand().ID()).TypeName() == changeType:
+		return fieldOps, true
+	}
+	return nil, false
+}
+
+func literal(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	s, ok := e.AsLiteral().(types.String)
+	return string(s), ok
+}
+
+// bind puts the compiled patterns in the place of the calls of touches.
+func (c *compiler) bind(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+	if call, ok := i.(interpreter.InterpretableCall); ok && call.Function() == touches {
+		return &touching{id: i.ID(), number: c.calls[i.ID()]}, nil
+	}
+	return i, nil
+}
