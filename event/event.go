@@ -54,11 +54,14 @@ type Data struct {
 	Resource Resource `json:"resource"`
 	// Changes are the differences of an update, in path order.
 	Changes []Change `json:"changes,omitempty"`
+	// Patch is the same update as an RFC 6902 JSON Patch of the object before, for who asked for it.
+	Patch []Operation `json:"patch,omitempty"`
 	// Managers are the field managers that own something after the write; empty for deletions.
 	Managers []Manager `json:"managers,omitempty"`
-	// Before is the last known object of one that was deleted or left.
+	// Before is the last known object of one that was deleted or left; of an update, where asked for.
 	Before map[string]any `json:"before,omitempty"`
-	// After is the object of a snapshot and of one that was created or entered.
+	// After is the object of a snapshot and of one that was created or entered; of an update, where
+	// asked for.
 	After map[string]any `json:"after,omitempty"`
 	// Observed is when Tattler saw it.
 	Observed Observed `json:"observed"`
@@ -66,6 +69,9 @@ type Data struct {
 	Gap *GapInfo `json:"gap,omitempty"`
 	// Quiet is true where every changed field is quiet.
 	Quiet bool `json:"quiet,omitempty"`
+	// Truncated is true where parts were left out, as the whole event would be longer than the
+	// receiver's limit: objects, the patch, managers, or changes.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // Resource names the object that changed. For a gap, name and namespace may be empty.
@@ -118,6 +124,17 @@ type Change struct {
 	Subresource string `json:"subresource,omitempty"`
 	// Quiet is true for a field that a quiet rule names.
 	Quiet bool `json:"quiet,omitempty"`
+}
+
+// Operation is one operation of a JSON Patch (RFC 6902). In JSON an add and a replace always have a value,
+// even where it is null; a remove has none.
+type Operation struct {
+	// Op is add, remove or replace.
+	Op string `json:"op" enum:"add,remove,replace"`
+	// Path is a JSON Pointer (RFC 6901).
+	Path string `json:"path"`
+	// Value is the value after; absent for a remove.
+	Value any `json:"value,omitempty"`
 }
 
 // Manager is one entry of the object's managedFields, without its fields.

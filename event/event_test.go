@@ -31,12 +31,13 @@ func full() Event {
 			{Path: "spec.template.spec.containers[name=app].image", Op: "replace", From: "app:1.4", To: "app:1.5", Manager: "kubectl-set"},
 			{Path: "status.replicas", Op: "add", To: int64(3), Manager: "kube-controller-manager", Subresource: "status", Quiet: true},
 		},
+		Patch:    []Operation{{Op: "replace", Path: "/spec/template/spec/containers/0/image", Value: "app:1.5"}},
 		Managers: []Manager{{Manager: "kubectl-set", Operation: "Update", Time: "2026-11-21T10:00:00Z"}},
 		Before:   map[string]any{"kind": "Deployment"},
 		After:    map[string]any{"kind": "Deployment", "note": "a < b & c"},
 		Observed: Observed{After: &before, At: seen},
 		Gap:      &GapInfo{From: "1200", To: "1234", Reason: "the server has no history before 1234"},
-		Quiet:    true,
+		Quiet:    true, Truncated: true,
 	})
 }
 
@@ -179,6 +180,26 @@ func TestChangeJSON(t *testing.T) {
 		got, err := json.Marshal(tc.c)
 		if err != nil || string(got) != tc.want {
 			t.Errorf("%s:\n got %s, %v\nwant %s", tc.why, got, err, tc.want)
+		}
+	}
+}
+
+func TestOperationJSON(t *testing.T) {
+	for _, tc := range []struct {
+		why  string
+		o    Operation
+		want string
+	}{
+		{"a remove has no value", Operation{Op: "remove", Path: "/a"}, `{"op":"remove","path":"/a"}`},
+		{"an added null is there", Operation{Op: "add", Path: "/a"}, `{"op":"add","path":"/a","value":null}`},
+		{"zero values are values", Operation{Op: "replace", Path: "/a", Value: int64(0)}, `{"op":"replace","path":"/a","value":0}`},
+		{"nothing is escaped for HTML", Operation{Op: "add", Path: "/a", Value: "<&>"}, `{"op":"add","path":"/a","value":"<&>"}`},
+	} {
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(tc.o); err != nil || line.String() != tc.want+"\n" {
+			t.Errorf("%s:\n got %s, %v\nwant %s", tc.why, &line, err, tc.want)
 		}
 	}
 }

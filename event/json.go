@@ -57,6 +57,19 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	return marshal(w)
 }
 
+// MarshalJSON writes the operation, with the value that it has.
+func (o Operation) MarshalJSON() ([]byte, error) {
+	w := struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value *any   `json:"value,omitempty"` // a pointer tells null from absent
+	}{o.Op, o.Path, &o.Value}
+	if o.Op == "remove" {
+		w.Value = nil
+	}
+	return marshal(w)
+}
+
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

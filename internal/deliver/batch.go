@@ -1,0 +1,228 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// batch is what is sent at a time.
+type batch struct {
+	items    []Item // of messages: without their events
+	messages []sink.Message
+	bytes    int
+	scanned  int
+	upTo     int64 // all up to it was looked at
+}
+
+func (b *batch) full() bool {
+	return len(b.messages) >= batchMessages || b.bytes >= batchBytes || b.scanned >= batchScanned
+}
+
+// result is what came of a batch.
+type result struct {
+	cursor int64
+	acked  int
+	more   bool // there was something: there may be more
+	err    error
+}
+
+// once delivers one batch, and commits.
+func (p *Pump) once(ctx context.Context) result {
+	if err := p.take(ctx); err != nil {
+		return result{err: err}
+	}
+	defer p.pass()
+	r := p.deliver(ctx)
+	if err := p.flush(ctx, false); r.err == nil {
+		r.err = err
+	}
+	r.cursor = p.cursor
+	return r
+}
+
+func (p *Pump) deliver(ctx context.Context) result {
+	if err := p.prepare(ctx); err != nil {
+		return result{err: err}
+	}
+	if p.sent { // the last commit failed: what is sent on top of it would be sent again after a crash
+		if err := p.flush(ctx, true); err != nil {
+			return result{err: err}
+		}
+	}
+	b, err := p.gather(ctx)
+	if err != nil {
+		return result{err: err}
+	}
+	if len(b.messages) == 0 {
+		more := b.upTo > p.cursor
+		p.move(b.upTo)
+		return result{more: more}
+	}
+	acked, err := p.send(ctx, b.messages)
+	p.report(func(s *Status) { s.Delivered += int64(acked) })
+	if acked > 0 {
+		p.sent = true
+	}
+	if acked == len(b.messages) {
+		p.move(b.upTo)
+		return result{acked: acked, more: true}
+	}
+	p.move(b.items[acked].Seq - 1)
+	if err == nil { // a slow sink
+		return result{acked: acked, more: true}
+	}
+	var permanent *sink.PermanentError
+	if errors.As(err, &permanent) {
+		return p.refused(ctx, b.items[acked], b.messages[acked], acked, err)
+	}
+	return result{acked: acked, err: err}
+}
+
+// refused counts the attempts of a message that the sink will never take; after the last it is buried.
+func (p *Pump) refused(ctx context.Context, item Item, m sink.Message, acked int, err error) result {
+	if p.poison.id != m.ID {
+		p.poison = poison{id: m.ID}
+	}
+	p.poison.attempts++
+	if p.poison.attempts < p.o.Retry.Attempts {
+		return result{acked: acked, err: err}
+	}
+	if err := p.bury(ctx, item.Seq, m.Event, p.poison.attempts, err); err != nil {
+		p.poison.attempts--
+		return result{acked: acked, err: err}
+	}
+	p.poison = poison{}
+	return result{acked: acked, more: true}
+}
+
+// send sends once. It holds the sink to its contract: what it says must fit together. No error, but
+// fewer messages than all, come from a sink that was too slow for one call.
+func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
+	p.report(func(s *Status) { s.Attempts++ })
+	sending, cancel := context.WithTimeout(ctx, p.o.SendTimeout)
+	defer cancel()
+	acked, err := p.o.Sink.Send(sending, ms)
+	switch {
+	case acked < 0 || acked > len(ms):
+		return 0, fmt.Errorf("sink acknowledged %d of %d messages (%w)", acked, len(ms), err)
+	case acked == len(ms):
+		return acked, nil
+	case err == nil:
+		return acked, fmt.Errorf("sink acknowledged %d of %d messages without an error", acked, len(ms))
+	case acked > 0 && sending.Err() != nil && ctx.Err() == nil:
+		return acked, nil
+	}
+	return acked, err
+}
+
+// gather reads a batch from the cursor on. Changes that cannot be read become dead letters here, where they
+// are the first.
+func (p *Pump) gather(ctx context.Context) (batch, error) {
+	b := batch{upTo: p.cursor}
+	for item, err := range p.o.Store.Read(ctx, p.cursor) {
+		if err != nil {
+			return b, fmt.Errorf("read journal: %w", err)
+		}
+		if item.Event == nil && item.Err != nil {
+			return b, fmt.Errorf("read journal: %w", item.Err)
+		}
+		b.scanned++
+		if p.wants(item) {
+			m, reason := p.message(item)
+			switch {
+			case reason == nil:
+				b.messages = append(b.messages, m)
+				b.items = append(b.items, Item{Seq: item.Seq})
+				b.bytes += max(len(m.Body), item.Size)
+			case len(b.messages) > 0: // its turn comes when the cursor can move past it
+				return b, nil
+			default:
+				if err := p.bury(ctx, item.Seq, item.Event, 0, reason); err != nil {
+					return b, err
+				}
+			}
+		}
+		b.upTo = item.Seq
+		if b.full() {
+			break
+		}
+	}
+	return b, nil
+}
+
+// message makes an item's message, or says why it is to become a dead letter at once.
+func (p *Pump) message(item Item) (sink.Message, error) {
+	if item.Err != nil {
+		return sink.Message{}, item.Err
+	}
+	return p.o.message(item)
+}
+
+// wants tells whether the sink gets an item. What cannot be read cannot be filtered either.
+func (p *Pump) wants(item Item) bool {
+	if item.Event == nil {
+		return false
+	}
+	if item.Err != nil {
+		return true
+	}
+	d := &item.Event.Data
+	if d.Quiet || d.Op == event.Snapshot && !p.o.Snapshots {
+		return false
+	}
+	if p.o.Match == nil {
+		return true
+	}
+	ok, err := p.o.Match(d)
+	if err != nil {
+		p.report(func(s *Status) { s.FilterErrors++; s.FilterError = err.Error() })
+	}
+	return ok && err == nil
+}
+
+// bury makes a dead letter of the first change after the cursor, and moves that past it.
+func (p *Pump) bury(ctx context.Context, seq int64, e *event.Event, attempts int, reason error) error {
+	d := DeadLetter{
+		Sink: p.o.Name, Seq: seq, ID: e.ID, Subject: e.Subject,
+		Reason: reason.Error(), Attempts: attempts, At: time.Now(),
+	}
+	if err := p.o.Store.Bury(ctx, d); err != nil {
+		return fmt.Errorf("bury dead letter: %w", err)
+	}
+	p.sent = true
+	p.move(seq)
+	p.report(func(s *Status) { s.Dead++ })
+	p.o.Log.Warn("a change became a dead letter", "sink", p.o.Name, "id", d.ID, "reason", d.Reason)
+	return nil
+}
+
+// move sets the cursor; flush writes it.
+func (p *Pump) move(to int64) {
+	p.cursor = to
+	p.report(func(s *Status) { s.Cursor = to })
+}
+
+// flush writes the cursor if something was sent, if it is due, or if it must be now.
+func (p *Pump) flush(ctx context.Context, now bool) error {
+	if !p.prepared || p.cursor == p.committed {
+		p.sent = false
+		return nil
+	}
+	if !now && !p.sent && time.Since(p.written) < commitEvery {
+		return nil
+	}
+	return p.commit(ctx, p.cursor)
+}
+
+func (p *Pump) commit(ctx context.Context, seq int64) error {
+	if err := p.o.Store.SetCursor(ctx, p.o.Name, seq); err != nil {
+		return fmt.Errorf("write cursor: %w", err)
+	}
+	p.committed, p.written, p.sent = seq, time.Now(), false
+	return nil
+}

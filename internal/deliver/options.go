@@ -1,0 +1,151 @@
+package deliver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// Options say what a pump delivers, and how.
+type Options struct {
+	// Name is the sink's name in the configuration: cursor and dead letters are kept under it.
+	Name  string
+	Sink  sink.Sink
+	Store Store
+
+	// Match selects; nil takes everything. An event for which it fails is not delivered, and counted. Gaps
+	// are asked about as well: a filter on a field of the object leaves them out.
+	Match func(*event.Data) (bool, error)
+	// Snapshots also delivers what the first list saw.
+	Snapshots bool
+	// From is where a sink without a cursor starts. The zero value is Now.
+	From From
+	// Include adds to an update what is left out by default.
+	Include []Include
+	// MaxBytes bounds a body; a bigger one is cut, and says so: truncated. Zero does not bound.
+	MaxBytes int
+
+	Retry Retry
+	// SendTimeout bounds one call of Send, and so how much is sent again after a crash (1 minute).
+	SendTimeout time.Duration
+	// Drain bounds how long Run goes on after its context has ended (10 seconds).
+	Drain time.Duration
+	// Paused starts the pump paused.
+	Paused bool
+	// Log gets a line when a sink begins to fail, when it works again, and for each dead letter. Nil
+	// logs nothing.
+	Log *slog.Logger
+}
+
+// From is a place in the journal.
+type From string
+
+const (
+	// Now is the end of the journal as Prepare finds it.
+	Now From = "now"
+	// Beginning is the oldest change that is kept.
+	Beginning From = "beginning"
+)
+
+// Include is a part of an update that is left out by default.
+type Include string
+
+const (
+	// Before is the whole object before the update.
+	Before Include = "before"
+	// After is the whole object after it.
+	After Include = "after"
+	// Patch is the difference as RFC 6902 writes it.
+	Patch Include = "patch"
+)
+
+// Retry says when and how often a sink is tried again.
+type Retry struct {
+	// Min is the first wait after an error; each further one is twice as long, up to Max. A random part
+	// of up to half is taken off, so that pumps do not come together. 1 second and 5 minutes.
+	Min time.Duration `yaml:"min"`
+	Max time.Duration `yaml:"max"`
+	// Attempts is how often a message is sent that the receiver refuses for good, before it becomes a
+	// dead letter (3: a receiver may be in the middle of its own deployment). Passing errors are tried
+	// for ever.
+	Attempts int `yaml:"attempts"`
+}
+
+// MinMaxBytes is the least MaxBytes: the names of an object always fit.
+const MinMaxBytes = 4 << 10
+
+// A batch is what is sent, and held in memory, at a time: so many messages, so many bytes (or one message
+// that is bigger). Scanned bounds how far the cursor may stay behind while nothing matches.
+const (
+	batchMessages = 100
+	batchBytes    = 1 << 20
+	batchScanned  = 10_000
+)
+
+// commitEvery is how often the cursor is written while there is nothing to send: an own transaction for
+// every change that does not match would cost the journal as much as the change.
+const commitEvery = time.Second
+
+// maxRetryAfter bounds how long a receiver can make us wait.
+const maxRetryAfter = time.Hour
+
+// Validate says what is wrong with the options.
+func (o *Options) Validate() error {
+	switch {
+	case o.Name == "":
+		return errors.New("name: a sink needs one")
+	case o.Sink == nil || o.Store == nil:
+		return errors.New("a pump needs a sink and a store")
+	case o.From != "" && o.From != Now && o.From != Beginning:
+		return fmt.Errorf("from: %q is neither %s nor %s", o.From, Now, Beginning)
+	case o.MaxBytes != 0 && o.MaxBytes < MinMaxBytes:
+		return fmt.Errorf("maxBytes: at least %d", MinMaxBytes)
+	case o.SendTimeout < 0 || o.Drain < 0:
+		return errors.New("a timeout is not negative")
+	}
+	for _, i := range o.Include {
+		if !slices.Contains([]Include{Before, After, Patch}, i) {
+			return fmt.Errorf("include: %q is none of %s, %s, %s", i, Before, After, Patch)
+		}
+	}
+	if err := o.Retry.Validate(); err != nil {
+		return fmt.Errorf("retry: %w", err)
+	}
+	return nil
+}
+
+// Validate says what is wrong with the options; the zero value is right.
+func (r Retry) Validate() error {
+	d := r.withDefaults()
+	switch {
+	case r.Min < 0 || r.Max < 0 || r.Attempts < 0:
+		return errors.New("min, max and attempts are not negative")
+	case d.Max < d.Min:
+		return fmt.Errorf("max: %s is less than min: %s", d.Max, d.Min)
+	}
+	return nil
+}
+
+func (r Retry) withDefaults() Retry {
+	r.Min = cmp.Or(r.Min, time.Second)
+	r.Max = cmp.Or(r.Max, max(5*time.Minute, r.Min))
+	r.Attempts = cmp.Or(r.Attempts, 3)
+	return r
+}
+
+func (o Options) withDefaults() Options {
+	o.From = cmp.Or(o.From, Now)
+	o.Retry = o.Retry.withDefaults()
+	o.SendTimeout = cmp.Or(o.SendTimeout, time.Minute)
+	o.Drain = cmp.Or(o.Drain, 10*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

@@ -1,0 +1,116 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// Rewind moves the cursor to a sequence number, back or forth: all that follows it is delivered (again),
+// in order and under the same ids. There is no end to the range but now: a receiver that does not
+// remember ids would be left with an old state as the last word. It works while paused as well.
+func (p *Pump) Rewind(ctx context.Context, seq int64) error {
+	if err := p.take(ctx); err != nil {
+		return err
+	}
+	defer p.pass()
+	switch {
+	case p.closed:
+		return ErrStopped
+	case seq < 0:
+		return fmt.Errorf("rewind: %d is no sequence number", seq)
+	}
+	last, err := p.o.Store.Last(ctx)
+	if err != nil {
+		return fmt.Errorf("read the journal's end: %w", err)
+	}
+	if seq > last { // else what comes would be skipped
+		return fmt.Errorf("rewind: the journal ends at %d, before %d", last, seq)
+	}
+	if err := p.commit(ctx, seq); err != nil {
+		return err
+	}
+	p.prepared, p.poison = true, poison{}
+	p.move(seq)
+	p.wake()
+	return nil
+}
+
+// ReplayDead sends dead letters once more, those of the ids or all, also while paused. What the sink takes
+// is a dead letter no more; what it refuses stays one, with the new reason. It returns how many it took.
+// An error that is not about one letter ends it, as does a letter whose change is not kept any more;
+// that letter and those after it stay.
+func (p *Pump) ReplayDead(ctx context.Context, ids ...string) (taken int, err error) {
+	var letters []DeadLetter
+	for d, err := range p.o.Store.DeadLetters(ctx, p.o.Name) {
+		if err != nil {
+			return 0, fmt.Errorf("read dead letters: %w", err)
+		}
+		if len(ids) == 0 || slices.Contains(ids, d.ID) {
+			letters = append(letters, d)
+		}
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(letters, func(d DeadLetter) bool { return d.ID == id }) {
+			return 0, fmt.Errorf("replay %s: sink %s has no such dead letter", id, p.o.Name)
+		}
+	}
+	for _, d := range letters {
+		ok, err := p.replay(ctx, d)
+		if err != nil {
+			return taken, fmt.Errorf("replay %s: %w", d.ID, err)
+		}
+		if ok {
+			taken++
+		}
+	}
+	return taken, nil
+}
+
+func (p *Pump) replay(ctx context.Context, d DeadLetter) (taken bool, err error) {
+	if err := p.take(ctx); err != nil {
+		return false, err
+	}
+	defer p.pass()
+	if p.closed {
+		return false, ErrStopped
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.ending, cancel)()
+	m, err := p.exhumed(ctx, d)
+	if err == nil {
+		_, err = p.send(ctx, []sink.Message{m})
+	}
+	var permanent *sink.PermanentError
+	switch {
+	case errors.As(err, &permanent):
+		d.Reason, d.Attempts = err.Error(), d.Attempts+1
+		return false, p.o.Store.Bury(ctx, d)
+	case err != nil:
+		return false, err
+	}
+	p.report(func(s *Status) { s.Delivered++ })
+	return true, p.o.Store.Exhume(ctx, p.o.Name, d.ID)
+}
+
+// exhumed makes the message of a dead letter. The filter took it when it was buried.
+func (p *Pump) exhumed(ctx context.Context, d DeadLetter) (sink.Message, error) {
+	for item, err := range p.o.Store.Read(ctx, d.Seq-1) {
+		if err != nil {
+			return sink.Message{}, fmt.Errorf("read journal: %w", err)
+		}
+		if item.Seq != d.Seq || item.Event == nil {
+			break
+		}
+		m, err := p.message(item)
+		if err != nil {
+			err = &sink.PermanentError{Err: err}
+		}
+		return m, err
+	}
+	return sink.Message{}, errors.New("the journal does not keep the change any more")
+}

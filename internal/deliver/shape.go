@@ -1,0 +1,94 @@
+package deliver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// message makes what the sink gets of an item: the event with what is included, within MaxBytes. It
+// shares the item's objects and writes to none.
+func (o *Options) message(item Item) (sink.Message, error) {
+	e := *item.Event
+	o.shape(&e.Data)
+	body, err := marshal(e)
+	if err != nil {
+		return sink.Message{}, fmt.Errorf("write event: %w", err)
+	}
+	if o.MaxBytes > 0 && len(body) > o.MaxBytes {
+		if body, err = truncate(&e, o.MaxBytes); err != nil {
+			return sink.Message{}, fmt.Errorf("write event: %w", err)
+		}
+	}
+	key := e.PartitionKey
+	if key == "" { // a gap, or an object of client-go's fakes
+		key = e.Subject
+	}
+	return sink.Message{ID: e.ID, Key: key, Body: body, Event: &e, Text: item.Text}, nil
+}
+
+// shape leaves the objects that the operation has, and of an update those that are asked for.
+func (o *Options) shape(d *event.Data) {
+	before, after := d.Before, d.After
+	d.Before, d.After, d.Patch = nil, nil, nil
+	switch d.Op {
+	case event.Snapshot, event.Created, event.Entered:
+		d.After = after
+	case event.Deleted, event.Left:
+		d.Before = before
+	case event.Updated:
+		if slices.Contains(o.Include, Before) {
+			d.Before = before
+		}
+		if slices.Contains(o.Include, After) {
+			d.After = after
+		}
+		if slices.Contains(o.Include, Patch) && before != nil && after != nil {
+			d.Patch = patch(before, after)
+		}
+	}
+}
+
+// truncate leaves out what makes an event longer than the limit: the objects and the patch first, then
+// the managers and those of the changes that do not fit, in their order. What names the object stays,
+// however long it is.
+func truncate(e *event.Event, limit int) ([]byte, error) {
+	d := &e.Data
+	d.Before, d.After, d.Patch, d.Truncated = nil, nil, nil, true
+	body, err := marshal(*e)
+	if err != nil || len(body) <= limit {
+		return body, err
+	}
+	changes := d.Changes
+	d.Changes, d.Managers = nil, nil
+	if body, err = marshal(*e); err != nil {
+		return nil, err
+	}
+	room := limit - len(body) - len(`"changes":[],`)
+	for _, c := range changes {
+		text, err := marshal(c)
+		if err != nil {
+			return nil, err
+		}
+		if len(text)+1 <= room { // and its comma
+			room -= len(text) + 1
+			d.Changes = append(d.Changes, c)
+		}
+	}
+	return marshal(*e)
+}
+
+// marshal writes JSON on one line, without escaping for HTML.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,396 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+func place(t *testing.T) string { return filepath.Join(t.TempDir(), "changes.jsonl") }
+
+func newSink(t *testing.T, o Options) *Sink {
+	t.Helper()
+	s := must(New(o))(t)
+	t.Cleanup(func() {
+		if err := s.Close(t.Context()); err != nil && !t.Failed() {
+			t.Logf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func send(t *testing.T, s *Sink, from, count int) {
+	t.Helper()
+	if n, err := s.Send(t.Context(), sinktest.Messages(from, count)); err != nil || n != count {
+		t.Fatalf("Send: %d of %d, %v", n, count, err)
+	}
+}
+
+func wantIDs(t *testing.T, path string, from, count int) {
+	t.Helper()
+	var want []string
+	for _, m := range sinktest.Messages(from, count) {
+		want = append(want, m.ID)
+	}
+	if got := readIDs(t, path); !slices.Equal(got, want) {
+		t.Errorf("%s has %d events, want %d from %d on:\n%v\n%v", path, len(got), count, from, got, want)
+	}
+}
+
+func TestTornLines(t *testing.T) {
+	line := string(sinktest.Messages(0, 1)[0].Body)
+	for _, tc := range []struct {
+		why, before, want string
+		foreign           bool
+	}{
+		{"an empty file", "", "", false},
+		{"whole lines stay", line + "\n" + line + "\n", line + "\n" + line + "\n", false},
+		{"a torn one goes", line + "\n" + line[:100], line + "\n", false},
+		{"a line without its end was not acknowledged", line + "\n" + line, line + "\n", false},
+		{"nothing but a torn line", line[:50], "", false},
+		{"one byte is the beginning of an event", line + "\n{", line + "\n", false},
+		{"a torn line longer than what is read at a time", line + "\n" + ours + strings.Repeat("x", 200<<10), line + "\n", false},
+		{"text of others", "dear diary", "dear diary", true},
+		{"JSON of others", line + "\n" + `{"kind":"Pod"`, line + "\n" + `{"kind":"Pod"`, true},
+		{"lines of others have their place", "dear diary\n", "dear diary\n", false},
+	} {
+		path := place(t)
+		if err := os.WriteFile(path, []byte(tc.before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := must(New(Options{Path: path}))(t)
+		err := s.Open()
+		if errors.Is(err, errForeign) != tc.foreign || err != nil && !tc.foreign {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%s: the file has %d bytes, want %d (%v)", tc.why, len(got), len(tc.want), err)
+		}
+	}
+}
+
+func TestRotation(t *testing.T) {
+	path := place(t)
+	const first = 20 // from here on the events are of one length
+	one := len(sinktest.Messages(first, 1)[0].Body) + 1
+	s := newSink(t, Options{Path: path, Rotate: Rotate{Size: sink.Size(3 * one), Keep: 2}})
+	send(t, s, first, 3)
+	if exists(path + ".1") {
+		t.Error("a file of just the size was rotated")
+	}
+	send(t, s, first+3, 1)
+	wantIDs(t, path, first, 4)
+	send(t, s, first+4, 8)
+	if exists(path + ".3") {
+		t.Error("more files are kept than asked for")
+	}
+	wantIDs(t, path, first+3, 9)
+	for n, name := range []string{path, path + ".1", path + ".2"} {
+		if got := len(readLines(t, name)); got != 3 {
+			t.Errorf("file %d has %d lines, want 3", n, got)
+		}
+	}
+}
+
+// TestLongLine: a line longer than a file may be has a file for itself.
+func TestLongLine(t *testing.T) {
+	path := place(t)
+	s := newSink(t, Options{Path: path, Rotate: Rotate{Size: 10, Keep: 9}})
+	send(t, s, 0, 3)
+	wantIDs(t, path, 0, 3)
+	if got := len(readLines(t, path)); got != 1 || !exists(path+".2") || exists(path+".3") {
+		t.Errorf("the last file has %d lines, want 1, in 3 files", got)
+	}
+}
+
+func TestRotatedByOthers(t *testing.T) {
+	for _, tc := range []struct {
+		why  string
+		do   func(path string) error
+		from int // of the first event that is left in the file
+	}{
+		{"renamed, as logrotate does", func(p string) error { return os.Rename(p, p+".old") }, 2},
+		{"removed", os.Remove, 2},
+		{"replaced by a new file", func(p string) error {
+			return errors.Join(os.WriteFile(p+".new", nil, 0o600), os.Rename(p+".new", p))
+		}, 2},
+		{"copied and cut, as logrotate's copytruncate does", func(p string) error { return os.Truncate(p, 0) }, 2},
+		{"left alone", func(string) error { return nil }, 0},
+	} {
+		path := place(t)
+		s := newSink(t, Options{Path: path})
+		send(t, s, 0, 2)
+		if err := tc.do(path); err != nil {
+			t.Fatal(err)
+		}
+		send(t, s, 2, 2)
+		wantIDs(t, path, tc.from, 4-tc.from)
+		if t.Failed() {
+			t.Fatal(tc.why)
+		}
+	}
+}
+
+func TestCannotOpen(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	held := filepath.Join(dir, "held")
+	send(t, newSink(t, Options{Path: held}), 0, 1)
+	loop := filepath.Join(dir, "loop")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		why, path string
+		want      error
+		text      string
+	}{
+		{"no directory", filepath.Join(dir, "none", "a.jsonl"), fs.ErrNotExist, ""},
+		{"a directory", dir, nil, "not a regular file"},
+		{"a pipe that nobody reads would hang", fifo, nil, "not a regular file"},
+		{"another sink has it", held, errLocked, ""},
+		{"below a file", filepath.Join(held, "a"), syscall.ENOTDIR, ""},
+		{"a loop of links", loop, syscall.ELOOP, ""},
+		{"a full disk", "/dev/full", syscall.ENOSPC, ""},
+	} {
+		s := newSink(t, Options{Path: tc.path})
+		for range 2 { // the second time as well
+			n, err := s.Send(t.Context(), sinktest.Messages(0, 1))
+			var permanent *sink.PermanentError
+			if n != 0 || err == nil || errors.As(err, &permanent) || tc.want != nil && !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
+				t.Errorf("%s: %d, %v", tc.why, n, err)
+			}
+			if err != nil && !strings.Contains(err.Error(), tc.path) {
+				t.Errorf("%s: %v does not name the file", tc.why, err)
+			}
+		}
+	}
+	if n := len(readLines(t, held)); n != 1 {
+		t.Errorf("the held file has %d lines", n)
+	}
+}
+
+// TestNoPermission: a file that may not be opened is tried again. The error is made up, as the tests may
+// run as root, who may open all.
+func TestNoPermission(t *testing.T) {
+	s := newSink(t, Options{Path: place(t)})
+	denied := &fs.PathError{Op: "open", Path: s.o.Path, Err: syscall.EACCES}
+	open := s.open
+	s.open = func(string) (handle, error) { return nil, denied }
+	if n, err := s.Send(t.Context(), sinktest.Messages(0, 1)); n != 0 || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("%d, %v", n, err)
+	}
+	s.open = open
+	send(t, s, 0, 1)
+	wantIDs(t, s.o.Path, 0, 1)
+}
+
+// TestRotationFails: the file stays what it is until it can be rotated.
+func TestRotationFails(t *testing.T) {
+	path := place(t)
+	s := newSink(t, Options{Path: path, Rotate: Rotate{Size: 10, Keep: 1}})
+	send(t, s, 0, 1)
+	if err := os.MkdirAll(filepath.Join(path+".1", "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Send(t.Context(), sinktest.Messages(1, 1)); n != 0 || err == nil || !strings.Contains(err.Error(), "rotate") {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := os.RemoveAll(path + ".1"); err != nil {
+		t.Fatal(err)
+	}
+	send(t, s, 1, 1)
+	wantIDs(t, path, 0, 2)
+}
+
+// faulty is a file of which calls fail.
+type faulty struct {
+	handle
+	fail  map[string]error
+	syncs atomic.Int64 // the timer's goroutine syncs as well
+}
+
+func (f *faulty) Write(b []byte) (int, error) {
+	if err := f.fail["write"]; err != nil {
+		n, werr := f.handle.Write(b[:len(b)/2])
+		return n, errors.Join(err, werr)
+	}
+	return f.handle.Write(b)
+}
+
+func (f *faulty) Truncate(size int64) error {
+	if err := f.fail["truncate"]; err != nil {
+		return err
+	}
+	return f.handle.Truncate(size)
+}
+
+func (f *faulty) Sync() error {
+	f.syncs.Add(1)
+	if err := f.fail["sync"]; err != nil {
+		return err
+	}
+	return f.handle.Sync()
+}
+
+func (f *faulty) Stat() (fs.FileInfo, error) {
+	if err := f.fail["stat"]; err != nil {
+		return nil, err
+	}
+	return f.handle.Stat()
+}
+
+func newFaulty(t *testing.T, o Options) (*Sink, *faulty) {
+	t.Helper()
+	o.Path = place(t)
+	s := newSink(t, o)
+	f := &faulty{fail: map[string]error{}}
+	open := s.open
+	s.open = func(path string) (handle, error) {
+		var err error
+		f.handle, err = open(path)
+		return f, err
+	}
+	return s, f
+}
+
+// TestFaults: whatever fails, nothing is acknowledged that is not there, no line is torn or there twice,
+// and the sink goes on when it works again.
+func TestFaults(t *testing.T) {
+	for _, faults := range [][]string{{"write"}, {"sync"}, {"stat"}, {"write", "truncate"}, {"sync", "truncate"}, {"write", "stat"}} {
+		s, f := newFaulty(t, Options{})
+		send(t, s, 0, 2)
+		for _, name := range faults {
+			f.fail[name] = syscall.EIO
+		}
+		for range 3 {
+			if n, err := s.Send(t.Context(), sinktest.Messages(2, 2)); n != 0 || !errors.Is(err, syscall.EIO) {
+				t.Errorf("%v: %d, %v", faults, n, err)
+			}
+		}
+		clear(f.fail)
+		send(t, s, 2, 2)
+		wantIDs(t, s.o.Path, 0, 4)
+	}
+}
+
+// TestTornAndMoved: a line that could not be cut off at once is not left behind in a file that others
+// rotate.
+func TestTornAndMoved(t *testing.T) {
+	s, f := newFaulty(t, Options{})
+	send(t, s, 0, 2)
+	f.fail["write"], f.fail["truncate"] = syscall.EIO, syscall.EIO
+	if _, err := s.Send(t.Context(), sinktest.Messages(2, 1)); err == nil {
+		t.Fatal("it was written")
+	}
+	clear(f.fail)
+	if err := os.Rename(s.o.Path, s.o.Path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	send(t, s, 2, 1)
+	wantIDs(t, s.o.Path, 0, 3)
+}
+
+func TestSync(t *testing.T) {
+	for _, tc := range []struct {
+		policy              Sync
+		sent, later, closed int64 // syncs by then
+	}{
+		{Always, 3, 3, 3},
+		{Interval, 0, 1, 2},
+		{Never, 0, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, f := newFaulty(t, Options{Sync: tc.policy})
+			for n := range 3 {
+				send(t, s, n, 1)
+			}
+			if f.syncs.Load() != tc.sent {
+				t.Errorf("%s: %d syncs at once, want %d", tc.policy, f.syncs.Load(), tc.sent)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if f.syncs.Load() != tc.later {
+				t.Errorf("%s: %d syncs after the interval, want %d", tc.policy, f.syncs.Load(), tc.later)
+			}
+			if tc.policy == Interval {
+				send(t, s, 3, 1)
+			}
+			if err := s.Close(t.Context()); err != nil || f.syncs.Load() != tc.closed {
+				t.Errorf("%s: %d syncs after Close, want %d (%v)", tc.policy, f.syncs.Load(), tc.closed, err)
+			}
+		})
+	}
+}
+
+// TestLateSyncFails: what nobody waited for is said by the next call.
+func TestLateSyncFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, f := newFaulty(t, Options{Sync: Interval})
+		f.fail["sync"] = syscall.EIO
+		send(t, s, 0, 1)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		clear(f.fail)
+		if n, err := s.Send(t.Context(), sinktest.Messages(1, 1)); n != 0 || !errors.Is(err, syscall.EIO) {
+			t.Errorf("%d, %v", n, err)
+		}
+		send(t, s, 1, 1)
+		wantIDs(t, s.o.Path, 0, 2)
+	})
+}
+
+func TestMode(t *testing.T) {
+	path := place(t)
+	send(t, newSink(t, Options{Path: path}), 0, 1)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want one that keeps others out", info.Mode(), err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, tc := range []struct{ why, text, want string }{
+		{"the least", "path: a.jsonl", ""},
+		{"all", "{path: a.jsonl, rotate: {size: 100Mi, keep: 3}, sync: interval, syncEvery: 5s}", ""},
+		{"a file has a name", "sync: never", "path"},
+		{"a size is a size", "{path: a, rotate: {size: big}}", `read size "big"`},
+		{"keep without size", "{path: a, rotate: {keep: 3}}", "keep without size"},
+		{"a policy is one of three", "{path: a, sync: sometimes}", `"sometimes"`},
+		{"an interval without its policy", "{path: a, syncEvery: 5s}", "only for sync: interval"},
+		{"nothing negative", "{path: a, sync: interval, syncEvery: -5s}", "not negative"},
+	} {
+		var o Options
+		err := yaml.Unmarshal([]byte(tc.text), &o)
+		if err == nil {
+			_, err = New(o)
+		}
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.why, err, tc.want)
+		}
+		if tc.why == "all" && fmt.Sprint(o) != fmt.Sprint(Options{"a.jsonl", Rotate{100 << 20, 3}, Interval, 5 * time.Second}) {
+			t.Errorf("read as %+v", o)
+		}
+	}
+}

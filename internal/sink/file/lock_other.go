@@ -1,0 +1,5 @@
+//go:build !unix || solaris || aix
+
+package file
+
+func lock(uintptr) error { return nil }

@@ -1,0 +1,62 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// sync does after a write what the policy asks for.
+func (s *Sink) sync() error {
+	switch {
+	case s.device || s.o.Sync == Never:
+	case s.o.Sync == Always:
+		return s.syncNow()
+	case s.timer == nil:
+		var t *time.Timer
+		t = time.AfterFunc(s.o.SyncEvery, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.timer != t { // the file was closed or synced meanwhile
+				return
+			}
+			// Nobody waits here; the next Send says it, and nothing else can be done about it: what was
+			// written has been acknowledged.
+			s.lost = errors.Join(s.lost, s.syncNow())
+		})
+		s.timer = t
+	}
+	return nil
+}
+
+func (s *Sink) syncNow() error {
+	s.disarm()
+	if s.device {
+		return nil
+	}
+	if err := s.file.Sync(); err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	return nil
+}
+
+func (s *Sink) disarm() {
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+// Package sink says what a sink is: a place that changes are delivered to, such as a file or a webhook.
+//
+// The sinks are the packages below this one, one each. A pump (package deliver) drives a sink;
+// package sinktest checks that one keeps the contract.
+package sink
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// Sink sends messages to one receiver.
+//
+//	Ordering         Messages are sent so that those with the same Key arrive in the order of the slice,
+//	                 and those of one Send before those of the next.
+//	Acknowledgement  Send returns how many of the first messages the receiver has for good. Messages after
+//	                 them may have arrived too: they are sent again. What is acknowledged survives a
+//	                 kill -9 of this process; what else it survives is the sink's option.
+//	What may be      Nothing: what is not acknowledged is sent again. The pump, not the sink, gives up on a
+//	skipped          message.
+//	Errors           Not nil exactly where fewer than all are acknowledged. A *PermanentError is about the
+//	                 first message that is not, and says that the receiver will never take it; any other
+//	                 is passing, and a *RetryAfterError says when the receiver wants to be asked again.
+//	                 No text of an error holds a credential.
+//	Slow consumers   Send takes as long as the receiver, until its context ends; then it returns soon, with
+//	                 what was acknowledged by then.
+//	Concurrency      One call at a time, except String.
+//	Ownership        Messages are the caller's: shared, not to be written, not to be kept after Send.
+//	After close      Send fails. Close waits for nothing but its context, frees every connection and
+//	                 goroutine, and may be called again.
+type Sink interface {
+	Send(ctx context.Context, ms []Message) (acked int, err error)
+	Close(ctx context.Context) error
+	// String names the kind and the place, without credentials: "file changes.jsonl".
+	String() string
+}
+
+// Message is one change on its way.
+type Message struct {
+	// ID is the event's: equal for the same change, however often it is sent.
+	ID string
+	// Key is equal for messages of the same object. A gap has the path of its collection.
+	Key string
+	// Body is the event's JSON, on one line, without its end.
+	Body []byte
+	// Event is what Body says.
+	Event *event.Event
+	// Text writes the change for people, its line ends included. Nil where nobody can.
+	Text func(w io.Writer) error
+}
+
+// PermanentError says that the receiver will never take a message.
+type PermanentError struct{ Err error }
+
+func (e *PermanentError) Error() string { return e.Err.Error() }
+
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// RetryAfterError is a passing error of a receiver that says when it wants to be asked again.
+type RetryAfterError struct {
+	After time.Duration
+	Err   error
+}
+
+func (e *RetryAfterError) Error() string { return e.Err.Error() }
+
+func (e *RetryAfterError) Unwrap() error { return e.Err }

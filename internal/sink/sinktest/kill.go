@@ -1,0 +1,123 @@
+package sinktest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// The environment of the process that is killed: what to open, where the cursor is, and the number of the
+// commit before which it dies.
+const (
+	envTarget = "TATTLER_SINKTEST_TARGET"
+	envCursor = "TATTLER_SINKTEST_CURSOR"
+	envKill   = "TATTLER_SINKTEST_KILL"
+)
+
+const killEvents = 200
+
+// Main is the TestMain of a sink's tests. Where Run has started this binary as the process that is killed,
+// it opens the sink and delivers; else it runs the tests and looks for leaked goroutines.
+func Main(m *testing.M, open func(target string) (sink.Sink, error)) {
+	target := os.Getenv(envTarget)
+	if target == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	if err := victim(target, open); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// victim delivers until it dies, or until all is done.
+func victim(target string, open func(string) (sink.Sink, error)) error {
+	s, err := open(target)
+	if err != nil {
+		return err
+	}
+	kill, err := strconv.Atoi(os.Getenv(envKill))
+	if err != nil {
+		return err
+	}
+	store := &Store{Path: os.Getenv(envCursor)}
+	store.Fail = func(method string) error {
+		if method != "SetCursor" {
+			return nil
+		}
+		if kill--; kill > 0 {
+			return nil
+		}
+		self, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			return err
+		}
+		if err := self.Kill(); err != nil {
+			return err
+		}
+		select {} // until it has come
+	}
+	for n := range killEvents {
+		item := Item(n)
+		item.Size = 100 << 10 // some ten to a batch
+		store.Append(item)
+	}
+	p, err := deliver.New(deliver.Options{Name: "victim", Sink: s, Store: store, From: deliver.Beginning, Drain: time.Minute, Retry: quick})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := p.Prepare(ctx); err != nil {
+		cancel()
+		return err
+	}
+	cancel() // so that it drains and ends
+	return p.Run(ctx)
+}
+
+// killed: a kill -9 between the acknowledgement and the commit has the same events sent again, under the
+// same ids, and loses none.
+func killed(t *testing.T, r *rig) {
+	r.close(t) // the other process has it now
+	cursor := filepath.Join(t.TempDir(), "cursor")
+	kills := 0
+	for run := 0; ; run++ {
+		if run == 40 {
+			t.Fatal("the events do not become fewer")
+		}
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), envTarget+"="+r.receiver.Target(), envCursor+"="+cursor,
+			fmt.Sprintf("%s=%d", envKill, 2+run%4), "GORACE=atexit_sleep_ms=0")
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			break
+		}
+		if cmd.ProcessState.Exited() {
+			t.Fatalf("the process failed, and was not killed: %v\n%s", err, out)
+		}
+		kills++
+	}
+	if kills < 3 {
+		t.Errorf("only %d kills", kills)
+	}
+	want := ids(Messages(0, killEvents))
+	r.has(t, true, want)
+	if got := r.receiver.Received(t); len(got) <= len(want) {
+		t.Errorf("%d messages for %d events and %d kills before a commit: nothing was sent again", len(got), len(want), kills)
+	}
+	last := Store{Path: cursor}
+	if seq, _, err := last.Cursor(t.Context(), ""); err != nil || seq != killEvents {
+		t.Errorf("the cursor ends at %d, %v; want %d", seq, err, killEvents)
+	}
+}

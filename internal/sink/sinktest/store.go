@@ -1,0 +1,203 @@
+package sinktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tattler-dev/tattler/internal/deliver"
+)
+
+// Store is a deliver.Store in memory, for one sink. It is safe for concurrent use.
+type Store struct {
+	// Path, if set, is a file that keeps the cursor, so that it survives the process.
+	Path string
+	// Fail, if set, is asked before each call, by method name.
+	Fail func(method string) error
+
+	mu      sync.Mutex
+	items   []deliver.Item
+	cursor  int64
+	begun   bool
+	letters map[string]deliver.DeadLetter
+	more    chan struct{} // closed when there is more
+}
+
+// Append records items. Their sequence numbers follow the last one's where they are 0.
+func (s *Store) Append(items ...deliver.Item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, item := range items {
+		if item.Seq == 0 {
+			item.Seq = s.last() + 1
+		}
+		s.items = append(s.items, item)
+	}
+	if s.more != nil {
+		close(s.more)
+		s.more = nil
+	}
+}
+
+func (s *Store) last() int64 {
+	if len(s.items) == 0 {
+		return 0
+	}
+	return s.items[len(s.items)-1].Seq
+}
+
+func (s *Store) fail(method string) error {
+	if s.Fail == nil {
+		return nil
+	}
+	return s.Fail(method)
+}
+
+// Read yields a copy of what there is.
+func (s *Store) Read(_ context.Context, after int64) iter.Seq2[deliver.Item, error] {
+	return func(yield func(deliver.Item, error) bool) {
+		s.mu.Lock()
+		items := slices.Clone(s.items)
+		s.mu.Unlock()
+		for _, item := range items {
+			if item.Seq <= after {
+				continue
+			}
+			if err := s.fail("Read"); err != nil {
+				yield(deliver.Item{}, err)
+				return
+			}
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Wait waits for Append.
+func (s *Store) Wait(ctx context.Context, after int64) error {
+	if err := s.fail("Wait"); err != nil {
+		return err
+	}
+	for {
+		s.mu.Lock()
+		if s.last() > after {
+			s.mu.Unlock()
+			return nil
+		}
+		if s.more == nil {
+			s.more = make(chan struct{})
+		}
+		more := s.more
+		s.mu.Unlock()
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Last is the newest sequence number.
+func (s *Store) Last(context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last(), s.fail("Last")
+}
+
+// Cursor is what SetCursor set, in another process if Path is set.
+func (s *Store) Cursor(context.Context, string) (int64, bool, error) {
+	if err := s.fail("Cursor"); err != nil {
+		return 0, false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Path == "" {
+		return s.cursor, s.begun, nil
+	}
+	text, err := os.ReadFile(s.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	seq, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return seq, true, err
+}
+
+// SetCursor keeps the cursor.
+func (s *Store) SetCursor(_ context.Context, _ string, seq int64) error {
+	if err := s.fail("SetCursor"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cursor, s.begun = seq, true
+	if s.Path == "" {
+		return nil
+	}
+	next := s.Path + ".next"
+	if err := os.WriteFile(next, fmt.Append(nil, seq), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, s.Path)
+}
+
+// Bury keeps a dead letter.
+func (s *Store) Bury(_ context.Context, d deliver.DeadLetter) error {
+	if err := s.fail("Bury"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.letters == nil {
+		s.letters = map[string]deliver.DeadLetter{}
+	}
+	s.letters[d.ID] = d
+	return nil
+}
+
+// DeadLetters yields a copy of what there is.
+func (s *Store) DeadLetters(context.Context, string) iter.Seq2[deliver.DeadLetter, error] {
+	return func(yield func(deliver.DeadLetter, error) bool) {
+		if err := s.fail("DeadLetters"); err != nil {
+			yield(deliver.DeadLetter{}, err)
+			return
+		}
+		for _, d := range s.Dead() {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Dead are the dead letters in order.
+func (s *Store) Dead() []deliver.DeadLetter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]deliver.DeadLetter, 0, len(s.letters))
+	for _, d := range s.letters {
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b deliver.DeadLetter) int { return int(a.Seq - b.Seq) })
+	return out
+}
+
+// Exhume drops a dead letter.
+func (s *Store) Exhume(_ context.Context, _, id string) error {
+	if err := s.fail("Exhume"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.letters, id)
+	return nil
+}

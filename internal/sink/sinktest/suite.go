@@ -1,0 +1,237 @@
+// Package sinktest checks that a sink keeps the contract of package sink, and has the fakes that tests of
+// delivery need.
+//
+// Each sink's tests call Run with a receiver that misbehaves on request, and Main, which makes the test's
+// binary the process that is killed. What a receiver cannot do is said by the sink, and checked, so that
+// a case does not fall silent.
+package sinktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// Suite is a sink to check.
+type Suite struct {
+	// Type is the Go type that Open must return, such as *file.Sink; Name begins its String.
+	Type, Name string
+	// Cannot are the behaviours that the receiver has not.
+	Cannot []Behaviour
+	// Start begins a receiver that ends with the test.
+	Start func(t *testing.T) Receiver
+	// Open opens the sink on a receiver, again after a Close as well.
+	Open func(t *testing.T, r Receiver) sink.Sink
+}
+
+// Receiver is where a sink sends to.
+type Receiver interface {
+	// Target is what the function that Main got needs to open the sink in another process.
+	Target() string
+	// Received are the ids of the events that have arrived whole, in the order in which they came. What
+	// is no event fails the test.
+	Received(t *testing.T) []string
+	// Behave changes how the receiver takes messages from now on.
+	Behave(b Behaviour, id string)
+}
+
+// Behaviour is what a receiver does with messages.
+type Behaviour string
+
+// The behaviours. Works takes all; Down none; Busy none, and asks to be left alone for 7 seconds;
+// Hangs answers when the behaviour changes; Slow takes its time; Refuses will never take the message of an
+// id, and takes the others.
+const (
+	Works   Behaviour = "works"
+	Down    Behaviour = "down"
+	Busy    Behaviour = "busy"
+	Hangs   Behaviour = "hangs"
+	Slow    Behaviour = "slow"
+	Refuses Behaviour = "refuses"
+)
+
+// BusyFor is what a busy receiver asks for.
+const BusyFor = 7 * time.Second
+
+// soon is how long what is to happen at once may take on a loaded machine.
+const soon = 30 * time.Second
+
+// Run checks a sink.
+func Run(t *testing.T, s Suite) {
+	cases := []struct {
+		name  string
+		needs Behaviour
+		f     func(*testing.T, *rig)
+	}{
+		{"identity", Works, identity},
+		{"order", Works, order},
+		{"after close", Works, afterClose},
+		{"context ended", Works, contextEnded},
+		{"kill -9", Works, killed},
+		{"retry", Down, retry},
+		{"down for long", Down, downForLong},
+		{"busy", Busy, busy},
+		{"hang", Hangs, hang},
+		{"slow", Slow, slow},
+		{"poison", Refuses, poison},
+	}
+	for _, b := range s.Cannot {
+		if b == Works || b == Down {
+			t.Errorf("every receiver can be made to be %s", b)
+		}
+	}
+	for _, c := range cases {
+		if slices.Contains(s.Cannot, c.needs) {
+			continue
+		}
+		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
+			r := &rig{Suite: s, receiver: s.Start(t)}
+			r.receiver.Behave(Works, "")
+			r.open(t)
+			c.f(t, r)
+			r.close(t)
+			r.receiver.Behave(Works, "")
+		})
+	}
+}
+
+// rig is a sink and its receiver.
+type rig struct {
+	Suite
+	receiver Receiver
+	sink     sink.Sink
+}
+
+func (r *rig) open(t *testing.T) {
+	t.Helper()
+	r.sink = r.Open(t, r.receiver)
+}
+
+func (r *rig) close(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	if err := r.sink.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// send sends within a time, and checks what must be so of every answer.
+func (r *rig) send(t *testing.T, ctx context.Context, ms []sink.Message) (int, error) { //nolint:revive // t first, as everywhere here
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 2*soon)
+	defer cancel()
+	acked, err := r.sink.Send(ctx, ms)
+	if acked < 0 || acked > len(ms) || (acked == len(ms)) != (err == nil) {
+		t.Fatalf("Send acknowledged %d of %d, with %v", acked, len(ms), err)
+	}
+	return acked, err
+}
+
+// pump runs a pump over so many events until it is done, and returns its store.
+func (r *rig) pump(t *testing.T, count int, o deliver.Options, during func(*deliver.Pump)) *Store {
+	t.Helper()
+	store := &Store{}
+	for n := range count {
+		store.Append(Item(n))
+	}
+	o.Name, o.Sink, o.Store, o.From = "suite", r.sink, store, deliver.Beginning
+	p, err := deliver.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	if during != nil {
+		during(p)
+	}
+	Until(t, func() error {
+		s, err := p.Status(ctx)
+		if err == nil && s.Cursor < s.Last {
+			err = fmt.Errorf("%d of %d done; last error: %s", s.Cursor, s.Last, s.Error)
+		}
+		return err
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	return store
+}
+
+// has checks that the events arrived, each at least once and, per object, in order; exactly once and in
+// total order where repeated is false.
+func (r *rig) has(t *testing.T, repeated bool, want []string) {
+	t.Helper()
+	got := r.receiver.Received(t)
+	if !repeated {
+		if !slices.Equal(got, want) {
+			t.Errorf("received %v, want %v", got, want)
+		}
+		return
+	}
+	if err := inOrder(got, want); err != nil {
+		t.Errorf("%v; received %v, want %v", err, got, want)
+	}
+}
+
+// inOrder is an error if an id is missing or unknown, or came for the first time before an earlier one of
+// its object.
+func inOrder(got, want []string) error {
+	place := map[string]int{}
+	for i, id := range want {
+		place[id] = i
+	}
+	seen := map[string]bool{}
+	for _, id := range got {
+		i, ok := place[id]
+		if !ok {
+			return fmt.Errorf("event %s was not to come", id)
+		}
+		for j := i % objects; j < i; j += objects {
+			if !seen[want[j]] {
+				return fmt.Errorf("event %d came before %d of the same object", i, j)
+			}
+		}
+		seen[id] = true
+	}
+	if len(seen) != len(want) {
+		return errors.New("events are missing")
+	}
+	return nil
+}
+
+func ids(ms []sink.Message) []string {
+	out := make([]string, len(ms))
+	for i, m := range ms {
+		out[i] = m.ID
+	}
+	return out
+}
+
+// Until waits for a condition, and fails the test if it does not come.
+func Until(t *testing.T, condition func() error) {
+	t.Helper()
+	deadline := time.After(soon)
+	for tick := time.NewTicker(time.Millisecond); ; {
+		err := condition()
+		if err == nil {
+			tick.Stop()
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("after %s: %v", soon, err)
+		}
+	}
+}

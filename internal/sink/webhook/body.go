@@ -1,0 +1,100 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// maxBody bounds what a template makes.
+const maxBody = 16 << 20
+
+// parseTemplate compiles a template, and tries it on an event of each operation, so that a wrong name shows
+// before the first change. It returns nil for none.
+func parseTemplate(text string) (*template.Template, error) {
+	if text == "" {
+		return nil, nil
+	}
+	t, err := template.New("template").Funcs(template.FuncMap{"json": jsonText}).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range samples() {
+		if _, err := execute(t, e); err != nil {
+			return nil, fmt.Errorf("for an event with op %s: %w", e.Data.Op, err)
+		}
+	}
+	return t, nil
+}
+
+// samples are events with and without what may be absent.
+func samples() []*event.Event {
+	object := map[string]any{"metadata": map[string]any{"name": "web"}}
+	res := event.Resource{Group: "apps", Version: "v1", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "1"}
+	var out []*event.Event
+	for _, d := range []event.Data{
+		{Op: event.Snapshot, After: object},
+		{Op: event.Created, After: object},
+		{Op: event.Updated, Changes: []event.Change{{Path: "spec.replicas", Op: "replace", From: int64(1), To: int64(2), Manager: "kubectl"}}},
+		{Op: event.Deleted, Before: object},
+		{Op: event.Entered, After: object},
+		{Op: event.Left, Before: object},
+		{Op: event.Gap, Gap: &event.GapInfo{From: "1", To: "2", Reason: "sample"}},
+	} {
+		d.Resource = res
+		if d.Op == event.Deleted {
+			d.Resource.Owner = &event.Owner{Kind: "Shop", Name: "main", UID: "o"}
+		}
+		e := event.New("sample", time.Unix(0, 0), d)
+		out = append(out, &e)
+	}
+	return out
+}
+
+// jsonText writes a value as JSON, for use within a body: {"text": {{json .Subject}}}.
+func jsonText(v any) (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// render makes the body of an event.
+func render(t *template.Template, e *event.Event, contentType string) ([]byte, error) {
+	body, err := execute(t, e)
+	if err != nil {
+		return nil, err
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	if err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) && !json.Valid(body) {
+		return nil, errors.New("the template makes no valid JSON")
+	}
+	return body, nil
+}
+
+func execute(t *template.Template, e *event.Event) ([]byte, error) {
+	b := &bounded{}
+	if err := t.Execute(b, e); err != nil {
+		return nil, err
+	}
+	return b.text, nil
+}
+
+// bounded is a buffer that does not grow without end.
+type bounded struct{ text []byte }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(b.text)+len(p) > maxBody {
+		return 0, fmt.Errorf("the body is longer than %d bytes", maxBody)
+	}
+	b.text = append(b.text, p...)
+	return len(p), nil
+}

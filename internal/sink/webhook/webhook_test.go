@@ -1,0 +1,373 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+// serve runs a receiver for the test, and a sink on it.
+func serve(t *testing.T, o Options, f http.HandlerFunc) *Sink {
+	t.Helper()
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	if o.URL == "" {
+		o.URL = server.URL
+	}
+	return newSink(t, o)
+}
+
+func newSink(t *testing.T, o Options) *Sink {
+	t.Helper()
+	s := must(New("tattler/test", o))(t)
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+const (
+	acknowledged = "acknowledged"
+	permanent    = "permanent"
+	passing      = "passing"
+)
+
+// verdict is what a sink makes of an answer, and the wait that it asks for.
+func verdict(err error) (string, time.Duration) {
+	var p *sink.PermanentError
+	var r *sink.RetryAfterError
+	switch {
+	case err == nil:
+		return acknowledged, 0
+	case errors.As(err, &p):
+		return permanent, 0
+	case errors.As(err, &r):
+		return passing, r.After
+	}
+	return passing, 0
+}
+
+func TestStatus(t *testing.T) {
+	for _, tc := range []struct {
+		code int
+		want string
+		why  string
+	}{
+		{200, acknowledged, "done"},
+		{201, acknowledged, "done"},
+		{202, acknowledged, "accepted is a promise of the receiver"},
+		{204, acknowledged, "done, and silent"},
+		{299, acknowledged, "whatever it means, it is a success"},
+		{300, passing, "not followed: the configuration is to be corrected"},
+		{301, passing, "not followed: credentials would go elsewhere"},
+		{302, passing, "such as to a page for signing in"},
+		{307, passing, "not followed"},
+		{304, passing, "no sense in answer to a post"},
+		{400, permanent, "the message is wrong"},
+		{401, passing, "a revoked token is not the message's fault"},
+		{402, permanent, "for this message somebody has to pay"},
+		{403, passing, "a right that was lost is not the message's fault"},
+		{404, passing, "the receiver is not there (yet)"},
+		{405, passing, "the URL is another thing's"},
+		{406, permanent, "the message has the wrong form"},
+		{407, passing, "the proxy's"},
+		{408, passing, "too slow this time"},
+		{409, permanent, "this message is in conflict"},
+		{410, passing, "the receiver has gone: a person has to look"},
+		{413, permanent, "the message is too long; maxBytes helps"},
+		{415, permanent, "the message has the wrong form"},
+		{421, passing, "the wrong server"},
+		{422, permanent, "the message is wrong"},
+		{425, passing, "too early"},
+		{429, passing, "too many"},
+		{431, permanent, "the headers of the message are too long"},
+		{500, passing, "the receiver's fault"},
+		{501, passing, "the receiver's fault"},
+		{502, passing, "a proxy's fault"},
+		{503, passing, "overloaded"},
+		{504, passing, "a proxy's fault"},
+		{599, passing, "whatever it means"},
+	} {
+		s := serve(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(tc.code)
+		})
+		_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
+		if got, _ := verdict(err); got != tc.want {
+			t.Errorf("%d is %s, want %s: %s", tc.code, got, tc.want, tc.why)
+		}
+		if err != nil && !strings.Contains(err.Error(), fmt.Sprint(tc.code)) {
+			t.Errorf("%d: %v does not say so", tc.code, err)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for _, tc := range []struct {
+		why, text string
+		want      time.Duration
+		ok        bool
+	}{
+		{"seconds", "120", 2 * time.Minute, true},
+		{"at once", "0", 0, true},
+		{"a date", "Sat, 21 Nov 2026 10:00:30 GMT", 30 * time.Second, true},
+		{"a date that was", "Sat, 21 Nov 2026 09:00:00 GMT", 0, true},
+		{"absurd, but no overflow", "99999999999999", 365 * 24 * time.Hour, true},
+		{"negative", "-1", 0, false},
+		{"no number", "soon", 0, false},
+		{"none", "", 0, false},
+	} {
+		if got, ok := retryAfter(tc.text, now); got != tc.want || ok != tc.ok {
+			t.Errorf("%s: %s, %v; want %s, %v", tc.why, got, ok, tc.want, tc.ok)
+		}
+	}
+	for code, want := range map[int]time.Duration{429: 9 * time.Second, 503: 9 * time.Second, 302: 9 * time.Second, 400: 0} {
+		s := serve(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "9")
+			w.WriteHeader(code)
+		})
+		_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
+		if _, got := verdict(err); got != want {
+			t.Errorf("%d asks to wait %s, want %s", code, got, want)
+		}
+	}
+}
+
+// TestRequest: what the receiver sees of a message.
+func TestRequest(t *testing.T) {
+	m := sinktest.Messages(0, 1)[0]
+	var got *http.Request
+	var body []byte
+	s := serve(t, Options{Headers: map[string]string{"authorization": "Bearer abc", "X-Team": "shop"}}, func(_ http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+	})
+	if _, err := s.Send(t.Context(), []sink.Message{m}); err != nil {
+		t.Fatal(err)
+	}
+	if got.Method != http.MethodPost || string(body) != string(m.Body) || got.ContentLength != int64(len(m.Body)) {
+		t.Errorf("%s of %d bytes %q", got.Method, got.ContentLength, body)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "application/cloudevents+json; charset=UTF-8", "User-Agent": "tattler/test",
+		"Authorization": "Bearer abc", "X-Team": "shop", "Webhook-Signature": "",
+	} {
+		if v := got.Header.Get(name); v != want {
+			t.Errorf("%s: %q, want %q", name, v, want)
+		}
+	}
+}
+
+// TestNotAnswered: whatever becomes of a request without an answer, it ends, and is tried again.
+func TestNotAnswered(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + closed.Addr().String()
+	closed.Close()
+	quit := make(chan struct{})
+	defer close(quit)
+	hang := func(r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the sender has gone
+		select {
+		case <-quit:
+		case <-r.Context().Done():
+		}
+	}
+	for _, tc := range []struct {
+		why  string
+		url  string
+		f    http.HandlerFunc
+		want string
+	}{
+		{"nobody listens", nobody, nil, "connection refused"},
+		{"a name that is none", "http://tattler.invalid", nil, "lookup"},
+		{"no answer", "", func(_ http.ResponseWriter, r *http.Request) { hang(r) }, "deadline exceeded"},
+		{"reset", "", func(w http.ResponseWriter, _ *http.Request) { reset(t, w) }, ""},
+		{"headers that do not end", "", func(w http.ResponseWriter, r *http.Request) {
+			raw(t, w, func(c net.Conn) {
+				for {
+					if _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: "); err != nil {
+						return
+					}
+					<-time.After(10 * time.Millisecond)
+				}
+			})
+		}, ""},
+		{"headers without end, fast", "", func(w http.ResponseWriter, _ *http.Request) {
+			raw(t, w, func(c net.Conn) {
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: "+strings.Repeat("a", 1<<20))
+			})
+		}, ""},
+		{"no HTTP", "", func(w http.ResponseWriter, _ *http.Request) {
+			raw(t, w, func(c net.Conn) { _, _ = io.WriteString(c, "220 mail ready\r\n") })
+		}, "malformed"},
+		{"an error whose text hangs", "", func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, "begin")
+			_ = http.NewResponseController(w).Flush()
+			hang(r)
+		}, "500 Internal Server Error: begin"},
+		{"an error with a text without end", "", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			for range 1000 {
+				if _, err := io.WriteString(w, strings.Repeat("long ", 1000)); err != nil {
+					return
+				}
+			}
+		}, "long long"},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			s := serve(t, Options{URL: tc.url, Timeout: 300 * time.Millisecond}, tc.f)
+			began := time.Now()
+			n, err := s.Send(t.Context(), sinktest.Messages(0, 2))
+			if got, _ := verdict(err); n != 0 || got != passing || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%d, %v; want a passing error with %q", n, err, tc.want)
+			}
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("took %s", took)
+			}
+			if err != nil && len(err.Error()) > 400 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func raw(t *testing.T, w http.ResponseWriter, f func(net.Conn)) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	f(conn)
+	conn.Close()
+}
+
+// TestAcknowledgedWhateverItSays: after a 2xx nothing that comes is an error.
+func TestAcknowledgedWhateverItSays(t *testing.T) {
+	s := serve(t, Options{Timeout: time.Second}, func(w http.ResponseWriter, _ *http.Request) {
+		for range 100 {
+			if _, err := io.WriteString(w, strings.Repeat("thanks ", 1000)); err != nil {
+				return
+			}
+		}
+	})
+	if n, err := s.Send(t.Context(), sinktest.Messages(0, 3)); n != 3 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// TestRedirectsAreNotFollowed: neither the body nor the headers go where somebody else points to.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var followed atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Store(true) }))
+	defer other.Close()
+	s := serve(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	})
+	_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
+	if got, _ := verdict(err); got != passing || followed.Load() || !strings.Contains(err.Error(), "redirects are not followed") {
+		t.Errorf("%v; followed: %v", err, followed.Load())
+	}
+}
+
+// TestConnectionIsUsedAgain: one connection serves all requests of a lane, also after refusals.
+func TestConnectionIsUsedAgain(t *testing.T) {
+	var connections, requests atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if requests.Add(1)%2 == 0 {
+			http.Error(w, "not this time", http.StatusServiceUnavailable)
+		}
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	s := newSink(t, Options{URL: server.URL})
+	for range 20 {
+		_, err := s.Send(t.Context(), sinktest.Messages(0, 2))
+		if got, _ := verdict(err); got != passing {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections for %d requests", n, requests.Load())
+	}
+}
+
+// TestParallel: objects do not wait for each other, and none is overtaken by itself.
+func TestParallel(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	var now, most int
+	ms := sinktest.Messages(0, 30)
+	bad := ms[4].ID
+	s := serve(t, Options{Parallel: 3}, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		i := slices.IndexFunc(ms, func(m sink.Message) bool { return string(m.Body) == string(body) })
+		mu.Lock()
+		now++
+		most = max(most, now)
+		mu.Unlock()
+		<-time.After(time.Duration(i%3) * time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		now--
+		if ms[i].ID == bad {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		got = append(got, ms[i].ID)
+	})
+	acked, err := s.Send(t.Context(), ms)
+	if v, _ := verdict(err); acked != 4 || v != permanent {
+		t.Fatalf("acknowledged %d, %v; want the 4 before the first that was refused", acked, err)
+	}
+	for _, i := range []int{7, 10, 28} {
+		if slices.Contains(got, ms[i].ID) {
+			t.Errorf("message %d overtook the one that was refused", i)
+		}
+	}
+	bad = ""
+	if n, err := s.Send(t.Context(), ms[4:]); n != 26 || err != nil {
+		t.Fatal(n, err)
+	}
+	place := map[string]int{}
+	for at, id := range got {
+		if _, ok := place[id]; !ok {
+			place[id] = at
+		}
+	}
+	for i := 3; i < len(ms); i++ {
+		if place[ms[i].ID] < place[ms[i-3].ID] {
+			t.Errorf("message %d came before %d of the same object", i, i-3)
+		}
+	}
+	if most != 3 {
+		t.Errorf("%d requests at a time, want 3", most)
+	}
+}
