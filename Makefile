@@ -58,8 +58,9 @@ control-plane: preflight
 fmt: linter ## format every module as the linters want it
 	@for m in $(MODULES); do (cd $$m && '$(CURDIR)/bin/golangci-lint' fmt ./...) || exit 1; done
 
-generate: preflight ## remake what is made from the code: the event's JSON schema and examples
+generate: preflight ## remake what is made from the code: the event's JSON schema and examples, the configuration's reference
 	go test ./event -update
+	go test ./internal/config -update
 
 cluster: preflight ## start a cluster in the background; its kubeconfig is .devcluster/kubeconfig
 	@go run -C devcluster ./cmd/devcluster up --dir ../.devcluster

@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// kept has capture resume its streams from the journal.
+type kept struct {
+	journal *journal.Journal
+	log     *slog.Logger
+	since   time.Time
+
+	mu      sync.Mutex
+	damaged map[journal.Stream]bool // streams of which an object cannot be read
+}
+
+// newKept looks when anything was recorded last.
+func newKept(ctx context.Context, j *journal.Journal, log *slog.Logger) (*kept, error) {
+	streams, err := j.Streams(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read streams of the journal: %w", err)
+	}
+	k := &kept{journal: j, log: log, damaged: map[journal.Stream]bool{}}
+	for _, s := range streams {
+		if s.Head.At.After(k.since) {
+			k.since = s.Head.At
+		}
+	}
+	return k, nil
+}
+
+// Since implements capture.Kept.
+func (k *kept) Since() time.Time { return k.since }
+
+// State implements capture.Kept. A stream with an object that cannot be read is listed against the
+// others.
+func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, error) {
+	name := streamOf(s)
+	h, ok, err := k.journal.Head(ctx, name)
+	if err != nil || !ok {
+		return nil, err
+	}
+	st := &capture.State{WasLive: h.EverLive, Pipeline: h.Pipeline}
+	st.Restored = informer.Restored{Epoch: h.Epoch, Identity: h.Identity, At: h.At, Objects: k.objects(ctx, name)}
+	if h.Live && !k.isDamaged(name) {
+		st.Version = h.Version
+	}
+	return st, nil
+}
+
+// objects yields the last states of a stream. The first one that is damaged ends it with an error: the
+// state will be asked for again, and then leaves out what is damaged.
+func (k *kept) objects(ctx context.Context, name journal.Stream) iter.Seq2[informer.RestoredObject, error] {
+	return func(yield func(informer.RestoredObject, error) bool) {
+		for o, err := range k.journal.Objects(ctx, name) {
+			var damage *journal.DamagedError
+			if errors.As(err, &damage) {
+				k.log.Error("an object in the journal is damaged: it is read from the cluster again",
+					"stream", name.GroupResource, "namespace", o.Namespace, "name", o.Name, "err", err)
+				if k.isDamaged(name) {
+					continue
+				}
+				k.mu.Lock()
+				k.damaged[name] = true
+				k.mu.Unlock()
+			}
+			r := informer.RestoredObject{
+				Key: informer.Key{Namespace: o.Namespace, Name: o.Name},
+				UID: o.UID, ResourceVersion: o.ResourceVersion, JSON: o.JSON,
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (k *kept) isDamaged(name journal.Stream) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.damaged[name]
+}
+
+func streamOf(s capture.Stream) journal.Stream {
+	return journal.Stream{GroupResource: s.Resource.GroupResource(), Namespace: s.Namespace, Selection: s.Selection}
+}

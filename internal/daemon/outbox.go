@@ -1,0 +1,138 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/history"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// outbox shows the journal to the pumps.
+type outbox struct {
+	journal *journal.Journal
+	reader  *journal.Reader
+	tell    *history.Teller
+}
+
+// decodedGrowth is about how much larger a decoded object is than its JSON; measured on pods.
+const decodedGrowth = 6
+
+// Read implements deliver.Store.
+func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, error] {
+	return func(yield func(deliver.Item, error) bool) {
+		q := journal.Query{After: after, Quiet: true, Snapshots: true, OldestFirst: true}
+		for e, err := range o.reader.Rows(ctx, q) {
+			if err != nil {
+				yield(deliver.Item{}, err)
+				return
+			}
+			it, err := o.item(ctx, &e)
+			if !yield(it, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// item makes what is delivered of an entry. That its content is damaged stands in the item; an error
+// is one that may pass.
+func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, err error) {
+	it.Seq = e.Seq
+	if e.Quiet {
+		return it, nil
+	}
+	before, after, err := e.Contents(ctx)
+	var damage *journal.DamagedError
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		return it, nil // retention was quicker
+	case errors.As(err, &damage):
+		it.Err = err
+	case err != nil:
+		return it, err
+	}
+	c, err := o.tell.Make(ctx, e, before, after)
+	if it.Err == nil {
+		it.Err = err
+	}
+	ev := change.Event(o.reader.Cluster(), &c)
+	if e.Op == event.Updated {
+		ev.Data.Before, ev.Data.After = c.Before, c.After
+	}
+	it.Event, it.Size = &ev, decodedGrowth*(len(before)+len(after))
+	return it, nil
+}
+
+// Wait implements deliver.Store.
+func (o *outbox) Wait(ctx context.Context, after int64) error {
+	for {
+		changed := o.journal.Changed()
+		last, err := o.journal.Last(ctx)
+		if err != nil || last > after {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Last implements deliver.Store.
+func (o *outbox) Last(ctx context.Context) (int64, error) { return o.journal.Last(ctx) }
+
+// Cursor implements deliver.Store.
+func (o *outbox) Cursor(ctx context.Context, sink string) (int64, bool, error) {
+	return o.journal.Cursor(ctx, sink)
+}
+
+// SetCursor implements deliver.Store.
+func (o *outbox) SetCursor(ctx context.Context, sink string, seq int64) error {
+	return o.journal.SetCursor(ctx, sink, seq)
+}
+
+// Bury implements deliver.Store.
+func (o *outbox) Bury(ctx context.Context, d deliver.DeadLetter) error {
+	return o.journal.Bury(ctx, journal.DeadLetter{
+		Sink: d.Sink, Seq: d.Seq, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, At: d.At,
+	})
+}
+
+// DeadLetters implements deliver.Store.
+func (o *outbox) DeadLetters(ctx context.Context, sink string) iter.Seq2[deliver.DeadLetter, error] {
+	return func(yield func(deliver.DeadLetter, error) bool) {
+		all, err := o.journal.DeadLetters(ctx, sink)
+		if err != nil {
+			yield(deliver.DeadLetter{}, err)
+			return
+		}
+		for _, d := range all {
+			letter := deliver.DeadLetter{Sink: d.Sink, Seq: d.Seq, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, At: d.At}
+			if !yield(letter, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Exhume implements deliver.Store.
+func (o *outbox) Exhume(ctx context.Context, sink, id string) error {
+	all, err := o.journal.DeadLetters(ctx, sink)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.ID == id {
+			return o.journal.Exhume(ctx, sink, d.Seq)
+		}
+	}
+	return nil
+}
+
+var _ deliver.Store = (*outbox)(nil)

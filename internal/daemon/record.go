@@ -1,0 +1,134 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+const (
+	// maxRows is about how many changes are written at once. More wait in the feeds, compressed.
+	maxRows = 500
+	// idleCommit is how long a batch without changes waits for one with some: it only says that a stream
+	// got on, of which a crash may lose a little.
+	idleCommit = time.Second
+)
+
+// recorder writes what a watcher tells into the journal.
+type recorder struct {
+	journal *journal.Journal
+	// tell hears of everything that is not a batch.
+	tell func(capture.Message)
+
+	pending []journal.Batch
+	rows    int
+	flush   []chan<- struct{} // to be closed once pending is written
+	broken  bool              // nothing can be written
+	live    map[journal.Stream]bool
+}
+
+// run writes until messages is closed. Where that fails it says so, once, and drops what comes: the
+// watcher has to be stopped, and another one started, which resumes from what is written.
+func (r *recorder) run(ctx context.Context, messages <-chan capture.Message, failed func(error)) {
+	r.live = map[journal.Stream]bool{}
+	tick := time.NewTicker(idleCommit)
+	defer tick.Stop()
+	for open := true; open; {
+		var due bool
+		select {
+		case m, ok := <-messages:
+			open, due = ok, !ok || r.take(m)
+		case <-tick.C:
+			due = true
+		}
+		for more := true; more && open && r.rows < maxRows; { // what has come meanwhile goes with it
+			select {
+			case m, ok := <-messages:
+				due = r.take(m) || !ok || due
+				open = ok
+			default:
+				more = false
+			}
+		}
+		if !due || r.broken {
+			continue // versions alone wait for the tick
+		}
+		if err := r.write(ctx); err != nil {
+			r.broken, r.pending = true, nil
+			failed(err)
+		}
+	}
+}
+
+// take notes a message, and tells whether something is to be written now.
+func (r *recorder) take(m capture.Message) (due bool) {
+	switch {
+	case m.Batch != nil && r.broken:
+	case m.Batch != nil:
+		b := batchOf(m.Batch)
+		r.pending = append(r.pending, b)
+		r.rows += len(b.Rows)
+		turned := r.live[b.Stream] != b.Head.Live
+		r.live[b.Stream] = b.Head.Live
+		return turned || len(b.Rows) > 0
+	case m.Flush != nil:
+		r.flush = append(r.flush, m.Flush)
+		return true
+	case m != (capture.Message{}):
+		r.tell(m)
+	}
+	return false
+}
+
+// write commits what is pending.
+func (r *recorder) write(ctx context.Context) error {
+	if len(r.pending) > 0 {
+		if _, err := r.journal.Append(ctx, r.pending); err != nil {
+			return fmt.Errorf("record changes: %w", err)
+		}
+	}
+	for _, done := range r.flush {
+		close(done)
+	}
+	clear(r.pending)
+	r.pending, r.rows, r.flush = r.pending[:0], 0, nil
+	return nil
+}
+
+func batchOf(b *capture.Batch) journal.Batch {
+	out := journal.Batch{
+		Stream: streamOf(b.Stream),
+		Head: journal.Head{
+			Version: b.Version, Epoch: b.Epoch, Live: b.Live, EverLive: b.EverLive,
+			Pipeline: b.Pipeline, Identity: b.Identity, At: b.At,
+		},
+		Rows: make([]journal.Row, len(b.Changes)),
+	}
+	if b.Schema != nil {
+		out.Schemas = map[journal.Kind][]byte{kindOf(b.Stream.Resource): b.Schema}
+	}
+	for i := range b.Changes {
+		out.Rows[i] = rowOf(&b.Changes[i])
+	}
+	return out
+}
+
+func rowOf(v *capture.Version) journal.Row {
+	return journal.Row{
+		Meta: journal.Meta{
+			Op: v.Op, Kind: kindOf(v.Resource),
+			Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion,
+			Time: v.Time, At: v.At, Since: v.Since,
+			Manager: v.Manager, Owner: v.Owner, Quiet: v.Quiet, Gap: v.Gap,
+		},
+		Before: v.BeforeJSON, After: v.AfterJSON,
+	}
+}
+
+func kindOf(r change.Resource) journal.Kind {
+	return journal.Kind{Group: r.Group, Version: r.Version, Resource: r.Resource, Kind: r.Kind, Namespaced: r.Namespaced}
+}

@@ -1,0 +1,253 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/capture/quiet"
+	"github.com/tattler-dev/tattler/internal/capture/redact"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/history"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+// rig records what happens on a server into a journal.
+type rig struct {
+	*testing.T
+	server   *informertest.Server
+	path     string
+	redactor *redact.Redactor
+	rules    *quiet.Set
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{T: t, server: informertest.NewServer(), path: filepath.Join(t.TempDir(), "journal.db")}
+	r.server.Serve(configMaps, "ConfigMap")
+	var err error
+	if r.redactor, err = redact.New(redact.NewRandomKey(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if r.rules, err = quiet.New(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// put writes a ConfigMap.
+func (r *rig) put(name, value string) {
+	r.server.Put(configMaps, "shop", name, map[string]any{"data": map[string]any{"k": value}})
+}
+
+// during records while f does something, and until it has settled.
+func (r *rig) during(f func()) {
+	r.Helper()
+	r.with(func(*journal.Journal) { f() }, func(err error) { r.Error(err) })
+}
+
+// with is during for who looks into the journal, or breaks it.
+func (r *rig) with(f func(*journal.Journal), failed func(error)) {
+	r.Helper()
+	j, err := journal.Open(r.Context(), r.path, journal.Options{Cluster: "test"})
+	if err != nil {
+		r.Fatal(err)
+	}
+	k, err := newKept(r.Context(), j, slog.New(slog.DiscardHandler))
+	if err != nil {
+		r.Fatal(err)
+	}
+	w, err := capture.New(capture.Options{
+		Config: r.server.Config(), Types: []string{"configmaps"}, Redactor: r.redactor, Quiet: r.rules, Kept: k,
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	ended := make(chan error, 2)
+	rec := &recorder{journal: j, tell: func(m capture.Message) {
+		if m.Problem != nil {
+			r.Error(m.Problem)
+		}
+	}}
+	go func() { ended <- w.Run(ctx) }()
+	go func() {
+		rec.run(context.WithoutCancel(ctx), w.Messages(), failed)
+		ended <- nil
+	}()
+	synctest.Wait()
+	f(j)
+	synctest.Wait()
+	cancel()
+	for range 2 {
+		if err := <-ended; err != nil {
+			r.Error(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		r.Error(err)
+	}
+}
+
+// told reads the journal, oldest first.
+func (r *rig) told() []string {
+	r.Helper()
+	reader, err := journal.OpenReader(r.Context(), r.path)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer reader.Close()
+	tell := history.New(reader, r.rules)
+	var lines []string
+	for e, err := range reader.Rows(r.Context(), journal.Query{Quiet: true, Snapshots: true, OldestFirst: true}) {
+		if err != nil {
+			r.Fatal(err)
+		}
+		c, err := tell.Change(r.Context(), &e)
+		if err != nil {
+			r.Fatal(err)
+		}
+		line := string(c.Op) + " " + c.Name
+		if c.Op == event.Gap {
+			line += c.Gap.Reason
+		}
+		for _, f := range c.Fields {
+			if !f.Quiet {
+				line += fmt.Sprintf(" %s %v→%v", f.Path, f.From, f.To)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.put("a", "1")
+		r.during(func() {
+			r.put("a", "2")
+			r.put("b", "1")
+			r.server.Delete(configMaps, "shop", "b")
+		})
+		r.put("a", "3") // while nobody records
+		r.put("a", "4")
+		r.during(func() { r.put("a", "5") })
+		r.during(func() {})
+		r.put("a", "6")
+		r.put("a", "7")
+		r.server.Compact()
+		r.during(func() {})
+		want := []string{
+			"snapshot a", "updated a data.k 1→2", "created b", "deleted b",
+			"updated a data.k 2→3", "updated a data.k 3→4", "updated a data.k 4→5",
+			"gap expired", "updated a data.k 5→7",
+		}
+		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.told(), "\n")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestRecordFails has the journal fail for a while: what was not written is written by the next.
+func TestRecordFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.put("a", "1")
+		failures := 0
+		r.with(func(j *journal.Journal) {
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+			r.put("a", "2")
+			synctest.Wait()
+			r.put("a", "3")
+		}, func(err error) {
+			if failures++; !errors.Is(err, journal.ErrClosed) {
+				t.Error(err)
+			}
+		})
+		if failures != 1 {
+			t.Errorf("it was said %d times", failures)
+		}
+		r.during(func() {})
+		want := []string{"snapshot a", "updated a data.k 1→2", "updated a data.k 2→3"}
+		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.told(), "\n")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// sent keeps what a sink is sent.
+type sent struct{ ids, lines []string }
+
+func (s *sent) String() string              { return "sent" }
+func (s *sent) Close(context.Context) error { return nil }
+func (s *sent) Send(_ context.Context, ms []sink.Message) (int, error) {
+	for _, m := range ms {
+		s.ids = append(s.ids, m.ID)
+		s.lines = append(s.lines, string(m.Event.Data.Op)+" "+m.Event.Data.Resource.Name)
+	}
+	return len(ms), nil
+}
+
+// TestDeliver has a pump read what is recorded: each change once, from where it stood.
+func TestDeliver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, got := newRig(t), &sent{}
+		run := func(f func()) {
+			r.with(func(j *journal.Journal) {
+				reader, err := journal.OpenReader(t.Context(), r.path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer reader.Close()
+				p, err := deliver.New(deliver.Options{
+					Name: "s", Sink: got, Store: &outbox{j, reader, history.New(reader, r.rules)}, From: deliver.Beginning,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- p.Run(ctx) }()
+				f()
+				synctest.Wait()
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}, func(err error) { t.Error(err) })
+		}
+		r.put("a", "1")
+		run(func() { r.put("a", "2"); r.put("b", "1") })
+		r.put("a", "3")
+		run(func() { r.server.Delete(configMaps, "shop", "b") })
+		want := []string{"updated a", "created b", "updated a", "deleted b"}
+		if diff := cmp.Diff(want, got.lines); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		slices.Sort(got.ids)
+		if n := len(slices.Compact(got.ids)); n != len(want) {
+			t.Errorf("%d ids of %d changes", n, len(want))
+		}
+	})
+}

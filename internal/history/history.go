@@ -1,0 +1,108 @@
+// Package history tells the changes of a journal as they were told when they happened: what differs and
+// who wrote it is worked out again from the versions that the journal keeps.
+//
+// A schema that has changed since, and rules that have, show: fields are compared and judged as of now.
+package history
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture/openapi"
+	"github.com/tattler-dev/tattler/internal/capture/quiet"
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// Teller makes changes of a journal's entries. It is safe for concurrent use.
+type Teller struct {
+	reader  *journal.Reader
+	builder change.Builder
+
+	mu      sync.Mutex
+	schemas map[journal.Kind]diff.Schema
+}
+
+// New returns a Teller that calls quiet what the rules do.
+func New(r *journal.Reader, rules *quiet.Set) *Teller {
+	return &Teller{reader: r, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]diff.Schema{}}
+}
+
+// Change reads the objects of an entry and returns the change. Its errors are those of Entry.Contents.
+func (t *Teller) Change(ctx context.Context, e *journal.Entry) (change.Change, error) {
+	before, after, err := e.Contents(ctx)
+	if err != nil {
+		c := outline(e)
+		return c, fmt.Errorf("read %s: %w", c.Subject(), err)
+	}
+	return t.Make(ctx, e, before, after)
+}
+
+// outline is a change without what differs.
+func outline(e *journal.Entry) change.Change {
+	return change.Change{
+		Op: e.Op, Resource: resource(e.Kind),
+		Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion, Owner: e.Owner,
+		At: e.At, Since: e.Since, Time: e.Time, Gap: e.Gap, Quiet: e.Quiet, Manager: e.Manager,
+	}
+}
+
+// Make returns the change of an entry whose contents were read. Where they are no objects, the change
+// that comes with the error tells the rest.
+func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byte) (change.Change, error) {
+	c := outline(e)
+	if e.Op == event.Gap {
+		return c, nil
+	}
+	old, err := decode(before)
+	if err != nil {
+		return c, fmt.Errorf("decode %s: %w", c.Subject(), err)
+	}
+	now, err := decode(after)
+	if err != nil {
+		return c, fmt.Errorf("decode %s: %w", c.Subject(), err)
+	}
+	if e.Op != event.Updated && now != nil {
+		old = nil // what the object was before a selection let it in, or before it was recreated
+	}
+	t.builder.Build(&c, old, now, t.schema(ctx, e.Kind))
+	c.Time, c.Owner = e.Time, e.Owner
+	return c, nil
+}
+
+func decode(raw []byte) (o map[string]any, err error) {
+	if raw != nil {
+		err = json.Unmarshal(raw, &o)
+	}
+	return o, err
+}
+
+// schema is the kind's; nil, with which a diff does what it can, where the journal has none.
+func (t *Teller) schema(ctx context.Context, k journal.Kind) diff.Schema {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, known := t.schemas[k]
+	if !known {
+		if b, err := t.reader.Schema(ctx, k); err == nil && b != nil {
+			if s, err = openapi.Unmarshal(b); err != nil {
+				s = nil
+			}
+		}
+		t.schemas[k] = s
+	}
+	return s
+}
+
+// resource describes a kind as discovery would, as far as the journal knows.
+func resource(k journal.Kind) change.Resource {
+	return change.Resource{
+		Group: k.Group, Version: k.Version, Resource: k.Resource, Singular: strings.ToLower(k.Kind),
+		Kind: k.Kind, Namespaced: k.Namespaced,
+	}
+}
