@@ -266,9 +266,9 @@ func (s *Source) consuming() []*consumer {
 	return slices.SortedFunc(maps.Keys(s.consumers), func(a, b *consumer) int { return cmp.Compare(a.name, b.name) })
 }
 
-// Retry starts those streams again that are Parked because the kind was not served, and asks for
-// this version of the API group from then on; an object has the same resource version under each.
-// Empty is the version that was asked for; so is any where a view has a Go type, which is of one
+// Retry starts those streams again that are Parked because the kind was not served, which else come
+// back within some minutes of the kind, and asks for this version of the API group from then on; an
+// object has the same resource version under each. Empty is the version that was asked for; so is any where a view has a Go type, which is of one
 // version. A stream lists against what it knows, so that only real differences are told, behind a Gap
 // if it holds objects: what happened to them meanwhile was not seen. Its Stream stays the same.
 //
@@ -288,8 +288,8 @@ func (s *Source) Retry(version string) {
 }
 
 // Retire says that the kind of a source is gone: streams that are Parked drop their objects and tell
-// of it as deletions that were missed, behind a Gap; done again, it tells nothing. Retry brings the
-// source back.
+// of it as deletions that were missed, behind a Gap; done again, it tells nothing. Should the kind come
+// back, so does the source.
 func (s *Source) Retire() {
 	for _, st := range s.streams {
 		st.retire()

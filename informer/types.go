@@ -141,7 +141,7 @@ type Gap struct {
 type State uint8
 
 // The states of a stream. Waiting is between attempts; Parked means that the kind is not served any
-// more and that nobody looks again before Source.Retry.
+// more: now and then, within some minutes, it is looked whether it is again. Source.Retry looks at once.
 const (
 	Starting State = iota
 	ListingState

@@ -194,3 +194,17 @@ func (c *Change) Subject() string {
 	}
 	return s
 }
+
+// Touches tells whether a change is of something that one of the paths names; what comes or goes is of
+// all that it has.
+func (c *Change) Touches(paths []diff.Pattern) bool {
+	if c.Op != event.Updated {
+		return (&Builder{Only: paths}).shows(c.After, c.Before)
+	}
+	for _, f := range c.Fields {
+		if touches(paths, f.Change) {
+			return true
+		}
+	}
+	return false
+}

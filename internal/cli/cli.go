@@ -18,9 +18,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	logverb "github.com/tattler-dev/tattler/internal/cli/log"
+	"github.com/tattler-dev/tattler/internal/cli/run"
+	"github.com/tattler-dev/tattler/internal/cli/show"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/version"
 	"github.com/tattler-dev/tattler/internal/cli/watch"
+	"github.com/tattler-dev/tattler/internal/spell"
 )
 
 // Exit codes: done (also by SIGINT and SIGTERM), failed, wrong usage.
@@ -42,11 +46,11 @@ func Main() int {
 	// Without this, writing to a closed pipe would kill the process before it could end its work.
 	// Unlike an ignored signal, this is not inherited by credential plugins.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return run(ctx, os.Args, terminal.System())
+	return execute(ctx, os.Args, terminal.System())
 }
 
-// run runs one command line.
-func run(ctx context.Context, args []string, io *terminal.IO) int {
+// execute runs one command line.
+func execute(ctx context.Context, args []string, io *terminal.IO) int {
 	root := newRoot(filepath.Base(args[0]), io)
 	root.SetArgs(args[1:])
 	understood := false
@@ -89,14 +93,12 @@ func newRoot(binary string, io *terminal.IO) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2, // two letters changed places
 	}
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)
 	root.SetUsageTemplate(usageTemplate)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	root.AddCommand(watch.NewCommand(io), version.NewCommand(io))
+	root.AddCommand(watch.NewCommand(io), run.NewCommand(io), logverb.NewCommand(io), show.NewCommand(io), version.NewCommand(io))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -113,8 +115,12 @@ func unknownCommand(cmd *cobra.Command, words []string) error {
 		return nil
 	}
 	text := fmt.Sprintf("unknown command %q", words[0])
-	if near := cmd.SuggestionsFor(words[0]); len(near) > 0 {
-		text += fmt.Sprintf(" (did you mean %q?)", near[0])
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	if near := spell.Nearest(words[0], names); near != "" {
+		text += fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return &capture.UsageError{Text: fmt.Sprintf("%s; `%s help` lists the commands", text, cmd.CommandPath())}
 }

@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite the help texts in testdata")
 // tattler runs a command line and returns its exit code and what it wrote.
 func tattler(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = run(ctx, args, &terminal.IO{Out: &out, Err: &err, Width: func() int { return 0 }})
+	code = execute(ctx, args, &terminal.IO{Out: &out, Err: &err, Width: func() int { return 0 }})
 	return code, out.String(), err.String()
 }
 
@@ -137,7 +137,7 @@ func TestCompletion(t *testing.T) {
 	}
 	const files, noFiles = ":0\n", ":4\n"
 	for _, tt := range []struct{ args, want string }{
-		{"", "completion\nhelp\nversion\nwatch\n" + noFiles},
+		{"", "completion\nhelp\nlog\nrun\nshow\nversion\nwatch\n" + noFiles},
 		{"watch ", noFiles},
 		{"watch deploy ", noFiles},
 		{"watch -n ", noFiles},
@@ -219,7 +219,7 @@ func TestWatch(t *testing.T) {
 	defer cancel()
 	var stdout bytes.Buffer
 	stderr := &until{text: "Waiting for changes", then: cancel}
-	code = run(ctx, []string{"tattler", "watch", "cm", "--kubeconfig", kubeconfig(t, cluster(t)), "-n", "a,default,a"},
+	code = execute(ctx, []string{"tattler", "watch", "cm", "--kubeconfig", kubeconfig(t, cluster(t)), "-n", "a,default,a"},
 		&terminal.IO{Out: &stdout, Err: stderr, Width: func() int { return 0 }})
 	if code != exitDone || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), "prod, namespaces a, default: 1 kind, 1 object, live after ") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout.String(), stderr)

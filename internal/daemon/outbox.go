@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 
 	"github.com/tattler-dev/tattler/event"
@@ -17,6 +18,7 @@ type outbox struct {
 	journal *journal.Journal
 	reader  *journal.Reader
 	tell    *history.Teller
+	text    func(io.Writer, change.Change) error // nil: sinks write what they can
 }
 
 // decodedGrowth is about how much larger a decoded object is than its JSON; measured on pods.
@@ -65,6 +67,9 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 		ev.Data.Before, ev.Data.After = c.Before, c.After
 	}
 	it.Event, it.Size = &ev, decodedGrowth*(len(before)+len(after))
+	if o.text != nil && it.Err == nil {
+		it.Text = func(w io.Writer) error { return o.text(w, c) }
+	}
 	return it, nil
 }
 

@@ -103,6 +103,48 @@ func (t *Teller) schema(ctx context.Context, k journal.Kind) diff.Schema {
 func resource(k journal.Kind) change.Resource {
 	return change.Resource{
 		Group: k.Group, Version: k.Version, Resource: k.Resource, Singular: strings.ToLower(k.Kind),
-		Kind: k.Kind, Namespaced: k.Namespaced,
+		Kind: k.Kind, Namespaced: k.Namespaced, ShortNames: ShortNames(k), Short: first(ShortNames(k)),
 	}
+}
+
+func first(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}
+
+// ShortNames are those that kubectl knows for a kind, if it is a built-in one: the journal does not keep
+// what discovery says of others.
+func ShortNames(k journal.Kind) []string { return shortNames[k.GroupResource()] }
+
+// Source: discovery of a 1.36 API server.
+var shortNames = map[string][]string{
+	"certificatesigningrequests.certificates.k8s.io": {"csr"},
+	"componentstatuses": {"cs"},
+	"configmaps":        {"cm"},
+	"cronjobs.batch":    {"cj"},
+	"customresourcedefinitions.apiextensions.k8s.io": {"crd", "crds"},
+	"daemonsets.apps":                      {"ds"},
+	"deployments.apps":                     {"deploy"},
+	"endpoints":                            {"ep"},
+	"events":                               {"ev"},
+	"horizontalpodautoscalers.autoscaling": {"hpa"},
+	"ingresses.networking.k8s.io":          {"ing"},
+	"limitranges":                          {"limits"},
+	"namespaces":                           {"ns"},
+	"networkpolicies.networking.k8s.io":    {"netpol"},
+	"nodes":                                {"no"},
+	"persistentvolumeclaims":               {"pvc"},
+	"persistentvolumes":                    {"pv"},
+	"poddisruptionbudgets.policy":          {"pdb"},
+	"pods":                                 {"po"},
+	"priorityclasses.scheduling.k8s.io":    {"pc"},
+	"replicasets.apps":                     {"rs"},
+	"replicationcontrollers":               {"rc"},
+	"resourcequotas":                       {"quota"},
+	"serviceaccounts":                      {"sa"},
+	"services":                             {"svc"},
+	"statefulsets.apps":                    {"sts"},
+	"storageclasses.storage.k8s.io":        {"sc"},
 }

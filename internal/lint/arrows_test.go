@@ -214,7 +214,7 @@ func violations(rows []row, pkgs []pkg) []string {
 }
 
 // shared are the rooms of internal/cli that are no verbs: what all verbs need of the process.
-var shared = []string{"kube", "terminal"}
+var shared = []string{"kube", "past", "scope", "terminal", "when"}
 
 // siblings returns the verbs that import each other: each is a command that can be read alone.
 func siblings(pkgs []pkg) []string {

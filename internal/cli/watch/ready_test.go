@@ -12,6 +12,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
 )
 
 func refusals(n int, err error) []capture.Refusal {
@@ -36,8 +37,8 @@ var (
 )
 
 func TestReady(t *testing.T) {
-	all := Options{AllNamespaces: true}
-	verbose := Options{AllNamespaces: true, Verbose: true}
+	all := Options{Scope: scope.Flags{All: true}}
+	verbose := Options{Scope: scope.Flags{All: true}, Verbose: true}
 	for _, tt := range []struct {
 		why  string
 		o    Options
@@ -48,25 +49,25 @@ func TestReady(t *testing.T) {
 			"prod, all namespaces: 1 kind, 1 object, live after 0.9 s.\nWaiting for changes.\n"},
 		{"the context's namespace; who sees little must know how to see more", Options{}, capture.Ready{Kinds: 2, Objects: 0},
 			"prod, namespace shop: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes; -A is the whole cluster.\n"},
-		{"several namespaces, one left out", Options{Namespaces: []string{"a,b*", "a"}, ExcludeNamespaces: []string{"bc"}}, capture.Ready{Kinds: 2},
+		{"several namespaces, one left out", Options{Scope: scope.Flags{Namespaces: []string{"a,b*", "a"}, Exclude: []string{"bc"}}}, capture.Ready{Kinds: 2},
 			"prod, namespaces a, b* without bc: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes; -A is the whole cluster.\n"},
-		{"--exclude-namespace alone means the whole cluster", Options{ExcludeNamespaces: []string{"kube-*"}}, capture.Ready{Kinds: 2},
+		{"--exclude-namespace alone means the whole cluster", Options{Scope: scope.Flags{Exclude: []string{"kube-*"}}}, capture.Ready{Kinds: 2},
 			"prod, all namespaces without kube-*: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes.\n"},
 		{"hidden kinds are named", all, capture.Ready{Kinds: 2, Hidden: []string{"events", "leases"}},
 			"prod, all namespaces: 2 kinds, 0 objects, live after 0.9 s. Hidden: events, leases (--noise)\nWaiting for changes.\n"},
-		{"a namespace that may be a mistake", Options{Namespaces: []string{"nope"}}, capture.Ready{Kinds: 2, Missing: []string{"nope"}},
+		{"a namespace that may be a mistake", Options{Scope: scope.Flags{Namespaces: []string{"nope"}}}, capture.Ready{Kinds: 2, Missing: []string{"nope"}},
 			"prod, namespace nope: 2 kinds, 0 objects, live after 0.9 s.\nnamespace nope does not exist (yet)\nWaiting for changes; -A is the whole cluster.\n"},
-		{"two of them", Options{Namespaces: []string{"a,b"}}, capture.Ready{Kinds: 2, Missing: []string{"a", "b"}},
+		{"two of them", Options{Scope: scope.Flags{Namespaces: []string{"a,b"}}}, capture.Ready{Kinds: 2, Missing: []string{"a", "b"}},
 			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nnamespaces a, b do not exist (yet)\nWaiting for changes; -A is the whole cluster.\n"},
-		{"kinds that are forbidden in one of the namespaces", Options{Namespaces: []string{"a,b"}},
+		{"kinds that are forbidden in one of the namespaces", Options{Scope: scope.Flags{Namespaces: []string{"a,b"}}},
 			capture.Ready{Kinds: 2, Forbidden: in(refusals(2, errForbidden), "b")},
 			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nmay not watch 2 kinds in b: kind1s, kind2s. Waiting for changes; -A is the whole cluster.\n"},
-		{"forbidden here and there", Options{Namespaces: []string{"a,b"}},
+		{"forbidden here and there", Options{Scope: scope.Flags{Namespaces: []string{"a,b"}}},
 			capture.Ready{Kinds: 2, Forbidden: append(in(refusals(1, errForbidden), "b"), refusals(1, errForbidden)...)},
 			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nmay not watch 2 kinds everywhere: kind1s, kind1s. Waiting for changes; -A is the whole cluster.\n"},
 		{"an object that may be a mistake", all, capture.Ready{Kinds: 1, Absent: []string{"deployments/nope"}},
 			"prod, all namespaces: 1 kind, 0 objects, live after 0.9 s.\nno deployments/nope (yet)\nWaiting for changes.\n"},
-		{"kinds that do not know the field", Options{AllNamespaces: true, Fields: "status.phase=Running"},
+		{"kinds that do not know the field", Options{Scope: scope.Flags{All: true, Fields: "status.phase=Running"}},
 			capture.Ready{Kinds: 1, Failing: append(refusals(1, apierrors.NewBadRequest("field label not supported")), refusals(1, errFailing)...)},
 			"prod, all namespaces: 1 kind, 0 objects, live after 0.9 s.\n" +
 				`1 kind cannot be selected by "status.phase=Running": kind1s. 1 kind cannot be watched now: kind1s. Waiting for changes.` + "\n"},
@@ -107,7 +108,7 @@ func TestRefused(t *testing.T) {
 		r    capture.Ready
 		want string // the error; empty: none
 	}{
-		{"all is forbidden: whom to ask, where else to look", Options{AllNamespaces: true}, capture.Ready{Forbidden: refusals(1, errForbidden)},
+		{"all is forbidden: whom to ask, where else to look", Options{Scope: scope.Flags{All: true}}, capture.Ready{Forbidden: refusals(1, errForbidden)},
 			`may not watch kind1s in all namespaces: pods is forbidden: user "u" cannot list; ask for the rights list and watch, or choose a namespace that you may read with -n`},
 		{"all is forbidden in the namespace", Options{}, capture.Ready{Forbidden: refusals(1, errForbidden)},
 			`may not watch kind1s in namespace shop: pods is forbidden: user "u" cannot list; ask for the rights list and watch`},

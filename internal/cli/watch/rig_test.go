@@ -126,12 +126,12 @@ func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
 		o.IO = io
 		st := &status{w: io.Err, terminal: io.ErrTTY}
 		cluster := &kube.Cluster{Config: &rest.Config{Host: "https://h"}, Name: "prod", Namespace: "shop"}
-		p, perr := o.printer(cluster, o.namespaces("shop"), st)
+		p, perr := o.printer(cluster, o.within("shop"), st)
 		if perr != nil {
 			t.Fatal(perr)
 		}
 		r.session = &session{
-			o: &o, cluster: cluster, namespaces: o.namespaces("shop"),
+			o: &o, cluster: cluster, namespaces: o.within("shop"),
 			watcher: r, printer: p, status: st, start: time.Now(),
 		}
 		var ctx context.Context

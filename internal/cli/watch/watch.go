@@ -4,14 +4,9 @@ package watch
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/buildinfo"
@@ -20,6 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/render"
 )
@@ -31,10 +27,8 @@ type Options struct {
 	// Types are the arguments: TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none is everything.
 	Types []string
 
-	Namespaces, ExcludeNamespaces []string
-	AllNamespaces                 bool
-	Labels, Fields                string
-	Paths, IgnorePaths            []string
+	Scope              scope.Flags
+	Paths, IgnorePaths []string
 
 	Output                                string // "", json or yaml
 	Initial, Status, Noise, Full, Verbose bool
@@ -83,11 +77,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVarP(&o.Namespaces, "namespace", "n", nil, "`names` a,b or globs; default: the context's")
-	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "all, cluster-scoped kinds included")
-	f.StringArrayVar(&o.ExcludeNamespaces, "exclude-namespace", nil, "`names` to leave out, also globs; implies -A")
-	f.StringVarP(&o.Labels, "selector", "l", "", "label `selector`, such as app=web,tier!=debug")
-	f.StringVar(&o.Fields, "field-selector", "", "field `selector`: status.phase=Running")
+	o.Scope.Add(f, "the context's")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringArrayVar(&o.IgnorePaths, "ignore-path", nil, "no changes below this `path`; repeatable")
 	f.StringVarP(&o.Output, "output", "o", "", "`format`: text, json or yaml (events)")
@@ -128,7 +118,7 @@ func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 	default:
 		return nil, nil, usage("unknown output %q: say text, json or yaml", o.Output)
 	}
-	if err := o.validateNamespaces(); err != nil {
+	if err := o.Scope.Validate(); err != nil {
 		return nil, nil, err
 	}
 	if len(o.Kube.AsGroups) > 0 && o.Kube.As == "" {
@@ -136,12 +126,6 @@ func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 	}
 	if o.Limit < 0 || o.Timeout < 0 {
 		return nil, nil, usage("--limit and --timeout cannot be negative")
-	}
-	if _, err := labels.Parse(o.Labels); err != nil {
-		return nil, nil, usage("invalid label selector %q: %v", o.Labels, err)
-	}
-	if _, err := fields.ParseSelector(o.Fields); err != nil {
-		return nil, nil, usage("invalid field selector %q: %v", o.Fields, err)
 	}
 	if only, err = patterns("--path", o.Paths); err != nil {
 		return nil, nil, err
@@ -162,45 +146,9 @@ func patterns(flag string, texts []string) ([]diff.Pattern, error) {
 	return ps, nil
 }
 
-// validateNamespaces also refuses names that would change the path of a request, or a selector.
-func (o *Options) validateNamespaces() error {
-	if o.AllNamespaces && len(o.Namespaces) > 0 {
-		return usage("-A and -n exclude each other")
-	}
-	n := capture.Namespaces{Include: split(o.Namespaces), Exclude: split(o.ExcludeNamespaces)}
-	if err := n.Validate(); err != nil {
-		return err
-	}
-	for _, name := range slices.Concat(n.Include, n.Exclude) {
-		if !isGlob(name) && len(validation.IsDNS1123Label(name)) > 0 {
-			return usage("%q is not a namespace name: it has other characters than a-z, 0-9 and -, or too many", name)
-		}
-	}
-	return nil
-}
-
-// split takes the names of a flag that may be repeated and hold several, each once.
-func split(values []string) []string {
-	var names []string
-	for _, v := range values {
-		for _, n := range strings.Split(v, ",") {
-			if !slices.Contains(names, n) {
-				names = append(names, n)
-			}
-		}
-	}
-	return names
-}
-
-func isGlob(s string) bool { return strings.ContainsAny(s, `*?[\`) }
-
-// namespaces applies kubectl's rule: without a flag, the context's namespace.
-func (o *Options) namespaces(current string) capture.Namespaces {
-	n := capture.Namespaces{Include: split(o.Namespaces), Exclude: split(o.ExcludeNamespaces)}
-	if len(n.Include) == 0 && !o.AllNamespaces && len(n.Exclude) == 0 {
-		n.Include = []string{current}
-	}
-	return n
+// within applies kubectl's rule: without a flag, the context's namespace.
+func (o *Options) within(current string) capture.Namespaces {
+	return o.Scope.Within(capture.Namespaces{Include: []string{current}})
 }
 
 // Run watches until ctx, the limit or the timeout ends it.
@@ -221,10 +169,10 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	namespaces := o.namespaces(cluster.Namespace)
+	namespaces := o.within(cluster.Namespace)
 	w, err := capture.New(capture.Options{
 		Config: cluster.Config, Types: o.Types, Namespaces: namespaces,
-		Labels: o.Labels, Fields: o.Fields, Noise: o.Noise, Initial: o.Initial,
+		Labels: o.Scope.Labels, Fields: o.Scope.Fields, Noise: o.Noise, Initial: o.Initial,
 		Only: only, Ignore: ignore, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
@@ -266,7 +214,7 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *s
 	}
 	// A summary of an object's state would be wrong where some of its changes are left out.
 	each := o.Status || len(o.Paths)+len(o.IgnorePaths) > 0
-	single := len(n.Include) == 1 && !isGlob(n.Include[0])
+	single := len(n.Include) == 1 && !scope.IsGlob(n.Include[0])
 	return &ordered{printer: &text{render.New(render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
 		Namespaces: !single, Full: o.Full, Status: each, Noise: o.Noise,

@@ -1,0 +1,92 @@
+// Package scope reads the flags that say in which namespaces, and by which selectors.
+package scope
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+)
+
+// Flags are kubectl's, and those that it lacks.
+type Flags struct {
+	Namespaces, Exclude []string
+	All                 bool
+	Labels, Fields      string
+}
+
+// Add declares the flags; without says what is watched without one.
+func (f *Flags) Add(fs *pflag.FlagSet, without string) {
+	fs.StringArrayVarP(&f.Namespaces, "namespace", "n", nil, "`names` a,b or globs; default: "+without)
+	fs.BoolVarP(&f.All, "all-namespaces", "A", false, "all, cluster-scoped kinds included")
+	fs.StringArrayVar(&f.Exclude, "exclude-namespace", nil, "`names` to leave out, also globs; implies -A")
+	fs.StringVarP(&f.Labels, "selector", "l", "", "label `selector`, such as app=web,tier!=debug")
+	fs.StringVar(&f.Fields, "field-selector", "", "field `selector`: status.phase=Running")
+}
+
+// Validate refuses what is wrong without asking the server: also names that would change the path of
+// a request, or a selector.
+func (f *Flags) Validate() error {
+	if f.All && len(f.Namespaces) > 0 {
+		return usage("-A and -n exclude each other")
+	}
+	n := f.names()
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	for _, name := range slices.Concat(n.Include, n.Exclude) {
+		if !IsGlob(name) && len(validation.IsDNS1123Label(name)) > 0 {
+			return usage("%q is not a namespace name: it has other characters than a-z, 0-9 and -, or too many", name)
+		}
+	}
+	if _, err := labels.Parse(f.Labels); err != nil {
+		return usage("invalid label selector %q: %v", f.Labels, err)
+	}
+	if _, err := fields.ParseSelector(f.Fields); err != nil {
+		return usage("invalid field selector %q: %v", f.Fields, err)
+	}
+	return nil
+}
+
+// Within returns the namespaces; without a flag, those of otherwise.
+func (f *Flags) Within(otherwise capture.Namespaces) capture.Namespaces {
+	if len(f.Namespaces) == 0 && !f.All && len(f.Exclude) == 0 {
+		return otherwise
+	}
+	return f.names()
+}
+
+// Given tells whether any flag was.
+func (f *Flags) Given() bool {
+	return f.All || f.Labels != "" || f.Fields != "" || len(f.Namespaces)+len(f.Exclude) > 0
+}
+
+func (f *Flags) names() capture.Namespaces {
+	return capture.Namespaces{Include: split(f.Namespaces), Exclude: split(f.Exclude)}
+}
+
+// split takes the names of a flag that may be repeated and hold several, each once.
+func split(values []string) []string {
+	var names []string
+	for _, v := range values {
+		for _, n := range strings.Split(v, ",") {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	return names
+}
+
+// IsGlob tells a pattern from a name.
+func IsGlob(s string) bool { return strings.ContainsAny(s, `*?[\`) }
+
+func usage(format string, args ...any) error {
+	return &capture.UsageError{Text: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,99 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// failing is a sink that takes nothing while it is down.
+type failing struct {
+	sent
+	down bool
+}
+
+func (f *failing) Send(ctx context.Context, ms []sink.Message) (int, error) {
+	if f.down {
+		return 0, errors.New("down")
+	}
+	return f.sent.Send(ctx, ms)
+}
+
+// run runs a daemon while f does something.
+func (r *rig) run(dir string, f func(), sinks ...deliver.Options) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, Options{
+			Config: r.server.Config(), Cluster: "test", Scopes: []capture.Scope{{Types: []string{"configmaps"}}},
+			Journal: filepath.Join(dir, "journal.db"), Key: filepath.Join(dir, "key"), Sinks: sinks,
+		})
+	}()
+	synctest.Wait()
+	f()
+	synctest.Wait()
+	<-time.After(2 * time.Second)
+	cancel()
+	return <-ended
+}
+
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		up, down := &failing{}, &failing{down: true}
+		sinks := []deliver.Options{{Name: "up", Sink: up}, {Name: "down", Sink: down}}
+		r.put("a", "1")
+		if err := r.run(dir, func() { r.put("a", "2") }, sinks...); err != nil {
+			t.Error(err)
+		}
+		r.put("b", "1") // while it is not there
+		down.down = false
+		if err := r.run(dir, func() { r.put("b", "2") }, sinks...); err != nil {
+			t.Error(err)
+		}
+		want := []string{"updated a", "created b", "updated b"}
+		for name, s := range map[string]*failing{"up": up, "down": down} {
+			if diff := cmp.Diff(want, s.lines); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+		if diff := cmp.Diff(up.ids, down.ids); diff != "" {
+			t.Errorf("ids differ:\n%s", diff)
+		}
+	})
+}
+
+func TestRunCannotStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		j, err := journal.Open(t.Context(), filepath.Join(dir, "journal.db"), journal.Options{Cluster: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var locked *journal.LockedError
+		if err := r.run(dir, func() {}); !errors.As(err, &locked) {
+			t.Errorf("beside another: %v", err)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.run(dir, func() {}, deliver.Options{Name: "x"}); err == nil || !strings.Contains(err.Error(), "sink x") {
+			t.Errorf("a sink that is none: %v", err)
+		}
+		if err := r.run(dir, func() {}); err != nil {
+			t.Errorf("after all that: %v", err)
+		}
+	})
+}
