@@ -37,7 +37,9 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"watch":     cmdWatch,
+			"watch":     background("watch"),
+			"run":       background("run"),
+			"sigkill":   cmdKill,
 			"await":     cmdAwait,
 			"interrupt": cmdInterrupt,
 			"ended":     cmdEnded,
@@ -100,28 +102,33 @@ func runKubectl(dir, kubeconfig string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// watch is a running `tattler watch`.
+// watch is what runs in the background.
 type watch struct {
 	cmd  *exec.Cmd
 	done chan error
 }
 
-// cmdWatch starts the command in the background: watch [-tty] NAME ARG…. What it prints grows in
-// NAME.out and NAME.err.
-func cmdWatch(ts *testscript.TestScript, neg bool, args []string) {
-	tty := len(args) > 0 && args[0] == "-tty"
-	if tty {
-		args = args[1:]
+// background starts a verb in the background: VERB [-tty] NAME ARG…. What it prints grows in NAME.out
+// and NAME.err.
+func background(verb string) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		tty := len(args) > 0 && args[0] == "-tty"
+		if tty {
+			args = args[1:]
+		}
+		if neg || len(args) < 1 {
+			ts.Fatalf("usage: %s [-tty] NAME [ARG...]", verb)
+		}
+		launch(ts, tty, args[0], append([]string{verb}, args[1:]...))
 	}
-	if neg || len(args) < 1 {
-		ts.Fatalf("usage: watch [-tty] NAME [ARG...]")
-	}
-	name := args[0]
+}
+
+func launch(ts *testscript.TestScript, tty bool, name string, args []string) {
 	binary, err := exec.LookPath(strings.Split(ts.Getenv("PATH"), string(filepath.ListSeparator))[0] + "/tattler")
 	ts.Check(err)
-	cmd := exec.Command(binary, append([]string{"watch"}, args[1:]...)...)
+	cmd := exec.Command(binary, args...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, k := range []string{"PATH", "KUBECONFIG", "HOME", "TZ", "NO_COLOR", "TERM", "GOCOVERDIR"} {
+	for _, k := range []string{"PATH", "KUBECONFIG", "HOME", "TZ", "NO_COLOR", "TERM", "GOCOVERDIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"} {
 		if v := ts.Getenv(k); v != "" {
 			cmd.Env = append(cmd.Env, k+"="+v)
 		}
@@ -201,6 +208,16 @@ func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	finish(ts, w, args[0], 10*time.Second)
 }
 
+// cmdKill kills what runs in the background, which has no time to do anything about it.
+func cmdKill(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: sigkill NAME")
+	}
+	w := ts.Value("watches").(map[string]*watch)[args[0]]
+	ts.Check(w.cmd.Process.Kill())
+	<-w.done
+}
+
 // cmdEnded waits for a watch that ends by itself with 0.
 func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -263,6 +280,7 @@ var scrubs = []struct {
 	{regexp.MustCompile(`live after [0-9.]+ s`), "live after N s"},
 	{regexp.MustCompile(`\b(existed|after|in) (\d+ s|less than 1 s)\b *`), "$1 N s "},
 	{regexp.MustCompile(`\d+ objects?`), "N objects"},
+	{regexp.MustCompile(`: \d\d+ kinds`), ": N kinds"}, // of everything: another test may have defined one more
 	{regexp.MustCompile(`"resourceVersion":"\d+"`), `"resourceVersion":"N"`},
 	{regexp.MustCompile(`"id":"[a-z2-7]{26}"`), `"id":"ID"`},
 }
