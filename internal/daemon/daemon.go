@@ -211,8 +211,8 @@ func (d *daemon) tell(m capture.Message) {
 // retainEvery is how often what is too old is removed.
 const retainEvery = time.Minute
 
-// retain keeps the journal within its bounds, until ctx ends. What a sink has yet to get stays, unless
-// the sink is further behind than changes are kept.
+// retain keeps the journal within its bounds, until ctx ends. A sink that is further behind than changes
+// are kept does not hold them: the disk would fill for one dead receiver.
 func (d *daemon) retain(ctx context.Context) {
 	tick := time.NewTicker(retainEvery)
 	defer tick.Stop()
@@ -221,13 +221,45 @@ func (d *daemon) retain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			last, err := d.journal.Last(ctx)
-			if err == nil {
-				_, err = d.journal.Retain(ctx, now, d.o.Retention, last)
-			}
-			if err != nil && ctx.Err() == nil {
+			if err := d.forget(ctx, now); err != nil && ctx.Err() == nil {
 				d.o.Log.Error("removing old changes failed", "err", err)
 			}
 		}
 	}
+}
+
+// forget removes what is too old, and says what that takes from sinks.
+func (d *daemon) forget(ctx context.Context, now time.Time) error {
+	last, err := d.journal.Last(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := d.journal.Retain(ctx, now, d.o.Retention, last)
+	if err != nil || done.Removed == 0 {
+		return err
+	}
+	first, err := d.first(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range d.o.Sinks {
+		cursor, ok, err := d.journal.Cursor(ctx, o.Name)
+		if err != nil {
+			return err
+		}
+		if ok && cursor+1 < first {
+			d.o.Log.Error("a sink was too far behind: changes are removed that it did not get",
+				"sink", o.Name, "after", cursor, "before", first)
+		}
+	}
+	return nil
+}
+
+// first is the sequence number of the oldest change that is kept; one more than the last where none is.
+func (d *daemon) first(ctx context.Context) (int64, error) {
+	for e, err := range d.reader.Rows(ctx, journal.Query{Quiet: true, Snapshots: true, OldestFirst: true, Limit: 1}) {
+		return e.Seq, err
+	}
+	last, err := d.journal.Last(ctx)
+	return last + 1, err
 }
