@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/tattler-dev/tattler/internal/spell"
 )
 
 // Catalog is what discovery says the server has.
@@ -253,35 +255,14 @@ func (c *Catalog) unknown(name string) error {
 		e.Failed = append(e.Failed, g)
 	}
 	slices.Sort(e.Failed)
-	best := 3 // at most two edits away
-	arg := strings.ToLower(name)
+	var known []string
 	for _, r := range c.preferred {
 		for _, n := range append([]string{r.Resource, r.Singular}, r.ShortNames...) {
-			if len(n) > 2 && edits(arg, n) < min(best, len(n)/2+1) {
-				best, e.Near = edits(arg, n), n
+			if len(n) > 2 {
+				known = append(known, n)
 			}
 		}
 	}
+	e.Near = spell.Nearest(name, known)
 	return e
-}
-
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }

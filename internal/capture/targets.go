@@ -12,7 +12,10 @@ type UsageError struct{ Text string }
 
 func (e *UsageError) Error() string { return e.Text }
 
-func usage(format string, args ...any) error { return &UsageError{Text: fmt.Sprintf(format, args...)} }
+// Usage makes a UsageError.
+func Usage(format string, args ...any) error {
+	return &UsageError{Text: fmt.Sprintf(format, args...)}
+}
 
 // target is a kind that is to be watched: all of its objects, or those with one of the names, or
 // those that a named object owns.
@@ -46,7 +49,7 @@ func (c *Catalog) targets(args []string, follow bool) ([]target, error) {
 		for _, a := range args {
 			typ, name, _ := strings.Cut(a, "/")
 			if typ == "" || name == "" || strings.Contains(name, "/") {
-				return nil, usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
+				return nil, Usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
 			}
 			if err := c.add(&ts, typ, []string{name}); err != nil {
 				return nil, err
@@ -55,7 +58,7 @@ func (c *Catalog) targets(args []string, follow bool) ([]target, error) {
 	} else {
 		for _, typ := range strings.Split(args[0], ",") {
 			if typ == "" {
-				return nil, usage("%q names an empty type", args[0])
+				return nil, Usage("%q names an empty type", args[0])
 			}
 			if err := c.add(&ts, typ, args[1:]); err != nil {
 				return nil, err
@@ -134,16 +137,16 @@ type Namespaces struct {
 func (n Namespaces) Validate() error {
 	for _, p := range slices.Concat(n.Include, n.Exclude) {
 		if p == "" {
-			return usage("an empty namespace name")
+			return Usage("an empty namespace name")
 		}
 		if _, err := path.Match(p, ""); err != nil {
-			return usage("invalid namespace pattern %q: %v", p, err)
+			return Usage("invalid namespace pattern %q: %v", p, err)
 		}
 	}
 	if len(n.Include) > 0 && !slices.ContainsFunc(n.Include, func(p string) bool {
 		return isGlob(p) || !matchAny(n.Exclude, p)
 	}) {
-		return usage("nothing to watch: of the namespaces %s, all are excluded", strings.Join(n.Include, ", "))
+		return Usage("nothing to watch: of the namespaces %s, all are excluded", strings.Join(n.Include, ", "))
 	}
 	return nil
 }

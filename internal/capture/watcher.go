@@ -227,10 +227,10 @@ func (s *Scope) validate() error {
 		return err
 	}
 	if _, err := labels.Parse(s.Labels); err != nil {
-		return usage("invalid label selector %q: %v", s.Labels, err)
+		return Usage("invalid label selector %q: %v", s.Labels, err)
 	}
 	if _, err := fields.ParseSelector(s.Fields); err != nil {
-		return usage("invalid field selector %q: %v", s.Fields, err)
+		return Usage("invalid field selector %q: %v", s.Fields, err)
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func (s *Scope) resolve(c *Catalog, follow bool) (err error) {
 	}
 	for _, t := range s.targets {
 		if len(t.names) > 0 && s.selects() {
-			return usage("a name cannot be combined with a selector")
+			return Usage("a name cannot be combined with a selector")
 		}
 	}
 	return nil

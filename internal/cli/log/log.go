@@ -91,10 +91,6 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	return cmd
 }
 
-func usage(format string, args ...any) error {
-	return &capture.UsageError{Text: fmt.Sprintf(format, args...)}
-}
-
 // Run tells what was asked for.
 func Run(ctx context.Context, o *Options) error {
 	if o.Now == nil {
@@ -170,7 +166,7 @@ func (o *Options) printer(cluster string) (printer, error) {
 		e, err := render.NewEvents(render.EventsOptions{Out: o.IO.Out, Format: o.Output, Cluster: cluster, Noise: o.Noise})
 		return events{e}, err
 	}
-	return nil, usage("unknown output %q: say text, json or yaml", o.Output)
+	return nil, capture.Usage("unknown output %q: say text, json or yaml", o.Output)
 }
 
 type events struct{ *render.Events }
@@ -202,16 +198,16 @@ func (o *Options) selection() (s *selection, err error) {
 			continue
 		}
 		if *t.to, err = when.Parse(t.text, now); err != nil {
-			return nil, usage("%s: %v", t.flag, err)
+			return nil, capture.Usage("%s: %v", t.flag, err)
 		}
 	}
 	if !s.query.Until.IsZero() && !s.query.Since.Before(s.query.Until) {
-		return nil, usage("--since is not before --until")
+		return nil, capture.Usage("--since is not before --until")
 	}
 	for _, op := range o.Ops {
 		known := []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap}
 		if !slices.Contains(known, event.Op(op)) {
-			return nil, usage("--op: there is no operation %q: say created, updated, deleted, entered, left, gap or snapshot", op)
+			return nil, capture.Usage("--op: there is no operation %q: say created, updated, deleted, entered, left, gap or snapshot", op)
 		}
 		s.query.Ops = append(s.query.Ops, event.Op(op))
 		s.query.Snapshots = s.query.Snapshots || op == string(event.Snapshot)
@@ -221,27 +217,27 @@ func (o *Options) selection() (s *selection, err error) {
 	for _, p := range o.Paths {
 		pattern, err := diff.ParsePattern(p)
 		if err != nil {
-			return nil, usage("--path: %v", err)
+			return nil, capture.Usage("--path: %v", err)
 		}
 		s.paths = append(s.paths, pattern)
 	}
 	if o.Where != "" {
 		if s.where, err = where.Compile(o.Where); err != nil {
-			return nil, usage("--where: %v", err)
+			return nil, capture.Usage("--where: %v", err)
 		}
 	}
 	if o.Limit < 0 {
-		return nil, usage("--limit cannot be negative")
+		return nil, capture.Usage("--limit cannot be negative")
 	}
 	if o.All && len(o.Namespaces) > 0 {
-		return nil, usage("-A and -n exclude each other")
+		return nil, capture.Usage("-A and -n exclude each other")
 	}
 	for _, n := range o.Namespaces {
 		s.namespaces = append(s.namespaces, strings.Split(n, ",")...)
 	}
 	for _, n := range s.namespaces {
 		if _, err := path.Match(n, ""); err != nil || n == "" {
-			return nil, usage("-n: %q is neither a name nor a glob", n)
+			return nil, capture.Usage("-n: %q is neither a name nor a glob", n)
 		}
 	}
 	return s, nil

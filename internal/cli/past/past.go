@@ -103,12 +103,12 @@ func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error)
 		for _, a := range args {
 			typ, name, _ := strings.Cut(a, "/")
 			if typ == "" || name == "" || strings.Contains(name, "/") {
-				return t, usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
+				return t, capture.Usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
 			}
 			types, t.Names = append(types, typ), append(t.Names, name)
 		}
 		if slices.Sort(types); len(slices.Compact(slices.Clone(types))) > 1 && len(t.Names) > 1 {
-			return t, usage("names of several types cannot be told in one log: ask for one type")
+			return t, capture.Usage("names of several types cannot be told in one log: ask for one type")
 		}
 	} else {
 		t.Names = args[1:]
@@ -145,8 +145,4 @@ func unknown(kinds []journal.Kind, word string) error {
 		return fmt.Errorf("the journal has no %q; did you mean %q?", word, near)
 	}
 	return fmt.Errorf("the journal has no %q: nothing of that kind was recorded", word)
-}
-
-func usage(format string, args ...any) error {
-	return &capture.UsageError{Text: fmt.Sprintf(format, args...)}
 }

@@ -83,10 +83,6 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	return cmd
 }
 
-func usage(format string, args ...any) error {
-	return &capture.UsageError{Text: fmt.Sprintf(format, args...)}
-}
-
 // Run records until ctx ends.
 func Run(ctx context.Context, o *Options) error {
 	c, err := o.configuration()
@@ -128,11 +124,14 @@ func (o *Options) configuration() (*config.Config, error) {
 	loader, c := newLoader(), config.Default()
 	if o.File != "" {
 		if len(o.Types) > 0 || o.Scope.Given() || o.Noise {
-			return nil, usage("-c says what is watched: leave out TYPE, and the flags that select")
+			return nil, capture.Usage("-c says what is watched: leave out TYPE, and the flags that select")
 		}
 		var err error
 		if c, err = loader.Load(o.File); err != nil {
 			return nil, err
+		}
+		if c.Listen.Address != "" {
+			return nil, fmt.Errorf("%s: listen.address: this version serves no metrics yet: leave listen out", o.File)
 		}
 	}
 	to := o.To
@@ -142,10 +141,10 @@ func (o *Options) configuration() (*config.Config, error) {
 	for _, address := range to {
 		s, err := loader.SinkFromURL(address)
 		if err != nil {
-			return nil, usage("--to: %v", err)
+			return nil, capture.Usage("--to: %v", err)
 		}
 		if err := c.Add(s); err != nil {
-			return nil, usage("--to: %v", err)
+			return nil, capture.Usage("--to: %v", err)
 		}
 	}
 	return c, nil

@@ -53,6 +53,11 @@ watch:
 }
 
 func TestWrongUsage(t *testing.T) {
+	listening := filepath.Join(t.TempDir(), "c.yaml")
+	text := "apiVersion: tattler.dev/v1alpha1\nkind: Config\nlisten: {address: \"127.0.0.1:9090\"}\n"
+	if err := os.WriteFile(listening, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		why  string
 		o    Options
@@ -62,6 +67,7 @@ func TestWrongUsage(t *testing.T) {
 		{"twice the same", Options{To: []string{"file:a", "file:a"}}, "already"},
 		{"a file and types", Options{File: "x", Types: []string{"pods"}}, "leave out TYPE"},
 		{"a file and flags", Options{File: "x", Scope: scope.Flags{All: true}}, "leave out TYPE"},
+		{"a key that does nothing yet", Options{File: listening}, "listen.address"},
 		{"no such file", Options{File: filepath.Join(t.TempDir(), "none")}, "no such file"},
 		{"a namespace", Options{Scope: scope.Flags{Namespaces: []string{"A"}}}, "not a namespace name"},
 		{"a password is not repeated", Options{To: []string{"https://u:geheim@example.com", "https://u:geheim@example.com"}}, "already"},

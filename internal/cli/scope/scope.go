@@ -2,7 +2,6 @@
 package scope
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -34,7 +33,7 @@ func (f *Flags) Add(fs *pflag.FlagSet, without string) {
 // a request, or a selector.
 func (f *Flags) Validate() error {
 	if f.All && len(f.Namespaces) > 0 {
-		return usage("-A and -n exclude each other")
+		return capture.Usage("-A and -n exclude each other")
 	}
 	n := f.names()
 	if err := n.Validate(); err != nil {
@@ -42,14 +41,14 @@ func (f *Flags) Validate() error {
 	}
 	for _, name := range slices.Concat(n.Include, n.Exclude) {
 		if !IsGlob(name) && len(validation.IsDNS1123Label(name)) > 0 {
-			return usage("%q is not a namespace name: it has other characters than a-z, 0-9 and -, or too many", name)
+			return capture.Usage("%q is not a namespace name: it has other characters than a-z, 0-9 and -, or too many", name)
 		}
 	}
 	if _, err := labels.Parse(f.Labels); err != nil {
-		return usage("invalid label selector %q: %v", f.Labels, err)
+		return capture.Usage("invalid label selector %q: %v", f.Labels, err)
 	}
 	if _, err := fields.ParseSelector(f.Fields); err != nil {
-		return usage("invalid field selector %q: %v", f.Fields, err)
+		return capture.Usage("invalid field selector %q: %v", f.Fields, err)
 	}
 	return nil
 }
@@ -86,7 +85,3 @@ func split(values []string) []string {
 
 // IsGlob tells a pattern from a name.
 func IsGlob(s string) bool { return strings.ContainsAny(s, `*?[\`) }
-
-func usage(format string, args ...any) error {
-	return &capture.UsageError{Text: fmt.Sprintf(format, args...)}
-}

@@ -107,25 +107,21 @@ func complete(cmd *cobra.Command) {
 	}
 }
 
-func usage(format string, args ...any) error {
-	return &capture.UsageError{Text: fmt.Sprintf(format, args...)}
-}
-
 // validate checks what can be wrong without asking the server.
 func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 	switch o.Output {
 	case "", "text", "json", "yaml":
 	default:
-		return nil, nil, usage("unknown output %q: say text, json or yaml", o.Output)
+		return nil, nil, capture.Usage("unknown output %q: say text, json or yaml", o.Output)
 	}
 	if err := o.Scope.Validate(); err != nil {
 		return nil, nil, err
 	}
 	if len(o.Kube.AsGroups) > 0 && o.Kube.As == "" {
-		return nil, nil, usage("--as-group needs --as: a group is impersonated together with a user")
+		return nil, nil, capture.Usage("--as-group needs --as: a group is impersonated together with a user")
 	}
 	if o.Limit < 0 || o.Timeout < 0 {
-		return nil, nil, usage("--limit and --timeout cannot be negative")
+		return nil, nil, capture.Usage("--limit and --timeout cannot be negative")
 	}
 	if only, err = patterns("--path", o.Paths); err != nil {
 		return nil, nil, err
@@ -139,7 +135,7 @@ func patterns(flag string, texts []string) ([]diff.Pattern, error) {
 	for _, t := range texts {
 		p, err := diff.ParsePattern(t)
 		if err != nil {
-			return nil, usage("%s: %v", flag, err)
+			return nil, capture.Usage("%s: %v", flag, err)
 		}
 		ps = append(ps, p)
 	}
