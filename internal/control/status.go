@@ -1,0 +1,117 @@
+// Package control is how another process of the same user asks a running daemon for its state and has it do
+// things: HTTP over a socket beside the journal.
+package control
+
+import "time"
+
+// Status is the state of a daemon. It is also what `tattler status -o json` prints and what /metrics and
+// /readyz are made of, so its counters count since the daemon's start and never fall.
+type Status struct {
+	// Version is the program's; Cluster the name in events.
+	Version string    `json:"version"`
+	Cluster string    `json:"cluster"`
+	PID     int       `json:"pid"`
+	Started time.Time `json:"started"`
+	// Settled says that every kind of the start is live, or known not to become so.
+	Settled bool `json:"settled"`
+	// Away is the latest failure while the API server cannot be reached; empty otherwise.
+	Away      string    `json:"away,omitempty"`
+	AwaySince time.Time `json:"awaySince,omitzero"`
+	Streams   []Stream  `json:"streams"`
+	Journal   Journal   `json:"journal"`
+	Sinks     []Sink    `json:"sinks"`
+}
+
+// StreamState is what a stream is doing.
+type StreamState string
+
+// The states. Live is up to date, Listing on its way to be; Waiting was live or may become so, and is tried
+// again after an error; Forbidden is one that may not be watched and is tried now and then; Gone one whose
+// kind or namespace the server has no more.
+const (
+	Live      StreamState = "live"
+	Listing   StreamState = "listing"
+	Waiting   StreamState = "waiting"
+	Forbidden StreamState = "forbidden"
+	Gone      StreamState = "gone"
+)
+
+// StreamStates are all of them.
+func StreamStates() []StreamState { return []StreamState{Live, Listing, Waiting, Forbidden, Gone} }
+
+// Stream is one list-and-watch.
+type Stream struct {
+	// Resource is such as deployments.apps; Namespace is empty for the whole cluster, Selection for all
+	// objects.
+	Resource  string      `json:"resource"`
+	Version   string      `json:"version"`
+	Namespace string      `json:"namespace,omitempty"`
+	Selection string      `json:"selection,omitempty"`
+	State     StreamState `json:"state"`
+	// Since is when it came to be in this state.
+	Since time.Time `json:"since,omitzero"`
+	// Error is why it is not live, or was not the last time.
+	Error   string `json:"error,omitempty"`
+	Objects int    `json:"objects"`
+	// ResourceVersion is how far the stream is.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// Lists, Watches and Gaps count.
+	Lists   int64 `json:"lists"`
+	Watches int64 `json:"watches"`
+	Gaps    int64 `json:"gaps"`
+}
+
+// Journal is where changes are kept.
+type Journal struct {
+	Path string `json:"path"`
+	// Used and Free are bytes of the file, Log the size of the write-ahead log; Limit bounds Used, 0: nothing
+	// does. Age bounds how old a change is, in seconds; 0: nothing does.
+	Used  int64 `json:"used"`
+	Free  int64 `json:"free"`
+	Log   int64 `json:"log"`
+	Limit int64 `json:"limit,omitempty"`
+	Age   int64 `json:"ageSeconds,omitempty"`
+	// First and Last are sequence numbers; Oldest and Newest are when those were seen.
+	First  int64     `json:"first"`
+	Last   int64     `json:"last"`
+	Oldest time.Time `json:"oldest,omitzero"`
+	Newest time.Time `json:"newest,omitzero"`
+	// Recorded are changes written, Quiet of them; Duplicates were in it already. Commits counts transactions.
+	Recorded   int64 `json:"recorded"`
+	Quiet      int64 `json:"quiet"`
+	Duplicates int64 `json:"duplicates"`
+	Commits    int64 `json:"commits"`
+	// Removed are changes that retention removed.
+	Removed int64 `json:"removed"`
+	// Error is why nothing can be written now; empty otherwise. Failures counts how often it could not.
+	Error    string    `json:"error,omitempty"`
+	ErrorAt  time.Time `json:"errorAt,omitzero"`
+	Failures int64     `json:"failures"`
+}
+
+// Sink is where changes are delivered to.
+type Sink struct {
+	Name string `json:"name"`
+	// To is what the sink calls itself, such as file changes.jsonl. It holds no credentials.
+	To string `json:"to"`
+	// State is running, retrying, paused or stopped.
+	State string `json:"state"`
+	// Behind is how many sequence numbers the sink is behind the journal, LagSeconds how long ago the
+	// first of them was seen.
+	Cursor     int64   `json:"cursor"`
+	Behind     int64   `json:"behind"`
+	LagSeconds float64 `json:"lagSeconds"`
+	// Dead are the dead letters that are kept; Buried those since the start.
+	Dead      int64 `json:"dead"`
+	Buried    int64 `json:"buried"`
+	Delivered int64 `json:"delivered"`
+	Attempts  int64 `json:"attempts"`
+	Failures  int64 `json:"failures"`
+	// Lost are changes that retention removed before the sink got them.
+	Lost         int64     `json:"lost"`
+	FilterErrors int64     `json:"filterErrors"`
+	FilterError  string    `json:"filterError,omitempty"`
+	Error        string    `json:"error,omitempty"`
+	ErrorAt      time.Time `json:"errorAt,omitzero"`
+	RetryAt      time.Time `json:"retryAt,omitzero"`
+}
