@@ -21,6 +21,7 @@ const handlers = 10
 type counter struct {
 	updates, births, deaths atomic.Int64
 	read                    atomic.Int64 // keeps the compiler from leaving the reading out
+	updated                 atomic.Pointer[corev1.Pod]
 }
 
 func (c *counter) look(obj any) {
@@ -29,10 +30,22 @@ func (c *counter) look(obj any) {
 	}
 }
 
+// heard tells whether the newest update that came is of a version.
+func (c *counter) heard(version string) bool {
+	p := c.updated.Load()
+	return p != nil && p.ResourceVersion == version
+}
+
 func (c *counter) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { c.look(obj); c.births.Add(1) },
-		UpdateFunc: func(_, obj any) { c.look(obj); c.updates.Add(1) },
+		AddFunc: func(obj any) { c.look(obj); c.births.Add(1) },
+		UpdateFunc: func(_, obj any) {
+			c.look(obj)
+			c.updates.Add(1)
+			if p, ok := obj.(*corev1.Pod); ok {
+				c.updated.Store(p)
+			}
+		},
 		DeleteFunc: func(obj any) { c.look(obj); c.deaths.Add(1) },
 	}
 }
@@ -123,10 +136,17 @@ func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, err
 		if err != nil {
 			return nil, err
 		}
-		if err := harness.Wait(ctx, func() bool { return done() >= int64(n) }); err != nil {
+		version, err := control.Update(ctx, 1, 1) // what a watch that could not follow has lost never comes
+		if err != nil {
+			return nil, err
+		}
+		if err := harness.Wait(ctx, func() bool { return seen.heard(version) }); err != nil {
 			return nil, fmt.Errorf("hear of the events: %w", err)
 		}
-		m.Set("events", float64(n))
+		if done() < int64(n)/2 {
+			return nil, fmt.Errorf("only %d of %d events were heard", done(), n)
+		}
+		m.Set("events", float64(done()))
 		m.Set("growth B", m.Heap())
 		m.Lap("stuck")
 		runtime.KeepAlive(inf)

@@ -52,19 +52,19 @@ func New(cfg *rest.Config) (*Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = 0 // it would end every watch
 	cfg.UserAgent = userAgent(cfg.UserAgent)
-	base, _, err := rest.DefaultServerUrlFor(cfg)
+	server, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("read server address: %w", err)
 	}
-	client, err := rest.HTTPClientFor(cfg)
+	client, err := connect(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("prepare connection to %s: %w", base.Host, err)
+		return nil, fmt.Errorf("reach %s: %w", server.Host, err)
 	}
 	encoding := "gzip"
 	if cfg.DisableCompression {
 		encoding = "identity"
 	}
-	return &Client{http: client, base: base, encoding: encoding}, nil
+	return &Client{http: client, base: server, encoding: encoding}, nil
 }
 
 // HTTP returns what the client sends its requests with, and the server's address; both are shared.

@@ -2,7 +2,8 @@
 //
 // A line is whole or not there: what an error or a kill -9 leaves of one is cut off before anything
 // follows it, here or when the file is opened next. A reader that follows the file may see the part of a
-// line before its end is written. The file is locked where the system has locks: two daemons cannot
+// line before its end is written. What the file ends with is not appended again after a crash between the
+// write and its acknowledgement: but for a rotation in between, each event is there once. The file is locked where the system has locks: two daemons cannot
 // share one. Renamed or removed by others (logrotate), it is made anew with the next message; cut short
 // by others, it grows from there. Writing waits for the disk: a network file system that hangs holds
 // Send beyond its context.
@@ -29,7 +30,8 @@ type Sink struct {
 	file   handle     // nil: to be opened
 	device bool       // neither cut, nor locked, nor rotated
 	size   int64
-	torn   bool // behind size there is a part of a line
+	torn   bool            // behind size there is a part of a line
+	again  map[string]bool // what stood at the file's end when it was opened, until the first write
 	timer  *time.Timer
 	lost   error // of a sync that nobody waited for
 	closed bool
@@ -91,6 +93,10 @@ func (s *Sink) append(ms []sink.Message) (int, error) {
 	var lines []byte
 	n := 0
 	for _, m := range ms {
+		if s.again[m.ID] {
+			n++
+			continue
+		}
 		if s.rotates() && s.size+int64(len(lines)+len(m.Body)) >= int64(s.o.Rotate.Size) && s.size+int64(len(lines)) > 0 {
 			break
 		}
@@ -100,6 +106,9 @@ func (s *Sink) append(ms []sink.Message) (int, error) {
 	if n == 0 {
 		return 0, s.rotate()
 	}
+	if len(lines) == 0 {
+		return n, nil
+	}
 	s.torn = true
 	if _, err := s.file.Write(lines); err != nil {
 		return 0, errors.Join(fmt.Errorf("append: %w", err), s.mend())
@@ -108,7 +117,7 @@ func (s *Sink) append(ms []sink.Message) (int, error) {
 		// The kernel may have dropped what it could not write: it is taken back, and sent again.
 		return 0, errors.Join(err, s.mend())
 	}
-	s.torn = false
+	s.torn, s.again = false, nil
 	s.size += int64(len(lines))
 	return n, nil
 }
@@ -196,6 +205,9 @@ func (s *Sink) adopt(size int64) error {
 	s.size, s.torn = whole, whole < size
 	if err := s.mend(); err != nil {
 		return err
+	}
+	if s.again, err = lastIDs(s.file, whole); err != nil {
+		return fmt.Errorf("open %s: %w", s.o.Path, err)
 	}
 	if s.o.Sync == Always && size == 0 { // a new file's name is safe, too
 		return syncDir(s.o.Path)

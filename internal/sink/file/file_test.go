@@ -87,6 +87,48 @@ func TestTornLines(t *testing.T) {
 	}
 }
 
+// TestNotAgain: what the file ends with is acknowledged, not written; what is asked for again later, is.
+func TestNotAgain(t *testing.T) {
+	path := place(t)
+	opened := func() *Sink { return must(New(Options{Path: path}))(t) }
+	s := opened()
+	send(t, s, 0, 3)
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s = opened()
+	send(t, s, 1, 1)
+	send(t, s, 2, 3)
+	wantIDs(t, path, 0, 5)
+	send(t, s, 4, 1)
+	if got := readIDs(t, path); len(got) != 6 || got[5] != got[4] {
+		t.Errorf("%d events after one was replayed, want 6: %v", len(got), got)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNotAgainAfterMuch is about a file that is longer than what is searched of it.
+func TestNotAgainAfterMuch(t *testing.T) {
+	path := place(t)
+	other := strings.Repeat(`{"id":"x","text":"`+strings.Repeat("x", 1000)+`"}`+"\n", tail/1000)
+	if err := os.WriteFile(path, []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s := must(New(Options{Path: path}))(t)
+		send(t, s, 0, 2)
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := int64(len(other) + len(sinktest.Messages(0, 1)[0].Body) + len(sinktest.Messages(1, 1)[0].Body) + 2)
+	if info, err := os.Stat(path); err != nil || info.Size() != want {
+		t.Errorf("%d bytes, %v; want %d", info.Size(), err, want)
+	}
+}
+
 func TestRotation(t *testing.T) {
 	path := place(t)
 	const first = 20 // from here on the events are of one length

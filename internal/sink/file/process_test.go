@@ -28,9 +28,8 @@ func flood(path string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	ms := sinktest.Messages(0, 200)
-	for {
-		if _, err := s.Send(context.Background(), ms); err != nil {
+	for n := 0; ; n += 200 {
+		if _, err := s.Send(context.Background(), sinktest.Messages(n, 200)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -33,7 +33,7 @@ func TestSuite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			sinktest.Run(t, sinktest.Suite{
-				Type: "*file.Sink", Name: "file",
+				Type: "*file.Sink", Name: "file", Once: true,
 				Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Hangs, sinktest.Slow, sinktest.Refuses}, // a disk does not
 				Start:  func(t *testing.T) sinktest.Receiver { return newReceiver(t) },
 				Open: func(t *testing.T, r sinktest.Receiver) sink.Sink {

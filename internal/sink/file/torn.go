@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -42,4 +43,27 @@ func wholeLines(f io.ReaderAt, size int64) (int64, error) {
 		return 0, errForeign
 	}
 	return end, nil
+}
+
+// tail is where what is sent again after a crash stands: one call of a pump sends less.
+const tail = 4 << 20
+
+// lastIDs returns the ids of the events in the last whole lines of a file.
+func lastIDs(f io.ReaderAt, whole int64) (map[string]bool, error) {
+	start := max(0, whole-tail)
+	b := make([]byte, whole-start)
+	if _, err := f.ReadAt(b, start); err != nil && len(b) > 0 {
+		return nil, err
+	}
+	if start > 0 { // within a line
+		b = b[bytes.IndexByte(b, '\n')+1:]
+	}
+	ids := map[string]bool{}
+	for line := range bytes.Lines(b) {
+		var e struct{ ID string }
+		if err := json.Unmarshal(line, &e); err == nil && e.ID != "" {
+			ids[e.ID] = true
+		}
+	}
+	return ids, nil
 }

@@ -192,12 +192,12 @@ func (s *Store) Dead() []deliver.DeadLetter {
 }
 
 // Exhume drops a dead letter.
-func (s *Store) Exhume(_ context.Context, _, id string) error {
+func (s *Store) Exhume(_ context.Context, d deliver.DeadLetter) error {
 	if err := s.fail("Exhume"); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.letters, id)
+	delete(s.letters, d.ID)
 	return nil
 }

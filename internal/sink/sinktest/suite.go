@@ -25,6 +25,8 @@ type Suite struct {
 	Type, Name string
 	// Cannot are the behaviours that the receiver has not.
 	Cannot []Behaviour
+	// Once says that the sink knows what it has written, also after a kill -9: nothing comes twice.
+	Once bool
 	// Start begins a receiver that ends with the test.
 	Start func(t *testing.T) Receiver
 	// Open opens the sink on a receiver, again after a Close as well.
