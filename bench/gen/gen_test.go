@@ -107,7 +107,11 @@ func TestEncoder(t *testing.T) {
 	g := New(1)
 	for _, f := range []Format{Protobuf, JSON} {
 		e := g.NewEncoder(f)
-		for i := range 1500 {
+		for n := range 1700 {
+			i := n
+			if n >= 1500 { // and the last ones
+				i = MaxPods - 1 - (n - 1500)
+			}
 			for _, step := range []int{0, 1, 2, 3, 9} {
 				pod := g.PodAfter(i, step)
 				pod.ResourceVersion = "4000000001"

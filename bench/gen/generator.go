@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// MaxPods is how many pods have names of their own.
-	MaxPods = 8_000_000
+	// MaxPods is how many pods have names of their own. With twice as many the numbers in a StatefulSet's would
+	// have a digit more, and no place in the encoded pods.
+	MaxPods = 5_000_000
 	// Epoch is when the cluster began, in seconds since 1970.
 	Epoch = 1_790_000_000
 	// FirstVersion is the resource version of pod 0; pod i has FirstVersion+i.

@@ -131,7 +131,7 @@ func (c *Control) Update(ctx context.Context, count, pods int) (version string, 
 	return version, err
 }
 
-// Churn lets that many pods, no two of one name, be created and deleted, at once. It returns the
+// Churn lets that many pods, no two at a time of one name, be created and deleted, at once. It returns the
 // resource version of the last deletion.
 func (c *Control) Churn(ctx context.Context, pods int) (version string, err error) {
 	err = c.post(ctx, "/happen", url.Values{"count": {strconv.Itoa(2 * pods)}, "objects": {"0"}}, &version)

@@ -232,7 +232,7 @@ func (s *Server) oldestEvent() int {
 func (s *Server) look() (state, int, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return state{s.storms, s.count}, s.closed, s.changed
+	return state{s.storms, s.count, s.n}, s.closed, s.changed
 }
 
 // after fires some time before that many seconds have passed; never without a number.

@@ -3,7 +3,7 @@
 //
 // It speaks the real wire: HTTP/2 over TLS; protobuf or JSON; lists (whole or in pages), streaming
 // lists, watches with bookmarks, single pods; 410 for a watch from before its history. It serves
-// pods and little else, to whoever asks.
+// pods and little else, discovery included, to whoever asks.
 //
 // What happens in it is told by [Control]: so many updates, so many short-lived pods, an expiry of
 // its history. Where a real server drops a watcher that does not read fast enough, this one waits
@@ -51,6 +51,7 @@ func NewServer(seed uint64, n int) *Server {
 	s.mux.HandleFunc("GET /api/v1/pods", s.pods)
 	s.mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/{name}", s.pod)
 	s.mux.HandleFunc("GET /api/v1/namespaces/kube-system", s.namespace)
+	s.discovery()
 	s.mux.HandleFunc("GET /readyz", func(http.ResponseWriter, *http.Request) {})
 	return s
 }
@@ -71,7 +72,6 @@ type storm struct {
 	first   int // event
 	count   int
 	objects int // updates go round this many pods; 0: pods come and go
-	births  int // the number of the first pod that comes
 }
 
 // event is what happened to a pod.
@@ -86,12 +86,13 @@ type event struct {
 type state struct {
 	storms []storm
 	count  int
+	pods   int // those that stay: the others come after them
 }
 
 func (s *Server) state() state {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return state{s.storms, s.count}
+	return state{s.storms, s.count, s.n}
 }
 
 // version is the resource version after count events.
@@ -108,11 +109,11 @@ func (st state) event(i int) event {
 	switch {
 	case t.objects > 0:
 		e.kind, e.pod = "MODIFIED", j%t.objects
-		e.step = state{st.storms[:at], t.first}.steps(e.pod) + j/t.objects + 1
+		e.step = state{st.storms[:at], t.first, st.pods}.steps(e.pod) + j/t.objects + 1
 	case j%2 == 0:
-		e.kind, e.pod = "ADDED", t.births+j/2
+		e.kind, e.pod = "ADDED", st.pods+j/2
 	default:
-		e.kind, e.pod = "DELETED", t.births+j/2
+		e.kind, e.pod = "DELETED", st.pods+j/2
 	}
 	return e
 }
@@ -157,12 +158,8 @@ func (s *Server) happen(count, objects int) uint64 {
 
 // add adds events; s.mu is held.
 func (s *Server) add(count, objects int) {
-	t := storm{first: s.count, count: count, objects: min(objects, s.n), births: s.n}
-	for _, old := range s.storms {
-		if old.objects == 0 {
-			t.births += old.count / 2
-		}
-	}
+	// Pods come again by the names of those that went in an earlier storm: there are only so many.
+	t := storm{first: s.count, count: count, objects: min(objects, s.n)}
 	if objects == 0 {
 		t.count = count / 2 * 2
 	}
