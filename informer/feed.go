@@ -23,8 +23,8 @@ type FeedOptions struct {
 	// SkipRestored starts the feed at the state that SourceOptions.Restore had: only what differs from
 	// it is told. The feed must be the source's first.
 	SkipRestored bool
-	// Strict ends the feed with ErrBehind where it would exceed its budget: for a consumer that can
-	// have the source opened anew with what it has kept, and so misses nothing.
+	// Strict ends the feed with ErrBehind where it would exceed its budget, behind what is queued: for a
+	// consumer that can have the source opened anew with what it has kept, and so misses nothing.
 	Strict bool
 }
 

@@ -61,6 +61,10 @@ func refusesFormat(err error) (sure, maybe bool) {
 func (s *stream) noted(n reflector.Note) {
 	h := s.hooks()
 	switch n.Kind {
+	case reflector.NotedListBegan:
+		s.update(func(st *Status) { st.Lists++ })
+	case reflector.NotedWatchOpened:
+		s.update(func(st *Status) { st.Watches++ })
 	case reflector.NotedListEnded:
 		if h.List != nil {
 			h.List(ListInfo{Stream: s.id, Streaming: n.Streaming, Protobuf: n.Format == wire.Protobuf, Duration: n.Took,

@@ -178,7 +178,9 @@ type Status struct {
 	Objects     int
 	Version     string
 	Epoch       int64
-	Dropped     Dropped
+	// Lists and Watches count those that were begun; a streaming list is one of each once it was listed.
+	Lists, Watches uint64
+	Dropped        Dropped
 	// DecodeErrors and LossyDecodes count decodings by views that failed, and those of protobuf
 	// with fields that the Go type does not have.
 	DecodeErrors, LossyDecodes uint64

@@ -27,7 +27,8 @@ type QueueOptions struct {
 	SkipInitial bool
 	// SkipLoaded does the same for a state that is loaded while the queue is there, and for no other.
 	SkipLoaded bool
-	// Strict ends the queue with ErrBehind where it would fold because of its budget.
+	// Strict ends the queue with ErrBehind where it would fold because of its budget, behind what it
+	// holds. One batch is held whatever its size.
 	Strict bool
 	// Budget is, without Latest, how many bytes of versions may be queued; beyond, the queue does as
 	// Latest does, behind a Gap, until the consumer has caught up.
@@ -43,7 +44,7 @@ type Queue struct {
 	mu      sync.Mutex
 	waiting bool // the consumer found nothing to take
 	closed  bool
-	behind  bool     // why it is closed: see Strict
+	behind  bool     // why it ends: see Strict
 	ending  bool     // nothing more is taken in
 	batches []queued // empty while folding
 	bytes   int64    // of batches
@@ -175,14 +176,13 @@ func (q *Queue) push(b *Batch, at time.Time) {
 		return
 	}
 	size := b.size()
-	if q.bytes+size > q.opts.Budget {
-		if q.opts.Strict {
-			q.behind = true
-			q.close()
-			return
-		}
+	switch over := q.bytes+size > q.opts.Budget; {
+	case over && !q.opts.Strict:
 		q.startFolding()
 		q.folds[b.Stream].add(b, at)
+		return
+	case over && len(q.batches) > 0:
+		q.behind, q.ending = true, true
 		return
 	}
 	q.bytes += size
@@ -253,7 +253,7 @@ func (q *Queue) take() (Batch, bool, error) {
 	q.page.clear()
 	for {
 		switch {
-		case q.behind:
+		case q.closed && q.behind:
 			return Batch{}, false, ErrBehind
 		case q.closed:
 			return Batch{}, false, ErrClosed

@@ -82,7 +82,7 @@ func TestCloseWhileSorting(t *testing.T) {
 	}
 }
 
-// TestStrict: a queue that would have to fold ends instead.
+// TestStrict: a queue that would have to fold ends instead, behind what it holds.
 func TestStrict(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	q := NewQueue(1, QueueOptions{Strict: true, Budget: 2000})
@@ -92,6 +92,16 @@ func TestStrict(t *testing.T) {
 	}
 	for i := 3; i < 100; i++ {
 		s.Commit(Commit{Changes: []Change{put("a", "a1", fmt.Sprint(i))}, Version: fmt.Sprint(i)})
+	}
+	told := 0
+	for {
+		b, err := q.Next(t.Context())
+		if told += len(b.Deltas); err != nil {
+			break
+		}
+	}
+	if told == 0 || told > 10 {
+		t.Errorf("before its end, it told %d of 97 versions", told)
 	}
 	for range 2 {
 		if _, err := q.Next(t.Context()); !errors.Is(err, ErrBehind) {
