@@ -67,6 +67,9 @@ type Data struct {
 	Observed Observed `json:"observed"`
 	// Gap says what was missed where Op is Gap.
 	Gap *GapInfo `json:"gap,omitempty"`
+	// Epoch counts the histories of the server: it grows where the one before was replaced, as by a
+	// restored backup, after which the same versions come again. Absent in the first.
+	Epoch int64 `json:"epoch,omitempty"`
 	// Quiet is true where every changed field is quiet.
 	Quiet bool `json:"quiet,omitempty"`
 	// Truncated is true where parts were left out, as the whole event would be longer than the

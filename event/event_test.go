@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -37,6 +38,7 @@ func full() Event {
 		After:    map[string]any{"kind": "Deployment", "note": "a < b & c"},
 		Observed: Observed{After: &before, At: seen},
 		Gap:      &GapInfo{From: "1200", To: "1234", Reason: "the server has no history before 1234"},
+		Epoch:    2,
 		Quiet:    true, Truncated: true,
 	})
 }
@@ -128,6 +130,10 @@ func check(t reporter, at, def string, schema map[string]any, v any, defs map[st
 	case "string":
 		if _, ok := v.(string); !ok {
 			t.Errorf("%s: %v is no string", at, v)
+		}
+	case "integer":
+		if n, ok := v.(float64); !ok || n != math.Trunc(n) {
+			t.Errorf("%s: %v is no integer", at, v)
 		}
 	case "boolean":
 		if _, ok := v.(bool); !ok {
@@ -226,22 +232,28 @@ func TestSubject(t *testing.T) {
 func TestIDs(t *testing.T) {
 	form := regexp.MustCompile(`^[a-z2-7]{26}$`)
 	const pinned = "bdwico5kexyek6npa5lmr47t7i" // consumers remember ids: a new value is a new contract
-	if got := ID("prod", "deployments.apps", "u1", "1234", Updated); got != pinned {
+	if got := ID("prod", "deployments.apps", "u1", "1234", Updated, 1); got != pinned {
 		t.Errorf("ID = %s, want %s for ever", got, pinned)
+	}
+	if got := ID("prod", "deployments.apps", "u1", "1234", Updated, 0); got != pinned {
+		t.Errorf("without an epoch it is %s, not that of the first", got)
 	}
 	ids := map[string]string{}
 	for why, id := range map[string]string{
-		"base":                           ID("prod", "pods", "u", "1", Updated),
-		"another cluster":                ID("test", "pods", "u", "1", Updated),
-		"another resource":               ID("prod", "jobs", "u", "1", Updated),
-		"another object":                 ID("prod", "pods", "v", "1", Updated),
-		"another version":                ID("prod", "pods", "u", "2", Updated),
-		"another op":                     ID("prod", "pods", "u", "1", Left),
-		"a letter moved over a boundary": ID("prodp", "ods", "u", "1", Updated),
-		"a gap":                          GapID("prod", "pods/", "1", "2"),
-		"a gap elsewhere":                GapID("prod", "pods/shop", "1", "2"),
-		"a gap from elsewhere":           GapID("prod", "pods/", "", "12"),
-		"a gap that reads like a change": GapID("prod", "pods", "u", "1"),
+		"base":                           ID("prod", "pods", "u", "1", Updated, 1),
+		"another cluster":                ID("test", "pods", "u", "1", Updated, 1),
+		"another resource":               ID("prod", "jobs", "u", "1", Updated, 1),
+		"another object":                 ID("prod", "pods", "v", "1", Updated, 1),
+		"another version":                ID("prod", "pods", "u", "2", Updated, 1),
+		"another op":                     ID("prod", "pods", "u", "1", Left, 1),
+		"a letter moved over a boundary": ID("prodp", "ods", "u", "1", Updated, 1),
+		"another history":                ID("prod", "pods", "u", "1", Updated, 2),
+		"yet another history":            ID("prod", "pods", "u", "1", Updated, 3),
+		"a gap in another history":       GapID("prod", "pods/", "1", "2", 2),
+		"a gap":                          GapID("prod", "pods/", "1", "2", 1),
+		"a gap elsewhere":                GapID("prod", "pods/shop", "1", "2", 1),
+		"a gap from elsewhere":           GapID("prod", "pods/", "", "12", 1),
+		"a gap that reads like a change": GapID("prod", "pods", "u", "1", 1),
 	} {
 		if !form.MatchString(id) {
 			t.Errorf("%s: %q is not 26 letters", why, id)
@@ -270,8 +282,15 @@ func TestNew(t *testing.T) {
 	if got, want := New("c", seen, Data{Op: Created, Resource: pod}).ID, New("c", before, Data{Op: Created, Resource: pod, Quiet: true}).ID; got != want {
 		t.Error("the id depends on more than what happened")
 	}
+	first := New("c", seen, Data{Op: Created, Resource: pod, Epoch: 1})
+	if first.ID != New("c", seen, Data{Op: Created, Resource: pod}).ID || first.Data.Epoch != 0 {
+		t.Error("the first epoch shows")
+	}
+	if second := New("c", seen, Data{Op: Created, Resource: pod, Epoch: 2}); second.ID == first.ID || second.Data.Epoch != 2 {
+		t.Error("the same version in another history has the same id")
+	}
 	gap := Data{Op: Gap, Resource: Resource{Version: "v1", Resource: "pods"}, Gap: &GapInfo{From: "1", To: "2"}}
-	if got, want := New("c", seen, gap).ID, GapID("c", "pods/", "1", "2"); got != want {
+	if got, want := New("c", seen, gap).ID, GapID("c", "pods/", "1", "2", 1); got != want {
 		t.Errorf("a gap's id is %s, want %s", got, want)
 	}
 }

@@ -5,12 +5,16 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"net/url"
+	"strconv"
 	"time"
 )
 
 // New makes the event of a change in the named cluster that happened at the given time. Everything
 // but the time follows from its arguments, the id too. The event shares d's slices and maps.
 func New(cluster string, at time.Time, d Data) Event {
+	if d.Epoch == 1 {
+		d.Epoch = 0
+	}
 	return Event{
 		SpecVersion:     "1.0",
 		Type:            Type(d.Op),
@@ -31,13 +35,13 @@ func id(cluster string, d Data) string {
 		if uid == "" { // client-go's fakes leave it empty: the name is the next best identity
 			uid = r.Namespace + "/" + r.Name
 		}
-		return ID(cluster, groupResource(r), uid, r.ResourceVersion, d.Op)
+		return ID(cluster, groupResource(r), uid, r.ResourceVersion, d.Op, d.Epoch)
 	}
 	var gap GapInfo
 	if d.Gap != nil {
 		gap = *d.Gap
 	}
-	return GapID(cluster, groupResource(r)+"/"+r.Namespace, gap.From, gap.To)
+	return GapID(cluster, groupResource(r)+"/"+r.Namespace, gap.From, gap.To, d.Epoch)
 }
 
 // Type returns the CloudEvents type of an operation: dev.tattler.change.updated.v1.
@@ -63,15 +67,25 @@ func Subject(r Resource) string {
 
 // ID returns the id of a change: 26 characters, the same for the same arguments for ever. The
 // groupResource is deployments.apps, or pods for the core group; version is the object's resource
-// version after the change, or the last known one of a deletion that was missed.
-func ID(cluster, groupResource, uid, version string, op Op) string {
-	return hash("change", cluster, groupResource, uid, version, string(op))
+// version after the change, or the last known one of a deletion that was missed. The epoch is that of
+// Data, 0 or 1 for the first.
+func ID(cluster, groupResource, uid, version string, op Op, epoch int64) string {
+	return hash(append([]string{"change", cluster, groupResource, uid, version, string(op)}, later(epoch)...)...)
 }
 
 // GapID returns the id of a gap between two resource versions of a stream. The stream is the
-// groupResource, a slash and the stream's namespace, which is empty for the whole cluster.
-func GapID(cluster, stream, from, to string) string {
-	return hash("gap", cluster, stream, from, to)
+// groupResource, a slash and the stream's namespace, which is empty for the whole cluster; the epoch is as
+// for ID.
+func GapID(cluster, stream, from, to string, epoch int64) string {
+	return hash(append([]string{"gap", cluster, stream, from, to}, later(epoch)...)...)
+}
+
+// later is what an epoch adds to an id: nothing in the first.
+func later(epoch int64) []string {
+	if epoch <= 1 {
+		return nil
+	}
+	return []string{strconv.FormatInt(epoch, 10)}
 }
 
 func groupResource(r Resource) string {

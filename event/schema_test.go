@@ -124,6 +124,8 @@ func (g *generator) value(typ reflect.Type) map[string]any {
 		return map[string]any{} // anything
 	case typ.Kind() == reflect.Bool:
 		return map[string]any{"type": "boolean"}
+	case typ.Kind() == reflect.Int64:
+		return map[string]any{"type": "integer"}
 	case typ.Kind() == reflect.String && g.enums[typ.Name()] != nil:
 		return map[string]any{"type": "string", "enum": g.enums[typ.Name()]}
 	case typ.Kind() == reflect.String:

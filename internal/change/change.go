@@ -37,6 +37,8 @@ type Change struct {
 	// Time is when it happened, where the object says so; else At.
 	Time time.Time
 	Gap  *event.GapInfo
+	// Epoch counts the histories of the server, from 1 on; see event.Data.
+	Epoch int64
 	// Away is true for a gap that an Away message sums up with others.
 	Away bool
 }
