@@ -10,14 +10,13 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/util/json"
-
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture/openapi"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // Teller makes changes of a journal's entries. It is safe for concurrent use.
@@ -49,7 +48,7 @@ func outline(e *journal.Entry) change.Change {
 	return change.Change{
 		Op: e.Op, Resource: resource(e.Kind),
 		Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion, Owner: e.Owner,
-		At: e.At, Since: e.Since, Time: e.Time, Gap: e.Gap, Quiet: e.Quiet, Manager: e.Manager,
+		At: e.At, Since: e.Since, Time: e.Time, Gap: e.Gap, Quiet: e.Quiet, Manager: e.Manager, Epoch: e.Epoch,
 	}
 }
 
@@ -71,31 +70,39 @@ func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byt
 	if e.Op != event.Updated && now != nil {
 		old = nil // what the object was before a selection let it in, or before it was recreated
 	}
-	t.builder.Build(&c, old, now, t.schema(ctx, e.Kind))
+	var schema diff.Schema
+	if e.Op == event.Updated {
+		schema = t.schema(ctx, e.Kind)
+	}
+	t.builder.Build(&c, old, now, schema)
 	c.Time, c.Owner = e.Time, e.Owner
 	return c, nil
 }
 
-func decode(raw []byte) (o map[string]any, err error) {
-	if raw != nil {
-		err = json.Unmarshal(raw, &o)
+func decode(raw []byte) (map[string]any, error) {
+	if raw == nil {
+		return nil, nil
 	}
-	return o, err
+	return jsonmap.Decode(raw)
 }
 
-// schema is the kind's; nil, with which a diff does what it can, where the journal has none.
+// schema is the kind's; nil, with which a diff does what it can, where the journal has none yet: it comes with
+// the kind's first update.
 func (t *Teller) schema(ctx context.Context, k journal.Kind) diff.Schema {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s, known := t.schemas[k]
-	if !known {
-		if b, err := t.reader.Schema(ctx, k); err == nil && b != nil {
-			if s, err = openapi.Unmarshal(b); err != nil {
-				s = nil
-			}
-		}
-		t.schemas[k] = s
+	if s := t.schemas[k]; s != nil {
+		return s
 	}
+	b, err := t.reader.Schema(ctx, k)
+	if err != nil || b == nil {
+		return nil
+	}
+	s, err := openapi.Unmarshal(b)
+	if err != nil {
+		return nil
+	}
+	t.schemas[k] = s
 	return s
 }
 

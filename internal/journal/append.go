@@ -84,9 +84,12 @@ func (w *writer) batch(b *Batch) error {
 		if err != nil {
 			return err
 		}
-		if r.Op == event.Gap {
+		switch {
+		case r.Rewritten:
+			err = w.rewrite(stream, r)
+		case r.Op == event.Gap:
 			err = w.gap(kind, r)
-		} else {
+		default:
 			err = w.change(stream, kind, r)
 		}
 		if err != nil {
@@ -106,7 +109,7 @@ func (w *writer) gap(kind int64, r *Row) error {
 		return err
 	}
 	known, err := w.db.integer(`SELECT 1 FROM gaps g JOIN changes c ON c.seq = g.seq JOIN kinds k ON k.id = c.kind
-		WHERE g."from" = ? AND g."to" = ? AND g.namespace = ? AND k.resource = ?`, r.Gap.From, r.Gap.To, ns, resource)
+		WHERE g."from" = ? AND g."to" = ? AND g.namespace = ? AND k.resource = ? AND c.epoch IS ?`, r.Gap.From, r.Gap.To, ns, resource, epochValue(r.Epoch))
 	if err != nil || known != 0 {
 		w.done.Duplicates += int(known)
 		return err
@@ -138,7 +141,7 @@ func (w *writer) change(stream, kind int64, r *Row) error {
 		base = r.After
 	}
 	if o.content != nil && o.last > 0 && !(len(base) > 0 && matches(o.content, base)) {
-		if err := w.pin(o); err != nil {
+		if err := w.pin(o, nil); err != nil {
 			return err
 		}
 	}
@@ -176,43 +179,41 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 		if err := w.db.saveBlock(&w.tail); err != nil {
 			return err
 		}
-		w.tail = block{first: w.tail.next()}
+		w.tail = newBlock(w.tail.next())
 	}
 	var manager, since any
+	n := noted{kind: kind, op: opNumber(r.Op), quiet: r.Quiet}
+	var err error
+	if n.namespace, err = w.names.id(r.Namespace); err != nil {
+		return err
+	}
 	if r.Manager != "" {
-		id, err := w.names.id(r.Manager)
-		if err != nil {
+		if n.manager, err = w.names.id(r.Manager); err != nil {
 			return err
 		}
-		manager = id
+		manager = n.manager
 	}
 	when, at := r.Time.UnixMilli(), r.At.UnixMilli()
 	if !r.Since.IsZero() {
 		since = at - r.Since.UnixMilli()
 	}
-	err := w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		w.tail.next(), object, kind, opNumber(r.Op), r.Quiet, versionValue(r.ResourceVersion), when, at-when, since, manager, owner, before, after)
+	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		w.tail.next(), object, kind, n.op, r.Quiet, versionValue(r.ResourceVersion), when, at-when, since, manager, owner, before, after, epochValue(r.Epoch))
 	if err != nil {
 		return err
 	}
-	w.tail.add(r.id(w.cluster), when, kind, r.Quiet)
+	n.id, n.time = r.id(w.cluster), when
+	w.tail.add(n)
 	w.done.Rows++
+	if r.Quiet {
+		w.done.Quiet++
+	}
 	return nil
 }
 
 // object returns the object of a change as it is in the file, and makes it where it is not.
 func (w *writer) object(r *Row) (*object, error) {
-	resource, err := w.names.id(r.Kind.GroupResource())
-	if err != nil {
-		return nil, err
-	}
-	o := &object{}
-	err = w.db.query("SELECT id, stream, version, top, owner, last, walk, content FROM objects WHERE resource = ? AND uid = ?",
-		[]any{resource, uidKey(&r.Meta)}, func(s *sqlite3.Stmt) error {
-			o.id, o.stream, o.object.ResourceVersion, o.top = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnText(2), s.ColumnText(3)
-			o.owner, o.last, o.walk, o.content = s.ColumnText(4), s.ColumnInt64(5), s.ColumnInt(6), blob(s, 7)
-			return nil
-		})
+	o, resource, err := w.find(r)
 	if err != nil || o.id != 0 {
 		return o, err
 	}
@@ -227,7 +228,23 @@ func (w *writer) object(r *Row) (*object, error) {
 	return o, err
 }
 
-// known tells whether the journal has a change with this id: with this object, version and operation.
+// find returns the object of a change as it is in the file, without a number where it is not, and the
+// number of its resource.
+func (w *writer) find(r *Row) (o *object, resource int64, err error) {
+	if resource, err = w.names.id(r.Kind.GroupResource()); err != nil {
+		return nil, 0, err
+	}
+	o = &object{}
+	err = w.db.query("SELECT id, stream, version, top, owner, last, walk, content FROM objects WHERE resource = ? AND uid = ?",
+		[]any{resource, uidKey(&r.Meta)}, func(s *sqlite3.Stmt) error {
+			o.id, o.stream, o.object.ResourceVersion, o.top = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnText(2), s.ColumnText(3)
+			o.owner, o.last, o.walk, o.content = s.ColumnText(4), s.ColumnInt64(5), s.ColumnInt(6), blob(s, 7)
+			return nil
+		})
+	return o, resource, err
+}
+
+// known tells whether the journal has a change with this id: with this object, version, operation and epoch.
 func (w *writer) known(o *object, r *Row) (bool, error) {
 	if o.last == 0 {
 		return false, nil
@@ -235,22 +252,43 @@ func (w *writer) known(o *object, r *Row) (bool, error) {
 	if c, ok := compareVersions(r.ResourceVersion, o.top); ok && c > 0 {
 		return false, nil // newer than all before: the usual case, and nothing has to be looked up
 	}
-	n, err := w.db.integer("SELECT 1 FROM changes WHERE object = ? AND version = ? AND op = ?", o.id, versionValue(r.ResourceVersion), opNumber(r.Op))
+	n, err := w.db.integer("SELECT 1 FROM changes WHERE object = ? AND version = ? AND op = ? AND epoch IS ?",
+		o.id, versionValue(r.ResourceVersion), opNumber(r.Op), epochValue(r.Epoch))
 	return n != 0, err
 }
 
-// pin gives the object's newest change its own after, before the state becomes something else.
-func (w *writer) pin(o *object) error {
+// rewrite makes other bytes of the same version the object's state. What its newest change led to
+// stays, as the difference from them.
+func (w *writer) rewrite(stream int64, r *Row) error {
+	o, _, err := w.find(r)
+	if err != nil || o.content == nil { // nothing is kept of it that could be rewritten
+		return err
+	}
+	if o.last > 0 && !matches(o.content, r.After) {
+		if err := w.pin(o, r.After); err != nil {
+			return err
+		}
+	}
+	return w.setState(o, stream, r, true)
+}
+
+// pin gives the object's newest change its own after, before the state becomes something else: whole,
+// or as the difference from the next state.
+func (w *writer) pin(o *object, next []byte) error {
 	_, after, err := w.db.contents(w.codec, o.id, o.last)
 	var d *DamagedError
 	content := lost()
 	switch {
+	case err != nil && !errors.As(err, &d):
+		return err
+	case err == nil && next != nil:
+		content = w.codec.diff(after, next)
 	case err == nil:
 		content = w.codec.whole(after)
-	case !errors.As(err, &d):
-		return err
 	}
-	o.walk = 0
+	if next == nil {
+		o.walk = 0
+	}
 	return w.db.exec("UPDATE changes SET after = ? WHERE seq = ?", content, o.last)
 }
 

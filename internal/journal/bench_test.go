@@ -166,15 +166,21 @@ func BenchmarkFirstPage(b *testing.B) {
 		for i := range batch[0].Rows {
 			batch[0].Rows[i].Quiet = (f.n+i)%10 != 0
 		}
+		if f.n%100_000 < 500 { // so rare that most blocks have none
+			batch[0].Rows[0].Manager = "rare"
+		}
 		if _, err := j.Append(b.Context(), batch); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for name, q := range map[string]Query{
 		"newest":    {Limit: 50},
-		"object":    {Limit: 50, Name: "node-17", Quiet: true},
+		"object":    {Limit: 50, Names: []string{"node-17"}, Quiet: true},
 		"unknown":   {Limit: 50, Resources: []string{"pods"}},
 		"yesterday": {Limit: 50, Until: epoch.Add(time.Minute), Quiet: true},
+		"manager":   {Limit: 50, Managers: []string{"rare"}, Quiet: true},
+		"namespace": {Limit: 50, Namespaces: []string{"rare"}, Quiet: true},
+		"operation": {Limit: 50, Ops: []event.Op{event.Deleted}, Quiet: true},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

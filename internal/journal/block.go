@@ -22,51 +22,115 @@ const (
 // each commit that adds to it; what retention removes stays in it.
 type block struct {
 	first          int64  // the number of its first change
-	ids            []byte // idSize bytes for each of its changes
+	size           int    // how many changes it has
+	ids            []byte // idSize bytes for each of its changes; nil where only the rest was read
 	oldest, newest int64  // the times of its changes, in milliseconds
 	loud           int    // changes that are not quiet
-	kinds          []byte // of those: numbers, as uvarints
+	kinds          set    // of those
+	sum            *sum   // of all of them; nil: an older program began the block
+}
+
+// sum has what changes have in common, by their numbers.
+type sum struct {
+	ops                         uint64 // a bit for each operation
+	kinds, namespaces, managers set
+}
+
+// set has numbers from 1 on, as uvarints. There are few.
+type set []byte
+
+func (s *set) add(n int64) {
+	if n > 0 && !s.has(map[int64]bool{n: true}) {
+		*s = binary.AppendUvarint(*s, uint64(n))
+	}
+}
+
+// has tells whether one of the numbers is in the set. What cannot be read may be.
+func (s set) has(of map[int64]bool) bool {
+	for len(s) > 0 {
+		k, n := binary.Uvarint(s)
+		if n <= 0 || of[int64(k)] {
+			return true
+		}
+		s = s[n:]
+	}
+	return false
 }
 
 // next is the number that the next change gets.
-func (b *block) next() int64 { return b.first + int64(len(b.ids)/idSize) }
+func (b *block) next() int64 { return b.first + int64(b.size) }
 
 func (b *block) clone() block {
 	c := *b
 	c.ids, c.kinds = bytes.Clone(b.ids), bytes.Clone(b.kinds)
+	if b.sum != nil {
+		c.sum = &sum{b.sum.ops, bytes.Clone(b.sum.kinds), bytes.Clone(b.sum.namespaces), bytes.Clone(b.sum.managers)}
+	}
 	return c
 }
 
-func (b *block) full() bool { return len(b.ids) >= blockSize*idSize }
+func (b *block) full() bool { return b.size >= blockSize }
+
+// noted is what a block notes of a change, in the file's numbers.
+type noted struct {
+	id                             string
+	time, kind, namespace, manager int64
+	op                             int
+	quiet                          bool
+}
 
 // add notes a change, which becomes that with the number next.
-func (b *block) add(id string, time, kind int64, quiet bool) {
-	if len(b.ids) == 0 {
-		b.oldest, b.newest = time, time
+func (b *block) add(c noted) {
+	if b.size == 0 {
+		b.oldest, b.newest = c.time, c.time
 	}
-	b.oldest, b.newest = min(b.oldest, time), max(b.newest, time)
-	low, _ := idRange(id)
+	b.size++
+	b.oldest, b.newest = min(b.oldest, c.time), max(b.newest, c.time)
+	low, _ := idRange(c.id)
 	var bits [8]byte
 	binary.BigEndian.PutUint64(bits[:], low)
 	b.ids = append(b.ids, bits[8-idSize:]...)
-	if !quiet {
+	if !c.quiet {
 		b.loud++
-		if !b.hasKind(map[int64]bool{kind: true}) {
-			b.kinds = binary.AppendUvarint(b.kinds, uint64(kind))
-		}
+		b.kinds.add(c.kind)
+	}
+	if b.sum != nil {
+		b.sum.ops |= 1 << c.op
+		b.sum.kinds.add(c.kind)
+		b.sum.namespaces.add(c.namespace)
+		b.sum.managers.add(c.manager)
 	}
 }
 
-// hasKind tells whether a change that is not quiet is of one of the kinds.
-func (b *block) hasKind(kinds map[int64]bool) bool {
-	for rest := b.kinds; len(rest) > 0; {
-		k, n := binary.Uvarint(rest)
-		if n <= 0 || kinds[int64(k)] {
-			return true // what cannot be read is looked into
-		}
-		rest = rest[n:]
+// bytes is the sum as it is in the file: the bits of the operations, and the three sets, each with its
+// length before it.
+func (s *sum) bytes() []byte {
+	if s == nil {
+		return nil
 	}
-	return false
+	b := binary.AppendUvarint(nil, s.ops)
+	for _, set := range []set{s.kinds, s.namespaces, s.managers} {
+		b = append(binary.AppendUvarint(b, uint64(len(set))), set...)
+	}
+	return b
+}
+
+// sumOf undoes bytes; what is none is nil, and then says nothing.
+func sumOf(b []byte) *sum {
+	ops, n := binary.Uvarint(b)
+	if n <= 0 {
+		return nil
+	}
+	s := &sum{ops: ops}
+	b = b[n:]
+	for _, to := range []*set{&s.kinds, &s.namespaces, &s.managers} {
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) {
+			return nil
+		}
+		*to, b = set(b[n:n+int(size)]), b[n+int(size):]
+	}
+	return s
 }
 
 var idAlphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
@@ -99,17 +163,40 @@ func (b *block) find(low, high uint64, found func(seq int64)) {
 }
 
 func (db *db) saveBlock(b *block) error {
-	return db.exec("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?)", b.first, b.ids, b.oldest, b.newest, b.loud, append([]byte{}, b.kinds...))
+	return db.exec("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)",
+		b.first, b.ids, b.oldest, b.newest, b.loud, append([]byte{}, b.kinds...), b.sum.bytes())
+}
+
+// blocks is a query of blocks, with their ids or, for who only looks which changes to read, without.
+func (db *db) blocks(ids bool) string {
+	what, sum := "length(ids)", "sum"
+	if ids {
+		what = "ids"
+	}
+	if db.format < 2 {
+		sum = "NULL"
+	}
+	return "SELECT first, " + what + ", oldest, newest, loud, kinds, " + sum + " FROM blocks "
 }
 
 func columnBlock(s *sqlite3.Stmt) block {
-	return block{s.ColumnInt64(0), blob(s, 1), s.ColumnInt64(2), s.ColumnInt64(3), s.ColumnInt(4), blob(s, 5)}
+	b := block{
+		first: s.ColumnInt64(0), oldest: s.ColumnInt64(2), newest: s.ColumnInt64(3), loud: s.ColumnInt(4),
+		kinds: blob(s, 5), sum: sumOf(blob(s, 6)),
+	}
+	if s.ColumnType(1) == sqlite3.INTEGER {
+		b.size = s.ColumnInt(1) / idSize
+	} else {
+		b.ids = blob(s, 1)
+		b.size = len(b.ids) / idSize
+	}
+	return b
 }
 
 // tail returns the newest block; before the first change it is empty.
 func (db *db) tail() (block, error) {
-	b := block{first: 1}
-	err := db.query("SELECT * FROM blocks ORDER BY first DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
+	b := newBlock(1)
+	err := db.query(db.blocks(true)+"ORDER BY first DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
 		b = columnBlock(s)
 		return nil
 	})
@@ -122,3 +209,5 @@ func (db *db) tail() (block, error) {
 	}
 	return b, err
 }
+
+func newBlock(first int64) block { return block{first: first, sum: &sum{}} }

@@ -50,7 +50,7 @@ func (m *model) served(t *testing.T, path, why string) (said bool, changes int) 
 			t.Fatalf("%s: the contents of change %d are served wrong", why, e.Seq)
 		}
 	}
-	if rep, err := r.Verify(ctx); err != nil {
+	if rep, err := r.Verify(ctx, Verifying{}); err != nil {
 		told(err)
 	} else {
 		said = said || rep.Damaged > 0

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -189,57 +188,17 @@ func (j *Journal) Streams(ctx context.Context) (all []StreamHead, err error) {
 // Forget removes a stream that is no longer watched: its objects are not live any more. What happened
 // to them stays.
 func (j *Journal) Forget(ctx context.Context, s Stream) error {
-	return j.write(ctx, "write", func() error {
-		id, err := j.db.integer("SELECT id FROM streams WHERE resource = ? AND namespace = ? AND selection = ?", s.GroupResource, s.Namespace, s.Selection)
-		if err != nil || id == 0 {
-			return err
-		}
-		// Without a change there is no history that a state ends.
-		return errors.Join(
-			j.db.exec("DELETE FROM objects WHERE stream = ? AND last = 0", id),
-			j.db.exec("UPDATE objects SET stream = NULL WHERE stream = ?", id),
-			j.db.exec("DELETE FROM streams WHERE id = ?", id))
-	})
+	return j.write(ctx, "write", func() error { return j.db.forget(s) })
 }
 
-// Objects yields the last states of the stream's live objects. An error that is not a *DamagedError
-// ends it; a damaged object is yielded with its name and an error, and others follow. The journal can
-// be written meanwhile; the consumer may not call Objects of the same stream concurrently with writes
-// to that stream and expect one state.
-func (j *Journal) Objects(ctx context.Context, s Stream) iter.Seq2[Object, error] {
-	const page = 512
-	return func(yield func(Object, error) bool) {
-		var batch []object
-		for after := int64(0); ; after = batch[len(batch)-1].id {
-			batch = batch[:0]
-			err := j.do(ctx, "read", func() error { return j.db.live(s, after, page, &batch) })
-			if err != nil {
-				yield(Object{}, err)
-				return
-			}
-			for i := range batch {
-				o := batch[i].object
-				json, err := j.openState(batch[i].content)
-				if err != nil {
-					err = &DamagedError{j.path, fmt.Sprintf("state of %s %s/%s", s.GroupResource, o.Namespace, o.Name), err}
-				}
-				o.JSON = json
-				if !yield(o, err) {
-					return
-				}
-			}
-			if len(batch) < page {
-				return
-			}
-		}
+func (db *db) forget(s Stream) error {
+	id, err := db.integer("SELECT id FROM streams WHERE resource = ? AND namespace = ? AND selection = ?", s.GroupResource, s.Namespace, s.Selection)
+	if err != nil || id == 0 {
+		return err
 	}
-}
-
-func (j *Journal) openState(content []byte) ([]byte, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.lock == nil {
-		return nil, ErrClosed
-	}
-	return j.codec.open(content, nil)
+	// Without a change there is no history that a state ends.
+	return errors.Join(
+		db.exec("DELETE FROM objects WHERE stream = ? AND last = 0", id),
+		db.exec("UPDATE objects SET stream = NULL WHERE stream = ?", id),
+		db.exec("DELETE FROM streams WHERE id = ?", id))
 }

@@ -224,13 +224,13 @@ func TestDuplicates(t *testing.T) {
 		want Appended
 		live string
 	}{
-		{"new", []Row{pod(event.Created, 1), pod(event.Updated, 2)}, Appended{2, 0, 2}, "2"},
-		{"the same again, as after a commit of which nobody heard", []Row{pod(event.Created, 1), pod(event.Updated, 2)}, Appended{0, 2, 2}, "2"},
-		{"a deletion with the version of an update is another change", []Row{missed}, Appended{1, 0, 3}, ""},
-		{"the same again", []Row{missed}, Appended{0, 1, 3}, ""},
-		{"entered after all", []Row{pod(event.Entered, 5)}, Appended{1, 0, 4}, "5"},
-		{"history was replaced: a version that was there before", []Row{pod(event.Updated, 2)}, Appended{0, 1, 4}, "2"},
-		{"and goes on from there", []Row{pod(event.Updated, 3)}, Appended{1, 0, 5}, "3"},
+		{"new", []Row{pod(event.Created, 1), pod(event.Updated, 2)}, Appended{2, 0, 0, 2}, "2"},
+		{"the same again, as after a commit of which nobody heard", []Row{pod(event.Created, 1), pod(event.Updated, 2)}, Appended{0, 0, 2, 2}, "2"},
+		{"a deletion with the version of an update is another change", []Row{missed}, Appended{1, 0, 0, 3}, ""},
+		{"the same again", []Row{missed}, Appended{0, 0, 1, 3}, ""},
+		{"entered after all", []Row{pod(event.Entered, 5)}, Appended{1, 0, 0, 4}, "5"},
+		{"history was replaced: a version that was there before", []Row{pod(event.Updated, 2)}, Appended{0, 0, 1, 4}, "2"},
+		{"and goes on from there", []Row{pod(event.Updated, 3)}, Appended{1, 0, 0, 5}, "3"},
 	} {
 		if got := add(t, j, c.rows...); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.why, got, c.want)

@@ -66,11 +66,18 @@ func (m *model) append(batches []Batch) (a Appended) {
 			m.objects[b.Stream] = map[string]Object{}
 		}
 		for _, r := range b.Rows {
+			if r.Rewritten {
+				m.objects[b.Stream][r.UID] = Object{r.Namespace, r.Name, r.UID, r.ResourceVersion, r.After}
+				continue
+			}
 			id := r.id("prod")
 			if m.ids[id] {
 				a.Duplicates++
 			} else {
 				a.Rows++
+				if r.Quiet {
+					a.Quiet++
+				}
 				m.ids[id] = true
 				m.rows = append(m.rows, modelRow{int64(len(m.rows) + 1), id, r})
 			}
@@ -124,7 +131,7 @@ func (h *history) next() (batches []Batch, a Appended) {
 		}
 		// The next is made of the state that this leads to.
 		one := h.append([]Batch{b})
-		a = Appended{a.Rows + one.Rows, a.Duplicates + one.Duplicates, one.Last}
+		a = Appended{Rows: a.Rows + one.Rows, Quiet: a.Quiet + one.Quiet, Duplicates: a.Duplicates + one.Duplicates, Last: one.Last}
 		batches = append(batches, b)
 	}
 	return batches, a
@@ -238,7 +245,7 @@ func (m *model) check(t *testing.T, path string) {
 	}
 	defer r.Close()
 	m.checkRows(t, r)
-	rep, err := r.Verify(ctx)
+	rep, err := r.Verify(ctx, Verifying{Damage: func(d Damage) { t.Errorf("%s: %s", d.Part, d.Text) }})
 	if err != nil || rep.Damaged != 0 || rep.Changes != len(m.rows)-len(m.gone) {
 		t.Errorf("verify: %+v, %v; want %d changes", rep, err, len(m.rows)-len(m.gone))
 	}
@@ -290,6 +297,7 @@ func (m *model) checkStates(t *testing.T, j *Journal) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			o.JSON = bytes.Clone(o.JSON)
 			got[o.UID] = o
 		}
 		if d := cmp.Diff(want, got); d != "" {
@@ -341,6 +349,8 @@ func TestModel(t *testing.T) {
 					j = open(t, path)
 				case 1:
 					h.retain(t, j)
+				case 2, 3:
+					h.rewrite(t, j)
 				}
 			}
 			h.checkStates(t, j)
@@ -349,6 +359,25 @@ func TestModel(t *testing.T) {
 				t.Fatalf("replay with JOURNAL_SEED=%d", seed)
 			}
 		})
+	}
+}
+
+// rewrite has other rules make other bytes of a live object's version.
+func (h *history) rewrite(t *testing.T, j *Journal) {
+	t.Helper()
+	i := h.IntN(len(h.streams))
+	live := slices.Sorted(maps.Keys(h.objects[h.streams[i]]))
+	if len(live) == 0 {
+		return
+	}
+	o := h.objects[h.streams[i]][live[h.IntN(len(live))]]
+	batch := []Batch{{Stream: h.streams[i], Head: Head{Version: "7", Identity: strconv.Itoa(h.steps), At: h.clock}, Rows: []Row{{
+		Meta:  Meta{Kind: h.kinds[i], Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion},
+		After: h.change(o.JSON), Rewritten: true,
+	}}}}
+	want := h.append(batch)
+	if got, err := j.Append(t.Context(), batch); err != nil || got != want {
+		t.Fatalf("rewritten: %+v, %v; want %+v", got, err, want)
 	}
 }
 

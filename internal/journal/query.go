@@ -1,7 +1,10 @@
 package journal
 
 import (
+	"fmt"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -16,12 +19,14 @@ type Query struct {
 	After, Before int64
 	// Since (inclusive) and Until (exclusive) are of the time when it happened.
 	Since, Until time.Time
-	// Resources are group-resources, such as deployments.apps.
+	// Resources are group-resources, such as deployments.apps. Namespaces are names, or globs as
+	// path.Match has them; a gap of the whole cluster is one of every namespace.
 	Resources, Namespaces []string
-	// Name and UID name objects; with one of them there are no gaps.
-	Name, UID string
-	Ops       []event.Op
-	Managers  []string
+	// Names and UID name objects; with one of them there are no gaps.
+	Names    []string
+	UID      string
+	Ops      []event.Op
+	Managers []string
 	// Quiet and Snapshots include those.
 	Quiet, Snapshots bool
 	OldestFirst      bool
@@ -36,6 +41,8 @@ type filter struct {
 	kinds      map[int64]bool
 	namespaces map[int64]bool
 	managers   map[int64]bool
+	ops        uint64  // a bit for each that is wanted
+	nowhere    int64   // the number of the empty namespace
 	objects    []int64 // with a name or UID
 	byObject   bool
 	since      int64
@@ -44,7 +51,7 @@ type filter struct {
 
 // filter looks up what the query names. What the journal has never seen selects nothing.
 func (db *db) filter(q Query) (*filter, error) {
-	f := &filter{q: q, low: q.After + 1, high: q.Before - 1}
+	f := &filter{q: q, low: q.After + 1, high: q.Before - 1, ops: wantedOps(q)}
 	if q.Before == 0 {
 		f.high = 1<<63 - 1
 	}
@@ -58,18 +65,54 @@ func (db *db) filter(q Query) (*filter, error) {
 	if f.kinds, err = db.ids(q.Resources, "SELECT k.id FROM strings s JOIN kinds k ON k.resource = s.id WHERE s.s = ?"); err != nil {
 		return nil, err
 	}
-	if f.namespaces, err = db.ids(q.Namespaces, "SELECT id FROM strings WHERE s = ?"); err != nil {
+	if f.namespaces, err = db.matching(q.Namespaces); err != nil {
+		return nil, err
+	}
+	if f.nowhere, err = db.integer("SELECT id FROM strings WHERE s = ''"); err != nil {
 		return nil, err
 	}
 	if f.managers, err = db.ids(q.Managers, "SELECT id FROM strings WHERE s = ?"); err != nil {
 		return nil, err
 	}
-	if q.Name == "" && q.UID == "" {
+	if len(q.Names) == 0 && q.UID == "" {
 		return f, nil
 	}
 	f.byObject = true
 	f.objects, err = db.named(q, f.namespaces)
 	return f, err
+}
+
+// matching returns the strings that match one of the patterns; nil if there are no patterns.
+func (db *db) matching(patterns []string) (map[int64]bool, error) {
+	if !slices.ContainsFunc(patterns, func(p string) bool { return strings.ContainsAny(p, `*?[\`) }) {
+		return db.ids(patterns, "SELECT id FROM strings WHERE s = ?")
+	}
+	ids := map[int64]bool{}
+	err := db.query("SELECT id, s FROM strings", nil, func(s *sqlite3.Stmt) error {
+		for _, p := range patterns {
+			ok, err := path.Match(p, s.ColumnText(1))
+			if err != nil {
+				return fmt.Errorf("match namespaces with %q: %w", p, err)
+			}
+			if ok {
+				ids[s.ColumnInt64(0)] = true
+			}
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// wantedOps has a bit for each operation that a query wants; with a name or UID there are no gaps.
+func wantedOps(q Query) (bits uint64) {
+	for n, op := range ops {
+		switch {
+		case n == 0, len(q.Ops) > 0 && !slices.Contains(q.Ops, op), len(q.Ops) == 0 && op == event.Snapshot && !q.Snapshots:
+		default:
+			bits |= 1 << n
+		}
+	}
+	return bits
 }
 
 // ids returns what sql says of each name; nil if there are no names.
@@ -90,23 +133,29 @@ func (db *db) ids(of []string, sql string) (map[int64]bool, error) {
 	return ids, nil
 }
 
-// named returns the objects with the query's name and UID.
+// named returns the objects with one of the query's names, and its UID.
 func (db *db) named(q Query, namespaces map[int64]bool) (objects []int64, err error) {
-	sql, arg := "SELECT o.id, o.namespace, o.name, o.uid, s.s FROM objects o JOIN strings s ON s.id = o.resource WHERE o.name = ?", q.Name
-	if q.Name == "" {
-		sql, arg = "SELECT o.id, o.namespace, o.name, o.uid, s.s FROM objects o JOIN strings s ON s.id = o.resource WHERE o.uid = ?", q.UID
-	}
-	err = db.query(sql, []any{arg}, func(s *sqlite3.Stmt) error {
+	const columns = "SELECT o.id, o.namespace, o.uid, s.s FROM objects o JOIN strings s ON s.id = o.resource "
+	add := func(s *sqlite3.Stmt) error {
 		switch {
 		case namespaces != nil && !namespaces[s.ColumnInt64(1)]:
-		case q.UID != "" && q.UID != s.ColumnText(3):
-		case len(q.Resources) > 0 && !slices.Contains(q.Resources, s.ColumnText(4)):
+		case q.UID != "" && q.UID != s.ColumnText(2):
+		case len(q.Resources) > 0 && !slices.Contains(q.Resources, s.ColumnText(3)):
 		default:
 			objects = append(objects, s.ColumnInt64(0))
 		}
 		return nil
-	})
-	return objects, err
+	}
+	if len(q.Names) == 0 {
+		err = db.query(columns+"WHERE o.uid = ?", []any{q.UID}, add)
+		return objects, err
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(q.Names))) {
+		if err := db.query(columns+"WHERE o.name = ?", []any{name}, add); err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
 }
 
 // mayHave tells whether a block can have a change that the filter wants.
@@ -116,23 +165,30 @@ func (f *filter) mayHave(b *block) bool {
 		return false
 	case f.since != 0 && b.newest < f.since || f.until != 0 && b.oldest >= f.until:
 		return false
-	case !f.q.Quiet && (b.loud == 0 || f.kinds != nil && !b.hasKind(f.kinds)):
+	case !f.q.Quiet && (b.loud == 0 || f.kinds != nil && !b.kinds.has(f.kinds)):
 		return false
-	default:
+	case b.sum == nil:
 		return true
+	default:
+		gaps := f.ops&b.sum.ops&gapBit != 0
+		return f.ops&b.sum.ops != 0 && among(f.kinds, b.sum.kinds) && (gaps || among(f.namespaces, b.sum.namespaces)) && among(f.managers, b.sum.managers)
 	}
 }
 
+// gapBit is that of gaps among operations.
+var gapBit = uint64(1) << opNumber(event.Gap)
+
+// among tells whether a set may have one of those that are wanted; nil wants all.
+func among(wanted map[int64]bool, s set) bool { return wanted == nil || s.has(wanted) }
+
 // wants looks at a change's own columns; see record.
 func (f *filter) wants(r *record) bool {
-	op := opOf(r.op)
 	switch {
 	case r.quiet && !f.q.Quiet,
-		op == event.Snapshot && !f.q.Snapshots && !slices.Contains(f.q.Ops, op),
-		len(f.q.Ops) > 0 && !slices.Contains(f.q.Ops, op),
+		opOf(r.op) != "" && f.ops>>r.op&1 == 0, // an unknown one is damage, which is told
 		f.kinds != nil && !f.kinds[r.kind],
 		f.managers != nil && !f.managers[r.manager],
-		f.namespaces != nil && !f.namespaces[r.namespace],
+		f.namespaces != nil && !f.namespaces[r.namespace] && !(opOf(r.op) == event.Gap && r.namespace == f.nowhere),
 		f.since != 0 && r.time < f.since,
 		f.until != 0 && r.time >= f.until:
 		return false

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,12 +16,16 @@ import (
 // wanted is what a query means, one change at a time.
 func wanted(q Query, r *modelRow) bool {
 	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
-	byObject := q.Name != "" || q.UID != ""
+	matches := func(glob string) bool {
+		ok, _ := path.Match(glob, r.Namespace)
+		return ok || r.Op == event.Gap && r.Namespace == ""
+	}
+	byObject := len(q.Names) > 0 || q.UID != ""
 	switch {
 	case r.Quiet && !q.Quiet, q.After != 0 && r.seq <= q.After, q.Before != 0 && r.seq >= q.Before,
 		!q.Since.IsZero() && r.Time.Before(q.Since), !q.Until.IsZero() && !r.Time.Before(q.Until),
-		!in(q.Resources, r.Kind.GroupResource()), !in(q.Namespaces, r.Namespace), !in(q.Managers, r.Manager),
-		byObject && r.Op == event.Gap, q.Name != "" && r.Name != q.Name, q.UID != "" && r.UID != q.UID,
+		!in(q.Resources, r.Kind.GroupResource()), len(q.Namespaces) > 0 && !slices.ContainsFunc(q.Namespaces, matches), !in(q.Managers, r.Manager),
+		byObject && r.Op == event.Gap, !in(q.Names, r.Name), q.UID != "" && r.UID != q.UID,
 		len(q.Ops) > 0 && !slices.Contains(q.Ops, r.Op), len(q.Ops) == 0 && r.Op == event.Snapshot && !q.Snapshots:
 		return false
 	}
@@ -64,7 +69,8 @@ func (h *history) query(t *testing.T, r *Reader) {
 		func() { q.Until = some().Time.Truncate(time.Second) },
 		func() { q.Resources = []string{some().Kind.GroupResource(), "unheard.of"} },
 		func() { q.Namespaces = []string{some().Namespace} },
-		func() { q.Name = some().Name },
+		func() { q.Namespaces = []string{"s*", "none"} },
+		func() { q.Names = []string{some().Name, some().Name, "nobody"} },
 		func() { q.UID = some().UID },
 		func() { q.Ops = []event.Op{some().Op, event.Gap} },
 		func() { q.Managers = []string{"manager-1", "nobody"} },

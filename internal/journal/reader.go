@@ -25,8 +25,8 @@ type Reader struct {
 	names names
 }
 
-// OpenReader opens a journal to read. What is no journal is a *FormatError; where there is none the
-// error is fs.ErrNotExist.
+// OpenReader opens a journal to read, also one of an older format. What is no journal is a *FormatError;
+// where there is none the error is fs.ErrNotExist.
 func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -55,12 +55,11 @@ func (r *Reader) open() error {
 	if err != nil {
 		return err
 	}
-	version, err := r.db.version(true)
-	if err != nil {
+	if err := r.db.version(true); err != nil {
 		return err
 	}
-	if version < len(migrations) {
-		return &FormatError{r.path, fmt.Sprintf("it has format %d; a run of the daemon brings it to %d", version, len(migrations))}
+	if r.db.format < oldestRead {
+		return &FormatError{r.path, fmt.Sprintf("it has format %d; tattler run brings it to %d", r.db.format, len(migrations))}
 	}
 	r.names = names{db: r.db}
 	r.cluster, err = r.db.cluster()
@@ -148,17 +147,27 @@ type record struct {
 	namespace               int64
 	name, uid               string
 	gapFrom, gapTo, gapText string
+	epoch                   int64
 }
 
+// The records that are asked for; see records.
 const (
-	recordColumns = `SELECT c.seq, c.object, c.kind, c.op, c.quiet, c.version, c.time, c.lag, c.since, c.manager, ifnull(c.owner, o.owner),
-		ifnull(o.namespace, g.namespace), o.name, o.uid, g."from", g."to", g.reason
-		FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
-	byRange  = recordColumns + "WHERE c.seq BETWEEN ? AND ? ORDER BY c.seq"
-	byLoud   = recordColumns + "WHERE c.seq BETWEEN ? AND ? AND NOT c.quiet ORDER BY c.seq"
-	byOldest = recordColumns + "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq LIMIT 256"
-	byNewest = recordColumns + "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq DESC LIMIT 256"
+	byRange  = "WHERE c.seq BETWEEN ? AND ? ORDER BY c.seq"
+	byLoud   = "WHERE c.seq BETWEEN ? AND ? AND NOT c.quiet ORDER BY c.seq"
+	byOldest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq LIMIT 256"
+	byNewest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq DESC LIMIT 256"
 )
+
+// records is what selects records: followed by which.
+func (db *db) records() string {
+	epoch := "c.epoch"
+	if db.format < 2 {
+		epoch = "NULL"
+	}
+	return `SELECT c.seq, c.object, c.kind, c.op, c.quiet, c.version, c.time, c.lag, c.since, c.manager, ifnull(c.owner, o.owner),
+		ifnull(o.namespace, g.namespace), o.name, o.uid, g."from", g."to", g.reason, ` + epoch + `
+		FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
+}
 
 func columnRecord(s *sqlite3.Stmt) record {
 	return record{
@@ -166,6 +175,7 @@ func columnRecord(s *sqlite3.Stmt) record {
 		version: s.ColumnText(5), time: s.ColumnInt64(6), lag: s.ColumnInt64(7), since: s.ColumnInt64(8),
 		derived: s.ColumnType(8) != sqlite3.NULL, manager: s.ColumnInt64(9), owner: s.ColumnText(10), namespace: s.ColumnInt64(11),
 		name: s.ColumnText(12), uid: s.ColumnText(13), gapFrom: s.ColumnText(14), gapTo: s.ColumnText(15), gapText: s.ColumnText(16),
+		epoch: s.ColumnInt64(17),
 	}
 }
 
@@ -186,7 +196,7 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	e := Entry{Seq: c.seq, object: c.object, r: r, Meta: Meta{
 		Op: opOf(c.op), Kind: kind, Namespace: ns, Name: c.name, UID: uid(c.uid), ResourceVersion: c.version,
 		Time: time.UnixMilli(c.time).UTC(), At: time.UnixMilli(c.time + c.lag).UTC(),
-		Manager: manager, Owner: ownerOf(c.owner), Quiet: c.quiet,
+		Manager: manager, Owner: ownerOf(c.owner), Quiet: c.quiet, Epoch: c.epoch,
 	}}
 	if c.derived {
 		e.Since = time.UnixMilli(c.time + c.lag - c.since).UTC()
@@ -208,7 +218,7 @@ func (r *Reader) ByID(ctx context.Context, prefix string) (Entry, error) {
 	low, high := idRange(prefix)
 	err := r.do(ctx, func() error {
 		var seqs []int64
-		err := r.db.query("SELECT * FROM blocks ORDER BY first DESC", nil, func(s *sqlite3.Stmt) error {
+		err := r.db.query(r.db.blocks(true)+"ORDER BY first DESC", nil, func(s *sqlite3.Stmt) error {
 			b := columnBlock(s)
 			b.find(low, high, func(seq int64) { seqs = append(seqs, seq) })
 			if len(seqs) > 1000 {
@@ -250,7 +260,7 @@ func (r *Reader) ByID(ctx context.Context, prefix string) (Entry, error) {
 // page appends the entries that a query of records yields and the filter wants.
 func (r *Reader) page(sql string, args []any, f *filter, to *[]Entry) error {
 	var records []record // first all of them: making entries runs statements of its own
-	err := r.db.query(sql, args, func(s *sqlite3.Stmt) error {
+	err := r.db.query(r.db.records()+sql, args, func(s *sqlite3.Stmt) error {
 		if c := columnRecord(s); f == nil || f.wants(&c) {
 			records = append(records, c)
 		}

@@ -50,7 +50,7 @@ func TestRetainSize(t *testing.T) {
 	if err != nil || stats.First <= 3000 || stats.First > 3010 || stats.Last != 6000 || stats.Live != 20 || stats.Changes != 6000-int64(half.Removed+held.Removed) {
 		t.Errorf("%+v, %v", stats, err)
 	}
-	if rep, err := r.Verify(ctx); err != nil || rep.Damaged != 0 || int64(rep.Changes) != stats.Changes {
+	if rep, err := r.Verify(ctx, Verifying{}); err != nil || rep.Damaged != 0 || int64(rep.Changes) != stats.Changes {
 		t.Errorf("%+v, %v", rep, err)
 	}
 	all, free, _, err := j.db.pages()

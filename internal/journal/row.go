@@ -32,6 +32,10 @@ func opNumber(op event.Op) int {
 
 func (r *Row) check() error {
 	switch {
+	case r.Rewritten && (r.Op != "" || len(r.After) == 0 || len(r.After) > delta.MaxSize):
+		return fmt.Errorf("a new form of %s/%s that is %q, with %d bytes", r.Namespace, r.Name, r.Op, len(r.After))
+	case r.Rewritten:
+		return nil
 	case opNumber(r.Op) == 0:
 		return fmt.Errorf("operation %q", r.Op)
 	case len(r.Before) > delta.MaxSize || len(r.After) > delta.MaxSize:
@@ -81,6 +85,14 @@ func versionValue(v string) any {
 	return v
 }
 
+// epochValue is an epoch as a column has it: NULL for the first.
+func epochValue(epoch int64) any {
+	if epoch <= 1 {
+		return nil
+	}
+	return epoch
+}
+
 // uidKey is what tells objects of a resource apart.
 func uidKey(m *Meta) string {
 	if m.UID != "" {
@@ -114,7 +126,7 @@ func ownerOf(text string) *event.Owner {
 
 // id is the id of the change's event.
 func (m *Meta) id(cluster string) string {
-	d := event.Data{Op: m.Op, Gap: m.Gap, Resource: event.Resource{
+	d := event.Data{Op: m.Op, Gap: m.Gap, Epoch: m.Epoch, Resource: event.Resource{
 		Group: m.Kind.Group, Resource: m.Kind.Resource, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
 	}}
 	return event.New(cluster, time.Time{}, d).ID

@@ -80,9 +80,9 @@ func (s *scan) block() (*block, error) {
 		return nil, nil
 	}
 	var found *block
-	sql, from := "SELECT * FROM blocks WHERE first <= ? ORDER BY first DESC", s.f.high
+	sql, from := s.r.db.blocks(false)+"WHERE first <= ? ORDER BY first DESC", s.f.high
 	if s.f.q.OldestFirst {
-		sql = "SELECT * FROM blocks WHERE first >= (SELECT ifnull(max(first), 0) FROM blocks WHERE first <= ?) ORDER BY first"
+		sql = s.r.db.blocks(false) + "WHERE first >= (SELECT ifnull(max(first), 0) FROM blocks WHERE first <= ?) ORDER BY first"
 		from = s.f.low
 	}
 	err := s.r.db.query(sql, []any{from}, func(st *sqlite3.Stmt) error {
@@ -117,7 +117,7 @@ func (s *scan) fill(r *run) error {
 		var n int
 		last := int64(0)
 		var records []record
-		err := s.r.db.query(sql, []any{r.object, r.low, r.high}, func(st *sqlite3.Stmt) error {
+		err := s.r.db.query(s.r.db.records()+sql, []any{r.object, r.low, r.high}, func(st *sqlite3.Stmt) error {
 			c := columnRecord(st)
 			n, last = n+1, c.seq
 			if s.f.wants(&c) {

@@ -41,7 +41,15 @@ CREATE TABLE sinks (name TEXT PRIMARY KEY, cursor INTEGER, paused INTEGER NOT NU
 CREATE TABLE dead (
   id INTEGER PRIMARY KEY, sink TEXT NOT NULL, seq INTEGER NOT NULL, change TEXT NOT NULL,
   reason TEXT NOT NULL, attempts INTEGER NOT NULL, at INTEGER, body BLOB, UNIQUE (sink, seq));
+`, `
+CREATE TABLE rules (seq INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, at INTEGER);
+INSERT INTO rules SELECT 1, '', NULL WHERE EXISTS (SELECT 1 FROM changes);
+ALTER TABLE blocks ADD COLUMN sum BLOB;
+ALTER TABLE changes ADD COLUMN epoch INTEGER;
 `}
+
+// oldestRead is the oldest format that is read as it is; all can be migrated.
+const oldestRead = 1
 
 // prepareFile makes an empty file a journal, or checks that it is one and brings it up to date.
 func (db *db) prepareFile(cluster string) error {
@@ -66,49 +74,49 @@ func (db *db) prepareFile(cluster string) error {
 			return err
 		}
 	}
-	version, err := db.version(tables > 0)
-	if err != nil {
+	if err := db.version(tables > 0); err != nil {
 		return err
 	}
-	for ; version < len(migrations); version++ {
+	for ; db.format < len(migrations); db.format++ {
 		err := db.transaction(func() error {
-			if err := db.script(migrations[version]); err != nil {
+			if err := db.script(migrations[db.format]); err != nil {
 				return err
 			}
-			if version == 0 {
+			if db.format == 0 {
 				if err := db.exec("INSERT INTO meta VALUES ('cluster', ?)", cluster); err != nil {
 					return err
 				}
 			}
-			return db.script(fmt.Sprintf("PRAGMA user_version = %d", version+1))
+			return db.script(fmt.Sprintf("PRAGMA user_version = %d", db.format+1))
 		})
 		if err != nil {
-			return fmt.Errorf("migrate to version %d: %w", version+1, err)
+			return fmt.Errorf("migrate to version %d: %w", db.format+1, err)
 		}
 	}
 	return nil
 }
 
-// version returns how many migrations the file has had.
-func (db *db) version(tables bool) (int, error) {
+// version notes the file's format: how many migrations it has had.
+func (db *db) version(tables bool) error {
 	app, err := db.integer("PRAGMA application_id")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	version, err := db.integer("PRAGMA user_version")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	switch {
 	case tables && app != applicationID:
-		return 0, &FormatError{db.path, "this SQLite file is no journal"}
+		return &FormatError{db.path, "this SQLite file is no journal"}
 	case version > int64(len(migrations)):
-		return 0, &FormatError{db.path, fmt.Sprintf("it has format %d, made by a newer tattler; this one knows %d", version, len(migrations))}
+		return &FormatError{db.path, fmt.Sprintf("it has format %d, made by a newer tattler; this one knows %d", version, len(migrations))}
 	}
 	if sums, err := db.integer("PRAGMA checksum_verification"); err != nil || sums != 1 {
-		return 0, orElse(err, &DamagedError{db.path, "header", fmt.Errorf("page checksums are off")})
+		return orElse(err, &DamagedError{db.path, "header", fmt.Errorf("page checksums are off")})
 	}
-	return int(version), nil
+	db.format = int(version)
+	return nil
 }
 
 func orElse(err, other error) error {

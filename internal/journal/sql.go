@@ -10,9 +10,10 @@ import (
 
 // db is a connection with its prepared statements. It is not safe for concurrent use.
 type db struct {
-	c     *sqlite3.Conn
-	path  string
-	stmts map[string]*sqlite3.Stmt
+	c      *sqlite3.Conn
+	path   string
+	stmts  map[string]*sqlite3.Stmt
+	format int // the file's, when it was opened: a daemon may bring it up to date beside a reader
 }
 
 func openDB(path string, flags sqlite3.OpenFlag, settings string) (*db, error) {

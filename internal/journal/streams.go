@@ -53,17 +53,3 @@ type object struct {
 	walk    int    // changes since one that can be read without later ones
 	content []byte // what its newest change led to; nil if that was its end
 }
-
-// live appends a page of a stream's live objects, in the order of their numbers.
-func (db *db) live(st Stream, after int64, limit int, to *[]object) error {
-	return db.query(`SELECT o.id, n.s, o.name, o.uid, o.version, o.content
-		FROM streams s JOIN objects o ON o.stream = s.id LEFT JOIN strings n ON n.id = o.namespace
-		WHERE s.resource = ? AND s.namespace = ? AND s.selection = ? AND o.id > ? ORDER BY o.id LIMIT ?`,
-		[]any{st.GroupResource, st.Namespace, st.Selection, after, limit}, func(s *sqlite3.Stmt) error {
-			*to = append(*to, object{
-				id: s.ColumnInt64(0), content: blob(s, 5),
-				object: Object{Namespace: s.ColumnText(1), Name: s.ColumnText(2), UID: uid(s.ColumnText(3)), ResourceVersion: s.ColumnText(4)},
-			})
-			return nil
-		})
-}

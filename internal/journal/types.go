@@ -45,6 +45,8 @@ type Meta struct {
 	Quiet bool
 	// Gap says what was missed where Op is Gap; else nil.
 	Gap *event.GapInfo
+	// Epoch is the history of the server in which that is its version; 0 is the first, as 1 is.
+	Epoch int64
 }
 
 // Row is a change to be written.
@@ -53,6 +55,9 @@ type Row struct {
 	// Before and After are the object's JSON after redaction. Before may be absent; After is there
 	// unless the object was deleted or left, or the row is a gap.
 	Before, After []byte
+	// Rewritten is no change: other redaction rules made other bytes of the version that the journal
+	// has, and After becomes the object's last state. Op, Before and times say nothing.
+	Rewritten bool
 }
 
 // Stream names a list-and-watch across restarts.
@@ -74,7 +79,8 @@ type Head struct {
 	// EverLive tells a first list that was interrupted, whose objects are snapshots, from a relist.
 	EverLive bool
 	// Pipeline is the fingerprint of format, redaction rules and key with which objects were made:
-	// with another one, equal versions can have other bytes.
+	// with another one, equal versions can have other bytes. It ends with that of the rules, see
+	// Journal.Rules, unless a list is under way that compares with what other rules made.
 	Pipeline string
 	// Identity is the cluster's UID; empty if it is unknown.
 	Identity string
@@ -93,8 +99,8 @@ type Batch struct {
 
 // Appended is what Append did.
 type Appended struct {
-	// Rows were written; Duplicates were not, because their ids are in the journal.
-	Rows, Duplicates int
+	// Rows were written, Quiet of them quiet ones; Duplicates were not, because their ids are in the journal.
+	Rows, Quiet, Duplicates int
 	// Last is the newest sequence number of the journal.
 	Last int64
 }
@@ -102,7 +108,8 @@ type Appended struct {
 // Object is the last state of a live object.
 type Object struct {
 	Namespace, Name, UID, ResourceVersion string
-	JSON                                  []byte
+	// JSON may be read until the next object is asked for.
+	JSON []byte
 }
 
 // StreamHead is a stream and where it stands.

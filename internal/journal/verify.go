@@ -11,79 +11,134 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// maxDamages is how many damages a report names.
-const maxDamages = 100
+// Part says which of the journal's promises damage breaks.
+type Part string
+
+const (
+	// Page is damage of the file: whatever needs the page fails.
+	Page Part = "page"
+	// Content is damage of what an object was before or after a change, or is now.
+	Content Part = "content"
+	// Index is damage of what changes are found by: some may not be.
+	Index Part = "index"
+)
+
+// Damage is one that Verify found.
+type Damage struct {
+	Part Part
+	Text string // what is damaged and how, for people
+}
 
 // Report is what Verify found.
 type Report struct {
 	// Changes and Objects were read.
 	Changes, Objects int
-	// Damages are for people, the first 100 of Damaged.
-	Damages []string
+	// Damaged is how many damages there are; By counts them by what they break.
 	Damaged int
+	By      map[Part]int
 }
 
-func (r *Report) damage(format string, args ...any) {
-	if r.Damaged++; r.Damaged <= maxDamages {
-		r.Damages = append(r.Damages, fmt.Sprintf(format, args...))
+// Verifying hears of Verify while it runs; what is nil does not.
+type Verifying struct {
+	// Progress tells how much of a part is done: pages, objects or blocks.
+	Progress func(part string, done, total int64)
+	// Damage tells each.
+	Damage func(Damage)
+}
+
+// verifier is one run of Verify.
+type verifier struct {
+	*Reader
+	v   Verifying
+	rep Report
+}
+
+func (r *verifier) damage(p Part, format string, args ...any) {
+	r.rep.Damaged++
+	r.rep.By[p]++
+	if r.v.Damage != nil {
+		r.v.Damage(Damage{p, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (r *verifier) progress(part string, done, total int64) {
+	if r.v.Progress != nil {
+		r.v.Progress(part, done, total)
 	}
 }
 
 // Verify reads everything: pages, contents with their checksums, and what sums up others. What it finds
 // is in the report; an error says that it could not go on.
-func (r *Reader) Verify(ctx context.Context) (Report, error) {
-	var rep Report
-	if err := r.verifyPages(ctx, &rep); err != nil {
-		return rep, err
+func (r *Reader) Verify(ctx context.Context, v Verifying) (Report, error) {
+	run := verifier{Reader: r, v: v, rep: Report{By: map[Part]int{}}}
+	for _, part := range []func(context.Context) error{run.pages, run.objects, run.blocks} {
+		if err := run.unreadable("the file", part(ctx)); err != nil {
+			return run.rep, err
+		}
 	}
-	if rep.Damaged > 0 {
-		return rep, nil // what follows would only repeat it
-	}
-	err := r.verifyObjects(ctx, &rep)
-	if err == nil {
-		err = r.verifyBlocks(ctx, &rep)
-	}
-	var d *DamagedError
-	if errors.As(err, &d) {
-		rep.damage("%s: %v", d.What, d.Err)
-		err = nil
-	}
-	return rep, err
+	return run.rep, nil
 }
 
-func (r *Reader) verifyPages(ctx context.Context, rep *Report) error {
+// unreadable notes an error that tells of damage, of what could not be read; it returns others.
+func (r *verifier) unreadable(what string, err error) error {
+	err = classify("read", r.path, err)
+	var d *DamagedError
+	if errors.As(err, &d) {
+		r.damage(Page, "%s: %s: %v", what, d.What, d.Err)
+		return nil
+	}
+	return err
+}
+
+// maxPages is how many damages of pages are named.
+const maxPages = 10_000
+
+func (r *verifier) pages(ctx context.Context) error {
 	err := r.do(ctx, func() error {
+		n, err := r.db.integer("PRAGMA page_count")
+		if err != nil {
+			return err
+		}
+		r.progress("pages", 0, n)
 		old := r.db.c.SetInterrupt(ctx) // it can take minutes
 		defer r.db.c.SetInterrupt(old)
-		return r.db.query("PRAGMA integrity_check", nil, func(s *sqlite3.Stmt) error {
-			if text := s.ColumnText(0); text != "ok" {
-				rep.damage("%s", strings.TrimSpace(text))
+		err = r.db.query(fmt.Sprintf("PRAGMA integrity_check(%d)", maxPages), nil, func(s *sqlite3.Stmt) error {
+			for text := range strings.Lines(s.ColumnText(0)) {
+				if text = strings.TrimSpace(text); text != "ok" && !strings.HasPrefix(text, "*** in database") {
+					r.damage(Page, "%s", text)
+				}
 			}
 			return nil
 		})
+		if err == nil {
+			r.progress("pages", n, n)
+		}
+		return err
 	})
-	var d *DamagedError
-	if errors.As(err, &d) {
-		rep.damage("page: %v", d.Err)
-		return nil
-	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("verify journal: %w", ctx.Err())
 	}
 	return err
 }
 
-func (r *Reader) verifyObjects(ctx context.Context, rep *Report) error {
+func (r *verifier) objects(ctx context.Context) error {
+	total := int64(0)
 	for after := int64(0); ; {
 		var ids []int64
 		err := r.do(ctx, func() error {
-			err := r.db.query("SELECT id FROM objects WHERE id > ? ORDER BY id LIMIT 100", []any{after}, func(s *sqlite3.Stmt) error {
-				ids = append(ids, s.ColumnInt64(0))
-				return nil
-			})
+			var err error
+			if total == 0 {
+				total, err = r.db.integer("SELECT count(*) FROM objects")
+			}
+			if err == nil {
+				err = r.db.query("SELECT id FROM objects WHERE id > ? ORDER BY id LIMIT 100", []any{after}, func(s *sqlite3.Stmt) error {
+					ids = append(ids, s.ColumnInt64(0))
+					return nil
+				})
+			}
 			for _, id := range ids {
 				if err == nil {
-					err = r.verifyObject(id, rep)
+					err = r.unreadable(fmt.Sprintf("object %d", id), r.object(id))
 				}
 			}
 			return err
@@ -92,91 +147,125 @@ func (r *Reader) verifyObjects(ctx context.Context, rep *Report) error {
 			return err
 		}
 		after = ids[len(ids)-1]
+		r.progress("objects", int64(r.rep.Objects), total)
 	}
 }
 
-// verifyObject reads an object's chain from its state on, the newest change first.
-func (r *Reader) verifyObject(id int64, rep *Report) error {
-	rep.Objects++
-	state, err := r.db.state(id)
+// object reads an object's chain from its state on, the newest change first.
+func (r *verifier) object(id int64) error {
+	r.rep.Objects++
+	o, err := r.named(id)
 	if err != nil {
 		return err
 	}
 	var next []byte
-	if state != nil {
-		if next, err = r.codec.open(state, nil); err != nil {
-			rep.damage("state of object %d: %v", id, err)
+	if o.content != nil {
+		if next, err = r.codec.open(o.content, nil); err != nil {
+			r.damage(Content, "last state of %s: %v", o.name, err)
 		}
 	}
 	newest := int64(0)
 	err = r.db.query("SELECT seq, op, before, after FROM changes WHERE object = ? ORDER BY seq DESC", []any{id}, func(s *sqlite3.Stmt) error {
 		l := link{s.ColumnInt64(0), opOf(s.ColumnInt(1)), blob(s, 2), blob(s, 3)}
 		newest = max(newest, l.seq)
-		rep.Changes++
+		r.rep.Changes++
 		base := next
 		next = nil
 		err := r.codec.unwind(r.path, []link{l}, base, func(_ *link, before, _ []byte) error {
 			next = before
 			return nil
 		})
-		if err != nil {
-			rep.damage("%v", errors.Unwrap(err))
+		var d *DamagedError
+		if errors.As(err, &d) {
+			r.damage(Content, "%s, of %s: %v", d.What, o.name, d.Err)
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	last, err := r.db.integer("SELECT last FROM objects WHERE id = ?", id)
-	if last != newest {
-		rep.damage("object %d ends with change %d, not %d", id, newest, last)
+	if err == nil && o.last != newest {
+		r.damage(Index, "%s ends with change %d, not %d", o.name, newest, o.last)
 	}
 	return err
 }
 
-// verifyBlocks compares the blocks with the changes that they sum up.
-func (r *Reader) verifyBlocks(ctx context.Context, rep *Report) error {
-	for from := int64(0); ; {
+// verified is what Verify needs of an object.
+type verified struct {
+	name    string // for people
+	last    int64
+	content []byte
+}
+
+func (r *verifier) named(id int64) (o verified, err error) {
+	err = r.db.query(`SELECT ifnull(k.s, '?'), ifnull(n.s, ''), o.name, o.last, o.content FROM objects o
+		LEFT JOIN strings k ON k.id = o.resource LEFT JOIN strings n ON n.id = o.namespace WHERE o.id = ?`, []any{id}, func(s *sqlite3.Stmt) error {
+		o = verified{s.ColumnText(0) + " " + strings.TrimPrefix(s.ColumnText(1)+"/"+s.ColumnText(2), "/"), s.ColumnInt64(3), blob(s, 4)}
+		return nil
+	})
+	return o, err
+}
+
+// blocks compares the blocks with the changes that they sum up.
+func (r *verifier) blocks(ctx context.Context) error {
+	total := int64(0)
+	for from, done := int64(0), int64(0); ; done++ {
 		found := false
 		err := r.do(ctx, func() error {
 			var b block
-			err := r.db.query("SELECT * FROM blocks WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
-				b, found = columnBlock(s), true
-				return nil
-			})
+			var err error
+			if total == 0 {
+				total, err = r.db.integer("SELECT count(*) FROM blocks")
+			}
+			if err == nil {
+				err = r.db.query(r.db.blocks(true)+"WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
+					b, found = columnBlock(s), true
+					return nil
+				})
+			}
 			if err != nil || !found {
 				return err
 			}
 			from = b.first
-			return r.verifyBlock(&b, rep)
+			return r.unreadable(fmt.Sprintf("changes %d to %d", b.first, b.next()-1), r.block(&b))
 		})
 		if err != nil || !found {
 			return err
 		}
+		r.progress("blocks", done+1, total)
 	}
 }
 
-func (r *Reader) verifyBlock(b *block, rep *Report) error {
-	var entries []Entry
-	if err := r.page(byRange, []any{b.first, b.next() - 1}, nil, &entries); err != nil {
-		return err
-	}
-	for i := range entries {
-		e := &entries[i]
+func (r *verifier) block(b *block) error {
+	var records []record
+	err := r.db.query(r.db.records()+byRange, []any{b.first, b.next() - 1}, func(s *sqlite3.Stmt) error {
+		records = append(records, columnRecord(s))
+		return nil
+	})
+	for i := range records {
+		c := &records[i]
+		e, entryErr := r.entry(c)
+		if entryErr != nil {
+			return entryErr
+		}
 		if e.Op == event.Gap {
-			rep.Changes++
+			r.rep.Changes++
 		}
 		low, _ := idRange(e.ID)
 		known := false
 		b.find(low, low, func(seq int64) { known = known || seq == e.Seq })
-		kind, err := r.names.kindID(e.Kind)
-		if err != nil {
-			return err
-		}
-		when := e.Time.UnixMilli()
-		if !known || when < b.oldest || when > b.newest || !e.Quiet && !b.hasKind(map[int64]bool{kind: true}) {
-			rep.damage("change %d is not as its block %d says", e.Seq, b.first)
+		if !known || !b.covers(c) {
+			r.damage(Index, "change %d is not as its block %d says", e.Seq, b.first)
 		}
 	}
-	return nil
+	return err
+}
+
+// covers tells whether a block says what a change is, beside its id.
+func (b *block) covers(c *record) bool {
+	in := func(s set, n int64) bool { return n == 0 || s.has(map[int64]bool{n: true}) }
+	switch {
+	case c.time < b.oldest, c.time > b.newest, !c.quiet && !in(b.kinds, c.kind):
+		return false
+	case b.sum == nil:
+		return true
+	}
+	return b.sum.ops>>c.op&1 == 1 && in(b.sum.kinds, c.kind) && in(b.sum.namespaces, c.namespace) && in(b.sum.managers, c.manager)
 }

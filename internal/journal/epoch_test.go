@@ -1,0 +1,59 @@
+package journal
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// TestEpochs: where a server's history was replaced, the same version of the same object is another change,
+// and so is the gap between the same versions.
+func TestEpochs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	in := func(r Row, epoch int64) Row {
+		r.Epoch = epoch
+		return r
+	}
+	gap := pod(event.Gap, 3)
+	gap.Name, gap.UID, gap.ResourceVersion = "", "", ""
+	gap.Before, gap.Gap = nil, &event.GapInfo{From: "2", To: "3", Reason: "history-changed"}
+	for _, tc := range []struct {
+		why  string
+		rows []Row
+		want Appended
+	}{
+		{"the first history", []Row{pod(event.Created, 1), in(pod(event.Updated, 2), 1), in(gap, 1)}, Appended{Rows: 3, Last: 3}},
+		{"again: 0 and 1 are the first", []Row{in(pod(event.Created, 1), 1), pod(event.Updated, 2), gap}, Appended{Duplicates: 3, Last: 3}},
+		{"the second", []Row{in(gap, 2), in(pod(event.Updated, 2), 2)}, Appended{Rows: 2, Last: 5}},
+		{"the second again", []Row{in(gap, 2), in(pod(event.Updated, 2), 2)}, Appended{Duplicates: 2, Last: 5}},
+		{"the third", []Row{in(pod(event.Updated, 2), 3)}, Appended{Rows: 1, Last: 6}},
+	} {
+		if got := add(t, j, tc.rows...); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", tc.why, got, tc.want)
+		}
+	}
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ids := map[string]bool{}
+	var epochs []int64
+	for e, err := range r.Rows(t.Context(), Query{OldestFirst: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[e.ID] = true
+		epochs = append(epochs, e.Epoch)
+		if found, err := r.ByID(t.Context(), e.ID); err != nil || found.Seq != e.Seq {
+			t.Errorf("%s is change %d, not %d: %v", e.ID, found.Seq, e.Seq, err)
+		}
+	}
+	if d := cmp.Diff([]int64{0, 0, 0, 2, 2, 3}, epochs); d != "" || len(ids) != len(epochs) {
+		t.Errorf("%d ids; epochs (-want +got):\n%s", len(ids), d)
+	}
+}

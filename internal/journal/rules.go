@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// Uncovered is what the journal keeps that other redaction rules have made than those that are in
+// force, or nobody knows which: it may show what is hidden now. Purge removes it.
+type Uncovered struct {
+	// Changes were recorded so; Before is when the rules that are in force came to be.
+	Changes int64
+	Before  time.Time
+	// Streams have last states that were not compared with the cluster since.
+	Streams []Stream
+	// Unfinished says that a purge has not come to its end: what it removed may still be in the file.
+	Unfinished bool
+}
+
+// Any tells whether there is something.
+func (u *Uncovered) Any() bool { return u.Changes > 0 || len(u.Streams) > 0 || u.Unfinished }
+
+// Rules notes the fingerprint of the redaction rules, and their key, under which changes are recorded
+// from now on, and returns what is kept that they do not cover.
+func (j *Journal) Rules(ctx context.Context, fingerprint string, now time.Time) (u Uncovered, err error) {
+	err = j.write(ctx, "write", func() error {
+		if err := j.db.note(fingerprint, j.tail.next(), now); err != nil {
+			return err
+		}
+		u, err = j.db.uncovered()
+		return err
+	})
+	return u, err
+}
+
+// note notes the rules that changes are recorded under from the number next on.
+func (db *db) note(fingerprint string, next int64, now time.Time) error {
+	// Rules under which nothing was recorded were never in force.
+	if err := db.exec("DELETE FROM rules WHERE seq >= ?", next); err != nil {
+		return err
+	}
+	last, _, err := db.rules()
+	if err != nil || last == fingerprint {
+		return err
+	}
+	return db.exec("INSERT INTO rules VALUES (?, ?, ?)", next, fingerprint, now)
+}
+
+// rules returns the last ones that were noted, and since when they are in force; empty if none were.
+func (db *db) rules() (fingerprint string, since time.Time, err error) {
+	err = db.query("SELECT fingerprint, at FROM rules ORDER BY seq DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
+		fingerprint, since = s.ColumnText(0), columnTime(s, 1)
+		return nil
+	})
+	return fingerprint, since, err
+}
+
+// span is of sequence numbers, inclusive.
+type span struct{ from, to int64 }
+
+// otherRules returns where changes were recorded under other rules than the last ones.
+func (db *db) otherRules() (spans []span, err error) {
+	now, _, err := db.rules()
+	if err != nil || now == "" { // an older program's journal: nobody knows yet which are in force
+		return nil, err
+	}
+	open := false
+	err = db.query("SELECT seq, fingerprint FROM rules ORDER BY seq", nil, func(s *sqlite3.Stmt) error {
+		seq := s.ColumnInt64(0)
+		if open {
+			spans[len(spans)-1].to = seq - 1
+		}
+		if open = s.ColumnText(1) != now; open {
+			spans = append(spans, span{seq, math.MaxInt64})
+		}
+		return nil
+	})
+	return spans, err
+}
+
+func (db *db) uncovered() (u Uncovered, err error) {
+	spans, err := db.otherRules()
+	if err != nil {
+		return u, err
+	}
+	for _, s := range spans {
+		// Without the plus the table would be read, with its contents, instead of an index.
+		n, err := db.integer("SELECT count(*) FROM changes WHERE +seq BETWEEN ? AND ?", s.from, s.to)
+		if err != nil {
+			return u, err
+		}
+		u.Changes += n
+	}
+	var fingerprint string
+	if fingerprint, u.Before, err = db.rules(); err != nil {
+		return u, err
+	}
+	if u.Streams, err = db.otherStreams(fingerprint); err != nil {
+		return u, err
+	}
+	unfinished, err := db.integer("SELECT count(*) FROM meta WHERE key = ?", purging)
+	u.Unfinished = unfinished > 0
+	return u, err
+}
+
+// otherStreams returns those whose last states other rules made, if they have some.
+func (db *db) otherStreams(fingerprint string) (all []Stream, err error) {
+	if fingerprint == "" {
+		return nil, nil
+	}
+	err = db.streams(`WHERE substr(pipeline, -length(?1)) <> ?1 AND EXISTS (SELECT 1 FROM objects o WHERE o.stream = streams.id)
+		ORDER BY resource, namespace, selection`, []any{fingerprint}, func(_ int64, sh StreamHead) { all = append(all, sh.Stream) })
+	return all, err
+}
+
+// Uncovered returns what is kept that the rules do not cover under which was recorded last. A journal
+// of an older format does not tell.
+func (r *Reader) Uncovered(ctx context.Context) (u Uncovered, err error) {
+	err = r.do(ctx, func() error {
+		if r.db.format < 2 {
+			return nil
+		}
+		if u, err = r.db.uncovered(); err != nil {
+			return fmt.Errorf("look for other rules: %w", err)
+		}
+		return nil
+	})
+	return u, err
+}

@@ -1,0 +1,90 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// Size is how much a journal holds: what can be told of it in no time. Stats tells more.
+type Size struct {
+	// First and Last are the sequence numbers of the oldest and the newest change; Oldest and Newest are
+	// when those were seen. All are zero where there is none.
+	First, Last    int64
+	Oldest, Newest time.Time
+	// Used and Free are bytes of the file; Log is the size of the write-ahead log beside it.
+	Used, Free, Log int64
+}
+
+// Size looks at the ends of the journal, and counts nothing.
+func (r *Reader) Size(ctx context.Context) (s Size, err error) {
+	err = r.do(ctx, func() error {
+		for _, end := range []struct {
+			sql string
+			seq *int64
+			at  *time.Time
+		}{
+			{"SELECT seq, time + lag FROM changes ORDER BY seq LIMIT 1", &s.First, &s.Oldest},
+			{"SELECT seq, time + lag FROM changes ORDER BY seq DESC LIMIT 1", &s.Last, &s.Newest},
+		} {
+			err := r.db.query(end.sql, nil, func(st *sqlite3.Stmt) error {
+				*end.seq, *end.at = st.ColumnInt64(0), columnTime(st, 1)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		pages, free, size, err := r.db.pages()
+		s.Used, s.Free = (pages-free)*size, free*size
+		return err
+	})
+	if err != nil {
+		return Size{}, err
+	}
+	fi, err := os.Stat(r.path + "-wal")
+	switch {
+	case err == nil:
+		s.Log = fi.Size()
+	case !errors.Is(err, fs.ErrNotExist):
+		return Size{}, err
+	}
+	return s, nil
+}
+
+// SeenAfter returns when the first change after a sequence number was seen; zero where there is none.
+func (r *Reader) SeenAfter(ctx context.Context, seq int64) (at time.Time, err error) {
+	err = r.do(ctx, func() error {
+		return r.db.query("SELECT time + lag FROM changes WHERE seq > ? ORDER BY seq LIMIT 1", []any{seq}, func(st *sqlite3.Stmt) error {
+			at = columnTime(st, 0)
+			return nil
+		})
+	})
+	return at, err
+}
+
+// Sinks is Journal.Sinks for who only reads.
+func (r *Reader) Sinks(ctx context.Context) (all []Sink, err error) {
+	err = r.do(ctx, func() error {
+		all, err = r.db.sinks()
+		return err
+	})
+	return all, err
+}
+
+// DeadLetters is Journal.DeadLetters for who only reads, without bodies.
+func (r *Reader) DeadLetters(ctx context.Context, sink string) (all []DeadLetter, err error) {
+	err = r.do(ctx, func() error {
+		return r.db.query("SELECT seq, change, reason, attempts, at FROM dead WHERE sink = ? ORDER BY id", []any{sink}, func(s *sqlite3.Stmt) error {
+			all = append(all, DeadLetter{
+				Sink: sink, Seq: s.ColumnInt64(0), ID: s.ColumnText(1), Reason: s.ColumnText(2), Attempts: s.ColumnInt(3), At: columnTime(s, 4),
+			})
+			return nil
+		})
+	})
+	return all, err
+}

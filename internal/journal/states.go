@@ -1,0 +1,191 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/tattler-dev/tattler/internal/delta"
+)
+
+const (
+	// stateRows and stateBytes bound a page of states, as it is read at once.
+	stateRows  = 256
+	stateBytes = 512 << 10
+	// statePages are in memory at a time: one that is told, one that is ready, one that is read.
+	statePages = 3
+)
+
+// Objects yields the last states of the stream's live objects. An error that is not a *DamagedError
+// ends it; a damaged object is yielded with its name and an error, and others follow. The journal can
+// be written meanwhile; the consumer may not call Objects of the same stream concurrently with writes
+// to that stream and expect one state. What comes next is read and decompressed while the consumer is
+// busy.
+func (j *Journal) Objects(ctx context.Context, s Stream) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		a := ahead{j: j, stream: s, free: make(chan *statePage, statePages), full: make(chan *statePage), stop: make(chan struct{})}
+		for range statePages {
+			a.free <- &statePage{}
+		}
+		go a.read(ctx)
+		defer func() {
+			close(a.stop)
+			for range a.full { // until it has ended
+			}
+		}()
+		for p := range a.full {
+			for i := range p.states {
+				if !yield(p.states[i].Object, p.states[i].err) {
+					return
+				}
+			}
+			if p.err != nil {
+				yield(Object{}, p.err)
+				return
+			}
+			a.free <- p
+		}
+	}
+}
+
+// ahead reads the states of a stream before they are asked for.
+type ahead struct {
+	j      *Journal
+	stream Stream
+	free   chan *statePage
+	full   chan *statePage // closed at the end
+	stop   chan struct{}
+}
+
+// statePage has some states. Its memory is used again.
+type statePage struct {
+	states []state
+	raw    []byte // their contents
+	text   []byte // and what these say
+	err    error  // what ended it
+	last   bool
+}
+
+// state is one of a page.
+type state struct {
+	Object
+	id       int64
+	from, to int // of its content in raw
+	err      error
+}
+
+func (a *ahead) read(ctx context.Context) {
+	defer close(a.full)
+	for after, last := int64(0), false; !last; {
+		var p *statePage
+		select {
+		case p = <-a.free:
+		case <-a.stop:
+			return
+		}
+		p.states, p.raw, p.last = p.states[:0], p.raw[:0], false
+		if p.err = a.j.do(ctx, "read", func() error { return p.fill(a.j, a.stream, after) }); p.err != nil {
+			p.states = p.states[:0]
+		}
+		p.open(a.j, a.stream)
+		if n := len(p.states); n > 0 {
+			after = p.states[n-1].id
+		}
+		last = p.last || p.err != nil
+		select {
+		case a.full <- p:
+		case <-a.stop:
+			return
+		}
+	}
+}
+
+// fill reads a page of a stream's live objects, in the order of their numbers.
+func (p *statePage) fill(j *Journal, st Stream, after int64) error {
+	p.last = true
+	stream, err := j.db.integer("SELECT id FROM streams WHERE resource = ? AND namespace = ? AND selection = ?", st.GroupResource, st.Namespace, st.Selection)
+	if err != nil || stream == 0 {
+		return err
+	}
+	var namespaces []int64
+	err = j.db.query("SELECT id, namespace, name, uid, version, content FROM objects WHERE stream = ? AND id > ? ORDER BY id",
+		[]any{stream, after}, func(s *sqlite3.Stmt) error {
+			if len(p.states) == stateRows || len(p.raw) > stateBytes {
+				p.last = false
+				return errDone
+			}
+			o := state{id: s.ColumnInt64(0), from: len(p.raw)}
+			o.Name, o.UID, o.ResourceVersion = s.ColumnText(2), uid(s.ColumnText(3)), s.ColumnText(4)
+			p.raw = append(p.raw, s.ColumnRawBlob(5)...)
+			o.to = len(p.raw)
+			p.states, namespaces = append(p.states, o), append(namespaces, s.ColumnInt64(1))
+			return nil
+		})
+	for i := range p.states {
+		if err == nil {
+			p.states[i].Namespace, err = j.names.text(namespaces[i])
+		}
+	}
+	return err
+}
+
+// open decompresses the page's contents. A codec is not needed for that: who writes is not held up.
+func (p *statePage) open(j *Journal, st Stream) {
+	p.text = p.text[:0]
+	for i := range p.states {
+		o := &p.states[i]
+		from := len(p.text)
+		if p.text, o.err = openState(p.text, p.raw[o.from:o.to]); o.err != nil {
+			o.err = &DamagedError{j.path, fmt.Sprintf("state of %s %s/%s", st.GroupResource, o.Namespace, o.Name), o.err}
+			continue
+		}
+		o.from, o.to = from, len(p.text)
+	}
+	for i := range p.states { // text has its place now
+		if o := &p.states[i]; o.err == nil {
+			o.JSON = p.text[o.from:o.to:o.to]
+		}
+	}
+}
+
+// openState appends what a state's content says.
+func openState(to, content []byte) ([]byte, error) {
+	if len(content) < headSize {
+		return to, fmt.Errorf("content of %d bytes", len(content))
+	}
+	from, body := len(to), content[headSize:]
+	switch content[0] {
+	case formPlain:
+		to = append(to, body...)
+	case formS2:
+		n, err := s2.DecodedLen(body)
+		if err != nil {
+			return to, err
+		}
+		if n > delta.MaxSize {
+			return to, s2.ErrTooLarge
+		}
+		to = grow(to, n)
+		if _, err := s2.Decode(to[from:from+n], body); err != nil {
+			return to[:from], err
+		}
+		to = to[:from+n]
+	default:
+		return to, fmt.Errorf("state of form %d", content[0])
+	}
+	if !matches(content, to[from:]) {
+		return to[:from], errChecksum
+	}
+	return to, nil
+}
+
+// grow makes room for n bytes more.
+func grow(b []byte, n int) []byte {
+	if cap(b)-len(b) >= n {
+		return b
+	}
+	return append(make([]byte, 0, max(2*cap(b), len(b)+n)), b...)
+}
