@@ -12,6 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/internal/capture/openapi"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // builder makes changes of deltas.
@@ -20,8 +21,9 @@ type builder struct {
 	schemas *openapi.Schemas
 }
 
-// version is a change with the JSON of its objects.
-func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *informer.Delta) (v Version, shown bool, err error) {
+// version is a change with the JSON of its objects. Hide, if not nil, hides what is to be hidden of the
+// object before it.
+func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *informer.Delta, hide func(map[string]any) error) (v Version, shown bool, err error) {
 	c := &v.Change
 	*c = change.Change{
 		Op: op, Resource: r,
@@ -32,7 +34,12 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *infor
 		c.ResourceVersion = cmp.Or(d.Final.ResourceVersion, d.Old.ResourceVersion)
 	}
 	var before, after map[string]any
-	if v.BeforeJSON, before, err = object(d.Old); err == nil {
+	if v.BeforeJSON, before, err = object(d.Old); err == nil && before != nil && hide != nil {
+		if err = hide(before); err == nil {
+			v.BeforeJSON, err = json.Marshal(before)
+		}
+	}
+	if err == nil {
 		v.AfterJSON, after, err = object(d.New)
 	}
 	if err != nil {
@@ -55,8 +62,8 @@ func object(v informer.Version) (raw []byte, o map[string]any, err error) {
 	if raw, err = v.JSON(); err != nil {
 		return nil, nil, err
 	}
-	if err := json.Unmarshal(raw, &o); err != nil {
-		return nil, nil, fmt.Errorf("decode object: %w", err)
+	if o, err = jsonmap.Decode(raw); err != nil {
+		return nil, nil, err
 	}
 	return raw, o, nil
 }

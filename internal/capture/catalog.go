@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/tattler-dev/tattler/internal/capture/rules"
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
@@ -131,6 +133,20 @@ func (c *Catalog) Everything() []Resource {
 	return out
 }
 
+// CheckRule returns an UnknownTypeError where a rule's resource, as package rules has it, names no kind of
+// the server.
+func (c *Catalog) CheckRule(text string) error {
+	for _, r := range c.preferred {
+		if rules.MatchAny([]string{text}, r.Group, r.Resource) {
+			return nil
+		}
+	}
+	return c.unknown(text)
+}
+
+// Failed are the groups that did not answer, in order: what they have is unknown.
+func (c *Catalog) Failed() []string { return slices.Sorted(maps.Keys(c.failed)) }
+
 // Find returns the entry of a group and resource in the wanted version, or in the preferred one
 // where that version is not served any more.
 func (c *Catalog) Find(group, resource, version string) (Resource, bool) {
@@ -181,10 +197,16 @@ func (e *AmbiguousTypeError) Error() string {
 }
 
 // Resolve finds what kubectl would find for a name: plural, singular, kind, short name or category,
-// with ".group" or ".version.group" where wanted. A category gives several. Names are compared
-// without regard to case, as kubectl does.
+// with ".group" or ".version.group" where wanted; a dot alone is the core group. A category gives
+// several. Names are compared without regard to case, as kubectl does.
 func (c *Catalog) Resolve(name string) ([]Resource, error) {
 	arg := strings.ToLower(name)
+	if typ, core := strings.CutSuffix(arg, "."); core {
+		if found := filter(c.preferred, func(r Resource) bool { return r.Group == "" && named(r, typ) }); len(found) > 0 {
+			return found, nil
+		}
+		return nil, c.unknown(name)
+	}
 	if full, gr := schema.ParseResourceArg(arg); full != nil || gr.Group != "" {
 		for _, r := range c.all {
 			if full != nil && r.Group == full.Group && r.Version == full.Version && named(r, full.Resource) {
@@ -250,13 +272,13 @@ func filter(rs []Resource, keep func(Resource) bool) []Resource {
 }
 
 func (c *Catalog) unknown(name string) error {
-	e := &UnknownTypeError{Type: name}
-	for g := range c.failed {
-		e.Failed = append(e.Failed, g)
-	}
-	slices.Sort(e.Failed)
+	e := &UnknownTypeError{Type: name, Failed: c.Failed()}
 	var known []string
 	for _, r := range c.preferred {
+		if strings.Contains(name, ".") {
+			known = append(known, r.GroupResource())
+			continue
+		}
 		for _, n := range append([]string{r.Resource, r.Singular}, r.ShortNames...) {
 			if len(n) > 2 {
 				known = append(known, n)

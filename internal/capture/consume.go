@@ -43,7 +43,7 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.
 			return
 		}
 		for _, d := range b.Deltas {
-			if !w.delta(ctx, k, d) {
+			if !w.delta(ctx, k, b.Epoch, d) {
 				return
 			}
 		}
@@ -66,7 +66,9 @@ func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b informer.Ba
 func (w *Watcher) gapChange(k *kind, key streamKey, b informer.Batch) (change.Change, error) {
 	r, reason := k.resource(), b.Gap.Reason
 	w.mu.Lock()
-	if st := k.streams[key]; st.moved != "" {
+	st := k.streams[key]
+	st.gaps++
+	if st.moved != "" {
 		reason = strings.Replace(reason, informer.ReasonGone, fmt.Sprintf("%s as %s, now as %s", informer.ReasonGone, st.moved, r.Version), 1)
 		st.moved = ""
 	}
@@ -74,7 +76,7 @@ func (w *Watcher) gapChange(k *kind, key streamKey, b informer.Batch) (change.Ch
 	w.mu.Unlock()
 	return change.Change{
 		Op: event.Gap, Resource: r, Namespace: b.Stream.Namespace,
-		At: b.Gap.Until, Since: b.Gap.Since, Time: b.Gap.Until, Away: away,
+		At: b.Gap.Until, Since: b.Gap.Since, Time: b.Gap.Until, Away: away, Epoch: b.Epoch,
 		Gap: &event.GapInfo{From: b.Gap.From, To: b.Gap.To, Reason: reason},
 	}, w.lost(k, key, b.Gap.Reason)
 }
@@ -106,7 +108,7 @@ func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
 }
 
 // delta decides what happened, builds the change and hands it on.
-func (w *Watcher) delta(ctx context.Context, k *kind, d informer.Delta) bool {
+func (w *Watcher) delta(ctx context.Context, k *kind, epoch int64, d informer.Delta) bool {
 	op, err := w.op(ctx, k, &d, false)
 	if err != nil && !w.send(ctx, Message{Problem: err}) {
 		return false
@@ -114,10 +116,11 @@ func (w *Watcher) delta(ctx context.Context, k *kind, d informer.Delta) bool {
 	if op == event.Snapshot && !w.o.Initial && w.owners == nil {
 		return true
 	}
-	v, shown, err := w.builder.version(ctx, k.resource(), op, &d)
+	v, shown, err := w.builder.version(ctx, k.resource(), op, &d, nil)
 	if err != nil {
 		return w.send(ctx, Message{Problem: err})
 	}
+	v.Epoch = epoch
 	if w.owners == nil {
 		return !shown || w.send(ctx, Message{Change: &v.Change})
 	}

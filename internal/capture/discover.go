@@ -99,64 +99,6 @@ func (w *Watcher) fetchCatalog(ctx context.Context) (*Catalog, error) {
 	return c, err
 }
 
-// plan is what should be watched of a catalog: each kind as the first scope wants it that has it.
-func (w *Watcher) plan(c *Catalog) []target {
-	var ts []target
-	taken := map[string]bool{}
-	for i := range w.scopes {
-		for _, t := range w.wanted(c, &w.scopes[i]) {
-			if gr := t.GroupResource(); !taken[gr] {
-				taken[gr] = true
-				ts = append(ts, t)
-			}
-		}
-	}
-	for _, t := range ts {
-		delete(w.hidden, t.Resource.Resource)
-	}
-	return ts
-}
-
-// wanted is what a scope has of a catalog. What is watched already stays in its version while that is
-// served.
-func (w *Watcher) wanted(c *Catalog, s *Scope) []target {
-	var ts []target
-	for _, t := range s.targets {
-		if r, ok := c.Find(t.Group, t.Resource.Resource, w.pinned(t.Resource)); ok && !s.except[r.GroupResource()] {
-			t.Resource, t.scope = r, s
-			ts = append(ts, t)
-		}
-	}
-	if s.targets != nil {
-		return ts
-	}
-	for _, r := range c.Everything() {
-		if s.except[r.GroupResource()] || len(s.Namespaces.Include) > 0 && !r.Namespaced {
-			continue
-		}
-		if !s.Noise && w.o.Quiet.Hidden(r.Group, r.Resource) {
-			w.hidden[r.Resource] = true
-			continue
-		}
-		r, _ = c.Find(r.Group, r.Resource, w.pinned(r))
-		ts = append(ts, target{Resource: r, scope: s})
-	}
-	return ts
-}
-
-// everything tells whether kinds that appear are to be watched.
-func (w *Watcher) everything() bool {
-	return slices.ContainsFunc(w.scopes, func(s Scope) bool { return s.targets == nil })
-}
-
-// pinned is the version in which the kind is watched, or else is to be.
-func (w *Watcher) pinned(r Resource) string {
-	if k := w.kinds[r.GroupResource()]; k != nil {
-		return k.resource().Version
-	}
-	return r.Version
-}
-
 // work is what a look at discovery leaves to do.
 type work struct {
 	open  []*kind
@@ -186,6 +128,7 @@ func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
 func (w *Watcher) compare(c *Catalog) (todo work) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.catalog = c
 	first := w.unknown == nil
 	if first {
 		w.unknown = maps.Clone(c.failed)
@@ -203,7 +146,7 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 			todo.retry = append(todo.retry, have)
 		}
 	}
-	if r, ok := c.Find("apiextensions.k8s.io", "customresourcedefinitions", "v1"); ok && w.everything() && !served[crds] {
+	if r, ok := c.Find("apiextensions.k8s.io", "customresourcedefinitions", "v1"); ok && w.follows() && !served[crds] {
 		if served[crds] = true; w.kinds[crds] == nil {
 			todo.open = append(todo.open, w.newKind(target{Resource: r}, true))
 		}

@@ -3,7 +3,9 @@ package capture
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
@@ -29,7 +31,8 @@ type Batch struct {
 	// EverLive says that it was complete once.
 	Live, EverLive bool
 	Version        string
-	// Pipeline identifies what made the bytes of the objects; Identity the cluster, where it is known.
+	// Pipeline identifies what made the bytes of the objects, at its end the redaction rules: empty while
+	// a list compares with what others made. Identity is the cluster's, where it is known.
 	Pipeline, Identity string
 	At                 time.Time
 	Changes            []Version
@@ -43,6 +46,9 @@ type Batch struct {
 type Version struct {
 	change.Change
 	BeforeJSON, AfterJSON []byte
+	// Rewritten is no change and has no operation: it is the version that was kept, as other redaction
+	// rules make it.
+	Rewritten bool
 }
 
 // Kept is what a consumer of batches has kept.
@@ -99,16 +105,33 @@ func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.S
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s := k.streams[key]
-		s.first, s.interrupted = st == nil || !st.WasLive, time.Time{}
+		s.first, s.interrupted = st == nil || !st.WasLive, nil
 		if st == nil {
 			return nil, nil
 		}
 		if st.Version == "" {
-			s.interrupted = st.At
+			s.interrupted = &informer.Gap{Since: st.At, Reason: "a list was interrupted"}
+			st.Objects = newest(st.Objects, &s.interrupted.From)
 		}
-		st.Trusted = st.Pipeline == w.pipeline(k)
+		s.others = nil
+		if st.Trusted = st.Pipeline == w.pipeline(k); !st.Trusted {
+			s.others = &others{epoch: st.Epoch, version: st.Version, at: st.At, reason: "redaction rules changed"}
+			if strings.HasSuffix(st.Pipeline, w.o.Redactor.Fingerprint()) {
+				s.others.reason = "API version changed"
+			}
+		}
 		return &st.Restored, nil
 	}
+}
+
+// others is the state that a stream began with where it was made otherwise than objects are made now:
+// with other redaction rules, or in another version of the API.
+type others struct {
+	epoch   int64
+	version string
+	at      time.Time
+	reason  string // of the gap
+	told    bool   // the gap
 }
 
 // batch hands on what a stream told, as changes that belong together.
@@ -118,25 +141,37 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.
 		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase == informer.Live, Version: b.Version,
 		Pipeline: w.pipeline(k), Identity: identity, At: time.Now(),
 	}
-	if since := w.interrupted(k, key); !since.IsZero() && b.Gap == nil {
-		b.Gap = &informer.Gap{To: b.Version, Since: since, Until: out.At, Reason: "a list was interrupted"}
+	if g := w.interrupted(k, key); g != nil && b.Gap == nil {
+		g.To, g.Until = b.Version, out.At
+		b.Gap = g
+	}
+	first, o := w.began(k, key)
+	out.EverLive = out.Live || !first
+	if o != nil && !out.Live {
+		out.Pipeline = ""
+	}
+	for i := range b.Deltas {
+		v, err := w.version(ctx, k, &b.Deltas[i], first, o.made(&b, &b.Deltas[i]))
+		if err != nil && !w.send(ctx, Message{Problem: err}) {
+			return false
+		}
+		if v == nil {
+			continue
+		}
+		v.Epoch = b.Epoch
+		out.Changes = append(out.Changes, *v)
+		if o != nil && !o.told && b.Deltas[i].Relisted && !v.Rewritten && b.Gap == nil {
+			b.Gap = &informer.Gap{From: o.version, To: b.Version, Since: o.at, Until: out.At, Reason: o.reason}
+		}
 	}
 	if b.Gap != nil {
 		c, err := w.gapChange(k, key, b)
 		if err != nil && !w.send(ctx, Message{Problem: err}) {
 			return false
 		}
-		out.Changes = append(out.Changes, Version{Change: c})
-	}
-	first := w.isFirst(k, key)
-	out.EverLive = out.Live || !first
-	for i := range b.Deltas {
-		v, err := w.version(ctx, k, &b.Deltas[i], first)
-		if err != nil && !w.send(ctx, Message{Problem: err}) {
-			return false
-		}
-		if v != nil {
-			out.Changes = append(out.Changes, *v)
+		out.Changes = slices.Insert(out.Changes, 0, Version{Change: c})
+		if o != nil {
+			o.told = true
 		}
 	}
 	out.Schema = w.untoldSchema(ctx, k, out.Changes)
@@ -145,11 +180,33 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.
 	}
 	if out.Live {
 		w.mu.Lock()
-		k.streams[key].first = false
+		s := k.streams[key]
+		s.first, s.others = false, nil
 		w.mu.Unlock()
 		w.delivered(k, key)
 	}
 	return true
+}
+
+// form is how a delta's old object was made.
+type form int
+
+const (
+	asNow     form = iota
+	otherwise      // its hidden values are others
+	rewritten      // so, and nothing else has changed
+)
+
+// made tells how the old object of a delta was made. In another epoch the same version may be another
+// object: that is a change.
+func (o *others) made(b *informer.Batch, d *informer.Delta) form {
+	switch {
+	case o == nil || !d.Relisted || d.Old.IsZero():
+		return asNow
+	case d.Op == informer.Updated && d.Old.ResourceVersion == d.New.ResourceVersion && d.New.ResourceVersion != "" && b.Epoch == o.epoch:
+		return rewritten
+	}
+	return otherwise
 }
 
 // untoldSchema is the kind's schema, if these changes need it and it was not told.
@@ -175,26 +232,56 @@ func (w *Watcher) untoldSchema(ctx context.Context, k *kind, changes []Version) 
 	return b
 }
 
-// interrupted is when a stream was kept last, if that was in the midst of a list; it tells that once.
-func (w *Watcher) interrupted(k *kind, key streamKey) (since time.Time) {
+// interrupted is the gap behind what was kept of a stream, if that was in the midst of a list; it tells that
+// once.
+func (w *Watcher) interrupted(k *kind, key streamKey) (g *informer.Gap) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := k.streams[key]
-	since, s.interrupted = s.interrupted, time.Time{}
-	return since
+	g, s.interrupted = s.interrupted, nil
+	return g
 }
 
-func (w *Watcher) isFirst(k *kind, key streamKey) bool {
+// newest notes the newest version of the objects that pass. A gap that begins with it is not the one before,
+// if anything was kept in between.
+func newest(objects iter.Seq2[informer.RestoredObject, error], version *string) iter.Seq2[informer.RestoredObject, error] {
+	if objects == nil {
+		return nil
+	}
+	return func(yield func(informer.RestoredObject, error) bool) {
+		for o, err := range objects {
+			v := o.ResourceVersion
+			if len(v) > len(*version) || len(v) == len(*version) && v > *version {
+				*version = v
+			}
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// began tells whether the first list of a stream is under way, and what it is compared with, where that
+// was made otherwise. Only the stream's consumer changes that.
+func (w *Watcher) began(k *kind, key streamKey) (first bool, o *others) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return k.streams[key].first
+	s := k.streams[key]
+	return s.first, s.others
 }
 
 // version makes one version of a batch. An error goes with it where something is not known of it, and
 // without it where its object cannot be read.
-func (w *Watcher) version(ctx context.Context, k *kind, d *informer.Delta, first bool) (*Version, error) {
+func (w *Watcher) version(ctx context.Context, k *kind, d *informer.Delta, first bool, old form) (*Version, error) {
+	if old == rewritten {
+		return rewrite(k.resource(), d)
+	}
+	var hide func(map[string]any) error
+	if old == otherwise {
+		hide = func(o map[string]any) error { return w.o.Redactor.Again(k.GroupResource(), o) }
+	}
 	op, unsure := w.op(ctx, k, d, first)
-	v, _, err := w.builder.version(ctx, k.resource(), op, d)
+	v, _, err := w.builder.version(ctx, k.resource(), op, d, hide)
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +290,18 @@ func (w *Watcher) version(ctx context.Context, k *kind, d *informer.Delta, first
 		v.Op = event.Created
 	}
 	return &v, unsure
+}
+
+// rewrite is the version of an object in the form that it has now.
+func rewrite(r Resource, d *informer.Delta) (*Version, error) {
+	v := &Version{Rewritten: true, Change: change.Change{
+		Resource: r, Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion, At: d.At,
+	}}
+	var err error
+	if v.AfterJSON, err = d.New.JSON(); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", v.Subject(), err)
+	}
+	return v, nil
 }
 
 // reopen has a kind opened anew, from what was kept: its feed could not be followed.
@@ -229,6 +328,7 @@ func (w *Watcher) reopenBehind(ctx context.Context) {
 			return
 		}
 		w.mu.Lock()
+		k.remember()
 		k.behind, k.sources = false, nil
 		w.mu.Unlock()
 		err := w.open(ctx, k)

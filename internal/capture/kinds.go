@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -54,10 +53,17 @@ type streamState struct {
 	blind, blindTold bool
 	// first is true until the first list of the stream, over all runs, is complete.
 	first bool
-	// interrupted is when the stream was kept last, where that was in the midst of a list and was not told.
-	interrupted time.Time
+	// interrupted is the gap that is to be told where what was kept of the stream was in the midst of a list.
+	interrupted *informer.Gap
+	// others is set while a list compares with objects that were made otherwise, such as with other
+	// redaction rules.
+	others *others
 	// moved is the version under which the kind was watched before, until the gap of that is told.
 	moved string
+	// lastErr is why it was not live the last time; gaps counts those that were told, and lists and
+	// watches those of sources before the present one.
+	lastErr              error
+	gaps, lists, watches int64
 }
 
 func (w *Watcher) newKind(t target, silent bool) *kind {

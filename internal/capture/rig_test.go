@@ -111,15 +111,15 @@ func (r *rig) begin(o Options) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	r.cancel = cancel
-	go r.read(r.watcher)
+	go r.read(r.watcher, r.memory)
 	go func() { r.ended <- r.watcher.Run(ctx) }()
 }
 
-// read writes down what a watcher tells, until it ends.
-func (r *rig) read(w *Watcher) {
+// read writes down what a watcher tells, until it ends, and keeps batches.
+func (r *rig) read(w *Watcher, kept *memory) {
 	for m := range w.Messages() {
 		if m.Batch != nil {
-			r.memory.keep(m.Batch)
+			kept.keep(m.Batch)
 		}
 		if m.Flush != nil {
 			close(m.Flush)
@@ -206,16 +206,21 @@ func describe(m Message) []string {
 	case m.Batch != nil:
 		var lines []string
 		for i := range m.Batch.Changes {
-			lines = append(lines, describeChange(&m.Batch.Changes[i].Change))
+			line := describeChange(&m.Batch.Changes[i].Change)
+			if m.Batch.Changes[i].Rewritten {
+				line = "rewritten" + line
+			}
+			lines = append(lines, line)
 		}
 		return lines
 	case m.Ready != nil:
 		text := fmt.Sprintf("ready: %d kinds, %d objects", m.Ready.Kinds, m.Ready.Objects)
-		for what, list := range map[string][]string{
-			"hidden": m.Ready.Hidden, "missing": m.Ready.Missing,
+		for _, list := range [][]string{
+			append([]string{"hidden"}, m.Ready.Hidden...), append([]string{"missing"}, m.Ready.Missing...),
+			append([]string{"unmatched"}, m.Ready.Unmatched...),
 		} {
-			if len(list) > 0 {
-				text += ", " + what + " " + strings.Join(list, " ")
+			if len(list) > 1 {
+				text += ", " + strings.Join(list, " ")
 			}
 		}
 		lines := []string{text}

@@ -21,6 +21,9 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 	key := streamKey{source, st.Stream.Namespace}
 	s := k.streams[key]
 	s.status = st
+	if st.Err != nil {
+		s.lastErr = st.Err
+	}
 	if !k.silent {
 		w.outage.hear(time.Now(), outageKey{k.GroupResource(), key}, st)
 	}
@@ -84,7 +87,7 @@ func (w *Watcher) fail(k *kind, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range k.streams {
-		s.status.Err = err
+		s.status.Err, s.lastErr = err, err
 	}
 	w.settle(k)
 }
@@ -132,7 +135,7 @@ func (w *Watcher) announce(ctx context.Context) {
 func (w *Watcher) describe() (r *Ready, found map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r, found = &Ready{Hidden: slices.Sorted(maps.Keys(w.hidden))}, map[string]bool{}
+	r, found = &Ready{Hidden: slices.Sorted(maps.Keys(w.hidden)), Unmatched: w.unmatched}, map[string]bool{}
 	for _, k := range w.kinds {
 		if k.silent {
 			continue

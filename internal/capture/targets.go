@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/tattler-dev/tattler/internal/capture/rules"
 )
 
 // UsageError is a wrong word of the command line, as opposed to a failure.
@@ -38,32 +40,19 @@ var owns = map[string][]string{
 	"jobs.batch":             {"pods"},
 }
 
-// targets reads kubectl's forms: TYPE[,TYPE…] [NAME…] or TYPE/NAME…. No argument gives no target:
-// everything. With follow, what named objects own is added.
-func (c *Catalog) targets(args []string, follow bool) ([]target, error) {
-	if len(args) == 0 {
-		return nil, nil
+// targets reads kubectl's forms: TYPE[,TYPE…] [NAME…] or TYPE/NAME…. A type may be a glob; no argument
+// is the glob of everything. With follow, what named objects own is added.
+func (c *Catalog) targets(args []string, follow bool) (ts []target, globs []string, err error) {
+	switch {
+	case len(args) == 0:
+		return nil, []string{"*"}, nil
+	case slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") }):
+		ts, err = c.objects(args)
+	default:
+		ts, globs, err = c.types(args[0], args[1:])
 	}
-	var ts []target
-	if slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") }) {
-		for _, a := range args {
-			typ, name, _ := strings.Cut(a, "/")
-			if typ == "" || name == "" || strings.Contains(name, "/") {
-				return nil, Usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
-			}
-			if err := c.add(&ts, typ, []string{name}); err != nil {
-				return nil, err
-			}
-		}
-	} else {
-		for _, typ := range strings.Split(args[0], ",") {
-			if typ == "" {
-				return nil, Usage("%q names an empty type", args[0])
-			}
-			if err := c.add(&ts, typ, args[1:]); err != nil {
-				return nil, err
-			}
-		}
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, t := range slices.Clone(ts) {
 		if len(t.names) == 0 || !follow {
@@ -76,7 +65,46 @@ func (c *Catalog) targets(args []string, follow bool) ([]target, error) {
 			}
 		}
 	}
+	return ts, globs, nil
+}
+
+// objects reads TYPE/NAME….
+func (c *Catalog) objects(args []string) (ts []target, err error) {
+	for _, a := range args {
+		typ, name, _ := strings.Cut(a, "/")
+		if typ == "" || name == "" || strings.Contains(name, "/") {
+			return nil, Usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
+		}
+		if IsKindGlob(typ) {
+			return nil, Usage("%q: a glob of kinds takes no names", a)
+		}
+		if err := c.add(&ts, typ, []string{name}); err != nil {
+			return nil, err
+		}
+	}
 	return ts, nil
+}
+
+// types reads TYPE[,TYPE…], for all objects or those with one of the names.
+func (c *Catalog) types(list string, names []string) (ts []target, globs []string, err error) {
+	for _, typ := range strings.Split(list, ",") {
+		lower := strings.ToLower(typ)
+		switch {
+		case typ == "":
+			return nil, nil, Usage("%q names an empty type", list)
+		case !IsKindGlob(typ):
+			if err := c.add(&ts, typ, names); err != nil {
+				return nil, nil, err
+			}
+		case len(names) > 0:
+			return nil, nil, Usage("%q: a glob of kinds takes no names", typ)
+		case rules.CheckResource(lower) != nil:
+			return nil, nil, Usage("%q is no glob of kinds: want plural and group, such as deploy* or *.example.com", typ)
+		default:
+			globs = append(globs, lower)
+		}
+	}
+	return ts, globs, nil
 }
 
 func (c *Catalog) add(ts *[]target, typ string, names []string) error {

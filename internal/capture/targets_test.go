@@ -19,7 +19,7 @@ func TestTargets(t *testing.T) {
 		c.all, c.preferred = append(c.all, r), append(c.preferred, r)
 	}
 	for _, tt := range []struct{ why, args, want, fail string }{
-		{"nothing is everything", "", "", ""},
+		{"nothing is everything", "", "*", ""},
 		{"types", "pods,deploy", "pods deployments.apps", ""},
 		{"a type and names", "pods a b", "pods[a b]", ""},
 		{"a named deployment brings what it owns", "deploy/web", "deployments.apps[web] replicasets.apps+ pods+", ""},
@@ -27,13 +27,17 @@ func TestTargets(t *testing.T) {
 		{"two types and a name", "deploy,pods web", "deployments.apps[web] pods[web]+ replicasets.apps+", ""},
 		{"the same twice is once", "pods,po,Pod", "pods", ""},
 		{"so is a name", "pods a b a", "pods[a b]", ""},
+		{"globs are for kinds that come, too", "pods,*.Example.com,deploy*", "pods *.example.com deploy*", ""},
+		{"a glob and a name", "deploy* web", "", `"deploy*": a glob of kinds takes no names`},
+		{"a glob and a name, in the other form", "deploy*/web", "", `"deploy*/web": a glob of kinds takes no names`},
+		{"no glob", "*..x", "", `"*..x" is no glob of kinds`},
 		{"a mixture of the forms", "deploy/web pods", "", `"pods" is not TYPE/NAME`},
 		{"an empty name", "deploy/", "", `"deploy/" is not TYPE/NAME`},
 		{"an empty type", "pods,", "", "empty type"},
 		{"an unknown type", "nope/x", "", "no resource type"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			ts, err := c.targets(strings.Fields(tt.args), true)
+			ts, globs, err := c.targets(strings.Fields(tt.args), true)
 			if tt.fail != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fail) {
 					t.Fatalf("got %v, %v; want an error with %q", ts, err, tt.fail)
@@ -51,7 +55,7 @@ func TestTargets(t *testing.T) {
 				}
 				got = append(got, s)
 			}
-			if err != nil || strings.Join(got, " ") != tt.want {
+			if got = append(got, globs...); err != nil || strings.Join(got, " ") != tt.want {
 				t.Fatalf("got %v, %v; want %s", got, err, tt.want)
 			}
 		})

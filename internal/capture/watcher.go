@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
@@ -24,12 +22,13 @@ import (
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
-	// Types are the command line's TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none is everything.
+	// Types are the command line's TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none is everything. A type with a *
+	// is a glob of plural and group, such as deploy* or *.example.com, which kinds that appear match, too.
 	Types      []string
 	Namespaces Namespaces
 	// Labels and Fields are selectors in the server's syntax.
 	Labels, Fields string
-	// Hidden kinds (events, leases, …) are left out where no type is named, unless Noise is set.
+	// Hidden kinds (events, leases, …) are left out where they are not named, unless Noise is set.
 	Noise bool
 	// Scopes, if any, stand instead of the fields above. The first that selects a kind decides how all
 	// its objects are watched.
@@ -44,18 +43,6 @@ type Options struct {
 
 	// Kept, if set, has batches told instead of changes, and streams resumed from what was kept of them.
 	Kept Kept
-}
-
-// Scope is some kinds, and which of their objects are watched.
-type Scope struct {
-	// Types are as in Options, Except types that are left out.
-	Types, Except  []string
-	Namespaces     Namespaces
-	Labels, Fields string
-	Noise          bool
-
-	targets []target // of Types; nil: everything
-	except  map[string]bool
 }
 
 // Message is what a Watcher tells: exactly one of its fields is set.
@@ -83,8 +70,9 @@ type Ready struct {
 	// Forbidden may not be watched; Failing do not answer or cannot select what was asked. Both
 	// are tried again, and may concern only some of the namespaces.
 	Forbidden, Failing []Refusal
-	// Missing are the namespaces asked for that do not exist (yet), Absent the objects, as TYPE/NAME.
-	Missing, Absent []string
+	// Missing are the namespaces asked for that do not exist (yet), Absent the objects, as TYPE/NAME,
+	// Unmatched the globs that no kind matches (yet).
+	Missing, Absent, Unmatched []string
 }
 
 // Refusal is a kind that cannot be watched now, and why.
@@ -125,12 +113,14 @@ type Watcher struct {
 	scopes []Scope
 
 	mu      sync.Mutex
+	catalog *Catalog         // of the latest look; nil before the first
 	unknown map[string]error // groups that never answered: what they have may have been there
 	kinds   map[string]*kind // by group and resource
 	// changedGroups are those of CRDs that changed a moment ago.
 	changedGroups map[string]bool
 	hidden        map[string]bool
-	waiting       int // kinds of the first look that have not settled
+	unmatched     []string // globs
+	waiting       int      // kinds of the first look that have not settled
 	outage        outage
 
 	turn   chan struct{} // holds a token while a change is admitted and handed on, which keeps owners first
@@ -182,7 +172,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer close(w.out)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	catalog, err := w.prepare(ctx)
+	catalog, err := w.prepare(ctx, w.o.Kept == nil)
 	if ctx.Err() != nil {
 		return nil // the end on request came first
 	}
@@ -202,15 +192,16 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return <-ended
 }
 
-// prepare asks the server what it has, and finds in that what is asked for.
-func (w *Watcher) prepare(ctx context.Context) (*Catalog, error) {
+// prepare asks the server what it has, and finds in that what is asked for; follow adds what named
+// objects own.
+func (w *Watcher) prepare(ctx context.Context, follow bool) (*Catalog, error) {
 	catalog, err := w.fetchCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range w.scopes {
 		s := &w.scopes[i]
-		if err := s.resolve(catalog, w.o.Kept == nil); err != nil {
+		if err := s.resolve(catalog, follow); err != nil {
 			return nil, err
 		}
 		for _, t := range s.targets {
@@ -221,45 +212,6 @@ func (w *Watcher) prepare(ctx context.Context) (*Catalog, error) {
 	}
 	return catalog, nil
 }
-
-func (s *Scope) validate() error {
-	if err := s.Namespaces.Validate(); err != nil {
-		return err
-	}
-	if _, err := labels.Parse(s.Labels); err != nil {
-		return Usage("invalid label selector %q: %v", s.Labels, err)
-	}
-	if _, err := fields.ParseSelector(s.Fields); err != nil {
-		return Usage("invalid field selector %q: %v", s.Fields, err)
-	}
-	return nil
-}
-
-// resolve finds what is asked for; follow adds what named objects own.
-func (s *Scope) resolve(c *Catalog, follow bool) (err error) {
-	if s.targets, err = c.targets(s.Types, follow); err != nil {
-		return err
-	}
-	s.except = map[string]bool{}
-	for _, name := range s.Except {
-		rs, err := c.Resolve(name)
-		if err != nil {
-			return err
-		}
-		for _, r := range rs {
-			s.except[r.GroupResource()] = true
-		}
-	}
-	for _, t := range s.targets {
-		if len(t.names) > 0 && s.selects() {
-			return Usage("a name cannot be combined with a selector")
-		}
-	}
-	return nil
-}
-
-// selects tells whether an object may enter and leave the scope without being created or deleted.
-func (s *Scope) selects() bool { return s.Labels != "" || s.Fields != "" }
 
 // send hands a message on; it gives up when ctx ends.
 func (w *Watcher) send(ctx context.Context, m Message) bool {

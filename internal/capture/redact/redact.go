@@ -135,10 +135,21 @@ func (r *Redactor) Wants(resource string, raw []byte) bool {
 // has another shape than its kind should have is hidden whole. Apply fails only where there is no
 // object.
 func (r *Redactor) Apply(resource string, obj map[string]any) error {
+	return r.apply(resource, obj, false)
+}
+
+// Again is Apply for an object in which another Redactor, with other rules or another key, has hidden
+// values: those stay as they are, for nobody knows what they stand for.
+func (r *Redactor) Again(resource string, obj map[string]any) error {
+	return r.apply(resource, obj, true)
+}
+
+func (r *Redactor) apply(resource string, obj map[string]any, again bool) error {
 	if obj == nil {
 		return errors.New("redact: no object")
 	}
 	a := newRun(r.key, resource, obj)
+	a.again = again
 	a.object(obj)
 	for p := range r.user.For(split(resource)) {
 		p.Replace(obj, a.hideAt)

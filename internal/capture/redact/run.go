@@ -25,6 +25,7 @@ type run struct {
 	id       string          // the object's UID
 	path     diff.Path       // of the value at hand
 	made     map[string]bool // the markers of this run, so that no rule hides them again
+	again    bool            // markers of earlier runs stay, too
 }
 
 func newRun(key []byte, resource string, obj map[string]any) *run {
@@ -144,6 +145,9 @@ func (a *run) hide(v any) any { return a.hideAt(a.path, v) }
 func (a *run) hideAt(at diff.Path, v any) any {
 	s, isString := v.(string)
 	if v == nil || isString && a.made[s] {
+		return v
+	}
+	if _, hidden := diff.Hidden(v); hidden && a.again {
 		return v
 	}
 	form, text := "string", []byte(s)

@@ -1,0 +1,47 @@
+package redact
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tattler-dev/tattler/internal/capture/rules"
+)
+
+// TestAgain hides, by other rules, what a Redactor has left: the result is what those rules make of the
+// object as it was, as far as that can be known.
+func TestAgain(t *testing.T) {
+	const raw = `{"kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"a":"1","b":"2","password":"3"}}`
+	rule := func(paths ...string) rules.Rule { return rules.Rule{Resources: []string{"configmaps"}, Paths: paths} }
+	apply := func(r *Redactor, again bool, obj map[string]any) map[string]any {
+		f := r.Apply
+		if again {
+			f = r.Again
+		}
+		if err := f(configMaps, obj); err != nil {
+			t.Fatal(err)
+		}
+		return obj
+	}
+	few, more := redactor(t, rule("data.a")), redactor(t, rule("data.a", "data.b"))
+	hidden := apply(few, false, decode(t, raw))
+	if d := cmp.Diff(apply(more, false, decode(t, raw)), apply(more, true, hidden)); d != "" {
+		t.Errorf("a rule more (-as it would be +got):\n%s", d)
+	}
+	if d := cmp.Diff(apply(few, false, decode(t, raw)), apply(few, true, apply(few, false, decode(t, raw)))); d != "" {
+		t.Errorf("the same rules change nothing:\n%s", d)
+	}
+	got := apply(redactor(t), true, apply(few, false, decode(t, raw)))
+	if d := cmp.Diff(apply(few, false, decode(t, raw)), got); d != "" {
+		t.Errorf("a rule less: what is hidden stays so:\n%s", d)
+	}
+	// A text that only reads like a marker says nothing, whoever wrote it.
+	spoof := decode(t, `{"kind":"ConfigMap","metadata":{"uid":"u"},"data":{"a":"hidden #0123456789abcde","b":"hidden #0123456789abcdeX"}}`)
+	data, _ := apply(more, true, spoof)["data"].(map[string]any)
+	if data["a"] == "hidden #0123456789abcde" || data["b"] == "hidden #0123456789abcdeX" {
+		t.Errorf("what is no marker is left: %v", data)
+	}
+	if err := few.Again(configMaps, nil); err == nil {
+		t.Error("no object is taken")
+	}
+}

@@ -1,0 +1,134 @@
+package capture
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/capture/redact"
+	"github.com/tattler-dev/tattler/internal/capture/rules"
+)
+
+// hiding returns what hides these paths of ConfigMaps, always with the same key.
+func hiding(t *testing.T, paths ...string) *redact.Redactor {
+	t.Helper()
+	var user []rules.Rule
+	if len(paths) > 0 {
+		user = []rules.Rule{{Resources: []string{"configmaps"}, Paths: paths}}
+	}
+	r, err := redact.New([]byte("a key of the tests, long enough"), user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestOtherRules has a watcher go on, with other redaction rules, from what another one has kept.
+func TestOtherRules(t *testing.T) {
+	const opened, gap = "ready: 1 kinds, 2 objects", "gap configmaps redaction rules changed"
+	for _, c := range []struct {
+		why       string
+		first     []string // what is hidden at first, and then
+		then      []string
+		meanwhile func(*informertest.Server)
+		want      []string
+	}{
+		{"nothing happened: what shows too much is written anew, and no change is told", nil, []string{"data.greeting"},
+			func(*informertest.Server) {}, []string{"rewritten configmaps/a", opened}},
+		{"a rule that is taken back", []string{"data.greeting"}, nil,
+			func(*informertest.Server) {}, []string{"rewritten configmaps/a", opened}},
+		{"a rule that hides nothing", nil, []string{"data.other"},
+			func(*informertest.Server) {}, []string{opened}},
+		{"an update that was missed is net, behind a gap", nil, []string{"data.greeting"},
+			func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("greeting", "new")) },
+			[]string{gap, "updated configmaps/a data.greeting by ?", opened}},
+		{"another field of what is hidden now", nil, []string{"data.greeting"},
+			func(s *informertest.Server) {
+				s.Put(cmGVR, "shop", "a", map[string]any{"data": map[string]any{"greeting": "s3cret", "b": "1"}})
+			},
+			[]string{gap, "updated configmaps/a data.b by ?", opened}},
+		{"what came and went", nil, []string{"data.greeting"},
+			func(s *informertest.Server) { s.Delete(cmGVR, "shop", "a"); s.Put(cmGVR, "shop", "c", data("k", "1")) },
+			[]string{gap, "deleted configmaps/a", "created configmaps/c", opened}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			before := func(s *informertest.Server) {
+				s.Put(cmGVR, "shop", "a", data("greeting", "s3cret"))
+				s.Put(cmGVR, "shop", "b", data("k", "1"))
+			}
+			keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, _ func(func())) {
+				// The scenario's own key is a random one.
+				kept := r.memory
+				turn := func(o *redact.Redactor, meanwhile func(*informertest.Server)) {
+					r.stop()
+					meanwhile(r.server)
+					r.begin(Options{Types: []string{"configmaps"}, Kept: kept, Redactor: o})
+				}
+				turn(hiding(t, c.first...), func(*informertest.Server) {})
+				r.take()
+				r.mu.Lock()
+				r.dump.Reset()
+				r.mu.Unlock()
+				turn(hiding(t, c.then...), c.meanwhile)
+				r.want(c.why, c.want...)
+				if hides := len(c.then) > 0 && c.then[0] == "data.greeting"; hides && strings.Contains(r.dump.String(), "s3cret") {
+					t.Errorf("what is hidden now was told: %s", r.dump.String())
+				}
+				r.server.Put(cmGVR, "shop", "b", data("k", "2"))
+				r.inOrder("it goes on", "updated configmaps/b data.k by ?")
+			})
+		})
+	}
+}
+
+// TestOtherRulesInterrupted ends a watcher in the list that compares with what other rules made: the
+// next one knows that some of it is still so.
+func TestOtherRulesInterrupted(t *testing.T) {
+	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("greeting", "s3cret")) }
+	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
+		r.take()
+		again(func() {
+			st := r.memory.streams["configmaps||"]
+			st.Version, st.Pipeline = "", ""
+			k := informer.Key{Namespace: "shop", Name: "a"}
+			o := st.objects[k]
+			o.JSON = []byte(strings.Replace(string(o.JSON), "s3cret", "otherwise", 1))
+			st.objects[k] = o
+		})
+		r.want("no change is invented", "gap configmaps a list was interrupted", "rewritten configmaps/a", "ready: 1 kinds, 1 objects")
+	})
+}
+
+// TestMade tells what a list finds to be made otherwise from what has changed.
+func TestMade(t *testing.T) {
+	w := &Watcher{o: Options{Redactor: hiding(t)}}
+	k := &kind{target: target{Resource: Resource{Version: "v1", Resource: "configmaps"}}}
+	if p := w.pipeline(k); !strings.HasSuffix(p, w.o.Redactor.Fingerprint()) {
+		t.Errorf("%q does not end with the rules: the journal looks for that", p)
+	}
+	o := &others{epoch: 1}
+	old, now := informer.NewVersion("5", []byte("{}")), informer.NewVersion("5", []byte(`{"a":1}`))
+	later := informer.NewVersion("6", []byte("{}"))
+	for _, c := range []struct {
+		why   string
+		epoch int64
+		d     informer.Delta
+		want  form
+	}{
+		{"the same version", 1, informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, rewritten},
+		{"a later one", 1, informer.Delta{Op: informer.Updated, Old: old, New: later, Relisted: true}, otherwise},
+		{"the same number in another history is another version", 2, informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, otherwise},
+		{"a server without versions", 1, informer.Delta{Op: informer.Updated, Old: informer.NewVersion("", []byte("{}")), New: informer.NewVersion("", []byte(`{"a":1}`)), Relisted: true}, otherwise},
+		{"a deletion", 1, informer.Delta{Op: informer.Deleted, Old: old, Relisted: true}, otherwise},
+		{"an addition has nothing before it", 1, informer.Delta{Op: informer.Added, New: now, Relisted: true}, asNow},
+		{"what the watch tells follows what the list told", 1, informer.Delta{Op: informer.Updated, Old: now, New: later}, asNow},
+	} {
+		if got := o.made(&informer.Batch{Epoch: c.epoch}, &c.d); got != c.want {
+			t.Errorf("%s: %d, want %d", c.why, got, c.want)
+		}
+	}
+	if got := (*others)(nil).made(&informer.Batch{}, &informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}); got != asNow {
+		t.Errorf("the same rules: %d", got)
+	}
+}

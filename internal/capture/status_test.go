@@ -1,0 +1,244 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// one returns the status of the only stream of a resource, and what it says in short.
+func (r *rig) one(resource string) (StreamStatus, string) {
+	r.Helper()
+	synctest.Wait()
+	var found []StreamStatus
+	for _, s := range r.watcher.Streams() {
+		if s.Resource.Resource == resource {
+			found = append(found, s)
+		}
+	}
+	if len(found) != 1 {
+		r.Fatalf("%d streams of %s", len(found), resource)
+	}
+	return found[0], fmt.Sprintf("%s, %d objects", found[0].State, found[0].Objects)
+}
+
+// TestStreams makes each state happen, and each way from one to the next.
+func TestStreams(t *testing.T) {
+	before := func(s *informertest.Server) {
+		define(s)
+		s.Put(cmGVR, "n", "a", data("k", "1"))
+		s.Put(widgetsGVR, "n", "w", nil)
+		s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("secrets")))
+	}
+	scenario(t, Options{Types: []string{"configmaps,secrets,widgets"}}, before, func(r *rig) {
+		began := time.Now()
+		s, text := r.one("configmaps")
+		if text != "live, 1 objects" || s.Version == "" || s.Lists != 1 || s.Watches != 1 || s.Err != nil || s.Since.After(began) || s.Since.IsZero() {
+			t.Errorf("after its first list: %s, %+v", text, s)
+		}
+		if s, text = r.one("secrets"); text != "forbidden, 0 objects" || s.Err == nil || s.Version != "" {
+			t.Errorf("refused: %s, %+v", text, s)
+		}
+		r.server.Intercept(nil)
+		r.pass(2 * time.Minute)
+		if s, text = r.one("secrets"); text != "live, 0 objects" || s.Err == nil || s.Lists < 2 || !s.Since.After(began) {
+			t.Errorf("allowed, with why it was not before: %s, %+v", text, s)
+		}
+
+		r.server.SetDown(true)
+		r.pass(10 * time.Second)
+		if s, text = r.one("configmaps"); text != "waiting, 1 objects" || s.Err == nil {
+			t.Errorf("the server is away: %s, %+v", text, s)
+		}
+		r.server.Compact()
+		held := make(chan struct{})
+		r.server.Intercept(func(_ http.ResponseWriter, req *http.Request) bool {
+			if strings.HasSuffix(req.URL.Path, "/configmaps") && !strings.Contains(req.URL.RawQuery, "resourceVersion=") {
+				select {
+				case <-held:
+				case <-req.Context().Done():
+				}
+			}
+			return false
+		})
+		r.server.Skip(5)
+		r.server.Compact()
+		r.server.SetDown(false)
+		r.pass(20 * time.Second)
+		if s, _ = r.one("configmaps"); s.State == StreamLive || s.Gaps != 0 {
+			t.Errorf("while it is listed again: %+v", s)
+		}
+		close(held)
+		r.server.Intercept(nil)
+		r.pass(time.Minute)
+		if s, text = r.one("configmaps"); text != "live, 1 objects" || s.Gaps != 1 || s.Lists < 2 {
+			t.Errorf("listed again: %s, %+v", text, s)
+		}
+
+		undefine(r.server, true)
+		r.pass(30 * time.Second)
+		if s, text = r.one("widgets"); text != "gone, 0 objects" {
+			t.Errorf("a kind that went: %s, %+v", text, s)
+		}
+		r.take()
+	})
+}
+
+// TestStreamsListing: a list that takes its time is seen, and so is one that begins before Run.
+func TestStreamsListing(t *testing.T) {
+	var held chan struct{} // of the bubble
+	before := func(s *informertest.Server) {
+		s.Intercept(func(_ http.ResponseWriter, req *http.Request) bool {
+			if collection("pods")(req) {
+				select {
+				case <-held:
+				case <-req.Context().Done():
+				}
+			}
+			return false
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		held = make(chan struct{})
+		r := start(t, Options{Types: []string{"pods"}}, before)
+		if s, text := r.one("pods"); text != "listing, 0 objects" || s.Resource.Kind != "Pod" || s.Err != nil {
+			t.Errorf("%s, %+v", text, s)
+		}
+		close(held)
+		r.pass(time.Second)
+		if _, text := r.one("pods"); text != "live, 0 objects" {
+			t.Error(text)
+		}
+		r.stop()
+		if _, text := r.one("pods"); text != "waiting, 0 objects" {
+			t.Errorf("after the end: %s", text)
+		}
+		r.take()
+	})
+}
+
+// TestDoing has what is hard to make happen.
+func TestDoing(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+	for _, tc := range []struct {
+		why  string
+		st   informer.Status
+		want StreamState
+	}{
+		{"resumed, and still catching up", informer.Status{State: informer.Watching, Loaded: true}, StreamListing},
+		{"caught up", informer.Status{State: informer.Watching, Loaded: true, Synced: true}, StreamLive},
+		{"listed again, though it was live", informer.Status{State: informer.ListingState, Synced: true}, StreamListing},
+		{"a refused kind that went", informer.Status{State: informer.Parked, Err: forbidden}, StreamGone},
+		{"never opened", informer.Status{Err: errors.New("no such selector")}, StreamWaiting},
+		{"unauthorized is a matter of time", informer.Status{State: informer.Waiting, Err: apierrors.NewUnauthorized("")}, StreamWaiting},
+	} {
+		if got := doing(tc.st); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
+		}
+	}
+}
+
+// TestStreamsAreNamed: one row for each kind, selection and namespace, in order.
+func TestStreamsAreNamed(t *testing.T) {
+	o := Options{Scopes: []Scope{
+		{Types: []string{"configmaps", "a", "b"}, Namespaces: Namespaces{Include: []string{"n", "m"}}},
+		{Types: []string{"deployments"}, Labels: "app=x"},
+	}}
+	scenario(t, o, nil, func(r *rig) {
+		r.take()
+		var got []string
+		for _, s := range r.watcher.Streams() {
+			got = append(got, fmt.Sprintf("%s %s %s", s.Resource.GroupResource(), s.Namespace, s.Selection))
+		}
+		want := []string{
+			`configmaps m labels="" fields="metadata.name=a"`, `configmaps n labels="" fields="metadata.name=a"`,
+			`configmaps m labels="" fields="metadata.name=b"`, `configmaps n labels="" fields="metadata.name=b"`,
+			`deployments.apps  labels="app=x" fields=""`,
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("got\n%s", strings.Join(got, "\n"))
+		}
+	})
+}
+
+// TestStreamsAreReopened: a feed that could not be followed has its kind opened anew; the counts go on.
+func TestStreamsAreReopened(t *testing.T) {
+	keeping(t, Options{Types: []string{"configmaps"}}, nil, func(r *rig, _ func(func())) {
+		r.take()
+		was, _ := r.one("configmaps")
+		k := r.watcher.kinds["configmaps"]
+		r.watcher.reopen(k)
+		r.pass(10 * time.Second)
+		if now, text := r.one("configmaps"); text != "live, 0 objects" || now.Watches <= was.Watches || now.Lists < was.Lists {
+			t.Errorf("%s: %d watches and %d lists after %d and %d", text, now.Watches, now.Lists, was.Watches, was.Lists)
+		}
+	})
+}
+
+// TestUnselected: what an earlier run watched is given up only where it is known that nobody wants it.
+func TestUnselected(t *testing.T) {
+	gone := schema.GroupVersionResource{Group: "gone.example.com", Version: "v1", Resource: "gadgets"}
+	before := func(s *informertest.Server) {
+		define(s)
+		s.Serve(gone, "Gadget")
+		s.SetStale("gone.example.com", true)
+		s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("secrets")))
+	}
+	o := Options{Scopes: []Scope{
+		{Types: []string{"configmaps"}, Namespaces: Namespaces{Include: []string{"a"}}},
+		{Types: []string{"pods"}, Namespaces: Namespaces{Include: []string{"team-*"}}},
+		{Types: []string{"secrets"}},
+		{Types: []string{"widgets"}},
+		{Types: []string{"deployments"}, Labels: "app=x"},
+	}}
+	scenario(t, o, before, func(r *rig) {
+		if new(Watcher).Unselected("nodes", "", "") {
+			t.Error("before discovery is asked, nothing is known")
+		}
+		r.take()
+		for _, tc := range []struct {
+			why                      string
+			kind, namespace, selects string
+			want                     bool
+		}{
+			{"what is watched", "configmaps", "a", "", false},
+			{"a namespace that was taken out", "configmaps", "b", "", true},
+			{"all namespaces before, one now", "configmaps", "", "", true},
+			{"globs are watched over the whole cluster, matched or not", "pods", "", "", false},
+			{"one namespace before, a glob now", "pods", "team-a", "", true},
+			{"the new selection may not be watched: the old one's place is worth keeping", "secrets", "a", "", false},
+			{"another selection", "deployments.apps", "", `labels="app=y" fields=""`, true},
+			{"no selection before", "deployments.apps", "", "", true},
+			{"what is selected", "deployments.apps", "", `labels="app=x" fields=""`, false},
+			{"a kind that no scope has", "nodes", "", "", true},
+			{"a kind that the server never had", "gizmos.example.com", "", "", false},
+			{"a kind of a group that does not answer", "gadgets.gone.example.com", "", "", false},
+		} {
+			if got := r.watcher.Unselected(tc.kind, tc.namespace, tc.selects); got != tc.want {
+				t.Errorf("%s: %v", tc.why, got)
+			}
+		}
+		undefine(r.server, true)
+		r.pass(time.Minute)
+		if _, text := r.one("widgets"); !strings.HasPrefix(text, "gone") || r.watcher.Unselected("widgets.example.com", "a", "") {
+			t.Errorf("%s; a kind that is parked may come back", text)
+		}
+		define(r.server)
+		r.pass(time.Minute)
+		if _, text := r.one("widgets"); !strings.HasPrefix(text, "live") || !r.watcher.Unselected("widgets.example.com", "a", "") {
+			t.Errorf("%s; back, and nobody asks for that namespace", text)
+		}
+		r.take()
+	})
+}
