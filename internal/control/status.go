@@ -20,6 +20,8 @@ type Status struct {
 	Streams   []Stream  `json:"streams"`
 	Journal   Journal   `json:"journal"`
 	Sinks     []Sink    `json:"sinks"`
+	// Left are sinks that are configured no more, and of which the journal keeps the place.
+	Left []string `json:"left,omitempty"`
 }
 
 // StreamState is what a stream is doing.
@@ -27,7 +29,7 @@ type StreamState string
 
 // The states. Live is up to date, Listing on its way to be; Waiting was live or may become so, and is tried
 // again after an error; Forbidden is one that may not be watched and is tried now and then; Gone one whose
-// kind or namespace the server has no more.
+// kind the server does not serve (now).
 const (
 	Live      StreamState = "live"
 	Listing   StreamState = "listing"
@@ -71,7 +73,7 @@ type Journal struct {
 	Log   int64 `json:"log"`
 	Limit int64 `json:"limit,omitempty"`
 	Age   int64 `json:"ageSeconds,omitempty"`
-	// First and Last are sequence numbers; Oldest and Newest are when those were seen.
+	// First and Last are sequence numbers, 0 where there is none; Oldest and Newest are when those were seen.
 	First  int64     `json:"first"`
 	Last   int64     `json:"last"`
 	Oldest time.Time `json:"oldest,omitzero"`
@@ -87,12 +89,16 @@ type Journal struct {
 	Error    string    `json:"error,omitempty"`
 	ErrorAt  time.Time `json:"errorAt,omitzero"`
 	Failures int64     `json:"failures"`
+	// WritingSince is when the write began that is under way; zero where none is. One that does not end
+	// hangs.
+	WritingSince time.Time `json:"writingSince,omitzero"`
 }
 
 // Sink is where changes are delivered to.
 type Sink struct {
 	Name string `json:"name"`
-	// To is what the sink calls itself, such as file changes.jsonl. It holds no credentials.
+	// To is what the sink calls itself, such as file changes.jsonl. It holds no credentials. It is empty where
+	// no daemon runs: only State, Cursor, Behind, LagSeconds and Dead are known then.
 	To string `json:"to"`
 	// State is running, retrying, paused or stopped.
 	State string `json:"state"`
@@ -107,7 +113,8 @@ type Sink struct {
 	Delivered int64 `json:"delivered"`
 	Attempts  int64 `json:"attempts"`
 	Failures  int64 `json:"failures"`
-	// Lost are changes that retention removed before the sink got them.
+	// Lost are sequence numbers that retention removed before the sink got them: changes, of which its filter
+	// may have left out some.
 	Lost         int64     `json:"lost"`
 	FilterErrors int64     `json:"filterErrors"`
 	FilterError  string    `json:"filterError,omitempty"`

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +19,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/control/desk"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
@@ -33,13 +38,19 @@ type Options struct {
 	Retention    journal.Retention
 	// Quiet and Redact are the user's rules, beside the built-in ones.
 	Quiet, Redact []rules.Rule
-	// Sinks are what is delivered to; their Store is the daemon's to set.
+	// Sinks are what is delivered to; their Store is the daemon's to set. That one starts Paused holds for one
+	// that the journal does not know: others are what they were told to be last.
 	Sinks []deliver.Options
 	// Text writes a change for people, for sinks that show it; nil: they write what they can.
 	Text func(io.Writer, change.Change) error
 	Log  *slog.Logger
 	// Tell, if set, hears what the watcher tells beside changes. It must not block.
 	Tell func(capture.Message)
+	// Serve, if set, serves the daemon's state elsewhere than at the socket beside the journal, from before
+	// anything is recorded until its context ends, after everything else. An error of it ends the daemon.
+	Serve func(ctx context.Context, status func(context.Context) (control.Status, error)) error
+
+	listen func(journal string) (net.Listener, error) // nil: control.Listen; that of tests is in memory
 }
 
 // daemon is a running daemon.
@@ -49,12 +60,17 @@ type daemon struct {
 	reader   *journal.Reader
 	redactor *redact.Redactor
 	rules    *quiet.Set
-	pumps    []*deliver.Pump
+	pumps    []*deliver.Pump // of o.Sinks, in their order
+	listener net.Listener
+	state    state
+	first    int64 // the oldest sequence number that is kept, as retention looked last
 }
 
 // Run records and delivers until ctx ends, then drains the sinks, each for as long as its options say,
-// and returns nil. It returns an error where it cannot start: options are wrong, another daemon has the
-// journal, the API server does not answer. After the start, what fails is tried again.
+// and returns nil. All the while it tells its state and takes orders at a socket beside the journal. It
+// returns an error where it cannot start: options are wrong, another daemon has the journal, the API
+// server does not answer; or where it cannot be asked any more. Else what fails after the start is tried
+// again.
 func Run(ctx context.Context, o Options) (err error) {
 	d, err := open(ctx, o)
 	if err != nil {
@@ -66,6 +82,9 @@ func Run(ctx context.Context, o Options) (err error) {
 			return fmt.Errorf("prepare sinks: %w", err)
 		}
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := d.serve(ctx, cancel)
 	delivering, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var pumps sync.WaitGroup
@@ -79,17 +98,52 @@ func Run(ctx context.Context, o Options) (err error) {
 	var keeping sync.WaitGroup
 	keeping.Go(func() { d.retain(ctx) })
 	err = d.capture(ctx)
+	cancel()
 	stop()
 	pumps.Wait()
 	keeping.Wait()
-	return err
+	return errors.Join(err, served())
+}
+
+// serve answers until end is called, which waits; broken is called where that fails before.
+func (d *daemon) serve(ctx context.Context, broken func()) (end func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	pumps := map[string]*deliver.Pump{}
+	for i, p := range d.pumps {
+		pumps[d.o.Sinks[i].Name] = p
+	}
+	orders := &desk.Desk{Journal: d.journal, Reader: d.reader, Pumps: pumps}
+	all := []func() error{func() error {
+		return control.Serve(ctx, d.listener, control.Options{Status: d.status, Orders: orders, Log: d.o.Log})
+	}}
+	if d.o.Serve != nil {
+		all = append(all, func() error { return d.o.Serve(ctx, d.status) })
+	}
+	errs := make([]error, len(all))
+	var servers sync.WaitGroup
+	for i, serve := range all {
+		servers.Go(func() {
+			if errs[i] = serve(); errs[i] != nil {
+				broken()
+			}
+		})
+	}
+	return func() error {
+		cancel()
+		servers.Wait()
+		return errors.Join(errs...)
+	}
 }
 
 // open opens what a daemon needs, and leaves nothing open on an error.
 func open(ctx context.Context, o Options) (d *daemon, err error) {
 	d = &daemon{o: o}
+	d.state.started = time.Now()
 	if o.Log == nil {
 		d.o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.listen == nil {
+		d.o.listen = control.Listen
 	}
 	key, err := LoadKey(o.Key)
 	if err != nil {
@@ -104,162 +158,87 @@ func open(ctx context.Context, o Options) (d *daemon, err error) {
 	if d.journal, err = journal.Open(ctx, o.Journal, journal.Options{Cluster: o.Cluster}); err != nil {
 		return nil, err
 	}
-	if d.reader, err = journal.OpenReader(ctx, o.Journal); err != nil {
-		return nil, errors.Join(err, d.journal.Close())
-	}
-	if err := d.openPumps(ctx); err != nil {
+	if err := d.openBeside(ctx); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
 }
 
+// openBeside opens what needs the journal.
+func (d *daemon) openBeside(ctx context.Context) (err error) {
+	if d.reader, err = journal.OpenReader(ctx, d.journal.Path()); err != nil {
+		return err
+	}
+	if err = d.noteRules(ctx); err != nil {
+		return err
+	}
+	if d.first, err = d.oldest(ctx); err != nil {
+		return err
+	}
+	if err = d.openPumps(ctx); err != nil {
+		return err
+	}
+	d.listener, err = d.o.listen(d.journal.Path())
+	return err
+}
+
+// close closes what is open. The journal, whose lock says that somebody serves the socket, goes last.
+func (d *daemon) close() error {
+	var errs []error
+	if d.listener != nil {
+		_ = d.listener.Close() // closed by who served it, unless nobody did
+		errs = append(errs, control.Remove(d.journal.Path()))
+	}
+	if d.reader != nil {
+		errs = append(errs, d.reader.Close())
+	}
+	return errors.Join(append(errs, d.journal.Close())...)
+}
+
 // openPumps makes a pump for each sink, paused where it was.
 func (d *daemon) openPumps(ctx context.Context) error {
-	known, err := d.journal.Sinks(ctx)
+	all, err := d.journal.Sinks(ctx)
 	if err != nil {
 		return fmt.Errorf("read sinks of the journal: %w", err)
 	}
-	paused := map[string]bool{}
-	for _, s := range known {
-		paused[s.Name] = s.Paused
+	known := map[string]journal.Sink{}
+	for _, s := range all {
+		known[s.Name] = s
 	}
 	store := &outbox{d.journal, d.reader, history.New(d.reader, d.rules), d.o.Text}
 	for _, o := range d.o.Sinks {
+		k, ok := known[o.Name]
+		delete(known, o.Name)
+		if err := d.startPaused(ctx, &o, k, ok); err != nil {
+			return err
+		}
 		o.Store, o.Log = store, d.o.Log
-		o.Paused = o.Paused || paused[o.Name]
 		p, err := deliver.New(o)
 		if err != nil {
 			return fmt.Errorf("sink %s: %w", o.Name, err)
 		}
 		d.pumps = append(d.pumps, p)
 	}
-	return nil
-}
-
-func (d *daemon) close() error { return errors.Join(d.reader.Close(), d.journal.Close()) }
-
-// Waits between attempts to go on after the journal could not be written.
-const (
-	firstWait = time.Second
-	lastWait  = 30 * time.Second
-)
-
-// capture watches until ctx ends. After the journal could not be written it watches anew, from what
-// is written.
-func (d *daemon) capture(ctx context.Context) error {
-	wait, started := firstWait, false
-	for ctx.Err() == nil {
-		began := time.Now()
-		unwritten, err := d.watch(ctx)
-		started = started || unwritten != nil
-		switch {
-		case ctx.Err() != nil: // the end on request
-			continue
-		case !started:
-			return err
-		}
-		d.o.Log.Error("changes cannot be recorded; they will be asked for again", "err", errors.Join(unwritten, err), "in", wait)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
-		if wait = min(2*wait, lastWait); time.Since(began) > 2*lastWait {
-			wait = firstWait
-		}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		d.o.Log.Warn("a sink is configured no more: it keeps its place; tattler sinks remove forgets it", "sink", name)
 	}
 	return nil
 }
 
-// watch records what one watcher tells. Unwritten is why the journal could not be written, which ended
-// it; err why there is nothing to watch.
-func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
-	k, err := newKept(ctx, d.journal, d.o.Log)
-	if err != nil {
-		return nil, err
-	}
-	w, err := capture.New(capture.Options{
-		Config: d.o.Config, Scopes: d.o.Scopes, Redactor: d.redactor, Quiet: d.rules, Kept: k,
-	})
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	rec := &recorder{journal: d.journal, tell: d.tell}
-	var recording sync.WaitGroup
-	recording.Go(func() {
-		// What came before the end is written, too.
-		rec.run(context.WithoutCancel(ctx), w.Messages(), func(err error) {
-			unwritten = err
-			cancel()
-		})
-	})
-	err = w.Run(ctx)
-	recording.Wait()
-	return unwritten, err
-}
-
-func (d *daemon) tell(m capture.Message) {
-	if m.Problem != nil {
-		d.o.Log.Warn("watch", "problem", m.Problem)
-	}
-	if d.o.Tell != nil {
-		d.o.Tell(m)
-	}
-}
-
-// retainEvery is how often what is too old is removed.
-const retainEvery = time.Minute
-
-// retain keeps the journal within its bounds, until ctx ends. A sink that is further behind than changes
-// are kept does not hold them: the disk would fill for one dead receiver.
-func (d *daemon) retain(ctx context.Context) {
-	tick := time.NewTicker(retainEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-tick.C:
-			if err := d.forget(ctx, now); err != nil && ctx.Err() == nil {
-				d.o.Log.Error("removing old changes failed", "err", err)
-			}
+// startPaused decides whether a sink starts paused: what the configuration says is for one that the journal
+// does not know yet, which remembers it as if tattler sinks pause had said so.
+func (d *daemon) startPaused(ctx context.Context, o *deliver.Options, kept journal.Sink, known bool) error {
+	switch {
+	case known && o.Paused && !kept.Paused:
+		d.o.Log.Warn("paused in the configuration is for a new sink: tattler sinks pause pauses this one", "sink", o.Name)
+	case !known && o.Paused && o.Name != "":
+		if err := d.journal.Pause(ctx, o.Name, true); err != nil {
+			return fmt.Errorf("pause sink %s: %w", o.Name, err)
 		}
+		return nil
 	}
-}
-
-// forget removes what is too old, and says what that takes from sinks.
-func (d *daemon) forget(ctx context.Context, now time.Time) error {
-	last, err := d.journal.Last(ctx)
-	if err != nil {
-		return err
-	}
-	done, err := d.journal.Retain(ctx, now, d.o.Retention, last)
-	if err != nil || done.Removed == 0 {
-		return err
-	}
-	first, err := d.first(ctx)
-	if err != nil {
-		return err
-	}
-	for _, o := range d.o.Sinks {
-		cursor, ok, err := d.journal.Cursor(ctx, o.Name)
-		if err != nil {
-			return err
-		}
-		if ok && cursor+1 < first {
-			d.o.Log.Error("a sink was too far behind: changes are removed that it did not get",
-				"sink", o.Name, "after", cursor, "before", first)
-		}
+	if known {
+		o.Paused = kept.Paused
 	}
 	return nil
-}
-
-// first is the sequence number of the oldest change that is kept; one more than the last where none is.
-func (d *daemon) first(ctx context.Context) (int64, error) {
-	for e, err := range d.reader.Rows(ctx, journal.Query{Quiet: true, Snapshots: true, OldestFirst: true, Limit: 1}) {
-		return e.Seq, err
-	}
-	last, err := d.journal.Last(ctx)
-	return last + 1, err
 }

@@ -1,10 +1,8 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,7 +38,7 @@ func (r *rig) run(dir string, f func(), sinks ...deliver.Options) error {
 	go func() {
 		ended <- Run(ctx, Options{
 			Config: r.server.Config(), Cluster: "test", Scopes: []capture.Scope{{Types: []string{"configmaps"}}},
-			Journal: filepath.Join(dir, "journal.db"), Key: filepath.Join(dir, "key"), Sinks: sinks,
+			Journal: filepath.Join(dir, "journal.db"), Key: filepath.Join(dir, "key"), Sinks: sinks, listen: nowhere,
 		})
 	}()
 	synctest.Wait()
@@ -96,32 +94,6 @@ func TestRunCannotStart(t *testing.T) {
 		}
 		if err := r.run(dir, func() {}); err != nil {
 			t.Errorf("after all that: %v", err)
-		}
-	})
-}
-
-// TestForget checks that a sink that is behind what is kept is named, and one that is not is not.
-func TestForget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, dir := newRig(t), t.TempDir()
-		sinks := []deliver.Options{{Name: "up", Sink: &failing{}}, {Name: "down", Sink: &failing{down: true}}}
-		if err := r.run(dir, func() { r.put("a", "1"); r.put("a", "2") }, sinks...); err != nil {
-			t.Fatal(err)
-		}
-		var log bytes.Buffer
-		d, err := open(t.Context(), Options{
-			Cluster: "test", Journal: filepath.Join(dir, "journal.db"), Key: filepath.Join(dir, "key"), Sinks: sinks,
-			Retention: journal.Retention{Age: time.Hour}, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.close()
-		if err := d.forget(t.Context(), time.Now().Add(2*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(log.String(), "sink="); n != 1 || !strings.Contains(log.String(), "sink=down") {
-			t.Errorf("said: %s", log.String())
 		}
 	})
 }

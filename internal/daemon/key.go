@@ -33,7 +33,7 @@ func readKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read redaction key: %w", err)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	if mode := info.Mode().Perm(); !private(info) {
 		return nil, fmt.Errorf("read redaction key: %s may be read by others (mode %04o): chmod 600 it", path, mode)
 	}
 	text, err := os.ReadFile(path)

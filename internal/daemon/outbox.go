@@ -27,6 +27,12 @@ const decodedGrowth = 6
 // Read implements deliver.Store.
 func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, error] {
 	return func(yield func(deliver.Item, error) bool) {
+		last, err := o.journal.Last(ctx) // before reading: what comes meanwhile is not passed over
+		if err != nil {
+			yield(deliver.Item{}, err)
+			return
+		}
+		seen := after
 		q := journal.Query{After: after, Quiet: true, Snapshots: true, OldestFirst: true}
 		for e, err := range o.reader.Rows(ctx, q) {
 			if err != nil {
@@ -37,6 +43,10 @@ func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, 
 			if !yield(it, err) || err != nil {
 				return
 			}
+			seen = e.Seq
+		}
+		if seen < last { // retention has removed the newest
+			yield(deliver.Item{Seq: last}, nil)
 		}
 	}
 }
@@ -127,17 +137,8 @@ func (o *outbox) DeadLetters(ctx context.Context, sink string) iter.Seq2[deliver
 }
 
 // Exhume implements deliver.Store.
-func (o *outbox) Exhume(ctx context.Context, sink, id string) error {
-	all, err := o.journal.DeadLetters(ctx, sink)
-	if err != nil {
-		return err
-	}
-	for _, d := range all {
-		if d.ID == id {
-			return o.journal.Exhume(ctx, sink, d.Seq)
-		}
-	}
-	return nil
+func (o *outbox) Exhume(ctx context.Context, d deliver.DeadLetter) error {
+	return o.journal.Exhume(ctx, d.Sink, d.Seq)
 }
 
 var _ deliver.Store = (*outbox)(nil)

@@ -21,6 +21,7 @@ const (
 // recorder writes what a watcher tells into the journal.
 type recorder struct {
 	journal *journal.Journal
+	state   *state
 	// tell hears of everything that is not a batch.
 	tell func(capture.Message)
 
@@ -87,7 +88,9 @@ func (r *recorder) take(m capture.Message) (due bool) {
 // write commits what is pending.
 func (r *recorder) write(ctx context.Context) error {
 	if len(r.pending) > 0 {
-		if _, err := r.journal.Append(ctx, r.pending); err != nil {
+		r.state.writes()
+		done, err := r.journal.Append(ctx, r.pending)
+		if r.state.wrote(done, err); err != nil {
 			return fmt.Errorf("record changes: %w", err)
 		}
 	}
@@ -123,9 +126,9 @@ func rowOf(v *capture.Version) journal.Row {
 			Op: v.Op, Kind: kindOf(v.Resource),
 			Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion,
 			Time: v.Time, At: v.At, Since: v.Since,
-			Manager: v.Manager, Owner: v.Owner, Quiet: v.Quiet, Gap: v.Gap,
+			Manager: v.Manager, Owner: v.Owner, Quiet: v.Quiet, Gap: v.Gap, Epoch: v.Epoch,
 		},
-		Before: v.BeforeJSON, After: v.AfterJSON,
+		Before: v.BeforeJSON, After: v.AfterJSON, Rewritten: v.Rewritten,
 	}
 }
 

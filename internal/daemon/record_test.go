@@ -83,7 +83,7 @@ func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	ended := make(chan error, 2)
-	rec := &recorder{journal: j, tell: func(m capture.Message) {
+	rec := &recorder{journal: j, state: &state{}, tell: func(m capture.Message) {
 		if m.Problem != nil {
 			r.Error(m.Problem)
 		}

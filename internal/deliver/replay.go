@@ -94,7 +94,7 @@ func (p *Pump) replay(ctx context.Context, d DeadLetter) (taken bool, err error)
 		return false, err
 	}
 	p.report(func(s *Status) { s.Delivered++ })
-	return true, p.o.Store.Exhume(ctx, p.o.Name, d.ID)
+	return true, p.o.Store.Exhume(ctx, d)
 }
 
 // exhumed makes the message of a dead letter. The filter took it when it was buried.

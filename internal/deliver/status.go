@@ -40,14 +40,24 @@ type Status struct {
 	ErrorAt, Retry time.Time
 }
 
+// Standing is the status without what only the store knows: Last and Lag are 0.
+func (p *Pump) Standing() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.status
+	switch {
+	case s.State == Stopped:
+	case p.paused: // before the loop sees it
+		s.State = Paused
+	case s.State == "", s.State == Paused: // as it sees that it is no more
+		s.State = Running
+	}
+	return s
+}
+
 // Status asks the store how far the pump is behind. With an error, all but Last and Lag is right.
 func (p *Pump) Status(ctx context.Context) (Status, error) {
-	p.mu.Lock()
-	s := p.status
-	if p.paused && s.State != Stopped { // before the loop sees it
-		s.State = Paused
-	}
-	p.mu.Unlock()
+	s := p.Standing()
 	var err error
 	if s.Last, err = p.o.Store.Last(ctx); err != nil {
 		return s, fmt.Errorf("read the journal's end: %w", err)

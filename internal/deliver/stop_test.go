@@ -93,7 +93,13 @@ func TestPause(t *testing.T) {
 		if s := r.status(); s.State != deliver.Paused || s.Last != 1 {
 			t.Errorf("paused: %+v", s)
 		}
+		if s := r.pump.Standing(); s.State != deliver.Paused || s.Last != 0 {
+			t.Errorf("paused, without asking the store: %+v", s)
+		}
 		r.pump.Resume()
+		if s := r.pump.Standing(); s.State != deliver.Running {
+			t.Errorf("resumed, before the loop sees it: %+v", s)
+		}
 		r.want("resumed", "[1]")
 		r.pump.Pause()
 		r.append(1, 1)

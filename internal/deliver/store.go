@@ -39,8 +39,8 @@ type Store interface {
 	Bury(ctx context.Context, d DeadLetter) error
 	// DeadLetters yields those of a sink by ascending Seq.
 	DeadLetters(ctx context.Context, sink string) iter.Seq2[DeadLetter, error]
-	// Exhume drops a dead letter; there may be none.
-	Exhume(ctx context.Context, sink, id string) error
+	// Exhume drops a dead letter, found by sink, Seq and ID; there may be none.
+	Exhume(ctx context.Context, d DeadLetter) error
 }
 
 // Item is one recorded change.

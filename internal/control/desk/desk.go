@@ -1,0 +1,217 @@
+// Package desk follows orders about the sinks of a journal, beside the pumps of a running daemon or without
+// any, and says how far sinks are.
+package desk
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/spell"
+)
+
+// Desk follows orders. It is safe for concurrent use.
+type Desk struct {
+	Journal *journal.Journal
+	Reader  *journal.Reader
+	// Pumps are those of the sinks that are configured, by name; nil where no daemon runs.
+	Pumps map[string]*deliver.Pump
+}
+
+var _ control.Orders = (*Desk)(nil)
+
+// Open opens the journal of a daemon that does not run. Where there is none, the error is fs.ErrNotExist;
+// where a daemon has it, a *journal.LockedError.
+func Open(ctx context.Context, path string) (*Desk, error) {
+	if _, err := os.Stat(path); err != nil { // else it would be made
+		return nil, err
+	}
+	j, err := journal.Open(ctx, path, journal.Options{})
+	if err != nil {
+		return nil, err
+	}
+	r, err := journal.OpenReader(ctx, path)
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return &Desk{Journal: j, Reader: r}, nil
+}
+
+// Close closes a Desk that was opened.
+func (d *Desk) Close() error { return errors.Join(d.Reader.Close(), d.Journal.Close()) }
+
+// Pause implements control.Orders.
+func (d *Desk) Pause(ctx context.Context, sink string, paused bool) error {
+	if _, err := d.find(ctx, sink); err != nil {
+		return err
+	}
+	if err := d.Journal.Pause(ctx, sink, paused); err != nil {
+		return err
+	}
+	switch p := d.Pumps[sink]; {
+	case p == nil:
+	case paused:
+		p.Pause()
+	default:
+		p.Resume()
+	}
+	return nil
+}
+
+// Replay implements control.Orders.
+func (d *Desk) Replay(ctx context.Context, sink string, from control.Place) (done control.Replayed, err error) {
+	s, err := d.find(ctx, sink)
+	if err != nil {
+		return done, err
+	}
+	last, err := d.Reader.Last(ctx)
+	if err != nil {
+		return done, err
+	}
+	cursor, pump := s.Cursor, d.Pumps[sink]
+	switch {
+	case pump != nil:
+		cursor = pump.Standing().Cursor
+	case !s.HasCursor: // it would begin now
+		cursor = last
+	}
+	after, err := d.place(ctx, from, last)
+	if err != nil {
+		return done, err
+	}
+	after = min(after, cursor) // what it has not got yet is not left out
+	done = control.Replayed{Again: cursor - after, Behind: last - after, Paused: s.Paused}
+	switch {
+	case done.Again == 0:
+		return done, nil
+	case pump != nil:
+		return done, pump.Rewind(ctx, after)
+	}
+	return done, d.Journal.SetCursor(ctx, sink, after)
+}
+
+// place is the sequence number behind which a replay begins. What is not kept any more is not counted as
+// something that the sink would get.
+func (d *Desk) place(ctx context.Context, from control.Place, last int64) (after int64, err error) {
+	after = from.After
+	switch {
+	case !from.Since.IsZero():
+		if after, err = d.Journal.SeqAt(ctx, from.Since); err != nil {
+			return 0, err
+		}
+	case after < 0:
+		return 0, control.Refuse("%d is no sequence number", after)
+	}
+	size, err := d.Reader.Size(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if size.First == 0 {
+		return last, nil
+	}
+	return max(after, size.First-1), nil
+}
+
+// ReplayDead implements control.Orders.
+func (d *Desk) ReplayDead(ctx context.Context, sink string, ids []string) (done control.Retried, err error) {
+	seqs, err := d.letters(ctx, sink, ids)
+	if err != nil {
+		return done, err
+	}
+	pump := d.Pumps[sink]
+	switch {
+	case d.Pumps == nil:
+		return done, control.Refuse("only a running daemon can send dead letters: start tattler run")
+	case pump == nil:
+		return done, control.Refuse("sink %s is not configured: nobody knows where to send its dead letters", sink)
+	}
+	if done.Taken, err = pump.ReplayDead(ctx, ids...); err == nil {
+		done.Refused = len(seqs) - done.Taken
+	}
+	return done, err
+}
+
+// DropDead implements control.Orders.
+func (d *Desk) DropDead(ctx context.Context, sink string, ids []string) (int, error) {
+	seqs, err := d.letters(ctx, sink, ids)
+	if err != nil {
+		return 0, err
+	}
+	return len(seqs), d.Journal.Exhume(ctx, sink, seqs...)
+}
+
+// letters are the sequence numbers of dead letters, each once.
+func (d *Desk) letters(ctx context.Context, sink string, ids []string) (seqs []int64, err error) {
+	if _, err := d.find(ctx, sink); err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, control.Refuse("no dead letter is named")
+	}
+	dead, err := d.Reader.DeadLetters(ctx, sink)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[string]int64{}
+	for _, l := range dead {
+		byID[l.ID] = l.Seq
+	}
+	for _, id := range ids {
+		seq, ok := byID[id]
+		if !ok {
+			return nil, control.Refuse("sink %s has no dead letter %q", sink, id)
+		}
+		seqs = append(seqs, seq)
+	}
+	slices.Sort(seqs)
+	return slices.Compact(seqs), nil
+}
+
+// Remove implements control.Orders.
+func (d *Desk) Remove(ctx context.Context, sink string) error {
+	if _, err := d.find(ctx, sink); err != nil {
+		return err
+	}
+	if d.Pumps[sink] != nil {
+		return control.Refuse("sink %s is configured: take it out of the configuration, and start the daemon again, before it can be forgotten", sink)
+	}
+	return d.Journal.RemoveSink(ctx, sink)
+}
+
+// find returns what the journal keeps of a sink. One that is configured need not be in the journal yet.
+func (d *Desk) find(ctx context.Context, sink string) (journal.Sink, error) {
+	all, err := d.Reader.Sinks(ctx)
+	if err != nil {
+		return journal.Sink{}, err
+	}
+	names := slices.Collect(maps.Keys(d.Pumps))
+	for _, s := range all {
+		if s.Name == sink {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	if d.Pumps[sink] != nil {
+		return journal.Sink{Name: sink}, nil
+	}
+	return journal.Sink{}, Unknown(sink, names)
+}
+
+// Unknown is the refusal for a name that no sink has.
+func Unknown(sink string, names []string) error {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	switch near := spell.Nearest(sink, names); {
+	case near != "":
+		return control.Refuse("there is no sink %q; did you mean %q?", sink, near)
+	case len(names) == 0:
+		return control.Refuse("there is no sink %q: the journal has none", sink)
+	}
+	return control.Refuse("there is no sink %q: there are %s", sink, strings.Join(names, ", "))
+}

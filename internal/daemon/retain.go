@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"context"
+	"time"
+)
+
+// retainEvery is how often what is too old is removed.
+const retainEvery = time.Minute
+
+// retain keeps the journal within its bounds, until ctx ends. A sink that is further behind than changes
+// are kept does not hold them: the disk would fill for one dead receiver.
+func (d *daemon) retain(ctx context.Context) {
+	tick := time.NewTicker(retainEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			if err := d.shrink(ctx, now); err != nil && ctx.Err() == nil {
+				d.o.Log.Error("removing old changes failed", "err", err)
+			}
+			if err := d.forgetStreams(ctx); err != nil && ctx.Err() == nil {
+				d.o.Log.Error("forgetting streams that are watched no more failed", "err", err)
+			}
+		}
+	}
+}
+
+// shrink removes what is too old, and says what that takes from sinks.
+func (d *daemon) shrink(ctx context.Context, now time.Time) error {
+	last, err := d.journal.Last(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := d.journal.Retain(ctx, now, d.o.Retention, last)
+	d.state.removed(int64(done.Removed))
+	if err != nil || done.Removed == 0 {
+		return err
+	}
+	was := d.first
+	if d.first, err = d.oldest(ctx); err != nil {
+		return err
+	}
+	for _, o := range d.o.Sinks {
+		cursor, ok, err := d.journal.Cursor(ctx, o.Name)
+		if err != nil {
+			return err
+		}
+		if next := max(cursor+1, was); ok && next < d.first {
+			d.state.lost(o.Name, d.first-next)
+			d.o.Log.Error("a sink was too far behind: changes are removed that it did not get",
+				"sink", o.Name, "from", next, "to", d.first-1)
+		}
+	}
+	return nil
+}
+
+// oldest is the sequence number of the oldest change that is kept; one more than the last where none is.
+func (d *daemon) oldest(ctx context.Context) (int64, error) {
+	size, err := d.reader.Size(ctx)
+	if err != nil || size.First > 0 {
+		return size.First, err
+	}
+	last, err := d.reader.Last(ctx)
+	return last + 1, err
+}
+
+// forgetStreams has the journal forget streams that the configuration selects no more: else it kept their
+// objects as live for ever. That is done once the start has settled, and from then on now and then, for a
+// kind may come back later, and then under another selection. See capture.Watcher.Unselected for what is
+// not forgotten. A stream that is selected again after it was forgotten begins with a first list: what
+// exists then is a snapshot, not a change.
+func (d *daemon) forgetStreams(ctx context.Context) error {
+	w := d.state.watching()
+	if w == nil {
+		return nil
+	}
+	all, err := d.journal.Streams(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		name := s.Stream
+		if !w.Unselected(name.GroupResource, name.Namespace, name.Selection) {
+			continue
+		}
+		if err := d.journal.Forget(ctx, name); err != nil {
+			return err
+		}
+		d.o.Log.Info("a kind is not watched so any more: what was recorded of it stays",
+			"kind", name.GroupResource, "namespace", name.Namespace, "selection", name.Selection)
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/control"
+)
+
+// nowhere is a listener that nobody reaches: with a socket a bubble would never be at rest.
+func nowhere(string) (net.Listener, error) { return &silent{closed: make(chan struct{})}, nil }
+
+type silent struct {
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (s *silent) Accept() (net.Conn, error) {
+	<-s.closed
+	return nil, net.ErrClosed
+}
+
+func (s *silent) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (s *silent) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+// lines is a log that a test reads while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// running is a daemon in a bubble.
+type running struct {
+	*rig
+	log    lines
+	ask    func(context.Context) (control.Status, error)
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// daemon starts one; what the options leave out is filled in.
+func (r *rig) daemon(dir string, o Options) *running {
+	r.Helper()
+	d := &running{rig: r, ended: make(chan error, 1)}
+	o.Config, o.Cluster, o.listen = r.server.Config(), "test", nowhere
+	o.Journal, o.Key = filepath.Join(dir, "journal.db"), filepath.Join(dir, "key")
+	o.Log = slog.New(slog.NewTextHandler(&d.log, nil))
+	if o.Scopes == nil {
+		o.Scopes = []capture.Scope{{Types: []string{"configmaps"}}}
+	}
+	asked := make(chan func(context.Context) (control.Status, error), 1)
+	o.Serve = func(ctx context.Context, status func(context.Context) (control.Status, error)) error {
+		asked <- status
+		<-ctx.Done()
+		return nil
+	}
+	var ctx context.Context
+	ctx, d.cancel = context.WithCancel(r.Context())
+	go func() { d.ended <- Run(ctx, o) }()
+	select {
+	case d.ask = <-asked:
+	case err := <-d.ended:
+		r.Fatalf("it does not start: %v", err)
+	}
+	synctest.Wait()
+	return d
+}
+
+// status is the state once everything is at rest.
+func (d *running) status() control.Status {
+	d.Helper()
+	synctest.Wait()
+	s, err := d.ask(d.Context())
+	if err != nil {
+		d.Error(err)
+	}
+	return s
+}
+
+// pass lets time pass.
+func (d *running) pass(t time.Duration) {
+	<-time.After(t)
+	synctest.Wait()
+}
+
+// stop ends the daemon, which must take it well.
+func (d *running) stop() {
+	d.Helper()
+	d.cancel()
+	if err := <-d.ended; err != nil {
+		d.Errorf("Run: %v", err)
+	}
+}

@@ -1,0 +1,253 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/capture/redact"
+	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+var hideGreeting = rules.Rule{Resources: []string{"configmaps"}, Paths: []string{"data.k"}}
+
+// marker is what stands for a hidden value.
+var marker = regexp.MustCompile(`hidden #[0-9a-f]{16}`)
+
+// TestOtherRules records on under other redaction rules: no change is invented, what was recorded reads
+// as it did, and what is recorded from then on does not show what is hidden.
+func TestOtherRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		key := redact.NewRandomKey()
+		use := func(user ...rules.Rule) {
+			var err error
+			if r.redactor, err = redact.New(key, user); err != nil {
+				t.Fatal(err)
+			}
+		}
+		use()
+		r.put("a", "s3cret-1")
+		r.put("b", "s3cret-b")
+		r.put("c", "s3cret-c")
+		r.during(func() { r.put("a", "s3cret-2") })
+		use(hideGreeting)
+		r.during(func() { r.put("a", "s3cret-3") })
+		r.during(func() { r.put("a", "s3cret-4") })
+		use()
+		r.put("b", "s3cret-5") // while nobody records
+		r.during(func() { r.put("a", "s3cret-6") })
+		use(hideGreeting)
+		r.put("b", "s3cret-7")
+		r.server.Delete(configMaps, "shop", "c")
+		r.during(func() {})
+		want := []string{
+			"snapshot a", "snapshot b", "snapshot c", "updated a data.k s3cret-1→s3cret-2",
+			"updated a data.k *→*", "updated a data.k *→*",
+			"gap redaction rules changed", "updated b data.k *→s3cret-5", // nobody knows what was hidden
+			"updated a data.k s3cret-4→s3cret-6",
+			"gap redaction rules changed", "updated b data.k *→*", "deleted c",
+		}
+		told := r.told()
+		slices.Sort(told[:3]) // a list has no order
+		for i := range told {
+			told[i] = marker.ReplaceAllString(told[i], "*")
+		}
+		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(told, "\n")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		r.shows(t, 5, 6, false)
+		r.shows(t, 10, 12, false)
+	})
+}
+
+// shows tells whether what is recorded between two numbers shows a value, by looking at every content.
+func (r *rig) shows(t *testing.T, from, to int64, want bool) {
+	t.Helper()
+	reader, err := journal.OpenReader(t.Context(), r.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	for e, err := range reader.Rows(t.Context(), journal.Query{After: from - 1, Before: to + 1, Quiet: true, Snapshots: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after, err := e.Contents(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := bytes.Contains(append(before, after...), []byte("s3cret")); got != want {
+			t.Errorf("change %d (%s %s): it shows a value: %v\n%s\n%s", e.Seq, e.Op, e.Name, got, before, after)
+		}
+	}
+}
+
+// TestPurgeOtherRules is the whole way: a daemon that shows a value, one whose rules hide it and that says
+// so, the purge, and a daemon that has nothing to say.
+func TestPurgeOtherRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		path := filepath.Join(dir, "journal.db")
+		run := func(f func(), user ...rules.Rule) string {
+			var log bytes.Buffer
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() {
+				ended <- Run(ctx, Options{
+					Config: r.server.Config(), Cluster: "test", Scopes: []capture.Scope{{Types: []string{"configmaps"}}},
+					Journal: path, Key: filepath.Join(dir, "key"), Redact: user, Log: slog.New(slog.NewTextHandler(&log, nil)), listen: nowhere,
+				})
+			}()
+			synctest.Wait()
+			f()
+			synctest.Wait()
+			<-time.After(2 * time.Second)
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			return log.String()
+		}
+		r.put("a", "s3cret")
+		if said := run(func() { r.put("a", "s3cret too") }); strings.Contains(said, "purge") {
+			t.Errorf("the first run: %s", said)
+		}
+		said := run(func() { r.put("a", "s3cret, too") }, hideGreeting)
+		if !strings.Contains(said, "changes=2 ") || !strings.Contains(said, "tattler journal purge --older-rules --journal") || strings.Contains(said, "s3cret") {
+			t.Errorf("under other rules: %s", said)
+		}
+		j, err := journal.Open(t.Context(), path, journal.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(j.Purge(t.Context(), journal.Purge{OtherRules: true}, nil), j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		r.disk(dir, "s3cret")
+		if said := run(func() { r.put("a", "s3cret, still") }, hideGreeting); strings.Contains(said, "purge") {
+			t.Errorf("after the purge: %s", said)
+		}
+		r.path = path
+		told := r.told()
+		if len(told) != 2 || !strings.HasPrefix(told[0], "updated a") || !strings.HasPrefix(told[1], "updated a") {
+			t.Errorf("it tells %q", told)
+		}
+		r.disk(dir, "s3cret")
+	})
+}
+
+// disk looks for a text in all files of a folder.
+func (r *rig) disk(dir, text string) {
+	r.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err == nil && bytes.Contains(b, []byte(text)) {
+			r.Errorf("%s has %q", f.Name(), text)
+		}
+	}
+}
+
+// TestKeptDamaged harms the last state of an object in the file: that is said, nothing of it is served,
+// its stream is listed, and then it is whole again.
+func TestKeptDamaged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		r.put("a", "1")
+		r.put("b", "1")
+		if err := r.run(dir, func() {}); err != nil {
+			t.Fatal(err)
+		}
+		r.path = filepath.Join(dir, "journal.db")
+		harm(t, r.path)
+		r.put("b", "2") // while nobody records
+		sink := &failing{}
+		again := func() { // what cannot be read is asked for again, first
+			<-time.After(10 * time.Second)
+			synctest.Wait()
+			r.put("a", "2")
+		}
+		if err := r.run(dir, again, deliver.Options{Name: "s", Sink: sink}); err != nil {
+			t.Fatal(err)
+		}
+		reader, err := journal.OpenReader(t.Context(), r.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+		var got []string
+		for e, err := range reader.Rows(t.Context(), journal.Query{Quiet: true, Snapshots: true, OldestFirst: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			line := string(e.Op) + " " + e.Name
+			if _, _, err := e.Contents(t.Context()); err != nil {
+				var damage *journal.DamagedError
+				if line += " (damaged)"; !errors.As(err, &damage) {
+					t.Errorf("%s: %v", line, err)
+				}
+			}
+			got = append(got, line)
+		}
+		if len(got) != 6 || len(sink.lines) != 4 {
+			t.Fatalf("recorded %q, delivered %q", got, sink.lines)
+		}
+		for _, list := range [][]string{got[:2], got[3:5], sink.lines[1:3]} {
+			slices.Sort(list) // what comes of one list has no order
+		}
+		want := []string{"snapshot a (damaged)", "snapshot b", "gap ", "created a", "updated b", "updated a"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(want[2:], sink.lines); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+		j, err := journal.Open(t.Context(), r.path, journal.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		n := 0
+		for o, err := range j.Objects(t.Context(), journal.Stream{GroupResource: "configmaps"}) {
+			if n++; err != nil || !bytes.Contains(o.JSON, []byte(`"k":"2"`)) {
+				t.Errorf("%s: %s, %v", o.Name, o.JSON, err)
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d objects", n)
+		}
+	})
+}
+
+// harm changes the last state of a, behind the checksums of the pages.
+func harm(t *testing.T, path string) {
+	t.Helper()
+	c, err := sqlite3.Open("file:" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Exec("UPDATE objects SET content = substr(content, 1, 9) || x'ff' || substr(content, 11) WHERE name = 'a'")
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

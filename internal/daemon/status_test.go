@@ -1,0 +1,300 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+func TestStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		r.put("a", "1")
+		began := time.Now()
+		d := r.daemon(dir, Options{
+			Retention: journal.Retention{Age: time.Hour, Size: 1 << 30},
+			Sinks:     []deliver.Options{{Name: "up", Sink: &failing{}}, {Name: "down", Sink: &failing{down: true}}},
+		})
+		r.put("a", "2")
+		r.put("b", "1")
+		d.pass(10 * time.Second)
+		s := d.status()
+		want := control.Status{
+			Version: s.Version, Cluster: "test", PID: os.Getpid(), Started: began, Settled: true,
+			Streams: []control.Stream{{
+				Resource: "configmaps", Version: "v1", State: control.Live, Objects: 2, ResourceVersion: s.Streams[0].ResourceVersion,
+				Since: began, Lists: 1, Watches: 1,
+			}},
+			Journal: control.Journal{
+				Path: filepath.Join(dir, "journal.db"), Limit: 1 << 30, Age: 3600, First: 1, Last: 3, Oldest: began, Newest: began,
+				Recorded: 3, Commits: s.Journal.Commits,
+			},
+			Sinks: []control.Sink{
+				{Name: "up", To: "sent", State: "running", Cursor: 3, Delivered: 2, Attempts: s.Sinks[0].Attempts},
+				{
+					Name: "down", To: "sent", State: "retrying", Cursor: 1, Behind: 2, LagSeconds: 10, Attempts: s.Sinks[1].Attempts,
+					Failures: s.Sinks[1].Failures, Error: "down", ErrorAt: s.Sinks[1].ErrorAt, RetryAt: s.Sinks[1].RetryAt,
+				},
+			},
+		}
+		if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(control.Journal{}, "Used", "Free", "Log"), cmpopts.EquateApproxTime(time.Second)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if s.Version == "" || s.Streams[0].ResourceVersion == "" || s.Journal.Used < 4096 || s.Journal.Commits < 2 || s.Sinks[1].Failures < 2 || !s.Sinks[1].RetryAt.After(time.Now()) {
+			t.Errorf("%+v", s)
+		}
+
+		r.server.SetDown(true)
+		d.pass(10 * time.Second)
+		if s := d.status(); s.Away == "" || time.Since(s.AwaySince) < 5*time.Second || s.Streams[0].State != control.Waiting || s.Streams[0].Error == "" || !s.Settled {
+			t.Errorf("while the server is away: %+v", s)
+		}
+		r.server.SetDown(false)
+		d.pass(30 * time.Second)
+		if s := d.status(); s.Away != "" || s.Streams[0].State != control.Live {
+			t.Errorf("once it is back: %+v", s)
+		}
+		d.stop()
+	})
+}
+
+// TestStatusUnwritten has the journal fail: that is told, and so is that nothing is watched meanwhile.
+func TestStatusUnwritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		d, err := open(t.Context(), Options{
+			Config: r.server.Config(), Cluster: "test", Scopes: []capture.Scope{{Types: []string{"configmaps"}}},
+			Journal: filepath.Join(dir, "journal.db"), Key: filepath.Join(dir, "key"), listen: nowhere,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- d.capture(ctx) }()
+		synctest.Wait()
+		before, err := d.status(t.Context())
+		if err != nil || before.Journal.Error != "" || len(before.Streams) != 1 {
+			t.Errorf("%+v, %v", before, err)
+		}
+		if err := d.journal.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r.put("a", "1")
+		synctest.Wait()
+		s, err := d.status(t.Context())
+		if err != nil || s.Journal.Failures != 1 || s.Journal.Error == "" || s.Journal.ErrorAt.IsZero() ||
+			s.Streams[0].State != control.Waiting || !strings.Contains(s.Streams[0].Error, journal.ErrClosed.Error()) {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if err := d.reader.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := d.status(t.Context()); err != nil || s.Journal.Error == "" || len(s.Streams) != 1 {
+			t.Errorf("without a journal to read: %+v, %v", s, err)
+		}
+		gone, stop := context.WithCancel(t.Context())
+		stop()
+		if _, err := d.status(gone); !errors.Is(err, context.Canceled) {
+			t.Errorf("who asked has gone: %v", err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := d.close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStateOfSeveralWatchers: what is counted never falls, and what has passed is not told.
+func TestStateOfSeveralWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		var s state
+		run := func() control.Stream {
+			w, err := capture.New(capture.Options{Config: r.server.Config(), Types: []string{"configmaps"}, Redactor: r.redactor, Quiet: r.rules})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.watches(w)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- w.Run(ctx) }()
+			go func() {
+				for m := range w.Messages() {
+					s.hear(m)
+				}
+			}()
+			<-time.After(time.Second)
+			synctest.Wait()
+			var st control.Status
+			if s.tell(&st); len(st.Streams) != 1 || !st.Settled || s.watching() != w {
+				t.Errorf("%+v", st)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			return st.Streams[0]
+		}
+		first := run()
+		s.ended(errors.New("disk full"), nil)
+		if s.watching() != nil {
+			t.Error("one that has ended is not watching")
+		}
+		if second := run(); second.Lists != 2*first.Lists || second.Watches != 2*first.Watches || first.Watches == 0 || second.Error != "" {
+			t.Errorf("%+v after %+v", second, first)
+		}
+		var st control.Status
+		s.ended(nil, errors.New("no answer"))
+		if s.tell(&st); st.Away != "no answer" || st.AwaySince.IsZero() || st.Streams[0].Error != "no answer" {
+			t.Errorf("%+v", st)
+		}
+		s.wrote(journal.Appended{}, errors.New("disk full"))
+		s.wrote(journal.Appended{Rows: 5, Quiet: 2, Duplicates: 1}, nil)
+		st = control.Status{}
+		want := control.Journal{Recorded: 5, Quiet: 2, Duplicates: 1, Commits: 1, Failures: 1}
+		if s.tell(&st); st.Journal != want {
+			t.Errorf("%+v", st.Journal)
+		}
+	})
+}
+
+// TestShrink checks that a sink that is behind what is kept is named, and one that is not is not.
+func TestShrink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		d := r.daemon(dir, Options{
+			Retention: journal.Retention{Age: time.Hour},
+			Sinks: []deliver.Options{
+				{Name: "up", Sink: &failing{}}, {Name: "down", Sink: &failing{down: true}}, {Name: "still", Sink: &failing{}, Paused: true},
+			},
+		})
+		r.put("a", "1")
+		r.put("a", "2")
+		d.pass(2 * time.Hour)
+		check := func(lost, removed int64) {
+			t.Helper()
+			s := d.status()
+			if s.Sinks[0].Lost != 0 || s.Sinks[1].Lost != lost || s.Sinks[2].Lost != lost || s.Journal.Removed != removed {
+				t.Errorf("lost %d, %d and %d, removed %d; want 0, %d, %d, %d",
+					s.Sinks[0].Lost, s.Sinks[1].Lost, s.Sinks[2].Lost, s.Journal.Removed, lost, lost, removed)
+			}
+		}
+		check(2, 2)
+		d.pass(2 * time.Hour)
+		check(2, 2) // what is lost is told once
+		r.put("a", "3")
+		d.pass(2 * time.Hour)
+		check(3, 3)
+		if n := strings.Count(d.log.String(), "too far behind"); n != 4 || strings.Contains(d.log.String(), "sink=up from") {
+			t.Errorf("said: %s", d.log.String())
+		}
+		d.stop()
+	})
+}
+
+var (
+	secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+)
+
+// TestForgetStreams: what is selected no more is forgotten, once it is known that it is not.
+func TestForgetStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		r.server.Serve(secrets, "Secret")
+		r.server.Serve(widgets, "Widget")
+		r.put("a", "1")
+		streams := func() (names []string) {
+			t.Helper()
+			j, err := journal.Open(t.Context(), filepath.Join(dir, "journal.db"), journal.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer j.Close()
+			all, err := j.Streams(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range all {
+				names = append(names, strings.Join(strings.Fields(s.Stream.GroupResource+" "+s.Stream.Namespace+" "+s.Stream.Selection), " "))
+			}
+			return names
+		}
+		run := func(long time.Duration, scopes ...capture.Scope) string {
+			t.Helper()
+			d := r.daemon(dir, Options{Scopes: scopes})
+			d.pass(long)
+			d.stop()
+			return d.log.String()
+		}
+		check := func(why string, want ...string) {
+			t.Helper()
+			if diff := cmp.Diff(want, streams()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", why, diff)
+			}
+		}
+		run(10*time.Minute, capture.Scope{Types: []string{"configmaps,secrets,widgets"}})
+		check("all that is configured", "configmaps", "secrets", "widgets.example.com")
+
+		some := capture.Scope{Types: []string{"configmaps"}, Namespaces: capture.Namespaces{Include: []string{"shop"}}}
+		run(10*time.Second, some)
+		check("not at once", "configmaps", "configmaps shop", "secrets", "widgets.example.com")
+		r.server.Unserve(widgets)
+		log := run(10*time.Minute, some)
+		check("what the server does not have now may be selected when it comes back", "configmaps shop", "widgets.example.com")
+		if n := strings.Count(log, "not watched so any more"); n != 2 {
+			t.Errorf("said: %s", log)
+		}
+		r.server.Serve(widgets, "Widget")
+		run(10*time.Minute, some, capture.Scope{Types: []string{"widgets"}, Labels: "a=b"})
+		check("it came back under another selection", "configmaps shop", `widgets.example.com labels="a=b" fields=""`)
+	})
+}
+
+// TestServe: an error of who serves the state ends the daemon, and so does a socket that cannot be opened.
+func TestServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		o := Options{
+			Config: r.server.Config(), Cluster: "test", Scopes: []capture.Scope{{Types: []string{"configmaps"}}},
+			Journal: filepath.Join(dir, "journal.db"), Key: filepath.Join(dir, "key"), listen: nowhere,
+		}
+		taken := errors.New("address in use")
+		o.Serve = func(context.Context, func(context.Context) (control.Status, error)) error { return taken }
+		if err := Run(t.Context(), o); !errors.Is(err, taken) {
+			t.Errorf("served elsewhere: %v", err)
+		}
+		o.Serve = nil
+		o.listen = func(string) (net.Listener, error) { return nil, taken }
+		if err := Run(t.Context(), o); !errors.Is(err, taken) {
+			t.Errorf("the socket: %v", err)
+		}
+		o.listen = func(string) (net.Listener, error) {
+			l, _ := nowhere("")
+			return l, l.Close()
+		}
+		if err := Run(t.Context(), o); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a socket that breaks: %v", err)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+)
+
+// Waits between attempts to go on after the journal could not be written.
+const (
+	firstWait = time.Second
+	lastWait  = 30 * time.Second
+)
+
+// capture watches until ctx ends. After the journal could not be written it watches anew, from what
+// is written.
+func (d *daemon) capture(ctx context.Context) error {
+	wait, started := firstWait, false
+	for ctx.Err() == nil {
+		began := time.Now()
+		unwritten, err := d.watch(ctx)
+		started = started || unwritten != nil
+		switch {
+		case ctx.Err() != nil: // the end on request
+			continue
+		case !started:
+			return err
+		}
+		d.o.Log.Error("changes cannot be recorded; they will be asked for again", "err", errors.Join(unwritten, err), "in", wait)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		if wait = min(2*wait, lastWait); time.Since(began) > 2*lastWait {
+			wait = firstWait
+		}
+	}
+	return nil
+}
+
+// watch records what one watcher tells. Unwritten is why the journal could not be written, which ended
+// it; err why there is nothing to watch.
+func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
+	k, err := newKept(ctx, d.journal, d.o.Log)
+	if err != nil {
+		return nil, err
+	}
+	w, err := capture.New(capture.Options{
+		Config: d.o.Config, Scopes: d.o.Scopes, Redactor: d.redactor, Quiet: d.rules, Kept: k,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.state.watches(w)
+	rec := &recorder{journal: d.journal, state: &d.state, tell: d.tell}
+	var recording sync.WaitGroup
+	recording.Go(func() {
+		// What came before the end is written, too.
+		rec.run(context.WithoutCancel(ctx), w.Messages(), func(err error) {
+			unwritten = err
+			cancel()
+		})
+	})
+	err = w.Run(ctx)
+	recording.Wait()
+	d.state.ended(unwritten, err)
+	return unwritten, err
+}
+
+func (d *daemon) tell(m capture.Message) {
+	d.state.hear(m)
+	if m.Problem != nil {
+		d.o.Log.Warn("watch", "problem", m.Problem)
+	}
+	if d.o.Tell != nil {
+		d.o.Tell(m)
+	}
+}
