@@ -1,0 +1,138 @@
+package ops
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tattler-dev/tattler/internal/control"
+)
+
+// TestDocsAreFresh makes docs/metrics.md of the code and of the alerts.
+func TestDocsAreFresh(t *testing.T) {
+	text, err := os.ReadFile("testdata/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts, err := os.ReadFile("testdata/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	table.WriteString("| metric | type | labels | what it is |\n| --- | --- | --- | --- |\n")
+	for _, m := range metrics {
+		labels := ""
+		if len(m.labels) > 0 {
+			labels = "`" + strings.Join(m.labels, "`, `") + "`"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", m.name, typeOf(m), labels, m.help)
+	}
+	golden(t, "../../docs/metrics.md", strings.NewReplacer(
+		"{{metrics}}\n", table.String(), "{{alerts}}\n", string(alerts),
+	).Replace(string(text)))
+}
+
+func typeOf(m metric) string {
+	if m.kind == counter {
+		return "counter"
+	}
+	return "gauge"
+}
+
+// TestAlerts checks the examples of alert rules as far as that goes without Prometheus: their form, and
+// that the metrics, labels and states exist that they are about.
+func TestAlerts(t *testing.T) {
+	text, err := os.ReadFile("testdata/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For string
+				Labels           map[string]string
+				Annotations      struct{ Summary, Description string }
+			}
+		}
+	}
+	d := yaml.NewDecoder(strings.NewReader(string(text)))
+	d.KnownFields(true)
+	if err := d.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	rules := 0
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			rules++
+			if r.Alert == "" || r.Annotations.Summary == "" || r.Annotations.Description == "" || r.Labels["severity"] == "" || g.Name == "" {
+				t.Errorf("%+v lacks something", r)
+			}
+			for _, p := range unknownIn(r.Expr) {
+				t.Errorf("%s: %s", r.Alert, p)
+			}
+		}
+	}
+	if rules < 5 {
+		t.Errorf("%d rules", rules)
+	}
+}
+
+// TestAlertsFindMistakes shows that the check can fail.
+func TestAlertsFindMistakes(t *testing.T) {
+	for expr, want := range map[string]string{
+		`tattler_streams{state="waiting"} > 0`:              "",
+		`up == 1`:                                           "no metric of tattler",
+		`tattler_stream{state="waiting"} > 0`:               "no metric tattler_stream",
+		`tattler_streams{status="waiting"} > 0`:             "tattler_streams has no label status",
+		`tattler_streams{state="dead"} > 0`:                 "no state dead",
+		`increase(tattler_sink_dead_letters[5m]) > 0`:       "tattler_sink_dead_letters is no counter",
+		`tattler_sink_lost_total > 0`:                       "tattler_sink_lost_total is a counter",
+		`sum by (sink) (rate(tattler_sink_lost_total[5m]))`: "",
+	} {
+		if got := strings.Join(unknownIn(expr), "; "); got != want {
+			t.Errorf("%s: %q, want %q", expr, got, want)
+		}
+	}
+}
+
+var (
+	use      = regexp.MustCompile(`(\w+\()?\b(tattler_\w+)(?:\{([^}]*)\})?(\[\w+\])?`)
+	selector = regexp.MustCompile(`(\w+)=~?"([^"]*)"`)
+)
+
+// unknownIn returns what an expression names that there is not.
+func unknownIn(expr string) (problems []string) {
+	uses := use.FindAllStringSubmatch(expr, -1)
+	if len(uses) == 0 {
+		return []string{"no metric of tattler"}
+	}
+	for _, u := range uses {
+		name, labels, over := u[2], u[3], u[4] != ""
+		i := slices.IndexFunc(metrics, func(m metric) bool { return m.name == name })
+		if i < 0 {
+			problems = append(problems, "no metric "+name)
+			continue
+		}
+		switch m := metrics[i]; {
+		case over && m.kind != counter && (u[1] == "rate(" || u[1] == "increase("):
+			problems = append(problems, name+" is no counter")
+		case !over && m.kind == counter:
+			problems = append(problems, name+" is a counter")
+		}
+		for _, l := range selector.FindAllStringSubmatch(labels, -1) {
+			switch {
+			case !slices.Contains(metrics[i].labels, l[1]):
+				problems = append(problems, name+" has no label "+l[1])
+			case l[1] == "state" && name == "tattler_streams" && !slices.Contains(control.StreamStates(), control.StreamState(l[2])):
+				problems = append(problems, "no state "+l[2])
+			}
+		}
+	}
+	return problems
+}

@@ -1,0 +1,132 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/control"
+)
+
+const (
+	// glance is how long /healthz waits for the status: kubelet's probes wait a second.
+	glance = 500 * time.Millisecond
+	// stuck is how long the daemon may say nothing of itself before it is taken for stuck.
+	stuck = time.Minute
+	// stuckWrite is how long one write may take: a busy disk takes seconds.
+	stuckWrite = 5 * time.Minute
+	// blip is how long a stream, or the API server, may be away and nobody need care: API servers
+	// restart.
+	blip = time.Minute
+	// maxKinds bounds how many kinds an answer of /readyz names.
+	maxKinds = 20
+)
+
+// healthz says whether a restart would help, which is what Kubernetes does about a 503. It would not
+// bring back an API server, a receiver, rights, or room on a disk: after each of these the daemon goes
+// on by itself. It would help a daemon of which some part hangs: one that has not told its state for
+// a minute, though it was asked, or of which one write to the journal does not end. That it cannot
+// tell its state is no reason: it says so.
+func (h *handler) healthz(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), glance)
+	defer cancel()
+	s, err := h.asker.status(ctx)
+	reason := ""
+	if d := h.asker.silence(); d > stuck {
+		reason = fmt.Sprintf("the daemon has not told its state for %s", d.Round(time.Second))
+	} else if at := s.Journal.WritingSince; err == nil && !at.IsZero() && time.Since(at) > stuckWrite {
+		reason = "one write to the journal has not ended" + since(at, time.Now())
+	}
+	if reason != "" {
+		refuse(w, http.StatusServiceUnavailable, reason)
+		return
+	}
+	say(w, "ok")
+}
+
+// readyz says whether everything is recorded that should be.
+func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
+	s, err := h.status(r)
+	if err != nil {
+		h.refuseStatus(w, err)
+		return
+	}
+	if reasons := unready(&s, time.Now()); len(reasons) > 0 {
+		refuse(w, http.StatusServiceUnavailable, strings.Join(reasons, "\n"))
+		return
+	}
+	say(w, "ok")
+}
+
+// unready says why a daemon is not ready, a line for each reason. Errors are left out, because anyone
+// may ask who reaches the port; tattler status has them.
+func unready(s *control.Status, now time.Time) (reasons []string) {
+	if !s.Settled {
+		reasons = append(reasons, "the start has not settled")
+	}
+	if s.Away != "" && now.Sub(s.AwaySince) > blip {
+		reasons = append(reasons, "the API server cannot be reached"+since(s.AwaySince, now))
+	}
+	if s.Journal.Error != "" {
+		reasons = append(reasons, "the journal cannot be written"+since(s.Journal.ErrorAt, now))
+	}
+	return append(reasons, blind(s, now)...)
+}
+
+// missing sums up the streams of a kind that are not live and should be.
+type missing struct {
+	streams, of int
+	state       control.StreamState
+	since       time.Time // the first of them
+}
+
+// blind names the kinds of which streams are not live: at the start all of those that may become so,
+// later those that wait for longer than a moment.
+func blind(s *control.Status, now time.Time) (reasons []string) {
+	kinds := map[string]*missing{}
+	for i := range s.Streams {
+		st := &s.Streams[i]
+		k := kinds[st.Resource]
+		if k == nil {
+			k = &missing{}
+			kinds[st.Resource] = k
+		}
+		k.of++
+		starting := !s.Settled && (st.State == control.Listing || st.State == control.Waiting)
+		if !starting && (st.State != control.Waiting || now.Sub(st.Since) <= blip) {
+			continue
+		}
+		if k.streams++; k.streams == 1 || st.Since.Before(k.since) {
+			k.since, k.state = st.Since, st.State
+		}
+	}
+	maps.DeleteFunc(kinds, func(_ string, k *missing) bool { return k.streams == 0 })
+	names := slices.Sorted(maps.Keys(kinds))
+	// The first to go is the likeliest to say why.
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(kinds[a].since.Unix(), kinds[b].since.Unix()) })
+	for i, name := range names {
+		if i == maxKinds {
+			return append(reasons, fmt.Sprintf("and %d kinds more", len(names)-i))
+		}
+		k := kinds[name]
+		line := fmt.Sprintf("%s: %s%s", name, k.state, since(k.since, now))
+		if k.of > 1 {
+			line += fmt.Sprintf(" (%d of %d streams)", k.streams, k.of)
+		}
+		reasons = append(reasons, line)
+	}
+	return reasons
+}
+
+// since says for how long something has been so, where that is known.
+func since(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return " for " + max(0, now.Sub(at)).Round(time.Second).String()
+}

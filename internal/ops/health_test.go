@@ -1,0 +1,99 @@
+package ops
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tattler-dev/tattler/internal/control"
+)
+
+func TestReady(t *testing.T) {
+	now := began.Add(10 * time.Minute)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	stream := func(resource string, state control.StreamState, since time.Duration) control.Stream {
+		return control.Stream{Resource: resource, State: state, Since: ago(since), Error: "geheim", Namespace: "geheim"}
+	}
+	settled := func(streams ...control.Stream) control.Status { return control.Status{Settled: true, Streams: streams} }
+	var many []control.Stream
+	var some []string
+	for i := range 25 {
+		many = append(many, stream(fmt.Sprintf("kind%02d", i), control.Waiting, 2*time.Minute))
+		if i < maxKinds {
+			some = append(some, fmt.Sprintf("kind%02d: waiting for 2m0s", i))
+		}
+	}
+	for _, tc := range []struct {
+		why  string
+		s    control.Status
+		want []string
+	}{
+		{"all is well", settled(stream("pods", control.Live, time.Hour)), nil},
+		{"nothing is watched, and that is known", settled(), nil},
+		{"the start: what it waits for", control.Status{Streams: []control.Stream{
+			stream("pods", control.Live, time.Second), stream("secrets", control.Forbidden, time.Second),
+			stream("configmaps", control.Listing, 3*time.Second), stream("leases.coordination.k8s.io", control.Waiting, 2*time.Second),
+		}}, []string{"the start has not settled", "configmaps: listing for 3s", "leases.coordination.k8s.io: waiting for 2s"}},
+		{"what may not be watched, and what is no more, is known", settled(stream("secrets", control.Forbidden, time.Hour), stream("widgets", control.Gone, time.Hour)), nil},
+		{"a relist is on its way", settled(stream("pods", control.Listing, time.Hour)), nil},
+		{"a moment is nothing", settled(stream("pods", control.Waiting, time.Minute)), nil},
+		{"a dead stream", settled(stream("pods", control.Waiting, 61*time.Second), stream("nodes", control.Live, time.Hour)), []string{"pods: waiting for 1m1s"}},
+		{"streams of a kind are summed up: no namespace is named", settled(
+			stream("pods", control.Waiting, 2*time.Minute), stream("pods", control.Live, time.Hour), stream("pods", control.Waiting, 3*time.Minute),
+		), []string{"pods: waiting for 3m0s (2 of 3 streams)"}},
+		{"the one that went first comes first", settled(stream("a", control.Waiting, 2*time.Minute), stream("b", control.Waiting, 3*time.Minute)),
+			[]string{"b: waiting for 3m0s", "a: waiting for 2m0s"}},
+		{"a short answer", settled(many...), append(some, "and 5 kinds more")},
+		{"an unknown time is long ago", settled(control.Stream{Resource: "pods", State: control.Waiting}), []string{"pods: waiting"}},
+		{"the journal", control.Status{Settled: true, Journal: control.Journal{Error: "/geheim: no space left", ErrorAt: ago(90 * time.Second)}},
+			[]string{"the journal cannot be written for 1m30s"}},
+		{"the API server is away", control.Status{Settled: true, Away: "geheim", AwaySince: ago(2 * time.Minute)}, []string{"the API server cannot be reached for 2m0s"}},
+		{"it restarts", control.Status{Settled: true, Away: "geheim", AwaySince: ago(30 * time.Second)}, nil},
+		{"receivers are not ours", control.Status{Settled: true, Sinks: []control.Sink{{Name: "a", State: "retrying", Dead: 5, LagSeconds: 1e6}}}, nil},
+	} {
+		got := unready(&tc.s, now)
+		if d := cmp.Diff(tc.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.why, d)
+		}
+		if strings.Contains(strings.Join(got, "\n"), "geheim") {
+			t.Errorf("%s: %q", tc.why, got)
+		}
+	}
+}
+
+// TestReadyz answers with what is wrong, a line each.
+func TestReadyz(t *testing.T) {
+	if code, body := get(t, Options{Status: answering(control.Status{Settled: true})}, "/readyz"); code != 200 || body != "ok\n" {
+		t.Errorf("%d: %q", code, body)
+	}
+	code, body := get(t, Options{Status: answering(control.Status{Journal: control.Journal{Error: "x"}})}, "/readyz?verbose")
+	if code != 503 || body != "the start has not settled\nthe journal cannot be written\n" {
+		t.Errorf("%d: %q", code, body)
+	}
+}
+
+// TestHealthz shows that it is about what a restart helps, and about nothing else: full's daemon lacks
+// about everything.
+func TestHealthz(t *testing.T) {
+	for _, tc := range []struct {
+		why   string
+		write time.Duration // under way
+		code  int
+		body  string
+	}{
+		{"nothing is written", 0, 200, "ok\n"},
+		{"the disk is busy", time.Minute, 200, "ok\n"},
+		{"a write hangs", 6 * time.Minute, 503, "one write to the journal has not ended for 6m0s\n"},
+	} {
+		s := full()
+		if tc.write > 0 {
+			s.Journal.WritingSince = time.Now().Add(-tc.write)
+		}
+		if code, body := get(t, Options{Status: answering(s)}, "/healthz"); code != tc.code || body != tc.body {
+			t.Errorf("%s: %d: %q", tc.why, code, body)
+		}
+	}
+}
