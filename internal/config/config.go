@@ -8,6 +8,7 @@
 package config
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/capture/rules"
@@ -36,13 +37,30 @@ type Config struct {
 	Quiet []Rule `yaml:"quiet"`
 	// Redact adds rules to the built-in ones: what they select is replaced by a keyed hash before
 	// anything compares, stores or sends it.
-	Redact  []Rule  `yaml:"redact"`
-	Journal Journal `yaml:"journal"`
+	Redact []Rule `yaml:"redact"`
+	// RedactionKey is the file of the key for these hashes: 32 random bytes in base64. It belongs on
+	// another volume than the journal: who has both can try values. Without it, it is redaction.key below
+	// $XDG_CONFIG_HOME/tattler, and is made there; a file that is named here must exist.
+	RedactionKey string  `yaml:"redactionKey"`
+	Journal      Journal `yaml:"journal"`
 	// Sinks are where changes are delivered to, each with a place of its own in the journal. Without
 	// it changes are journaled only.
 	Sinks  []Sink `yaml:"sinks"`
 	Listen Listen `yaml:"listen"`
 	Log    Log    `yaml:"log"`
+
+	file   string
+	places map[string]place
+}
+
+// place is where a key's value begins; both count from 1.
+type place struct{ line, column int }
+
+// Blame is an error about a key of the file, such as watch[0].resources.include[1], that was found where
+// the cluster was asked.
+func (c *Config) Blame(key, format string, args ...any) *Error {
+	at := c.places[key]
+	return &Error{File: c.file, Line: at.line, Column: at.column, Key: key, Reason: fmt.Sprintf(format, args...)}
 }
 
 // Cluster tells about the cluster that is watched.
@@ -55,10 +73,12 @@ type Cluster struct {
 // Watch selects kinds, and their objects.
 type Watch struct {
 	// Resources are the kinds, as kubectl names them (pods, deploy, deployments.apps, a category such as
-	// all), or globs of plural and group (*.example.com).
+	// all), or globs, in which * stands for any run of characters: of the plural (deploy*), or, with a
+	// dot, of plural and group (*.example.com). A name must be one of a kind that the server has; a glob
+	// also matches kinds that come later.
 	Resources Selection `yaml:"resources"`
-	// Namespaces are the namespaces, as names or globs. Kinds without namespaces are left out where some
-	// are included.
+	// Namespaces are the namespaces, as names or globs; * is all of them. Where others are included, kinds
+	// without namespaces are left out, unless they are included by their name.
 	Namespaces Selection `yaml:"namespaces"`
 	// LabelSelector selects objects by their labels, as kubectl -l does.
 	LabelSelector string `yaml:"labelSelector"`
@@ -130,7 +150,8 @@ type Sink struct {
 	Snapshots bool `yaml:"snapshots"`
 	// From is where a new sink begins: now, or at the beginning of what the journal has kept.
 	From string `yaml:"from" enum:"now,beginning" default:"now"`
-	// Paused keeps the sink from delivering until tattler sinks resume.
+	// Paused keeps a new sink from delivering until tattler sinks resume. Once the journal knows the sink,
+	// what tattler sinks pause and resume said last holds, and this does not.
 	Paused bool  `yaml:"paused"`
 	Retry  Retry `yaml:"retry"`
 

@@ -168,7 +168,7 @@ sinks:
 		},
 		Log: Log{Format: "text", Level: "info"},
 	}
-	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Sink{}), cmpopts.IgnoreFields(Sink{}, "Filter")); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Config{}, Sink{}), cmpopts.IgnoreFields(Sink{}, "Filter")); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if got.Sinks[0].Filter != nil || got.Sinks[1].Filter == nil {
@@ -180,7 +180,7 @@ sinks:
 }
 
 func TestDefaults(t *testing.T) {
-	if d := cmp.Diff(parse(t, head), Default()); d != "" {
+	if d := cmp.Diff(parse(t, head), Default(), cmpopts.IgnoreUnexported(Config{})); d != "" {
 		t.Errorf("an empty file and Default (-file +default):\n%s", d)
 	}
 	want := Retain{Age: 30 * 24 * time.Hour, Size: 1 << 30}

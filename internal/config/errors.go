@@ -97,6 +97,17 @@ func (f *input) failAt(key, format string, args ...any) {
 	f.fail(f.places[at], key, format, args...)
 }
 
+// positions are the places of the keys' values.
+func (f *input) positions() map[string]place {
+	out := map[string]place{}
+	for key, n := range f.places {
+		if n != nil {
+			out[key] = place{n.Line, n.Column}
+		}
+	}
+	return out
+}
+
 // blamed tells whether something is wrong with a key, or with what it is in, already: what else seems
 // wrong would follow from that.
 func (f *input) blamed(key string) bool {

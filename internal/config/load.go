@@ -54,6 +54,7 @@ func (l *Loader) Parse(name string, text []byte) (*Config, error) {
 	if err := f.err(); err != nil {
 		return nil, err
 	}
+	c.file, c.places = name, f.positions()
 	return c, nil
 }
 

@@ -74,7 +74,7 @@ func Explain(key string) (string, error) {
 	var paths []string
 	for _, k := range Keys() {
 		at := plain(k.Path)
-		paths = append(paths, k.Path)
+		paths = append(paths, at)
 		switch {
 		case at == want:
 			found = true
@@ -87,8 +87,8 @@ func Explain(key string) (string, error) {
 	if found {
 		return strings.TrimPrefix(b.String(), "\n"), nil
 	}
-	if near := spell.Nearest(key, paths); near != "" {
-		return "", fmt.Errorf("explain %s: there is no such key; did you mean %s?", key, near)
+	if near := spell.Nearest(want, paths); near != "" {
+		return "", fmt.Errorf("explain %s: there is no such key; did you mean %s?", key, Keys()[slices.Index(paths, near)].Path)
 	}
 	_, last, _ := cutLast(key)
 	if at := home(last); at != "" {
@@ -183,7 +183,7 @@ const markdownHead = `# The configuration
 <!-- Made of the comments of package internal/config and of the sinks by ` + "`go test ./internal/config -update`" + `. -->
 
 ` + "`tattler run -c FILE`" + ` reads one YAML file, strictly: an unknown key, a wrong type, a key that occurs twice are
-errors that name the line. ` + "`tattler config check FILE`" + ` says what a file would do, ` + "`tattler config explain KEY`" + `
+errors that name the line. ` + "`tattler config check -c FILE`" + ` says what a file would do, ` + "`tattler config explain KEY`" + `
 what a key is.
 
 - A duration is a number with a unit, or several: ` + "`90s`, `1h30m`, `12h`, `30d`, `2w`" + `.

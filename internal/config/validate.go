@@ -41,6 +41,9 @@ func (c *Config) validate(d *decoder) {
 	d.watches(c.Watch)
 	d.rules("quiet", c.Quiet, false)
 	d.rules("redact", c.Redact, true)
+	if strings.HasPrefix(c.RedactionKey, "~") {
+		d.failAt("redactionKey", "~ is not expanded here: write the directory out")
+	}
 	c.Journal.validate(d)
 	d.sinks(c.Sinks)
 	c.Listen.validate(d)
@@ -115,7 +118,7 @@ func checkResource(text string) error {
 		return fmt.Errorf("%q: want a kind; single objects are selected by a fieldSelector, such as metadata.name=web", text)
 	case strings.Contains(text, ","):
 		return fmt.Errorf("%q: want one kind in each element of the list", text)
-	case !resourceForm.MatchString(text):
+	case !resourceForm.MatchString(text), strings.Contains(text, "*") && rules.CheckResource(strings.ToLower(text)) != nil:
 		return fmt.Errorf("%q is no kind: want a name such as pods, deployments.apps or *.example.com", text)
 	}
 	return nil
