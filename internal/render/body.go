@@ -15,6 +15,10 @@ const bodyLines = 15
 // body prints what a created object wants: all but its identity and its status. Where that is long,
 // what the server filled in is left out, so that the few lines say what somebody wrote.
 func (t *Text) body(r change.Resource, obj map[string]any) {
+	if t.o.Whole {
+		t.whole(obj)
+		return
+	}
 	wants := map[string]any{}
 	for key, v := range obj {
 		switch key {
@@ -42,6 +46,16 @@ func (t *Text) body(r change.Resource, obj map[string]any) {
 	}
 	if left := total - len(lines); left > 0 {
 		t.line(t.detail(dim, fmt.Sprintf("… %d more (--full)", left)))
+	}
+}
+
+// whole prints all of an object, as kubectl get -o yaml would.
+func (t *Text) whole(obj map[string]any) {
+	if !t.o.Whole || len(obj) == 0 {
+		return
+	}
+	for _, l := range diff.YAML(obj) {
+		t.line(t.detail(plain, l))
 	}
 }
 

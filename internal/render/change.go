@@ -21,6 +21,7 @@ func (t *Text) appeared(c change.Change) {
 		r.info = stateOf(c.Resource, c.After)
 	}
 	t.line(t.head(r))
+	t.whole(c.After)
 }
 
 // unknown stands for a manager that the server does not tell: of a deletion, of a change of the
@@ -47,7 +48,7 @@ func (t *Text) created(c change.Change) {
 		r.manager = c.Manager
 	}
 	t.line(t.head(r))
-	if c.Owner == nil {
+	if c.Owner == nil || t.o.Whole {
 		t.body(c.Resource, c.After)
 	}
 	f.from, f.origin = c.After, c.After
@@ -168,7 +169,7 @@ func (t *Text) gone(c change.Change) {
 	case c.Owner != nil && isPod(c.Resource) && !t.o.Status:
 		r.sign, r.info = signFolded, podGone(c, f)
 		t.counts.Folded++
-		r.note = notes(countNote(true, absorbed+1), r.note)
+		r.note = notes(t.countNote(true, absorbed+1), r.note)
 		t.line(t.head(r))
 		return
 	default:
@@ -176,9 +177,10 @@ func (t *Text) gone(c change.Change) {
 	}
 	t.counts.Shown++
 	if absorbed > 0 {
-		r.note = notes(countNote(true, absorbed+1), r.note)
+		r.note = notes(t.countNote(true, absorbed+1), r.note)
 	}
 	t.line(t.head(r))
+	t.whole(c.Before)
 }
 
 func existed(c change.Change) string {
@@ -189,9 +191,9 @@ func existed(c change.Change) string {
 }
 
 // countNote says for how many changes a line stands.
-func countNote(owned bool, n int) string {
+func (t *Text) countNote(owned bool, n int) string {
 	if owned {
 		return "(" + plural(n, "change") + ")"
 	}
-	return "(" + plural(n, "status change") + "; --status)"
+	return "(" + plural(n, "status change") + "; " + t.o.Unfold + ")"
 }

@@ -195,7 +195,7 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	t.counts.Folded += f.count
 	t.line(t.head(row{
 		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
-		name: t.typeName(o.resource) + "/" + o.name, info: text, note: countNote(o.owned, f.count),
+		name: t.typeName(o.resource) + "/" + o.name, info: text, note: t.countNote(o.owned, f.count),
 	}))
 	f.told, f.toldAt = stateOf(o.resource, f.to), now
 }

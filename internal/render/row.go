@@ -147,10 +147,14 @@ func (t *Text) detail(s style, text string) string {
 
 // clock is the time of a line: short on a terminal, RFC 3339 elsewhere.
 func (t *Text) clock(at time.Time) string {
-	if t.o.Terminal {
-		return at.In(t.o.Location).Format(time.TimeOnly)
+	at = at.In(t.o.Location)
+	switch {
+	case !t.o.Terminal:
+		return at.Format(time.RFC3339)
+	case t.o.Today != nil && at.Format(time.DateOnly) != t.o.Today().In(t.o.Location).Format(time.DateOnly):
+		return at.Format(time.DateTime)
 	}
-	return at.In(t.o.Location).Format(time.RFC3339)
+	return at.Format(time.TimeOnly)
 }
 
 // style is a terminal's "select graphic rendition" sequence, ECMA-48 section 8.3.117.

@@ -18,15 +18,21 @@ type Options struct {
 	Out io.Writer
 	// Terminal prints times as 15:04:05; else they are RFC 3339.
 	Terminal bool
-	Color    bool
+	// Today is the present time, of which Terminal's times of other days get their date; nil: none does.
+	Today func() time.Time
+	Color bool
 	// Width is the number of columns at which lines are cut; 0 means never.
 	Width int
 	// Namespaces adds a column of namespaces; it is as wide as the widest that was seen.
 	Namespaces bool
 	// Full prints created objects and the lines of long values whole.
 	Full bool
+	// Whole prints, below what came or went, the whole object: metadata, status and what is owned included.
+	Whole bool
 	// Status prints each change of a status instead of folding them.
 	Status bool
+	// Unfold is the flag of the caller's that sets Status, which folded lines name; empty is --status.
+	Unfold string
 	// Noise shows quiet fields, too.
 	Noise bool
 	// Location is that of the printed times; nil means the local one.
@@ -73,6 +79,9 @@ func New(o Options) *Text {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
+	if o.Unfold == "" {
+		o.Unfold = "--status"
+	}
 	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}}
 }
 
@@ -88,7 +97,7 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 	switch {
 	case c.Op == event.Gap:
 		t.gap(c)
-	case isEvent(c.Resource):
+	case isEvent(c.Resource) && !t.o.Whole:
 		t.event(c)
 	case c.Op == event.Updated:
 		t.updated(now, c)
@@ -187,6 +196,11 @@ func (t *Text) gap(c change.Change) {
 		return
 	}
 	t.counts.Shown++
+	t.line(t.head(row{at: c.At, sign: signNotice, name: t.gapText(c)}))
+}
+
+// gapText says what was missed.
+func (t *Text) gapText(c change.Change) string {
 	where := ""
 	if c.Namespace != "" {
 		where = " (namespace " + c.Namespace + ")"
@@ -205,10 +219,7 @@ func (t *Text) gap(c change.Change) {
 	if g.Reason != "" {
 		missed += ": " + g.Reason
 	}
-	t.line(t.head(row{
-		at: c.At, sign: signNotice,
-		name: t.typeName(c.Resource) + where + ": " + missed + "; what follows is the net change",
-	}))
+	return t.typeName(c.Resource) + where + ": " + missed + "; what follows is the net change"
 }
 
 // details prints fields below a head.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/render"
 )
 
 // recorder is a printer that remembers what it was told.
@@ -96,7 +97,7 @@ func TestOrderedNext(t *testing.T) {
 	}
 	now := time.Unix(1000, 0)
 	_ = o.Change(now, change.Change{Op: event.Updated, ResourceVersion: "1"})
-	if at, ok := o.Next(); !ok || !at.Equal(now.Add(window)) {
+	if at, ok := o.Next(); !ok || !at.Equal(now.Add(render.OrderWindow)) {
 		t.Errorf("wants to be called at %v, %v", at, ok)
 	}
 }

@@ -24,22 +24,25 @@ func (s *session) becomeReady(r *capture.Ready) error {
 	}
 	// Less than a tenth of a second would read as none.
 	took := max(0.1, time.Since(s.start).Seconds())
-	s.status.line("%s, %s: %s, %s, live after %.1f s.%s", s.cluster.Name, s.namespaces,
+	s.status.Line("%s, %s: %s, %s, live after %.1f s.%s", s.cluster.Name, s.namespaces,
 		count(r.Kinds, "kind"), count(r.Objects, "object"), took, hidden)
 	switch len(r.Missing) {
 	case 0:
 	case 1:
-		s.status.line("namespace %s does not exist (yet)", r.Missing[0])
+		s.status.Line("namespace %s does not exist (yet)", r.Missing[0])
 	default:
-		s.status.line("namespaces %s do not exist (yet)", strings.Join(r.Missing, ", "))
+		s.status.Line("namespaces %s do not exist (yet)", strings.Join(r.Missing, ", "))
 	}
 	if len(r.Absent) > 0 {
-		s.status.line("no %s (yet)", strings.Join(r.Absent, ", "))
+		s.status.Line("no %s (yet)", strings.Join(r.Absent, ", "))
 	}
-	s.status.line("%s", s.waiting(r))
+	if len(r.Unmatched) > 0 {
+		s.status.Line("no kind matches %s (yet)", strings.Join(r.Unmatched, ", "))
+	}
+	s.status.Line("%s", s.waiting(r))
 	if s.o.Verbose {
 		for _, x := range slices.Concat(r.Forbidden, r.Failing) {
-			s.status.line("  %s: %v", x.Resource.GroupResource(), s.cluster.Explain(x.Err))
+			s.status.Line("  %s: %v", x.Resource.GroupResource(), s.cluster.Explain(x.Err))
 		}
 	}
 	return nil
@@ -92,6 +95,8 @@ func (s *session) refused(r *capture.Ready) error {
 		return fmt.Errorf("may not watch %s in %s: %w; %s", s.names(r.Forbidden), s.namespaces, r.Forbidden[0].Err, hint)
 	case len(r.Failing) > 0:
 		return fmt.Errorf("watch %s: %w", s.names(r.Failing), s.cluster.Explain(r.Failing[0].Err))
+	case len(r.Unmatched) > 0: // they wait for kinds
+		return nil
 	}
 	return errors.New("the server has nothing that can be watched there; -A is the whole cluster")
 }

@@ -57,6 +57,8 @@ func TestReady(t *testing.T) {
 			"prod, all namespaces: 2 kinds, 0 objects, live after 0.9 s. Hidden: events, leases (--noise)\nWaiting for changes.\n"},
 		{"a namespace that may be a mistake", Options{Scope: scope.Flags{Namespaces: []string{"nope"}}}, capture.Ready{Kinds: 2, Missing: []string{"nope"}},
 			"prod, namespace nope: 2 kinds, 0 objects, live after 0.9 s.\nnamespace nope does not exist (yet)\nWaiting for changes; -A is the whole cluster.\n"},
+		{"a glob waits for kinds", all, capture.Ready{Unmatched: []string{"*.x.io"}},
+			"prod, all namespaces: 0 kinds, 0 objects, live after 0.9 s.\nno kind matches *.x.io (yet)\nWaiting for changes.\n"},
 		{"two of them", Options{Scope: scope.Flags{Namespaces: []string{"a,b"}}}, capture.Ready{Kinds: 2, Missing: []string{"a", "b"}},
 			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nnamespaces a, b do not exist (yet)\nWaiting for changes; -A is the whole cluster.\n"},
 		{"kinds that are forbidden in one of the namespaces", Options{Scope: scope.Flags{Namespaces: []string{"a,b"}}},

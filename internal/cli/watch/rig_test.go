@@ -124,7 +124,7 @@ func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
 			io.OutTTY, io.ErrTTY = o.IO.OutTTY, o.IO.ErrTTY
 		}
 		o.IO = io
-		st := &status{w: io.Err, terminal: io.ErrTTY}
+		st := terminal.NewStatus(io.Err, io.ErrTTY)
 		cluster := &kube.Cluster{Config: &rest.Config{Host: "https://h"}, Name: "prod", Namespace: "shop"}
 		p, perr := o.printer(cluster, o.within("shop"), st)
 		if perr != nil {

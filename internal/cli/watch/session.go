@@ -10,6 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
@@ -20,7 +21,7 @@ type session struct {
 	namespaces capture.Namespaces
 	watcher    watcher
 	printer    printer
-	status     *status
+	status     *terminal.Status
 	start      time.Time
 	ready      bool
 	changes    int // listed ones, for --limit
@@ -64,7 +65,7 @@ func (s *session) run(ctx context.Context) error {
 
 	err := s.loop(ctx, end)
 	cancel()
-	s.status.clear()
+	s.status.Clear()
 	if errors.Is(err, errLimit) {
 		err = nil
 	}
@@ -146,7 +147,7 @@ func (s *session) timeUp() error {
 	case kinds == 0:
 		return fmt.Errorf("after %s: %w", s.o.Timeout, s.cluster.Explain(context.DeadlineExceeded))
 	default:
-		s.status.line("the time ended before all was live: %d of %s", settled, count(kinds, "kind"))
+		s.status.Line("the time ended before all was live: %d of %s", settled, count(kinds, "kind"))
 	}
 	return nil
 }
@@ -161,7 +162,7 @@ func (s *session) message(m capture.Message) error {
 	case m.Away != nil:
 		return s.away(now, m.Away)
 	case m.Problem != nil:
-		s.status.line("! %v", m.Problem)
+		s.status.Line("! %v", m.Problem)
 	}
 	return nil
 }
@@ -181,7 +182,7 @@ func (s *session) change(now time.Time, c change.Change) error {
 
 func (s *session) away(now time.Time, a *capture.Away) error {
 	if a.Until.IsZero() {
-		s.status.line("! the API server does not answer: %v; trying again", kube.Cause(a.Err))
+		s.status.Line("! the API server does not answer: %v; trying again", kube.Cause(a.Err))
 		return nil
 	}
 	text := fmt.Sprintf("API server was away %s; resumed", render.Duration(a.Until.Sub(a.Since)))
@@ -197,16 +198,16 @@ func (s *session) drawProgress() {
 	kinds, settled, objects := s.watcher.Progress()
 	switch {
 	case kinds > 0:
-		s.status.progress("%s: %d of %s live, %s …", s.cluster.Name, settled, count(kinds, "kind"), count(objects, "object"))
+		s.status.Progress("%s: %d of %s live, %s …", s.cluster.Name, settled, count(kinds, "kind"), count(objects, "object"))
 	case s.cluster.Config.ExecProvider == nil: // a credential plugin may be asking for something on this very line
-		s.status.progress("%s: asking what there is …", s.cluster.Name)
+		s.status.Progress("%s: asking what there is …", s.cluster.Name)
 	}
 }
 
 // tellSlow says what a start waits for. Kinds that are live are shown already.
 func (s *session) tellSlow() {
 	if names := s.watcher.Unsettled(); !s.ready && len(names) > 0 {
-		s.status.line("no answer yet about %s: %s; changes of the others are shown",
+		s.status.Line("no answer yet about %s: %s; changes of the others are shown",
 			count(len(names), "kind"), s.some(names))
 	}
 }
@@ -214,6 +215,6 @@ func (s *session) tellSlow() {
 // summary counts what was not listed, so that nothing hidden is uncounted.
 func (s *session) summary() {
 	if note := s.printer.Unlisted(); note != "" && s.ready {
-		s.status.line("%s", note)
+		s.status.Line("%s", note)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/render"
 )
 
 func TestEnds(t *testing.T) {
@@ -169,7 +170,7 @@ func TestDue(t *testing.T) {
 		c := created("a")
 		c.ResourceVersion = "7"
 		r.change(c)
-		r.pass(window)
+		r.pass(render.OrderWindow)
 		if !strings.Contains(r.out.String(), "+ cm/a") {
 			t.Error("what is due is not shown before something else happens")
 		}

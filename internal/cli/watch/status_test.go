@@ -29,26 +29,26 @@ func TestProblem(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	tty := &terminal.IO{OutTTY: true, ErrTTY: true}
-	const draw = eraseLine + noWrap
+	const draw = terminal.EraseLine + terminal.NoWrap
 	r, err := play(t, Options{IO: tty}, func(r *rig) {
 		r.pass(redraw)
-		if got, want := r.screen.String(), draw+"prod: asking what there is …"+wrap; got != want {
+		if got, want := r.screen.String(), draw+"prod: asking what there is …"+terminal.Wrap; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		r.started.Store(&[3]int{3, 1, 20})
 		r.pass(redraw)
-		if got, want := r.screen.String(), draw+"prod: 1 of 3 kinds live, 20 objects …"+wrap; !strings.HasSuffix(got, want) {
+		if got, want := r.screen.String(), draw+"prod: 1 of 3 kinds live, 20 objects …"+terminal.Wrap; !strings.HasSuffix(got, want) {
 			t.Errorf("got %q, want it to end with %q", got, want)
 		}
 		r.screen.Reset()
 		r.change(created("a"))
-		if got := r.screen.String(); !strings.HasPrefix(got, eraseLine) || !strings.HasSuffix(got, "+ cm/a\n") {
+		if got := r.screen.String(); !strings.HasPrefix(got, terminal.EraseLine) || !strings.HasSuffix(got, "+ cm/a\n") {
 			t.Errorf("a change is written into the progress line: %q", got)
 		}
 		r.pass(redraw)
 		r.screen.Reset()
 		r.becomesReady()
-		if got := r.screen.String(); !strings.HasPrefix(got, eraseLine+"prod, namespace shop: ") {
+		if got := r.screen.String(); !strings.HasPrefix(got, terminal.EraseLine+"prod, namespace shop: ") {
 			t.Errorf("the status is written into the progress line: %q", got)
 		}
 		r.screen.Reset()
@@ -66,7 +66,7 @@ func TestProgress(t *testing.T) {
 		r.pass(redraw)
 		r.fail <- errors.New("failed")
 	})
-	if got := r.screen.String(); !strings.HasSuffix(got, wrap+eraseLine) {
+	if got := r.screen.String(); !strings.HasSuffix(got, terminal.Wrap+terminal.EraseLine) {
 		t.Errorf("an error comes behind the progress line: %q", got)
 	}
 
@@ -81,7 +81,7 @@ func TestProgress(t *testing.T) {
 	var screen bytes.Buffer
 	s := &session{
 		cluster: &kube.Cluster{Config: &rest.Config{ExecProvider: &clientcmdapi.ExecConfig{}}},
-		watcher: &fakeWatcher{}, status: &status{w: &screen, terminal: true},
+		watcher: &fakeWatcher{}, status: terminal.NewStatus(&screen, true),
 	}
 	if s.drawProgress(); screen.Len() > 0 {
 		t.Errorf("it is drawn over the question of a credential plugin: %q", screen.String())

@@ -174,7 +174,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
-	status := &status{w: o.IO.Err, terminal: o.IO.ErrTTY}
+	status := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
 	out, err := o.printer(cluster, namespaces, status)
 	if err != nil {
 		return err
@@ -200,8 +200,8 @@ type printer interface {
 	Unlisted() string
 }
 
-func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *status) (printer, error) {
-	out := status.before(o.IO.Out)
+func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *terminal.Status) (printer, error) {
+	out := status.Before(o.IO.Out)
 	if o.Output == render.JSON || o.Output == render.YAML {
 		e, err := render.NewEvents(render.EventsOptions{
 			Out: out, Format: o.Output, Cluster: cluster.Name, Noise: o.Noise,
@@ -225,7 +225,7 @@ func (t *text) Unlisted() string { return quietNote(t.Counts().Quiet) }
 // events prints each change as it comes; what is not a change goes to the status stream.
 type events struct {
 	*render.Events
-	status *status
+	status *terminal.Status
 }
 
 func (e *events) Change(_ time.Time, c change.Change) error { return e.Events.Change(c) }
@@ -235,7 +235,7 @@ func (e *events) Flush(time.Time) error                     { return nil }
 func (e *events) SetWidth(int)                              {}
 func (e *events) Unlisted() string                          { return quietNote(e.Quiet()) }
 func (e *events) Notice(_ time.Time, text string) error {
-	e.status.line("! %s", text)
+	e.status.Line("! %s", text)
 	return nil
 }
 

@@ -1,0 +1,83 @@
+package render
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
+)
+
+// Lines prints one line for each change, folding none: the beginning of its event's id, and then what
+// Text prints without details. It is used by one goroutine.
+type Lines struct {
+	text    *Text
+	cluster string
+}
+
+// idShown is how much of an id is printed: what the journal's index has of it, and so little that one
+// can type it.
+const idShown = 8
+
+// NewLines makes a Lines; cluster is in the ids. Of the options, those that are about folding or
+// details mean nothing.
+func NewLines(o Options, cluster string) *Lines {
+	l := &Lines{New(o), cluster}
+	l.SetWidth(o.Width)
+	return l
+}
+
+// SetWidth changes Options.Width.
+func (l *Lines) SetWidth(columns int) {
+	if columns > 0 {
+		columns = max(columns-idShown-1, 1)
+	}
+	l.text.SetWidth(columns)
+}
+
+// Change prints a change. A quiet update is left out without Options.Noise.
+func (l *Lines) Change(c change.Change) error {
+	if c.Quiet && !l.text.o.Noise {
+		return nil
+	}
+	t := l.text
+	id := change.Event(l.cluster, &c).ID
+	line := t.head(l.row(c))
+	t.line(t.style(yellow, id[:idShown]) + " " + line)
+	return t.write()
+}
+
+// Notice prints a line of the program's own.
+func (l *Lines) Notice(at time.Time, text string) error {
+	l.text.line(strings.Repeat(" ", idShown+1) + l.text.head(row{at: at, sign: signNotice, name: text}))
+	return l.text.write()
+}
+
+// row is what there is to say of a change on one line.
+func (l *Lines) row(c change.Change) row {
+	t := l.text
+	r := t.row(c, signUpdated)
+	r.owned, r.manager = false, unknown
+	switch c.Op {
+	case event.Gap:
+		r.sign, r.manager = signNotice, ""
+		r.name = t.gapText(c)
+	case event.Created:
+		r.sign, r.manager = signCreated, c.Manager
+	case event.Deleted:
+		r.sign, r.info = signDeleted, existed(c)
+	case event.Entered:
+		r.sign, r.info = signEntered, "entered the selection"
+	case event.Left:
+		r.sign, r.info = signLeft, "left the selection"
+	case event.Snapshot:
+		r.sign, r.info, r.manager = signSnapshot, stateOf(c.Resource, c.After), ""
+	default:
+		fields, _ := t.visible(c)
+		r.info, r.manager = firstOf(fields).String(), managersOf(c, fields)
+	}
+	if isEvent(c.Resource) && c.After != nil {
+		r.info, r.manager = strings.TrimSpace(text(c.After, "reason")+" "+text(c.After, "message")+text(c.After, "note")), ""
+	}
+	return r
+}

@@ -1,0 +1,131 @@
+package render
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
+)
+
+// TestLines prints each sort of change.
+func TestLines(t *testing.T) {
+	var out bytes.Buffer
+	l := NewLines(Options{Out: &out, Terminal: true, Location: time.UTC, Namespaces: true}, "test")
+	cm := change.Resource{Version: "v1", Resource: "configmaps", Singular: "configmap", Short: "cm", Kind: "ConfigMap", Namespaced: true}
+	ev := change.Resource{Version: "v1", Resource: "events", Singular: "event", Short: "ev", Kind: "Event", Namespaced: true}
+	owner := &event.Owner{Kind: "Widget", Name: "w"}
+	field := func(path, from, to string, quiet bool) change.FieldChange {
+		var p diff.Path
+		for _, name := range strings.Split(path, ".") {
+			p = append(p, diff.Elem{Kind: diff.Field, Name: name})
+		}
+		return change.FieldChange{Change: diff.Change{Op: diff.Replace, Path: p, From: from, To: to}, Manager: "kubectl", Quiet: quiet}
+	}
+	object := obj{"metadata": obj{"creationTimestamp": morning.Add(-time.Hour).Format(time.RFC3339)}, "status": obj{"phase": "Ready"}}
+	for i, c := range []change.Change{
+		{Op: event.Created, Resource: cm, Name: "a", Manager: "helm", After: object},
+		{Op: event.Updated, Resource: cm, Name: "a", Owner: owner, Manager: "kubectl", Fields: []change.FieldChange{field("data.x", "1", "2", false), field("data.y", "1", "2", false)}},
+		{Op: event.Updated, Resource: cm, Name: "quiet", Quiet: true, Fields: []change.FieldChange{field("data.x", "1", "2", true)}},
+		{Op: event.Deleted, Resource: cm, Name: "a", Before: object},
+		{Op: event.Entered, Resource: cm, Name: "a", After: object},
+		{Op: event.Left, Resource: cm, Name: "a", Before: object},
+		{Op: event.Snapshot, Resource: cm, Name: "a", After: object},
+		{Op: event.Gap, Resource: cm, Gap: &event.GapInfo{From: "3", Reason: "expired"}},
+		{Op: event.Created, Resource: ev, Name: "a.1", After: obj{"reason": "Killing", "message": "Stopping\ncontainer"}},
+	} {
+		c.At, c.Namespace, c.UID = morning.Add(time.Duration(i)*time.Second), "shop", "u"
+		if err := l.Change(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Notice(morning, "a change cannot be told"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		if !regexp.MustCompile(`^([a-z2-7]{8}| {8}) \d`).MatchString(line) {
+			t.Errorf("begins with no id: %q", line)
+		}
+		got = append(got, strings.Join(strings.Fields(line[9:]), " "))
+	}
+	want := []string{
+		"10:42:07 + shop cm/a helm",
+		`10:42:08 ~ shop cm/a data.x: "1" → "2", 1 more kubectl`,
+		"10:42:10 - shop cm/a existed 1 h ?",
+		"10:42:11 > shop cm/a entered the selection ?",
+		"10:42:12 < shop cm/a left the selection ?",
+		"10:42:13 = shop cm/a Ready",
+		"10:42:14 ! cm (namespace shop): versions after 3 were missed: expired; what follows is the net change",
+		`10:42:15 + shop event/a.1 Killing Stopping\ncontainer`,
+		"10:42:07 ! a change cannot be told",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// TestWhole prints all of an object below what came or went.
+func TestWhole(t *testing.T) {
+	cm := change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}
+	ev := change.Resource{Version: "v1", Resource: "events", Short: "ev", Kind: "Event", Namespaced: true}
+	object := obj{"metadata": obj{"name": "a", "uid": "u"}, "data": obj{"k": "v\x1b[2J"}}
+	for _, tc := range []struct {
+		why string
+		c   change.Change
+	}{
+		{"created", change.Change{Op: event.Created, Resource: cm, After: object}},
+		{"created by another object", change.Change{Op: event.Created, Resource: cm, After: object, Owner: &event.Owner{Kind: "Widget"}}},
+		{"deleted", change.Change{Op: event.Deleted, Resource: cm, Before: object}},
+		{"entered", change.Change{Op: event.Entered, Resource: cm, After: object}},
+		{"left", change.Change{Op: event.Left, Resource: cm, Before: object}},
+		{"there before", change.Change{Op: event.Snapshot, Resource: cm, After: object}},
+		{"an event of the cluster", change.Change{Op: event.Created, Resource: ev, After: object}},
+		{"an event that expired", change.Change{Op: event.Deleted, Resource: ev, Before: object}},
+	} {
+		for _, whole := range []bool{true, false} {
+			var out bytes.Buffer
+			tc.c.At, tc.c.Name = morning, "a"
+			text := New(Options{Out: &out, Location: time.UTC, Whole: whole, Status: true})
+			if err := text.Change(morning, tc.c); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(out.String(), "uid: u\n"); got != whole || strings.Contains(out.String(), "\x1b") {
+				t.Errorf("%s, whole: %v:\n%q", tc.why, whole, out.String())
+			}
+		}
+	}
+}
+
+// TestToday prints the date of what is not of today, on a terminal: elsewhere it is there anyway.
+func TestToday(t *testing.T) {
+	zone := time.FixedZone("there", -12*60*60)
+	now := morning.Add(24 * time.Hour)
+	for _, tc := range []struct {
+		why  string
+		o    Options
+		want string
+	}{
+		{"another day", Options{Terminal: true, Today: func() time.Time { return now }}, "2026-11-21 10:42:07"},
+		{"the same day", Options{Terminal: true, Today: func() time.Time { return morning.Add(time.Hour) }}, "10:42:07"},
+		{"the same day only elsewhere", Options{Terminal: true, Location: zone, Today: func() time.Time { return morning.Add(2 * time.Hour) }}, "2026-11-20 22:42:07"},
+		{"the same day there, and not here", Options{Terminal: true, Location: zone, Today: func() time.Time { return morning.Add(time.Hour) }}, "22:42:07"},
+		{"nobody asks for it", Options{Terminal: true}, "10:42:07"},
+		{"no terminal", Options{Today: func() time.Time { return now }}, "2026-11-21T10:42:07Z"},
+	} {
+		var out bytes.Buffer
+		tc.o.Out = &out
+		if tc.o.Location == nil {
+			tc.o.Location = time.UTC
+		}
+		if err := New(tc.o).Notice(morning, "x"); err != nil || !strings.HasPrefix(out.String(), tc.want+" !") {
+			t.Errorf("%s: %q, %v", tc.why, out.String(), err)
+		}
+	}
+}
