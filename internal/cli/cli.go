@@ -18,9 +18,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/config"
 	logverb "github.com/tattler-dev/tattler/internal/cli/log"
+	"github.com/tattler-dev/tattler/internal/cli/rbac"
 	"github.com/tattler-dev/tattler/internal/cli/run"
 	"github.com/tattler-dev/tattler/internal/cli/show"
+	"github.com/tattler-dev/tattler/internal/cli/sinks"
+	statusverb "github.com/tattler-dev/tattler/internal/cli/status"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/version"
 	"github.com/tattler-dev/tattler/internal/cli/watch"
@@ -98,7 +102,9 @@ func newRoot(binary string, io *terminal.IO) *cobra.Command {
 	root.SetErr(io.Err)
 	root.SetUsageTemplate(usageTemplate)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	root.AddCommand(watch.NewCommand(io), run.NewCommand(io), logverb.NewCommand(io), show.NewCommand(io), version.NewCommand(io))
+	root.AddCommand(watch.NewCommand(io), run.NewCommand(io), logverb.NewCommand(io), show.NewCommand(io),
+		statusverb.NewCommand(io), sinks.NewCommand(io),
+		config.NewCommand(io), rbac.NewCommand(io), version.NewCommand(io))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -62,6 +62,16 @@ func TestUsage(t *testing.T) {
 		{"a field selector", "watch --field-selector a", `invalid field selector "a": `},
 		{"a path", "watch --path spec..x", "--path: "},
 		{"a path to ignore", "watch --ignore-path spec[", "--ignore-path: "},
+		{"no such command of a command", "config foo", "unknown command \"foo\" for \"tattler config\"; see `tattler config --help`"},
+		{"two files to begin", "config init a b", "accepts at most 1 arg(s), received 2; see `tattler config init --help`"},
+		{"a key that there is not", "config explain sinks.nmae", "explain sinks.nmae: there is no such key; did you mean sinks[].name?"},
+		{"a file, and what it says", "run -c f pods", "-c says what is watched: leave out TYPE, and the flags that select"},
+		{"a slip below a command", "sinks resum x", "unknown command \"resum\" (did you mean \"resume\"?); see `tattler sinks --help`"},
+		{"a sink of no name", "sinks pause", "requires at least 1 arg(s), only received 0; see `tattler sinks pause --help`"},
+		{"a replay from nowhere", "sinks replay x", "say from where on: --since TIME or --all"},
+		{"what becomes of them?", "sinks dead x --drop", "say which dead letters: some ids, or --all"},
+		{"an argument of none", "status x", "unknown command \"x\" for \"tattler status\"; see `tattler status --help`"},
+		{"a group of nobody, elsewhere", "rbac --as-group g", "--as-group needs --as: a group is impersonated together with a user"},
 		{"a group of nobody", "watch --as-group g", "--as-group needs --as: a group is impersonated together with a user"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
@@ -85,6 +95,19 @@ func TestHelp(t *testing.T) {
 	}{
 		{"help.txt", [][]string{{"tattler"}, {"/usr/bin/tattler", "help"}, {"tattler", "--help"}, {"tattler", "-h"}}},
 		{"help-watch.txt", [][]string{{"tattler", "watch", "--help"}, {"tattler", "help", "watch"}, {"tattler", "watch", "-A", "pods", "-h"}}},
+		{"help-run.txt", [][]string{{"tattler", "run", "--help"}}},
+		{"help-config.txt", [][]string{{"tattler", "config"}, {"tattler", "help", "config"}}},
+		{"help-config-check.txt", [][]string{{"tattler", "config", "check", "--help"}, {"tattler", "help", "config", "check"}}},
+		{"help-config-init.txt", [][]string{{"tattler", "config", "init", "--help"}}},
+		{"help-config-explain.txt", [][]string{{"tattler", "config", "explain", "--help"}}},
+		{"help-rbac.txt", [][]string{{"tattler", "rbac", "--help"}}},
+		{"help-status.txt", [][]string{{"tattler", "status", "--help"}, {"tattler", "help", "status"}}},
+		{"help-sinks.txt", [][]string{{"tattler", "sinks", "--help"}, {"tattler", "help", "sinks"}}},
+		{"help-sinks-pause.txt", [][]string{{"tattler", "sinks", "pause", "--help"}, {"tattler", "help", "sinks", "pause"}}},
+		{"help-sinks-resume.txt", [][]string{{"tattler", "sinks", "resume", "--help"}}},
+		{"help-sinks-replay.txt", [][]string{{"tattler", "sinks", "replay", "--help"}}},
+		{"help-sinks-dead.txt", [][]string{{"tattler", "sinks", "dead", "--help"}}},
+		{"help-sinks-remove.txt", [][]string{{"tattler", "sinks", "remove", "--help"}}},
 		{"help-version.txt", [][]string{{"tattler", "help", "version"}}},
 		{"help-help.txt", [][]string{{"tattler", "help", "--help"}, {"tattler", "help", "help"}}},
 		{"help-completion.txt", [][]string{{"tattler", "completion"}, {"tattler", "help", "completion"}}},
@@ -137,7 +160,7 @@ func TestCompletion(t *testing.T) {
 	}
 	const files, noFiles = ":0\n", ":4\n"
 	for _, tt := range []struct{ args, want string }{
-		{"", "completion\nhelp\nlog\nrun\nshow\nversion\nwatch\n" + noFiles},
+		{"", "completion\nconfig\nhelp\nlog\nrbac\nrun\nshow\nsinks\nstatus\nversion\nwatch\n" + noFiles},
 		{"watch ", noFiles},
 		{"watch deploy ", noFiles},
 		{"watch -n ", noFiles},
@@ -145,6 +168,14 @@ func TestCompletion(t *testing.T) {
 		{"watch --path ", noFiles},
 		{"watch -o ", "text\njson\nyaml\n" + noFiles},
 		{"watch --kubeconfig ", files},
+		{"run -c ", files},
+		{"run deploy ", noFiles},
+		{"config check --journal ", files},
+		{"rbac --kubeconfig ", files},
+		{"status --journal ", files},
+		{"status -o ", "text\njson\n" + noFiles},
+		{"sinks pause --journal ", files},
+		{"sinks dead x -o ", "text\njson\n" + noFiles},
 		{"version ", noFiles},
 	} {
 		_, out, _ := tattler(t.Context(), append([]string{"tattler", "__completeNoDesc"}, strings.Split(tt.args, " ")...)...)

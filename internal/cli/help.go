@@ -4,9 +4,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usageTemplate is cobra's, in fewer words and at most 80 columns wide.
-const usageTemplate = `Usage:
-  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
+// usageTemplate is cobra's, in fewer words and at most 80 columns wide. A command that does something
+// without one of its subcommands tells of its flags, too: that is one with a journal.
+const usageTemplate = `{{$does := .LocalFlags.Lookup "journal"}}Usage:
+  {{if and .HasAvailableSubCommands (not $does)}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
 {{- if .HasExample}}
 
 Examples:
@@ -20,7 +21,8 @@ Commands:
 {{- end}}{{end}}
 
 ` + "`{{.CommandPath}} COMMAND --help` tells more about a command." + `
-{{- else if .HasAvailableLocalFlags}}
+{{- end}}
+{{- if and .HasAvailableLocalFlags (or $does (not .HasAvailableSubCommands))}}
 
 Flags:
 {{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}

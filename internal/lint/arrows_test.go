@@ -97,6 +97,11 @@ var rows = []row{
 		why:  "it compares words",
 	},
 	{
+		who:  "./internal/jsonmap/...",
+		only: []string{"std", "k8s.io/apimachinery/pkg/util/json"},
+		why:  "a decoder of bytes, and the one that it must agree with",
+	},
+	{
 		who:  "./internal/delta/...",
 		only: []string{"std"},
 		why:  "a codec of two texts",
@@ -117,8 +122,18 @@ var rows = []row{
 		why:  "the pump reaches the journal through its own interface",
 	},
 	{
+		who:  "./internal/control",
+		only: []string{"std"},
+		why:  "who asks a daemon for its state links neither the journal nor the engine",
+	},
+	{
+		who:  "./internal/ops/...",
+		only: []string{"std", "./internal/control", "github.com/prometheus/client_golang/..."},
+		why:  "what a platform sees is made of the status alone: it reaches no journal and no cluster",
+	},
+	{
 		who:  "./internal/history/...",
-		only: []string{"std", "./diff", "./event", "./internal/capture/openapi", "./internal/capture/quiet", "./internal/change", "./internal/journal", "k8s.io/apimachinery/pkg/util/json"},
+		only: []string{"std", "./diff", "./event", "./internal/capture/openapi", "./internal/capture/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap"},
 		why:  "what is read from the journal needs no cluster",
 	},
 	{
@@ -214,7 +229,7 @@ func violations(rows []row, pkgs []pkg) []string {
 }
 
 // shared are the rooms of internal/cli that are no verbs: what all verbs need of the process.
-var shared = []string{"kube", "past", "scope", "terminal", "when"}
+var shared = []string{"kube", "past", "report", "scope", "setup", "terminal", "when"}
 
 // siblings returns the verbs that import each other: each is a command that can be read alone.
 func siblings(pkgs []pkg) []string {

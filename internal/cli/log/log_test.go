@@ -2,82 +2,25 @@ package log
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/ncruces/go-sqlite3"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
-
-var (
-	start   = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	maps    = journal.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true}
-	widgets = journal.Kind{Group: "example.com", Version: "v1", Resource: "widgets", Kind: "Widget", Namespaced: true}
-)
-
-// object is a version of one.
-func object(k journal.Kind, ns, name string, v int, value string) []byte {
-	b, err := json.Marshal(map[string]any{
-		"apiVersion": k.Version, "kind": k.Kind, "data": map[string]any{"k": value},
-		"metadata": map[string]any{"namespace": ns, "name": name, "uid": ns + name, "resourceVersion": fmt.Sprint(v)},
-	})
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
-
-// recorded makes a journal: each minute something happens, from 10:00 on.
-func recorded(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "journal.db")
-	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	add := func(k journal.Kind, op event.Op, ns, name, before, after string, quiet bool) {
-		at := start.Add(time.Duration(n) * time.Minute)
-		n++
-		r := journal.Row{Meta: journal.Meta{
-			Op: op, Kind: k, Namespace: ns, Name: name, UID: ns + name, ResourceVersion: fmt.Sprint(n), Time: at, At: at,
-			Manager: "kubectl", Quiet: quiet,
-		}}
-		if before != "" {
-			r.Before = object(k, ns, name, n-1, before)
-		}
-		if after != "" {
-			r.After = object(k, ns, name, n, after)
-		}
-		_, err := j.Append(t.Context(), []journal.Batch{{
-			Stream: journal.Stream{GroupResource: k.GroupResource()},
-			Head:   journal.Head{Version: fmt.Sprint(n), Epoch: 1, Live: true, EverLive: true, At: at}, Rows: []journal.Row{r},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	add(maps, event.Snapshot, "shop", "old", "", "0", false)
-	add(maps, event.Created, "shop", "a", "", "1", false)
-	add(maps, event.Updated, "shop", "a", "1", "2", false)
-	add(maps, event.Updated, "shop", "a", "2", "2", true)
-	add(widgets, event.Created, "pay", "w", "", "1", false)
-	add(maps, event.Deleted, "shop", "a", "2", "", false)
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 func TestLog(t *testing.T) {
 	path := recorded(t)
@@ -87,37 +30,44 @@ func TestLog(t *testing.T) {
 		want string // operations and names
 		said string // on stderr
 	}{
-		{"all that is news", Options{}, "created a, updated a, created w, deleted a", "1 quiet changes not shown (--noise)"},
+		{"all that is news", Options{}, "created a, updated a, created w, deleted a", "1 quiet change not shown (--noise)"},
 		{"with what is quiet", Options{Noise: true}, "created a, updated a, updated a, created w, deleted a", ""},
 		{"the last ones", Options{Limit: 2}, "created w, deleted a", "the last 2; --limit tells more"},
+		{"without a limit", Options{Limit: -1}, "created a, updated a, created w, deleted a", "1 quiet"},
 		{"from a time on", Options{Since: "10:03"}, "created w, deleted a", "1 quiet"},
 		{"before a time", Options{Until: "10:02"}, "created a", ""},
 		{"at 10:02", Options{Since: "10:02", Until: "10:03"}, "updated a", ""},
 		{"a kind", Options{Types: []string{"cm"}}, "created a, updated a, deleted a", "1 quiet"},
 		{"a kind of others", Options{Types: []string{"Widget"}}, "created w", ""},
 		{"with its group", Options{Types: []string{"widgets.example.com,configmap"}, Ops: []string{"created"}}, "created a, created w", ""},
+		{"with its version", Options{Types: []string{"widgets.v1.example.com"}}, "created w", ""},
+		{"a core kind with its version", Options{Types: []string{"configmaps.v1"}, Ops: []string{"deleted"}}, "deleted a", ""},
 		{"an object", Options{Types: []string{"cm/old"}, Ops: []string{"snapshot"}}, "snapshot old", ""},
 		{"names", Options{Types: []string{"cm", "a", "b"}, Ops: []string{"deleted"}}, "deleted a", ""},
-		{"a namespace", Options{Namespaces: []string{"pa*"}}, "created w", ""},
-		{"a manager", Options{Managers: []string{"nobody"}}, "", "no changes"},
-		{"a path", Options{Paths: []string{"data.k"}, Ops: []string{"updated"}}, "updated a", "1 quiet"},
-		{"another path", Options{Paths: []string{"data.other"}}, "", "no changes"},
-		{"an expression", Options{Where: `op == "deleted" || resource.namespace == "pay"`}, "created w, deleted a", "1 quiet"},
-		{"one that not every change answers", Options{Where: `after.data.k == "2"`}, "updated a", "could not judge 1 changes"},
+		{"objects of several kinds", Options{Types: []string{"cm/a", "widgets/w", "widgets/a"}, Ops: []string{"created"}}, "created a, created w", ""},
+		{"a name is one of its kind", Options{Types: []string{"cm/w", "widgets/a"}}, "", "no such change"},
+		{"a namespace", Options{Scope: scope.Flags{Namespaces: []string{"pa*"}}}, "created w", ""},
+		{"without a namespace", Options{Scope: scope.Flags{Exclude: []string{"shop"}}}, "created w", ""},
+		{"a label before or after", Options{Scope: scope.Flags{Labels: "app=web"}}, "created a, updated a, deleted a", ""},
+		{"what has no such label", Options{Scope: scope.Flags{Labels: "app!=web"}}, "created w", ""},
+		{"a field that the journal has", Options{Scope: scope.Flags{Fields: "metadata.name!=a,metadata.namespace=pay"}}, "created w", ""},
+		{"a manager", Options{Managers: []string{"nobody"}}, "", "no such change; the journal reaches back to 10:00:00; quiet changes were not looked at (--noise)\n"},
+		{"a path", Options{Paths: []string{"data.k"}, Ops: []string{"updated"}}, "updated a", ""},
+		{"another path", Options{Paths: []string{"data.other"}}, "", "no such change"},
+		{"an expression", Options{Where: `op == "deleted" || resource.namespace == "pay"`}, "created w, deleted a", ""},
+		{"one that not every change answers", Options{Where: `after.data.k == "2"`}, "updated a", "could not judge 1 change, such as"},
+		{"nothing in that time", Options{Since: "10:30"}, "", "nothing changed since 10:30:00; the journal reaches back to 10:00:00"},
+		{"nothing between two times", Options{Since: "10:00", Until: "10:00:30", Types: []string{"widgets"}}, "", "no such change since 10:00:00 before 10:00:30; the journal"},
+		{"a time before the journal's", Options{Since: "yesterday", Ops: []string{"deleted"}}, "deleted a", "the journal reaches back to 10:00:00 only"},
+		{"by objects, without a limit", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: -1}, "created a, updated a, deleted a", ""},
+		{"by an expression, without a limit", Options{Where: `after.data.k == "2"`, Limit: -1}, "updated a", "could not judge 1 change, such as"},
+		{"a limit that is deep", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: 1}, "deleted a", "the last 1"},
 	} {
 		out, said, err := play(t, path, tc.o)
 		if err != nil {
 			t.Errorf("%s: %v", tc.why, err)
 		}
-		var got []string
-		for line := range strings.Lines(out) {
-			var e event.Event
-			if err := json.Unmarshal([]byte(line), &e); err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, string(e.Data.Op)+" "+e.Data.Resource.Name)
-		}
-		if diff := cmp.Diff(tc.want, strings.Join(got, ", ")); diff != "" {
+		if diff := cmp.Diff(tc.want, told(t, out)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.why, diff)
 		}
 		if !strings.Contains(said, tc.said) || tc.said == "" && said != "" {
@@ -126,20 +76,70 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// play runs the verb, as JSON where nothing else is asked for.
-func play(t *testing.T, path string, o Options) (out, said string, err error) {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	o.IO = &terminal.IO{Out: &stdout, Err: &stderr, Width: func() int { return 0 }}
-	if o.Past.Path = path; o.Output == "" {
-		o.Output = "json"
+// TestGaps shows that no selection by namespace or label hides that versions were missed, which may be
+// of what is selected.
+func TestGaps(t *testing.T) {
+	b := newBook(t, start)
+	b.add(maps, "", "", "", nil, nil, gapIn(""))
+	b.add(maps, "", "", "", nil, nil, gapIn("pay"))
+	b.add(nodes, "", "", "", nil, nil, gapIn(""))
+	path := b.close()
+	for _, tc := range []struct {
+		why  string
+		o    Options
+		want int
+	}{
+		{"all", Options{}, 3},
+		{"only gaps", Options{Ops: []string{"gap"}}, 3},
+		{"other operations", Options{Ops: []string{"created"}}, 0},
+		{"a namespace: that of the cluster's stream may be in it", Options{Scope: scope.Flags{Namespaces: []string{"shop"}}}, 1},
+		{"a namespace with a stream of its own", Options{Scope: scope.Flags{Namespaces: []string{"pay"}}}, 2},
+		{"a pattern of namespaces", Options{Scope: scope.Flags{Namespaces: []string{"p*"}}}, 2},
+		{"labels", Options{Scope: scope.Flags{Labels: "app=web"}}, 3},
+		{"fields", Options{Scope: scope.Flags{Fields: "metadata.name=x"}}, 3},
+		{"a kind", Options{Types: []string{"nodes"}}, 1},
+	} {
+		out, _, err := play(t, path, tc.o)
+		if got := strings.Count(out, "\n"); err != nil || got != tc.want {
+			t.Errorf("%s: %d gaps, want %d, %v", tc.why, got, tc.want, err)
+		}
 	}
-	if o.Limit == 0 {
-		o.Limit = 50
+}
+
+// TestNamespaceOfClusterKinds keeps what has no namespace out of every namespace.
+func TestNamespaceOfClusterKinds(t *testing.T) {
+	b := newBook(t, start)
+	b.add(nodes, event.Created, "", "n1", nil, obj{})
+	path := b.close()
+	for glob, want := range map[string]string{"": "created n1", "*": "", "shop": ""} {
+		o := Options{}
+		if glob != "" {
+			o.Scope.Namespaces = []string{glob}
+		}
+		if out, _, err := play(t, path, o); err != nil || told(t, out) != want {
+			t.Errorf("%q: %q, %v", glob, out, err)
+		}
 	}
-	o.Now = func() time.Time { return start.Add(time.Hour) }
-	err = Run(context.WithoutCancel(t.Context()), &o)
-	return stdout.String(), stderr.String(), err
+}
+
+// TestManager finds what a manager wrote also where others wrote at the same time, and not what it owns
+// but did not write.
+func TestManager(t *testing.T) {
+	b := newBook(t, start)
+	as := func(manager string) func(*journal.Row) { return func(r *journal.Row) { r.Manager = manager } }
+	b.add(maps, event.Created, "shop", "a", nil, managed(obj{"x": "1"}, "x", "helm"), as("helm"))
+	b.add(maps, event.Updated, "shop", "a", managed(obj{"x": "1"}, "x", "helm"), managed(obj{"x": "1", "y": "1"}, "x", "helm", "y", "kubectl"), as("kubectl"))
+	b.add(maps, event.Updated, "shop", "a", managed(obj{"x": "1", "y": "1"}), managed(obj{"x": "2", "y": "2"}, "x", "helm", "y", "kubectl"), as("?"))
+	b.add(maps, event.Deleted, "shop", "a", managed(obj{"x": "2", "y": "2"}, "x", "helm", "y", "kubectl"), nil)
+	path := b.close()
+	for manager, want := range map[string]string{
+		"helm": "created a, updated a", "kubectl": "updated a, updated a", "hel": "", "?": "deleted a",
+	} {
+		out, _, err := play(t, path, Options{Managers: []string{manager}})
+		if err != nil || told(t, out) != want {
+			t.Errorf("%s: %q, %v", manager, told(t, out), err)
+		}
+	}
 }
 
 func TestText(t *testing.T) {
@@ -150,6 +150,224 @@ func TestText(t *testing.T) {
 	for _, want := range []string{"+ shop     cm/a", "~ shop     cm/a", `data.k: "1" → "2"`, "- shop     cm/a"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+func TestOneline(t *testing.T) {
+	path := recorded(t)
+	out, _, err := play(t, path, Options{Output: "oneline"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(out) {
+		id, rest, _ := strings.Cut(line, " ")
+		if len(id) != 8 {
+			t.Errorf("an id of %d characters: %q", len(id), line)
+		}
+		got = append(got, strings.Join(strings.Fields(rest), " "))
+	}
+	want := []string{
+		"2026-03-01T10:01:00Z + shop cm/a ?",
+		`2026-03-01T10:02:00Z ~ shop cm/a data.k: "1" → "2" ?`,
+		"2026-03-01T10:04:00Z + pay widget/w ?",
+		"2026-03-01T10:05:00Z - shop cm/a ?",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	noisy, _, err := play(t, path, Options{Output: "oneline", Noise: true})
+	if err != nil || strings.Count(noisy, "\n") != 5 {
+		t.Errorf("with what is quiet:\n%s%v", noisy, err)
+	}
+}
+
+// status is a widget with one.
+func status(phase string) obj { return obj{"status": obj{"phase": phase}} }
+
+// TestFolding plays back a state that changes: the line that stands for it has the time at which watch
+// would have printed it, not that of what came next, nor the present one.
+func TestFolding(t *testing.T) {
+	b := newBook(t, start)
+	b.add(widgets, event.Created, "pay", "w", nil, status("a"))
+	b.at = start.Add(time.Minute)
+	b.add(widgets, event.Updated, "pay", "w", status("a"), status("b"))
+	b.add(widgets, event.Updated, "pay", "w", status("b"), status("c"))
+	b.at = start.Add(30 * time.Minute)
+	b.add(maps, event.Created, "pay", "m", nil, data("1"))
+	b.add(widgets, event.Updated, "pay", "w", status("c"), status("d"))
+	path := b.close()
+	lines := func(o Options) []string {
+		t.Helper()
+		o.Output = "text"
+		out, _, err := play(t, path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out, "--status") {
+			t.Errorf("names a flag that there is not:\n%s", out)
+		}
+		var heads []string
+		for line := range strings.Lines(out) {
+			if f := strings.Fields(line); strings.HasPrefix(line, "2026-") {
+				heads = append(heads, strings.Join([]string{strings.TrimPrefix(f[0], "2026-03-01T"), f[1], f[3]}, " "))
+			}
+		}
+		return heads
+	}
+	folded := []string{"10:00:00Z + widget/w", "10:01:01Z · widget/w", "10:30:00Z + cm/m", "10:30:01Z · widget/w"}
+	each := []string{"10:00:00Z + widget/w", "10:01:00Z ~ widget/w", "10:01:00Z ~ widget/w", "10:30:00Z + cm/m", "10:30:00Z ~ widget/w"}
+	updates := []string{"10:01:00Z ~ widget/w", "10:01:00Z ~ widget/w", "10:30:00Z ~ widget/w"}
+	for _, tc := range []struct {
+		why  string
+		o    Options
+		want []string
+	}{
+		{"folded", Options{}, folded},
+		{"without a limit", Options{Limit: -1}, folded},
+		{"each", Options{Flat: true}, each},
+		{"what is left out cannot be summed up", Options{Ops: []string{"updated"}}, updates},
+		{"before it changed", Options{Until: "10:01"}, folded[:1]},
+		{"the end of the time that was asked for ends what is folded", Options{Until: "10:02"}, folded[:2]},
+	} {
+		if diff := cmp.Diff(tc.want, lines(tc.o)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.why, diff)
+		}
+	}
+}
+
+// TestOrder tells a cause before its effect: kinds are recorded as their streams come.
+func TestOrder(t *testing.T) {
+	b := newBook(t, start)
+	version := func(v string) func(*journal.Row) { return func(r *journal.Row) { r.ResourceVersion = v } }
+	b.add(maps, event.Created, "shop", "effect", nil, data("1"), version("12"))
+	b.at = b.at.Add(5 * time.Millisecond)
+	b.add(widgets, event.Created, "shop", "cause", nil, data("1"), version("9"))
+	b.at = b.at.Add(time.Second)
+	b.add(maps, event.Created, "shop", "later", nil, data("1"), version("5"))
+	out, _, err := play(t, b.close(), Options{Output: "text"})
+	cause, effect, later := strings.Index(out, "widget/cause"), strings.Index(out, "cm/effect"), strings.Index(out, "cm/later")
+	if err != nil || cause < 0 || cause > effect || effect > later {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+// TestDates shows that a time of another day has its date, in the zone of who asks.
+func TestDates(t *testing.T) {
+	path := recorded(t)
+	zone := time.FixedZone("there", 2*60*60)
+	for _, tc := range []struct {
+		now  time.Time
+		want string
+	}{
+		{start.Add(time.Hour).In(zone), "\n12:05:00 - shop"},
+		{start.Add(24 * time.Hour).In(zone), "\n2026-03-01 12:05:00 - shop"},
+	} {
+		out, _, err := play(t, path, Options{Output: "text", Now: func() time.Time { return tc.now }, IO: &terminal.IO{OutTTY: true, Width: func() int { return 100 }}})
+		if err != nil || !strings.Contains(out, tc.want) {
+			t.Errorf("no %q, %v, in\n%s", tc.want, err, out)
+		}
+		if strings.Contains(out, "\x1b") {
+			t.Errorf("colours that were not asked for:\n%q", out)
+		}
+	}
+}
+
+// TestNarrow fits every line into a narrow terminal.
+func TestNarrow(t *testing.T) {
+	path := recorded(t)
+	for _, format := range []string{"text", "oneline"} {
+		for _, width := range []int{30, 40, 80} {
+			out, _, err := play(t, path, Options{Output: format, IO: &terminal.IO{OutTTY: true, Color: false, Width: func() int { return width }}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(out) {
+				if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > width {
+					t.Errorf("%s, %d columns: %d in %q", format, width, n, line)
+				}
+			}
+		}
+	}
+}
+
+// TestDamage has two changes that cannot be read: they are told of, the others are told, and it is a
+// failure.
+func TestDamage(t *testing.T) {
+	b := newBook(t, start)
+	b.add(maps, event.Created, "shop", "good", nil, data("1"))
+	b.add(maps, event.Created, "shop", "garbage", nil, data("1"), func(r *journal.Row) { r.After = []byte("{") })
+	b.add(maps, event.Created, "shop", "flipped", nil, data("1"))
+	b.add(maps, event.Deleted, "shop", "flipped", data("1"), nil)
+	b.add(maps, event.Created, "shop", "fine", nil, data("1"))
+	path := b.close()
+	exec(t, path, "UPDATE changes SET before = x'00000000007b7d' WHERE op = 4")
+	for _, format := range []string{"json", "text", "oneline"} {
+		for _, o := range []Options{{}, {Limit: -1}, {Scope: scope.Flags{Labels: "!x"}}} {
+			o.Output = format
+			out, said, err := play(t, path, o)
+			if err == nil || !strings.Contains(err.Error(), "3 changes cannot be told; tattler journal verify") {
+				t.Errorf("%s: %v", format, err)
+			}
+			all := out + said
+			if strings.Count(all, "cannot be told") != 3 || !strings.Contains(out, "good") || !strings.Contains(out, "fine") || strings.Contains(all, "no such change") {
+				t.Errorf("%s:\n%s\n%s", format, out, said)
+			}
+		}
+	}
+}
+
+// exec changes a journal behind its back.
+func exec(t *testing.T, path, sql string) {
+	t.Helper()
+	c, err := sqlite3.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Exec(sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// closedPipe is what one has whose reader has seen enough.
+type closedPipe struct{ writes int }
+
+func (p *closedPipe) Write([]byte) (int, error) {
+	p.writes++
+	return 0, &fs.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}
+}
+
+// TestClosedPipe ends at the first write; the caller knows the error.
+func TestClosedPipe(t *testing.T) {
+	path := recorded(t)
+	for _, format := range []string{"text", "oneline", "json", "yaml"} {
+		var out closedPipe
+		_, said, err := play(t, path, Options{Output: format, IO: &terminal.IO{Out: &out, Width: func() int { return 0 }}})
+		if !errors.Is(err, syscall.EPIPE) || out.writes != 1 || said != "" {
+			t.Errorf("%s: %v after %d writes, %q", format, err, out.writes, said)
+		}
+	}
+}
+
+// TestManyQuiet counts only so many. They have no objects, which are not looked at.
+func TestManyQuiet(t *testing.T) {
+	b := newBook(t, start)
+	rows := make([]journal.Row, maxQuiet+1)
+	for i := range rows {
+		rows[i].Meta = journal.Meta{Op: event.Left, Kind: maps, Namespace: "shop", Name: "q", UID: "q", ResourceVersion: fmt.Sprint(100 + i), Time: start, At: start, Quiet: true}
+	}
+	b.add(maps, event.Created, "shop", "a", nil, data("1"))
+	if _, err := b.j.Append(t.Context(), []journal.Batch{{Stream: journal.Stream{GroupResource: "configmaps"}, Head: journal.Head{Version: "9", Live: true, At: start}, Rows: rows}}); err != nil {
+		t.Fatal(err)
+	}
+	b.add(maps, event.Deleted, "shop", "a", data("1"), nil)
+	path := b.close()
+	for _, limit := range []int{50, -1} {
+		out, said, err := play(t, path, Options{Limit: limit})
+		if err != nil || told(t, out) != "created a, deleted a" || !strings.Contains(said, "5000 quiet changes or more not shown") {
+			t.Errorf("%d: %s%s%v", limit, out, said, err)
 		}
 	}
 }
@@ -167,23 +385,54 @@ func TestWrongUsage(t *testing.T) {
 		{"an operation", Options{Ops: []string{"delete"}}, "say created, updated, deleted", true},
 		{"a path", Options{Paths: []string{"a..b"}}, "--path", true},
 		{"an expression", Options{Where: "op = 1"}, "--where", true},
-		{"a format", Options{Output: "xml"}, "say text, json or yaml", true},
-		{"a limit", Options{Limit: -1}, "--limit", true},
-		{"a glob", Options{Namespaces: []string{"["}}, "neither a name nor a glob", true},
-		{"both", Options{Namespaces: []string{"a"}, All: true}, "exclude each other", true},
+		{"a format", Options{Output: "xml"}, "say text, oneline, json or yaml", true},
+		{"a limit", Options{Limit: -2}, "--limit", true},
+		{"a glob", Options{Scope: scope.Flags{Namespaces: []string{"["}}}, "invalid namespace pattern", true},
+		{"both", Options{Scope: scope.Flags{Namespaces: []string{"a"}, All: true}}, "exclude each other", true},
+		{"a label selector", Options{Scope: scope.Flags{Labels: "a=("}}, "invalid label selector", true},
+		{"a field selector", Options{Scope: scope.Flags{Fields: "a"}}, "invalid field selector", true},
+		{"a field that only servers know", Options{Scope: scope.Flags{Fields: "status.phase=Running"}}, "for status.phase say --where", true},
+		{"an end, and none", Options{Until: "10:02", Follow: true}, "--until and -f exclude each other", true},
+		{"an unset variable", Options{Managers: []string{""}}, "--manager: an empty name", true},
 		{"a kind", Options{Types: []string{"widgetts"}}, `did you mean "widgets"?`, false},
-		{"names of several kinds", Options{Types: []string{"cm/a", "widgets/b"}}, "ask for one type", true},
+		{"an empty type", Options{Types: []string{"cm,"}}, "has an empty type", true},
 		{"half a name", Options{Types: []string{"cm/"}}, "is not TYPE/NAME", true},
 		{"no journal", Options{}, "tattler run writes one", false},
+		{"a folder", Options{}, "is a folder", false},
+		{"no SQLite", Options{}, "it is no SQLite file", false},
+		{"a newer program's", Options{}, "made by a newer tattler", false},
+		{"of another program", Options{}, "is no journal", false},
 	} {
 		at := path
-		if tc.why == "no journal" {
+		switch tc.why {
+		case "no journal":
 			at = filepath.Join(t.TempDir(), "none.db")
+		case "a folder":
+			at = t.TempDir()
+		case "no SQLite":
+			at = filepath.Join(t.TempDir(), "x.db")
+			if err := os.WriteFile(at, bytes.Repeat([]byte("hello "), 100), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		case "a newer program's":
+			at = recorded(t)
+			exec(t, at, "PRAGMA user_version = 99")
+		case "of another program":
+			at = recorded(t)
+			exec(t, at, "PRAGMA application_id = 17")
 		}
 		_, _, err := play(t, at, tc.o)
 		var wrong *capture.UsageError
 		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.As(err, &wrong) != tc.usage {
 			t.Errorf("%s: %v", tc.why, err)
 		}
+	}
+}
+
+// TestEmptyJournal is not taken for a quiet cluster.
+func TestEmptyJournal(t *testing.T) {
+	out, said, err := play(t, newBook(t, start).close(), Options{})
+	if err != nil || out != "" || said != "the journal is empty\n" {
+		t.Errorf("%q, %q, %v", out, said, err)
 	}
 }

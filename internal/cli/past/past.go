@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -38,36 +40,70 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 type Journal struct {
 	reader *journal.Reader
 	tell   *history.Teller
+	path   string
+	file   os.FileInfo // as it was opened
+}
+
+// File is where the journal is. The cluster is not asked.
+func (f *Flags) File() (string, error) {
+	if f.Path != "" {
+		return f.Path, nil
+	}
+	cluster, err := f.Kube.Load("tattler/" + buildinfo.Version())
+	if err != nil {
+		return "", err
+	}
+	return cluster.Journal()
+}
+
+// None is the error where there is no journal.
+func None(path string) error {
+	return fmt.Errorf("there is no journal at %s: tattler run writes one; --journal names another", path)
 }
 
 // Open opens the journal, which may be written meanwhile. The cluster is not asked.
 func (f *Flags) Open(ctx context.Context) (*Journal, error) {
-	path := f.Path
-	if path == "" {
-		cluster, err := f.Kube.Load("tattler/" + buildinfo.Version())
-		if err != nil {
-			return nil, err
-		}
-		if path, err = cluster.Journal(); err != nil {
-			return nil, err
-		}
+	path, err := f.File()
+	if err != nil {
+		return nil, err
 	}
 	rules, err := quiet.New()
 	if err != nil {
 		return nil, err
 	}
+	file, err := os.Stat(path) // before it is opened: a file that takes its place meanwhile is another
+	if err == nil && file.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: --journal names a file", path)
+	}
 	r, err := journal.OpenReader(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no journal at %s: tattler run writes one; --journal names another", path)
+		return nil, None(path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{r, history.New(r, rules)}, nil
+	return &Journal{r, history.New(r, rules), path, file}, nil
 }
 
 // Close closes the journal.
 func (j *Journal) Close() error { return j.reader.Close() }
+
+// Last returns the newest sequence number. It is an error where the file is not there any more, or is
+// another one: nothing will come from the one that is open.
+func (j *Journal) Last(ctx context.Context) (int64, error) {
+	if now, err := os.Stat(j.path); err != nil || !os.SameFile(now, j.file) {
+		return 0, fmt.Errorf("the journal %s was removed or replaced", j.path)
+	}
+	return j.reader.Last(ctx)
+}
+
+// Oldest returns when the oldest change was seen; the zero time if there is none.
+func (j *Journal) Oldest(ctx context.Context) (time.Time, error) {
+	for e, err := range j.Rows(ctx, journal.Query{Quiet: true, Snapshots: true, OldestFirst: true, Limit: 1}) {
+		return e.At, err
+	}
+	return time.Time{}, nil
+}
 
 // Cluster is the name in the ids of changes.
 func (j *Journal) Cluster() string { return j.reader.Cluster() }
@@ -87,49 +123,86 @@ func (j *Journal) Tell(ctx context.Context, e *journal.Entry) (change.Change, er
 	return j.tell.Change(ctx, e)
 }
 
-// Types are kinds of the journal, and names of objects; empty is all.
-type Types struct{ Resources, Names []string }
+// Types are what TYPE[,TYPE…] [NAME…] and TYPE/NAME… name.
+type Types struct {
+	// Resources are the kinds that the journal has; Unknown are the words for which it has none. Without
+	// any of both, all kinds are meant.
+	Resources, Unknown []string
+	// Names are those of objects; none means all.
+	Names []string
 
-// Types finds what TYPE[,TYPE…] [NAME…] and TYPE/NAME… name among what the journal has.
+	named map[object]bool // nil: any of Names in any of Resources
+}
+
+type object struct{ resource, name string }
+
+// Has tells whether an object is named; a gap, which has no name, is of all objects of its kind.
+func (t *Types) Has(resource, name string) bool {
+	return t.named == nil || name == "" || t.named[object{resource, name}]
+}
+
+// Types finds what arguments name among what the journal has.
 func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error) {
 	kinds, err := j.reader.Kinds(ctx)
-	if err != nil {
+	if err != nil || len(args) == 0 {
 		return t, err
 	}
-	slashed := slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") })
-	types := strings.Split(args[0], ",")
-	if slashed {
-		types = nil
-		for _, a := range args {
-			typ, name, _ := strings.Cut(a, "/")
-			if typ == "" || name == "" || strings.Contains(name, "/") {
-				return t, capture.Usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") }) {
+		for _, typ := range strings.Split(args[0], ",") {
+			if typ == "" {
+				return t, capture.Usage("%q has an empty type", args[0])
 			}
-			types, t.Names = append(types, typ), append(t.Names, name)
+			t.add(kinds, typ)
 		}
-		if slices.Sort(types); len(slices.Compact(slices.Clone(types))) > 1 && len(t.Names) > 1 {
-			return t, capture.Usage("names of several types cannot be told in one log: ask for one type")
-		}
-	} else {
 		t.Names = args[1:]
+		return t, nil
 	}
-	for _, typ := range types {
-		found := resolve(kinds, typ)
-		if len(found) == 0 {
-			return t, unknown(kinds, typ)
+	t.named = map[object]bool{}
+	for _, a := range args {
+		typ, name, _ := strings.Cut(a, "/")
+		if typ == "" || name == "" || strings.ContainsAny(name, "/") {
+			return t, capture.Usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
 		}
-		t.Resources = append(t.Resources, found...)
+		for _, gr := range t.add(kinds, typ) {
+			t.named[object{gr, name}] = true
+		}
+		t.Names = append(t.Names, name)
 	}
 	return t, nil
 }
 
-// resolve finds the kinds that a word means: those of the core group and of Kubernetes' own before others.
+// add looks a word up.
+func (t *Types) add(kinds []journal.Kind, word string) []string {
+	found := resolve(kinds, word)
+	if len(found) == 0 {
+		t.Unknown = append(t.Unknown, word)
+	}
+	for _, gr := range found {
+		if !slices.Contains(t.Resources, gr) {
+			t.Resources = append(t.Resources, gr)
+		}
+	}
+	return found
+}
+
+// Explain is the error for a word for which the journal has no kind.
+func (j *Journal) Explain(ctx context.Context, word string) error {
+	kinds, err := j.reader.Kinds(ctx)
+	if err != nil {
+		return err
+	}
+	return unknown(kinds, word)
+}
+
+// resolve finds the kinds that a word means, of every group where it names none: what was recorded is
+// more than the server may have now, and the reader knows what he wants.
 func resolve(kinds []journal.Kind, word string) (found []string) {
 	word = strings.ToLower(word)
 	name, group, qualified := strings.Cut(word, ".")
 	for _, k := range kinds {
 		is := name == k.Resource || name == strings.ToLower(k.Kind) || slices.Contains(history.ShortNames(k), name)
-		if gr := k.GroupResource(); is && (!qualified || group == k.Group || group == k.Version+"."+k.Group) && !slices.Contains(found, gr) {
+		of := !qualified || group == k.Group || group == strings.TrimSuffix(k.Version+"."+k.Group, ".")
+		if gr := k.GroupResource(); is && of && !slices.Contains(found, gr) {
 			found = append(found, gr)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,46 +18,45 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
+	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/daemon"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/ops"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
 // Options are the verb's flags and arguments.
 type Options struct {
 	IO    *terminal.IO
-	Kube  kube.Flags
-	Scope scope.Flags
-	// Types are the arguments, as of watch.
-	Types []string
-	Noise bool
-	// To are addresses of sinks, File is a configuration.
-	To      []string
-	File    string
-	Journal string
+	Setup setup.Flags
 }
 
 const long = `Record every change in a journal, and deliver each at least once.
 
-Without a file, the current context is recorded, all namespaces of it, and changes
-go to stdout; --to sends them elsewhere, and may be repeated:
+TYPE is as of tattler watch, or a glob of plural and group (deploy*, or
+'*.example.com'), which kinds that come later match, too. Without any, and
+without a file, everything in all namespaces of the current context is recorded.
+Changes go to stdout; --to sends them elsewhere, and may be repeated:
   file:changes.jsonl          one event per line
   https://example.com/hook    one event per request
   log: or -                   text on stdout
 
-What exists at the first start is recorded, and not told. After a restart nothing
-is told again, and what happened meanwhile is: deletions too. tattler log reads
-the journal, also while this runs. The value of a Secret is never written.
+What exists at the first start is recorded, and not told. After a restart
+nothing is told again, and what happened meanwhile is: deletions too. tattler
+log reads the journal, also while this runs. The value of a Secret is never
+written.
 
 Ctrl-C ends it, once the sinks have what is recorded (ten seconds at most).`
 
-const examples = `  tattler run                                       record everything
-  tattler run deploy,cm -n shop,pay                 two kinds in two namespaces
+const examples = `  tattler run                                  record everything
+  tattler run deploy,cm -n shop,pay            two kinds in two namespaces
   tattler run --to file:changes.jsonl --to https://example.com/hook
-  tattler run -c tattler.yaml                       what a file says`
+  tattler run -c tattler.yaml                  what a file says
+  tattler config check -c tattler.yaml         what it would do, and may not
+  tattler rbac -c tattler.yaml                 the rights that it needs`
 
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO) *cobra.Command {
@@ -68,155 +67,117 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 		Long:    long,
 		Example: examples,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Types = args
+			o.Setup.Types = args
 			return Run(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	o.Scope.Add(f, "all")
-	f.BoolVar(&o.Noise, "noise", false, "record hidden kinds, too (events, leases, ...)")
-	f.StringArrayVar(&o.To, "to", nil, "deliver to this `address`; repeatable")
-	f.StringVarP(&o.File, "config", "c", "", "`file` that says what to watch and where to deliver")
-	f.StringVar(&o.Journal, "journal", "", "`file` of the journal")
-	o.Kube.Add(f)
+	o.Setup.Add(cmd)
 	return cmd
 }
 
 // Run records until ctx ends.
 func Run(ctx context.Context, o *Options) error {
-	c, err := o.configuration()
+	s, err := o.Setup.Load()
 	if err != nil {
 		return err
 	}
-	cluster, err := o.Kube.Load("tattler/" + buildinfo.Version())
+	cluster, err := o.Setup.Kube.Load("tattler/" + buildinfo.Version())
 	if err != nil {
 		return err
 	}
+	beside := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
 	do := daemon.Options{
-		Config: cluster.Config, Cluster: cluster.Name, Scopes: o.scopes(c),
-		Quiet: config.Rules(c.Quiet), Redact: config.Rules(c.Redact),
-		Retention: journal.Retention{Age: c.Journal.Retain.Age, Size: int64(c.Journal.Retain.Size)},
-		Log:       logger(o.IO.Err, c.Log), Text: text,
+		Config: cluster.Config, Cluster: s.ClusterName(cluster), Scopes: s.Scopes,
+		Quiet: config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
+		Retention: journal.Retention{Age: s.Journal.Retain.Age, Size: int64(s.Journal.Retain.Size)},
+		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text,
 	}
-	if c.Cluster.Name != "" {
-		do.Cluster = c.Cluster.Name
-	}
-	if do.Journal, err = o.journal(c, cluster); err != nil {
+	if do.Journal, err = s.JournalFile(cluster); err != nil {
 		return err
 	}
-	if do.Key, err = kube.RedactionKey(); err != nil {
+	if do.Key, err = s.KeyFile(); err != nil {
 		return err
 	}
-	if do.Sinks, err = sinks(c, o.IO.Out); err != nil {
+	if do.Sinks, err = s.OpenSinks(beside.Before(o.IO.Out)); err != nil {
 		return err
+	}
+	if s.Listen.Address != "" {
+		l, err := ops.Listen(ctx, s.Listen.Address, s.Listen.Pprof)
+		if err != nil {
+			return s.Blame("listen.address", "%v", err)
+		}
+		defer l.Close() // where the daemon does not come to serve it
+		do.Serve = serve(l, ops.Options{Address: s.Listen.Address, Pprof: s.Listen.Pprof, Log: do.Log})
+	}
+	if o.IO.ErrTTY {
+		do.Serve = progress(beside, cluster.Config.ExecProvider == nil, do.Serve)
 	}
 	do.Tell = func(m capture.Message) { tell(do.Log, cluster, m) }
-	do.Log.Info("starting", "cluster", do.Cluster, "journal", do.Journal, "sinks", strings.Join(names(c), ", "))
-	return explain(daemon.Run(ctx, do), cluster)
+	do.Log.Info("starting", "cluster", do.Cluster, "journal", do.Journal, "sinks", strings.Join(s.SinkNames(), ", "))
+	return explain(s.Explain(daemon.Run(ctx, do)), cluster)
 }
 
-// configuration is the file, or what the command line says instead of one.
-func (o *Options) configuration() (*config.Config, error) {
-	if err := o.Scope.Validate(); err != nil {
-		return nil, err
+// serve has the daemon's state served for platforms.
+func serve(l net.Listener, o ops.Options) served {
+	return func(ctx context.Context, status func(context.Context) (control.Status, error)) error {
+		o.Status = status
+		return ops.Serve(ctx, l, o)
 	}
-	loader, c := newLoader(), config.Default()
-	if o.File != "" {
-		if len(o.Types) > 0 || o.Scope.Given() || o.Noise {
-			return nil, capture.Usage("-c says what is watched: leave out TYPE, and the flags that select")
-		}
+}
+
+// redraw is how often the progress of the start is drawn.
+const redraw = 250 * time.Millisecond
+
+// served is what daemon.Options.Serve is.
+type served func(ctx context.Context, status func(context.Context) (control.Status, error)) error
+
+// progress draws how far the start is, beside what else is served. Early says that it may be before there
+// is anything: a credential plugin may be asking for something on this very line.
+func progress(line *terminal.Status, early bool, other served) served {
+	return func(ctx context.Context, status func(context.Context) (control.Status, error)) error {
+		drawn := make(chan struct{})
+		go func() {
+			defer close(drawn)
+			defer line.Clear()
+			draw(ctx, line, early, status)
+		}()
 		var err error
-		if c, err = loader.Load(o.File); err != nil {
-			return nil, err
+		if other != nil {
+			err = other(ctx, status)
 		}
-		if c.Listen.Address != "" {
-			return nil, fmt.Errorf("%s: listen.address: this version serves no metrics yet: leave listen out", o.File)
-		}
+		<-drawn
+		return err
 	}
-	to := o.To
-	if len(to) == 0 && o.File == "" {
-		to = []string{"-"}
-	}
-	for _, address := range to {
-		s, err := loader.SinkFromURL(address)
-		if err != nil {
-			return nil, capture.Usage("--to: %v", err)
-		}
-		if err := c.Add(s); err != nil {
-			return nil, capture.Usage("--to: %v", err)
-		}
-	}
-	return c, nil
 }
 
-// scopes is what is watched.
-func (o *Options) scopes(c *config.Config) []capture.Scope {
-	if len(c.Watch) == 0 {
-		return []capture.Scope{{
-			Types: o.Types, Namespaces: o.Scope.Within(capture.Namespaces{}),
-			Labels: o.Scope.Labels, Fields: o.Scope.Fields, Noise: o.Noise,
-		}}
-	}
-	var scopes []capture.Scope
-	for _, w := range c.Watch {
-		scopes = append(scopes, watched(w)...)
-	}
-	return scopes
-}
-
-// watched is what an entry watches: the kinds that it names, and then, where it takes everything, the
-// others.
-func watched(w config.Watch) []capture.Scope {
-	s := capture.Scope{
-		Except: w.Resources.Exclude, Namespaces: capture.Namespaces{Include: w.Namespaces.Include, Exclude: w.Namespaces.Exclude},
-		Labels: w.LabelSelector, Fields: w.FieldSelector, Noise: w.Noise,
-	}
-	var named []string
-	all := len(w.Resources.Include) == 0
-	for _, r := range w.Resources.Include {
-		if r == "*" {
-			all = true
-		} else {
-			named = append(named, r)
+func draw(ctx context.Context, line *terminal.Status, early bool, status func(context.Context) (control.Status, error)) {
+	tick := time.NewTicker(redraw)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s, err := status(ctx)
+		live, objects := 0, 0
+		for _, st := range s.Streams {
+			if objects += st.Objects; st.State == control.Live {
+				live++
+			}
+		}
+		switch {
+		case err != nil:
+		case s.Settled:
+			return
+		case len(s.Streams) > 0:
+			line.Progress("%s: %d of %d streams live, %d objects …", s.Cluster, live, len(s.Streams), objects)
+		case early:
+			line.Progress("%s: asking what there is …", s.Cluster)
 		}
 	}
-	var scopes []capture.Scope
-	if len(named) > 0 {
-		some := s
-		some.Types = []string{strings.Join(named, ",")}
-		scopes = append(scopes, some)
-	}
-	if all {
-		scopes = append(scopes, s)
-	}
-	return scopes
-}
-
-func (o *Options) journal(c *config.Config, cluster *kube.Cluster) (path string, err error) {
-	switch {
-	case o.Journal != "":
-		path = o.Journal
-	case c.Journal.Path != "":
-		path = c.Journal.Path
-	default:
-		path, err = cluster.Journal()
-	}
-	if err != nil {
-		return "", err
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return "", fmt.Errorf("find the journal: %w", err)
-	}
-	return path, nil
-}
-
-func names(c *config.Config) []string {
-	var names []string
-	for _, s := range c.Sinks {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 func logger(w io.Writer, c config.Log) *slog.Logger {
@@ -250,6 +211,9 @@ func tell(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 		}
 		if len(m.Ready.Missing) > 0 {
 			log.Warn("namespaces do not exist (yet)", "namespaces", strings.Join(m.Ready.Missing, ","))
+		}
+		if len(m.Ready.Unmatched) > 0 {
+			log.Info("no kind matches (yet)", "globs", strings.Join(m.Ready.Unmatched, ","))
 		}
 		if len(m.Ready.Absent) > 0 {
 			log.Warn("objects do not exist (yet)", "objects", strings.Join(m.Ready.Absent, ","))

@@ -1,111 +1,107 @@
 package run
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
+	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-func TestScopes(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "c.yaml")
-	text := `apiVersion: tattler.dev/v1alpha1
-kind: Config
-watch:
-- resources: {include: [secrets, configmaps]}
-  namespaces: {include: [shop]}
-- resources: {include: ["*", events], exclude: [nodes]}
-  labelSelector: tier!=debug
-`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+// TestTell: whatever keeps something from being recorded is one line of the log.
+func TestTell(t *testing.T) {
+	cluster := &kube.Cluster{Config: &rest.Config{Host: "https://h"}, Name: "prod"}
+	secrets := capture.Resource{Resource: "secrets"}
+	since := time.Unix(1000, 0)
 	for _, tc := range []struct {
 		why  string
-		o    Options
-		want []capture.Scope
+		m    capture.Message
+		want []string
 	}{
-		{"nothing is everything", Options{}, []capture.Scope{{}}},
-		{"what the command line says", Options{Types: []string{"deploy", "web"}, Noise: true, Scope: scope.Flags{Namespaces: []string{"a,b"}, Labels: "x=y"}},
-			[]capture.Scope{{Types: []string{"deploy", "web"}, Noise: true, Labels: "x=y", Namespaces: capture.Namespaces{Include: []string{"a", "b"}}}}},
-		{"what a file says: named kinds before the star", Options{File: file}, []capture.Scope{
-			{Types: []string{"secrets,configmaps"}, Namespaces: capture.Namespaces{Include: []string{"shop"}}},
-			{Types: []string{"events"}, Except: []string{"nodes"}, Labels: "tier!=debug"},
-			{Except: []string{"nodes"}, Labels: "tier!=debug"},
-		}},
+		{"the start", capture.Message{Ready: &capture.Ready{Kinds: 3, Objects: 7, Hidden: []string{"events", "leases"}}},
+			[]string{`level=INFO msg=recording kinds=3 objects=7 hidden=events,leases`}},
+		{"what is not there", capture.Message{Ready: &capture.Ready{Missing: []string{"shop"}, Absent: []string{"pods/a"}, Unmatched: []string{"*.x.io"}}},
+			[]string{`level=WARN msg="namespaces do not exist (yet)" namespaces=shop`, `objects=pods/a`, `level=INFO msg="no kind matches (yet)" globs=*.x.io`}},
+		{"what may not be watched", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{{Resource: secrets, Namespaces: []string{"a"}, Err: errors.New("no")}}}},
+			[]string{`level=WARN msg="may not be watched" kind=secrets namespaces=a err=no`}},
+		{"what fails", capture.Message{Ready: &capture.Ready{Failing: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
+			[]string{`level=WARN msg="cannot be watched now" kind=secrets err=no`}},
+		{"an outage", capture.Message{Away: &capture.Away{Since: since, Err: errors.New("refused")}}, []string{`level=WARN msg="the API server is away" err=refused`}},
+		{"and its end", capture.Message{Away: &capture.Away{Since: since, Until: since.Add(time.Minute), Relisted: 2}}, []string{`after=1m0s relisted=2`}},
 	} {
-		c, err := tc.o.configuration()
-		if err != nil {
-			t.Errorf("%s: %v", tc.why, err)
-			continue
-		}
-		if diff := cmp.Diff(tc.want, tc.o.scopes(c), cmpopts.IgnoreUnexported(capture.Scope{}), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.why, diff)
+		var out bytes.Buffer
+		tell(logger(&out, config.Log{Format: "text", Level: "info"}), cluster, tc.m)
+		for _, want := range tc.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in\n%s", tc.why, want, out.String())
+			}
 		}
 	}
 }
 
-func TestWrongUsage(t *testing.T) {
-	listening := filepath.Join(t.TempDir(), "c.yaml")
-	text := "apiVersion: tattler.dev/v1alpha1\nkind: Config\nlisten: {address: \"127.0.0.1:9090\"}\n"
-	if err := os.WriteFile(listening, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct {
-		why  string
-		o    Options
-		want string
-	}{
-		{"an address of no sink", Options{To: []string{"changes.jsonl"}}, "file:changes.jsonl"},
-		{"twice the same", Options{To: []string{"file:a", "file:a"}}, "already"},
-		{"a file and types", Options{File: "x", Types: []string{"pods"}}, "leave out TYPE"},
-		{"a file and flags", Options{File: "x", Scope: scope.Flags{All: true}}, "leave out TYPE"},
-		{"a key that does nothing yet", Options{File: listening}, "listen.address"},
-		{"no such file", Options{File: filepath.Join(t.TempDir(), "none")}, "no such file"},
-		{"a namespace", Options{Scope: scope.Flags{Namespaces: []string{"A"}}}, "not a namespace name"},
-		{"a password is not repeated", Options{To: []string{"https://u:geheim@example.com", "https://u:geheim@example.com"}}, "already"},
-	} {
-		_, err := tc.o.configuration()
-		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "geheim") {
-			t.Errorf("%s: %v", tc.why, err)
-		}
+func TestLogger(t *testing.T) {
+	var out bytes.Buffer
+	log := logger(&out, config.Log{Format: "json", Level: "warn"})
+	log.Info("a")
+	log.Warn("b")
+	if !log.Enabled(t.Context(), slog.LevelError) || strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), `"msg":"b"`) {
+		t.Error(out.String())
 	}
 }
 
-// TestSinks opens every kind of sink that an address can name.
-func TestSinks(t *testing.T) {
-	dir := t.TempDir()
-	o := Options{To: []string{"-", "file:" + dir + "/a.jsonl", "file://" + dir + "/b.jsonl", "https://example.com/x"}}
-	c, err := o.configuration()
+// TestListen: an address that somebody has is blamed on its line, before anything is recorded.
+func TestListen(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := sinks(c, os.Stdout)
-	if err != nil || len(opened) != len(o.To) {
-		t.Fatalf("%d, %v", len(opened), err)
+	defer taken.Close()
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	files := map[string]string{
+		"kubeconfig": `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`,
+		"c.yaml": fmt.Sprintf("apiVersion: tattler.dev/v1alpha1\nkind: Config\njournal: {path: %s/journal/j.db}\nlisten: {address: %q}\n",
+			dir, taken.Addr()),
 	}
-	for i, s := range opened {
-		if s.Name == "" || s.Retry.Max == 0 {
-			t.Errorf("%+v", s)
-		}
-		if err := s.Sink.Close(t.Context()); err != nil {
-			t.Errorf("%s: %v", o.To[i], err)
-		}
-	}
-	for _, name := range []string{"a.jsonl", "b.jsonl"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			t.Error(err)
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	bad := &config.Config{Sinks: []config.Sink{{Name: "x", Type: "none"}}}
-	if _, err := sinks(bad, os.Stdout); err == nil || !strings.Contains(err.Error(), "sink x") {
+	o := &Options{IO: &terminal.IO{Out: io.Discard, Err: io.Discard}}
+	o.Setup.File, o.Setup.Kube.Kubeconfig = filepath.Join(dir, "c.yaml"), filepath.Join(dir, "kubeconfig")
+	if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "c.yaml:4:19: listen.address: ") || !strings.Contains(err.Error(), "another process has the port") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "journal")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a journal: %v", err)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	cluster := &kube.Cluster{Config: &rest.Config{Host: "https://h"}, Name: "prod"}
+	if explain(nil, cluster) != nil {
+		t.Error("no error became one")
+	}
+	if err := explain(&journal.LockedError{Path: "/j", PID: 7}, cluster); !strings.Contains(err.Error(), "--journal") {
+		t.Error(err)
+	}
+	refused := &os.PathError{Op: "open", Path: filepath.Join("/", "j"), Err: os.ErrPermission}
+	if err := explain(refused, cluster); !errors.Is(err, os.ErrPermission) || strings.Contains(err.Error(), "context") {
 		t.Error(err)
 	}
 }

@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
@@ -26,11 +30,12 @@ type Options struct {
 
 const long = `Tell one change whole: quiet fields, long values and new objects included.
 
-CHANGE is the id of an event, or how it begins: tattler log -o json tells ids.`
+What came or went is shown with the whole object. CHANGE is the id of an event, or
+how it begins: tattler log -o oneline tells ids.`
 
 // NewCommand returns the verb.
-func NewCommand(io *terminal.IO) *cobra.Command {
-	o := &Options{IO: io}
+func NewCommand(streams *terminal.IO) *cobra.Command {
+	o := &Options{IO: streams}
 	cmd := &cobra.Command{
 		Use:   "show CHANGE",
 		Short: "Tell one change whole",
@@ -62,32 +67,75 @@ func Run(ctx context.Context, o *Options) error {
 	var several *journal.AmbiguousError
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		return fmt.Errorf("the journal has no change %q (any more)", o.ID)
+		return missing(o.ID)
 	case errors.As(err, &several):
 		return &capture.UsageError{Text: several.Error()}
 	case err != nil:
 		return err
 	}
 	c, err := j.Tell(ctx, &e)
-	if err != nil {
-		return err
+	if errors.Is(err, journal.ErrNotFound) {
+		return missing(o.ID)
 	}
 	if o.Output != "text" {
+		if err != nil {
+			return err
+		}
 		out, err := render.NewEvents(render.EventsOptions{Out: o.IO.Out, Format: o.Output, Cluster: j.Cluster(), Noise: true})
 		if err != nil {
 			return err
 		}
 		return out.Change(c)
 	}
-	if _, err := fmt.Fprintf(o.IO.Out, "change   %s\nobject   %s\nversion  %s\nhappened %s\nseen     %s\n\n",
-		e.ID, c.Subject(), c.ResourceVersion, c.Time.Local().Format(time.RFC3339), seen(c.Since, c.At)); err != nil {
+	if _, err := io.WriteString(o.IO.Out, head(e.ID, &c)); err != nil {
 		return err
 	}
-	t := render.New(render.Options{
-		Out: o.IO.Out, Terminal: o.IO.OutTTY, Color: o.IO.Color, Width: o.IO.Width(),
-		Namespaces: true, Full: true, Noise: true, Status: true,
+	if err != nil {
+		return err // what is known besides has been shown
+	}
+	t := render.New(render.Options{ // without a width: nothing is cut
+		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: time.Now, Color: o.IO.Color,
+		Namespaces: true, Full: true, Whole: true, Noise: true, Status: true,
 	})
-	return errors.Join(t.Change(c.At, c), t.Flush(c.At))
+	if err := t.Change(c.At, c); err != nil {
+		return err
+	}
+	return t.Flush(c.At)
+}
+
+func missing(id string) error {
+	return fmt.Errorf("the journal has no change %q (any more); tattler log -o oneline tells ids", id)
+}
+
+// head is what a line of log has no room for.
+func head(id string, c *change.Change) string {
+	var b strings.Builder
+	line := func(what, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "%-9s %s\n", what, terminal.Line(text))
+		}
+	}
+	line("change", id)
+	line("what", string(c.Op))
+	if c.Op == event.Gap {
+		line("kind", c.Resource.GroupResource())
+		line("namespace", c.Namespace)
+	} else {
+		line("object", c.Subject())
+		line("uid", c.UID)
+	}
+	if c.Owner != nil {
+		line("owner", c.Owner.Kind+"/"+c.Owner.Name)
+	}
+	line("version", c.ResourceVersion)
+	line("manager", c.Manager)
+	line("happened", c.Time.Local().Format(time.RFC3339))
+	line("seen", seen(c.Since, c.At))
+	if c.Quiet {
+		line("quiet", "yes: every changed field is")
+	}
+	b.WriteString("\n")
+	return b.String()
 }
 
 func seen(since, at time.Time) string {

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/internal/buildinfo"
+	"github.com/tattler-dev/tattler/internal/cli/setup"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+)
+
+// Check are the flags and arguments of `config check`.
+type Check struct {
+	IO      *terminal.IO
+	Setup   setup.Flags
+	Offline bool
+}
+
+const checkLong = `Say what tattler run would do with the same flags or file: what would be
+watched, with the number of objects, which rights are missing, what each sink
+would get. Nothing is recorded or sent, and no file is made.
+
+It fails where tattler run would not start, and where nothing at all may be
+watched; what else is doubtful is a warning.`
+
+const checkExamples = `  tattler config check -c tattler.yaml
+  tattler config check -c tattler.yaml --as system:serviceaccount:shop:tattler
+  tattler config check deploy,cm -n shop
+  tattler config check -c tattler.yaml --offline`
+
+func newCheck(io *terminal.IO) *cobra.Command {
+	o := &Check{IO: io}
+	cmd := &cobra.Command{
+		Use:     "check [TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
+		Short:   "Say what tattler run would do",
+		Long:    checkLong,
+		Example: checkExamples,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Setup.Types = args
+			return o.Run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.Offline, "offline", false, "check the file alone, not the cluster")
+	o.Setup.Add(cmd)
+	return cmd
+}
+
+// checkTimeout bounds all questions together.
+const checkTimeout = 2 * time.Minute
+
+// Run checks, and writes what it found.
+func (o *Check) Run(ctx context.Context) error {
+	s, err := o.Setup.Load()
+	if err != nil {
+		return err
+	}
+	r := &report{w: o.IO.Out, setup: s}
+	if o.Offline {
+		r.offline()
+		return r.end()
+	}
+	cluster, err := o.Setup.Kube.Load("tattler/" + buildinfo.Version())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	plan, err := s.Plan(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(cluster.Config))
+	if err != nil {
+		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
+	}
+	found := (&survey{client: client.RESTClient(), slots: make(chan struct{}, parallel)}).of(ctx, plan)
+	if err := ctx.Err(); err != nil {
+		return cluster.Explain(fmt.Errorf("ask the server: %w", err))
+	}
+	r.cluster(cluster, plan, found)
+	return r.end()
+}

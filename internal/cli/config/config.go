@@ -1,0 +1,87 @@
+// Package config is the verb that checks, explains and begins a configuration.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/config"
+)
+
+// NewCommand returns the verb.
+func NewCommand(io *terminal.IO) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check, explain or begin a configuration",
+		Long:  "Check, explain or begin a configuration of tattler run.",
+		Args:  cobra.NoArgs, // a word that is no command
+	}
+	cmd.AddCommand(newCheck(io), newInit(io), newExplain(io))
+	return cmd
+}
+
+func newInit(io *terminal.IO) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write a configuration to begin with",
+		Long: `Write a configuration to begin with, to stdout or to a new file.
+
+What it does not say is there in comments. A file that exists is left alone.`,
+		Example: `  tattler config init tattler.yaml`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				_, err := fmt.Fprint(io.Out, config.Example())
+				return err
+			}
+			return initialize(args[0])
+		},
+	}
+}
+
+// initialize writes a new file, which is the owner's alone: credentials may come into it.
+func initialize(path string) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already, and is not written over; without FILE the text goes to stdout", path)
+	}
+	if err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.WriteString(config.Example()); err != nil {
+		return errors.Join(fmt.Errorf("write configuration: %w", err), os.Remove(path))
+	}
+	return nil
+}
+
+func newExplain(io *terminal.IO) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain [KEY]",
+		Short: "Say what a key is, and what is below it",
+		Long: `Say what a key is, and which keys are below it; without KEY, those of the file.
+
+docs/config.md has all of them.`,
+		Example: `  tattler config explain sinks
+  tattler config explain journal.retain.age`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			key := ""
+			if len(args) > 0 {
+				key = args[0]
+			}
+			text, err := config.Explain(key)
+			if err != nil {
+				return capture.Usage("%v", err)
+			}
+			_, err = fmt.Fprint(io.Out, text)
+			return err
+		},
+	}
+}

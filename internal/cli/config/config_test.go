@@ -1,0 +1,294 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorization "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+)
+
+// api is an API server with some objects, that refuses what a test says.
+type api struct {
+	*informertest.Server
+	kubeconfig string
+	// refused are rights that are missing: "watch secrets in pay"; lists are refused accordingly.
+	refused map[string]bool
+	// mute has it refuse the question for rights itself.
+	mute bool
+}
+
+func serve(t *testing.T) *api {
+	t.Helper()
+	s := &api{Server: informertest.NewServer(), refused: map[string]bool{}}
+	core := func(resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Version: "v1", Resource: resource}
+	}
+	for resource, kind := range map[string]string{"pods": "Pod", "secrets": "Secret", "configmaps": "ConfigMap", "nodes": "Node", "events": "Event"} {
+		s.Serve(core(resource), kind)
+	}
+	s.Describe(core("nodes"), true, nil, nil)
+	labels := map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}}
+	for i := range 3 {
+		s.Put(core("pods"), "shop", fmt.Sprint("p", i), nil)
+		s.Put(core("nodes"), "", fmt.Sprint("n", i), labels)
+	}
+	s.Put(core("pods"), "other", "p", nil)
+	s.Put(core("secrets"), "pay", "s", nil)
+	s.Intercept(s.refuse)
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	s.kubeconfig = write(t, "kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: prod,
+		contexts: [{name: prod, context: {cluster: c, user: u}}], clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {token: t}}]}`, h.URL))
+	return s
+}
+
+// refuse answers questions for rights, and what is refused.
+func (s *api) refuse(w http.ResponseWriter, r *http.Request) bool {
+	if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+		var review authorization.SelfSubjectAccessReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || s.mute {
+			informertest.Refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "no reviews")
+			return true
+		}
+		a := review.Spec.ResourceAttributes
+		review.Status.Allowed = !s.refused[right(a.Verb, a.Resource, a.Namespace)]
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+		return true
+	}
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/")
+	ns := ""
+	if len(parts) == 3 && parts[0] == "namespaces" {
+		ns, parts = parts[1], parts[2:]
+	}
+	if len(parts) == 1 && s.refused[right("list", parts[0], ns)] {
+		informertest.Refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "no list")
+		return true
+	}
+	return false
+}
+
+func right(verb, resource, ns string) string {
+	if ns == "" {
+		return verb + " " + resource
+	}
+	return verb + " " + resource + " in " + ns
+}
+
+// write makes a file of a test, and returns its path.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func configuration(t *testing.T, text string) string {
+	t.Helper()
+	return write(t, "c.yaml", "apiVersion: tattler.dev/v1alpha1\nkind: Config\n"+text)
+}
+
+// run runs a command line, and returns what it wrote.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := NewCommand(&terminal.IO{Out: &out, Err: &out})
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetOut(&out)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestCheck(t *testing.T) {
+	s := serve(t)
+	for _, missing := range []string{"watch secrets in shop", "list secrets in pay", "get nodes", "get namespaces in pay"} {
+		s.refused[missing] = true
+	}
+	key := write(t, "key", "")
+	file := configuration(t, `watch:
+- resources: {include: [pods, secrets]}
+  namespaces: {include: [shop, pay]}
+- resources: {include: ["*", "*.example.com"], exclude: [configmaps]}
+  labelSelector: app=web
+quiet:
+- {resources: ["*", nodez], paths: [status.images]}
+redact:
+- {resources: ["*.x.io"], paths: [spec.password]}
+redactionKey: `+key+`
+journal: {path: /var/lib/j.db}
+sinks:
+- name: hook
+  where: op == "deleted"
+  include: [patch, before]
+  maxBytes: 64Ki
+  snapshots: true
+  from: beginning
+  paused: true
+  webhook: {url: "https://user:geheim@example.com/token"}
+- name: out
+  log: {}
+listen: {address: "127.0.0.1:9"}
+`)
+	got, err := run(t, "check", "-c", file, "--kubeconfig", s.kubeconfig)
+	if err != nil {
+		t.Error(err)
+	}
+	want := `Context prod, in events: prod. Watched: 3 kinds
+KIND      WHERE                         OBJECTS
+pods      namespaces shop, pay          3
+secrets   namespaces shop, pay          ?
+nodes     the cluster, labels app=web   some
+Left out as noise (noise: true, or its name, takes a kind in): events
+No kind matches (yet): *.example.com
+Journal: /var/lib/j.db, for 30d, up to 1Gi
+Redaction key: KEY
+Listening: 127.0.0.1:9
+SINK   TO                            GETS
+hook   webhook https://example.com   changes where op == "deleted"; what exists at the start; with patch, before; cut at 64Ki; from the journal's beginning; paused
+out    log stdout                    every change
+warning: secrets: may not list in pay
+warning: secrets: may not watch in shop
+warning: nodes: may not get
+warning: namespaces/pay: may not get: a namespace that does not exist is not told from an empty one
+warning: FILE:9:21: quiet[0].resources[1]: the server has no resource type "nodez"; did you mean "nodes"?
+warning: FILE:11:16: redact[0].resources[0]: the server has no resource type "*.x.io"; ` + "`kubectl api-resources` lists the types\n"
+	if diff := cmp.Diff(want, strings.NewReplacer(file, "FILE", key, "KEY").Replace(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, asked := range s.Recorded() {
+		if asked.Query.Get("limit") == "1" && !strings.Contains(asked.Accept, "PartialObjectMetadataList") {
+			t.Errorf("asked for more than metadata: %+v", asked)
+		}
+	}
+}
+
+// TestCheckFails: what tattler run would not do is an error, and nothing that is only doubtful is.
+func TestCheckFails(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for _, tc := range []struct {
+		why     string
+		text    string
+		flags   string
+		refused []string
+		want    string // of the error; empty: none
+		says    string // of the output
+		warns   int    // how often it does
+	}{
+		{"an unknown kind, at its place", "watch:\n- resources: {include: [pods, secrts]}\n", "", nil,
+			`c.yaml:4:31: watch[0].resources.include[1]: the server has no resource type "secrts"; did you mean "secrets"?`, "", 0},
+		{"nothing left", "watch:\n- resources: {include: [\"po*\"], exclude: [\"p*\"]}\n", "", nil, "nothing would be watched", "", 0},
+		{"nothing may be watched", "watch:\n- resources: {include: [pods, secrets]}\n", "", []string{"watch pods", "list secrets"},
+			"nothing of this may be watched; tattler rbac prints", "warning: pods: may not watch\n", 2},
+		{"something may", "watch:\n- resources: {include: [pods, secrets]}\n", "", []string{"watch pods"}, "", "warning: pods: may not watch\n", 1},
+		{"get alone does not stop it", "watch:\n- resources: {include: [pods]}\n", "", []string{"get pods"}, "", "warning: pods: may not get\n", 1},
+		{"a glob that waits", "watch:\n- resources: {include: [\"*.x.io\"]}\n", "", nil, "", "No kind matches (yet): *.x.io\n", 0},
+		{"an element for which nothing is left", "watch:\n- {}\n- resources: {include: [pods]}\n", "", nil, "", "c.yaml:5:3: watch[1]: no kind is left for it", 1},
+		{"a glob of namespaces", "watch:\n- resources: {include: [pods]}\n  namespaces: {include: [\"sh*\"]}\n", "", nil, "", "namespaces sh*   at most 4\n", 0},
+		{"a folder that is not there", "sinks:\n- name: x\n  file: {path: " + none + "/f}\n", "", nil, "sink x: the folder must exist", "file ", 0},
+		{"a key that is not there", "redactionKey: " + none + "\n", "", nil, "redactionKey: stat " + none, "", 0},
+		{"a key that is not there, without the cluster", "redactionKey: " + none + "\n", "--offline", nil, "redactionKey: stat " + none, "", 0},
+		{"a wrong file", "sinks: 3\n", "--offline", nil, "c.yaml:3:8: sinks: want a list", "", 0},
+		{"what the file alone says", "watch:\n- resources: {include: [nope], exclude: [x]}\n  namespaces: {include: [a]}\n", "--offline", nil, "",
+			"Watched: nope without x, namespace a\n", 0},
+		{"no bounds", "journal: {path: /j.db, retain: {age: 0s, size: 0}}\n", "--offline", nil, "", "Journal: /j.db, without bounds\n", 0},
+		{"no sinks", "", "--offline", nil, "", "No sinks: changes are journaled only.\n", 0},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+			t.Setenv("XDG_STATE_HOME", t.TempDir())
+			s := serve(t)
+			for _, r := range tc.refused {
+				s.refused[r] = true
+			}
+			args := append([]string{"check", "-c", configuration(t, tc.text), "--kubeconfig", s.kubeconfig}, strings.Fields(tc.flags)...)
+			out, err := run(t, args...)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("%v, want %q", err, tc.want)
+			}
+			if !strings.Contains(out, tc.says) {
+				t.Errorf("no %q in\n%s", tc.says, out)
+			}
+			if n := strings.Count(out, "warning: "); n != tc.warns {
+				t.Errorf("%d warnings, want %d:\n%s", n, tc.warns, out)
+			}
+			if offline := len(s.Requests()) == 0; offline != (tc.flags == "--offline") {
+				t.Errorf("asked %v", s.Requests())
+			}
+		})
+	}
+}
+
+// TestCheckTheCommandLine: without a file, the flags of run.
+func TestCheckTheCommandLine(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	s := serve(t)
+	s.mute = true
+	out, err := run(t, "check", "pods/p1", "pod/p2", "-n", "shop", "--kubeconfig", s.kubeconfig, "--journal", "/j.db")
+	for _, want := range []string{
+		"pods   namespace shop, named p1, p2   2\n", "Journal: /j.db, ", "redaction.key, to be made at the first start\n",
+		"log    log stdout   every change\n", "warning: pods/p1: rights not known: ask for rights: ",
+	} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("no %q, %v:\n%s", want, err, out)
+		}
+	}
+}
+
+func TestInit(t *testing.T) {
+	out, err := run(t, "init")
+	if err != nil || !strings.Contains(out, "kind: Config\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if _, err := run(t, "init", file); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(file)
+	if err != nil || string(written) != out {
+		t.Errorf("%v: the file differs from what goes to stdout", err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if _, err := run(t, "init", file); err == nil || !strings.Contains(err.Error(), "is there already") {
+		t.Errorf("written over: %v", err)
+	}
+	if _, err := run(t, "init", filepath.Join(file, "x")); err == nil || !strings.Contains(err.Error(), "write configuration: ") {
+		t.Errorf("below a file: %v", err)
+	}
+	if _, err := run(t, "check", "--offline", "-c", file); err != nil {
+		t.Errorf("what init writes is wrong: %v", err)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	if out, err := run(t, "explain", "journal.retain"); err != nil || !strings.Contains(out, "journal.retain.age") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := run(t, "explain"); err != nil || !strings.Contains(out, "sinks: ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	_, err := run(t, "explain", "jurnal")
+	var usage *capture.UsageError
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "journal") {
+		t.Error(err)
+	}
+}

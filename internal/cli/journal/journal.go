@@ -1,0 +1,133 @@
+// Package journal is the verb that looks after the journal: what is in it, whether it is whole, and how
+// to be rid of what it should not hold.
+package journal
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/cli/when"
+)
+
+const long = `Look after the journal that tattler run writes: that of the current context, or
+the file that --journal names. The cluster is not asked.`
+
+// NewCommand returns the verb.
+func NewCommand(io *terminal.IO) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "journal",
+		Short: "Look after the journal: its size, whether it is whole, what to remove",
+		Long:  long,
+	}
+	cmd.AddCommand(newStats(io), newVerify(io), newPurge(io))
+	return cmd
+}
+
+func newStats(io *terminal.IO) *cobra.Command {
+	o := &StatsOptions{IO: io}
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Tell what the journal holds and takes",
+		Long:  "Tell what the journal holds, since when, and what takes the place. It can be\nwritten meanwhile. A million changes take some seconds.",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return Stats(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
+	o.Past.Add(f)
+	return cmd
+}
+
+func newVerify(io *terminal.IO) *cobra.Command {
+	o := &VerifyOptions{IO: io}
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Read the whole journal and name what is damaged",
+		Long: "Read the whole journal, compare everything with its checksum, and name what is\n" +
+			"damaged, and what to do. It can be written meanwhile. The exit code is 1 if there\nis damage. Damage is never served, whether or not this is run.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return Verify(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	o.Past.Add(f)
+	return cmd
+}
+
+func newPurge(io *terminal.IO) *cobra.Command {
+	o := &PurgeOptions{IO: io, In: os.Stdin, InTTY: term.IsTerminal(int(os.Stdin.Fd()))}
+	cmd := &cobra.Command{
+		Use:   "purge --older-rules | --until TIME",
+		Short: "Remove changes for good",
+		Long: "Remove changes from the journal for good, so that nothing of them is left in its\n" +
+			"files: those that were recorded under other redaction rules than tattler run used\n" +
+			"last, which may show what is hidden now, or those that were seen before a time.\n" +
+			"tattler run must not be running. What was delivered, and copies of the file, are\nout of reach. Times are " + when.Forms + ".",
+		Example: "  tattler journal purge --older-rules\n  tattler journal purge --until 30d --yes",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return Purge(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.OlderRules, "older-rules", false, "what other redaction rules made")
+	f.StringVar(&o.Until, "until", "", "what was seen before this `time`")
+	f.BoolVar(&o.Yes, "yes", false, "do not ask")
+	o.Past.Add(f)
+	return cmd
+}
+
+// number writes a count with commas.
+func number(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// plural is a count and what is counted.
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return number(n) + " " + many
+}
+
+// size writes bytes in three digits.
+func size(n int64) string {
+	v, unit := float64(n), "B"
+	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if v < 1000 {
+			break
+		}
+		v, unit = v/1024, next
+	}
+	if unit == "B" || v >= 99.95 {
+		return fmt.Sprintf("%.0f %s", v, unit)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + unit
+}
+
+// at writes a time as people here read it.
+func at(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+// file is the journal's, or an error where there is none.
+func file(f *past.Flags) (string, error) {
+	path, err := f.File()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); os.IsNotExist(err) {
+		return "", past.None(path)
+	}
+	return path, nil
+}

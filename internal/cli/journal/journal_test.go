@@ -1,0 +1,286 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ncruces/go-sqlite3"
+	"go.uber.org/goleak"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var then = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// streams are what a verb writes.
+type streams struct{ out, err bytes.Buffer }
+
+func (s *streams) io() *terminal.IO {
+	return &terminal.IO{Out: &s.out, Err: &s.err, ErrTTY: true, Width: func() int { return 80 }}
+}
+
+// record writes a journal: a pod that shows a value, then, under other rules, one that does not.
+func record(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "prod"})
+	must(t, err)
+	kind := journal.Kind{Version: "v1", Resource: "pods", Kind: "Pod", Namespaced: true}
+	row := func(op event.Op, version, before, after string, at time.Time) journal.Row {
+		return journal.Row{Before: []byte(before), After: []byte(after), Meta: journal.Meta{
+			Op: op, Kind: kind, Namespace: "shop", Name: "web", UID: "u1", ResourceVersion: version, Time: at, At: at,
+		}}
+	}
+	batch := func(rules string, rows ...journal.Row) []journal.Batch {
+		return []journal.Batch{{
+			Stream: journal.Stream{GroupResource: "pods"}, Rows: rows,
+			Head: journal.Head{Version: "9", Live: true, EverLive: true, Pipeline: rules, At: then},
+		}}
+	}
+	_, err = j.Rules(t.Context(), "open", then)
+	must(t, err)
+	_, err = j.Append(t.Context(), batch("open", row(event.Created, "1", "", "s3cret", then), row(event.Updated, "2", "s3cret", "s3cret, again", then)))
+	must(t, err)
+	_, err = j.Rules(t.Context(), "closed", then.Add(time.Hour))
+	must(t, err)
+	hidden := row("", "2", "", "hidden", then)
+	hidden.Rewritten = true
+	_, err = j.Append(t.Context(), batch("closed", hidden, row(event.Updated, "3", "hidden", "hidden!", then.Add(time.Hour))))
+	must(t, err)
+	must(t, j.SetCursor(t.Context(), "hook", 1))
+	must(t, j.Close())
+	return path
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStats(t *testing.T) {
+	var s streams
+	o := &StatsOptions{IO: s.io(), Output: "text", Now: func() time.Time { return then.Add(2 * time.Hour) }}
+	o.Past.Path = record(t)
+	must(t, Stats(t.Context(), o))
+	for _, want := range []string{"prod (format ", "changes  3, 0 of them quiet; 0 gaps;", "(120m ago)", "(60m ago)", "2 changes were recorded under other redaction rules", "pods  3 ", "1 stream, 1 complete", "hook  2 changes"} {
+		if !strings.Contains(s.out.String(), want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	for line := range strings.Lines(s.out.String()) {
+		if n := utf8.RuneCountInString(line) - 1; n > 80 && !strings.HasPrefix(line, "journal") {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if t.Failed() {
+		t.Log(s.out.String())
+	}
+}
+
+func TestStatsJSON(t *testing.T) {
+	var s streams
+	o := &StatsOptions{IO: s.io(), Output: "json"}
+	o.Past.Path = record(t)
+	must(t, Stats(t.Context(), o))
+	var got Summary
+	must(t, json.Unmarshal(s.out.Bytes(), &got))
+	if got.Changes != 3 || got.OtherRules == nil || got.OtherRules.Changes != 2 || !got.OtherRules.Before.Equal(then.Add(time.Hour)) ||
+		len(got.Kinds) != 1 || got.Kinds[0].Live != 1 || len(got.Sinks) != 1 || got.Sinks[0].Behind != 2 || !got.Oldest.Equal(then) {
+		t.Errorf("%s", s.out.String())
+	}
+}
+
+// TestNoJournal: each verb says where it looked, and makes no file.
+func TestNoJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.db")
+	var s streams
+	stats, verify, purge := &StatsOptions{IO: s.io(), Output: "text"}, &VerifyOptions{IO: s.io()}, &PurgeOptions{IO: s.io(), OlderRules: true, Yes: true}
+	stats.Past.Path, verify.Past.Path, purge.Past.Path = path, path, path
+	for name, err := range map[string]error{"stats": Stats(t.Context(), stats), "verify": Verify(t.Context(), verify), "purge": Purge(t.Context(), purge)} {
+		if err == nil || !strings.Contains(err.Error(), "there is no journal at "+path) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a journal was made")
+	}
+}
+
+func TestVerify(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		harm func(t *testing.T, path string)
+		fail string // the error; empty: it is whole
+		want []string
+	}{
+		{"nothing happened to it", func(*testing.T, string) {}, "", []string{"is whole: 3 changes and 1 object were read"}},
+		{"every page was changed", func(t *testing.T, path string) { flip(t, path, 1, 1000) }, " damage", []string{"damaged page: ", "Page: the file itself is damaged"}},
+		{"one page was changed", func(t *testing.T, path string) { flip(t, path, 5, 5) }, " damage", []string{"damaged page: ", "Page: the file itself is damaged"}},
+		{"a content was changed behind the pages' checksums", func(t *testing.T, path string) {
+			c, err := sqlite3.Open("file:" + path)
+			must(t, err)
+			must(t, c.Exec("UPDATE changes SET before = substr(before, 1, 2) || x'00' || substr(before, 4) WHERE seq = 2"))
+			must(t, c.Close())
+		}, "2 damages", []string{"damaged content: change 2, before, of pods shop/web: ", "Content: those changes"}},
+		{"a change is not where it is looked for", func(t *testing.T, path string) {
+			c, err := sqlite3.Open("file:" + path)
+			must(t, err)
+			must(t, c.Exec("UPDATE changes SET manager = 99 WHERE seq = 1; INSERT INTO strings VALUES (99, 'me')"))
+			must(t, c.Close())
+		}, "1 damage", []string{"damaged index: change 1 is not as its block 1 says", "Index: tattler log may leave"}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			var s streams
+			o := &VerifyOptions{IO: s.io()}
+			o.Past.Path = record(t)
+			c.harm(t, o.Past.Path)
+			err := Verify(t.Context(), o)
+			if (err != nil) != (c.fail != "") || err != nil && !strings.Contains(err.Error(), c.fail) {
+				t.Errorf("%v, want %q", err, c.fail)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(s.out.String(), want) {
+					t.Errorf("it does not say %q:\n%s", want, s.out.String())
+				}
+			}
+			if c.fail == "" && !strings.Contains(s.err.String(), "reading pages") || s.err.Len() > 0 && !strings.HasSuffix(s.err.String(), "\x1b[K") {
+				t.Errorf("progress is %q", s.err.String())
+			}
+		})
+	}
+}
+
+// flip changes a bit in some pages of a file.
+func flip(t *testing.T, path string, from, to int) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	must(t, err)
+	for page := from; page <= to && page*4096 < len(b); page++ {
+		b[page*4096+2000] ^= 1
+	}
+	must(t, os.WriteFile(path, b, 0o600))
+}
+
+func TestPurge(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		o      PurgeOptions
+		answer string
+		left   int64
+		out    string
+		asked  []string
+	}{
+		{"who says yes before is not asked", PurgeOptions{OlderRules: true, Yes: true}, "", 1, "2 changes removed for good\n", []string{"2 changes, 0 of them quiet", "sink hook has not got 1 change of that"}},
+		{"who is asked and says yes", PurgeOptions{OlderRules: true, InTTY: true}, "yes\n", 1, "2 changes removed for good\n", []string{"Remove it? [y/N]"}},
+		{"who says no", PurgeOptions{OlderRules: true, InTTY: true}, "n\n", 3, "nothing was removed\n", []string{"Remove it?"}},
+		{"who says nothing", PurgeOptions{OlderRules: true, InTTY: true}, "", 3, "nothing was removed\n", nil},
+		{"until a time", PurgeOptions{Until: "2026-11-21T10:30:00Z", Yes: true}, "", 1, "2 changes removed for good\n", nil},
+		{"until before all", PurgeOptions{Until: "2026-11-21T09:30:00Z", Yes: true}, "", 3, "there is nothing to remove", nil},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			var s streams
+			c.o.IO, c.o.In = s.io(), strings.NewReader(c.answer)
+			c.o.Past.Path = record(t)
+			t.Setenv("SQLITE_TMPDIR", t.TempDir())
+			must(t, Purge(t.Context(), &c.o))
+			if !strings.HasPrefix(s.out.String(), c.out) {
+				t.Errorf("it says %q, want %q", s.out.String(), c.out)
+			}
+			for _, want := range c.asked {
+				if !strings.Contains(s.err.String(), want) {
+					t.Errorf("it does not say %q:\n%s", want, s.err.String())
+				}
+			}
+			r, err := journal.OpenReader(t.Context(), c.o.Past.Path)
+			must(t, err)
+			defer r.Close()
+			stats, err := r.Stats(t.Context())
+			if err != nil || stats.Changes != c.left {
+				t.Errorf("%d changes are left, %v; want %d", stats.Changes, err, c.left)
+			}
+		})
+	}
+}
+
+func TestPurgeRefuses(t *testing.T) {
+	var s streams
+	now := func() time.Time { return then }
+	for _, c := range []struct {
+		why string
+		o   PurgeOptions
+	}{
+		{"nothing in particular", PurgeOptions{Yes: true}},
+		{"both", PurgeOptions{OlderRules: true, Until: "30d", Yes: true}},
+		{"no time", PurgeOptions{Until: "soon", Yes: true}},
+		{"nobody to ask", PurgeOptions{OlderRules: true}},
+	} {
+		c.o.IO, c.o.Now, c.o.Past.Path = s.io(), now, record(t)
+		var usage *capture.UsageError
+		if err := Purge(t.Context(), &c.o); !errors.As(err, &usage) {
+			t.Errorf("%s: %v", c.why, err)
+		}
+	}
+	path := record(t)
+	j, err := journal.Open(t.Context(), path, journal.Options{})
+	must(t, err)
+	defer j.Close()
+	o := &PurgeOptions{IO: s.io(), OlderRules: true, Yes: true}
+	o.Past.Path = path
+	if err := Purge(t.Context(), o); err == nil || !strings.Contains(err.Error(), "tattler run has it open; end it first") {
+		t.Errorf("beside a daemon: %v", err)
+	}
+}
+
+// TestPurgeInterrupted: who is asked can also end it.
+func TestPurgeInterrupted(t *testing.T) {
+	var s streams
+	in, answer, err := os.Pipe()
+	must(t, err)
+	defer in.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &PurgeOptions{IO: s.io(), OlderRules: true, In: in, InTTY: true}
+	o.Past.Path = record(t)
+	o.IO.Err = writerFunc(func(p []byte) (int, error) {
+		if bytes.Contains(p, []byte("Remove it?")) {
+			cancel()
+		}
+		return len(p), nil
+	})
+	must(t, Purge(ctx, o))
+	must(t, answer.Close())
+	if s.out.String() != "nothing was removed\n" {
+		t.Errorf("it says %q", s.out.String())
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := number(n); got != want {
+			t.Errorf("%d is %s", n, got)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1024: "1 KiB", 1000: "1 KiB", 1500 << 10: "1.5 MiB", 512 << 20: "512 MiB", 3 << 40: "3 TiB"} {
+		if got := size(n); got != want {
+			t.Errorf("%d bytes are %s, want %s", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package journal
+
+import (
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// Summary is the JSON of stats; sizes are in bytes.
+type Summary struct {
+	Path    string `json:"path"`
+	Cluster string `json:"cluster"`
+	Format  int    `json:"format"`
+	Used    int64  `json:"usedBytes"`
+	Free    int64  `json:"freeBytes"`
+	Log     int64  `json:"logBytes"`
+
+	Changes int64      `json:"changes"`
+	Quiet   int64      `json:"quiet"`
+	Gaps    int64      `json:"gaps"`
+	Oldest  *time.Time `json:"oldest,omitempty"`
+	Newest  *time.Time `json:"newest,omitempty"`
+	Objects int64      `json:"objects"`
+	Live    int64      `json:"live"`
+
+	OtherRules *OtherRules `json:"otherRules,omitempty"`
+	Kinds      []Kind      `json:"kinds"`
+	Streams    []Stream    `json:"streams"`
+	Sinks      []Sink      `json:"sinks"`
+}
+
+// OtherRules is what was recorded under other redaction rules than the last ones.
+type OtherRules struct {
+	Changes    int64      `json:"changes"`
+	Before     *time.Time `json:"before,omitempty"`
+	Unfinished bool       `json:"purgeUnfinished"`
+}
+
+// Kind is what a kind takes.
+type Kind struct {
+	Resource    string `json:"resource"`
+	Changes     int64  `json:"changes"`
+	Quiet       int64  `json:"quiet"`
+	ChangesSize int64  `json:"changesBytes"`
+	Live        int64  `json:"live"`
+	StatesSize  int64  `json:"statesBytes"`
+}
+
+// Stream is where a list-and-watch stands.
+type Stream struct {
+	Resource  string     `json:"resource"`
+	Namespace string     `json:"namespace,omitempty"`
+	Selection string     `json:"selection,omitempty"`
+	Version   string     `json:"version"`
+	Complete  bool       `json:"complete"`
+	At        *time.Time `json:"at,omitempty"`
+}
+
+// Sink is how far a sink is.
+type Sink struct {
+	Name   string `json:"name"`
+	Behind int64  `json:"behind"`
+	Dead   int    `json:"deadLetters"`
+	Paused bool   `json:"paused"`
+}
+
+func summary(s *journal.Stats) Summary {
+	out := Summary{
+		Path: s.Path, Cluster: s.Cluster, Format: s.Format, Used: s.Used, Free: s.Free, Log: s.Log,
+		Changes: s.Changes, Quiet: s.Quiet, Gaps: s.Gaps, Oldest: known(s.Oldest), Newest: known(s.Newest),
+		Objects: s.Objects, Live: s.Live, Kinds: []Kind{}, Streams: []Stream{}, Sinks: []Sink{},
+	}
+	if u := &s.Uncovered; u.Changes > 0 || u.Unfinished {
+		out.OtherRules = &OtherRules{u.Changes, known(u.Before), u.Unfinished}
+	}
+	for _, k := range s.Kinds {
+		out.Kinds = append(out.Kinds, Kind{k.GroupResource, k.Changes, k.Quiet, k.ChangesSize, k.Live, k.StatesSize})
+	}
+	for _, st := range s.Streams {
+		h := &st.Head
+		out.Streams = append(out.Streams, Stream{st.Stream.GroupResource, st.Stream.Namespace, st.Stream.Selection, h.Version, h.Live, known(h.At)})
+	}
+	for _, k := range s.Sinks {
+		out.Sinks = append(out.Sinks, Sink{k.Name, k.Behind, k.Dead, k.Paused})
+	}
+	return out
+}
+
+// known is nil for a time that is not.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,124 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// VerifyOptions are the flags of verify.
+type VerifyOptions struct {
+	IO   *terminal.IO
+	Past past.Flags
+}
+
+// Verify reads everything. Damage is an error, after it was told.
+func Verify(ctx context.Context, o *VerifyOptions) error {
+	path, err := file(&o.Past)
+	if err != nil {
+		return err
+	}
+	v := verifying{out: o.IO.Out, line: progress{w: o.IO.Err, terminal: o.IO.ErrTTY}}
+	rep, err := v.read(ctx, path)
+	v.line.clear()
+	if err = errors.Join(err, v.failed); err != nil {
+		return err
+	}
+	if rep.Damaged == 0 {
+		_, err := fmt.Fprintf(o.IO.Out, "%s is whole: %s and %s were read\n", path,
+			plural(int64(rep.Changes), "change", "changes"), plural(int64(rep.Objects), "object", "objects"))
+		return err
+	}
+	if _, err := io.WriteString(o.IO.Out, advice(&rep)); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s has %s", path, plural(int64(rep.Damaged), "damage", "damages"))
+}
+
+// verifying tells of damage as it is found.
+type verifying struct {
+	out    io.Writer
+	line   progress
+	failed error // of writing
+}
+
+func (v *verifying) read(ctx context.Context, path string) (journal.Report, error) {
+	r, err := journal.OpenReader(ctx, path)
+	var d *journal.DamagedError
+	if errors.As(err, &d) { // as much as is needed to begin
+		v.damage(journal.Damage{Part: journal.Page, Text: fmt.Sprintf("%s: %v", d.What, d.Err)})
+		return journal.Report{Damaged: 1, By: map[journal.Part]int{journal.Page: 1}}, nil
+	}
+	if err != nil {
+		return journal.Report{}, err
+	}
+	defer r.Close()
+	return r.Verify(ctx, journal.Verifying{
+		Progress: func(part string, done, total int64) {
+			v.line.draw("reading %s: %s of %s", part, number(done), number(total))
+		},
+		Damage: v.damage,
+	})
+}
+
+func (v *verifying) damage(d journal.Damage) {
+	v.line.clear()
+	if _, err := fmt.Fprintf(v.out, "damaged %s: %s\n", d.Part, terminal.Line(d.Text)); v.failed == nil {
+		v.failed = err
+	}
+}
+
+// advice says what the damage means, and what to do.
+func advice(rep *journal.Report) string {
+	text := "\nWhat is damaged is never served: what needs it says so, and the rest works.\n"
+	if rep.By[journal.Content] > 0 {
+		text += `
+Content: those changes are told without what the object was. tattler run goes on.
+It reads a last state that is damaged from the cluster, at its next start.
+`
+	}
+	if rep.By[journal.Index] > 0 {
+		text += `
+Index: tattler log may leave these changes out where it selects by kind,
+namespace, manager, operation or time, and tattler show may not find them.
+tattler run goes on.
+`
+	}
+	if rep.By[journal.Page] > 0 {
+		text += `
+Page: the file itself is damaged; look at the disk. tattler run may not be able to
+record. To go on, end it, move the journal and the files beside it (-wal, -shm)
+elsewhere, and start it again: it begins a new journal, with what exists as
+snapshots. tattler log --journal FILE still reads the old one where it can.
+`
+	}
+	return text
+}
+
+// progress is a line on a terminal that is drawn again and again.
+type progress struct {
+	w        io.Writer
+	terminal bool
+	drawn    string
+}
+
+// draw shows a text, if it is another one.
+func (p *progress) draw(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); p.terminal && text != p.drawn {
+		p.drawn = text
+		fmt.Fprintf(p.w, "\r\x1b[K%s", text)
+	}
+}
+
+// clear takes the line away.
+func (p *progress) clear() {
+	if p.drawn != "" {
+		p.drawn = ""
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,175 @@
+package log
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+)
+
+// screen is what was written so far.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+// take returns what came since it was called last.
+func (s *screen) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := s.text.String()
+	s.text.Reset()
+	return text
+}
+
+// follower is a log -f that runs.
+type follower struct {
+	t        *testing.T
+	out, err screen
+	stop     context.CancelFunc
+	done     chan error
+}
+
+func follow(t *testing.T, path string, o Options) *follower {
+	f := &follower{t: t, done: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	f.stop = cancel
+	o.IO, o.Past.Path, o.Follow = &terminal.IO{Out: &f.out, Err: &f.err, Width: func() int { return 0 }}, path, true
+	go func() { f.done <- Run(ctx, &o) }()
+	return f
+}
+
+// after lets time pass, and looks for texts in what came meanwhile, in their order; none is nothing.
+func (f *follower) after(d time.Duration, want ...string) {
+	f.t.Helper()
+	<-time.After(d)
+	synctest.Wait()
+	got := f.out.take()
+	rest := got
+	for _, w := range want {
+		_, after, found := strings.Cut(rest, w)
+		if !found {
+			f.t.Errorf("no %q in\n%s", w, got)
+		}
+		rest = after
+	}
+	if len(want) == 0 && got != "" {
+		f.t.Errorf("did not expect\n%s", got)
+	}
+}
+
+// end is Ctrl-C.
+func (f *follower) end() (said string) {
+	f.t.Helper()
+	f.stop()
+	if err := <-f.done; err != nil {
+		f.t.Error(err)
+	}
+	return f.err.take()
+}
+
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(t, time.Now())
+		now := func() { b.at = time.Now() }
+		b.add(maps, event.Created, "shop", "a", nil, data("1"))
+		b.add(maps, event.Updated, "shop", "a", data("1"), data("2"))
+		f := follow(t, b.path, Options{Output: "text", Limit: 1})
+		f.after(pollEvery, `data.k: "1" → "2"`)
+		f.after(time.Minute)
+		now()
+		b.add(maps, event.Deleted, "shop", "a", data("2"), nil)
+		b.add(maps, event.Updated, "shop", "b", data("2"), data("2"), quiet)
+		f.after(pollEvery, "- shop     cm/a")
+		f.after(time.Minute)
+
+		// What is folded is told when its object is calm, though nothing is written then.
+		now()
+		b.add(widgets, event.Created, "pay", "w", nil, status("a"))
+		b.add(widgets, event.Updated, "pay", "w", status("a"), status("b"))
+		f.after(pollEvery, "+ pay      widget/w")
+		f.after(3*time.Second, "·", "widget/w")
+		f.after(time.Minute)
+
+		// What is still folded at the end is told then.
+		now()
+		b.add(widgets, event.Updated, "pay", "w", status("b"), status("c"))
+		f.after(pollEvery)
+		said := f.end()
+		f.after(0, "·", "widget/w")
+		if said != "1 quiet change not shown (--noise)\n" {
+			t.Errorf("said %q", said)
+		}
+		b.close()
+	})
+}
+
+// TestFollowWhatIsNotThere waits for kinds that the journal does not have yet, and says so.
+func TestFollowWhatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(t, time.Now())
+		b.add(maps, event.Created, "shop", "a", nil, data("1"))
+		f := follow(t, b.path, Options{Output: "json", Types: []string{"widgets"}})
+		f.after(time.Second)
+		if said := f.err.take(); !strings.Contains(said, `the journal has no "widgets"`) {
+			t.Errorf("said %q", said)
+		}
+		b.add(maps, event.Created, "shop", "b", nil, data("1"))
+		f.after(time.Second)
+		b.add(widgets, event.Created, "pay", "w", nil, data("1"))
+		b.add(maps, event.Created, "shop", "c", nil, data("1"))
+		f.after(time.Second, `"name":"w"`)
+		b.add(widgets, event.Created, "pay", "v", nil, data("1"))
+		f.after(time.Second, `"name":"v"`)
+		f.end()
+		b.close()
+	})
+}
+
+// TestFollowReplaced does not wait for ever for a file that nobody writes any more.
+func TestFollowReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(t, time.Now())
+		f := follow(t, b.path, Options{Output: "json"})
+		f.after(time.Second)
+		if err := os.Rename(b.close(), b.path+".old"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if err := <-f.done; err == nil || !strings.Contains(err.Error(), "was removed or replaced") {
+			t.Error(err)
+		}
+		f.stop()
+	})
+}
+
+// TestFollowNothingIsLost follows a journal that grows all the time, from the first change on.
+func TestFollowNothingIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(t, time.Now())
+		f := follow(t, b.path, Options{Output: "oneline"})
+		var want []string
+		for i := range 100 {
+			name := "n" + strings.Repeat("i", i)
+			b.at = time.Now()
+			b.add(maps, event.Created, "shop", name, nil, data("1"))
+			want = append(want, "cm/"+name+" ")
+			time.Sleep(time.Duration(i) * 7 * time.Millisecond)
+		}
+		f.after(time.Second, want...)
+		f.end()
+		b.close()
+	})
+}

@@ -1,0 +1,139 @@
+package log
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/render"
+)
+
+// printer shows changes, the oldest first.
+type printer interface {
+	Change(c change.Change) error
+	// Notice tells of a change that cannot be shown.
+	Notice(at time.Time, text string) error
+	// Until shows what was held back until now.
+	Until(now time.Time) error
+	// Flush shows the rest, as of a time.
+	Flush(at time.Time) error
+}
+
+func (o *Options) printer(s *selection, cluster string) (printer, error) {
+	ro := render.Options{
+		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
+		Namespaces: true, Full: o.Full, Noise: o.Noise, Status: o.Flat || s.partial(), Unfold: "--flat",
+	}
+	switch o.Output {
+	case text:
+		return &folding{text: render.New(ro), width: o.IO.Width}, nil
+	case oneline:
+		return &lines{text: render.NewLines(ro, cluster), width: o.IO.Width}, nil
+	}
+	e, err := render.NewEvents(render.EventsOptions{Out: o.IO.Out, Format: o.Output, Cluster: cluster, Noise: o.Noise})
+	return &events{e, o.IO}, err
+}
+
+// lag is how much later than it was seen a change may come here, which is written before. What is folded
+// waits so much longer, to have all that belongs to it.
+const lag = 500 * time.Millisecond
+
+// folding plays back: changes are told at the times at which they were seen, and what is folded when it
+// was due, not when somebody asks.
+type folding struct {
+	text  *render.Text
+	order render.Order
+	width func() int
+	now   time.Time // of the play, which does not go back: kinds are not seen in one order
+}
+
+func (f *folding) Change(c change.Change) error {
+	return f.tell(slices.Concat(f.order.Due(c.At), f.order.Add(c.At, c)))
+}
+
+func (f *folding) Notice(at time.Time, text string) error {
+	if err := f.tell(f.order.Rest()); err != nil {
+		return err
+	}
+	if err := f.advance(at); err != nil {
+		return err
+	}
+	return f.text.Notice(f.now, text)
+}
+
+func (f *folding) Until(at time.Time) error {
+	if err := f.tell(f.order.Due(at)); err != nil {
+		return err
+	}
+	return f.advance(at.Add(-lag))
+}
+
+func (f *folding) Flush(at time.Time) error {
+	if err := f.tell(f.order.Rest()); err != nil {
+		return err
+	}
+	if err := f.advance(at); err != nil {
+		return err
+	}
+	return f.text.Flush(f.now)
+}
+
+func (f *folding) tell(changes []change.Change) error {
+	for _, c := range changes {
+		if err := f.advance(c.At); err != nil {
+			return err
+		}
+		if err := f.text.Change(f.now, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance lets time pass, in which folded lines become due.
+func (f *folding) advance(to time.Time) error {
+	f.text.SetWidth(f.width())
+	for due, ok := f.text.Next(); ok && !due.After(to); due, ok = f.text.Next() {
+		if due.After(f.now) {
+			f.now = due
+		}
+		if err := f.text.Tick(f.now); err != nil {
+			return err
+		}
+	}
+	if to.After(f.now) {
+		f.now = to
+	}
+	return nil
+}
+
+// lines fold nothing.
+type lines struct {
+	text  *render.Lines
+	width func() int
+}
+
+func (l *lines) Change(c change.Change) error {
+	l.text.SetWidth(l.width())
+	return l.text.Change(c)
+}
+
+func (l *lines) Notice(at time.Time, text string) error { return l.text.Notice(at, text) }
+func (*lines) Until(time.Time) error                    { return nil }
+func (*lines) Flush(time.Time) error                    { return nil }
+
+// events are for programs: what is no event goes to stderr.
+type events struct {
+	out *render.Events
+	io  *terminal.IO
+}
+
+func (e *events) Change(c change.Change) error { return e.out.Change(c) }
+func (e *events) Notice(_ time.Time, text string) error {
+	_, err := fmt.Fprintf(e.io.Err, "! %s\n", terminal.Line(text))
+	return err
+}
+func (*events) Until(time.Time) error { return nil }
+func (*events) Flush(time.Time) error { return nil }

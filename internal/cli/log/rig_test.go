@@ -1,0 +1,200 @@
+package log
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	start   = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	maps    = journal.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	nodes   = journal.Kind{Version: "v1", Resource: "nodes", Kind: "Node"}
+	widgets = journal.Kind{Group: "example.com", Version: "v1", Resource: "widgets", Kind: "Widget", Namespaced: true}
+)
+
+type obj = map[string]any
+
+// book writes a journal.
+type book struct {
+	t    *testing.T
+	path string
+	j    *journal.Journal
+	at   time.Time // of the next change
+	n    int
+}
+
+func newBook(t *testing.T, at time.Time) *book {
+	t.Helper()
+	b := &book{t: t, path: filepath.Join(t.TempDir(), "journal.db"), at: at}
+	b.open()
+	return b
+}
+
+func (b *book) open() {
+	b.t.Helper()
+	var err error
+	if b.j, err = journal.Open(b.t.Context(), b.path, journal.Options{Cluster: "test"}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// close returns the file, which nobody writes any more.
+func (b *book) close() string {
+	b.t.Helper()
+	if err := b.j.Close(); err != nil {
+		b.t.Fatal(err)
+	}
+	return b.path
+}
+
+// add appends a change; nil is no object. Each gets a version, and edits.
+func (b *book) add(k journal.Kind, op event.Op, ns, name string, before, after obj, edits ...func(*journal.Row)) {
+	b.t.Helper()
+	b.n++
+	r := journal.Row{Meta: journal.Meta{
+		Op: op, Kind: k, Namespace: ns, Name: name, UID: ns + "/" + name, ResourceVersion: fmt.Sprint(b.n), Time: b.at, At: b.at,
+		Manager: "?",
+	}}
+	if before != nil {
+		r.Before = b.object(&r.Meta, before)
+	}
+	if after != nil {
+		r.After = b.object(&r.Meta, after)
+	}
+	for _, edit := range edits {
+		edit(&r)
+	}
+	_, err := b.j.Append(b.t.Context(), []journal.Batch{{
+		Stream: journal.Stream{GroupResource: k.GroupResource()},
+		Head:   journal.Head{Version: fmt.Sprint(b.n), Epoch: 1, Live: true, EverLive: true, At: b.at}, Rows: []journal.Row{r},
+	}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// object is the JSON of an object, with its identity.
+func (b *book) object(m *journal.Meta, o obj) []byte {
+	whole := obj{"apiVersion": m.Kind.Version, "kind": m.Kind.Kind}
+	for k, v := range o {
+		whole[k] = v
+	}
+	meta := obj{"namespace": m.Namespace, "name": m.Name, "uid": m.UID}
+	if more, ok := o["metadata"].(obj); ok {
+		for k, v := range more {
+			meta[k] = v
+		}
+	}
+	whole["metadata"] = meta
+	raw, err := json.Marshal(whole)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return raw
+}
+
+func data(value string) obj { return obj{"data": obj{"k": value}} }
+
+// labelled is data with a label.
+func labelled(value, app string) obj {
+	return obj{"data": obj{"k": value}, "metadata": obj{"labels": obj{"app": app}}}
+}
+
+// managed is data of which managers own the keys.
+func managed(values obj, owners ...string) obj {
+	var entries []any
+	for i := 0; i < len(owners); i += 2 {
+		entries = append(entries, obj{"manager": owners[i+1], "operation": "Update", "fieldsV1": obj{"f:data": obj{"f:" + owners[i]: obj{}}}})
+	}
+	return obj{"data": values, "metadata": obj{"managedFields": entries}}
+}
+
+func quiet(r *journal.Row) { r.Quiet = true }
+
+// gapIn makes a row a gap of a namespace's stream, or of the whole cluster's.
+func gapIn(namespace string) func(*journal.Row) {
+	return func(r *journal.Row) {
+		r.Op, r.Namespace, r.Name, r.UID = event.Gap, namespace, "", ""
+		r.Gap = &event.GapInfo{From: "1", To: r.ResourceVersion, Reason: "expired"}
+		r.ResourceVersion = ""
+	}
+}
+
+// recorded is a journal in which something happens each minute, from 10:00 on.
+func recorded(t *testing.T) string {
+	t.Helper()
+	b := newBook(t, start)
+	minute := func() { b.at = b.at.Add(time.Minute) }
+	b.add(maps, event.Snapshot, "shop", "old", nil, data("0"))
+	minute()
+	b.add(maps, event.Created, "shop", "a", nil, labelled("1", "web"))
+	minute()
+	b.add(maps, event.Updated, "shop", "a", labelled("1", "web"), labelled("2", "web"))
+	minute()
+	b.add(maps, event.Updated, "shop", "a", labelled("2", "web"), labelled("2", "web"), quiet)
+	minute()
+	b.add(widgets, event.Created, "pay", "w", nil, data("1"))
+	minute()
+	b.add(maps, event.Deleted, "shop", "a", labelled("2", "web"), nil)
+	return b.close()
+}
+
+// hourLater is when recorded is asked about.
+func hourLater() time.Time { return start.Add(time.Hour) }
+
+// play runs the verb an hour later, as JSON where nothing else is asked for. Limit -1 is that of the flag: 0.
+func play(t *testing.T, path string, o Options) (out, said string, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	streams := terminal.IO{Out: &stdout, Err: &stderr, Width: func() int { return 0 }}
+	if o.IO != nil {
+		streams = *o.IO
+		streams.Err = &stderr
+		if streams.Out == nil {
+			streams.Out = &stdout
+		}
+	}
+	o.IO, o.Past.Path = &streams, path
+	if o.Output == "" {
+		o.Output = "json"
+	}
+	switch o.Limit {
+	case 0:
+		o.Limit = 50
+	case -1:
+		o.Limit = 0
+	}
+	if o.Now == nil {
+		o.Now = hourLater
+	}
+	err = Run(context.WithoutCancel(t.Context()), &o)
+	return stdout.String(), stderr.String(), err
+}
+
+// told sums up events: operations and names.
+func told(t *testing.T, out string) string {
+	t.Helper()
+	var got []string
+	for line := range strings.Lines(out) {
+		var e event.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, strings.TrimSpace(string(e.Data.Op)+" "+e.Data.Resource.Name))
+	}
+	return strings.Join(got, ", ")
+}

@@ -1,0 +1,315 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// telling is one run of the verb.
+type telling struct {
+	o       *Options
+	journal *past.Journal
+	*selection
+	out printer
+
+	last    int64 // sequence number up to which everything was looked at
+	shown   int
+	quiet   int // not shown for that; maxQuiet stands for as many or more
+	damaged int
+}
+
+// maxQuiet is how many quiet changes are counted: where most are, counting is what takes time.
+const maxQuiet = 5000
+
+// pollEvery is how often a journal is asked whether it has more: soon enough for who watches, and a read
+// of one row.
+const pollEvery = 250 * time.Millisecond
+
+// run tells until all is told, or ctx ends.
+func (t *telling) run(ctx context.Context) error {
+	err := t.tell(ctx)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	end := t.o.Now()
+	if until := t.query.Until; !until.IsZero() {
+		end = until
+	}
+	if err := t.out.Flush(end); err != nil {
+		return err
+	}
+	if err := t.sumUp(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	if t.damaged > 0 {
+		return fmt.Errorf("%s cannot be told; tattler journal verify looks for all damage", count(t.damaged, "change"))
+	}
+	return nil
+}
+
+func (t *telling) tell(ctx context.Context) error {
+	types, err := t.journal.Types(ctx, t.o.Types)
+	if err != nil {
+		return err
+	}
+	t.resolve(types)
+	for _, word := range types.Unknown {
+		unknown := t.journal.Explain(ctx, word)
+		if !t.o.Follow {
+			return unknown
+		}
+		fmt.Fprintf(t.o.IO.Err, "%s\n", terminal.Line(unknown.Error())) // so far
+	}
+	if t.last, err = t.journal.Last(ctx); err != nil {
+		return err
+	}
+	if err := t.tellPast(ctx); err != nil || !t.o.Follow {
+		return err
+	}
+	return t.follow(ctx)
+}
+
+// tellPast tells what is in the journal.
+func (t *telling) tellPast(ctx context.Context) error {
+	if t.o.Limit == 0 {
+		return t.tellAll(ctx, 0)
+	}
+	seqs, err := t.newest(ctx, t.o.Limit)
+	if err != nil || len(seqs) == 0 {
+		return err
+	}
+	q := t.query
+	q.OldestFirst, q.Quiet, q.After, q.Before = true, t.noise, seqs[0]-1, seqs[len(seqs)-1]+1
+	for e, err := range t.journal.Rows(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if _, listed := slices.BinarySearch(seqs, e.Seq); !listed {
+			continue
+		}
+		if err := t.change(ctx, &e, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow tells what is added to the journal.
+func (t *telling) follow(ctx context.Context) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		last, err := t.journal.Last(ctx)
+		if err != nil {
+			return err
+		}
+		if last > t.last {
+			if err := t.tellMore(ctx, last); err != nil {
+				return err
+			}
+		}
+		if err := t.out.Until(t.o.Now()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// tellMore tells what was added. It may be of kinds that the journal did not have.
+func (t *telling) tellMore(ctx context.Context, last int64) error {
+	if len(t.types.Unknown) > 0 {
+		types, err := t.journal.Types(ctx, t.o.Types)
+		if err != nil {
+			return err
+		}
+		t.resolve(types)
+	}
+	from := t.last
+	t.last = last
+	return t.tellAll(ctx, from)
+}
+
+// tellAll tells what is selected between a sequence number and the last.
+func (t *telling) tellAll(ctx context.Context, after int64) error {
+	for e, err := range t.rows(ctx, journal.Query{After: after, OldestFirst: true}) {
+		if err != nil {
+			return err
+		}
+		if err := t.change(ctx, &e, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newest returns the sequence numbers of the last changes that are selected, in their order.
+func (t *telling) newest(ctx context.Context, limit int) (seqs []int64, err error) {
+	for e, err := range t.rows(ctx, journal.Query{}) {
+		if err != nil {
+			return nil, err
+		}
+		if t.deep() {
+			c, err := t.journal.Tell(ctx, &e)
+			if errors.Is(err, journal.ErrNotFound) || err == nil && !t.matches(t.journal.Cluster(), &c) {
+				continue
+			} // what cannot be read cannot be judged: it is told that it cannot
+		}
+		if seqs = append(seqs, e.Seq); len(seqs) == limit {
+			break
+		}
+	}
+	slices.Reverse(seqs)
+	return seqs, nil
+}
+
+// rows yields what the selection takes within the bounds and in the order of a query, and counts what
+// is quiet, but where objects would have to be read for that.
+func (t *telling) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.Entry, error] {
+	q := t.query
+	q.After, q.Before, q.OldestFirst = in.After, t.last+1, in.OldestFirst
+	q.Quiet = t.noise || !t.deep() && t.quiet < maxQuiet
+	return func(yield func(journal.Entry, error) bool) {
+		for again := !t.nothing(); again; {
+			again = false
+			for e, err := range t.journal.Rows(ctx, q) {
+				switch {
+				case err != nil:
+					yield(e, err)
+					return
+				case !t.takes(&e):
+					continue
+				case !e.Quiet || t.noise:
+					if !yield(e, nil) {
+						return
+					}
+					continue
+				}
+				if t.quiet++; t.quiet == maxQuiet {
+					q.Quiet, again = false, true
+					if q.OldestFirst {
+						q.After = e.Seq
+					} else {
+						q.Before = e.Seq
+					}
+					break
+				}
+			}
+		}
+	}
+}
+
+// change tells a change, if it was judged before or matches. One that cannot be read is told of, and the
+// others are told.
+func (t *telling) change(ctx context.Context, e *journal.Entry, judged bool) error {
+	c, err := t.journal.Tell(ctx, e)
+	var disk *journal.WriteError
+	switch {
+	case errors.Is(err, journal.ErrNotFound): // retention has removed it meanwhile
+		return nil
+	case err != nil && (ctx.Err() != nil || errors.Is(err, journal.ErrClosed) || errors.As(err, &disk)):
+		return err
+	case err != nil:
+		t.damaged++
+		return t.out.Notice(e.At, fmt.Sprintf("change %s (%s) cannot be told: %v", e.ID, e.Op, err))
+	case !judged && !t.matches(t.journal.Cluster(), &c):
+		return nil
+	}
+	t.shown++
+	return t.out.Change(c)
+}
+
+// sumUp says on stderr what is not shown.
+func (t *telling) sumUp(ctx context.Context) error {
+	var said []string
+	reach, err := t.reach(ctx)
+	if err != nil {
+		return err
+	}
+	if reach != "" {
+		said = append(said, reach)
+	}
+	if t.o.Limit > 0 && t.shown >= t.o.Limit && !t.o.Follow {
+		said = append(said, fmt.Sprintf("the last %d; --limit tells more", t.o.Limit))
+	}
+	if t.quiet > 0 {
+		more := ""
+		if t.quiet == maxQuiet {
+			more = " or more"
+		}
+		said = append(said, fmt.Sprintf("%s%s not shown (--noise)", count(t.quiet, "quiet change"), more))
+	}
+	if t.unjudged > 0 {
+		said = append(said, fmt.Sprintf("--where could not judge %s, such as %v", count(t.unjudged, "change"), t.lastErr))
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	_, err = fmt.Fprintln(t.o.IO.Err, terminal.Line(strings.Join(said, "; ")))
+	return err
+}
+
+// reach says where nothing was found, and how far back the journal reaches where that is less than what
+// was asked for.
+func (t *telling) reach(ctx context.Context) (string, error) {
+	since := t.query.Since
+	if t.shown+t.damaged > 0 && since.IsZero() {
+		return "", nil
+	}
+	oldest, err := t.journal.Oldest(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case oldest.IsZero():
+		return "the journal is empty", nil
+	case t.shown+t.damaged > 0 && !oldest.After(since):
+		return "", nil
+	}
+	text := "the journal reaches back to " + t.stamp(oldest)
+	if t.shown+t.damaged > 0 {
+		return text + " only", nil
+	}
+	nothing := "nothing changed"
+	if t.narrowed() {
+		nothing = "no such change"
+	}
+	if !since.IsZero() {
+		nothing += " since " + t.stamp(since)
+	}
+	if until := t.query.Until; !until.IsZero() {
+		nothing += " before " + t.stamp(until)
+	}
+	if t.deep() && !t.noise {
+		text += "; quiet changes were not looked at (--noise)"
+	}
+	return nothing + "; " + text, nil
+}
+
+// stamp is a time as a person says it: with the date where it is not of today.
+func (t *telling) stamp(at time.Time) string {
+	now := t.o.Now()
+	at = at.In(now.Location())
+	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format(time.DateTime)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

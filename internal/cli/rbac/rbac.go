@@ -1,0 +1,93 @@
+// Package rbac is the verb that prints the rights a configuration needs.
+package rbac
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/tattler-dev/tattler/internal/buildinfo"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/setup"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+)
+
+// Options are the verb's flags and arguments.
+type Options struct {
+	IO    *terminal.IO
+	Setup setup.Flags
+	// Name is that of the roles and bindings; Account is NAMESPACE:NAME.
+	Name, Account string
+	Wildcard      bool
+}
+
+const long = `Print the rights that tattler run needs with the same flags or file, and no
+more: roles, and bindings to a service account, as YAML for kubectl apply.
+
+Kinds are listed one by one, as the server has them now; a glob of a whole group
+of custom resources, such as *.example.com, gets the group. With --wildcard
+kinds that come later may be listed and watched, too, whatever they are.
+
+The server is asked with your rights what it has; nothing is changed.`
+
+const examples = `  tattler rbac -c tattler.yaml | kubectl apply -f -
+  tattler rbac deploy,cm -n shop --serviceaccount shop:tattler`
+
+// NewCommand returns the verb.
+func NewCommand(io *terminal.IO) *cobra.Command {
+	o := &Options{IO: io}
+	cmd := &cobra.Command{
+		Use:     "rbac [TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
+		Short:   "Print the rights that a configuration needs",
+		Long:    long,
+		Example: examples,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Setup.Types = args
+			return Run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.Name, "name", "tattler", "`name` of roles and bindings")
+	f.StringVar(&o.Account, "serviceaccount", "tattler:tattler", "whom to bind: `NAMESPACE:NAME`")
+	f.BoolVar(&o.Wildcard, "wildcard", false, "kinds that come later, too")
+	o.Setup.AddWatch(cmd)
+	return cmd
+}
+
+// planTimeout bounds what the server is asked.
+const planTimeout = time.Minute
+
+// Run prints the rights.
+func Run(ctx context.Context, o *Options) error {
+	namespace, account, found := strings.Cut(o.Account, ":")
+	switch {
+	case len(validation.IsDNS1123Subdomain(o.Name)) > 0:
+		return capture.Usage("--name: %q is no name of a role: want lower-case letters, digits, dashes and dots", o.Name)
+	case !found || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(account)) > 0:
+		return capture.Usage("--serviceaccount: %q is not NAMESPACE:NAME", o.Account)
+	}
+	s, err := o.Setup.Load()
+	if err != nil {
+		return err
+	}
+	cluster, err := o.Setup.Kube.Load("tattler/" + buildinfo.Version())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+	plan, err := s.Plan(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if failed := plan.Catalog.Failed(); len(failed) > 0 {
+		fmt.Fprintf(o.IO.Err, "no answer from the API groups %s: their kinds are missing; try again\n", strings.Join(failed, ", "))
+	}
+	m := manifest{name: o.Name, namespace: namespace, account: account}
+	return m.write(o.IO.Out, roles(plan, o.Wildcard))
+}

@@ -1,0 +1,136 @@
+package rbac
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/setup"
+)
+
+// role is the rules that hold in a namespace, or, where that is empty, in the whole cluster.
+type role struct {
+	namespace string
+	rules     []rule
+}
+
+// rule is an RBAC rule, and why it is there.
+type rule struct {
+	group            string
+	resources, names []string
+	verbs            []string
+	why              string
+}
+
+const (
+	whySecrets = "Secrets: their values are replaced by keyed hashes before anything is written, but they are read. " +
+		"Who does not want that excludes secrets from what is watched, and deletes this rule."
+	whyGroup    = "Every kind of a group that a glob takes whole: also those that come later."
+	whyWildcard = "Kinds that come later (--wildcard), which is all there is: RBAC leaves out neither Secrets nor anything else. " +
+		"get is not among the verbs, since it opens more than objects (pods/exec, nodes/proxy); so a restart lists " +
+		"these kinds anew, and versions in between are missed: print the rights again then."
+)
+
+// roles are the roles for a plan: the cluster's first, then by namespace. The cluster's may be empty.
+func roles(p *capture.Plan, wildcard bool) []role {
+	all := setup.Rights(p)
+	for _, g := range p.Globs {
+		group, whole := wholeGroup(p, g)
+		switch {
+		case whole:
+			all = append(all, within(g, setup.Right{Group: group, Resource: "*", Verbs: setup.Watching})...)
+		case wildcard:
+			all = append(all, within(g, setup.Right{Group: "*", Resource: "*", Verbs: []string{"list", "watch"}})...)
+		}
+	}
+	byNamespace := map[string][]setup.Right{"": nil}
+	for _, r := range setup.Needed(all) {
+		byNamespace[r.Namespace] = append(byNamespace[r.Namespace], r)
+	}
+	var out []role
+	for _, ns := range slices.Sorted(maps.Keys(byNamespace)) {
+		out = append(out, role{ns, rules(byNamespace[ns])})
+	}
+	return out
+}
+
+// within is a right wherever a glob selects.
+func within(g capture.Glob, r setup.Right) []setup.Right {
+	if len(g.Namespaces) == 0 {
+		return []setup.Right{r}
+	}
+	var out []setup.Right
+	for _, ns := range g.Namespaces {
+		r.Namespace = ns
+		out = append(out, r)
+	}
+	return out
+}
+
+// wholeGroup tells whether a glob takes every kind of one group of custom resources, in the same way: then
+// those that come later are part of what is asked for.
+func wholeGroup(p *capture.Plan, g capture.Glob) (group string, ok bool) {
+	group, ok = strings.CutPrefix(g.Pattern, "*.")
+	if !ok || strings.Contains(group, "*") || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") || g.Narrowed {
+		return "", false
+	}
+	return group, !slices.ContainsFunc(p.Kinds, func(k capture.Planned) bool { return k.Resource.Group == group && k.Scope != g.Scope })
+}
+
+// rules puts rights together that differ in the resource alone, or in the name alone.
+func rules(rights []setup.Right) []rule {
+	var out []rule
+	for _, r := range rights {
+		add(&out, rule{group: r.Group, resources: []string{r.Resource}, names: named(r), verbs: r.Verbs, why: why(r)})
+	}
+	for _, r := range out {
+		slices.Sort(r.resources)
+		slices.Sort(r.names)
+	}
+	slices.SortStableFunc(out, func(a, b rule) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(len(a.why), len(b.why)), slices.Compare(a.resources, b.resources))
+	})
+	return out
+}
+
+// add joins a rule with one that is there, where that grants no more than both.
+func add(out *[]rule, r rule) {
+	for i := range *out {
+		have := &(*out)[i]
+		if have.group != r.group || have.why != r.why || !slices.Equal(have.verbs, r.verbs) {
+			continue
+		}
+		switch {
+		case slices.Equal(have.names, r.names):
+			have.resources = append(have.resources, r.resources...)
+			return
+		case have.names != nil && r.names != nil && slices.Equal(have.resources, r.resources):
+			have.names = append(have.names, r.names...)
+			return
+		}
+	}
+	*out = append(*out, r)
+}
+
+func named(r setup.Right) []string {
+	if r.Name == "" {
+		return nil
+	}
+	return []string{r.Name}
+}
+
+func why(r setup.Right) string {
+	switch {
+	case r.Without != "":
+		return "Without it " + r.Without + "."
+	case r.Group == "*":
+		return whyWildcard
+	case r.Resource == "*":
+		return whyGroup
+	case r.Group == "" && r.Resource == "secrets":
+		return whySecrets
+	}
+	return ""
+}

@@ -1,0 +1,221 @@
+// Package report writes what a daemon tells of itself, for people. Times are local, and texts from elsewhere
+// are kept from commanding the terminal.
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/control"
+)
+
+const (
+	// indent is how far what belongs to a heading is in.
+	indent = 10
+	// defaultWidth is that of what is no terminal.
+	defaultWidth = 80
+	// maxRows is how many streams of a state are named.
+	maxRows = 10
+	// maxError is how much of an error is shown: some servers send pages.
+	maxError = 400
+)
+
+// page collects lines of some width.
+type page struct {
+	strings.Builder
+	width int
+	now   time.Time
+}
+
+func newPage(width int, now time.Time) *page {
+	if width <= 0 {
+		width = defaultWidth
+	}
+	return &page{width: max(width, 40), now: now}
+}
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// Status writes the state of a daemon, in so many columns; 0 is 80.
+func Status(w io.Writer, s *control.Status, now time.Time, width int) error {
+	p := newPage(width, now)
+	p.line("tattler %s records %s: process %d, up %s", s.Version, clean(s.Cluster), s.PID, age(now.Sub(s.Started)))
+	if !s.Settled {
+		p.text(0, "It has just started: not everything is recorded yet.")
+	}
+	if s.Away != "" {
+		p.text(0, "The API server cannot be reached for %s: %s", age(now.Sub(s.AwaySince)), s.Away)
+	}
+	p.line("")
+	p.streams(s.Streams)
+	p.line("")
+	p.sinks(s.Sinks)
+	for _, name := range s.Left {
+		p.text(indent, "%s is configured no more and keeps its place: tattler sinks remove %s", name, name)
+	}
+	p.line("")
+	p.journal(&s.Journal)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// Sinks writes a table of sinks, in so many columns; 0 is 80.
+func Sinks(w io.Writer, sinks []control.Sink, now time.Time, width int) error {
+	p := newPage(width, now)
+	p.table(0, sinks)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+func (p *page) streams(all []control.Stream) {
+	objects, of := 0, map[control.StreamState][]control.Stream{}
+	for _, s := range all {
+		objects += s.Objects
+		of[s.State] = append(of[s.State], s)
+	}
+	var counts []string
+	for _, state := range control.StreamStates() {
+		if n := len(of[state]); n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	if len(all) == 0 {
+		p.line("%-*snone yet", indent, "Streams")
+		return
+	}
+	p.line("%-*s%s; %s", indent, "Streams", strings.Join(counts, ", "), Count(int64(objects), "object"))
+	for _, state := range []control.StreamState{control.Waiting, control.Forbidden, control.Gone, control.Listing} {
+		for i, s := range of[state] {
+			if i == maxRows {
+				p.line("%*sand %d more that are %s (-o json has all)", indent, "", len(of[state])-i, state)
+				break
+			}
+			p.stream(&s)
+		}
+	}
+}
+
+func (p *page) stream(s *control.Stream) {
+	text := fmt.Sprintf("%-9s %s", s.State, clean(s.Resource))
+	if s.Namespace != "" {
+		text += " in " + clean(s.Namespace)
+	}
+	if s.Selection != "" {
+		text += " with " + clean(s.Selection)
+	}
+	if !s.Since.IsZero() {
+		text += ", for " + age(p.now.Sub(s.Since))
+	}
+	p.text(indent, "%s", text)
+	if s.Error != "" {
+		p.text(indent+indent, "%s", s.Error)
+	}
+}
+
+func (p *page) sinks(all []control.Sink) {
+	if len(all) == 0 {
+		p.line("%-*snone: changes are recorded only", indent, "Sinks")
+		return
+	}
+	p.line("Sinks")
+	p.table(indent, all)
+}
+
+// table writes a row for each sink, and below it what there is to say. What no daemon runs for has no
+// counts.
+func (p *page) table(in int, all []control.Sink) {
+	rows := [][]string{{"NAME", "STATE", "BEHIND", "LAG", "DELIVERED", "DEAD", "LOST"}}
+	for _, s := range all {
+		delivered, lost := "-", "-" // since a daemon's start
+		if s.To != "" {
+			delivered, lost = fmt.Sprint(s.Delivered), fmt.Sprint(s.Lost)
+		}
+		rows = append(rows, []string{
+			clean(s.Name), s.State, fmt.Sprint(s.Behind), age(time.Duration(s.LagSeconds * float64(time.Second))),
+			delivered, fmt.Sprint(s.Dead), lost,
+		})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			widths[i] = max(widths[i], columns(cell))
+		}
+	}
+	for i, r := range rows {
+		var line strings.Builder
+		for c, cell := range r {
+			fill := strings.Repeat(" ", widths[c]-columns(cell))
+			if c < 2 { // words; the others are numbers
+				line.WriteString(cell + fill + "  ")
+			} else {
+				line.WriteString(fill + cell + "  ")
+			}
+		}
+		p.line("%*s%s", in, "", strings.TrimRight(line.String(), " "))
+		if i > 0 {
+			p.sink(in+2, &all[i-1])
+		}
+	}
+}
+
+// sink says what is wrong with a sink.
+func (p *page) sink(in int, s *control.Sink) {
+	if s.Error != "" && s.State != "running" { // else it has passed
+		text := s.Error
+		if !s.ErrorAt.IsZero() {
+			text += fmt.Sprintf(" (%s ago", age(p.now.Sub(s.ErrorAt)))
+			if s.RetryAt.After(p.now) {
+				text += ", tried again in " + age(s.RetryAt.Sub(p.now))
+			}
+			text += ")"
+		}
+		p.text(in, "%s", text)
+	}
+	if s.FilterErrors > 0 {
+		p.text(in, "its where failed for %s: %s", Count(s.FilterErrors, "change"), s.FilterError)
+	}
+	if s.Dead > 0 {
+		p.text(in, "%s: tattler sinks dead %s", Count(s.Dead, "dead letter"), s.Name)
+	}
+}
+
+func (p *page) journal(j *control.Journal) {
+	p.line("%-*s%s", indent, "Journal", clean(j.Path))
+	bounds := "in use"
+	if j.Limit > 0 {
+		bounds = fmt.Sprintf("of %s in use", size(j.Limit))
+	}
+	if j.Age > 0 {
+		bounds += fmt.Sprintf(", changes are kept for %s", age(time.Duration(j.Age)*time.Second))
+	}
+	p.text(indent, "%s %s", size(j.Used), bounds)
+	if j.Last == 0 {
+		p.text(indent, "it holds no change yet")
+	} else {
+		p.text(indent, "it holds what was seen from %s to %s", stamp(j.Oldest), stamp(j.Newest))
+	}
+	text := fmt.Sprintf("%s recorded since the start, %d of them quiet", Count(j.Recorded, "change"), j.Quiet)
+	if j.Removed > 0 {
+		text += fmt.Sprintf("; %d old ones removed", j.Removed)
+	}
+	p.text(indent, "%s", text)
+	if j.Error != "" {
+		p.text(indent, "it cannot be written since %s: %s", stamp(j.ErrorAt), j.Error)
+	}
+}
+
+// text writes a text from elsewhere, in as many lines as it needs.
+func (p *page) text(in int, format string, args ...any) {
+	words := strings.Fields(cut(clean(fmt.Sprintf(format, args...)), maxError))
+	line := ""
+	for _, word := range words {
+		if line != "" && columns(line)+1+columns(word) > p.width-in {
+			p.line("%*s%s", in, "", line)
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	p.line("%*s%s", in, "", line)
+}

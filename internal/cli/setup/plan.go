@@ -1,0 +1,31 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/capture/quiet"
+	"github.com/tattler-dev/tattler/internal/cli/kube"
+)
+
+// Plan asks the server what would be watched. That nothing would is an error.
+func (s *Setup) Plan(ctx context.Context, cluster *kube.Cluster) (*capture.Plan, error) {
+	rules, err := quiet.New()
+	if err != nil {
+		return nil, err
+	}
+	w, err := capture.New(capture.Options{Config: cluster.Config, Scopes: s.Scopes, Quiet: rules})
+	if err != nil {
+		return nil, fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
+	}
+	plan, err := w.Plan(ctx)
+	if err != nil {
+		return nil, cluster.ExplainStart(s.Explain(err))
+	}
+	if len(plan.Kinds)+len(plan.Unmatched) == 0 {
+		return nil, errors.New("nothing would be watched: no kind of the server is left")
+	}
+	return plan, nil
+}

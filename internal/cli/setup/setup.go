@@ -1,0 +1,203 @@
+// Package setup is what run, config check and rbac share: the flags that make a configuration, and what
+// that means to the packages below.
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
+	"github.com/tattler-dev/tattler/internal/config"
+)
+
+// Flags are those of run that make a configuration.
+type Flags struct {
+	Kube  kube.Flags
+	Scope scope.Flags
+	// Types are the arguments, as of watch.
+	Types []string
+	Noise bool
+	// File is a configuration, To are addresses of sinks.
+	File    string
+	To      []string
+	Journal string
+}
+
+// AddWatch declares the flags that say what is watched, and where.
+func (f *Flags) AddWatch(cmd *cobra.Command) {
+	f.watch(cmd.Flags())
+	f.Kube.Add(cmd.Flags())
+	complete(cmd)
+}
+
+// Add declares all flags.
+func (f *Flags) Add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	f.watch(fs)
+	fs.StringArrayVar(&f.To, "to", nil, "deliver to this `address`; repeatable")
+	fs.StringVar(&f.Journal, "journal", "", "`file` of the journal")
+	f.Kube.Add(fs)
+	complete(cmd)
+}
+
+func (f *Flags) watch(fs *pflag.FlagSet) {
+	fs.StringVarP(&f.File, "config", "c", "", "`file` of a configuration (tattler config)")
+	f.Scope.Add(fs, "all")
+	fs.BoolVar(&f.Noise, "noise", false, "hidden kinds, too (events, leases, ...)")
+}
+
+// complete offers files where one is asked for.
+func complete(cmd *cobra.Command) {
+	files := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	for _, name := range []string{"config", "journal", "kubeconfig"} {
+		if cmd.Flags().Lookup(name) == nil {
+			continue
+		}
+		if err := cmd.RegisterFlagCompletionFunc(name, files); err != nil {
+			panic(err) // the flag is declared
+		}
+	}
+}
+
+// Setup is what the flags or a file say.
+type Setup struct {
+	*config.Config
+	// Scopes are what is watched: one for each element of Config.Watch, or one for the command line.
+	Scopes []capture.Scope
+}
+
+// Load makes the setup; the cluster is not asked. A wrong flag is a *capture.UsageError, a wrong file
+// config.Errors.
+func (f *Flags) Load() (*Setup, error) {
+	if err := f.Scope.Validate(); err != nil {
+		return nil, err
+	}
+	if len(f.Kube.AsGroups) > 0 && f.Kube.As == "" {
+		return nil, capture.Usage("--as-group needs --as: a group is impersonated together with a user")
+	}
+	loader, c := Loader(), config.Default()
+	if f.File != "" {
+		if len(f.Types) > 0 || f.Scope.Given() || f.Noise {
+			return nil, capture.Usage("-c says what is watched: leave out TYPE, and the flags that select")
+		}
+		var err error
+		if c, err = loader.Load(f.File); err != nil {
+			return nil, err
+		}
+	}
+	to := f.To
+	if len(to) == 0 && f.File == "" {
+		to = []string{"-"}
+	}
+	for _, address := range to {
+		s, err := loader.SinkFromURL(address)
+		if err != nil {
+			return nil, capture.Usage("--to: %v", err)
+		}
+		if err := c.Add(s); err != nil {
+			return nil, capture.Usage("--to: %v", err)
+		}
+	}
+	if f.Journal != "" {
+		c.Journal.Path = f.Journal
+	}
+	return &Setup{Config: c, Scopes: f.scopes(c)}, nil
+}
+
+func (f *Flags) scopes(c *config.Config) []capture.Scope {
+	if len(c.Watch) == 0 {
+		return []capture.Scope{{
+			Types: f.Types, Namespaces: f.Scope.Within(capture.Namespaces{}),
+			Labels: f.Scope.Labels, Fields: f.Scope.Fields, Noise: f.Noise,
+		}}
+	}
+	var all []capture.Scope
+	for _, w := range c.Watch {
+		s := capture.Scope{
+			Except:     w.Resources.Exclude,
+			Namespaces: capture.Namespaces{Include: w.Namespaces.Include, Exclude: w.Namespaces.Exclude},
+			Labels:     w.LabelSelector, Fields: w.FieldSelector, Noise: w.Noise,
+		}
+		if len(w.Resources.Include) > 0 {
+			s.Types = []string{strings.Join(w.Resources.Include, ",")}
+		}
+		if slices.Contains(s.Namespaces.Include, "*") { // which is all, cluster-scoped kinds included
+			s.Namespaces.Include = nil
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// ClusterName is the cluster's name in events.
+func (s *Setup) ClusterName(cluster *kube.Cluster) string {
+	if s.Cluster.Name != "" {
+		return s.Cluster.Name
+	}
+	return cluster.Name
+}
+
+// JournalFile is the journal's path, absolute.
+func (s *Setup) JournalFile(cluster *kube.Cluster) (path string, err error) {
+	if path = s.Journal.Path; path == "" {
+		if path, err = cluster.Journal(); err != nil {
+			return "", err
+		}
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", fmt.Errorf("find the journal: %w", err)
+	}
+	return path, nil
+}
+
+// KeyFile is the path of the key that hidden values are hashed with. One that is named must exist: a new
+// one would be made at each start of a pod that has lost its volume.
+func (s *Setup) KeyFile() (string, error) {
+	path := s.RedactionKey
+	if path == "" {
+		return kube.RedactionKey()
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", s.Blame("redactionKey", "%v: a key that is named must exist, since hidden values seem to change with a new one; to make one: head -c 32 /dev/urandom | base64", err)
+	}
+	return path, nil
+}
+
+// Explain puts an error about a kind that the server does not have at its place in the file.
+func (s *Setup) Explain(err error) error {
+	var (
+		unknown   *capture.UnknownTypeError
+		ambiguous *capture.AmbiguousTypeError
+		typ       string
+	)
+	switch {
+	case errors.As(err, &unknown):
+		typ = unknown.Type
+	case errors.As(err, &ambiguous):
+		typ = ambiguous.Type
+	default:
+		return err
+	}
+	for i, w := range s.Watch { // in the order in which they are looked up
+		for _, l := range []struct {
+			key  string
+			list []string
+		}{{"include", w.Resources.Include}, {"exclude", w.Resources.Exclude}} {
+			if j := slices.Index(l.list, typ); j >= 0 {
+				return s.Blame(fmt.Sprintf("watch[%d].resources.%s[%d]", i, l.key, j), "%v", err)
+			}
+		}
+	}
+	return err
+}

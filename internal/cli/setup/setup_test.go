@@ -1,0 +1,193 @@
+package setup
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
+	"github.com/tattler-dev/tattler/internal/config"
+)
+
+// write makes a configuration file of what follows its head.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: tattler.dev/v1alpha1\nkind: Config\n"+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func load(t *testing.T, f *Flags) *Setup {
+	t.Helper()
+	s, err := f.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestScopes(t *testing.T) {
+	file := write(t, `watch:
+- resources: {include: [secrets, "*.example.com"]}
+  namespaces: {include: [shop]}
+- resources: {include: ["*", events], exclude: [nodes]}
+  namespaces: {include: ["*"], exclude: ["kube-*"]}
+  labelSelector: tier!=debug
+  noise: true
+`)
+	for _, tc := range []struct {
+		why  string
+		f    Flags
+		want []capture.Scope
+	}{
+		{"nothing is everything", Flags{}, []capture.Scope{{}}},
+		{"what the command line says", Flags{Types: []string{"deploy", "web"}, Noise: true, Scope: scope.Flags{Namespaces: []string{"a,b"}, Labels: "x=y"}},
+			[]capture.Scope{{Types: []string{"deploy", "web"}, Noise: true, Labels: "x=y", Namespaces: capture.Namespaces{Include: []string{"a", "b"}}}}},
+		{"what a file says, each element a scope; all namespaces are no choice", Flags{File: file}, []capture.Scope{
+			{Types: []string{"secrets,*.example.com"}, Namespaces: capture.Namespaces{Include: []string{"shop"}}},
+			{Types: []string{"*,events"}, Except: []string{"nodes"}, Labels: "tier!=debug", Noise: true, Namespaces: capture.Namespaces{Exclude: []string{"kube-*"}}},
+		}},
+	} {
+		s := load(t, &tc.f)
+		if diff := cmp.Diff(tc.want, s.Scopes, cmpopts.IgnoreUnexported(capture.Scope{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.why, diff)
+		}
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	for _, tc := range []struct {
+		why   string
+		f     Flags
+		want  string
+		usage bool // exit code 2
+	}{
+		{"an address of no sink", Flags{To: []string{"changes.jsonl"}}, "file:changes.jsonl", true},
+		{"twice the same", Flags{To: []string{"file:a", "file:a"}}, "already", true},
+		{"a file and types", Flags{File: "x", Types: []string{"pods"}}, "leave out TYPE", true},
+		{"a file and flags", Flags{File: "x", Scope: scope.Flags{All: true}}, "leave out TYPE", true},
+		{"a file and noise", Flags{File: "x", Noise: true}, "leave out TYPE", true},
+		{"no such file", Flags{File: filepath.Join(t.TempDir(), "none")}, "no such file", false},
+		{"a wrong file", Flags{File: write(t, "watsch: []\n")}, "c.yaml:3:1: watsch: unknown key; did you mean watch?", false},
+		{"a namespace", Flags{Scope: scope.Flags{Namespaces: []string{"A"}}}, "not a namespace name", true},
+		{"a password is not repeated", Flags{To: []string{"https://u:geheim@example.com", "https://u:geheim@example.com"}}, "already", true},
+	} {
+		_, err := tc.f.Load()
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+		var usage *capture.UsageError
+		if errors.As(err, &usage) != tc.usage {
+			t.Errorf("%s: usage is not %t: %v", tc.why, tc.usage, err)
+		}
+	}
+}
+
+// TestExplain: what the server does not have is blamed on the line that names it.
+func TestExplain(t *testing.T) {
+	s := load(t, &Flags{File: write(t, `watch:
+- resources:
+    include: [pods, secrets]
+    exclude: [podz]
+- resources:
+    include:
+    - configmaps
+    - podz
+    - widgets
+`)})
+	for _, tc := range []struct {
+		why  string
+		err  error
+		want string
+	}{
+		{"the first that is looked up", &capture.UnknownTypeError{Type: "podz", Near: "pods"},
+			`c.yaml:6:15: watch[0].resources.exclude[0]: the server has no resource type "podz"; did you mean "pods"?`},
+		{"one of several groups", &capture.AmbiguousTypeError{Type: "widgets", Candidates: []string{"widgets.a", "widgets.b"}},
+			`c.yaml:11:7: watch[1].resources.include[2]: resource type "widgets" is ambiguous: say one of widgets.a, widgets.b`},
+		{"what is not of the file", &capture.UnknownTypeError{Type: "other"}, `the server has no resource type "other"; ` + "`kubectl api-resources` lists the types"},
+		{"another error", errors.New("else"), "else"},
+	} {
+		got := s.Explain(tc.err).Error()
+		if got = got[max(0, strings.Index(got, "c.yaml")):]; got != tc.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", tc.why, got, tc.want)
+		}
+	}
+	if s.Explain(nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	s := load(t, &Flags{})
+	if path, err := s.KeyFile(); err != nil || path != filepath.Join(dir, "tattler", "redaction.key") {
+		t.Errorf("the key that nobody names: %s, %v", path, err)
+	}
+	key := filepath.Join(dir, "key")
+	s = load(t, &Flags{File: write(t, "redactionKey: "+key+"\njournal: {path: /a/j.db}\n"), Journal: "/b/j.db"})
+	if _, err := s.KeyFile(); err == nil || !strings.Contains(err.Error(), "c.yaml:3:15: redactionKey: stat "+key) {
+		t.Errorf("a key that is named, and is not there: %v", err)
+	}
+	if err := os.WriteFile(key, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := s.KeyFile(); err != nil || path != key {
+		t.Errorf("a key that is there: %s, %v", path, err)
+	}
+	if path, err := s.JournalFile(nil); err != nil || path != "/b/j.db" {
+		t.Errorf("the flag stands before the file: %s, %v", path, err)
+	}
+}
+
+// TestSinks opens every kind of sink that an address can name.
+func TestSinks(t *testing.T) {
+	dir := t.TempDir()
+	f := Flags{To: []string{"-", "file:" + dir + "/a.jsonl", "file://" + dir + "/b.jsonl", "https://u:geheim@example.com/token"}}
+	s := load(t, &f)
+	for i, want := range []string{"log stdout", "file " + dir + "/a.jsonl", "file " + dir + "/b.jsonl", "webhook https://example.com"} {
+		if got, err := Place(&s.Sinks[i]); err != nil || got != want {
+			t.Errorf("%s, %v; want %s", got, err, want)
+		}
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("to say what a sink is makes %v, %v", files, err)
+	}
+	opened, err := s.OpenSinks(os.Stdout)
+	if err != nil || len(opened) != len(f.To) {
+		t.Fatalf("%d, %v", len(opened), err)
+	}
+	for i, o := range opened {
+		if o.Name != s.SinkNames()[i] || o.Retry.Max == 0 {
+			t.Errorf("%+v", o)
+		}
+		if err := o.Sink.Close(t.Context()); err != nil {
+			t.Errorf("%s: %v", f.To[i], err)
+		}
+	}
+	for _, name := range []string{"a.jsonl", "b.jsonl"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, tc := range []struct{ why, text, want string }{
+		{"a folder that is not there", "sinks:\n- name: x\n  file: {path: /does/not/exist/c}\n", "sink x: "},
+		{"a certificate that is not there", "sinks:\n- name: x\n  webhook: {url: \"https://x\", tls: {ca: /does/not/exist}}\n", "sink x: "},
+	} {
+		if _, err := load(t, &Flags{File: write(t, tc.text)}).OpenSinks(os.Stdout); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+	}
+	bad := &Setup{Config: &config.Config{Sinks: []config.Sink{{Name: "x", Type: "none"}}}}
+	if _, err := bad.OpenSinks(os.Stdout); err == nil || !strings.Contains(err.Error(), "sink x: unknown type none") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,234 @@
+package sinks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/report"
+	"github.com/tattler-dev/tattler/internal/cli/when"
+	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/control/desk"
+)
+
+// idle is what is said where no daemon followed an order.
+const idle = " once tattler run starts"
+
+// Pause pauses or resumes sinks.
+func Pause(ctx context.Context, o *Options, paused bool) error {
+	return o.each(ctx, func(to control.Orders, live bool, name string) error {
+		if err := to.Pause(ctx, name, paused); err != nil {
+			return err
+		}
+		switch {
+		case paused:
+			o.say("%s is paused: what is recorded waits for it", name)
+		case live:
+			o.say("%s is resumed", name)
+		default:
+			o.say("%s is resumed%s", name, idle)
+		}
+		return nil
+	})
+}
+
+// Remove forgets sinks.
+func Remove(ctx context.Context, o *Options) error {
+	return o.each(ctx, func(to control.Orders, _ bool, name string) error {
+		if err := to.Remove(ctx, name); err != nil {
+			return err
+		}
+		o.say("%s is forgotten", name)
+		return nil
+	})
+}
+
+// each gives an order for every name. The first error ends it: what was said before is done.
+func (o *Options) each(ctx context.Context, do func(to control.Orders, live bool, name string) error) error {
+	left := slices.Clone(o.Names)
+	return o.order(ctx, func(to control.Orders, live bool) error {
+		for len(left) > 0 {
+			if err := do(to, live, left[0]); err != nil {
+				return err
+			}
+			left = left[1:]
+		}
+		return nil
+	})
+}
+
+// Replay delivers again.
+func Replay(ctx context.Context, o *Options) error {
+	name, from := o.Names[0], control.Place{}
+	switch {
+	case o.All == (o.Since != ""):
+		return capture.Usage("say from where on: --since TIME or --all")
+	case o.Since != "":
+		at, err := when.Parse(o.Since, o.now())
+		if err != nil {
+			return capture.Usage("--since: %v", err)
+		}
+		from.Since = at
+	}
+	return o.order(ctx, func(to control.Orders, live bool) error {
+		done, err := to.Replay(ctx, name, from)
+		if err != nil {
+			return err
+		}
+		after := ""
+		if !live {
+			after = idle
+		}
+		switch {
+		case done.Again == 0:
+			o.say("nothing is to be delivered again: %s has got nothing since then; %s to deliver", name, report.Count(done.Behind, "change"))
+		default:
+			o.say("%s gets %s again, and %d in all%s", name, report.Count(done.Again, "change"), done.Behind, after)
+		}
+		if done.Paused {
+			o.say("it is paused: tattler sinks resume %s has it go on", name)
+		}
+		return nil
+	})
+}
+
+// Dead shows dead letters, or decides what becomes of them.
+func Dead(ctx context.Context, o *Options) error {
+	sink, ids := o.Names[0], o.Names[1:]
+	switch {
+	case o.Replay && o.Drop:
+		return capture.Usage("--replay and --drop exclude each other")
+	case o.All && len(ids) > 0:
+		return capture.Usage("say some ids, or --all")
+	case (o.Replay || o.Drop) && !o.All && len(ids) == 0:
+		return capture.Usage("say which dead letters: some ids, or --all")
+	}
+	if err := o.checkOutput(); err != nil {
+		return err
+	}
+	letters, err := o.letters(ctx, sink, ids)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.Replay:
+		return o.replayDead(ctx, sink, letters)
+	case o.Drop:
+		return o.dropDead(ctx, sink, letters)
+	case o.Output == "json":
+		return o.json(letters)
+	case len(letters) == 0:
+		o.say("%s has no dead letters", sink)
+		return nil
+	}
+	return report.Letters(o.IO.Out, letters, o.now(), o.IO.Width())
+}
+
+// letters reads the dead letters of a sink from the journal: all, or those whose ids begin so.
+func (o *Options) letters(ctx context.Context, sink string, ids []string) ([]desk.Letter, error) {
+	path, err := o.path()
+	if err != nil {
+		return nil, err
+	}
+	r, err := read(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	kept, err := r.Sinks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, s := range kept {
+		names = append(names, s.Name)
+	}
+	if !slices.Contains(names, sink) {
+		return nil, desk.Unknown(sink, names)
+	}
+	all, err := desk.Letters(ctx, r, sink)
+	if err != nil || len(ids) == 0 {
+		return all, err
+	}
+	var some []desk.Letter
+	for _, id := range ids {
+		l, err := find(all, sink, id)
+		if err != nil {
+			return nil, err
+		}
+		some = append(some, l)
+	}
+	return some, nil
+}
+
+// find returns the letter with an id, or the only one whose id begins so.
+func find(all []desk.Letter, sink, id string) (found desk.Letter, err error) {
+	n := 0
+	for _, l := range all {
+		if strings.HasPrefix(l.ID, id) {
+			found = l
+			n++
+		}
+	}
+	switch {
+	case n == 0 || id == "":
+		return found, fmt.Errorf("sink %s has no dead letter %q", sink, id)
+	case n > 1:
+		return found, capture.Usage("%q is the beginning of the ids of %d dead letters", id, n)
+	}
+	return found, nil
+}
+
+// replayDead sends letters again. Those that the journal does not keep cannot be.
+func (o *Options) replayDead(ctx context.Context, sink string, letters []desk.Letter) error {
+	var ids []string
+	for _, l := range letters {
+		if l.Kept {
+			ids = append(ids, l.ID)
+		}
+	}
+	if lost := len(letters) - len(ids); lost > 0 {
+		o.say("%s cannot be sent: the journal does not keep the change any more (--drop gives it up)", report.Count(int64(lost), "dead letter"))
+	}
+	if len(ids) == 0 {
+		o.say("nothing is to be sent")
+		return nil
+	}
+	// Without a daemon nobody can send: its absence is the error.
+	path, err := o.path()
+	if err != nil {
+		return err
+	}
+	done, err := (&control.Client{Journal: path}).ReplayDead(ctx, sink, ids)
+	if err == nil || done.Taken > 0 {
+		o.say("%d of %s taken", done.Taken, report.Count(int64(len(ids)), "dead letter"))
+	}
+	switch {
+	case err != nil:
+		return err
+	case done.Refused > 0:
+		return fmt.Errorf("%s refused again: tattler sinks dead %s tells why", report.Count(int64(done.Refused), "dead letter"), sink)
+	}
+	return nil
+}
+
+func (o *Options) dropDead(ctx context.Context, sink string, letters []desk.Letter) error {
+	var ids []string
+	for _, l := range letters {
+		ids = append(ids, l.ID)
+	}
+	if len(ids) == 0 {
+		o.say("%s has no dead letters", sink)
+		return nil
+	}
+	return o.order(ctx, func(to control.Orders, _ bool) error {
+		n, err := to.DropDead(ctx, sink, ids)
+		if err != nil {
+			return err
+		}
+		o.say("%s given up", report.Count(int64(n), "dead letter"))
+		return nil
+	})
+}

@@ -1,0 +1,281 @@
+// Package sinks is the verb that shows where changes are delivered to, and steers that.
+package sinks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/report"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/cli/when"
+	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/spell"
+)
+
+// Options are the flags and arguments of the verb and those below it.
+type Options struct {
+	IO     *terminal.IO
+	Past   past.Flags
+	Output string
+	// Names are sinks; of dead the first is one, and the others are ids.
+	Names []string
+	// Since and All say where a replay begins.
+	Since string
+	All   bool
+	// Replay and Drop say what becomes of dead letters.
+	Replay, Drop bool
+	// Now is the time; nil is time.Now.
+	Now func() time.Time
+}
+
+const long = `Show where changes are delivered to, and steer it.
+
+Each sink has a place of its own in the journal: what it has not got yet waits
+there, as long as the journal keeps it. BEHIND counts that, with what its filter
+will leave out; LAG is how long the first of it waits; LOST is what the journal
+had to remove before. A change that the receiver refuses for good is a dead
+letter, which is kept apart.
+
+Where no daemon runs, the journal is read and written directly.`
+
+const examples = `  tattler sinks                             how far each is
+  tattler sinks pause hook                  until tattler sinks resume hook
+  tattler sinks replay hook --since 10:40   deliver again what came since then
+  tattler sinks dead hook                   what the receiver refused, and why
+  tattler sinks dead hook --replay --all    send it once more
+  tattler sinks remove hook                 forget it: it is configured no more`
+
+// NewCommand returns the verb.
+func NewCommand(io *terminal.IO) *cobra.Command {
+	o := &Options{IO: io}
+	cmd := o.command("sinks [COMMAND]", "Show where changes are delivered to, and steer it", func(ctx context.Context) error { return List(ctx, o) })
+	cmd.Long, cmd.Example = long, examples
+	cmd.Args = func(cmd *cobra.Command, words []string) error { return unknown(cmd, words) }
+	o.output(cmd)
+
+	pause := o.command("pause NAME...", "Stop delivering; what comes waits in the journal", func(ctx context.Context) error { return Pause(ctx, o, true) })
+	pause.Long = `Stop delivering to sinks, until they are resumed: a restart does not change it.
+What is recorded waits in the journal, as long as that keeps it.`
+	resume := o.command("resume NAME...", "Deliver again, from where it stopped", func(ctx context.Context) error { return Pause(ctx, o, false) })
+	resume.Long = `Deliver to sinks again, from where they stopped, also to those that started
+paused by their configuration. One that failed is tried at once.`
+
+	replay := o.command("replay NAME (--since TIME | --all)", "Deliver again what was delivered", func(ctx context.Context) error { return Replay(ctx, o) })
+	replay.Long = `Deliver again what a sink got since a time, and all that follows, in order and
+under the same ids. What it has not got yet is never left out. Times are
+` + when.Forms + `.`
+	replay.Args = cobra.ExactArgs(1)
+	replay.Flags().StringVar(&o.Since, "since", "", "what was seen from this `time` on")
+	replay.Flags().BoolVar(&o.All, "all", false, "all that the journal keeps")
+	o.journal(replay)
+
+	dead := o.command("dead NAME [--replay | --drop] [ID... | --all]", "Show dead letters, send them again, give them up", func(ctx context.Context) error { return Dead(ctx, o) })
+	dead.Long = `Show what a sink did not take, and why; send it once more (--replay), or give it
+up (--drop). ID is the id of a dead letter, or how it begins. What is refused
+again stays a dead letter.`
+	dead.Flags().BoolVar(&o.Replay, "replay", false, "send them once more")
+	dead.Flags().BoolVar(&o.Drop, "drop", false, "give them up")
+	dead.Flags().BoolVar(&o.All, "all", false, "all dead letters of the sink")
+	o.output(dead)
+
+	remove := o.command("remove NAME...", "Forget a sink that is configured no more", func(ctx context.Context) error { return Remove(ctx, o) })
+	remove.Long = `Forget the place and the dead letters of sinks that are configured no more.
+Should one be configured again, it begins anew.`
+
+	for _, c := range []*cobra.Command{pause, resume, remove} {
+		o.journal(c)
+	}
+	cmd.AddCommand(pause, resume, replay, dead, remove)
+	return cmd
+}
+
+// command makes a command that runs f with its arguments.
+func (o *Options) command(use, short string, f func(context.Context) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.MinimumNArgs(1), DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Names = args
+			return f(cmd.Context())
+		},
+	}
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// output declares the flags of what prints.
+func (o *Options) output(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
+	offer(cmd, "output", cobra.FixedCompletions([]cobra.Completion{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	o.journal(cmd)
+}
+
+// journal declares the flags that say which journal.
+func (o *Options) journal(cmd *cobra.Command) {
+	o.Past.Add(cmd.Flags())
+	for _, flag := range []string{"journal", "kubeconfig"} {
+		offer(cmd, flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		})
+	}
+}
+
+// offer says how a flag is completed.
+func offer(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err) // the flag is declared above
+	}
+}
+
+// unknown is the error for words that are no command below a command.
+func unknown(cmd *cobra.Command, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	text := ""
+	if near := spell.Nearest(words[0], names); near != "" {
+		text = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return capture.Usage("unknown command %q%s; see `%s --help`", words[0], text, cmd.CommandPath())
+}
+
+func (o *Options) now() time.Time {
+	if o.Now != nil {
+		return o.Now()
+	}
+	return time.Now()
+}
+
+func (o *Options) say(format string, args ...any) {
+	fmt.Fprintln(o.IO.Out, terminal.Line(fmt.Sprintf(format, args...)))
+}
+
+// path is the journal's file, absolute.
+func (o *Options) path() (string, error) {
+	path, err := o.Past.File()
+	if err != nil {
+		return "", err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", fmt.Errorf("find the journal: %w", err)
+	}
+	return path, nil
+}
+
+// read opens the journal to read.
+func read(ctx context.Context, path string) (*journal.Reader, error) {
+	r, err := journal.OpenReader(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, past.None(path)
+	}
+	return r, err
+}
+
+// order has the daemon follow an order; where none runs, it is followed here. Live tells do which of them.
+func (o *Options) order(ctx context.Context, do func(to control.Orders, live bool) error) error {
+	path, err := o.path()
+	if err != nil {
+		return err
+	}
+	err = do(&control.Client{Journal: path}, true)
+	var none *control.NoDaemonError
+	if !errors.As(err, &none) {
+		return err
+	}
+	d, err := desk.Open(ctx, path)
+	var locked *journal.LockedError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return past.None(path)
+	case errors.As(err, &locked):
+		return fmt.Errorf("%w, which does not answer at %s: it starts or ends, or is of an older version", err, control.SocketPath(path))
+	case err != nil:
+		return err
+	}
+	return errors.Join(do(d, false), d.Close())
+}
+
+// List shows the sinks: as the daemon sees them, or else as they are in the journal.
+func List(ctx context.Context, o *Options) error {
+	path, err := o.path()
+	if err != nil {
+		return err
+	}
+	if err := o.checkOutput(); err != nil {
+		return err
+	}
+	all, err := o.list(ctx, path)
+	if err != nil {
+		return err
+	}
+	if o.Output == "json" {
+		return o.json(all)
+	}
+	if len(all) == 0 {
+		o.say("There are no sinks: changes are recorded only.")
+		return nil
+	}
+	return report.Sinks(o.IO.Out, all, o.now(), o.IO.Width())
+}
+
+// list asks the daemon, and where none runs the journal. Sinks that are configured no more come last.
+func (o *Options) list(ctx context.Context, path string) ([]control.Sink, error) {
+	s, err := (&control.Client{Journal: path}).Status(ctx)
+	var none *control.NoDaemonError
+	if err != nil && !errors.As(err, &none) {
+		return nil, err
+	}
+	if err == nil && len(s.Left) == 0 {
+		return s.Sinks, nil
+	}
+	r, rerr := read(ctx, path)
+	if rerr != nil {
+		return nil, rerr
+	}
+	defer r.Close()
+	kept, rerr := desk.Sinks(ctx, r, o.now())
+	if rerr != nil || err == nil {
+		return append(s.Sinks, left(kept, s.Left)...), rerr
+	}
+	fmt.Fprintf(o.IO.Err, "No daemon records into %s: this is what the journal knows.\n", terminal.Line(path))
+	return kept, nil
+}
+
+// left are those of the names.
+func left(kept []control.Sink, names []string) (all []control.Sink) {
+	for _, s := range kept {
+		for _, name := range names {
+			if s.Name == name {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+func (o *Options) checkOutput() error {
+	if o.Output != "" && o.Output != "text" && o.Output != "json" {
+		return capture.Usage("unknown output %q: say text or json", o.Output)
+	}
+	return nil
+}
+
+func (o *Options) json(v any) error {
+	e := json.NewEncoder(o.IO.Out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,100 @@
+// Package status is the verb that tells what the daemon is doing.
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/report"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/control"
+)
+
+// Options are the verb's flags.
+type Options struct {
+	IO     *terminal.IO
+	Past   past.Flags
+	Output string
+	// Now is the time; nil is time.Now.
+	Now func() time.Time
+}
+
+const long = `Tell what the daemon (tattler run) is doing: what it watches, and what it may
+not, how far each sink is, and how large the journal is.
+
+The daemon is asked at a socket beside its journal, which only its own user can
+reach. The exit code is 1 where none answers.`
+
+const examples = `  tattler status
+  tattler status --journal /var/lib/tattler/journal.db
+  tattler status -o json | jq '.sinks[] | {name, behind}'`
+
+// NewCommand returns the verb.
+func NewCommand(io *terminal.IO) *cobra.Command {
+	o := &Options{IO: io}
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Tell what the daemon is doing",
+		Long:    long,
+		Example: examples,
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return Run(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
+	o.Past.Add(f)
+	complete(cmd)
+	return cmd
+}
+
+// complete offers files where a flag takes one.
+func complete(cmd *cobra.Command) {
+	file := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	for flag, f := range map[string]cobra.CompletionFunc{
+		"kubeconfig": file,
+		"journal":    file,
+		"output":     cobra.FixedCompletions([]cobra.Completion{"text", "json"}, cobra.ShellCompDirectiveNoFileComp),
+	} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+			panic(err) // the flag is declared above
+		}
+	}
+}
+
+// Run tells the state.
+func Run(ctx context.Context, o *Options) error {
+	if o.Output != "text" && o.Output != "json" {
+		return capture.Usage("unknown output %q: say text or json", o.Output)
+	}
+	path, err := o.Past.File()
+	if err != nil {
+		return err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return fmt.Errorf("find the journal: %w", err)
+	}
+	s, err := (&control.Client{Journal: path}).Status(ctx)
+	if err != nil {
+		return err
+	}
+	if o.Output == "json" {
+		e := json.NewEncoder(o.IO.Out)
+		e.SetIndent("", "  ")
+		return e.Encode(s)
+	}
+	now := time.Now
+	if o.Now != nil {
+		now = o.Now
+	}
+	return report.Status(o.IO.Out, &s, now(), o.IO.Width())
+}

@@ -1,0 +1,72 @@
+package status
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/control"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve answers beside a journal with a status.
+func serve(t *testing.T, journal string, s control.Status) {
+	t.Helper()
+	l, err := control.Listen(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- control.Serve(ctx, l, control.Options{Status: func(context.Context) (control.Status, error) { return s, nil }})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	var out bytes.Buffer
+	run := func(output string) (string, error) {
+		out.Reset()
+		o := &Options{
+			IO:   &terminal.IO{Out: &out, Err: &out, Width: func() int { return 0 }},
+			Past: past.Flags{Path: path}, Output: output, Now: func() time.Time { return time.Unix(1000, 0) },
+		}
+		err := Run(t.Context(), o)
+		return out.String(), err
+	}
+	var none *control.NoDaemonError
+	if text, err := run("text"); !errors.As(err, &none) || text != "" {
+		t.Errorf("no daemon: %v, %s", err, text)
+	}
+	serve(t, path, control.Status{Version: "1.2.3", Cluster: "prod", PID: 7, Settled: true, Started: time.Unix(940, 0)})
+	if text, err := run("text"); err != nil || !strings.HasPrefix(text, "tattler 1.2.3 records prod: process 7, up 60s\n") {
+		t.Errorf("%v, %s", err, text)
+	}
+	text, err := run("json")
+	var s control.Status
+	if jerr := json.Unmarshal([]byte(text), &s); err != nil || jerr != nil || s.PID != 7 {
+		t.Errorf("%v, %v, %s", err, jerr, text)
+	}
+	var usage *capture.UsageError
+	if _, err := run("yaml"); !errors.As(err, &usage) {
+		t.Error(err)
+	}
+}
