@@ -33,6 +33,7 @@ func Scenarios(z Size) []Scenario {
 		typed(z), typedIndex(z), unstructured(z), widgets(z), storages(z), reads(z),
 		relistHeap(z), relistRSS(z), events(z), stuck(z, "updates"), stuck(z, "churn"), restart(z), million(z),
 	}
+	all = append(all, daemon(z)...)
 	for i := range all {
 		all[i].Warm = append(all[i].Warm, "bare/stream-protobuf")
 	}

@@ -10,11 +10,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 
 	"github.com/tattler-dev/tattler/bench/harness"
 	"github.com/tattler-dev/tattler/bench/ours"
 	"github.com/tattler-dev/tattler/bench/peer"
+	"github.com/tattler-dev/tattler/bench/recorder"
 	"github.com/tattler-dev/tattler/bench/suite"
 	"github.com/tattler-dev/tattler/bench/synth"
 )
@@ -29,8 +31,11 @@ func main() {
 
 // begin does a child's work, and returns where this is none.
 func begin() {
-	harness.Main(append(ours.Jobs(), peer.Jobs()...), []harness.Service{{Name: suite.ServiceName, Run: serve}})
+	harness.Main(jobs(), []harness.Service{{Name: suite.ServiceName, Run: serve}})
 }
+
+// jobs are all that can be measured.
+func jobs() []harness.Job { return slices.Concat(ours.Jobs(), peer.Jobs(), recorder.Jobs()) }
 
 // serve is the synthetic server's process.
 func serve(ctx context.Context, in harness.Input, ready func(harness.Server)) error {

@@ -1,0 +1,225 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/bench/harness"
+	"github.com/tattler-dev/tattler/bench/synth"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/daemon"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/sink/webhook"
+)
+
+// running is a daemon that runs.
+type running struct {
+	path   string
+	ready  chan struct{}
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// start starts the daemon on the server's pods, as tattler run does.
+func start(ctx context.Context, in harness.Input, sinks ...deliver.Options) *running {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &running{path: filepath.Join(in.Dir, "journal.db"), ready: make(chan struct{}), cancel: cancel, ended: make(chan error, 1)}
+	o := daemon.Options{
+		Config:  &rest.Config{Host: in.Server.URL, BearerToken: in.Server.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: in.Server.CAFile}, QPS: 50, Burst: 300},
+		Cluster: "bench", Scopes: []capture.Scope{{Types: []string{"pods"}}},
+		Journal: r.path, Key: filepath.Join(in.Dir, "key"), Sinks: sinks,
+		Tell: func(m capture.Message) {
+			if m.Ready != nil {
+				close(r.ready)
+			}
+		},
+	}
+	go func() { r.ended <- daemon.Run(ctx, o) }()
+	return r
+}
+
+// live waits until the daemon is.
+func (r *running) live(ctx context.Context) error {
+	select {
+	case <-r.ready:
+		return nil
+	case err := <-r.ended:
+		return fmt.Errorf("the daemon ended: %w", err)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// recorded waits until so many changes are in the journal, and no gap.
+func (r *running) recorded(ctx context.Context, changes int) error {
+	reader, err := journal.OpenReader(ctx, r.path)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	var last int64
+	err = harness.Wait(ctx, func() bool {
+		last, err = reader.Last(ctx)
+		return err != nil || last >= int64(changes)
+	})
+	if err == nil && last != int64(changes) {
+		err = fmt.Errorf("there are %d changes, not %d", last, changes)
+	}
+	return err
+}
+
+func (r *running) stop(ctx context.Context) error {
+	r.cancel()
+	select {
+	case err := <-r.ended:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("stop: %w", context.Cause(ctx))
+	}
+}
+
+// record measures the first start: until it is live, until everything is recorded, and what that takes.
+func record(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	m := harness.NewMeter()
+	r := start(ctx, in)
+	if err := r.live(ctx); err != nil {
+		return nil, err
+	}
+	m.Lap("live")
+	if err := r.recorded(ctx, in.Server.Objects); err != nil {
+		return nil, err
+	}
+	m.Lap("recorded")
+	m.Settle(ctx)
+	m.Lap("settled")
+	m.Memory("steady")
+	return m.Sample(), r.stop(ctx)
+}
+
+// restart measures the start from what record has left.
+func restart(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	control := synth.NewControl(in.Server.Control)
+	if _, err := control.Requests(ctx); err != nil { // those of others
+		return nil, err
+	}
+	m := harness.NewMeter()
+	r := start(ctx, in)
+	if err := r.live(ctx); err != nil {
+		return nil, err
+	}
+	m.Lap("live")
+	m.Settle(ctx)
+	m.Lap("settled")
+	requests, err := control.Requests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.Set("lists", float64(lists(requests)))
+	if err := r.recorded(ctx, in.Server.Objects); err != nil {
+		return nil, err
+	}
+	m.Memory("steady")
+	return m.Sample(), r.stop(ctx)
+}
+
+// lists counts those of the requests that list more than one pod.
+func lists(requests []string) int {
+	n := 0
+	for _, r := range requests {
+		path, query, _ := strings.Cut(r, "?")
+		q, err := url.ParseQuery(query)
+		if err != nil || !strings.HasSuffix(path, "/pods") {
+			continue
+		}
+		watch := q.Get("watch") == "true" || q.Get("watch") == "1"
+		if watch && q.Get("sendInitialEvents") == "true" || !watch && q.Get("limit") != "1" {
+			n++
+		}
+	}
+	return n
+}
+
+// events measures how fast updates that have happened are recorded, durably.
+func events(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	r := start(ctx, in)
+	if err := r.live(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.recorded(ctx, in.Server.Objects); err != nil {
+		return nil, err
+	}
+	m := harness.NewMeter()
+	if _, err := synth.NewControl(in.Server.Control).Update(ctx, in.Events, in.Server.Objects); err != nil {
+		return nil, err
+	}
+	if err := r.recorded(ctx, in.Server.Objects+in.Events); err != nil {
+		return nil, err
+	}
+	m.Lap("events")
+	m.Set("sent", float64(in.Events))
+	m.Memory("after")
+	return m.Sample(), r.stop(ctx)
+}
+
+// posts is how many changes are delivered, one after another.
+const posts = 300
+
+// webhooks measures the time from a change to the request that tells of it.
+func webhooks(ctx context.Context, in harness.Input) (s harness.Sample, err error) {
+	heard := make(chan time.Time, posts)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	receiver := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { heard <- time.Now() })}
+	served := make(chan error, 1)
+	go func() { served <- receiver.Serve(l) }()
+	defer func() {
+		err = errors.Join(err, receiver.Close())
+		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+			err = errors.Join(err, end)
+		}
+	}()
+	sink, err := webhook.New("bench", webhook.Options{URL: "http://" + l.Addr().String()})
+	if err != nil {
+		return nil, err
+	}
+	in.Dir = filepath.Join(in.Dir, "webhook") // the round's other journal tells of another time
+	r := start(ctx, in, deliver.Options{Name: "hook", Sink: sink})
+	if err := r.live(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.recorded(ctx, in.Server.Objects); err != nil {
+		return nil, err
+	}
+	control := synth.NewControl(in.Server.Control)
+	var took []float64
+	for range posts {
+		start := time.Now()
+		if _, err := control.Update(ctx, 1, in.Server.Objects); err != nil {
+			return nil, err
+		}
+		select {
+		case at := <-heard:
+			took = append(took, float64(at.Sub(start).Microseconds())/1000)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("hear of a change: %w", context.Cause(ctx))
+		}
+	}
+	slices.Sort(took)
+	m := harness.NewMeter()
+	m.Set("median ms", took[len(took)/2])
+	m.Set("p99 ms", took[len(took)*99/100])
+	return m.Sample(), r.stop(ctx)
+}
