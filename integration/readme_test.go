@@ -1,34 +1,135 @@
 package integration
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
-// TestReadme runs the commands that README.md tells a newcomer to type.
+// TestReadme runs the commands that README.md tells a newcomer to type, as one newcomer would: in one
+// folder, on one journal, in that order.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	commands := regexp.MustCompile("`(tattler [^`]*)`").FindAllSubmatch(text, -1)
-	if len(commands) < 8 {
+	if len(commands) < 20 {
 		t.Fatalf("README.md has only %d commands", len(commands))
 	}
-	tattler(t) // it is on the PATH
+	r := newReader(t)
 	for _, c := range commands {
-		t.Run(string(c[1]), func(t *testing.T) {
-			command := string(c[1])
-			if !regexp.MustCompile(`--help$`).MatchString(command) {
-				command += " --timeout 2s"
-			}
-			cmd := exec.Command("sh", "-c", command)
-			cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
+		t.Run(string(c[1]), func(t *testing.T) { r.follow(t, string(c[1])) })
 	}
+}
+
+// configuration is the file that the README's reader has.
+const configuration = `apiVersion: tattler.dev/v1alpha1
+kind: Config
+sinks:
+- name: everything
+  file: {path: everything.jsonl}
+`
+
+// reader is somebody who types what the README says.
+type reader struct {
+	env  []string
+	dir  string
+	hook string // an address that takes everything, in the place of the README's
+	id   string // of a change in the journal, in the place of the README's
+}
+
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	tattler(t) // it is on the PATH
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		_, _ = io.Copy(io.Discard, q.Body)
+	}))
+	t.Cleanup(hook.Close)
+	dir := t.TempDir()
+	r := &reader{dir: dir, hook: hook.URL, env: append(os.Environ(),
+		"KUBECONFIG="+cluster.Kubeconfig(), "XDG_STATE_HOME="+dir+"/state", "XDG_CONFIG_HOME="+dir+"/config")}
+	if err := os.WriteFile(filepath.Join(dir, "tattler.yaml"), []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.record(t)
+	return r
+}
+
+// record has a change in the journal, and a daemon that runs until the end.
+func (r *reader) record(t *testing.T) {
+	t.Helper()
+	d := r.start(t, "tattler run --to - --to "+r.hook)
+	t.Cleanup(func() { d.interrupt(t) })
+	d.wait(t, d.err, "msg=recording")
+	if out, err := runKubectl(r.dir, cluster.Kubeconfig(), "create", "deployment", "web", "--image=web:1"); err != nil {
+		t.Fatal(err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := runKubectl(r.dir, cluster.Kubeconfig(), "delete", "deployment", "web"); err != nil {
+			t.Error(err, out)
+		}
+	})
+	d.wait(t, d.out, "deploy/web")
+	var e struct{ ID string }
+	out := r.output(t, "tattler log deploy/web --limit 1 -o json")
+	if err := json.Unmarshal(out, &e); err != nil {
+		t.Fatalf("%v in %q", err, out)
+	}
+	r.id = e.ID
+}
+
+// follow does what the README says.
+func (r *reader) follow(t *testing.T, command string) {
+	command = strings.ReplaceAll(command, "https://example.com/hook", r.hook)
+	verb := strings.Fields(command)[1]
+	switch {
+	case strings.HasSuffix(command, "--help"):
+		r.output(t, command)
+	case verb == "watch":
+		r.output(t, command+" --timeout 2s")
+	case verb == "run": // beside the one that runs
+		d := r.start(t, command+" --journal "+filepath.Join(t.TempDir(), "journal.db"))
+		d.wait(t, d.err, "msg=recording")
+		d.interrupt(t)
+	case verb == "log" && strings.Contains(command, " -f"):
+		l := r.start(t, command)
+		l.wait(t, l.out, "web")
+		l.interrupt(t)
+	default:
+		r.output(t, strings.ReplaceAll(command, "4k2m", r.id))
+	}
+}
+
+// start starts a command that goes on.
+func (r *reader) start(t *testing.T, command string) *process {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "exec "+command)
+	cmd.Env, cmd.Dir = r.env, r.dir
+	return launched(t, cmd)
+}
+
+// output is that of a command that ends.
+func (r *reader) output(t *testing.T, command string) []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
+	cmd.Env, cmd.Dir = r.env, r.dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, &stderr)
+	}
+	return out
 }

@@ -229,10 +229,15 @@ type process struct {
 
 func start(t *testing.T, c *devcluster.Cluster, args ...string) *process {
 	t.Helper()
+	cmd := exec.Command(tattler(t), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TZ=UTC")
+	return launched(t, cmd)
+}
+
+func launched(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
 	dir := t.TempDir()
-	p := &process{out: filepath.Join(dir, "out"), err: filepath.Join(dir, "err"), done: make(chan error, 1)}
-	p.cmd = exec.Command(tattler(t), args...)
-	p.cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TZ=UTC")
+	p := &process{cmd: cmd, out: filepath.Join(dir, "out"), err: filepath.Join(dir, "err"), done: make(chan error, 1)}
 	out, err := os.Create(p.out)
 	if err != nil {
 		t.Fatal(err)

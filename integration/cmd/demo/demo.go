@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,7 @@ import (
 // options say what to show, and where.
 type options struct {
 	Tattler  string        // the program: a path, or a name to look up
-	Watch    []string      // arguments of tattler watch
+	Log      []string      // arguments of tattler log --follow
 	Pause    time.Duration // after each step
 	Dim      bool          // narrate in a terminal's faint letters
 	Out, Err io.Writer     // tattler's; the narration goes to Err as well, at the same time
@@ -28,7 +29,8 @@ type options struct {
 type demo struct {
 	options
 	cluster *devcluster.Cluster
-	dir     string // the manifests, and kubectl's home; goes with the cluster
+	dir     string // the manifests, kubectl's home, and what tattler keeps; goes with the cluster
+	daemon  *process
 }
 
 // run shows the demo. On return, all that it started has ended.
@@ -78,44 +80,108 @@ func (d *demo) prepare(ctx context.Context) error {
 	return nil
 }
 
-// show runs tattler watch and, below its eyes, the steps.
-func (d *demo) show(ctx context.Context) error {
-	d.narrate("tattler watch " + strings.Join(d.Watch, " "))
-	w, err := startWatch(ctx, d.options, d.cluster.Kubeconfig())
+// show has the daemon record and, below its eyes, lets the steps happen; then it asks for what was recorded.
+func (d *demo) show(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := d.record(ctx, cancel); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.daemon.stop()) }()
+	follower, err := d.start(ctx, "", append([]string{"log", "--follow"}, d.Log...)...)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.play(ctx, w), w.stop())
+	follower.guard(ctx, cancel)
+	err = d.play(ctx, cancel)
+	if err = errors.Join(err, follower.stop()); err != nil {
+		return err
+	}
+	return d.ask(ctx)
+}
+
+// record starts the daemon, and waits until it records.
+func (d *demo) record(ctx context.Context, cancel context.CancelCauseFunc) error {
+	daemon, err := d.start(ctx, recordingMark, "run", "--to", "file:"+eventsFile)
+	if err != nil {
+		return err
+	}
+	d.daemon = daemon
+	if err := daemon.waitReady(ctx); err != nil {
+		return errors.Join(err, daemon.stop())
+	}
+	daemon.guard(ctx, cancel)
+	return nil
 }
 
 // play lets the steps happen, as long as tattler lives.
-func (d *demo) play(ctx context.Context, w *watch) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-w.done:
-			cancel(errEarly)
-		case <-ctx.Done():
-		}
-	}()
-	if err := w.waitLive(ctx); err != nil {
-		return err
-	}
+func (d *demo) play(ctx context.Context, cancel context.CancelCauseFunc) error {
 	for _, s := range steps {
-		if err := d.step(ctx, s); err != nil {
+		if err := d.step(ctx, cancel, s); err != nil {
 			return err
 		}
-		select {
-		case <-time.After(d.Pause):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := d.pause(ctx); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (d *demo) step(ctx context.Context, s step) error {
+func (d *demo) pause(ctx context.Context) error {
+	select {
+	case <-time.After(d.Pause):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ask has tattler answer questions about what has happened, and looks into the file of events.
+func (d *demo) ask(ctx context.Context) error {
+	for _, q := range questions {
+		d.narrate(q.say)
+		p, err := d.start(ctx, "", q.args...)
+		if err != nil {
+			return err
+		}
+		<-p.done
+		if p.err != nil {
+			return fmt.Errorf("%s: %w", p.name, p.err)
+		}
+	}
+	n, err := once(filepath.Join(d.dir, eventsFile))
+	if err != nil {
+		return err
+	}
+	d.narrate(fmt.Sprintf("%s has %d events, each of them once", eventsFile, n))
+	return nil
+}
+
+// once counts the events of a file; that one is there twice is an error.
+func once(path string) (int, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, fmt.Errorf("read events: %w", err)
+	}
+	defer file.Close()
+	seen := map[string]bool{}
+	for d := json.NewDecoder(file); ; {
+		var e struct{ ID string }
+		err := d.Decode(&e)
+		if errors.Is(err, io.EOF) {
+			return len(seen), nil
+		}
+		if err != nil {
+			return 0, fmt.Errorf("read events: %w", err)
+		}
+		if seen[e.ID] {
+			return 0, fmt.Errorf("event %s is in %s twice", e.ID, eventsFile)
+		}
+		seen[e.ID] = true
+	}
+}
+
+func (d *demo) step(ctx context.Context, cancel context.CancelCauseFunc, s step) error {
 	d.narrate(s.say)
 	for _, args := range s.do {
 		d.narrate("  kubectl " + shell(args))
@@ -123,12 +189,19 @@ func (d *demo) step(ctx context.Context, s step) error {
 			return err
 		}
 	}
+	if s.crash {
+		d.narrate("  kill -9 of tattler run, in the middle of it")
+		d.daemon.kill()
+	}
 	for _, args := range s.wait {
 		if err := d.kubectl(ctx, args); err != nil {
 			return err
 		}
 	}
-	return nil
+	if !s.crash {
+		return nil
+	}
+	return d.record(ctx, cancel)
 }
 
 // shell is how one would type the arguments.

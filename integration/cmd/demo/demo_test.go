@@ -62,7 +62,7 @@ func TestDemo(t *testing.T) {
 	emptyTemp(t)
 	var out, status output
 	err := run(t.Context(), options{
-		Tattler: bin, Watch: []string{"-n", namespace}, Pause: 2 * time.Second, Out: &out, Err: &status,
+		Tattler: bin, Log: []string{"-n", namespace}, Pause: 2 * time.Second, Out: &out, Err: &status,
 	})
 	shown := out.String()
 	t.Logf("tattler:\n%s\nstatus:\n%s", shown, &status)
@@ -101,20 +101,35 @@ func script(t *testing.T, body string) string {
 	return path
 }
 
-// TestWatchEndsEarly is about a tattler that does not live to see the demo.
-func TestWatchEndsEarly(t *testing.T) {
-	d := &demo{options: options{
+// TestEndsEarly is about a tattler that does not live to see the demo.
+func TestEndsEarly(t *testing.T) {
+	d := &demo{dir: t.TempDir(), options: options{
 		Tattler: script(t, "echo no such thing >&2; exit 3\n"), Out: io.Discard, Err: io.Discard,
 	}}
-	w, err := startWatch(t.Context(), d.options, "")
-	if err != nil {
-		t.Fatal(err)
+	if err := d.show(t.Context()); !errors.Is(err, errEarly) || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("got %v, want %v, and its exit status", err, errEarly)
 	}
-	if err := d.play(t.Context(), w); !errors.Is(err, errEarly) {
-		t.Errorf("play: got %v, want %v", err, errEarly)
-	}
-	if err := w.stop(); err == nil || !strings.Contains(err.Error(), "exit status 3") {
-		t.Errorf("stop: got %v, want its exit status", err)
+}
+
+// TestOnce: an event that is there twice, or torn, is found.
+func TestOnce(t *testing.T) {
+	for _, tc := range []struct {
+		text string
+		n    int
+		err  string
+	}{
+		{`{"specversion":"1.0","id":"a"}` + "\n" + `{"specversion":"1.0","id":"b"}` + "\n", 2, ""},
+		{`{"specversion":"1.0","id":"a"}` + "\n" + `{"specversion":"1.0","id":"a"}` + "\n", 0, "twice"},
+		{`{"specversion":"1.0","id":"a"}` + "\n" + `{"specver`, 0, "read events"},
+	} {
+		path := filepath.Join(t.TempDir(), eventsFile)
+		if err := os.WriteFile(path, []byte(tc.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n, err := once(path)
+		if n != tc.n || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			t.Errorf("%s: got %d, %v; want %d, %q", tc.text, n, err, tc.n, tc.err)
+		}
 	}
 }
 
@@ -133,7 +148,7 @@ func (w trigger) Write(p []byte) (int, error) {
 
 // TestInterrupt ends the demo at its two ends; emptyTemp sees that nothing remains.
 func TestInterrupt(t *testing.T) {
-	tattler := script(t, "echo live after 0 s >&2\ntrap 'exit 0' INT\nwhile :; do sleep 0.1; done\n")
+	tattler := script(t, "echo msg=recording >&2\ntrap 'exit 0' INT\nwhile :; do sleep 0.1; done\n")
 	for name, text := range map[string]string{
 		"while the control plane starts": "etcd is ready",
 		"while things happen":            steps[1].say,

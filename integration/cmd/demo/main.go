@@ -1,10 +1,10 @@
-// Command demo shows what tattler watch shows: it starts a control plane of its own, lets things
-// happen in it with kubectl, and ends both. It leaves no process and, but for the cache of the
+// Command demo shows what tattler does: it starts a control plane of its own and tattler run on it, lets
+// things happen with kubectl, shows what is recorded, kills tattler on the way, and ends all. It leaves no process and, but for the cache of the
 // control plane's programs, no file; also when it is interrupted.
 //
-//	demo [-tattler FILE] [-pause DURATION] [WATCH ARGUMENT…]
+//	demo [-tattler FILE] [-pause DURATION] [LOG ARGUMENT…]
 //
-// The arguments go to tattler watch; without any, it watches the namespace in which things happen.
+// The arguments go to tattler log; without any, it shows the namespace in which things happen.
 package main
 
 import (
@@ -43,8 +43,8 @@ func parse() options {
 	flag.StringVar(&o.Tattler, "tattler", "tattler", "the program to show")
 	flag.DurationVar(&o.Pause, "pause", 2500*time.Millisecond, "time to read, after each thing that happens")
 	flag.Parse()
-	if o.Watch = flag.Args(); len(o.Watch) == 0 {
-		o.Watch = []string{"-n", namespace}
+	if o.Log = flag.Args(); len(o.Log) == 0 {
+		o.Log = []string{"-n", namespace}
 	}
 	if fi, err := os.Stderr.Stat(); err == nil && fi.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" {
 		o.Dim = true

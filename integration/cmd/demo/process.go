@@ -9,64 +9,76 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
-// liveMark is in the line in which tattler watch says that it has seen everything there was.
-const liveMark = "live after"
+// recordingMark is in the line in which tattler run says that it has seen everything there was.
+const recordingMark = "msg=recording"
 
 const (
-	liveLimit = 60 * time.Second // to become live
-	endLimit  = 10 * time.Second // to end after an interrupt
+	readyLimit = 60 * time.Second // to say the mark
+	endLimit   = 20 * time.Second // to end after an interrupt
 )
 
-var errEarly = errors.New("tattler watch ended before the demo did")
-
-// watch is a running tattler watch.
-type watch struct {
-	cmd  *exec.Cmd
-	live chan struct{} // closed when it has said liveMark
-	done chan struct{} // closed when it has ended and err is set
-	err  error
+// process is a running tattler.
+type process struct {
+	name   string // as one would type it
+	cmd    *exec.Cmd
+	ready  chan struct{} // closed when it has said its mark
+	done   chan struct{} // closed when it has ended and err is set
+	err    error
+	ending atomic.Bool // its end is our doing
 }
 
-// startWatch starts it with its output where ours goes, so that it finds a terminal if there is one.
-// Its status lines pass through us, because we wait for one of them.
-func startWatch(ctx context.Context, o options, kubeconfig string) (*watch, error) {
-	w := &watch{
-		cmd:  exec.Command(o.Tattler, append([]string{"watch"}, o.Watch...)...),
-		live: make(chan struct{}),
-		done: make(chan struct{}),
+// start starts tattler with its output where ours goes, so that it finds a terminal if there is one. Its
+// status lines pass through us, because we wait for one with the mark.
+func (d *demo) start(ctx context.Context, mark string, args ...string) (*process, error) {
+	p := &process{
+		name:  "tattler " + shell(args),
+		cmd:   exec.Command(d.Tattler, args...),
+		ready: make(chan struct{}),
+		done:  make(chan struct{}),
 	}
-	w.cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	w.cmd.Stdout = o.Out
-	status, err := w.cmd.StderrPipe()
+	d.narrate(p.name)
+	p.cmd.Env, p.cmd.Dir = d.environment(), d.dir
+	p.cmd.Stdout = d.Out
+	status, err := p.cmd.StderrPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start tattler: %w", err)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := w.cmd.Start(); err != nil {
+	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start tattler: %w", err)
 	}
 	go func() {
-		w.relay(status, o.Err)
-		w.err = w.cmd.Wait()
-		close(w.done)
+		p.relay(status, d.Err, mark)
+		p.err = p.cmd.Wait()
+		close(p.done)
 	}()
-	return w, nil
+	return p, nil
+}
+
+// environment is that of every tattler: what it keeps is kept beside the manifests.
+func (d *demo) environment() []string {
+	env := append(os.Environ(), "XDG_STATE_HOME="+d.dir+"/state", "XDG_CONFIG_HOME="+d.dir+"/config")
+	if d.cluster != nil {
+		env = append(env, "KUBECONFIG="+d.cluster.Kubeconfig())
+	}
+	return env
 }
 
 // relay copies its status lines until it closes them.
-func (w *watch) relay(from io.Reader, to io.Writer) {
+func (p *process) relay(from io.Reader, to io.Writer, mark string) {
 	said := false
 	for lines := bufio.NewReader(from); ; {
 		line, err := lines.ReadString('\n')
 		_, _ = io.WriteString(to, line) // a closed terminal is no reason to stop reading
-		if !said && strings.Contains(line, liveMark) {
+		if !said && strings.Contains(line, mark) {
 			said = true
-			close(w.live)
+			close(p.ready)
 		}
 		if err != nil {
 			return
@@ -74,33 +86,60 @@ func (w *watch) relay(from io.Reader, to io.Writer) {
 	}
 }
 
-func (w *watch) waitLive(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, liveLimit, fmt.Errorf("tattler watch is not live after %v", liveLimit))
+func (p *process) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, fmt.Errorf("%s is not ready after %v", p.name, readyLimit))
 	defer cancel()
 	select {
-	case <-w.live:
+	case <-p.ready:
 		return nil
+	case <-p.done:
+		return p.early()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
+// errEarly is the end of a process that was not asked to end.
+var errEarly = errors.New("ended before the demo did")
+
+func (p *process) early() error { return fmt.Errorf("%s %w: %w", p.name, errEarly, p.err) }
+
+// guard ends what hangs on the context when the process ends by itself.
+func (p *process) guard(ctx context.Context, cancel context.CancelCauseFunc) {
+	go func() {
+		select {
+		case <-p.done:
+			if !p.ending.Load() {
+				cancel(p.early())
+			}
+		case <-ctx.Done():
+		}
+	}()
+}
+
+// kill ends it as kill -9 does.
+func (p *process) kill() {
+	p.ending.Store(true)
+	_ = p.cmd.Process.Kill() // it is gone if this fails
+	<-p.done
+}
+
 // stop interrupts it, as Ctrl-C does, and waits for its end. It is an error if that takes long or if
 // its status is not 0.
-func (w *watch) stop() error {
+func (p *process) stop() error {
+	p.ending.Store(true)
 	// It may have ended by itself, or by the Ctrl-C that ends us.
-	if err := w.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("interrupt tattler: %w", err)
 	}
 	select {
-	case <-w.done:
+	case <-p.done:
 	case <-time.After(endLimit):
-		_ = w.cmd.Process.Kill() // it is gone if this fails
-		<-w.done
-		return fmt.Errorf("tattler watch did not end within %v of an interrupt", endLimit)
+		p.kill()
+		return fmt.Errorf("%s did not end within %v of an interrupt", p.name, endLimit)
 	}
-	if w.err != nil {
-		return fmt.Errorf("tattler watch: %w", w.err)
+	if p.err != nil {
+		return fmt.Errorf("%s: %w", p.name, p.err)
 	}
 	return nil
 }

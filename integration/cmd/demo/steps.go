@@ -23,13 +23,15 @@ type step struct {
 	say  string
 	do   [][]string // kubectl commands, shown
 	wait [][]string // kubectl commands that return when the cluster has done its part, not shown
+	// crash kills the daemon after the commands, and starts it again when the cluster has done its part.
+	crash bool
 }
 
 var steps = []step{
 	{
 		say:  "a rollout",
 		do:   [][]string{{"set", "image", "deployment/web", "app=shop/web:1.5"}},
-		wait: [][]string{rolledOut},
+		wait: [][]string{rolledOut}, crash: true,
 	},
 	{
 		say:  "a scale",
@@ -72,4 +74,18 @@ var steps = []step{
 		do:   [][]string{{"delete", "deployment/web", "service/web"}},
 		wait: [][]string{{"wait", "--for=delete", "pod", "--selector=app=web", "--timeout=60s"}},
 	},
+}
+
+// eventsFile is what the daemon delivers to.
+const eventsFile = "changes.jsonl"
+
+// question is what one would ask afterwards.
+type question struct {
+	say  string
+	args []string
+}
+
+var questions = []question{
+	{"who changed the image of deployment web, and when?", []string{"log", "deploy/web", "-n", namespace, "--path", "spec.**.image"}},
+	{"how is the daemon?", []string{"status"}},
 }

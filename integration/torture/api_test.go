@@ -1,0 +1,196 @@
+package torture
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+// resource is a kind that is written and judged.
+type resource struct{ group, version, plural, kind string }
+
+// name is such as deployments.apps, or configmaps in the core group.
+func (r resource) name() string { return strings.TrimSuffix(r.plural+"."+r.group, ".") }
+
+// apiVersion is as an object has it.
+func (r resource) apiVersion() string { return strings.TrimPrefix(r.group+"/"+r.version, "/") }
+
+// path is where an object is served; without a name, its collection; without a namespace, that of all.
+func (r resource) path(namespace, name string) string {
+	p := "/apis/" + r.apiVersion()
+	if r.group == "" {
+		p = "/api/" + r.version
+	}
+	if namespace != "" {
+		p += "/namespaces/" + namespace
+	}
+	return strings.TrimSuffix(p+"/"+r.plural+"/"+name, "/")
+}
+
+var (
+	configMaps  = resource{"", "v1", "configmaps", "ConfigMap"}
+	secrets     = resource{"", "v1", "secrets", "Secret"}
+	deployments = resource{"apps", "v1", "deployments", "Deployment"}
+	gadgets     = resource{"torture.tattler.dev", "v1", "gadgets", "Gadget"}
+	namespaces  = resource{"", "v1", "namespaces", "Namespace"}
+	crds        = resource{"apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"}
+
+	kinds = []resource{configMaps, secrets, deployments, gadgets}
+)
+
+// api talks to an API server, over connections of its own.
+type api struct {
+	url, token string
+	client     *http.Client
+}
+
+// newAPI is the admin's way to the plane.
+func newAPI() (*api, error) {
+	ca, err := os.ReadFile(plane.CAFile())
+	if err != nil {
+		return nil, fmt.Errorf("read certificate authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	return &api{plane.URL(), plane.AdminToken(), &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 16,
+		ResponseHeaderTimeout: 20 * time.Second, // of a server that is there, and does not answer
+	}}}, nil
+}
+
+// refusal is an answer other than 2xx.
+type refusal struct {
+	code int
+	body string
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("%d: %s", r.code, r.body) }
+
+func isRefusal(err error, codes ...int) bool {
+	var r *refusal
+	if !errors.As(err, &r) {
+		return false
+	}
+	for _, c := range codes {
+		if r.code == c {
+			return true
+		}
+	}
+	return len(codes) == 0 && r.code < 500
+}
+
+// open sends a request and returns the answer to be read.
+func (a *api) open(ctx context.Context, method, path, contentType string, body []byte) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+a.token)
+	req.Header.Set("Accept", "application/json")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 != 2 {
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000)) // the code says what matters
+		return nil, &refusal{resp.StatusCode, string(text)}
+	}
+	return resp.Body, nil
+}
+
+// do sends a request and returns the whole answer.
+func (a *api) do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	r, err := a.open(ctx, method, path, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+// create makes an object; one that is there already will do.
+func (a *api) create(ctx context.Context, r resource, namespace string, object any) error {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	_, err = a.do(ctx, "POST", r.path(namespace, ""), "application/json", body)
+	if isRefusal(err, 409) {
+		return nil
+	}
+	return err
+}
+
+// page is a list.
+type page struct {
+	Metadata struct {
+		ResourceVersion string `json:"resourceVersion"`
+		Continue        string `json:"continue"`
+	} `json:"metadata"`
+	Items []json.RawMessage `json:"items"`
+}
+
+// list returns all objects of a kind, and the version of the list.
+func (a *api) list(ctx context.Context, r resource) (items []json.RawMessage, version string, err error) {
+	body, err := a.do(ctx, "GET", r.path("", ""), "", nil)
+	if err != nil {
+		return nil, "", err
+	}
+	var p page
+	if err := json.Unmarshal(body, &p); err != nil {
+		return nil, "", fmt.Errorf("read list of %s: %w", r.plural, err)
+	}
+	return p.Items, p.Metadata.ResourceVersion, nil
+}
+
+type fields = map[string]any
+
+// prepare makes the kind Gadget.
+func prepare(ctx context.Context) error {
+	a, err := newAPI()
+	if err != nil {
+		return err
+	}
+	err = a.create(ctx, crds, "", fields{
+		"apiVersion": crds.apiVersion(), "kind": crds.kind, "metadata": fields{"name": gadgets.name()},
+		"spec": fields{
+			"group": gadgets.group, "scope": "Namespaced",
+			"names": fields{"kind": "Gadget", "listKind": "GadgetList", "plural": "gadgets", "singular": "gadget"},
+			"versions": []fields{{"name": "v1", "served": true, "storage": true, "schema": fields{
+				"openAPIV3Schema": fields{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+			}}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("create kind: %w", err)
+	}
+	return within(ctx, time.Minute, func() error {
+		_, _, err := a.list(ctx, gadgets)
+		return err
+	})
+}
+
+// makeNamespaces makes namespaces that begin with a word.
+func makeNamespaces(ctx context.Context, a *api, names ...string) error {
+	for _, name := range names {
+		if err := a.create(ctx, namespaces, "", fields{"metadata": fields{"name": name}}); err != nil {
+			return fmt.Errorf("create namespace: %w", err)
+		}
+	}
+	return nil
+}

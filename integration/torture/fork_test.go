@@ -1,0 +1,245 @@
+package torture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// TestFork puts a backup of etcd back, under the running and under the stopped daemon. The server then has
+// another history, in which the same versions of the same objects come again and are others.
+func TestFork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	for _, tc := range []struct {
+		why                string
+		stopped, overtaken bool // overtaken: the server has gone on beyond where it was when the daemon sees it
+	}{
+		{why: "running"},
+		{why: "stopped, the server is behind", stopped: true},
+		{why: "stopped, the server is ahead", stopped: true, overtaken: true},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			f := newFork(ctx, t)
+			f.daemon.ready(ctx)
+			f.write(ctx, f.witness, 60)
+			f.arrived(ctx, f.witness, "before")
+
+			backup := filepath.Join(t.TempDir(), "etcd")
+			f.must(plane.KillEtcd(), os.CopyFS(backup, os.DirFS(f.etcd())), plane.StartEtcd(ctx))
+			f.write(ctx, f.witness, 40)
+			lost := f.hammer(ctx, f.witness)
+			f.arrived(ctx, f.witness, "lost")
+			f.must(within(ctx, time.Minute, f.witness.behind))
+			first, err := f.witness.testify()
+			f.must(err)
+			if tc.stopped {
+				f.daemon.end()
+			}
+
+			f.must(plane.KillAPIServer(), plane.KillEtcd(), os.RemoveAll(f.etcd()), os.CopyFS(f.etcd(), os.DirFS(backup)),
+				os.Chmod(f.etcd(), 0o700), plane.StartEtcd(ctx), plane.StartAPIServer(ctx))
+			second, err := watch(ctx)
+			f.must(err)
+			t.Cleanup(second.stop)
+			var again map[string]bool
+			if tc.overtaken {
+				again = f.hammer(ctx, second)
+				f.write(ctx, second, 60)
+			}
+			f.daemon.ready(ctx)
+			if !tc.stopped {
+				f.noticed(ctx)
+			}
+			if !tc.overtaken {
+				again = f.hammer(ctx, second)
+			}
+			f.write(ctx, second, 40)
+			f.arrived(ctx, second, "after")
+			f.must(within(ctx, time.Minute, second.behind))
+			server := state(ctx, t, second.api, f.namespaces)
+			f.daemon.end()
+			now, err := second.testify()
+			f.must(err)
+
+			n := 0
+			for version := range again {
+				if lost[version] {
+					n++
+				}
+			}
+			t.Logf("%d versions of one object were in both histories", n)
+			if n < 5 {
+				t.Errorf("only %d versions came again: nothing is proven", n)
+			}
+			f.judge(ctx, first, now, server)
+		})
+	}
+}
+
+// fork is a daemon whose server is given another history.
+type fork struct {
+	*testing.T
+	rng        *rand.Rand
+	namespaces []string
+	witness    *witness
+	daemon     *daemon
+	changes    string
+}
+
+func newFork(ctx context.Context, t *testing.T) *fork {
+	t.Helper()
+	f := &fork{T: t, rng: chance(t), namespaces: []string{fmt.Sprintf("fork-%x", time.Now().UnixNano())}}
+	a, err := newAPI()
+	f.must(err)
+	f.must(makeNamespaces(ctx, a, f.namespaces...))
+	f.witness, err = watch(ctx)
+	f.must(err)
+	t.Cleanup(f.witness.stop)
+	dir := t.TempDir()
+	f.changes = filepath.Join(dir, "changes.jsonl")
+	f.daemon = newDaemon(t, filepath.Join(dir, "state", "journal.db"), newProxy(t).kubeconfig(t, plane.Kubeconfig()), fields{
+		"cluster": fields{"name": "fork"},
+		"watch":   []fields{{"resources": fields{"include": kindNames()}, "namespaces": fields{"include": f.namespaces}}},
+		"redact":  []fields{{"resources": []string{"configmaps"}, "paths": []string{"data.hush"}}},
+		"journal": fields{"path": filepath.Join(dir, "state", "journal.db")},
+		"sinks":   []fields{{"name": "file", "snapshots": true, "file": fields{"path": f.changes}}},
+	})
+	return f
+}
+
+func (f *fork) etcd() string { return filepath.Join(plane.Dir(), "etcd") }
+
+func (f *fork) must(errs ...error) {
+	f.Helper()
+	if err := errors.Join(errs...); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// write has hands write for a while.
+func (f *fork) write(ctx context.Context, w *witness, n int64) {
+	f.Helper()
+	h, err := newHands(ctx, w, f.rng, 100, f.namespaces...)
+	f.must(err)
+	defer h.stop()
+	f.must(within(ctx, time.Minute, func() error { return h.some(ctx, n) }))
+}
+
+// hammer writes one object, which is there in both histories, again and again, and returns its versions.
+func (f *fork) hammer(ctx context.Context, w *witness) map[string]bool {
+	f.Helper()
+	versions := map[string]bool{}
+	for i := range 150 {
+		body, err := json.Marshal(fields{"data": fields{"k": fmt.Sprint(f.rng.Uint64(), " ", i)}})
+		f.must(err)
+		var answer []byte
+		f.must(within(ctx, 30*time.Second, func() error {
+			answer, err = w.api.do(ctx, "PATCH", configMaps.path(f.namespaces[0], "last-before"), "application/merge-patch+json", body)
+			return err
+		}))
+		w.answered(configMaps, answer)
+		var o stem
+		f.must(json.Unmarshal(answer, &o))
+		versions[o.Metadata.ResourceVersion] = true
+	}
+	return versions
+}
+
+// arrived makes an object of each kind, and waits until the daemon has delivered them.
+func (f *fork) arrived(ctx context.Context, w *witness, name string) {
+	f.Helper()
+	a, err := newAPI()
+	f.must(err)
+	h := &hand{api: a, witness: w, rng: f.rng}
+	for _, r := range kinds {
+		f.must(within(ctx, 30*time.Second, func() error {
+			err := h.create(ctx, r, f.namespaces[0], "last-"+name)
+			if isRefusal(err, 409) { // of an attempt without an answer
+				return nil
+			}
+			return err
+		}))
+	}
+	err = within(ctx, time.Minute, func() error {
+		data, err := os.ReadFile(f.changes)
+		if err != nil {
+			return err
+		}
+		for _, r := range kinds {
+			if subject := fmt.Sprintf("/%s/%s/last-%s\"", f.namespaces[0], r.plural, name); !bytes.Contains(data, []byte(subject)) {
+				return fmt.Errorf("%s was not delivered", subject)
+			}
+		}
+		return nil
+	})
+	f.must(err)
+}
+
+// noticed waits until every stream has said that history changed. What a running stream goes by is that the
+// server is behind it: it must look before the server has caught up.
+func (f *fork) noticed(ctx context.Context) {
+	f.Helper()
+	f.must(within(ctx, time.Minute, func() error {
+		n := 0
+		for line := range bytes.Lines(read(f.T, f.changes)) {
+			if bytes.Contains(line, []byte(`"op":"gap"`)) && forks(string(line)) {
+				n++
+			}
+		}
+		if n < len(kinds) {
+			return fmt.Errorf("%d of %d streams say that history changed", n, len(kinds))
+		}
+		return nil
+	}))
+}
+
+// judge judges the journal by the first history up to where it says that history changed, and by the second
+// one from there.
+func (f *fork) judge(ctx context.Context, first, second *past, server map[identity][]byte) {
+	f.Helper()
+	for _, r := range kinds { // the daemon began before anything was written
+		first.start[r.name()], second.start[r.name()] = "0", "0"
+	}
+	j := newJudge(first, f.namespaces...)
+	j.next = second
+	readJournal(ctx, f.T, f.daemon.journal, j)
+	j.end(server)
+	j.sink("file", func(*row) bool { return true }, fileLines(f.T, f.changes))
+	if verdict := j.verdict(); verdict != "" {
+		f.Error(verdict)
+	}
+	forked := 0
+	for _, g := range j.gaps {
+		if forks(g.gap.Reason) {
+			forked++
+		}
+	}
+	if forked != len(kinds) {
+		f.Errorf("%d gaps say that history changed, want one for each of %d streams", forked, len(kinds))
+	}
+	f.Logf("judged: %d versions in the journal, %d within %d gaps", j.exact, j.net, len(j.gaps))
+
+	w, err := journal.Open(ctx, f.daemon.journal, journal.Options{})
+	f.must(err)
+	defer w.Close()
+	streams, err := w.Streams(ctx)
+	f.must(err)
+	for _, s := range streams {
+		if s.Head.Epoch != 2 {
+			f.Errorf("%+v is in epoch %d, want 2", s.Stream, s.Head.Epoch)
+		}
+	}
+}

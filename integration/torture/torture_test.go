@@ -1,0 +1,326 @@
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// torture is a daemon that is killed again and again, and everything around it.
+type torture struct {
+	*testing.T
+	rng        *rand.Rand
+	namespaces []string
+	witness    *witness
+	hands      *hands
+	proxy      *proxy
+	disk       *disk
+	daemon     *daemon
+	all, some  *receiver // of everything, and of what comes and goes
+	done       map[string]int
+}
+
+// TestTorture kills the daemon again and again while all else goes wrong, too, and then judges.
+func TestTorture(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes more than a minute")
+	}
+	kills := int(number(t, killsEnv, 15))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(kills)*20*time.Second)
+	defer cancel()
+	to := newTorture(ctx, t)
+	to.begin(ctx)
+	for left := kills; left > 0; {
+		deck := to.deck()
+		n := min(left, len(deck))
+		for i, fault := range deck[:n] {
+			began := time.Now()
+			to.round(ctx, fault)
+			t.Logf("kill %d of %d (%s): %v, %d writes so far", kills-left+i+1, kills, fault.name, time.Since(began).Round(time.Millisecond), to.hands.taken.Load())
+		}
+		left -= n
+	}
+	to.settle(ctx)
+	to.judge(ctx)
+}
+
+func newTorture(ctx context.Context, t *testing.T) *torture {
+	t.Helper()
+	to := &torture{T: t, rng: chance(t), proxy: newProxy(t), disk: newDisk(t), done: map[string]int{}}
+	to.all, to.some = newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 3))), newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 4)))
+	suffix := fmt.Sprintf("%x", time.Now().UnixNano())
+	to.namespaces = []string{"torture-a-" + suffix, "torture-b-" + suffix}
+	a, err := newAPI()
+	if err == nil {
+		err = makeNamespaces(ctx, a, to.namespaces...)
+	}
+	if err == nil {
+		to.witness, err = watch(ctx)
+	}
+	if err == nil {
+		t.Cleanup(to.witness.stop)
+		to.hands, err = newHands(ctx, to.witness, to.rng, 60, to.namespaces...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(to.hands.stop)
+	to.daemon = newDaemon(t, to.journal(), to.proxy.kubeconfig(t, plane.Kubeconfig()), to.config())
+	t.Cleanup(func() {
+		if dir := os.Getenv(keepEnv); dir != "" && t.Failed() {
+			for name, from := range map[string]string{"disk": to.disk.dir, "daemon": to.daemon.dir} {
+				if err := os.CopyFS(filepath.Join(dir, suffix, name), os.DirFS(from)); err != nil {
+					t.Log(err)
+				}
+			}
+		}
+	})
+	return to
+}
+
+// config has every kind of sink, and streams for the cluster or for each namespace.
+func (to *torture) config() fields {
+	watched := fields{"resources": fields{"include": kindNames()}}
+	if to.rng.IntN(2) == 0 {
+		watched["namespaces"] = fields{"include": to.namespaces} // streams for each
+	}
+	hook := func(name string, r *receiver, more fields) fields {
+		sink := fields{
+			"name": name, "retry": fields{"min": "20ms", "max": "300ms"},
+			"webhook": fields{"url": r.URL + "/" + name, "timeout": hookTimeout.String(), "secret": hookSecret, "parallel": 1 + to.rng.IntN(4)},
+		}
+		for k, v := range more {
+			sink[k] = v
+		}
+		return sink
+	}
+	return fields{
+		"cluster": fields{"name": "torture"},
+		"watch":   []fields{watched},
+		"redact":  []fields{{"resources": []string{"configmaps"}, "paths": []string{"data.hush"}}},
+		"journal": fields{"path": to.journal(), "retain": fields{"size": "900Mi"}},
+		"sinks": []fields{
+			{
+				"name": "file", "snapshots": true, "retry": fields{"min": "20ms", "max": "300ms"},
+				"file": fields{"path": to.changes(), "rotate": fields{"size": "1Mi", "keep": 1000}},
+			},
+			hook("all", to.all, nil),
+			hook("some", to.some, fields{"where": `op == "created" || op == "deleted"`, "maxBytes": "8Ki"}),
+			{"name": "stdout", "log": fields{"format": "json"}, "retry": fields{"min": "20ms", "max": "300ms"}},
+		},
+	}
+}
+
+func kindNames() []string {
+	var names []string
+	for _, r := range kinds {
+		names = append(names, r.name())
+	}
+	return names
+}
+
+func (to *torture) journal() string { return filepath.Join(to.disk.dir, "journal.db") }
+
+func (to *torture) changes() string { return filepath.Join(to.disk.dir, "changes.jsonl") }
+
+// trouble is what goes wrong in a round, while the daemon runs or while it does not.
+type trouble struct {
+	name     string
+	up, down func(context.Context) error
+}
+
+// deck is what the next rounds bring: of each trouble one, and some with connections only, in any order.
+func (to *torture) deck() []trouble {
+	p := to.proxy
+	forget := func(ctx context.Context) error {
+		return errors.Join(plane.Compact(ctx), plane.KillAPIServer(), plane.StartAPIServer(ctx))
+	}
+	writes := func(n int64) func(context.Context) error {
+		return func(ctx context.Context) error { return to.hands.some(ctx, n) }
+	}
+	deck := []trouble{
+		{name: "nothing"},
+		{name: "nothing, a little later", down: writes(20)},
+		{name: "connections are cut", up: func(ctx context.Context) error {
+			for range 3 {
+				p.cut()
+				rest(ctx, to.between(50, 300))
+			}
+			return nil
+		}},
+		{name: "connections break in the midst of a frame", up: func(ctx context.Context) error {
+			p.fray(4<<10 + to.rng.Int64N(60<<10))
+			rest(ctx, to.between(300, 1200))
+			p.fray(0)
+			return nil
+		}},
+		{name: "the server cannot be reached", up: func(ctx context.Context) error {
+			p.refuse(true)
+			rest(ctx, to.between(100, 1500))
+			p.refuse(false)
+			return nil
+		}},
+		{name: "connections fall silent", up: func(ctx context.Context) error {
+			p.hush()
+			rest(ctx, to.between(100, 1500))
+			return nil
+		}},
+		{name: "the API server is killed", up: func(ctx context.Context) error {
+			return errors.Join(plane.KillAPIServer(), plane.StartAPIServer(ctx))
+		}},
+		{name: "the API server is restarted in order", up: func(ctx context.Context) error {
+			return errors.Join(plane.StopAPIServer(ctx), plane.StartAPIServer(ctx))
+		}},
+		{name: "etcd is killed", up: func(ctx context.Context) error {
+			return errors.Join(plane.KillEtcd(), plane.StartEtcd(ctx))
+		}},
+		{name: "etcd is compacted", up: plane.Compact, down: writes(20)},
+		{name: "history is forgotten", up: forget},
+		{name: "history is forgotten meanwhile", down: func(ctx context.Context) error { return errors.Join(to.hands.some(ctx, 30), forget(ctx)) }},
+		{name: "API server and etcd are killed meanwhile", down: func(ctx context.Context) error {
+			return errors.Join(plane.KillAPIServer(), plane.KillEtcd(), plane.StartEtcd(ctx), plane.StartAPIServer(ctx))
+		}},
+		{name: "the disk is full", up: to.fill},
+		{name: "the disk is full, and stays so", up: func(ctx context.Context) error {
+			return errors.Join(to.fill(ctx), to.fillFor(ctx, to.between(500, 1000)))
+		}},
+	}
+	to.rng.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	return deck
+}
+
+func (to *torture) between(least, most int) time.Duration {
+	return time.Duration(least+to.rng.IntN(most-least)) * time.Millisecond
+}
+
+// begin kills the daemon in its first lists, and lets it complete them.
+func (to *torture) begin(ctx context.Context) {
+	to.Helper()
+	for range 3 {
+		to.daemon.start()
+		rest(ctx, to.between(200, 1500))
+		to.daemon.kill()
+	}
+	to.daemon.ready(ctx)
+	if err := to.witness.begin(ctx); err != nil {
+		to.Fatal(err)
+	}
+}
+
+// round is a run of the daemon, with a trouble, and its kill.
+func (to *torture) round(ctx context.Context, f trouble) {
+	to.Helper()
+	if !to.daemon.alive() {
+		to.daemon.start()
+	}
+	// Every run with a trouble gets as far as to record; others are killed anywhere.
+	if f.up != nil || to.rng.IntN(3) > 0 {
+		to.daemon.ready(ctx)
+	}
+	rest(ctx, to.between(1, 500))
+	to.do(ctx, f.name, f.up)
+	rest(ctx, to.between(1, 700))
+	to.daemon.kill()
+	to.do(ctx, f.name, f.down)
+	to.done[f.name]++
+}
+
+func (to *torture) do(ctx context.Context, name string, f func(context.Context) error) {
+	to.Helper()
+	if f == nil {
+		return
+	}
+	if err := f(ctx); err != nil {
+		to.Fatalf("%s: %v", name, err)
+	}
+}
+
+const noticed = "a full disk was noticed"
+
+// fill makes the disk full until the daemon has noticed.
+func (to *torture) fill(ctx context.Context) error {
+	if to.disk.fill == nil || !to.daemon.alive() {
+		return nil
+	}
+	pid := to.daemon.running.cmd.Process.Pid
+	before := to.daemon.errors.count("cannot be recorded")
+	if err := to.disk.fill(pid); err != nil {
+		return err
+	}
+	err := within(ctx, 5*time.Second, func() error {
+		if to.daemon.errors.count("cannot be recorded") == before {
+			return errors.New("the daemon does not say that nothing can be recorded")
+		}
+		return nil
+	})
+	if err == nil {
+		to.done[noticed]++
+	}
+	return to.disk.free(pid)
+}
+
+// fillFor makes the disk full for a time.
+func (to *torture) fillFor(ctx context.Context, d time.Duration) error {
+	if to.disk.fill == nil || !to.daemon.alive() {
+		return nil
+	}
+	pid := to.daemon.running.cmd.Process.Pid
+	err := to.disk.fill(pid)
+	rest(ctx, d)
+	return errors.Join(err, to.disk.free(pid))
+}
+
+// settle ends the trouble and waits until everything that was written has arrived everywhere.
+func (to *torture) settle(ctx context.Context) {
+	to.Helper()
+	to.hands.stop()
+	to.all.soothe()
+	to.some.soothe()
+	to.daemon.ready(ctx)
+	// Objects that are written last of all: what a sink gets of them comes after all else of their streams.
+	a, err := newAPI()
+	if err != nil {
+		to.Fatal(err)
+	}
+	h := &hand{api: a, witness: to.witness, rng: to.rng}
+	var last []string
+	for _, ns := range to.namespaces {
+		for _, r := range kinds {
+			name := "last-" + r.plural
+			if err := within(ctx, 30*time.Second, func() error { return h.create(ctx, r, ns, name) }); err != nil {
+				to.Fatal(err)
+			}
+			last = append(last, fmt.Sprintf("/%s/%s/%s\"", ns, r.plural, name))
+		}
+	}
+	sinks := map[string]func() []receipt{
+		"file": func() []receipt { return fileLines(to.T, to.changes()) }, "all": to.all.receipts, "some": to.some.receipts, "stdout": to.daemon.printed,
+	}
+	for name, got := range sinks {
+		err := within(ctx, 2*time.Minute, func() error {
+			if !to.daemon.alive() {
+				to.daemon.start()
+			}
+			rest(ctx, 100*time.Millisecond)
+			found := got()
+			found = found[max(0, len(found)-5000):]
+			for _, subject := range last {
+				if !slices.ContainsFunc(found, func(r receipt) bool { return strings.Contains(string(r.body), subject) }) {
+					return fmt.Errorf("%s has not got %s", name, subject)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			to.Fatal(err)
+		}
+	}
+	to.daemon.end()
+}

@@ -1,0 +1,143 @@
+package torture
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// judge holds everything against the witness.
+func (to *torture) judge(ctx context.Context) {
+	to.Helper()
+	if err := within(ctx, time.Minute, to.witness.behind); err != nil {
+		to.Error(err)
+	}
+	server := state(ctx, to.T, to.witness.api, to.namespaces)
+	p, err := to.witness.testify()
+	if err != nil {
+		to.Error(err)
+	}
+	j := newJudge(p, to.namespaces...)
+	readJournal(ctx, to.T, to.daemon.journal, j)
+	j.end(server)
+	loud := func(r *row) bool { return true }
+	later := func(r *row) bool { return r.op != event.Snapshot }
+	j.sink("file", loud, fileLines(to.T, to.changes()))
+	j.sink("all", later, to.all.receipts())
+	j.sink("some", func(r *row) bool { return r.op == event.Created || r.op == event.Deleted }, to.some.receipts())
+	j.sink("stdout", later, whole(to.T, to.daemon.printed()))
+	if verdict := j.verdict(); verdict != "" {
+		to.Error(verdict)
+	}
+	to.Logf("judged: %d versions in the journal, %d within %d gaps, %d that the witness could not see; %d runs; troubles %v; answers %v %v; disk: %s",
+		j.exact, j.net, len(j.gaps), j.unwitnessed, to.daemon.runs, to.done, to.all.answers, to.some.answers, to.disk.how)
+	if err := errors.Join(append(to.all.errs, to.some.errs...)...); err != nil {
+		to.Error(err)
+	}
+	if full := to.done["the disk is full"] + to.done["the disk is full, and stays so"]; full > 0 && to.disk.fill != nil && to.done[noticed] == 0 {
+		to.Errorf("the disk was full %d times, and the daemon never noticed", full)
+	}
+	if j.unwitnessed*10 > j.exact {
+		to.Errorf("the witness could not see %d of %d versions: too many", j.unwitnessed, j.exact)
+	}
+	to.smoke(j)
+}
+
+// smoke asks the command for what was judged: it tells each change as the sinks got it.
+func (to *torture) smoke(j *judge) {
+	to.Helper()
+	out, _ := to.daemon.tattler("log", "--journal", to.daemon.journal, "-o", "json", "--limit", "0", "--noise")
+	told := map[string]string{}
+	for line := range strings.Lines(out) {
+		var e struct{ ID string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			to.Fatalf("tattler log printed %.200q: %v", line, err)
+		}
+		told[e.ID] = strings.TrimSpace(line)
+	}
+	for i := range j.loud {
+		if r := &j.loud[i]; r.op != event.Snapshot && told[r.id] == "" {
+			to.Errorf("tattler log does not tell %v", r)
+		}
+	}
+	others := 0
+	for _, g := range to.all.receipts() {
+		var e struct{ ID string }
+		if err := json.Unmarshal(g.body, &e); err == nil && told[e.ID] != string(g.body) {
+			if others++; others < 3 {
+				to.Errorf("tattler log tells\n%s\nand a sink got\n%s", told[e.ID], g.body)
+			}
+		}
+	}
+	r := j.loud[to.rng.IntN(len(j.loud))]
+	if text, _ := to.daemon.tattler("show", "--journal", to.daemon.journal, r.id); !strings.Contains(text, r.id) || !strings.Contains(text, r.name) {
+		to.Errorf("tattler show %s tells %s", r.id, text)
+	}
+}
+
+// state is what the server has of our kinds in namespaces.
+func state(ctx context.Context, t *testing.T, a *api, namespaces []string) map[identity][]byte {
+	t.Helper()
+	all := map[identity][]byte{}
+	for _, r := range kinds {
+		items, _, err := a.list(ctx, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range items {
+			id, ns, body := itemOf(t, r, item)
+			if slices.Contains(namespaces, ns) {
+				all[id] = body
+			}
+		}
+	}
+	return all
+}
+
+// readJournal has a judge judge a journal, which must be whole.
+func readJournal(ctx context.Context, t *testing.T, path string, j *judge) {
+	t.Helper()
+	r, err := journal.OpenReader(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rep, err := r.Verify(ctx, journal.Verifying{Damage: func(d journal.Damage) { t.Errorf("the journal is damaged: %+v", d) }})
+	if err != nil || rep.Damaged > 0 {
+		t.Errorf("verify: %+v, %v", rep, err)
+	}
+	for e, err := range r.Rows(ctx, journal.Query{Quiet: true, Snapshots: true, OldestFirst: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after, err := e.Contents(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.row(row{
+			seq: e.Seq, id: e.ID, op: e.Op, kind: e.Kind.GroupResource(), namespace: e.Namespace, name: e.Name, uid: e.UID,
+			version: e.ResourceVersion, derived: !e.Since.IsZero(), quiet: e.Quiet, gap: e.Gap, before: before, after: after,
+		})
+	}
+}
+
+// whole leaves out what a full disk tore: a line that is the beginning of one that is there whole.
+func whole(t *testing.T, lines []receipt) []receipt {
+	t.Helper()
+	sorted := slices.SortedFunc(slices.Values(lines), func(a, b receipt) int { return cmp.Compare(string(a.body), string(b.body)) })
+	return slices.DeleteFunc(slices.Clone(lines), func(l receipt) bool {
+		i, _ := slices.BinarySearchFunc(sorted, l, func(a, b receipt) int { return cmp.Compare(string(a.body), string(b.body)) })
+		for i < len(sorted) && string(sorted[i].body) == string(l.body) {
+			i++
+		}
+		return i < len(sorted) && strings.HasPrefix(string(sorted[i].body), string(l.body))
+	})
+}
