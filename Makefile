@@ -10,7 +10,7 @@ GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build test lint unit integration bench soak fuzz control-plane fmt generate cluster cluster-down clean linter preflight
+.PHONY: help demo build test lint unit integration bench soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ soak: control-plane ## the model tests with 10,000 seeds each, and 20,000 pods o
 	INFORMER_SEEDS=10000 CHECKPOINT_SEEDS=10000 go test -timeout 4h -run 'Model|Protocol' ./informer/...
 	@cd integration && TATTLER_SOAK=20000 $(GO_TEST) -timeout 4h ./soak
 
+torture: control-plane ## kill the daemon KILLS (1000) times on a real control plane while all else fails, too, and judge (an hour or two)
+	@tools/preflight.sh race
+	@cd integration && TATTLER_TORTURE_KILLS='$(or $(KILLS),1000)' $(GO_TEST) -timeout 8h -v -run TestTorture ./torture
+
 fuzz: preflight ## run every fuzz target for FUZZTIME (10m)
 	@tools/fuzz.sh '$(or $(FUZZTIME),10m)'
 
@@ -58,9 +62,10 @@ control-plane: preflight
 fmt: linter ## format every module as the linters want it
 	@for m in $(MODULES); do (cd $$m && '$(CURDIR)/bin/golangci-lint' fmt ./...) || exit 1; done
 
-generate: preflight ## remake what is made from the code: the event's JSON schema and examples, the configuration's reference
+generate: preflight ## remake what is made from the code: the event's JSON schema and examples, the references of the configuration and of the metrics
 	go test ./event -update
 	go test ./internal/config -update
+	go test ./internal/ops -update
 
 cluster: preflight ## start a cluster in the background; its kubeconfig is .devcluster/kubeconfig
 	@go run -C devcluster ./cmd/devcluster up --dir ../.devcluster
