@@ -19,6 +19,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/config"
+	"github.com/tattler-dev/tattler/internal/cli/journal"
 	logverb "github.com/tattler-dev/tattler/internal/cli/log"
 	"github.com/tattler-dev/tattler/internal/cli/rbac"
 	"github.com/tattler-dev/tattler/internal/cli/run"
@@ -104,7 +105,7 @@ func newRoot(binary string, io *terminal.IO) *cobra.Command {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(watch.NewCommand(io), run.NewCommand(io), logverb.NewCommand(io), show.NewCommand(io),
 		statusverb.NewCommand(io), sinks.NewCommand(io),
-		config.NewCommand(io), rbac.NewCommand(io), version.NewCommand(io))
+		journal.NewCommand(io), config.NewCommand(io), rbac.NewCommand(io), version.NewCommand(io))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -108,6 +108,12 @@ func TestHelp(t *testing.T) {
 		{"help-sinks-replay.txt", [][]string{{"tattler", "sinks", "replay", "--help"}}},
 		{"help-sinks-dead.txt", [][]string{{"tattler", "sinks", "dead", "--help"}}},
 		{"help-sinks-remove.txt", [][]string{{"tattler", "sinks", "remove", "--help"}}},
+		{"help-log.txt", [][]string{{"tattler", "log", "--help"}, {"tattler", "help", "log"}}},
+		{"help-show.txt", [][]string{{"tattler", "show", "--help"}, {"tattler", "help", "show"}}},
+		{"help-journal.txt", [][]string{{"tattler", "journal", "--help"}, {"tattler", "help", "journal"}}},
+		{"help-journal-stats.txt", [][]string{{"tattler", "journal", "stats", "--help"}}},
+		{"help-journal-verify.txt", [][]string{{"tattler", "journal", "verify", "--help"}}},
+		{"help-journal-purge.txt", [][]string{{"tattler", "journal", "purge", "--help"}}},
 		{"help-version.txt", [][]string{{"tattler", "help", "version"}}},
 		{"help-help.txt", [][]string{{"tattler", "help", "--help"}, {"tattler", "help", "help"}}},
 		{"help-completion.txt", [][]string{{"tattler", "completion"}, {"tattler", "help", "completion"}}},
@@ -160,7 +166,7 @@ func TestCompletion(t *testing.T) {
 	}
 	const files, noFiles = ":0\n", ":4\n"
 	for _, tt := range []struct{ args, want string }{
-		{"", "completion\nconfig\nhelp\nlog\nrbac\nrun\nshow\nsinks\nstatus\nversion\nwatch\n" + noFiles},
+		{"", "completion\nconfig\nhelp\njournal\nlog\nrbac\nrun\nshow\nsinks\nstatus\nversion\nwatch\n" + noFiles},
 		{"watch ", noFiles},
 		{"watch deploy ", noFiles},
 		{"watch -n ", noFiles},

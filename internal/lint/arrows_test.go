@@ -127,6 +127,11 @@ var rows = []row{
 		why:  "who asks a daemon for its state links neither the journal nor the engine",
 	},
 	{
+		who:  "./internal/control/desk",
+		only: []string{"std", "./internal/control", "./internal/deliver", "./internal/journal", "./internal/spell"},
+		why:  "orders are followed the same with a daemon and without one",
+	},
+	{
 		who:  "./internal/ops/...",
 		only: []string{"std", "./internal/control", "github.com/prometheus/client_golang/..."},
 		why:  "what a platform sees is made of the status alone: it reaches no journal and no cluster",

@@ -24,7 +24,7 @@ the file that --journal names. The cluster is not asked.`
 func NewCommand(io *terminal.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "journal",
-		Short: "Look after the journal: its size, whether it is whole, what to remove",
+		Short: "Measure, check or purge the journal",
 		Long:  long,
 	}
 	cmd.AddCommand(newStats(io), newVerify(io), newPurge(io))
@@ -53,7 +53,8 @@ func newVerify(io *terminal.IO) *cobra.Command {
 		Use:   "verify",
 		Short: "Read the whole journal and name what is damaged",
 		Long: "Read the whole journal, compare everything with its checksum, and name what is\n" +
-			"damaged, and what to do. It can be written meanwhile. The exit code is 1 if there\nis damage. Damage is never served, whether or not this is run.",
+			"damaged, and what to do. It can be written meanwhile. The exit code is 1 if\n" +
+			"there is damage. Damage is never served, whether or not this is run.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return Verify(cmd.Context(), o) },
 	}
@@ -69,9 +70,10 @@ func newPurge(io *terminal.IO) *cobra.Command {
 		Use:   "purge --older-rules | --until TIME",
 		Short: "Remove changes for good",
 		Long: "Remove changes from the journal for good, so that nothing of them is left in its\n" +
-			"files: those that were recorded under other redaction rules than tattler run used\n" +
-			"last, which may show what is hidden now, or those that were seen before a time.\n" +
-			"tattler run must not be running. What was delivered, and copies of the file, are\nout of reach. Times are " + when.Forms + ".",
+			"files: those that were recorded under other redaction rules than tattler run\n" +
+			"used last, which may show what is hidden now, or those that were seen before a\n" +
+			"time. tattler run must not be running. What was delivered, and copies of the\n" +
+			"file, are out of reach.\n\nTimes are " + when.Forms + ".",
 		Example: "  tattler journal purge --older-rules\n  tattler journal purge --until 30d --yes",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return Purge(cmd.Context(), o) },

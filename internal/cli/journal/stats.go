@@ -143,7 +143,7 @@ func (p *page) kinds(b *strings.Builder) {
 	if len(p.s.Kinds) == 0 {
 		return
 	}
-	rows := [][]string{{"KIND", "CHANGES", "QUIET", "TAKE", "OBJECTS", "TAKE"}}
+	rows := [][]string{{"KIND", "CHANGES", "QUIET", "SIZE", "LIVE", "STATES"}}
 	for i, k := range p.s.Kinds {
 		if i == maxKinds {
 			rows = append(rows, []string{fmt.Sprintf("… %d more (-o json)", len(p.s.Kinds)-i)})

@@ -41,8 +41,8 @@ const (
 	oneline = "oneline"
 )
 
-const long = `Tell what changed, from the journal that tattler run writes, the newest last. The
-cluster is not asked.
+const long = `Tell what changed, from the journal that tattler run writes, the newest last.
+The cluster is not asked.
 
 TYPE is a plural, singular, kind or short name, as of watch; without any, every
 kind is told. Changes that belong to a rollout are folded into one line, as in
@@ -83,7 +83,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringVar(&o.Scope.Fields, "field-selector", "", "field `selector`: metadata.name, metadata.namespace")
 	f.StringVar(&o.Since, "since", "", "from this `time` on")
 	f.StringVar(&o.Until, "until", "", "before this `time`")
-	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created,updated,deleted,entered,left,gap,snapshot")
+	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, snapshot")
 	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/render"
 )
@@ -22,9 +23,10 @@ type printer interface {
 }
 
 func (o *Options) printer(s *selection, cluster string) (printer, error) {
+	single := len(s.namespaces.Include) == 1 && !scope.IsGlob(s.namespaces.Include[0])
 	ro := render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
-		Namespaces: true, Full: o.Full, Noise: o.Noise, Status: o.Flat || s.partial(), Unfold: "--flat",
+		Namespaces: !single, Full: o.Full, Noise: o.Noise, Status: o.Flat || s.partial(), Unfold: "--flat",
 	}
 	switch o.Output {
 	case text:

@@ -30,8 +30,8 @@ type Options struct {
 
 const long = `Tell one change whole: quiet fields, long values and new objects included.
 
-What came or went is shown with the whole object. CHANGE is the id of an event, or
-how it begins: tattler log -o oneline tells ids.`
+What came or went is shown with the whole object. CHANGE is the id of an
+event, or how it begins: tattler log -o oneline tells ids.`
 
 // NewCommand returns the verb.
 func NewCommand(streams *terminal.IO) *cobra.Command {
