@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -68,6 +69,8 @@ type State struct {
 	WasLive bool
 	// Pipeline is that of the batches.
 	Pipeline string
+	// Reason is why there is no version to go on from, unless a list was interrupted.
+	Reason string
 }
 
 // stream names a stream of a kind to who keeps it.
@@ -110,7 +113,7 @@ func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.S
 			return nil, nil
 		}
 		if st.Version == "" {
-			s.interrupted = &informer.Gap{Since: st.At, Reason: "a list was interrupted"}
+			s.interrupted = &informer.Gap{Since: st.At, Reason: cmp.Or(st.Reason, "a list was interrupted")}
 			st.Objects = newest(st.Objects, &s.interrupted.From)
 		}
 		s.others = nil

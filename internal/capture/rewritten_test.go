@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -75,10 +76,35 @@ func TestOtherRules(t *testing.T) {
 				if hides := len(c.then) > 0 && c.then[0] == "data.greeting"; hides && strings.Contains(r.dump.String(), "s3cret") {
 					t.Errorf("what is hidden now was told: %s", r.dump.String())
 				}
+				r.ofNoRules(strings.Contains(c.want[0], "rewritten"))
 				r.server.Put(cmGVR, "shop", "b", data("k", "2"))
 				r.inOrder("it goes on", "updated configmaps/b data.k by ?")
 			})
 		})
+	}
+}
+
+// ofNoRules checks that a state is of no rules until a list is through that compares with what others made:
+// a watcher that ends before leaves some of it so.
+func (r *rig) ofNoRules(listing bool) {
+	r.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for line := range strings.Lines(r.dump.String()) {
+		var m struct{ Batch *Batch }
+		if json.Unmarshal([]byte(line), &m) != nil || m.Batch == nil {
+			continue
+		}
+		if !m.Batch.Live {
+			n++
+		}
+		if m.Batch.Live != (m.Batch.Pipeline != "") {
+			r.Errorf("live %v with pipeline %q", m.Batch.Live, m.Batch.Pipeline)
+		}
+	}
+	if listing && n == 0 {
+		r.Error("no batch of the list was told")
 	}
 }
 

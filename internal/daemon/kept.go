@@ -42,15 +42,23 @@ func newKept(ctx context.Context, j *journal.Journal, log *slog.Logger) (*kept, 
 // Since implements capture.Kept.
 func (k *kept) Since() time.Time { return k.since }
 
-// State implements capture.Kept. A stream with an object that cannot be read is listed against the
+// State implements capture.Kept. A stream that is new goes on with what others, under another
+// configuration, have kept of its objects. One with an object that cannot be read is listed against the
 // others.
 func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, error) {
 	name := streamOf(s)
+	adopted, err := k.journal.Adopt(ctx, name)
+	if err != nil {
+		return nil, err
+	}
 	h, ok, err := k.journal.Head(ctx, name)
 	if err != nil || !ok {
 		return nil, err
 	}
 	st := &capture.State{WasLive: h.EverLive, Pipeline: h.Pipeline}
+	if adopted {
+		st.Reason = "what is watched was changed"
+	}
 	st.Restored = informer.Restored{Epoch: h.Epoch, Identity: h.Identity, At: h.At, Objects: k.objects(ctx, name)}
 	if h.Live && !k.isDamaged(name) {
 		st.Version = h.Version

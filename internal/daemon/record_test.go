@@ -37,6 +37,8 @@ type rig struct {
 	path     string
 	redactor *redact.Redactor
 	rules    *quiet.Set
+
+	namespaces capture.Namespaces
 }
 
 func newRig(t *testing.T) *rig {
@@ -76,7 +78,7 @@ func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 		r.Fatal(err)
 	}
 	w, err := capture.New(capture.Options{
-		Config: r.server.Config(), Types: []string{"configmaps"}, Redactor: r.redactor, Quiet: r.rules, Kept: k,
+		Config: r.server.Config(), Types: []string{"configmaps"}, Namespaces: r.namespaces, Redactor: r.redactor, Quiet: r.rules, Kept: k,
 	})
 	if err != nil {
 		r.Fatal(err)
@@ -162,6 +164,48 @@ func TestRecord(t *testing.T) {
 			"gap expired", "updated a data.k 5→7",
 		}
 		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.told(), "\n")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestOtherScope changes what is watched: what is known of it is not told again, and what happened to it
+// meanwhile is.
+func TestOtherScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		pay := func(name, value string) {
+			r.server.Put(configMaps, "pay", name, map[string]any{"data": map[string]any{"k": value}})
+		}
+		r.put("a", "1")
+		r.put("gone", "1")
+		pay("b", "1")
+		pay("same", "1")
+		r.during(func() {})
+		r.put("a", "2")
+		pay("b", "2")
+		pay("c", "1")
+		r.server.Delete(configMaps, "shop", "gone")
+		r.namespaces.Include = []string{"shop"}
+		r.during(func() { r.put("a", "3") })
+		r.put("a", "4")
+		pay("b", "3")
+		r.namespaces.Include = nil
+		r.during(func() { r.put("a", "5") })
+		r.during(func() { pay("b", "4") })
+		want := []string{
+			"snapshot b", "snapshot same", "snapshot a", "snapshot gone",
+			"updated a data.k 1→2", "deleted gone", "updated a data.k 2→3", // goes on, without a gap
+			"gap what is watched was changed", "updated b data.k 1→3", "snapshot c", "updated a data.k 3→4",
+			"updated a data.k 4→5", "updated b data.k 3→4",
+		}
+		got := r.told()
+		if slices.Index(got, want[7]) > slices.Index(got, want[8]) {
+			t.Error("the gap comes after what it tells of")
+		}
+		slices.Sort(want) // a list has no order
+		slices.Sort(got)
+		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(got, "\n")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
