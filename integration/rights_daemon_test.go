@@ -33,7 +33,6 @@ type rightsCase struct {
 	change, again []string
 	// meanwhile are commands between the start and the change.
 	meanwhile [][]string
-	object    string // of the changes
 }
 
 const rightsCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"parts.rights.example.com"},

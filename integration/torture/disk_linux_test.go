@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 	"testing"
@@ -14,9 +15,10 @@ const room = "1g"
 // as what is on it; else files of the daemon cannot grow.
 func fillable(t *testing.T, d *disk) {
 	t.Helper()
+	d.limit = func(pid int) error { return limitFiles(pid, 1) }
 	if err := syscall.Mount("tmpfs", d.dir, "tmpfs", 0, "size="+room+",mode=0700"); err != nil {
 		t.Logf("no file system of our own (%v): the disk is full by RLIMIT_FSIZE", err)
-		d.how, d.fill, d.free = "RLIMIT_FSIZE", func(pid int) error { return limitFiles(pid, 1) }, func(pid int) error { return limitFiles(pid, ^uint64(0)) }
+		d.how, d.fill, d.free = "RLIMIT_FSIZE", d.limit, func(pid int) error { return limitFiles(pid, ^uint64(0)) }
 		return
 	}
 	t.Cleanup(func() {
@@ -33,7 +35,7 @@ func fillable(t *testing.T, d *disk) {
 		used := (st.Blocks - st.Bfree) * uint64(st.Bsize)
 		return remount(d.dir, fmt.Sprint(max(used, 4096)))
 	}
-	d.free = func(int) error { return remount(d.dir, room) }
+	d.free = func(pid int) error { return errors.Join(remount(d.dir, room), limitFiles(pid, ^uint64(0))) }
 }
 
 func remount(dir, size string) error {

@@ -9,9 +9,9 @@ import (
 type disk struct {
 	dir string
 	// fill leaves no room for more, for the process with that id or for all; free ends that. Nil: it cannot
-	// be done here.
-	fill, free func(pid int) error
-	how        string
+	// be done here. Limit has every write fail, also where there was room: SQLite overwrites its log.
+	fill, limit, free func(pid int) error
+	how               string
 }
 
 func newDisk(t *testing.T) *disk {

@@ -84,7 +84,7 @@ func TestFork(t *testing.T) {
 			if n < 5 {
 				t.Errorf("only %d versions came again: nothing is proven", n)
 			}
-			f.judge(ctx, first, now, server)
+			f.judge(ctx, first, now, server, tc.overtaken)
 		})
 	}
 }
@@ -208,13 +208,17 @@ func (f *fork) noticed(ctx context.Context) {
 
 // judge judges the journal by the first history up to where it says that history changed, and by the second
 // one from there.
-func (f *fork) judge(ctx context.Context, first, second *past, server map[identity][]byte) {
+func (f *fork) judge(ctx context.Context, first, second *past, server map[identity][]byte, overtaken bool) {
 	f.Helper()
 	for _, r := range kinds { // the daemon began before anything was written
 		first.start[r.name()], second.start[r.name()] = "0", "0"
 	}
 	j := newJudge(first, f.namespaces...)
 	j.next = second
+	early := 0
+	if overtaken {
+		j.early = &early
+	}
 	readJournal(ctx, f.T, f.daemon.journal, j)
 	j.end(server)
 	j.sink("file", func(*row) bool { return true }, fileLines(f.T, f.changes))
@@ -230,7 +234,7 @@ func (f *fork) judge(ctx context.Context, first, second *past, server map[identi
 	if forked != len(kinds) {
 		f.Errorf("%d gaps say that history changed, want one for each of %d streams", forked, len(kinds))
 	}
-	f.Logf("judged: %d versions in the journal, %d within %d gaps", j.exact, j.net, len(j.gaps))
+	f.Logf("judged: %d versions in the journal, %d within %d gaps, %d of the other history before its gap", j.exact, j.net, len(j.gaps), early)
 
 	w, err := journal.Open(ctx, f.daemon.journal, journal.Options{})
 	f.must(err)

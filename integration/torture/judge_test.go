@@ -49,8 +49,11 @@ type judge struct {
 	faults []fault
 	// next, if set, is what another witness saw in another history of the server: it counts for a stream from
 	// the gap on that says so.
-	next    *past
-	forked  map[string]bool // kinds in the other history
+	next   *past
+	forked map[string]bool // kinds in the other history
+	// early, if set, allows rows of the other history before that gap: a stream that is resumed when the
+	// server has gone on beyond it finds out only when it is current. It counts them.
+	early   *int
 	courses map[identity]*course
 	gaps    []row
 	ids     map[string]bool
@@ -171,6 +174,9 @@ func (j *judge) place(c *course, r *row) (int, bool) {
 		return 0, false
 	case i >= 0:
 		return i, true
+	case j.early != nil && !j.forked[r.kind]:
+		*j.early++
+		return 0, false
 	case r.derived && goes || !j.past.blindAt(r.kind, r.version):
 		j.find(invented, "%v: the witness saw no such version", r)
 		return 0, false

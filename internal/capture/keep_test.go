@@ -202,13 +202,16 @@ func TestNewest(t *testing.T) {
 	var from string
 	versions := []string{"9", "12", "", "101", "99"}
 	passed := 0
-	for range newest(func(yield func(informer.RestoredObject, error) bool) {
+	for _, err := range newest(func(yield func(informer.RestoredObject, error) bool) {
 		for _, v := range versions {
 			if !yield(informer.RestoredObject{ResourceVersion: v}, nil) {
 				return
 			}
 		}
 	}, &from) {
+		if err != nil {
+			t.Error(err)
+		}
 		passed++
 	}
 	if from != "101" || passed != len(versions) {
