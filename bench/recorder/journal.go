@@ -144,7 +144,7 @@ func fill(ctx context.Context, m *harness.Meter, path, what string, o *objects, 
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	var took time.Duration
-	append := func(count int) (time.Duration, error) {
+	write := func(count int) (time.Duration, error) {
 		batch, err := o.batch(count)
 		if err != nil {
 			return 0, err
@@ -153,7 +153,7 @@ func fill(ctx context.Context, m *harness.Meter, path, what string, o *objects, 
 		_, err = j.Append(ctx, batch)
 		return time.Since(start), err
 	}
-	if _, err := append(fleet); err != nil {
+	if _, err := write(fleet); err != nil {
 		return err
 	}
 	before, err := used(ctx, path)
@@ -161,7 +161,7 @@ func fill(ctx context.Context, m *harness.Meter, path, what string, o *objects, 
 		return err
 	}
 	for done := 0; done < count; done += batchSize {
-		d, err := append(batchSize)
+		d, err := write(batchSize)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func fill(ctx context.Context, m *harness.Meter, path, what string, o *objects, 
 	}
 	m.Set(what+" B", float64(after-before)/float64(o.made-fleet))
 	m.Set(what+" rows/s", float64(o.made-fleet)/took.Seconds())
-	late, err := pace(ctx, count/10, append)
+	late, err := pace(ctx, count/10, write)
 	m.Set(what+" p99 ms", late)
 	return err
 }
