@@ -173,6 +173,7 @@ func (s *stream) begin(st *checkpoint.State) bool {
 	s.loaded = loaded{identity: st.Identity}
 	if it, ok := st.Newest(); ok {
 		s.loaded.newest, s.loaded.uid, s.loaded.rv = it.Key, it.V.UID(), it.V.RV()
+		s.witnesses.saw(sighting{it.Key, it.V.UID(), it.V.RV()})
 	}
 	st.Head.At = st.Saved
 	resume := st.Trusted && st.Head.Phase == store.Live && st.Head.Version != ""

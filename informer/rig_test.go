@@ -49,16 +49,16 @@ func scenario(t *testing.T, o informer.SourceOptions, before func(*informertest.
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- r.cluster.Run(ctx) }()
 		o.OnState = r.states.add
 		o.Paged = true // its order is told; a streaming list has none (stream_test.go, and the model)
 		r.source, err = r.cluster.Source(widgets, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.feed = r.follow(r.source, informer.FeedOptions{})
+		r.feed = r.follow(r.source, informer.FeedOptions{}) // before the list: a late one has no gaps of it
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.cluster.Run(ctx) }()
 		test(r)
 		cancel()
 		if err := <-done; err != nil {

@@ -303,8 +303,8 @@ func TestGarbageThatComesAgain(t *testing.T) {
 		if got := without(r.feed.take(), "="); got != "! unreadable 1002..\n+ c 1004" {
 			r.Errorf("a frame that stays unreadable is skipped, with a gap; got\n%s", got)
 		}
-		if got := len(r.server.Requests()) - before; got != 3 {
-			r.Errorf("%d requests, want a probe, a watch, and a watch again", got)
+		if got := len(r.server.Requests()) - before; got != 5 {
+			r.Errorf("%d requests, want a probe, a look at two objects, a watch, and a watch again", got)
 		}
 		if d := r.source.Status()[0].Dropped; d.Unreadable != 1 {
 			r.Errorf("counted %+v", d)

@@ -38,6 +38,8 @@ type stream struct {
 	loaded     loaded    // which
 	unverified bool      // nobody knows yet whether it is of the server's history
 	expect     *expected // whose deletion must be told before a loaded state counts as caught up
+	witnesses  witnesses
+	missing    []sighting // of them, at the server, when it was asked last
 
 	jsonInstead int // requests in a row that were answered 500 in protobuf, and in JSON were not
 
@@ -97,6 +99,7 @@ func (s *stream) run(ctx context.Context) {
 		Paged:  s.source.opts.Paged,
 		Synced: s.store.Synced(),
 		Verify: s.verify,
+		Doubt:  s.doubt,
 		Tell:   s.noted,
 	}
 	file := s.openCheckpoint(ctx)
@@ -135,6 +138,7 @@ func (s *stream) resume(ctx context.Context, file *checkpoint.Stream) bool {
 func (s *stream) Begin(newEpoch bool) {
 	newEpoch = newEpoch || s.expect != nil || s.unverified // what was loaded may be of another history
 	s.expect, s.unverified = nil, false
+	s.witnesses, s.missing = nil, nil
 	s.unpin(s.staged)
 	s.unstage()
 	s.after = s.began
@@ -148,7 +152,11 @@ func (s *stream) Begin(newEpoch bool) {
 // Item implements reflector.Sink.
 func (s *stream) Item(o wire.Object) error {
 	k := store.Key{Namespace: o.Namespace, Name: o.Name}
-	if !s.keep(k) || s.store.Known(k, o.UID, o.ResourceVersion) {
+	if !s.keep(k) {
+		return nil
+	}
+	s.witnesses.listed(sighting{k, o.UID, o.ResourceVersion})
+	if s.store.Known(k, o.UID, o.ResourceVersion) {
 		return nil
 	}
 	if s.store.Ahead(k, o.UID, o.ResourceVersion) {
@@ -174,6 +182,7 @@ func (s *stream) Gone(o wire.Object) {
 	if !s.keep(k) {
 		return
 	}
+	s.witnesses.lost(k)
 	s.stage(s.removal(k, o))
 }
 
@@ -317,8 +326,10 @@ func (s *stream) Event(ev wire.Event) error {
 		if e := s.expect; e != nil && e.key == k && e.uid == ev.UID {
 			s.expect = nil
 		}
+		s.witnesses.lost(k)
 		c.Changes = append(c.Changes, s.removal(k, ev.Object))
 	default:
+		s.witnesses.saw(sighting{k, ev.UID, ev.ResourceVersion})
 		change, err := s.change(k, ev.Object)
 		if err != nil {
 			s.lose(err)

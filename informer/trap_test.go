@@ -3,6 +3,7 @@ package informer_test
 import (
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,7 +73,7 @@ func TestUnreadableItem(t *testing.T) {
 		r.server.SetDown(true)
 		r.server.Compact()
 		r.server.Intercept(func(w http.ResponseWriter, q *http.Request) bool {
-			if isWatch(q) || q.URL.Query().Get("limit") == "1" {
+			if isWatch(q) || q.URL.Query().Get("limit") == "1" || !strings.HasSuffix(q.URL.Path, "/widgets") {
 				return false
 			}
 			r.server.Intercept(nil)

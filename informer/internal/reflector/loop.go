@@ -56,6 +56,11 @@ type Reflector struct {
 	// it is not, and a refusal of the server that it cannot be known: both end in a list that
 	// compares by content. After any other error it is called again.
 	Verify func(context.Context) error
+	// Doubt, if set, looks for a sign of another history each time that a watch is to be resumed after a
+	// failure: the server's version need not be behind ours, if it was away for long. ErrRewritten is
+	// such a sign; true says that one may be missing, which Sink.Settle tells once everything has been
+	// seen that the server has now. Other errors prove nothing.
+	Doubt func(context.Context) (bool, error)
 	// Tell, if set, hears of requests. The loop waits for it.
 	Tell func(Note)
 
@@ -63,6 +68,7 @@ type Reflector struct {
 	bookmarks bool   // were seen on this stream
 	versioned bool   // the server's lists have versions
 	goal      string // the server's version when what was loaded was verified; empty before
+	until     string // the server's version after which a doubt is settled; empty: there is none
 }
 
 // Run serves the stream until ctx ends or the kind is not served.

@@ -21,12 +21,32 @@ func (r *Reflector) probe(ctx context.Context) Input {
 	case wire.Older(version, ours), r.m.Resuming && wire.Older(version, r.goal):
 		return Input{Event: Rewritten, Err: ErrRewritten}
 	case !r.m.Resuming:
-		return Input{Event: Alike}
+		return r.doubt(ctx)
 	}
 	if !ordered(version, ours) {
 		return Input{Event: Unverified, Err: errUnordered}
 	}
 	return r.verify(ctx, version)
+}
+
+// doubt looks for signs of another history. What the server lacks of ours it may have deleted: by the
+// version that it has afterwards, the watch has told so.
+func (r *Reflector) doubt(ctx context.Context) Input {
+	if r.Doubt == nil {
+		return Input{Event: Alike}
+	}
+	asking, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
+	defer cancel()
+	doubt, err := r.Doubt(asking)
+	if errors.Is(err, ErrRewritten) {
+		return Input{Event: Rewritten, Err: err}
+	}
+	if r.until = ""; doubt {
+		if r.until, err = r.peek(ctx); err != nil {
+			return classify(err)
+		}
+	}
+	return Input{Event: Alike}
 }
 
 // ordered tells whether it shows from two versions that nothing happened between them, or that

@@ -83,6 +83,8 @@ func (s *sink) Event(ev wire.Event) error {
 func (s *sink) Bookmark(version string) error { return s.told(version, "bookmark %s", version) }
 func (s *sink) CaughtUp(version string) error { return s.told("", "caught up %s", version) }
 
+func (s *sink) Settle() error { return s.told("", "settled") }
+
 func (s *sink) Current() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,8 @@
 //
 // Probing asks for a list of one object, to see that the server's version is not behind ours: a
 // watch at a version from the future is accepted and delivers nothing. It follows every failure,
-// and every watch that ended without a frame. But every third time in a row that the server itself
+// and every watch that ended without a frame. The caller may look for signs that the server went on from
+// an older state meanwhile (Reflector.Doubt). But every third time in a row that the server itself
 // ends a watch with an error, and nothing came of it, a list follows, behind a gap: it may be our
 // version that it does not like. So does one, where a frame had to be skipped of which nothing is
 // known, as soon as the watch ends.

@@ -150,6 +150,9 @@ func (w *watching) event(ev wire.Event) error {
 	if err == nil {
 		err = w.catchUp(ev.ResourceVersion)
 	}
+	if err == nil {
+		err = w.settle(ev.ResourceVersion)
+	}
 	if err != nil {
 		return err
 	}
@@ -158,6 +161,15 @@ func (w *watching) event(ev wire.Event) error {
 	}
 	w.progress()
 	return nil
+}
+
+// settle has a doubt settled where everything was seen up to its version.
+func (r *Reflector) settle(version string) error {
+	if r.until == "" || r.m.Resuming || !reached(version, r.until) {
+		return nil
+	}
+	r.until = ""
+	return r.Sink.Settle()
 }
 
 // progress tells that the watch works, where that is news.
