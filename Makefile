@@ -15,7 +15,7 @@ GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: build control-plane ## a cluster, things that happen in it, and tattler watch (about a minute once built)
+demo: build control-plane ## a cluster, things that happen in it, and tattler run (about a minute once built)
 	@go build -C integration -o ../bin/demo ./cmd/demo
 	@cd integration && exec ../bin/demo -tattler ../bin/tattler -- $(ARGS)
 

@@ -26,6 +26,7 @@ func TestFork(t *testing.T) {
 		stopped, overtaken bool // overtaken: the server has gone on beyond where it was when the daemon sees it
 	}{
 		{why: "running"},
+		{why: "running, the server is ahead", overtaken: true},
 		{why: "stopped, the server is behind", stopped: true},
 		{why: "stopped, the server is ahead", stopped: true, overtaken: true},
 	} {
@@ -48,6 +49,7 @@ func TestFork(t *testing.T) {
 			if tc.stopped {
 				f.daemon.end()
 			}
+			f.proxy.refuse(tc.overtaken)
 
 			f.must(plane.KillAPIServer(), plane.KillEtcd(), os.RemoveAll(f.etcd()), os.CopyFS(f.etcd(), os.DirFS(backup)),
 				os.Chmod(f.etcd(), 0o700), plane.StartEtcd(ctx), plane.StartAPIServer(ctx))
@@ -58,6 +60,7 @@ func TestFork(t *testing.T) {
 			if tc.overtaken {
 				again = f.hammer(ctx, second)
 				f.write(ctx, second, 60)
+				f.proxy.refuse(false)
 			}
 			f.daemon.ready(ctx)
 			if !tc.stopped {
@@ -95,6 +98,7 @@ type fork struct {
 	rng        *rand.Rand
 	namespaces []string
 	witness    *witness
+	proxy      *proxy
 	daemon     *daemon
 	changes    string
 }
@@ -110,7 +114,8 @@ func newFork(ctx context.Context, t *testing.T) *fork {
 	t.Cleanup(f.witness.stop)
 	dir := t.TempDir()
 	f.changes = filepath.Join(dir, "changes.jsonl")
-	f.daemon = newDaemon(t, filepath.Join(dir, "state", "journal.db"), newProxy(t).kubeconfig(t, plane.Kubeconfig()), fields{
+	f.proxy = newProxy(t)
+	f.daemon = newDaemon(t, filepath.Join(dir, "state", "journal.db"), f.proxy.kubeconfig(t, plane.Kubeconfig()), fields{
 		"cluster": fields{"name": "fork"},
 		"watch":   []fields{{"resources": fields{"include": kindNames()}, "namespaces": fields{"include": f.namespaces}}},
 		"redact":  []fields{{"resources": []string{"configmaps"}, "paths": []string{"data.hush"}}},
@@ -188,11 +193,10 @@ func (f *fork) arrived(ctx context.Context, w *witness, name string) {
 	f.must(err)
 }
 
-// noticed waits until every stream has said that history changed. What a running stream goes by is that the
-// server is behind it: it must look before the server has caught up.
+// noticed waits until every stream has said that history changed.
 func (f *fork) noticed(ctx context.Context) {
 	f.Helper()
-	f.must(within(ctx, time.Minute, func() error {
+	f.must(within(ctx, 2*time.Minute, func() error { // a bookmark comes each minute
 		n := 0
 		for line := range bytes.Lines(read(f.T, f.changes)) {
 			if bytes.Contains(line, []byte(`"op":"gap"`)) && forks(string(line)) {
