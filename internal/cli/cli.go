@@ -29,6 +29,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/version"
 	"github.com/tattler-dev/tattler/internal/cli/watch"
+	fileconfig "github.com/tattler-dev/tattler/internal/config"
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
@@ -63,18 +64,32 @@ func execute(ctx context.Context, args []string, io *terminal.IO) int {
 
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage *capture.UsageError
+	var file *fileconfig.Error
 	switch {
 	case err == nil, brokenPipe(err):
 		return exitDone
 	case errors.As(err, &usage):
-		fmt.Fprintf(io.Err, "tattler: %s\n", terminal.Line(err.Error()))
+		fmt.Fprintf(io.Err, "tattler: %s\n", ours(err.Error()))
 		return exitUsage
 	case !understood: // cobra's own errors have no type
 		fmt.Fprintf(io.Err, "tattler: %s; see `%s --help`\n", terminal.Line(err.Error()), cmd.CommandPath())
 		return exitUsage
+	case errors.As(err, &file):
+		fmt.Fprintf(io.Err, "tattler: %s\n", ours(err.Error()))
+		return exitFailed
 	}
 	fmt.Fprintf(io.Err, "tattler: %s\n", terminal.Line(err.Error()))
 	return exitFailed
+}
+
+// ours is a text that may have several lines, such as one that points into an expression: it comes from no
+// server.
+func ours(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = terminal.Line(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // brokenPipe is true where the reader of our output has gone, which is its way to say that it has

@@ -87,6 +87,31 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestPointing: what points into an expression or a file needs its lines, and those do not command the
+// terminal.
+func TestPointing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.yaml")
+	text := "apiVersion: tattler.dev/v1alpha1\nkind: Config\nwach: []\nsinks:\n- {name: a, where: 'op = \"x\"', log: {}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const arrow = ": a single =: compare with ==\n    op = \"x\"\n       ^\n"
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"log", "--where", "op = \"x\""}, exitUsage, "tattler: --where: invalid expression: 1:4" + arrow},
+		{[]string{"log", "--where", "op = \"\x1b[2J\""}, exitUsage, "tattler: --where: invalid expression: 1:4: a single =: compare with ==\n    op = \"\ufffd[2J\"\n       ^\n"},
+		{[]string{"config", "check", "--offline", "-c", path}, exitFailed, "tattler: " + path + ":3:1: wach: unknown key; did you mean watch?\n" + path + ":5:24: sinks[0].where" + arrow},
+	} {
+		code, out, err := tattler(t.Context(), append([]string{"tattler"}, tt.args...)...)
+		if code != tt.code || out != "" || err != tt.want {
+			t.Errorf("%q: exit code %d, stdout %q, stderr\n%q\nwant\n%q", tt.args, code, out, err, tt.want)
+		}
+	}
+}
+
 // TestHelp compares the help texts, so that a change of one is seen; and they fit a terminal.
 func TestHelp(t *testing.T) {
 	for _, tt := range []struct {
