@@ -3,9 +3,12 @@ package soak
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -262,9 +265,18 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
+// manyPods are so many that to hold them against lists takes minutes, in which an API server's memory of
+// what happened to them may shrink to its least, a hundred changes.
+const manyPods = 5000
+
 // resumed checks that nothing but what had changed was asked for.
 func (k *keeper) resumed() {
 	k.Helper()
+	forgotten := func(what string) bool { return strings.HasPrefix(what, "expired of ") }
+	if here.size > manyPods && slices.ContainsFunc(slices.Collect(maps.Keys(k.counters.n)), forgotten) {
+		k.Logf("the server did not remember everything: it met %v", k.counters.n)
+		return
+	}
 	if lists := k.requests.lists(); len(lists) > 0 {
 		k.Errorf("lists were asked for: %q", lists)
 	}
