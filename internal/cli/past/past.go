@@ -2,6 +2,7 @@
 package past
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
+// variable names a journal for those who always mean the same one, such as in a pod.
+const variable = "TATTLER_JOURNAL"
+
 // Flags say which journal.
 type Flags struct {
 	Kube kube.Flags
@@ -32,7 +36,7 @@ type Flags struct {
 
 // Add declares the flags.
 func (f *Flags) Add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Path, "journal", "", "`file` of the journal; default: that of the current context")
+	fs.StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+variable+", or that of the current context")
 	f.Kube.Add(fs)
 }
 
@@ -46,8 +50,8 @@ type Journal struct {
 
 // File is where the journal is. The cluster is not asked.
 func (f *Flags) File() (string, error) {
-	if f.Path != "" {
-		return f.Path, nil
+	if path := cmp.Or(f.Path, os.Getenv(variable)); path != "" {
+		return path, nil
 	}
 	cluster, err := f.Kube.Load("tattler/" + buildinfo.Version())
 	if err != nil {
