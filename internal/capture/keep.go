@@ -78,16 +78,24 @@ func (k *kind) stream(key streamKey) Stream {
 	sel := k.selections[key.source]
 	return Stream{
 		Resource: k.resource(), Namespace: key.namespace,
-		Selection: selectionName(sel),
+		Selection: k.selectionName(sel),
 	}
 }
 
-func selectionName(sel informer.Selection) string {
-	if sel.Labels == "" && sel.Fields == "" {
-		return ""
+// selectionName tells what a source of the kind selects, also what is filtered here.
+func (k *kind) selectionName(sel informer.Selection) string {
+	var parts []string
+	if sel.Labels != "" || sel.Fields != "" {
+		parts = append(parts, fmt.Sprintf("labels=%q fields=%q", sel.Labels, sel.Fields))
 	}
-	return fmt.Sprintf("labels=%q fields=%q", sel.Labels, sel.Fields)
+	if sel.Keep != nil {
+		n := k.scope.Namespaces
+		parts = append(parts, fmt.Sprintf("namespaces=%q without=%q", sorted(n.Include), sorted(n.Exclude)))
+	}
+	return strings.Join(parts, " ")
 }
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
 // pipeline identifies what makes the bytes of a kind's objects.
 func (w *Watcher) pipeline(k *kind) string {

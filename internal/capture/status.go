@@ -140,7 +140,7 @@ func (w *Watcher) Unselected(groupResource, namespace, selection string) bool {
 	}
 	complete := true
 	for key, s := range k.streams {
-		if key.namespace == namespace && selectionName(k.selections[key.source]) == selection {
+		if key.namespace == namespace && k.selectionName(k.selections[key.source]) == selection {
 			return false
 		}
 		complete = complete && s.delivered

@@ -55,7 +55,7 @@ func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, err
 	if err != nil || !ok {
 		return nil, err
 	}
-	st := &capture.State{WasLive: h.EverLive, Pipeline: h.Pipeline}
+	st := &capture.State{WasLive: h.EverLive && !k.isDamaged(name), Pipeline: h.Pipeline}
 	if adopted {
 		st.Reason = "what is watched was changed"
 	}
@@ -75,7 +75,7 @@ func (k *kept) objects(ctx context.Context, name journal.Stream) iter.Seq2[infor
 			if errors.As(err, &damage) {
 				k.log.Error("an object in the journal is damaged: it is read from the cluster again",
 					"stream", name.GroupResource, "namespace", o.Namespace, "name", o.Name, "err", err)
-				if k.isDamaged(name) {
+				if o.Name != "" && k.isDamaged(name) { // without a name it is a page, and not all that is on it is known
 					continue
 				}
 				k.mu.Lock()

@@ -39,6 +39,7 @@ type rig struct {
 	rules    *quiet.Set
 
 	namespaces capture.Namespaces
+	labels     string
 }
 
 func newRig(t *testing.T) *rig {
@@ -78,7 +79,7 @@ func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 		r.Fatal(err)
 	}
 	w, err := capture.New(capture.Options{
-		Config: r.server.Config(), Types: []string{"configmaps"}, Namespaces: r.namespaces, Redactor: r.redactor, Quiet: r.rules, Kept: k,
+		Config: r.server.Config(), Types: []string{"configmaps"}, Namespaces: r.namespaces, Labels: r.labels, Redactor: r.redactor, Quiet: r.rules, Kept: k,
 	})
 	if err != nil {
 		r.Fatal(err)
@@ -207,6 +208,52 @@ func TestOtherScope(t *testing.T) {
 		slices.Sort(got)
 		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(got, "\n")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestGlobAndBack: what a glob left out is another selection, of which nothing is known.
+func TestGlobAndBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.put("a", "1")
+		r.server.Put(configMaps, "kube-x", "hidden", map[string]any{"data": map[string]any{"k": "1"}})
+		r.namespaces.Exclude = []string{"kube-*"}
+		r.during(func() {})
+		r.namespaces.Exclude = nil
+		r.during(func() { r.server.Put(configMaps, "kube-x", "hidden", map[string]any{"data": map[string]any{"k": "2"}}) })
+		if got := strings.Join(r.told(), "\n"); !strings.Contains(got, "snapshot hidden\n") || !strings.HasSuffix(got, "updated hidden data.k 1→2") {
+			t.Errorf("told\n%s", got)
+		}
+	})
+}
+
+// TestLabelsAndBack: a stream that another one took objects from does not go on as if it had them.
+func TestLabelsAndBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		labelled := func(name, value string) {
+			r.server.Put(configMaps, "shop", name, map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"tier": "web"}}, "data": map[string]any{"k": value}})
+		}
+		labelled("a", "1")
+		labelled("gone", "1")
+		r.put("b", "1")
+		r.during(func() {})
+		r.labels = "tier=web"
+		r.during(func() {})
+		r.labels = ""
+		labelled("a", "2")
+		r.server.Delete(configMaps, "shop", "gone")
+		r.during(func() {})
+		got := strings.Join(r.told(), "\n")
+		for _, want := range []string{"updated a data.k 1→2", "deleted gone", "gap what is watched was changed"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
+		if strings.Contains(got, "created") {
+			t.Errorf("something is said to be new:\n%s", got)
 		}
 	})
 }

@@ -38,11 +38,21 @@ func (p *Pump) once(ctx context.Context) result {
 	}
 	defer p.pass()
 	r := p.deliver(ctx)
+	ctx, cancel := finishing(ctx)
+	defer cancel()
 	if err := p.flush(ctx, false); r.err == nil {
 		r.err = err
 	}
 	r.cursor = p.cursor
 	return r
+}
+
+// finishing is ctx, or, where it has ended, time to note what was done by then: it would be done again.
+func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 }
 
 func (p *Pump) deliver(ctx context.Context) result {

@@ -94,6 +94,8 @@ func (p *Pump) replay(ctx context.Context, d DeadLetter) (taken bool, err error)
 		return false, err
 	}
 	p.report(func(s *Status) { s.Delivered++ })
+	ctx, done := finishing(ctx)
+	defer done()
 	return true, p.o.Store.Exhume(ctx, d)
 }
 

@@ -54,6 +54,9 @@ func (db *db) adopt(s Stream) (bool, error) {
 	for _, f := range from {
 		h.At = earlier(h.At, f.head.At)
 	}
+	if own != nil {
+		h.At = earlier(h.At, own.At)
+	}
 	to, err := db.setHead(s, h)
 	if err != nil {
 		return false, err
@@ -101,7 +104,7 @@ func (db *db) hand(from held, to int64, namespace string) error {
 	}
 	return errors.Join(
 		db.exec("UPDATE objects SET stream = ? WHERE stream = ? AND namespace = (SELECT id FROM strings WHERE s = ?)", to, from.id, namespace),
-		db.exec("UPDATE streams SET live = 0 WHERE id = ?", from.id))
+		db.exec("UPDATE streams SET live = 0, ever = 0 WHERE id = ?", from.id))
 }
 
 func earlier(a, b time.Time) time.Time {

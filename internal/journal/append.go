@@ -297,6 +297,11 @@ func (w *writer) setState(o *object, stream int64, r *Row, duplicate bool) error
 	if c, ok := compareVersions(r.ResourceVersion, o.top); !ok || c > 0 {
 		top = r.ResourceVersion
 	}
+	if o.stream != 0 && o.stream != stream { // which does not have all of its objects any more
+		if err := w.db.exec("UPDATE streams SET live = 0, ever = 0 WHERE id = ?", o.stream); err != nil {
+			return err
+		}
+	}
 	var in any
 	var content []byte
 	if leaves(r.Op) {

@@ -40,7 +40,9 @@ type Missed struct {
 }
 
 // None tells whether there is nothing to do.
-func (p *Purging) None() bool { return p.Changes == 0 && len(p.Streams) == 0 && !p.Unfinished }
+func (p *Purging) None() bool {
+	return p.Changes == 0 && p.Dead == 0 && len(p.Streams) == 0 && !p.Unfinished
+}
 
 const (
 	// purging is the key in meta of a purge that has begun.

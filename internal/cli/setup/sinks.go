@@ -53,7 +53,7 @@ func (s *Setup) OpenSinks(out io.Writer) ([]deliver.Options, error) {
 			err = f.Open()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("sink %s: %w", c.Name, err)
+			return nil, fmt.Errorf("sink %s: %w", c.Name, errors.New(c.Hide(err.Error())))
 		}
 		o := deliver.Options{
 			Name: c.Name, Sink: opened, Snapshots: c.Snapshots, From: deliver.From(c.From), MaxBytes: int(c.MaxBytes),
