@@ -43,9 +43,6 @@ func TestForms(t *testing.T) {
 // TestCanary plants values that must be hidden wherever the daemon could meet them, has it record, deliver,
 // fail and crash, and looks for them in everything that it leaves.
 func TestCanary(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a while")
-	}
 	t.Parallel() // to what leaves the servers alone
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

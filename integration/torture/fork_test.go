@@ -18,9 +18,6 @@ import (
 // TestFork puts a backup of etcd back, under the running and under the stopped daemon. The server then has
 // another history, in which the same versions of the same objects come again and are others.
 func TestFork(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
 	for _, tc := range []struct {
 		why                string
 		stopped, overtaken bool // overtaken: the server has gone on beyond where it was when the daemon sees it

@@ -22,9 +22,6 @@ var (
 
 // TestRightsWithdrawn takes from the running daemon the right to one kind, and gives it back.
 func TestRightsWithdrawn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("what is refused is tried again after a minute")
-	}
 	t.Parallel() // to what leaves the servers alone
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()

@@ -29,9 +29,6 @@ type torture struct {
 
 // TestTorture kills the daemon again and again while all else goes wrong, too, and then judges.
 func TestTorture(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes more than a minute")
-	}
 	kills := int(number(t, killsEnv, 15))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(kills)*20*time.Second)
 	defer cancel()
