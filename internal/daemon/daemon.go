@@ -161,6 +161,9 @@ func open(ctx context.Context, o Options) (d *daemon, err error) {
 	if err := d.openBeside(ctx); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
+	if name := d.journal.Cluster(); name != o.Cluster {
+		d.o.Log.Warn("the journal was made under another name of the cluster, which events keep", "journal", name, "now", o.Cluster)
+	}
 	return d, nil
 }
 

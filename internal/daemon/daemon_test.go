@@ -97,3 +97,25 @@ func TestRunCannotStart(t *testing.T) {
 		}
 	})
 }
+
+// TestOtherClusterName: a new name does not change the ids of what is in the journal, and that is said.
+func TestOtherClusterName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		j, err := journal.Open(t.Context(), filepath.Join(dir, "journal.db"), journal.Options{Cluster: "before"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		d := r.daemon(dir, Options{})
+		if log := d.log.String(); !strings.Contains(log, "journal=before now=test") {
+			t.Errorf("nothing is said of the name:\n%s", log)
+		}
+		if s := d.status(); s.Cluster != "before" {
+			t.Errorf("the status names %q", s.Cluster)
+		}
+		d.stop()
+	})
+}

@@ -25,6 +25,9 @@ func (d *daemon) capture(ctx context.Context) error {
 		started = started || unwritten != nil
 		switch {
 		case ctx.Err() != nil: // the end on request
+			if unwritten != nil {
+				d.o.Log.Error("the last changes are not recorded; the next start asks for them again", "err", unwritten)
+			}
 			continue
 		case !started:
 			return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/deliver"
@@ -22,6 +23,8 @@ type Desk struct {
 	Reader  *journal.Reader
 	// Pumps are those of the sinks that are configured, by name; nil where no daemon runs.
 	Pumps map[string]*deliver.Pump
+
+	pausing sync.Mutex // keeps what the journal says and what a pump does the same
 }
 
 var _ control.Orders = (*Desk)(nil)
@@ -51,6 +54,8 @@ func (d *Desk) Pause(ctx context.Context, sink string, paused bool) error {
 	if _, err := d.find(ctx, sink); err != nil {
 		return err
 	}
+	d.pausing.Lock()
+	defer d.pausing.Unlock()
 	if err := d.Journal.Pause(ctx, sink, paused); err != nil {
 		return err
 	}
