@@ -17,6 +17,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
@@ -282,5 +283,34 @@ func TestNumbers(t *testing.T) {
 		if got := size(n); got != want {
 			t.Errorf("%d bytes are %s, want %s", n, got, want)
 		}
+	}
+}
+
+// TestPurgeFreeSpace: what is in no table any more, as after retention or a rewritten state, is erased also
+// where no change is to go.
+func TestPurgeFreeSpace(t *testing.T) {
+	path := record(t)
+	t.Setenv("SQLITE_TMPDIR", t.TempDir())
+	purge := func() string {
+		var s streams
+		must(t, Purge(t.Context(), &PurgeOptions{IO: s.io(), Past: past.Flags{Path: path}, OlderRules: true, Yes: true}))
+		return s.out.String()
+	}
+	purge() // what the other rules made
+	const planted = "hunter2-hunter2-hunter2-hunter2"
+	db, err := sqlite3.Open("file:" + path)
+	must(t, err)
+	must(t, db.Exec("CREATE TABLE scrap (t TEXT); INSERT INTO scrap VALUES ('"+planted+"'); DROP TABLE scrap; PRAGMA wal_checkpoint(TRUNCATE)"))
+	must(t, db.Close())
+	raw := func() bool {
+		b, err := os.ReadFile(path)
+		must(t, err)
+		return strings.Contains(string(b), planted)
+	}
+	if !raw() {
+		t.Fatal("the file does not have what is to be erased: nothing would be proven")
+	}
+	if out := purge(); !strings.Contains(out, "free space of its files is erased") || raw() {
+		t.Errorf("%q; still there: %t", out, raw())
 	}
 }

@@ -57,6 +57,11 @@ func Purge(ctx context.Context, o *PurgeOptions) error {
 		return err
 	}
 	if plan.None() {
+		if o.OlderRules { // what was rewritten, or went by age, may stand in the free space of the files
+			if err := o.remove(ctx, j, what, &plan); err != nil {
+				return fmt.Errorf("%w; it is not finished: say it again", err)
+			}
+		}
 		return o.nothing(j.Path())
 	}
 	if _, err := io.WriteString(o.IO.Err, describe(j.Path(), &plan)); err != nil {
@@ -97,7 +102,11 @@ func (o *PurgeOptions) nothing(path string) error {
 	if o.OlderRules {
 		text = "was recorded under other redaction rules than those that tattler run used last"
 	}
-	_, err := fmt.Fprintf(o.IO.Out, "there is nothing to remove: nothing in %s %s\n", path, strings.TrimSpace(text+" "+o.Until))
+	erased := ""
+	if o.OlderRules {
+		erased = "; the free space of its files is erased"
+	}
+	_, err := fmt.Fprintf(o.IO.Out, "there is nothing to remove: nothing in %s %s%s\n", path, strings.TrimSpace(text+" "+o.Until), erased)
 	return err
 }
 
