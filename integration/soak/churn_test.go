@@ -22,9 +22,7 @@ type churn struct {
 func (w *world) churn(ctx context.Context, occasion uint64) *churn {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &churn{world: w}
-	// A dozen views read each write. More than they can follow on two cores, with the race detector
-	// on, would only wait in line; bursts are for that.
-	pace := flowcontrol.NewTokenBucketRateLimiter(max(50, float32(w.size)/40), writers)
+	pace := flowcontrol.NewTokenBucketRateLimiter(min(max(50, float32(w.size)/40), fastest), writers)
 	var wg sync.WaitGroup
 	for i := range uint64(writers) {
 		h := &hand{world: w, rng: rand.New(rand.NewPCG(w.seed, occasion<<8|i))}

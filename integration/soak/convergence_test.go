@@ -22,7 +22,7 @@ const recovery = 2 * time.Minute
 // history is forgotten and connections are lost, and holds what every kind of view has shown against
 // what was written, and what it has at the end against a fresh list.
 func TestConvergence(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute+time.Duration(here.size)*20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute+time.Duration(here.size)*120*time.Millisecond)
 	defer cancel()
 	s := &soak{world: here, T: t, rng: rand.New(rand.NewPCG(here.seed, 7))}
 	s.observe(ctx)

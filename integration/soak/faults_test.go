@@ -131,7 +131,8 @@ func (s *soak) lists() string {
 // recovered waits until every view shows what is written now.
 func (s *soak) recovered(ctx context.Context, after string) {
 	s.Helper()
-	ctx, cancel := context.WithTimeoutCause(ctx, recovery, fmt.Errorf("not current %v after %s", recovery, after))
+	patience := recovery + time.Duration(s.world.size)*10*time.Millisecond // a burst grows with the pods
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not current %v after %s", patience, after))
 	defer cancel()
 	marks, err := s.world.mark(ctx, s.rng)
 	if err != nil {
