@@ -293,4 +293,12 @@ func TestNew(t *testing.T) {
 	if got, want := New("c", seen, gap).ID, GapID("c", "pods/", "1", "2", 1); got != want {
 		t.Errorf("a gap's id is %s, want %s", got, want)
 	}
+	gap.Observed = Observed{After: &before, At: seen}
+	if got, want := New("c", seen, gap).ID, GapID("c", "pods/", "1", "2", 1); got != want {
+		t.Errorf("the id of a gap between two versions is %s, want %s, whenever it was seen", got, want)
+	}
+	gap.Gap = &GapInfo{From: "1"}
+	if got, want := New("c", seen, gap).ID, GapID("c", "pods/", "1", "2026-11-21T09:59:59.987Z", 1); got != want {
+		t.Errorf("the id of a gap without an end is %s, want %s: another one may begin with that version", got, want)
+	}
 }

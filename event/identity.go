@@ -41,6 +41,9 @@ func id(cluster string, d Data) string {
 	if d.Gap != nil {
 		gap = *d.Gap
 	}
+	if gap.To == "" && d.Observed.After != nil { // else all that begin with one version were the same
+		gap.To = d.Observed.After.UTC().Format(stampFormat)
+	}
 	return GapID(cluster, groupResource(r)+"/"+r.Namespace, gap.From, gap.To, d.Epoch)
 }
 
@@ -75,7 +78,8 @@ func ID(cluster, groupResource, uid, version string, op Op, epoch int64) string 
 
 // GapID returns the id of a gap between two resource versions of a stream. The stream is the
 // groupResource, a slash and the stream's namespace, which is empty for the whole cluster; the epoch is as
-// for ID.
+// for ID. Where the version at its end is not known, to is the moment after which versions were missed, as
+// events have it in observed.after.
 func GapID(cluster, stream, from, to string, epoch int64) string {
 	return hash(append([]string{"gap", cluster, stream, from, to}, later(epoch)...)...)
 }

@@ -6,11 +6,14 @@ import (
 	"time"
 )
 
-// stamp is a time of fixed width, so that times sort as text.
+// stampFormat is of fixed width, so that times sort as text.
+const stampFormat = "2006-01-02T15:04:05.000Z"
+
+// stamp is a time of that format.
 type stamp time.Time
 
 func (s stamp) MarshalJSON() ([]byte, error) {
-	return []byte(time.Time(s).UTC().Format(`"2006-01-02T15:04:05.000Z"`)), nil
+	return []byte(time.Time(s).UTC().Format(`"` + stampFormat + `"`)), nil
 }
 
 // MarshalJSON writes the event on one line. Nothing is escaped for HTML unless the caller's encoder

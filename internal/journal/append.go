@@ -109,7 +109,8 @@ func (w *writer) gap(kind int64, r *Row) error {
 		return err
 	}
 	known, err := w.db.integer(`SELECT 1 FROM gaps g JOIN changes c ON c.seq = g.seq JOIN kinds k ON k.id = c.kind
-		WHERE g."from" = ? AND g."to" = ? AND g.namespace = ? AND k.resource = ? AND c.epoch IS ?`, r.Gap.From, r.Gap.To, ns, resource, epochValue(r.Epoch))
+		WHERE g."from" = ? AND g."to" = ? AND g.namespace = ? AND k.resource = ? AND c.epoch IS ?
+		AND (g."to" <> '' OR c.time + c.lag - c.since IS ?)`, r.Gap.From, r.Gap.To, ns, resource, epochValue(r.Epoch), sinceValue(r.Since))
 	if err != nil || known != 0 {
 		w.done.Duplicates += int(known)
 		return err

@@ -93,6 +93,14 @@ func epochValue(epoch int64) any {
 	return epoch
 }
 
+// sinceValue is the moment after which something happened, or NULL: it is not known.
+func sinceValue(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMilli()
+}
+
 // uidKey is what tells objects of a resource apart.
 func uidKey(m *Meta) string {
 	if m.UID != "" {
@@ -129,5 +137,9 @@ func (m *Meta) id(cluster string) string {
 	d := event.Data{Op: m.Op, Gap: m.Gap, Epoch: m.Epoch, Resource: event.Resource{
 		Group: m.Kind.Group, Resource: m.Kind.Resource, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
 	}}
+	if m.Op == event.Gap && !m.Since.IsZero() {
+		since := m.Since
+		d.Observed.After = &since
+	}
 	return event.New(cluster, time.Time{}, d).ID
 }
