@@ -29,7 +29,8 @@ const (
 
 // Options tune a Cluster. The zero value is usable.
 type Options struct {
-	// MaxLists bounds the lists under way at once; 0 means 8.
+	// MaxLists bounds the lists under way at once, and the streams that ask, before they resume, whether the
+	// server's history is what it was; 0 means 8.
 	MaxLists int
 	// RetryRefused is the wait after an answer that only an administrator can change, such as 403;
 	// 0 means a minute.

@@ -61,7 +61,7 @@ func (s *stream) doubt(ctx context.Context) (bool, error) {
 	s.missing = nil
 	for _, w := range slices.Backward(s.witnesses) {
 		raw, err := s.source.cluster.Get(ctx, request.Path(s.source.served(), w.key.Namespace, w.key.Name), nil)
-		if apierrors.IsNotFound(err) {
+		if notFound(err) {
 			s.missing = append(s.missing, w)
 			continue
 		}
@@ -78,6 +78,11 @@ func (s *stream) doubt(ctx context.Context) (bool, error) {
 		}
 	}
 	return len(s.missing) > 0, nil
+}
+
+// notFound tells that an API server says that an object is not there, and not a proxy before it.
+func notFound(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
 // Settle implements reflector.Sink: what the server did not have must be gone here as well by now.

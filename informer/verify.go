@@ -69,7 +69,7 @@ func (s *stream) verifyNewest(ctx context.Context) error {
 	}
 	raw, err := s.source.cluster.Get(ctx, request.Path(s.source.served(), k.Namespace, k.Name), nil)
 	switch {
-	case apierrors.IsNotFound(err):
+	case notFound(err):
 		s.expect = &expected{k, s.loaded.uid}
 		return nil
 	case err != nil:

@@ -41,7 +41,7 @@ type Reflector struct {
 	// Query holds the selectors.
 	Query url.Values
 	Sink  Sink
-	// Lists bounds the lists under way: each holds an element while it runs.
+	// Lists bounds the lists under way: each holds an element while it runs, and so do Verify and Doubt.
 	Lists  chan struct{}
 	Timing Timing
 	// Paged asks for lists in pages, never for streaming lists.
@@ -143,7 +143,7 @@ func (r *Reflector) query(pairs ...string) url.Values {
 	return q
 }
 
-// admit waits for its turn to list. release may be called twice.
+// admit waits for its turn to list, or to ask. release may be called twice.
 func (r *Reflector) admit(ctx context.Context) (release func(), err error) {
 	select {
 	case r.Lists <- struct{}{}:

@@ -35,9 +35,11 @@ func (r *Reflector) doubt(ctx context.Context) Input {
 	if r.Doubt == nil {
 		return Input{Event: Alike}
 	}
-	asking, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
-	defer cancel()
-	doubt, err := r.Doubt(asking)
+	var doubt bool
+	err := r.inTurn(ctx, func(ctx context.Context) (err error) {
+		doubt, err = r.Doubt(ctx)
+		return err
+	})
 	if errors.Is(err, ErrRewritten) {
 		return Input{Event: Rewritten, Err: err}
 	}
@@ -47,6 +49,22 @@ func (r *Reflector) doubt(ctx context.Context) Input {
 		}
 	}
 	return Input{Event: Alike}
+}
+
+// inTurn has the caller ask the server once it may list: of a server that comes back, all streams have
+// something to ask. To wait for the turn takes nothing from the time for the answers.
+func (r *Reflector) inTurn(ctx context.Context, ask func(context.Context) error) error {
+	release, err := r.admit(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
+	defer cancel()
+	if err := ask(ctx); err != nil {
+		return cause(ctx, err)
+	}
+	return nil
 }
 
 // ordered tells whether it shows from two versions that nothing happened between them, or that
@@ -73,10 +91,8 @@ func (r *Reflector) verify(ctx context.Context, version string) Input {
 		return Input{Event: Alike}
 	}
 	if r.Verify != nil {
-		ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
-		defer cancel()
-		if err := r.Verify(ctx); err != nil {
-			return unverified(fmt.Errorf("verify what was loaded: %w", cause(ctx, err)))
+		if err := r.inTurn(ctx, r.Verify); err != nil {
+			return unverified(fmt.Errorf("verify what was loaded: %w", err))
 		}
 	}
 	r.goal = version
