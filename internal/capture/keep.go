@@ -62,7 +62,8 @@ type Kept interface {
 	Since() time.Time
 }
 
-// State is what was kept of a stream.
+// State is what was kept of a stream. Without a version there is a gap behind it, unless At is zero: then
+// nothing of what the stream watches was ever watched, and there is no more than an epoch.
 type State struct {
 	informer.Restored
 	// WasLive says that the stream's first list was completed once.
@@ -120,12 +121,12 @@ func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.S
 		if st == nil {
 			return nil, nil
 		}
-		if st.Version == "" {
+		if st.Version == "" && !st.At.IsZero() {
 			s.interrupted = &informer.Gap{Since: st.At, Reason: cmp.Or(st.Reason, "a list was interrupted")}
 			st.Objects = newest(st.Objects, &s.interrupted.From)
 		}
 		s.others = nil
-		if st.Trusted = st.Pipeline == w.pipeline(k); !st.Trusted {
+		if st.Trusted = st.Objects == nil || st.Pipeline == w.pipeline(k); !st.Trusted {
 			s.others = &others{epoch: st.Epoch, version: st.Version, at: st.At, reason: "redaction rules changed"}
 			if strings.HasSuffix(st.Pipeline, w.o.Redactor.Fingerprint()) {
 				s.others.reason = "API version changed"
@@ -147,16 +148,18 @@ type others struct {
 
 // batch hands on what a stream told, as changes that belong together.
 func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.Batch) bool {
+	if b.Phase != informer.Live && b.Gap == nil && len(b.Deltas) == 0 {
+		return true // nothing was read yet: what was kept still stands where it stood
+	}
 	identity, _ := w.cluster.Identity(ctx) // without it a restart knows less, and lists
 	out := Batch{
 		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase == informer.Live, Version: b.Version,
 		Pipeline: w.pipeline(k), Identity: identity, At: time.Now(),
 	}
-	if g := w.interrupted(k, key); g != nil && b.Gap == nil {
-		g.To, g.Until = b.Version, out.At
-		b.Gap = g
-	}
 	first, o := w.began(k, key)
+	if g := w.interrupted(k, key); g != nil {
+		b.Gap = behind(g, &b, out.At)
+	}
 	out.EverLive = out.Live || !first
 	if o != nil && !out.Live {
 		out.Pipeline = ""
@@ -253,8 +256,15 @@ func (w *Watcher) interrupted(k *kind, key streamKey) (g *informer.Gap) {
 	return g
 }
 
-// newest notes the newest version of the objects that pass. A gap that begins with it is not the one before,
-// if anything was kept in between.
+// behind is the gap behind what was kept of a stream, at its first batch, which may have one of its own.
+func behind(g *informer.Gap, b *informer.Batch, now time.Time) *informer.Gap {
+	if g.To, g.Until = b.Version, now; b.Gap != nil {
+		g.To, g.Reason = b.Gap.To, g.Reason+", "+b.Gap.Reason
+	}
+	return g
+}
+
+// newest notes the newest version of the objects that pass, behind which there is a gap.
 func newest(objects iter.Seq2[informer.RestoredObject, error], version *string) iter.Seq2[informer.RestoredObject, error] {
 	if objects == nil {
 		return nil

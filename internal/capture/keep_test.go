@@ -54,6 +54,9 @@ func (m *memory) State(_ context.Context, s Stream) (*State, error) {
 		return nil, m.fail
 	}
 	out, objects := st.State, maps.Clone(st.objects)
+	if objects == nil { // nothing is known of any
+		return &out, nil
+	}
 	out.Objects = iter.Seq2[informer.RestoredObject, error](func(yield func(informer.RestoredObject, error) bool) {
 		for _, o := range objects {
 			if !yield(o, nil) {
@@ -72,8 +75,11 @@ func (m *memory) keep(b *Batch) {
 	}
 	st := m.streams[nameOf(b.Stream)]
 	if st == nil {
-		st = &remembered{objects: map[informer.Key]informer.RestoredObject{}}
+		st = &remembered{}
 		m.streams[nameOf(b.Stream)] = st
+	}
+	if st.objects == nil {
+		st.objects = map[informer.Key]informer.RestoredObject{}
 	}
 	st.Epoch, st.Version, st.Pipeline, st.Identity, st.At = b.Epoch, "", b.Pipeline, b.Identity, b.At
 	st.WasLive = b.EverLive
@@ -196,8 +202,50 @@ func TestKeptFirstList(t *testing.T) {
 	})
 }
 
-// TestNewest: two gaps behind interrupted lists have the same beginning only where nothing was kept between
-// them; the journal takes them for the same one then.
+// TestKeptNothing starts a watcher on a state without objects: what it finds is a first list, and whether
+// something of it was watched before is a gap.
+func TestKeptNothing(t *testing.T) {
+	for _, c := range []struct {
+		why   string
+		state State
+		want  []string
+	}{
+		{"only in which history the others are", State{}, nil},
+		{"it was watched once", State{Reason: "nothing is known since then", Restored: informer.Restored{At: time.Now()}}, []string{"gap configmaps nothing is known since then"}},
+	} {
+		c.state.Epoch = 5
+		o := Options{Types: []string{"configmaps"}}
+		keeping(t, o, func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }, func(r *rig, again func(func())) {
+			r.take()
+			again(func() { r.memory.streams = map[string]*remembered{"configmaps||": {State: c.state}} })
+			r.want(c.why, append(c.want, "snapshot configmaps/a", "ready: 1 kinds, 1 objects")...)
+			if st := r.memory.streams["configmaps||"]; st.Epoch != 5 || st.Pipeline == "" || !st.WasLive {
+				t.Errorf("%s: %+v", c.why, st.State)
+			}
+			again(func() {})
+			r.want("it goes on", "ready: 1 kinds, 1 objects")
+		})
+	}
+}
+
+// TestKeptGapAndAnother: the gap behind what was kept and one of the first batch are one, of both reasons.
+func TestKeptGapAndAnother(t *testing.T) {
+	before := func(s *informertest.Server) { s.Skip(5) }
+	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
+		r.take()
+		again(func() {
+			r.memory.streams["configmaps||"].Version = ""
+			r.server.Intercept(oneUnreadable)
+		})
+		got := r.take()
+		if len(got) != 4 || !strings.HasPrefix(got[0], "problem: ") ||
+			strings.Join(got[1:], "; ") != "gap configmaps a list was interrupted, unreadable; created configmaps/b; ready: 1 kinds, 1 objects" {
+			r.Errorf("%q", got)
+		}
+	})
+}
+
+// TestNewest: a gap behind an interrupted list begins with the newest version that was kept.
 func TestNewest(t *testing.T) {
 	var from string
 	versions := []string{"9", "12", "", "101", "99"}

@@ -43,23 +43,25 @@ func newKept(ctx context.Context, j *journal.Journal, log *slog.Logger) (*kept, 
 func (k *kept) Since() time.Time { return k.since }
 
 // State implements capture.Kept. A stream that is new goes on with what others, under another
-// configuration, have kept of its objects. One with an object that cannot be read is listed against the
-// others.
+// configuration, have kept of its objects, and where that cannot be told with nothing but the reason of a
+// gap. One with an object that cannot be read is listed against the others.
 func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, error) {
 	name := streamOf(s)
-	adopted, err := k.journal.Adopt(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	h, ok, err := k.journal.Head(ctx, name)
-	if err != nil || !ok {
+	from, h, err := k.journal.Resume(ctx, name)
+	if err != nil || from == journal.OriginNone && h.Epoch <= 1 {
 		return nil, err
 	}
 	st := &capture.State{WasLive: h.EverLive && !k.isDamaged(name), Pipeline: h.Pipeline}
-	if adopted {
+	st.Restored = informer.Restored{Epoch: h.Epoch, Identity: h.Identity, At: h.At}
+	switch from {
+	case journal.OriginOwn, journal.OriginOthers:
+		st.Objects = k.objects(ctx, name)
+	case journal.OriginLost:
+		st.Reason = "nothing is known since " + h.At.UTC().Format(time.RFC3339)
+	}
+	if from == journal.OriginOthers {
 		st.Reason = "what is watched was changed"
 	}
-	st.Restored = informer.Restored{Epoch: h.Epoch, Identity: h.Identity, At: h.At, Objects: k.objects(ctx, name)}
 	if h.Live && !k.isDamaged(name) {
 		st.Version = h.Version
 	}

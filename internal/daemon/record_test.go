@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -254,6 +255,100 @@ func TestLabelsAndBack(t *testing.T) {
 		}
 		if strings.Contains(got, "created") {
 			t.Errorf("something is said to be new:\n%s", got)
+		}
+	})
+}
+
+// TestNothingRead ends a watcher before it could ask the server for anything: the next one goes on where the
+// one before it stood.
+func TestNothingRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.put("a", "1")
+		r.during(func() {})
+		r.put("a", "2")
+		away := r.server.Misbehave(informertest.Fault{On: informertest.Lists | informertest.Watches | informertest.StreamingLists, Effect: informertest.Reject, Code: 503})
+		r.during(func() { <-time.After(time.Minute) })
+		away()
+		r.put("a", "3")
+		r.during(func() {})
+		want := []string{"snapshot a", "updated a data.k 1→2", "updated a data.k 2→3"}
+		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.told(), "\n")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestBeginsAnew: where nobody can tell what is known of what is watched now, a gap says since when that is so,
+// once, and what exists is a snapshot.
+func TestBeginsAnew(t *testing.T) {
+	labelled := func(r *rig, name, value string) {
+		r.server.Put(configMaps, "shop", name, map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"tier": "web"}}, "data": map[string]any{"k": value}})
+	}
+	for _, tc := range []struct {
+		why   string
+		first func(*rig) // how it was watched
+		then  func(*rig) // and how it is
+	}{
+		{"a selector is added", func(*rig) {}, func(r *rig) { r.labels = "tier=web" }},
+		{"a selector is another one", func(r *rig) { r.labels = "tier" }, func(r *rig) { r.labels = "tier=web" }},
+		{"a glob is added", func(*rig) {}, func(r *rig) { r.namespaces.Exclude = []string{"kube-*"} }},
+		{"it was left out for a while", func(*rig) {}, func(r *rig) { r.forget(journal.Stream{GroupResource: "configmaps"}) }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			labelled(r, "a", "1")
+			labelled(r, "gone", "1")
+			tc.first(r)
+			r.during(func() {})
+			last := time.Now()
+			<-time.After(time.Hour)
+			labelled(r, "a", "2")
+			r.server.Delete(configMaps, "shop", "gone")
+			tc.then(r)
+			r.during(func() { labelled(r, "a", "3") })
+			r.during(func() { labelled(r, "a", "4") })
+			want := []string{
+				"snapshot a", "snapshot gone", "gap nothing is known since " + last.UTC().Format(time.RFC3339), "snapshot a",
+				"updated a data.k 2→3", "updated a data.k 3→4",
+			}
+			got := r.told()
+			slices.Sort(got[:2]) // a list has no order
+			if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(got, "\n")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
+			}
+		})
+	}
+}
+
+// forget has the journal forget a stream, as when the configuration leaves it out.
+func (r *rig) forget(s journal.Stream) {
+	r.Helper()
+	j, err := journal.Open(r.Context(), r.path, journal.Options{})
+	if err == nil {
+		err = errors.Join(j.Forget(r.Context(), s), j.Close())
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// TestAnewInAnotherHistory: a stream that begins in a later history of the server is not taken for one of the
+// first, in which the same version was another change.
+func TestAnewInAnotherHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.put("a", "1")
+		backup := r.server.Snapshot()
+		r.during(func() { r.put("a", "lost") })
+		r.server.Restore(backup)
+		r.during(func() {})
+		r.labels = "!nothing"
+		r.during(func() { r.put("a", "2") })
+		got := strings.Join(r.told(), "\n")
+		if !strings.HasSuffix(got, "updated a data.k 1→2") || !strings.Contains(got, "gap history-changed") {
+			t.Errorf("told\n%s", got)
 		}
 	})
 }

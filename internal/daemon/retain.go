@@ -70,8 +70,8 @@ func (d *daemon) oldest(ctx context.Context) (int64, error) {
 // forgetStreams has the journal forget streams that the configuration selects no more: else it kept their
 // objects as live for ever. That is done once the start has settled, and from then on now and then, for a
 // kind may come back later, and then under another selection. See capture.Watcher.Unselected for what is
-// not forgotten. A stream that is selected again after it was forgotten begins with a first list: what
-// exists then is a snapshot, not a change.
+// not forgotten. A stream that is selected again after it was forgotten begins with a gap and a first list:
+// what exists then is a snapshot, not a change.
 func (d *daemon) forgetStreams(ctx context.Context) error {
 	w := d.state.watching()
 	if w == nil {

@@ -6,17 +6,42 @@ import (
 	"time"
 )
 
-// Adopt gives a stream that is not live the live objects of others of its kind that it holds as well, so
-// that another configuration goes on with what is known. It returns false where there are none.
+// Origin is what a stream goes on from.
+type Origin uint8
+
+const (
+	// OriginNone is nothing: of what the stream watches nothing was ever watched.
+	OriginNone Origin = iota
+	// OriginOwn is what the stream held itself.
+	OriginOwn
+	// OriginOthers is what other streams of its kind held.
+	OriginOthers
+	// OriginLost is nothing, though something of what the stream watches was watched, up to the head's At.
+	OriginLost
+)
+
+// Resume returns what a stream that is to be watched goes on from, and where it stands with that. Without
+// objects the head has no more than the highest epoch of the journal, so that no version of another history
+// is taken for a known one, and of OriginLost up to when all of it was watched, or else the part that was
+// watched least lately.
 //
-// A namespace of what was watched in all namespaces goes on where that stood. Else the stream must be
-// listed, and as for the first time: what others did not hold is not new.
-func (j *Journal) Adopt(ctx context.Context, s Stream) (adopted bool, err error) {
+// A stream that is not live gets the live objects of others of its kind that it watches as well, so that
+// another configuration goes on with what is known. A namespace of what was watched in all namespaces goes
+// on where that stood. Else the stream must be listed, and as for the first time: what others did not hold
+// is not new. Where labels, fields or globs select, nobody knows which objects of others these are.
+func (j *Journal) Resume(ctx context.Context, s Stream) (from Origin, h Head, err error) {
 	err = j.write(ctx, "write", func() error {
-		adopted, err = j.db.adopt(s)
+		from, h, err = j.db.resume(s)
 		return err
 	})
-	return adopted, err
+	return from, h, err
+}
+
+// kin is what is known of the streams of a kind, as far as it concerns one of them.
+type kin struct {
+	own   *Head     // its own, unless it was forgotten
+	from  []held    // others, with objects that it is to have
+	until time.Time // up to when it was watched, as Resume has it; zero: it never was
 }
 
 // held is a stream with objects that another one is to have.
@@ -26,47 +51,77 @@ type held struct {
 	all  bool // and not just those of a namespace
 }
 
-func (db *db) adopt(s Stream) (bool, error) {
-	var from []held
-	var own *Head
-	err := db.streams("WHERE resource = ?", []any{s.GroupResource}, func(id int64, o StreamHead) {
+func (db *db) kin(s Stream) (k kin, err error) {
+	var part time.Time
+	err = db.watched("WHERE resource = ?", []any{s.GroupResource}, func(id int64, o StreamHead) {
+		reaches := o.Stream.Namespace == "" || o.Stream.Namespace == s.Namespace // all of its namespaces
+		switch at := o.Head.At; {
+		case o.Stream == s || reaches && o.Stream.Selection == "":
+			if at.After(k.until) {
+				k.until = at
+			}
+		case !reaches && s.Namespace != "":
+			return
+		case part.IsZero() || at.Before(part):
+			part = at
+		}
 		switch {
+		case o.Head.Pipeline == forgotten:
 		case o.Stream == s:
-			own = &o.Head
+			k.own = &o.Head
 		case s.Selection != "": // what a selection leaves out was not deleted
 		case s.Namespace == "" || s.Namespace == o.Stream.Namespace:
-			from = append(from, held{id, o.Head, true})
-		case o.Stream.Namespace == "" && o.Stream.Selection == "":
-			from = append(from, held{id, o.Head, false})
+			k.from = append(k.from, held{id, o.Head, true})
+		case o.Stream.Selection == "":
+			k.from = append(k.from, held{id, o.Head, false})
 		}
 	})
-	if err != nil || own != nil && own.Live {
-		return false, err
+	if k.until.IsZero() {
+		k.until = part
 	}
-	if from = alike(from); len(from) == 0 || own != nil && !own.alike(from[0].head) {
-		return false, nil
+	return k, err
+}
+
+func (db *db) resume(s Stream) (Origin, Head, error) {
+	k, err := db.kin(s)
+	switch {
+	case err != nil:
+		return OriginNone, Head{}, err
+	case k.own != nil && k.own.Live:
+		return OriginOwn, *k.own, nil
 	}
+	from := alike(k.from)
+	switch {
+	case len(from) > 0 && (k.own == nil || k.own.alike(from[0].head)):
+		h, err := db.adopt(s, k, from)
+		return OriginOthers, h, err
+	case k.own != nil:
+		return OriginOwn, *k.own, nil
+	}
+	epoch, err := db.integer("SELECT max(epoch) FROM streams")
+	if k.until.IsZero() {
+		return OriginNone, Head{Epoch: epoch}, err
+	}
+	return OriginLost, Head{Epoch: epoch, At: k.until}, err
+}
+
+// adopt gives a stream the objects of others.
+func (db *db) adopt(s Stream, k kin, from []held) (Head, error) {
 	h := from[0].head
-	if len(from) > 1 || from[0].all || own != nil || h.Version == "" {
-		h.Version, h.EverLive = "", false
+	if len(from) > 1 || from[0].all || k.own != nil || h.Version == "" {
+		h.Version, h.EverLive, h.At = "", false, k.until
 	}
 	h.Live = h.Version != ""
-	for _, f := range from {
-		h.At = earlier(h.At, f.head.At)
-	}
-	if own != nil {
-		h.At = earlier(h.At, own.At)
-	}
 	to, err := db.setHead(s, h)
 	if err != nil {
-		return false, err
+		return h, err
 	}
 	for _, f := range from {
 		if err := db.hand(f, to, s.Namespace); err != nil {
-			return false, err
+			return h, err
 		}
 	}
-	return true, nil
+	return h, db.dropNamesakes(to)
 }
 
 // alike are the newest stream, first, and those whose objects can be mixed with its own.
@@ -107,9 +162,13 @@ func (db *db) hand(from held, to int64, namespace string) error {
 		db.exec("UPDATE streams SET live = 0, ever = 0 WHERE id = ?", from.id))
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
+// dropNamesakes ends all but the newest of objects with one name, of which two streams may each have held
+// one: that the newest was seen shows that the others are gone.
+func (db *db) dropNamesakes(stream int64) error {
+	const older = `id IN (SELECT id FROM
+		(SELECT id, row_number() OVER (PARTITION BY namespace, name ORDER BY last DESC, id DESC) AS n FROM objects WHERE stream = ?)
+		WHERE n > 1)`
+	return errors.Join(
+		db.exec("DELETE FROM objects WHERE last = 0 AND "+older, stream),
+		db.exec("UPDATE objects SET stream = NULL WHERE "+older, stream))
 }

@@ -6,13 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestAdopt: a stream gets what others hold of it, once, and only where that can be known.
-func TestAdopt(t *testing.T) {
+// TestResume: a stream gets what others hold of it, once, and only where that can be known; else it hears
+// whether, and until when, it was watched.
+func TestResume(t *testing.T) {
 	all, shop, pay := Stream{GroupResource: "pods"}, Stream{GroupResource: "pods", Namespace: "shop"}, Stream{GroupResource: "pods", Namespace: "pay"}
-	some := Stream{GroupResource: "pods", Selection: "labels"}
+	some, few := Stream{GroupResource: "pods", Selection: "labels"}, Stream{GroupResource: "pods", Selection: "other labels"}
 	at := time.UnixMilli(1_000_000).UTC()
 	head := func(live, ever bool) Head {
 		return Head{Version: map[bool]string{true: "7"}[live], Epoch: 1, Live: live, EverLive: ever, Pipeline: "p", Identity: "i", At: at}
@@ -21,29 +24,44 @@ func TestAdopt(t *testing.T) {
 	other.Epoch, other.At = 2, at.Add(time.Hour)
 	older := head(true, true)
 	older.At = at.Add(-time.Hour)
+	gone := older
+	gone.Pipeline = forgotten // by Forget, below
+	since := func(at time.Time, epoch int64) Head { return Head{Epoch: epoch, At: at} }
 	for _, tc := range []struct {
 		why   string
 		have  map[Stream]Head
 		to    Stream
-		want  Head // zero: nothing is adopted
+		from  Origin
+		want  Head
 		names []string
 	}{
-		{"nothing is known", nil, all, Head{}, nil},
-		{"a namespace of all", map[Stream]Head{all: head(true, true)}, shop, head(true, true), []string{"all/shop"}},
-		{"of what was never listed whole", map[Stream]Head{all: head(false, false)}, shop, head(false, false), []string{"all/shop"}},
-		{"all of a namespace", map[Stream]Head{shop: head(true, true)}, all, head(false, false), []string{"shop/shop"}},
-		{"all of two: since the older", map[Stream]Head{shop: head(true, true), pay: older}, all, Head{Epoch: 1, Pipeline: "p", Identity: "i", At: older.At}, []string{"pay/pay", "shop/shop"}},
-		{"of two histories, the newer", map[Stream]Head{shop: head(true, true), pay: other}, all, Head{Epoch: 2, Pipeline: "p", Identity: "i", At: other.At}, []string{"pay/pay"}},
-		{"all of what was selected", map[Stream]Head{some: head(true, true)}, all, head(false, false), []string{"some/pay", "some/shop"}},
-		{"a selection of all: what it leaves out was not deleted", map[Stream]Head{all: head(true, true)}, some, Head{}, nil},
-		{"one that is live has its own", map[Stream]Head{shop: head(true, true), all: head(true, true)}, shop, Head{}, []string{"shop/shop"}},
-		{"one that lost some gets them back", map[Stream]Head{shop: head(true, true), all: head(false, true)}, all, head(false, false), []string{"all/pay", "all/shop", "shop/shop"}},
-		{"another namespace", map[Stream]Head{pay: head(true, true)}, shop, Head{}, nil},
+		{"nothing is known", nil, all, OriginNone, Head{}, nil},
+		{"a namespace of all", map[Stream]Head{all: head(true, true)}, shop, OriginOthers, head(true, true), []string{"all/shop"}},
+		{"of what was never listed whole", map[Stream]Head{all: head(false, false)}, shop, OriginOthers, head(false, false), []string{"all/shop"}},
+		{"all of a namespace", map[Stream]Head{shop: head(true, true)}, all, OriginOthers, head(false, false), []string{"shop/shop"}},
+		{"all of two: since the older", map[Stream]Head{shop: head(true, true), pay: older}, all, OriginOthers, Head{Epoch: 1, Pipeline: "p", Identity: "i", At: older.At}, []string{"pay/pay", "shop/shop"}},
+		{"of two histories, the newer, since the older", map[Stream]Head{shop: head(true, true), pay: other}, all, OriginOthers, Head{Epoch: 2, Pipeline: "p", Identity: "i", At: at}, []string{"pay/pay"}},
+		{"all of what was selected", map[Stream]Head{some: head(true, true)}, all, OriginOthers, head(false, false), []string{"some/pay", "some/shop"}},
+		{"a selection of all: what it leaves out was not deleted", map[Stream]Head{all: head(true, true)}, some, OriginLost, since(at, 1), nil},
+		{"a selection of what was selected otherwise", map[Stream]Head{some: head(true, true)}, few, OriginLost, since(at, 1), nil},
+		{"a selection of all, once of a namespace", map[Stream]Head{all: head(true, true), pay: older}, some, OriginLost, since(at, 1), nil},
+		{"a selection of two namespaces: since the older", map[Stream]Head{shop: head(true, true), pay: older}, some, OriginLost, since(older.At, 1), nil},
+		{"one that is live has its own", map[Stream]Head{shop: head(true, true), all: head(true, true)}, shop, OriginOwn, head(true, true), []string{"shop/shop"}},
+		{"one whose list was interrupted has its own", map[Stream]Head{some: head(false, true), all: head(true, true)}, some, OriginOwn, head(false, true), []string{"some/pay", "some/shop"}},
+		{"one that lost some gets them back", map[Stream]Head{shop: head(true, true), all: head(false, true)}, all, OriginOthers, head(false, false), []string{"all/pay", "all/shop", "shop/shop"}},
+		{"another namespace", map[Stream]Head{pay: head(true, true)}, shop, OriginNone, since(time.Time{}, 1), nil},
+		{"another namespace, in the second history", map[Stream]Head{pay: other}, shop, OriginNone, since(time.Time{}, 2), nil},
+		{"one that was forgotten", map[Stream]Head{all: gone}, all, OriginLost, since(gone.At, 1), nil},
+		{"one that was forgotten in the first history", map[Stream]Head{all: gone, {GroupResource: "nodes"}: other}, all, OriginLost, since(gone.At, 2), nil},
+		{"a namespace of one that was forgotten", map[Stream]Head{all: gone}, shop, OriginLost, since(gone.At, 1), nil},
+		{"all of a namespace, in others since one that was forgotten", map[Stream]Head{shop: head(true, true), all: gone}, all, OriginOthers, Head{Epoch: 1, Pipeline: "p", Identity: "i", At: gone.At}, []string{"shop/shop"}},
+		{"a namespace of all that was forgotten itself", map[Stream]Head{all: head(true, true), shop: gone}, shop, OriginOthers, head(true, true), []string{"all/shop"}},
 	} {
 		j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 		for s, h := range tc.have {
 			b := Batch{Stream: s, Head: h}
 			prefix := map[Stream]string{all: "all", shop: "shop", pay: "pay", some: "some"}[s]
+			b.Head.Pipeline = "p"
 			for _, ns := range []string{"pay", "shop"} {
 				if s.Namespace == "" || s.Namespace == ns {
 					r := pod(event.Snapshot, 1)
@@ -51,19 +69,22 @@ func TestAdopt(t *testing.T) {
 					b.Rows = append(b.Rows, r)
 				}
 			}
-			if _, err := j.Append(t.Context(), []Batch{b}); err != nil {
-				t.Fatal(err)
+			_, err := j.Append(t.Context(), []Batch{b})
+			must(t, err)
+			if h.Pipeline == forgotten {
+				must(t, j.Forget(t.Context(), s))
 			}
 		}
-		adopted, err := j.Adopt(t.Context(), tc.to)
-		if err != nil || adopted != (tc.want != Head{}) {
-			t.Errorf("%s: %t, %v", tc.why, adopted, err)
+		from, h, err := j.Resume(t.Context(), tc.to)
+		if !h.At.IsZero() {
+			h.At = h.At.UTC()
+		}
+		if err != nil || from != tc.from || h != tc.want {
+			t.Errorf("%s: %d, %+v, %v; want %d, %+v", tc.why, from, h, err, tc.from, tc.want)
 			continue
 		}
-		h, _, err := j.Head(t.Context(), tc.to)
-		h.At = h.At.UTC()
-		if err != nil || adopted && h != tc.want {
-			t.Errorf("%s: head %+v, %v; want %+v", tc.why, h, err, tc.want)
+		if kept, ok, err := j.Head(t.Context(), tc.to); err != nil || ok != (from == OriginOwn || from == OriginOthers) || ok && !kept.At.Equal(h.At) {
+			t.Errorf("%s: kept %+v, %t, %v", tc.why, kept, ok, err)
 		}
 		var names []string
 		for o, err := range j.Objects(t.Context(), tc.to) {
@@ -75,8 +96,47 @@ func TestAdopt(t *testing.T) {
 		if slices.Sort(names); !slices.Equal(names, tc.names) {
 			t.Errorf("%s: objects %v, want %v", tc.why, names, tc.names)
 		}
-		if again, err := j.Adopt(t.Context(), tc.to); err != nil || again && h.Live {
-			t.Errorf("%s: again: %t, %v", tc.why, again, err)
+		again, same, err := j.Resume(t.Context(), tc.to)
+		if from == OriginOthers && (h.Live || again == OriginOwn) { // else what others hold is had again
+			from = OriginOwn
 		}
+		if err != nil || again != from || same.Live != h.Live || !same.At.Equal(h.At) {
+			t.Errorf("%s: again: %d, %+v, %v", tc.why, again, same, err)
+		}
+	}
+}
+
+// TestNamesakes: of two objects of one name, as two configurations saw them, the newer one is live.
+func TestNamesakes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	all, some := Stream{GroupResource: "pods"}, Stream{GroupResource: "pods", Selection: "labels"}
+	at := time.UnixMilli(1_000_000)
+	see := func(s Stream, name, uid string, version int) {
+		t.Helper()
+		r := pod(event.Snapshot, version)
+		r.Name, r.UID = name, uid
+		at = at.Add(time.Minute)
+		_, err := j.Append(t.Context(), []Batch{{Stream: s, Head: Head{Version: r.ResourceVersion, Epoch: 1, Live: true, EverLive: true, At: at}, Rows: []Row{r}}})
+		must(t, err)
+	}
+	see(all, "a", "first", 1)
+	see(all, "b", "other", 2)
+	see(some, "a", "second", 3)
+	see(some, "b", "other", 2) // which all does not have any more, so that it is listed
+	if from, _, err := j.Resume(t.Context(), all); from != OriginOthers || err != nil {
+		t.Fatalf("%d, %v", from, err)
+	}
+	var uids []string
+	for o, err := range j.Objects(t.Context(), all) {
+		must(t, err)
+		uids = append(uids, o.UID)
+	}
+	if slices.Sort(uids); !slices.Equal(uids, []string{"other", "second"}) {
+		t.Errorf("live are %v", uids)
+	}
+	want := []string{`1 snapshot  -> {"kind":"Pod","version":1}`, `2 snapshot  -> {"kind":"Pod","version":2}`, `3 snapshot  -> {"kind":"Pod","version":3}`}
+	if d := cmp.Diff(want, contents(t, path)); d != "" {
+		t.Errorf("the history (-want +got):\n%s", d)
 	}
 }

@@ -186,7 +186,7 @@ func (j *Journal) Streams(ctx context.Context) (all []StreamHead, err error) {
 }
 
 // Forget removes a stream that is no longer watched: its objects are not live any more. What happened
-// to them stays.
+// to them stays, and until when it was watched, for Resume.
 func (j *Journal) Forget(ctx context.Context, s Stream) error {
 	return j.write(ctx, "write", func() error { return j.db.forget(s) })
 }
@@ -200,5 +200,5 @@ func (db *db) forget(s Stream) error {
 	return errors.Join(
 		db.exec("DELETE FROM objects WHERE stream = ? AND last = 0", id),
 		db.exec("UPDATE objects SET stream = NULL WHERE stream = ?", id),
-		db.exec("DELETE FROM streams WHERE id = ?", id))
+		db.exec("UPDATE streams SET version = '', live = 0, ever = 0, pipeline = ? WHERE id = ?", forgotten, id))
 }

@@ -18,7 +18,21 @@ func (db *db) cluster() (name string, err error) {
 	return name, err
 }
 
+// forgotten is the pipeline of a stream that has no objects: of it is only left until when it was watched, and
+// in which history of the server.
+const forgotten = "none"
+
+// streams calls each with streams that were not forgotten.
 func (db *db) streams(where string, args []any, each func(id int64, sh StreamHead)) error {
+	return db.watched(where, args, func(id int64, sh StreamHead) {
+		if sh.Head.Pipeline != forgotten {
+			each(id, sh)
+		}
+	})
+}
+
+// watched calls each with all streams that ever were.
+func (db *db) watched(where string, args []any, each func(id int64, sh StreamHead)) error {
 	sql := "SELECT id, resource, namespace, selection, version, epoch, live, ever, pipeline, identity, at FROM streams "
 	return db.query(sql+where, args, func(s *sqlite3.Stmt) error {
 		each(s.ColumnInt64(0), StreamHead{
