@@ -97,7 +97,8 @@ type Delta struct {
 	Old, New, Final Version
 	// Initial is true for the objects of a stream's first list.
 	Initial bool
-	// Relisted is true for a difference found by comparing a list with what was known.
+	// Relisted is true for a difference found by comparing a list with what was known, and for the first
+	// of an object after a list that compared contents and could not read it.
 	Relisted bool
 	// At is when this process saw it. After is, for a relisted delta, the last moment at which the
 	// old state was known to be current.

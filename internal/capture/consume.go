@@ -91,9 +91,14 @@ func netChanges(reason string) bool {
 	return true
 }
 
+// unread is true for a gap of which versions could not be read.
+func unread(reason string) bool {
+	return strings.Contains(reason, informer.ReasonTransform) || strings.Contains(reason, informer.ReasonUnreadable)
+}
+
 // lost is why versions could not be read, where that made the gap.
 func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
-	if !strings.Contains(reason, informer.ReasonTransform) && !strings.Contains(reason, informer.ReasonUnreadable) {
+	if !unread(reason) {
 		return nil
 	}
 	w.mu.Lock()

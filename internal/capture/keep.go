@@ -33,7 +33,8 @@ type Batch struct {
 	Live, EverLive bool
 	Version        string
 	// Pipeline identifies what made the bytes of the objects, at its end the redaction rules: empty while
-	// a list compares with what others made. Identity is the cluster's, where it is known.
+	// a list compares with what others made, and after one that could not read every object. Identity is
+	// the cluster's, where it is known.
 	Pipeline, Identity string
 	At                 time.Time
 	Changes            []Version
@@ -144,6 +145,7 @@ type others struct {
 	at      time.Time
 	reason  string // of the gap
 	told    bool   // the gap
+	unread  bool   // the list could not read all objects: what it could not stays as others made it
 }
 
 // batch hands on what a stream told, as changes that belong together.
@@ -157,11 +159,14 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.
 		Pipeline: w.pipeline(k), Identity: identity, At: time.Now(),
 	}
 	first, o := w.began(k, key)
+	if o != nil && b.Gap != nil && unread(b.Gap.Reason) {
+		o.unread = true
+	}
 	if g := w.interrupted(k, key); g != nil {
 		b.Gap = behind(g, &b, out.At)
 	}
 	out.EverLive = out.Live || !first
-	if o != nil && !out.Live {
+	if o != nil && (!out.Live || o.unread) {
 		out.Pipeline = ""
 	}
 	for i := range b.Deltas {
@@ -195,7 +200,9 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.
 	if out.Live {
 		w.mu.Lock()
 		s := k.streams[key]
-		s.first, s.others = false, nil
+		if s.first = false; o != nil && !o.unread {
+			s.others = nil
+		}
 		w.mu.Unlock()
 		w.delivered(k, key)
 	}

@@ -56,7 +56,7 @@ type streamState struct {
 	// interrupted is the gap that is to be told where what was kept of the stream was in the midst of a list.
 	interrupted *informer.Gap
 	// others is set while a list compares with objects that were made otherwise, such as with other
-	// redaction rules.
+	// redaction rules, and from then on if it could not read some.
 	others *others
 	// moved is the version under which the kind was watched before, until the gap of that is told.
 	moved string

@@ -1,9 +1,14 @@
 package capture
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/informertest"
@@ -124,6 +129,77 @@ func TestOtherRulesInterrupted(t *testing.T) {
 		})
 		r.want("no change is invented", "gap configmaps a list was interrupted", "rewritten configmaps/a", "ready: 1 kinds, 1 objects")
 	})
+}
+
+// TestOtherRulesUnread has the list that compares with what other rules made not read an object: the version
+// that stays of it shows too much, and is hidden when it is told.
+func TestOtherRulesUnread(t *testing.T) {
+	before := func(s *informertest.Server) {
+		s.Put(cmGVR, "shop", "a", data("greeting", "s3cret"))
+		s.Put(cmGVR, "shop", "b", data("k", "1"))
+	}
+	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, _ func(func())) {
+		kept := r.memory
+		turn := func(o *redact.Redactor) {
+			r.stop()
+			r.begin(Options{Types: []string{"configmaps"}, Kept: kept, Redactor: o})
+		}
+		turn(hiding(t))
+		r.take()
+		r.mu.Lock()
+		r.dump.Reset()
+		r.mu.Unlock()
+		r.server.Intercept(unreadable(r, "shop/a"))
+		turn(hiding(t, "data.greeting"))
+		got := r.take()
+		if len(got) != 3 || !strings.HasPrefix(got[0], "problem: ") || got[1] != "gap configmaps transform" {
+			r.Errorf("the list: %q", got)
+		}
+		if st := kept.streams["configmaps||"]; st.Version == "" || st.Pipeline != "" {
+			r.Errorf("a state with an object of other rules is %+v", st.State)
+		}
+		r.server.Intercept(nil)
+		r.server.Put(cmGVR, "shop", "a", data("greeting", "new"))
+		r.inOrder("it can be read", "updated configmaps/a data.greeting by ?")
+		r.server.Put(cmGVR, "shop", "a", data("greeting", "newer"))
+		r.inOrder("and again", "updated configmaps/a data.greeting by ?")
+		if strings.Contains(r.dump.String(), "s3cret") {
+			r.Errorf("what is hidden now was told: %s", r.dump.String())
+		}
+		turn(hiding(t, "data.greeting"))
+		r.want("nothing has changed", "ready: 1 kinds, 2 objects")
+		if st := kept.streams["configmaps||"]; !strings.HasSuffix(st.Pipeline, hiding(t, "data.greeting").Fingerprint()) {
+			r.Errorf("all are of these rules: %+v", st.State)
+		}
+	})
+}
+
+// unreadable lists ConfigMaps as the server has them, one of them with a number that is none.
+func unreadable(r *rig, name string) func(http.ResponseWriter, *http.Request) bool {
+	var items []string
+	for key, o := range r.server.Objects(cmGVR) {
+		text, err := json.Marshal(o)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if key == name {
+			text = bytes.Replace(text, []byte(`"data":{`), []byte(`"data":{"n":1e999,`), 1)
+		}
+		items = append(items, string(text))
+	}
+	list := fmt.Sprintf(`{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":%q},"items":[%s]}`, r.server.Version(), strings.Join(items, ","))
+	return func(w http.ResponseWriter, q *http.Request) bool {
+		switch query := q.URL.Query(); {
+		case !collection("configmaps")(q), query.Has("watch") && !query.Has("sendInitialEvents"), query.Get("limit") == "1":
+			return false
+		case query.Has("watch"):
+			informertest.Refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "no streaming lists")
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(list))
+		}
+		return true
+	}
 }
 
 // TestMade tells what a list finds to be made otherwise from what has changed.

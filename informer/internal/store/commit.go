@@ -213,9 +213,12 @@ func (t *step) keep(o *object, sp *space, c *Change) {
 	}
 }
 
-// missed tells that what happened to o was not seen: a list compares it with what it was before.
-// What this list has named itself is seen to change.
-func (t *step) missed(o *object) bool { return t.head.listing && o.mark != t.mark }
+// missed tells that what happened to o was not seen: a list compares it with what it was before, or
+// could not read it. What this list has named itself is seen to change.
+func (t *step) missed(o *object) bool {
+	_, doubtful := t.doubtful[o]
+	return doubtful || t.head.listing && o.mark != t.mark
+}
 
 func (t *step) add(c *Change, relisted bool) {
 	o, sp := t.table.add(c.Key, c.V, t.mark)

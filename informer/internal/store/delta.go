@@ -40,7 +40,8 @@ type Delta struct {
 	// first completed list, or that of the moment at which its queue joined. It stays true where
 	// that object was updated before the consumer took it; New is then the latest version.
 	Initial bool
-	// Relisted is true for a difference found by comparing a list with what was known; never of an
+	// Relisted is true for a difference found by comparing a list with what was known, and for the first of
+	// an object after such a list that compared contents and could not read it; never of an
 	// Initial object.
 	Relisted bool
 

@@ -163,7 +163,7 @@ func TestKeptInANewEpoch(t *testing.T) {
 	}{
 		{"an event with an older version counts", func(s *Store) {
 			s.Commit(Commit{Changes: []Change{put("b", "b1", "1", "!")}, Version: "11"})
-		}, "~b/b1 2>1 =11"},
+		}, "~b/b1 2>1r =11"},
 		{"the same version may have another content", func(s *Store) {
 			s.Begin(false)
 			if s.Known(Key{Name: "b"}, "b1", "2") || s.Ahead(Key{Name: "b"}, "b1", "1") {

@@ -45,6 +45,12 @@ func TestLoad(t *testing.T) {
 			s.Begin(false)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2", "!")}, Version: "9", Sweep: true})
 		}, "+a/a1 >1i +b/b1 >2i | ~b/b1 2>2r =9"},
+		{"what a list that compares could not read is not seen to change, once", false, func(s *Store) {
+			s.Begin(false)
+			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), {Key: Key{Name: "b"}, UID: "b1", Keep: true}}, Version: "9", Sweep: true})
+			s.Commit(Commit{Changes: []Change{put("b", "b1", "10")}, Version: "10"})
+			s.Commit(Commit{Changes: []Change{put("b", "b1", "11")}, Version: "11"})
+		}, "+a/a1 >1i +b/b1 >2i | ~b/b1 2>10r ~b/b1 10>11 =11"},
 		{"a list under way has to end as one", true, func(s *Store) {
 			s.Begin(false)
 			s.Commit(Commit{Version: "9", Live: true})

@@ -95,7 +95,7 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 	}
 	for _, ch := range c.Changes {
 		h := r.has[ch.Key]
-		missed := r.listing && !r.named[ch.Key]
+		missed := r.listing && !r.named[ch.Key] || h != nil && h.doubt
 		if ch.Keep {
 			r.name(ch.Key)
 			if h != nil && ch.UID != "" && ch.UID != h.v.UID() {
