@@ -21,9 +21,9 @@ type builder struct {
 	schemas *openapi.Schemas
 }
 
-// version is a change with the JSON of its objects. Hide, if not nil, hides what is to be hidden of the
-// object before it.
-func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *informer.Delta, hide func(map[string]any) error) (v Version, shown bool, err error) {
+// version is a change with the JSON of its objects. Hide, if not nil, makes of the object before it what the
+// rules make now, as far as that can be known.
+func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *informer.Delta, hide func(before, after map[string]any) error) (v Version, shown bool, err error) {
 	c := &v.Change
 	*c = change.Change{
 		Op: op, Resource: r,
@@ -34,13 +34,13 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *infor
 		c.ResourceVersion = cmp.Or(d.Final.ResourceVersion, d.Old.ResourceVersion)
 	}
 	var before, after map[string]any
-	if v.BeforeJSON, before, err = object(d.Old); err == nil && before != nil && hide != nil {
-		if err = hide(before); err == nil {
+	if v.BeforeJSON, before, err = object(d.Old); err == nil {
+		v.AfterJSON, after, err = object(d.New)
+	}
+	if err == nil && before != nil && hide != nil {
+		if err = hide(before, after); err == nil {
 			v.BeforeJSON, err = json.Marshal(before)
 		}
-	}
-	if err == nil {
-		v.AfterJSON, after, err = object(d.New)
 	}
 	if err != nil {
 		return v, false, fmt.Errorf("decode %s: %w", c.Subject(), err)

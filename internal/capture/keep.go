@@ -304,9 +304,13 @@ func (w *Watcher) version(ctx context.Context, k *kind, d *informer.Delta, first
 	if old == rewritten {
 		return rewrite(k.resource(), d)
 	}
-	var hide func(map[string]any) error
+	var hide func(before, after map[string]any) error
 	if old == otherwise {
-		hide = func(o map[string]any) error { return w.o.Redactor.Again(k.GroupResource(), o) }
+		hide = func(before, after map[string]any) error {
+			err := w.o.Redactor.Again(k.GroupResource(), before)
+			w.o.Redactor.Reveal(k.GroupResource(), before, after)
+			return err
+		}
 	}
 	op, unsure := w.op(ctx, k, d, first)
 	v, _, err := w.builder.version(ctx, k.resource(), op, d, hide)

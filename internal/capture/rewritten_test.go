@@ -54,6 +54,11 @@ func TestOtherRules(t *testing.T) {
 				s.Put(cmGVR, "shop", "a", map[string]any{"data": map[string]any{"greeting": "s3cret", "b": "1"}})
 			},
 			[]string{gap, "updated configmaps/a data.b by ?", opened}},
+		{"another field of what was hidden", []string{"data.greeting"}, nil,
+			func(s *informertest.Server) {
+				s.Put(cmGVR, "shop", "a", map[string]any{"data": map[string]any{"greeting": "s3cret", "b": "1"}})
+			},
+			[]string{gap, "updated configmaps/a data.b by ?", opened}},
 		{"what came and went", nil, []string{"data.greeting"},
 			func(s *informertest.Server) { s.Delete(cmGVR, "shop", "a"); s.Put(cmGVR, "shop", "c", data("k", "1")) },
 			[]string{gap, "deleted configmaps/a", "created configmaps/c", opened}},

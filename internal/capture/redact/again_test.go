@@ -45,3 +45,40 @@ func TestAgain(t *testing.T) {
 		t.Error("no object is taken")
 	}
 }
+
+// TestReveal shows what a rule hid that was taken back, where it is the same by now.
+func TestReveal(t *testing.T) {
+	const raw = `{"kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"a":"1","b":"2","password":"3"},"spec":{"deep":{"n":1.5},"list":[{"a":"1"}]}}`
+	const later = `{"kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"a":"1","b":"9","password":"3","c":"hidden #0123456789abcdef"},"spec":{"deep":{"n":1.5},"list":[{"a":"1"}]}}`
+	rule := rules.Rule{Resources: []string{"configmaps"}, Paths: []string{"data.*", "spec.deep", "spec.list[*].a"}}
+	hide := func(r *Redactor, raw string) map[string]any {
+		obj := decode(t, raw)
+		if err := r.Apply(configMaps, obj); err != nil {
+			t.Fatal(err)
+		}
+		return obj
+	}
+	obj := hide(redactor(t, rule), raw)
+	want := hide(redactor(t, rule), raw)
+	now := hide(redactor(t), later)
+	redactor(t).Reveal(configMaps, obj, now)
+	data, _ := want["data"].(map[string]any)
+	data["a"] = "1" // b was another, the password is hidden still
+	spec, _ := want["spec"].(map[string]any)
+	spec["deep"] = map[string]any{"n": 1.5}
+	if d := cmp.Diff(want, obj); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(hide(redactor(t), later), now); d != "" {
+		t.Errorf("the later one is another:\n%s", d)
+	}
+	obj = hide(redactor(t, rule), raw)
+	other, err := New([]byte("another key, as long as this"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Reveal(configMaps, obj, now)
+	if d := cmp.Diff(hide(redactor(t, rule), raw), obj); d != "" {
+		t.Errorf("another key tells nothing:\n%s", d)
+	}
+}

@@ -144,6 +144,12 @@ func (r *Redactor) Again(resource string, obj map[string]any) error {
 	return r.apply(resource, obj, true)
 }
 
+// Reveal puts into an object what it hides and a later version of it shows, as under rules that hide less,
+// where the marker tells that the value is the same: it did not change. It looks into no lists.
+func (r *Redactor) Reveal(resource string, obj, later map[string]any) {
+	newRun(r.key, resource, obj).reveal(obj, later)
+}
+
 func (r *Redactor) apply(resource string, obj map[string]any, again bool) error {
 	if obj == nil {
 		return errors.New("redact: no object")

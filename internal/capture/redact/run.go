@@ -167,6 +167,24 @@ func (a *run) hideAt(at diff.Path, v any) any {
 	return marker
 }
 
+// reveal is Redactor.Reveal for an object, or a part of one.
+func (a *run) reveal(m, later map[string]any) {
+	for key, old := range m {
+		a.under(key, func() {
+			now := later[key]
+			_, hidden := diff.Hidden(old)
+			part, _ := old.(map[string]any)
+			then, _ := now.(map[string]any)
+			switch {
+			case hidden && a.hide(now) == old:
+				m[key] = now
+			case part != nil && then != nil:
+				a.reveal(part, then)
+			}
+		})
+	}
+}
+
 // canonical is JSON with sorted keys.
 func canonical(v any) []byte {
 	text, err := json.Marshal(v)
