@@ -228,6 +228,24 @@ func TestKeptNothing(t *testing.T) {
 	}
 }
 
+// TestKeptNothingOfAKindThatAppears: what its first list selects was created, though other streams are in a
+// later history.
+func TestKeptNothingOfAKindThatAppears(t *testing.T) {
+	o := Options{Types: []string{"*.example.com"}, Labels: "app=web"}
+	keeping(t, o, nil, func(r *rig, _ func(func())) {
+		r.take()
+		r.memory.mu.Lock()
+		r.memory.streams = map[string]*remembered{`widgets.example.com||labels="app=web" fields=""`: {State: State{Restored: informer.Restored{Epoch: 5}}}}
+		r.memory.mu.Unlock()
+		define(r.server)
+		o := labelled("web")
+		o["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "x", "time": "2000-01-01T00:00:09Z"}}
+		r.server.Put(widgetsGVR, "shop", "a", o)
+		r.pass(5 * time.Second)
+		r.want("it appears", "created widgets/a")
+	})
+}
+
 // TestKeptGapAndAnother: the gap behind what was kept and one of the first batch are one, of both reasons.
 func TestKeptGapAndAnother(t *testing.T) {
 	before := func(s *informertest.Server) { s.Skip(5) }
