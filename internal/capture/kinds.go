@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -51,6 +52,8 @@ type streamState struct {
 	live bool
 	// blind is true for a stream that was live and is refused now; blindTold once that was told.
 	blind, blindTold bool
+	// trying is since when the stream tries to be live and is not; zero in the other states.
+	trying time.Time
 	// first is true until the first list of the stream, over all runs, is complete.
 	first bool
 	// interrupted is the gap that is to be told where what was kept of the stream was in the midst of a list.
@@ -80,7 +83,7 @@ func (w *Watcher) newKind(t target, silent bool) *kind {
 			namespaces = []string{""}
 		}
 		for _, ns := range namespaces {
-			k.streams[streamKey{i, ns}] = &streamState{}
+			k.streams[streamKey{i, ns}] = &streamState{trying: time.Now()}
 		}
 	}
 	return k

@@ -21,6 +21,7 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 	key := streamKey{source, st.Stream.Namespace}
 	s := k.streams[key]
 	s.status = st
+	s.try(st)
 	if st.Err != nil {
 		s.lastErr = st.Err
 	}

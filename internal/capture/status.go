@@ -30,6 +30,9 @@ type StreamStatus struct {
 	State StreamState
 	// Since is when it came to be in this state; zero where it never was opened.
 	Since time.Time
+	// Trying is since when it tries to be live and is not, through any number of lists and waits; zero where
+	// State is neither StreamListing nor StreamWaiting.
+	Trying time.Time
 	// Err is why it is not live, or was not the last time; nil if nothing ever failed.
 	Err     error
 	Objects int
@@ -75,7 +78,7 @@ func (w *Watcher) heard() (all []StreamStatus, open map[opened]map[string]int) {
 			continue
 		}
 		for key, s := range k.streams {
-			st := StreamStatus{Stream: k.stream(key), Err: s.lastErr, Lists: s.lists, Watches: s.watches, Gaps: s.gaps}
+			st := StreamStatus{Stream: k.stream(key), Trying: s.trying, Err: s.lastErr, Lists: s.lists, Watches: s.watches, Gaps: s.gaps}
 			st.set(s.status)
 			if key.source < len(k.sources) {
 				of := opened{k, k.sources[key.source]}
@@ -96,7 +99,26 @@ func (s *StreamStatus) set(now informer.Status) {
 	if now.Err != nil {
 		s.Err = now.Err
 	}
+	switch { // the engine may be a moment ahead of what it has told
+	case !tries(s.State):
+		s.Trying = time.Time{}
+	case s.Trying.IsZero():
+		s.Trying = s.Since
+	}
 }
+
+// try notes since when the stream tries to be live; the watcher's mu is held.
+func (s *streamState) try(now informer.Status) {
+	switch {
+	case !tries(doing(now)):
+		s.trying = time.Time{}
+	case s.trying.IsZero():
+		s.trying = time.Now()
+	}
+}
+
+// tries is true of the states of a stream that should be live and is not.
+func tries(s StreamState) bool { return s == StreamListing || s == StreamWaiting }
 
 func doing(st informer.Status) StreamState {
 	switch {

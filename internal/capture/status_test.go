@@ -44,10 +44,10 @@ func TestStreams(t *testing.T) {
 	scenario(t, Options{Types: []string{"configmaps,secrets,widgets"}}, before, func(r *rig) {
 		began := time.Now()
 		s, text := r.one("configmaps")
-		if text != "live, 1 objects" || s.Version == "" || s.Lists != 1 || s.Watches != 1 || s.Err != nil || s.Since.After(began) || s.Since.IsZero() {
+		if text != "live, 1 objects" || s.Version == "" || s.Lists != 1 || s.Watches != 1 || s.Err != nil || s.Since.After(began) || s.Since.IsZero() || !s.Trying.IsZero() {
 			t.Errorf("after its first list: %s, %+v", text, s)
 		}
-		if s, text = r.one("secrets"); text != "forbidden, 0 objects" || s.Err == nil || s.Version != "" {
+		if s, text = r.one("secrets"); text != "forbidden, 0 objects" || s.Err == nil || s.Version != "" || !s.Trying.IsZero() {
 			t.Errorf("refused: %s, %+v", text, s)
 		}
 		r.server.Intercept(nil)
@@ -58,9 +58,10 @@ func TestStreams(t *testing.T) {
 
 		r.server.SetDown(true)
 		r.pass(10 * time.Second)
-		if s, text = r.one("configmaps"); text != "waiting, 1 objects" || s.Err == nil {
+		if s, text = r.one("configmaps"); text != "waiting, 1 objects" || s.Err == nil || s.Trying.IsZero() {
 			t.Errorf("the server is away: %s, %+v", text, s)
 		}
+		trying := s.Trying
 		r.server.Compact()
 		held := make(chan struct{})
 		r.server.Intercept(func(_ http.ResponseWriter, req *http.Request) bool {
@@ -76,13 +77,13 @@ func TestStreams(t *testing.T) {
 		r.server.Compact()
 		r.server.SetDown(false)
 		r.pass(20 * time.Second)
-		if s, _ = r.one("configmaps"); s.State == StreamLive || s.Gaps != 0 {
+		if s, _ = r.one("configmaps"); s.State == StreamLive || s.Gaps != 0 || !s.Trying.Equal(trying) {
 			t.Errorf("while it is listed again: %+v", s)
 		}
 		close(held)
 		r.server.Intercept(nil)
 		r.pass(time.Minute)
-		if s, text = r.one("configmaps"); text != "live, 1 objects" || s.Gaps != 1 || s.Lists < 2 {
+		if s, text = r.one("configmaps"); text != "live, 1 objects" || s.Gaps != 1 || s.Lists < 2 || !s.Trying.IsZero() {
 			t.Errorf("listed again: %s, %+v", text, s)
 		}
 
@@ -241,5 +242,39 @@ func TestUnselected(t *testing.T) {
 			t.Errorf("%s; back, and nobody asks for that namespace", text)
 		}
 		r.take()
+	})
+}
+
+// TestTrying: whatever a stream does meanwhile, it is not live since it began to try.
+func TestTrying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("connection reset")
+		s := streamState{}
+		for _, tc := range []struct {
+			why  string
+			st   informer.Status
+			want time.Duration // since when it tries; negative: it does not
+		}{
+			{"its first list", informer.Status{State: informer.ListingState}, 0},
+			{"that fails", informer.Status{State: informer.Waiting, Err: broken}, time.Minute},
+			{"the next one", informer.Status{State: informer.ListingState}, 2 * time.Minute},
+			{"fails, too", informer.Status{State: informer.Waiting, Err: broken}, 3 * time.Minute},
+			{"now it may not be watched", informer.Status{State: informer.Waiting, Err: apierrors.NewForbidden(schema.GroupResource{}, "", nil)}, -1},
+			{"and may", informer.Status{State: informer.ListingState}, 0},
+			{"it is live", informer.Status{State: informer.Watching, Synced: true}, -1},
+			{"it was cut", informer.Status{State: informer.Waiting, Synced: true, Err: broken}, 0},
+			{"it lists anew", informer.Status{State: informer.ListingState, Synced: true}, time.Minute},
+			{"its kind went", informer.Status{State: informer.Parked}, -1},
+		} {
+			s.try(tc.st)
+			got := time.Duration(-1)
+			if !s.trying.IsZero() {
+				got = time.Since(s.trying)
+			}
+			if got != tc.want {
+				t.Errorf("%s: tries for %s, want %s", tc.why, got, tc.want)
+			}
+			<-time.After(time.Minute)
+		}
 	})
 }

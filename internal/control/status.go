@@ -52,6 +52,9 @@ type Stream struct {
 	State     StreamState `json:"state"`
 	// Since is when it came to be in this state.
 	Since time.Time `json:"since,omitzero"`
+	// TryingSince is since when it tries to be live and is not, through any number of lists and waits; zero
+	// where State is neither Listing nor Waiting.
+	TryingSince time.Time `json:"tryingSince,omitzero"`
 	// Error is why it is not live, or was not the last time.
 	Error   string `json:"error,omitempty"`
 	Objects int    `json:"objects"`
@@ -89,6 +92,9 @@ type Journal struct {
 	Error    string    `json:"error,omitempty"`
 	ErrorAt  time.Time `json:"errorAt,omitzero"`
 	Failures int64     `json:"failures"`
+	// ReadError is why the journal cannot be read now; empty otherwise. What is read from it is not known
+	// then, and 0: the sizes and places above, and of each sink Behind, LagSeconds and Dead.
+	ReadError string `json:"readError,omitempty"`
 	// WritingSince is when the write began that is under way; zero where none is. One that does not end
 	// hangs.
 	WritingSince time.Time `json:"writingSince,omitzero"`

@@ -29,8 +29,8 @@ func (d *daemon) status(ctx context.Context) (control.Status, error) {
 	case err == nil:
 	case ctx.Err() != nil:
 		return s, fmt.Errorf("tell the state: %w", ctx.Err())
-	case s.Journal.Error == "":
-		s.Journal.Error, s.Journal.ErrorAt = err.Error(), time.Now()
+	default:
+		s.Journal.ReadError = err.Error()
 	}
 	return s, nil
 }
@@ -63,7 +63,7 @@ func (s *state) stream(st *capture.StreamStatus) control.Stream {
 	was := s.earlier[streamOf(st.Stream)]
 	row := control.Stream{
 		Resource: st.Resource.GroupResource(), Version: st.Resource.Version, Namespace: st.Namespace, Selection: st.Selection,
-		State: control.StreamState(st.State), Since: st.Since, Objects: st.Objects, ResourceVersion: st.Version,
+		State: control.StreamState(st.State), Since: st.Since, TryingSince: st.Trying, Objects: st.Objects, ResourceVersion: st.Version,
 		Lists: was.lists + st.Lists, Watches: was.watches + st.Watches, Gaps: was.gaps + st.Gaps,
 	}
 	if err := cmp.Or(s.stopped, st.Err); err != nil {
@@ -95,7 +95,7 @@ func (d *daemon) tellSinks(ctx context.Context, s *control.Status) error {
 	}
 	s.Sinks = []control.Sink{}
 	for _, p := range d.pumps {
-		st := p.Standing()
+		st := p.Status()
 		row := control.Sink{
 			Name: st.Name, To: st.Sink, State: string(st.State), Cursor: st.Cursor, Dead: int64(dead[st.Name]), Buried: st.Dead,
 			Delivered: st.Delivered, Attempts: st.Attempts, Failures: st.Failures, Lost: d.state.lossOf(st.Name),

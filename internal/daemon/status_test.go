@@ -105,7 +105,7 @@ func TestStatusUnwritten(t *testing.T) {
 		if err := d.reader.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := d.status(t.Context()); err != nil || s.Journal.Error == "" || len(s.Streams) != 1 {
+		if s, err := d.status(t.Context()); err != nil || s.Journal.ReadError == "" || len(s.Streams) != 1 {
 			t.Errorf("without a journal to read: %+v, %v", s, err)
 		}
 		gone, stop := context.WithCancel(t.Context())
@@ -119,6 +119,30 @@ func TestStatusUnwritten(t *testing.T) {
 		}
 		if err := d.close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestStatusUnread: that the journal cannot be read is no failure to write it.
+func TestStatusUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := open(t.Context(), Options{
+			Config: newRig(t).server.Config(), Cluster: "test", Scopes: []capture.Scope{{Types: []string{"configmaps"}}},
+			Journal: filepath.Join(t.TempDir(), "journal.db"), Key: filepath.Join(t.TempDir(), "key"), listen: nowhere,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := d.close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := d.reader.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := d.status(t.Context()); err != nil || s.Journal.ReadError == "" || s.Journal.Error != "" || !s.Journal.ErrorAt.IsZero() {
+			t.Errorf("%+v, %v", s.Journal, err)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func TestDeliver(t *testing.T) {
 				if got := r.cursor(); got != 5 {
 					t.Errorf("the cursor is at %d, want 5", got)
 				}
-				if s := r.status(); strings.Contains(tc.why, "fails") && (s.FilterErrors != 2 || s.FilterError != "no such key") {
+				if s := r.pump.Status(); strings.Contains(tc.why, "fails") && (s.FilterErrors != 2 || s.FilterError != "no such key") {
 					t.Errorf("filter errors: %+v", s)
 				}
 			})
@@ -122,7 +122,7 @@ func TestBackoff(t *testing.T) {
 				}
 				r.start()
 				defer r.stop()
-				if s := r.status(); s.State != deliver.Retrying || s.Error != errDown.Error() || s.Failures != 1 || s.Retry.Before(time.Now()) {
+				if s := r.pump.Status(); s.State != deliver.Retrying || s.Error != errDown.Error() || s.Failures != 1 || s.Retry.Before(time.Now()) {
 					t.Errorf("after a failure: %+v", s)
 				}
 				time.Sleep(2 * time.Hour)
@@ -132,7 +132,7 @@ func TestBackoff(t *testing.T) {
 						t.Errorf("wait %d took %s, want %s to %s", i, wait, least, 2*least)
 					}
 				}
-				if s := r.status(); s.State != deliver.Running || !s.Retry.IsZero() || s.Attempts != int64(len(tc.least))+1 {
+				if s := r.pump.Status(); s.State != deliver.Running || !s.Retry.IsZero() || s.Attempts != int64(len(tc.least))+1 {
 					t.Errorf("after the recovery: %+v", s)
 				}
 			})
@@ -208,7 +208,7 @@ func TestSlow(t *testing.T) {
 		defer r.stop()
 		time.Sleep(2 * time.Second)
 		r.want("one at a time", "[1 2 3]")
-		if s := r.status(); s.Failures != 0 || s.Delivered != 3 {
+		if s := r.pump.Status(); s.Failures != 0 || s.Delivered != 3 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -225,7 +225,7 @@ func TestBatches(t *testing.T) {
 		}
 		r.start()
 		defer r.stop()
-		if s := r.status(); s.Delivered != 253 {
+		if s := r.pump.Status(); s.Delivered != 253 {
 			t.Errorf("delivered %d", s.Delivered)
 		}
 		got := r.sink.sizes
@@ -287,7 +287,7 @@ func TestStoreFails(t *testing.T) {
 					t.Errorf("%d messages were sent while the cursor was stuck", sent)
 				}
 				broken.Store(false)
-				if s := r.status(); s.Failures == 0 || s.Failures > 30 {
+				if s := r.pump.Status(); s.Failures == 0 || s.Failures > 30 {
 					t.Errorf("failures: %+v", s)
 				}
 				time.Sleep(10 * time.Minute)

@@ -150,15 +150,6 @@ func (r *rig) cursor() int64 {
 	return seq
 }
 
-func (r *rig) status() deliver.Status {
-	r.Helper()
-	s, err := r.pump.Status(r.Context())
-	if err != nil {
-		r.Error(err)
-	}
-	return s
-}
-
 var errDown = errors.New("the receiver is down")
 
 func down(context.Context, []sink.Message) (int, error) { return 0, errDown }

@@ -1,8 +1,6 @@
 package deliver
 
 import (
-	"context"
-	"fmt"
 	"time"
 )
 
@@ -22,11 +20,8 @@ type Status struct {
 	// Name is the sink's in the configuration, Sink what it calls itself.
 	Name, Sink string
 	State      State
-	// Cursor is the sequence number up to which the sink is done, Last the store's newest.
-	Cursor, Last int64
-	// Lag is how long ago the first change after the cursor was seen; 0 where there is none. Changes that
-	// the filter leaves out count until they have been looked at.
-	Lag time.Duration
+	// Cursor is the sequence number up to which the sink is done.
+	Cursor int64
 	// Delivered are acknowledged messages, Dead dead letters, Attempts calls of Send, Failures those errors
 	// after which the pump waited, the store's included.
 	Delivered, Dead, Attempts, Failures int64
@@ -40,8 +35,8 @@ type Status struct {
 	ErrorAt, Retry time.Time
 }
 
-// Standing is the status without what only the store knows: Last and Lag are 0.
-func (p *Pump) Standing() Status {
+// Status is where the pump stands. The store is not asked.
+func (p *Pump) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.status
@@ -53,28 +48,6 @@ func (p *Pump) Standing() Status {
 		s.State = Running
 	}
 	return s
-}
-
-// Status asks the store how far the pump is behind. With an error, all but Last and Lag is right.
-func (p *Pump) Status(ctx context.Context) (Status, error) {
-	s := p.Standing()
-	var err error
-	if s.Last, err = p.o.Store.Last(ctx); err != nil {
-		return s, fmt.Errorf("read the journal's end: %w", err)
-	}
-	if s.Cursor >= s.Last {
-		return s, nil
-	}
-	for item, err := range p.o.Store.Read(ctx, s.Cursor) {
-		if err != nil {
-			return s, fmt.Errorf("read journal: %w", err)
-		}
-		if item.Event != nil {
-			s.Lag = max(0, time.Since(item.Event.Data.Observed.At))
-		}
-		break
-	}
-	return s, nil
 }
 
 func (p *Pump) report(f func(*Status)) {

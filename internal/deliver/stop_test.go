@@ -26,6 +26,10 @@ func TestDrain(t *testing.T) {
 			}
 		}
 	}
+	some := func(ctx context.Context, _ []sink.Message) (int, error) {
+		<-ctx.Done()
+		return 40, ctx.Err()
+	}
 	for _, tc := range []struct {
 		why      string
 		send     func(context.Context, []sink.Message) (int, error)
@@ -36,6 +40,7 @@ func TestDrain(t *testing.T) {
 		{"all batches are sent", slow(time.Second), false, 250, 3 * time.Second, 3 * time.Second},
 		{"as long as time permits", slow(4 * time.Second), false, 200, 10 * time.Second, 10*time.Second + time.Millisecond},
 		{"a sink that hangs is cut off", slow(time.Hour), false, 0, 10 * time.Second, 10*time.Second + time.Millisecond},
+		{"what it had taken by then is noted, or it would get it again", some, false, 40, 10 * time.Second, 10*time.Second + time.Millisecond},
 		{"a sink that fails is not waited for", down, false, 0, 0, time.Millisecond},
 		{"a paused one gets no more than what is on its way", slow(time.Second), true, 100, time.Second, time.Second},
 	} {
@@ -55,7 +60,7 @@ func TestDrain(t *testing.T) {
 				if n := r.sink.count(); n != tc.want || r.cursor() != int64(n) || r.sink.closed != 1 {
 					t.Errorf("%d messages, cursor %d, closed %d times; want %d", n, r.cursor(), r.sink.closed, tc.want)
 				}
-				if s := r.status(); s.State != deliver.Stopped {
+				if s := r.pump.Status(); s.State != deliver.Stopped {
 					t.Errorf("state %s after the end", s.State)
 				}
 			})
@@ -90,14 +95,11 @@ func TestPause(t *testing.T) {
 		defer r.stop()
 		time.Sleep(time.Hour)
 		r.want("a pump that starts paused", "[]")
-		if s := r.status(); s.State != deliver.Paused || s.Last != 1 {
+		if s := r.pump.Status(); s.State != deliver.Paused {
 			t.Errorf("paused: %+v", s)
 		}
-		if s := r.pump.Standing(); s.State != deliver.Paused || s.Last != 0 {
-			t.Errorf("paused, without asking the store: %+v", s)
-		}
 		r.pump.Resume()
-		if s := r.pump.Standing(); s.State != deliver.Running {
+		if s := r.pump.Status(); s.State != deliver.Running {
 			t.Errorf("resumed, before the loop sees it: %+v", s)
 		}
 		r.want("resumed", "[1]")
@@ -110,26 +112,8 @@ func TestPause(t *testing.T) {
 		r.sink.send = nil
 		r.pump.Resume() // does not wait for the next attempt
 		r.want("resumed while it waited for the next attempt", "[1 2]")
-		if s := r.status(); s.State != deliver.Running || s.Lag != 0 || s.Cursor != 2 {
+		if s := r.pump.Status(); s.State != deliver.Running || s.Cursor != 2 {
 			t.Errorf("after all: %+v", s)
-		}
-	})
-}
-
-func TestLag(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 0, deliver.Options{})
-		r.sink.send = down
-		r.start()
-		defer r.stop()
-		for n := range 3 {
-			item := sinktest.Item(n)
-			item.Event.Data.Observed.At = time.Now()
-			r.store.Append(item)
-			time.Sleep(10 * time.Second)
-		}
-		if s := r.status(); s.Last-s.Cursor != 3 || s.Lag != 30*time.Second {
-			t.Errorf("%d changes and %s behind, want 3 and 30s", s.Last-s.Cursor, s.Lag)
 		}
 	})
 }
@@ -204,7 +188,7 @@ func TestPoison(t *testing.T) {
 		if d := dead[2]; d.Attempts != 0 || d.Reason != "checksum differs" {
 			t.Errorf("dead letter: %+v", d)
 		}
-		if s := r.status(); s.Dead != 3 || s.Delivered != 5 || s.Cursor != 8 {
+		if s := r.pump.Status(); s.Dead != 3 || s.Delivered != 5 || s.Cursor != 8 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -272,6 +256,32 @@ func TestReplayIsCutOff(t *testing.T) {
 		r.stop()
 		if err := <-ended; err == nil || len(r.store.Dead()) != 1 {
 			t.Errorf("%v; %d dead letters", err, len(r.store.Dead()))
+		}
+	})
+}
+
+// TestReplayTakenAtTheEnd: what the sink took while it was cut off is a dead letter no more.
+func TestReplayTakenAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, deliver.Options{Retry: deliver.Retry{Attempts: 1}, SendTimeout: time.Hour})
+		r.sink.send = refuse(1)
+		r.start()
+		r.sink.send = func(ctx context.Context, ms []sink.Message) (int, error) {
+			<-ctx.Done()
+			return len(ms), nil
+		}
+		taken := make(chan int)
+		go func() {
+			n, err := r.pump.ReplayDead(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			taken <- n
+		}()
+		synctest.Wait()
+		r.stop()
+		if n := <-taken; n != 1 || len(r.store.Dead()) != 0 {
+			t.Errorf("took %d; %d dead letters", n, len(r.store.Dead()))
 		}
 	})
 }

@@ -36,7 +36,7 @@ type WriteError struct {
 	Err  error
 }
 
-func (e *WriteError) Error() string { return fmt.Sprintf("%s to journal %s: %v", e.Op, e.Path, e.Err) }
+func (e *WriteError) Error() string { return fmt.Sprintf("%s journal %s: %v", e.Op, e.Path, e.Err) }
 func (e *WriteError) Unwrap() error { return e.Err }
 
 // DamagedError says that the file holds something that was not written so. Calls that do not need it

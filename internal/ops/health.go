@@ -23,6 +23,9 @@ const (
 	// blip is how long a stream, or the API server, may be away and nobody need care: API servers
 	// restart.
 	blip = time.Minute
+	// slow is how long a stream may list, or fail and list in turns, before it counts as not live: the list
+	// of a huge kind takes minutes.
+	slow = 10 * time.Minute
 	// maxKinds bounds how many kinds an answer of /readyz names.
 	maxKinds = 20
 )
@@ -75,18 +78,20 @@ func unready(s *control.Status, now time.Time) (reasons []string) {
 	if s.Journal.Error != "" {
 		reasons = append(reasons, "the journal cannot be written"+since(s.Journal.ErrorAt, now))
 	}
+	if s.Journal.ReadError != "" {
+		reasons = append(reasons, "the journal cannot be read")
+	}
 	return append(reasons, blind(s, now)...)
 }
 
 // missing sums up the streams of a kind that are not live and should be.
 type missing struct {
 	streams, of int
-	state       control.StreamState
-	since       time.Time // the first of them
+	first       *control.Stream // the one that has not been live for longest
 }
 
-// blind names the kinds of which streams are not live: at the start all of those that may become so,
-// later those that wait for longer than a moment.
+// blind names the kinds of which streams are not live: at the start all of those that may become so, later
+// those that wait for longer than a moment, or have not been live for long, whatever they did meanwhile.
 func blind(s *control.Status, now time.Time) (reasons []string) {
 	kinds := map[string]*missing{}
 	for i := range s.Streams {
@@ -97,30 +102,51 @@ func blind(s *control.Status, now time.Time) (reasons []string) {
 			kinds[st.Resource] = k
 		}
 		k.of++
-		starting := !s.Settled && (st.State == control.Listing || st.State == control.Waiting)
-		if !starting && (st.State != control.Waiting || now.Sub(st.Since) <= blip) {
+		if !isBlind(st, s.Settled, now) {
 			continue
 		}
-		if k.streams++; k.streams == 1 || st.Since.Before(k.since) {
-			k.since, k.state = st.Since, st.State
+		if k.streams++; k.streams == 1 || dark(st).Before(dark(k.first)) {
+			k.first = st
 		}
 	}
 	maps.DeleteFunc(kinds, func(_ string, k *missing) bool { return k.streams == 0 })
 	names := slices.Sorted(maps.Keys(kinds))
 	// The first to go is the likeliest to say why.
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(kinds[a].since.Unix(), kinds[b].since.Unix()) })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(dark(kinds[a].first).Unix(), dark(kinds[b].first).Unix()) })
 	for i, name := range names {
 		if i == maxKinds {
 			return append(reasons, fmt.Sprintf("and %d kinds more", len(names)-i))
 		}
 		k := kinds[name]
-		line := fmt.Sprintf("%s: %s%s", name, k.state, since(k.since, now))
+		line := fmt.Sprintf("%s: %s%s", name, k.first.State, since(k.first.Since, now))
+		if k.first.TryingSince.Before(k.first.Since) && !k.first.TryingSince.IsZero() {
+			line += ", not live" + since(k.first.TryingSince, now)
+		}
 		if k.of > 1 {
 			line += fmt.Sprintf(" (%d of %d streams)", k.streams, k.of)
 		}
 		reasons = append(reasons, line)
 	}
 	return reasons
+}
+
+// isBlind tells of a stream that should be live, is not, and has no time left to become so.
+func isBlind(s *control.Stream, settled bool, now time.Time) bool {
+	switch {
+	case s.State != control.Listing && s.State != control.Waiting:
+		return false
+	case !settled, s.State == control.Waiting && now.Sub(s.Since) > blip:
+		return true
+	}
+	return !s.TryingSince.IsZero() && now.Sub(s.TryingSince) > slow
+}
+
+// dark is since when a stream is not live, as far as that is known.
+func dark(s *control.Stream) time.Time {
+	if s.TryingSince.IsZero() {
+		return s.Since
+	}
+	return s.TryingSince
 }
 
 // since says for how long something has been so, where that is known.

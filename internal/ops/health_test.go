@@ -17,6 +17,11 @@ func TestReady(t *testing.T) {
 	stream := func(resource string, state control.StreamState, since time.Duration) control.Stream {
 		return control.Stream{Resource: resource, State: state, Since: ago(since), Error: "geheim", Namespace: "geheim"}
 	}
+	trying := func(state control.StreamState, now, all time.Duration) control.Stream {
+		st := stream("pods", state, now)
+		st.TryingSince = ago(all)
+		return st
+	}
 	settled := func(streams ...control.Stream) control.Status { return control.Status{Settled: true, Streams: streams} }
 	var many []control.Stream
 	var some []string
@@ -38,7 +43,14 @@ func TestReady(t *testing.T) {
 			stream("configmaps", control.Listing, 3*time.Second), stream("leases.coordination.k8s.io", control.Waiting, 2*time.Second),
 		}}, []string{"the start has not settled", "configmaps: listing for 3s", "leases.coordination.k8s.io: waiting for 2s"}},
 		{"what may not be watched, and what is no more, is known", settled(stream("secrets", control.Forbidden, time.Hour), stream("widgets", control.Gone, time.Hour)), nil},
-		{"a relist is on its way", settled(stream("pods", control.Listing, time.Hour)), nil},
+		{"a list of a huge kind is on its way", settled(trying(control.Listing, 10*time.Minute, 10*time.Minute)), nil},
+		{"a list that does not end", settled(trying(control.Listing, 11*time.Minute, 11*time.Minute)), []string{"pods: listing for 11m0s"}},
+		{"it fails and lists in turns: it lists now", settled(trying(control.Listing, 3*time.Second, 11*time.Minute)),
+			[]string{"pods: listing for 3s, not live for 11m0s"}},
+		{"and now it waits", settled(trying(control.Waiting, 3*time.Second, 11*time.Minute)), []string{"pods: waiting for 3s, not live for 11m0s"}},
+		{"it has just begun to", settled(trying(control.Waiting, 3*time.Second, 9*time.Minute)), nil},
+		{"the worst one of a kind is told", settled(trying(control.Waiting, 3*time.Second, 20*time.Minute), trying(control.Listing, time.Minute, 11*time.Minute)),
+			[]string{"pods: waiting for 3s, not live for 20m0s (2 of 2 streams)"}},
 		{"a moment is nothing", settled(stream("pods", control.Waiting, time.Minute)), nil},
 		{"a dead stream", settled(stream("pods", control.Waiting, 61*time.Second), stream("nodes", control.Live, time.Hour)), []string{"pods: waiting for 1m1s"}},
 		{"streams of a kind are summed up: no namespace is named", settled(
@@ -50,6 +62,7 @@ func TestReady(t *testing.T) {
 		{"an unknown time is long ago", settled(control.Stream{Resource: "pods", State: control.Waiting}), []string{"pods: waiting"}},
 		{"the journal", control.Status{Settled: true, Journal: control.Journal{Error: "/geheim: no space left", ErrorAt: ago(90 * time.Second)}},
 			[]string{"the journal cannot be written for 1m30s"}},
+		{"the journal, otherwise", control.Status{Settled: true, Journal: control.Journal{ReadError: "/geheim: malformed"}}, []string{"the journal cannot be read"}},
 		{"the API server is away", control.Status{Settled: true, Away: "geheim", AwaySince: ago(2 * time.Minute)}, []string{"the API server cannot be reached for 2m0s"}},
 		{"it restarts", control.Status{Settled: true, Away: "geheim", AwaySince: ago(30 * time.Second)}, nil},
 		{"receivers are not ours", control.Status{Settled: true, Sinks: []control.Sink{{Name: "a", State: "retrying", Dead: 5, LagSeconds: 1e6}}}, nil},

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -89,6 +90,7 @@ var metrics = []metric{
 		one(func(s *control.Status) float64 { return truth(s.Away == "") })},
 
 	{"tattler_streams", "Streams (a list and its watch) by what they do. Waiting ones are tried again after an error, forbidden ones now and then; gone are those of which the server has no more.", gauge, []string{"state"}, streamStates},
+	{"tattler_stream_not_live_timestamp_seconds", "Since when a stream of the kind, the first of them, tries to be live and is not, whether it lists, waits, or each in turns; absent where none does.", gauge, []string{"resource"}, notLive},
 	{"tattler_stream_objects", "Objects that are watched.", gauge, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return int64(s.Objects) })},
 	{"tattler_stream_lists_total", "Lists that were begun: one at the first start, others where a watch could not go on.", counter, []string{"resource"},
@@ -111,14 +113,16 @@ var metrics = []metric{
 		one(func(s *control.Status) float64 { return truth(s.Journal.Error == "") })},
 	{"tattler_journal_write_failures_total", "How often the journal could not be written.", counter, nil,
 		one(func(s *control.Status) float64 { return float64(s.Journal.Failures) })},
+	{"tattler_journal_readable", "0 while the journal cannot be read, such as where it is damaged: what is read from it is absent then; else 1.", gauge, nil,
+		one(func(s *control.Status) float64 { return truth(s.Journal.ReadError == "") })},
 	{"tattler_journal_commits_total", "Transactions of the journal.", counter, nil,
 		one(func(s *control.Status) float64 { return float64(s.Journal.Commits) })},
 	{"tattler_journal_bytes", "What the journal's file holds.", gauge, nil,
-		one(func(s *control.Status) float64 { return float64(s.Journal.Used) })},
+		read(one(func(s *control.Status) float64 { return float64(s.Journal.Used) }))},
 	{"tattler_journal_free_bytes", "What of the journal's file is free for what comes.", gauge, nil,
-		one(func(s *control.Status) float64 { return float64(s.Journal.Free) })},
+		read(one(func(s *control.Status) float64 { return float64(s.Journal.Free) }))},
 	{"tattler_journal_log_bytes", "The size of the write-ahead log beside the journal.", gauge, nil,
-		one(func(s *control.Status) float64 { return float64(s.Journal.Log) })},
+		read(one(func(s *control.Status) float64 { return float64(s.Journal.Log) }))},
 	{"tattler_journal_limit_bytes", "How much the journal may hold; absent where nothing limits it.", gauge, nil, func(s *control.Status, tell teller) {
 		if s.Journal.Limit > 0 {
 			tell(float64(s.Journal.Limit))
@@ -137,9 +141,9 @@ var metrics = []metric{
 
 	{"tattler_sink_state", "1 for what the sink does (running, retrying, paused, stopped); 0 for what it does not.", gauge, []string{"sink", "state"}, sinkStates},
 	{"tattler_sink_lag_seconds", "How long ago the first change was seen that the sink has not got yet; 0 where it has all.", gauge, []string{"sink"},
-		perSink(func(s *control.Sink) float64 { return s.LagSeconds })},
+		read(perSink(func(s *control.Sink) float64 { return s.LagSeconds }))},
 	{"tattler_sink_behind_changes", "How many changes of the journal the sink has not got, or not looked at, yet.", gauge, []string{"sink"},
-		perSink(func(s *control.Sink) float64 { return float64(s.Behind) })},
+		read(perSink(func(s *control.Sink) float64 { return float64(s.Behind) }))},
 	{"tattler_sink_delivered_total", "Changes that the receiver acknowledged.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Delivered) })},
 	{"tattler_sink_attempts_total", "How often changes were sent, one or several at once.", counter, []string{"sink"},
@@ -147,7 +151,7 @@ var metrics = []metric{
 	{"tattler_sink_failures_total", "How often the sink had to wait after an error.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Failures) })},
 	{"tattler_sink_dead_letters", "Changes that the receiver refused for good, and that are kept: see tattler sinks dead.", gauge, []string{"sink"},
-		perSink(func(s *control.Sink) float64 { return float64(s.Dead) })},
+		read(perSink(func(s *control.Sink) float64 { return float64(s.Dead) }))},
 	{"tattler_sink_buried_total", "Changes that became dead letters.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Buried) })},
 	{"tattler_sink_lost_total", "Changes that the journal's limits removed before the sink got them.", counter, []string{"sink"},
@@ -165,6 +169,15 @@ func truth(is bool) float64 {
 
 func one(value func(*control.Status) float64) func(*control.Status, teller) {
 	return func(s *control.Status, tell teller) { tell(value(s)) }
+}
+
+// read is for what is read from the journal: nothing is told while that cannot be.
+func read(values func(*control.Status, teller)) func(*control.Status, teller) {
+	return func(s *control.Status, tell teller) {
+		if s.Journal.ReadError == "" {
+			values(s, tell)
+		}
+	}
 }
 
 func perSink(value func(*control.Sink) float64) func(*control.Status, teller) {
@@ -185,6 +198,19 @@ func perResource(value func(*control.Stream) int64) func(*control.Status, teller
 		for resource, sum := range sums {
 			tell(float64(sum), resource)
 		}
+	}
+}
+
+func notLive(s *control.Status, tell teller) {
+	first := map[string]time.Time{}
+	for i := range s.Streams {
+		st := &s.Streams[i]
+		if at, known := first[st.Resource]; !st.TryingSince.IsZero() && (!known || st.TryingSince.Before(at)) {
+			first[st.Resource] = st.TryingSince
+		}
+	}
+	for resource, at := range first {
+		tell(float64(at.UnixMilli())/1000, resource)
 	}
 }
 

@@ -48,6 +48,23 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestMetricsUnread: what is read from the journal is not told while that cannot be; the rest is.
+func TestMetricsUnread(t *testing.T) {
+	s := full()
+	s.Journal.Error, s.Journal.ReadError = "", "database disk image is malformed"
+	_, scrape := get(t, Options{Status: answering(s)}, "/metrics")
+	for _, want := range []string{"tattler_journal_readable 0\n", "tattler_journal_writable 1\n", `tattler_sink_delivered_total{sink="hook"} 22`} {
+		if !strings.Contains(scrape, want) {
+			t.Errorf("no %q in\n%s", want, own(scrape))
+		}
+	}
+	for _, unknown := range []string{"journal_bytes", "journal_free_bytes", "journal_log_bytes", "sink_lag_seconds", "sink_behind_changes", "sink_dead_letters"} {
+		if strings.Contains(scrape, "tattler_"+unknown) {
+			t.Errorf("%s is told", unknown)
+		}
+	}
+}
+
 // TestMetricsNameNoObject looks for everything in a status that is of an object, a namespace or a
 // version, or is an error; and at the labels.
 func TestMetricsNameNoObject(t *testing.T) {

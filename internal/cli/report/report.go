@@ -27,6 +27,8 @@ type page struct {
 	strings.Builder
 	width int
 	now   time.Time
+	// unread says that the journal cannot be read: what is read from it is not known.
+	unread bool
 }
 
 func newPage(width int, now time.Time) *page {
@@ -41,6 +43,7 @@ func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", ar
 // Status writes the state of a daemon, in so many columns; 0 is 80.
 func Status(w io.Writer, s *control.Status, now time.Time, width int) error {
 	p := newPage(width, now)
+	p.unread = s.Journal.ReadError != ""
 	p.line("tattler %s records %s: process %d, up %s", s.Version, clean(s.Cluster), s.PID, age(now.Sub(s.Started)))
 	if !s.Settled {
 		p.text(0, "It has just started: not everything is recorded yet.")
@@ -108,6 +111,9 @@ func (p *page) stream(s *control.Stream) {
 	if !s.Since.IsZero() {
 		text += ", for " + age(p.now.Sub(s.Since))
 	}
+	if !s.TryingSince.IsZero() && s.TryingSince.Before(s.Since) {
+		text += ", not live for " + age(p.now.Sub(s.TryingSince))
+	}
 	p.text(indent, "%s", text)
 	if s.Error != "" {
 		p.text(indent+indent, "%s", s.Error)
@@ -132,10 +138,11 @@ func (p *page) table(in int, all []control.Sink) {
 		if s.To != "" {
 			delivered, lost = fmt.Sprint(s.Delivered), fmt.Sprint(s.Lost)
 		}
-		rows = append(rows, []string{
-			clean(s.Name), s.State, fmt.Sprint(s.Behind), age(time.Duration(s.LagSeconds * float64(time.Second))),
-			delivered, fmt.Sprint(s.Dead), lost,
-		})
+		behind, lag, dead := fmt.Sprint(s.Behind), age(time.Duration(s.LagSeconds*float64(time.Second))), fmt.Sprint(s.Dead)
+		if p.unread {
+			behind, lag, dead = "?", "?", "?"
+		}
+		rows = append(rows, []string{clean(s.Name), s.State, behind, lag, delivered, dead, lost})
 	}
 	widths := make([]int, len(rows[0]))
 	for _, r := range rows {
@@ -183,6 +190,23 @@ func (p *page) sink(in int, s *control.Sink) {
 
 func (p *page) journal(j *control.Journal) {
 	p.line("%-*s%s", indent, "Journal", clean(j.Path))
+	if p.unread {
+		p.text(indent, "it cannot be read: %s", j.ReadError)
+	} else {
+		p.held(j)
+	}
+	text := fmt.Sprintf("%s recorded since the start, %d of them quiet", Count(j.Recorded, "change"), j.Quiet)
+	if j.Removed > 0 {
+		text += fmt.Sprintf("; %d old ones removed", j.Removed)
+	}
+	p.text(indent, "%s", text)
+	if j.Error != "" {
+		p.text(indent, "it cannot be written since %s: %s", stamp(j.ErrorAt), j.Error)
+	}
+}
+
+// held says what the journal holds.
+func (p *page) held(j *control.Journal) {
 	bounds := "in use"
 	if j.Limit > 0 {
 		bounds = fmt.Sprintf("of %s in use", size(j.Limit))
@@ -195,14 +219,6 @@ func (p *page) journal(j *control.Journal) {
 		p.text(indent, "it holds no change yet")
 	} else {
 		p.text(indent, "it holds what was seen from %s to %s", stamp(j.Oldest), stamp(j.Newest))
-	}
-	text := fmt.Sprintf("%s recorded since the start, %d of them quiet", Count(j.Recorded, "change"), j.Quiet)
-	if j.Removed > 0 {
-		text += fmt.Sprintf("; %d old ones removed", j.Removed)
-	}
-	p.text(indent, "%s", text)
-	if j.Error != "" {
-		p.text(indent, "it cannot be written since %s: %s", stamp(j.ErrorAt), j.Error)
 	}
 }
 

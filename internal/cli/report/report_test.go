@@ -47,13 +47,13 @@ func TestStatus(t *testing.T) {
 				Resource: "secrets", State: control.Forbidden, Since: before(3 * time.Hour),
 				Error: `secrets is forbidden: User "system:serviceaccount:tattler:tattler" cannot list resource "secrets" in API group "" at the cluster scope`,
 			},
-			{Resource: "widgets.example.com", Namespace: "shop", Selection: `labels="app=x" fields=""`, State: control.Waiting, Since: before(time.Minute), Error: "the server is\x1b[31m currently\nunable"},
+			{Resource: "widgets.example.com", Namespace: "shop", Selection: `labels="app=x" fields=""`, State: control.Waiting, Since: before(time.Minute), TryingSince: before(20 * time.Minute), Error: "the server is\x1b[31m currently\nunable"},
 			{Resource: "gadgets.example.com", State: control.Gone, Since: before(time.Hour)},
 		},
 		Journal: control.Journal{
 			Path: "/var/lib/tattler/journal.db", Used: 327_155_712, Limit: 1 << 30, Age: 30 * 24 * 3600,
 			First: 1, Last: 12345, Oldest: before(50 * time.Hour), Newest: before(time.Second), Recorded: 12345, Quiet: 8001, Removed: 12,
-			Error: "append to journal: disk full", ErrorAt: before(3 * time.Minute),
+			Error: "append journal: disk full", ErrorAt: before(3 * time.Minute),
 		},
 		Sinks: []control.Sink{
 			{Name: "everything", To: "file all.jsonl", State: "running", Delivered: 123456, Error: "an error that has passed"},
@@ -77,7 +77,7 @@ func TestStatus(t *testing.T) {
 
 	Streams   2 live, 1 waiting, 1 forbidden, 1 gone; 43 objects
 	          waiting widgets.example.com in shop with labels="app=x" fields="", for
-	          60s
+	          60s, not live for 20m
 	                    the server is\x1b[31m currently unable
 	          forbidden secrets, for 3h
 	                    secrets is forbidden: User
@@ -101,8 +101,8 @@ func TestStatus(t *testing.T) {
 	          it holds what was seen from 2026-02-27 10:00:00 to 2026-03-01 11:59:59
 	          12345 changes recorded since the start, 8001 of them quiet; 12 old
 	          ones removed
-	          it cannot be written since 2026-03-01 11:57:00: append to journal:
-	          disk full
+	          it cannot be written since 2026-03-01 11:57:00: append journal: disk
+	          full
 	`, b.String())
 }
 
@@ -140,6 +140,33 @@ func TestStatusOfOneThatStarts(t *testing.T) {
 	if err := Status(&b, &s, now, 1); err != nil || !strings.Contains(b.String(), "none yet") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
+}
+
+// TestStatusUnread: what the journal would say is not told as 0 where it cannot be read.
+func TestStatusUnread(t *testing.T) {
+	now := utc(t)
+	s := control.Status{
+		Version: "devel", Cluster: "prod", PID: 1, Started: now, Settled: true,
+		Journal: control.Journal{Path: "/j.db", Recorded: 3, ReadError: "read journal /j.db: disk I/O error"},
+		Sinks:   []control.Sink{{Name: "hook", To: "webhook", State: "running", Delivered: 17}},
+	}
+	var b strings.Builder
+	if err := Status(&b, &s, now, 0); err != nil {
+		t.Fatal(err)
+	}
+	check(t, `
+	tattler devel records prod: process 1, up 0s
+
+	Streams   none yet
+
+	Sinks
+	          NAME  STATE    BEHIND  LAG  DELIVERED  DEAD  LOST
+	          hook  running       ?    ?         17     ?     0
+
+	Journal   /j.db
+	          it cannot be read: read journal /j.db: disk I/O error
+	          3 changes recorded since the start, 0 of them quiet
+	`, b.String())
 }
 
 func TestLetters(t *testing.T) {

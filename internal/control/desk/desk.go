@@ -5,6 +5,7 @@ package desk
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -30,17 +31,27 @@ type Desk struct {
 var _ control.Orders = (*Desk)(nil)
 
 // Open opens the journal of a daemon that does not run. Where there is none, the error is fs.ErrNotExist;
-// where a daemon has it, a *journal.LockedError.
+// where a daemon has it, a *journal.LockedError. None is made: it would be one of no cluster.
 func Open(ctx context.Context, path string) (*Desk, error) {
-	if _, err := os.Stat(path); err != nil { // else it would be made
+	file, err := os.Stat(path)
+	if err == nil && file.Size() == 0 {
+		err = &fs.PathError{Op: "open journal", Path: path, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := journal.OpenReader(ctx, path) // it makes no journal of what is none
+	if err == nil {
+		err = r.Close()
+	}
+	if err != nil {
 		return nil, err
 	}
 	j, err := journal.Open(ctx, path, journal.Options{})
 	if err != nil {
 		return nil, err
 	}
-	r, err := journal.OpenReader(ctx, path)
-	if err != nil {
+	if r, err = journal.OpenReader(ctx, path); err != nil { // anew: an older format is none any more
 		return nil, errors.Join(err, j.Close())
 	}
 	return &Desk{Journal: j, Reader: r}, nil
@@ -82,7 +93,7 @@ func (d *Desk) Replay(ctx context.Context, sink string, from control.Place) (don
 	cursor, pump := s.Cursor, d.Pumps[sink]
 	switch {
 	case pump != nil:
-		cursor = pump.Standing().Cursor
+		cursor = pump.Status().Cursor
 	case !s.HasCursor: // it would begin now
 		cursor = last
 	}
@@ -183,7 +194,10 @@ func (d *Desk) Remove(ctx context.Context, sink string) error {
 	if _, err := d.find(ctx, sink); err != nil {
 		return err
 	}
-	if d.Pumps[sink] != nil {
+	switch {
+	case d.Pumps == nil: // one that is configured would begin anew, and so lose or repeat changes
+		return control.Refuse("only a running daemon knows which sinks are configured: start tattler run, and then remove %s", sink)
+	case d.Pumps[sink] != nil:
 		return control.Refuse("sink %s is configured: take it out of the configuration, and start the daemon again, before it can be forgotten", sink)
 	}
 	return d.Journal.RemoveSink(ctx, sink)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/ncruces/go-sqlite3"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/control"
@@ -85,6 +87,34 @@ func TestOpen(t *testing.T) {
 	if _, err := Open(t.Context(), none); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no journal: %v", err)
 	}
+	empty := filepath.Join(t.TempDir(), "journal.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), empty); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that a daemon was about to make: %v", err)
+	}
+	other := filepath.Join(t.TempDir(), "journal.db")
+	c, err := sqlite3.Open(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Exec("CREATE TABLE t (x)"), c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var format *journal.FormatError
+	if _, err := Open(t.Context(), other); !errors.As(err, &format) {
+		t.Errorf("another database: %v", err)
+	}
+	for file, want := range map[string]string{empty: "", other: string(before)} {
+		if now, err := os.ReadFile(file); string(now) != want || err != nil {
+			t.Errorf("%s was written, %v", file, err)
+		}
+	}
 	path, _ := recorded(t, 1)
 	j, err := journal.Open(t.Context(), path, journal.Options{})
 	if err != nil {
@@ -154,6 +184,11 @@ func TestPauseAndRemove(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
+	var refused *control.Refusal
+	if err := d.Remove(ctx, "log"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "start tattler run") {
+		t.Errorf("it may be configured: %v", err)
+	}
+	d.Pumps = map[string]*deliver.Pump{}
 	if err := d.Remove(ctx, "log"); err != nil {
 		t.Error(err)
 	}
@@ -190,11 +225,11 @@ func TestConfigured(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Pumps = map[string]*deliver.Pump{"new": p}
-	if err := d.Pause(t.Context(), "new", true); err != nil || p.Standing().State != deliver.Paused {
-		t.Errorf("%v, %+v", err, p.Standing())
+	if err := d.Pause(t.Context(), "new", true); err != nil || p.Status().State != deliver.Paused {
+		t.Errorf("%v, %+v", err, p.Status())
 	}
-	if err := d.Pause(t.Context(), "new", false); err != nil || p.Standing().State != deliver.Running {
-		t.Errorf("%v, %+v", err, p.Standing())
+	if err := d.Pause(t.Context(), "new", false); err != nil || p.Status().State != deliver.Running {
+		t.Errorf("%v, %+v", err, p.Status())
 	}
 	if err := d.Remove(t.Context(), "new"); err == nil || !strings.Contains(err.Error(), "is configured") {
 		t.Error(err)

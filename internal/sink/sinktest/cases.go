@@ -117,11 +117,10 @@ func downForLong(t *testing.T, r *rig) {
 	r.receiver.Behave(Down, "")
 	store := r.pump(t, 150, deliver.Options{Retry: quick}, func(p *deliver.Pump) {
 		Until(t, func() error {
-			s, err := p.Status(t.Context())
-			if err == nil && s.Failures < 30 {
-				err = fmt.Errorf("%d failures", s.Failures)
+			if n := p.Status().Failures; n < 30 {
+				return fmt.Errorf("%d failures", n)
 			}
-			return err
+			return nil
 		})
 		r.receiver.Behave(Works, "")
 	})

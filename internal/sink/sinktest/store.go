@@ -59,6 +59,14 @@ func (s *Store) fail(method string) error {
 	return s.Fail(method)
 }
 
+// refuse is what keeps a method from writing. Like the journal it writes nothing once ctx has ended.
+func (s *Store) refuse(ctx context.Context, method string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.fail(method)
+}
+
 // Read yields a copy of what there is.
 func (s *Store) Read(_ context.Context, after int64) iter.Seq2[deliver.Item, error] {
 	return func(yield func(deliver.Item, error) bool) {
@@ -133,8 +141,8 @@ func (s *Store) Cursor(context.Context, string) (int64, bool, error) {
 }
 
 // SetCursor keeps the cursor.
-func (s *Store) SetCursor(_ context.Context, _ string, seq int64) error {
-	if err := s.fail("SetCursor"); err != nil {
+func (s *Store) SetCursor(ctx context.Context, _ string, seq int64) error {
+	if err := s.refuse(ctx, "SetCursor"); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -151,8 +159,8 @@ func (s *Store) SetCursor(_ context.Context, _ string, seq int64) error {
 }
 
 // Bury keeps a dead letter.
-func (s *Store) Bury(_ context.Context, d deliver.DeadLetter) error {
-	if err := s.fail("Bury"); err != nil {
+func (s *Store) Bury(ctx context.Context, d deliver.DeadLetter) error {
+	if err := s.refuse(ctx, "Bury"); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -192,8 +200,8 @@ func (s *Store) Dead() []deliver.DeadLetter {
 }
 
 // Exhume drops a dead letter.
-func (s *Store) Exhume(_ context.Context, d deliver.DeadLetter) error {
-	if err := s.fail("Exhume"); err != nil {
+func (s *Store) Exhume(ctx context.Context, d deliver.DeadLetter) error {
+	if err := s.refuse(ctx, "Exhume"); err != nil {
 		return err
 	}
 	s.mu.Lock()

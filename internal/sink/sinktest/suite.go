@@ -157,9 +157,9 @@ func (r *rig) pump(t *testing.T, count int, o deliver.Options, during func(*deli
 		during(p)
 	}
 	Until(t, func() error {
-		s, err := p.Status(ctx)
-		if err == nil && s.Cursor < s.Last {
-			err = fmt.Errorf("%d of %d done; last error: %s", s.Cursor, s.Last, s.Error)
+		last, err := store.Last(ctx)
+		if s := p.Status(); err == nil && s.Cursor < last {
+			err = fmt.Errorf("%d of %d done; last error: %s", s.Cursor, last, s.Error)
 		}
 		return err
 	})
