@@ -41,6 +41,9 @@ type Options struct {
 	// Sinks are what is delivered to; their Store is the daemon's to set. That one starts Paused holds for one
 	// that the journal does not know: others are what they were told to be last.
 	Sinks []deliver.Options
+	// Open, if set, opens what sinks write to, once the journal is this daemon's: until then another one may
+	// be writing there.
+	Open func() error
 	// Text writes a change for people, for sinks that show it; nil: they write what they can.
 	Text func(io.Writer, change.Change) error
 	Log  *slog.Logger
@@ -79,7 +82,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, d.close()) }()
 	for _, p := range d.pumps {
 		if err := p.Prepare(ctx); err != nil {
-			return fmt.Errorf("prepare sinks: %w", err)
+			return errors.Join(fmt.Errorf("prepare sinks: %w", err), d.closeSinks(ctx))
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -159,7 +162,7 @@ func open(ctx context.Context, o Options) (d *daemon, err error) {
 		return nil, err
 	}
 	if err := d.openBeside(ctx); err != nil {
-		return nil, errors.Join(err, d.close())
+		return nil, errors.Join(err, d.closeSinks(ctx), d.close())
 	}
 	if name := d.journal.Cluster(); name != o.Cluster {
 		d.o.Log.Warn("the journal was made under another name of the cluster, which events keep", "journal", name, "now", o.Cluster)
@@ -177,6 +180,11 @@ func (d *daemon) openBeside(ctx context.Context) (err error) {
 	}
 	if d.first, err = d.oldest(ctx); err != nil {
 		return err
+	}
+	if d.o.Open != nil {
+		if err = d.o.Open(); err != nil {
+			return err
+		}
 	}
 	if err = d.openPumps(ctx); err != nil {
 		return err
@@ -196,6 +204,17 @@ func (d *daemon) close() error {
 		errs = append(errs, d.reader.Close())
 	}
 	return errors.Join(append(errs, d.journal.Close())...)
+}
+
+// closeSinks closes the sinks where no pump comes to do it.
+func (d *daemon) closeSinks(ctx context.Context) error {
+	var errs []error
+	for _, o := range d.o.Sinks {
+		if o.Sink != nil {
+			errs = append(errs, o.Sink.Close(ctx))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // openPumps makes a pump for each sink, paused where it was.

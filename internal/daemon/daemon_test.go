@@ -98,6 +98,56 @@ func TestRunCannotStart(t *testing.T) {
 	})
 }
 
+// opening is a sink that is to be opened before it can be sent to.
+type opening struct {
+	failing
+	opened, closed int
+}
+
+func (o *opening) Close(context.Context) error {
+	o.closed++
+	return nil
+}
+
+// TestOpen: what sinks write to is opened once nobody else can be writing there, and closed in any case.
+func TestOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir, to := newRig(t), t.TempDir(), &opening{}
+		path := filepath.Join(dir, "journal.db")
+		refused := error(nil)
+		start := func() error {
+			return Run(t.Context(), Options{
+				Config: r.server.Config(), Cluster: "test", Journal: path, Key: filepath.Join(dir, "key"),
+				Scopes: []capture.Scope{{Types: []string{"nothings"}}}, // which ends it
+				Sinks:  []deliver.Options{{Name: "x", Sink: to}}, listen: nowhere,
+				Open: func() error {
+					to.opened++
+					return refused
+				},
+			})
+		}
+		j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := start(); err == nil || to.opened != 0 {
+			t.Errorf("another daemon writes there: %v, opened %d times", err, to.opened)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		refused = errors.New("no such folder")
+		if err := start(); !errors.Is(err, refused) || to.opened != 1 || to.closed != 1 {
+			t.Errorf("it cannot be opened: %v, opened %d times, closed %d times", err, to.opened, to.closed)
+		}
+		refused = nil
+		var unknown *capture.UnknownTypeError
+		if err := start(); !errors.As(err, &unknown) || to.opened != 2 || to.closed != 2 {
+			t.Errorf("it could: %v, opened %d times, closed %d times", err, to.opened, to.closed)
+		}
+	})
+}
+
 // TestOtherClusterName: a new name does not change the ids of what is in the journal, and that is said.
 func TestOtherClusterName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

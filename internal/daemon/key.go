@@ -17,18 +17,22 @@ const keyBytes = 32
 // LoadKey reads the key that hidden values are hashed with, and makes one where there is no file. It
 // must not be lost, or every hidden value seems to change once; and it belongs on another volume than
 // the journal, or who has that volume can try values. The file is the owner's alone.
-func LoadKey(path string) ([]byte, error) {
-	key, err := readKey(path)
+func LoadKey(path string) ([]byte, error) { return loadKey(path, syncDir) }
+
+// loadKey makes what it makes last by sync, which is asked for folders.
+func loadKey(path string, sync func(dir string) error) ([]byte, error) {
+	key, err := ReadKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
-	if err := makeKey(path); err != nil && !errors.Is(err, fs.ErrExist) { // another process was quicker
+	if err := makeKey(path, sync); err != nil && !errors.Is(err, fs.ErrExist) { // another process was quicker
 		return nil, fmt.Errorf("make redaction key: %w", err)
 	}
-	return readKey(path)
+	return ReadKey(path)
 }
 
-func readKey(path string) ([]byte, error) {
+// ReadKey is LoadKey, but makes none: the error is fs.ErrNotExist where there is no file.
+func ReadKey(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read redaction key: %w", err)
@@ -42,14 +46,19 @@ func readKey(path string) ([]byte, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(key) != keyBytes {
-		return nil, fmt.Errorf("read redaction key: %s is not %d bytes in base64: restore it, or remove it to have a new one made", path, keyBytes)
+		return nil, fmt.Errorf("read redaction key: %s is not %d bytes in base64: restore it, or make another: head -c %d /dev/urandom | base64", path, keyBytes, keyBytes)
 	}
 	return key, nil
 }
 
-// makeKey writes a new key. A crash leaves the whole file or none.
-func makeKey(path string) (err error) {
+// makeKey writes a new key. A crash leaves the whole file or none; once it returns, the file, and the folders
+// that were made for it, survive one of the machine.
+func makeKey(path string, sync func(dir string) error) (err error) {
 	dir := filepath.Dir(path)
+	there := dir // the folder that exists
+	for !exists(there) && there != filepath.Dir(there) {
+		there = filepath.Dir(there)
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -64,5 +73,17 @@ func makeKey(path string) (err error) {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Link(f.Name(), path) // unlike a rename, this replaces nothing
+	if err := os.Link(f.Name(), path); err != nil { // unlike a rename, this replaces nothing
+		return err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if err := sync(dir); err != nil || dir == there {
+			return err
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

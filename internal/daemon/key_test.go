@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +35,35 @@ func TestKey(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestKeyIsSafe: a crash of the machine takes neither a new key nor the folders that were made for it.
+func TestKeyIsSafe(t *testing.T) {
+	top := t.TempDir()
+	path := filepath.Join(top, "config", "tattler", "redaction.key")
+	var synced []string
+	sync := func(dir string) error {
+		if _, err := ReadKey(path); err != nil {
+			t.Errorf("%s is made safe before the key is there: %v", dir, err)
+		}
+		synced = append(synced, dir)
+		return nil
+	}
+	for range 2 {
+		if _, err := loadKey(path, sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{filepath.Dir(path), filepath.Join(top, "config"), top}; !slices.Equal(synced, want) {
+		t.Errorf("made safe: %v, want %v", synced, want)
+	}
+	broken := errors.New("disk gone")
+	if _, err := loadKey(filepath.Join(top, "other"), func(string) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("what is not safe is no success: %v", err)
+	}
+	if err := syncDir(top); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -10,7 +11,11 @@ import (
 
 // lockFile locks the journal by a file beside it, which stays: to remove it would race with the next.
 func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	lock := path + ".lock"
+	f, err := os.OpenFile(lock, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+	if info, lerr := os.Lstat(lock); err != nil && lerr == nil && info.Mode().Type() == os.ModeSymlink {
+		err = fmt.Errorf("%s is a symbolic link, and what it leads to is not to be written over: remove it", lock)
+	}
 	if err != nil {
 		return nil, err
 	}
