@@ -6,9 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,9 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/tattler-dev/tattler/devcluster"
 	"github.com/tattler-dev/tattler/event"
 )
 
@@ -29,16 +24,7 @@ import (
 func TestRestart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	own, err := devcluster.Start(ctx, devcluster.Options{Out: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := own.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	client := clientFor(t, own)
+	own, client := ownCluster(ctx, t)
 	const objects = 300
 	for i := range objects {
 		write(ctx, t, client, i, "0")
@@ -80,20 +66,6 @@ func TestRestart(t *testing.T) {
 		t.Errorf("%d lines tell that the server was away, want 1:\n%s", n, grepLines(text.read(t, text.out), "!"))
 	}
 	checkEvents(ctx, t, client, events.read(t, events.out))
-}
-
-func clientFor(t *testing.T, c *devcluster.Cluster) *kubernetes.Clientset {
-	t.Helper()
-	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.QPS = -1
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
 }
 
 // write puts a value into an object, creating it if need be, until the server took it.
@@ -220,66 +192,6 @@ func checkEvents(ctx context.Context, t *testing.T, client *kubernetes.Clientset
 	}
 }
 
-// process is a running tattler whose output goes to files.
-type process struct {
-	cmd      *exec.Cmd
-	out, err string
-	done     chan error
-}
-
-func start(t *testing.T, c *devcluster.Cluster, args ...string) *process {
-	t.Helper()
-	cmd := exec.Command(tattler(t), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TZ=UTC")
-	return launched(t, cmd)
-}
-
-func launched(t *testing.T, cmd *exec.Cmd) *process {
-	t.Helper()
-	dir := t.TempDir()
-	p := &process{cmd: cmd, out: filepath.Join(dir, "out"), err: filepath.Join(dir, "err"), done: make(chan error, 1)}
-	out, err := os.Create(p.out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stderr, err := os.Create(p.err)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Stdout, p.cmd.Stderr = out, stderr
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		p.done <- p.cmd.Wait()
-		out.Close()
-		stderr.Close()
-	}()
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	return p
-}
-
-func (p *process) read(t *testing.T, file string) string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-// wait waits until a file holds a text.
-func (p *process) wait(t *testing.T, file, text string) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !strings.Contains(p.read(t, file), text) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no %q after %v in %s; stderr:\n%s", text, patience, tail(p.read(t, file)), tail(p.read(t, p.err)))
-		}
-		pause()
-	}
-}
-
 // waitForFinal waits until the final version of every object has been shown.
 func (p *process) waitForFinal(ctx context.Context, t *testing.T, client *kubernetes.Clientset) {
 	t.Helper()
@@ -292,28 +204,6 @@ func (p *process) waitForFinal(ctx context.Context, t *testing.T, client *kubern
 			p.wait(t, p.out, fmt.Sprintf(`"resourceVersion":%q`, cm.ResourceVersion))
 		}
 	}
-}
-
-func (p *process) interrupt(t *testing.T) {
-	t.Helper()
-	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-p.done:
-		if err != nil {
-			t.Errorf("%v\n%s", err, tail(p.read(t, p.err)))
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("did not end within 10 s of an interrupt")
-	}
-}
-
-func tail(s string) string {
-	if len(s) > 2000 {
-		return "…" + s[len(s)-2000:]
-	}
-	return s
 }
 
 func grepLines(s, sub string) string {

@@ -68,16 +68,8 @@ var rightsCases = []rightsCase{
 func TestRights(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
-	own, err := devcluster.Start(ctx, devcluster.Options{Out: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := own.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	r := &rights{cluster: own, client: clientFor(t, own), dir: t.TempDir()}
+	r := &rights{dir: t.TempDir()}
+	r.cluster, r.client = ownCluster(ctx, t)
 	r.kubectl(ctx, t, "create", "namespace", "tattler")
 	r.write(t, "CRD", rightsCRD)
 	for _, name := range []string{"one", "two"} {

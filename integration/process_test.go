@@ -1,0 +1,122 @@
+package integration
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tattler-dev/tattler/devcluster"
+)
+
+// ownCluster starts a control plane for a test alone, and a client of it.
+func ownCluster(ctx context.Context, t *testing.T) (*devcluster.Cluster, *kubernetes.Clientset) {
+	t.Helper()
+	own, err := devcluster.Start(ctx, devcluster.Options{Out: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := own.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg, err := clientcmd.BuildConfigFromFlags("", own.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own, client
+}
+
+// process is a running tattler whose output goes to files.
+type process struct {
+	cmd      *exec.Cmd
+	out, err string
+	done     chan error
+}
+
+func start(t *testing.T, c *devcluster.Cluster, args ...string) *process {
+	t.Helper()
+	cmd := exec.Command(tattler(t), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TZ=UTC")
+	return launched(t, cmd)
+}
+
+func launched(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	dir := t.TempDir()
+	p := &process{cmd: cmd, out: filepath.Join(dir, "out"), err: filepath.Join(dir, "err"), done: make(chan error, 1)}
+	out, err := os.Create(p.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := os.Create(p.err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = out, stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.done <- p.cmd.Wait()
+		out.Close()
+		stderr.Close()
+	}()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	return p
+}
+
+func (p *process) read(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// wait waits until a file holds a text.
+func (p *process) wait(t *testing.T, file, text string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !strings.Contains(p.read(t, file), text) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %q after %v in %s; stderr:\n%s", text, patience, tail(p.read(t, file)), tail(p.read(t, p.err)))
+		}
+		pause()
+	}
+}
+
+func (p *process) interrupt(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-p.done:
+		if err != nil {
+			t.Errorf("%v\n%s", err, tail(p.read(t, p.err)))
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("did not end within 10 s of an interrupt")
+	}
+}
+
+func tail(s string) string {
+	if len(s) > 2000 {
+		return "…" + s[len(s)-2000:]
+	}
+	return s
+}
