@@ -125,7 +125,7 @@ func newRoot(binary string, io *terminal.IO) *cobra.Command {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if !c.Runnable() { // cobra would take a wrong word after it for a wish for help
-			c.RunE = root.RunE
+			c.Args, c.RunE = cobra.NoArgs, root.RunE
 		}
 	}
 	return root

@@ -117,8 +117,8 @@ func Rules(list []Rule) []rules.Rule {
 
 // Journal is where changes are kept.
 type Journal struct {
-	// Path is the journal's file. Without it, it is journal.db in a directory for the cluster below
-	// $XDG_STATE_HOME/tattler.
+	// Path is the journal's file; $TATTLER_JOURNAL and --journal stand before it. Without it, it is
+	// journal.db in a directory for the cluster below $XDG_STATE_HOME/tattler.
 	Path   string `yaml:"path"`
 	Retain Retain `yaml:"retain"`
 }

@@ -234,7 +234,7 @@ func violations(rows []row, pkgs []pkg) []string {
 }
 
 // shared are the rooms of internal/cli that are no verbs: what all verbs need of the process.
-var shared = []string{"kube", "past", "report", "scope", "setup", "terminal", "when"}
+var shared = []string{"complete", "kube", "past", "report", "scope", "setup", "terminal", "when"}
 
 // siblings returns the verbs that import each other: each is a command that can be read alone.
 func siblings(pkgs []pkg) []string {

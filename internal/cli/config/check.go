@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
-	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
@@ -66,7 +65,7 @@ func (o *Check) Run(ctx context.Context) error {
 		r.offline()
 		return r.end()
 	}
-	cluster, err := o.Setup.Kube.Load("tattler/" + buildinfo.Version())
+	cluster, err := o.Setup.Kube.Load()
 	if err != nil {
 		return err
 	}

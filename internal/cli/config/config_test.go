@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,7 +123,7 @@ func TestCheck(t *testing.T) {
 	for _, missing := range []string{"watch secrets in shop", "list secrets in pay", "get nodes", "get namespaces in pay"} {
 		s.refused[missing] = true
 	}
-	key := write(t, "key", "")
+	key := write(t, "key", base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	file := configuration(t, `watch:
 - resources: {include: [pods, secrets]}
   namespaces: {include: [shop, pay]}
@@ -183,6 +184,10 @@ warning: FILE:11:16: redact[0].resources[0]: the server has no resource type "*.
 // TestCheckFails: what tattler run would not do is an error, and nothing that is only doubtful is.
 func TestCheckFails(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
+	broken, open := write(t, "key", "c2hvcnQ="), write(t, "key", base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		why     string
 		text    string
@@ -205,6 +210,9 @@ func TestCheckFails(t *testing.T) {
 		{"a folder that is not there", "sinks:\n- name: x\n  file: {path: " + none + "/f}\n", "", nil, "sink x: the folder must exist", "file ", 0},
 		{"a key that is not there", "redactionKey: " + none + "\n", "", nil, "redactionKey: stat " + none, "", 0},
 		{"a key that is not there, without the cluster", "redactionKey: " + none + "\n", "--offline", nil, "redactionKey: stat " + none, "", 0},
+		{"a key that is none", "redactionKey: " + broken + "\n", "--offline", nil, broken + " is not 32 bytes in base64: restore it", "Redaction key: " + broken + "\n", 0},
+		{"a key that others may read", "redactionKey: " + open + "\n", "--offline", nil, open + " may be read by others (mode 0644): chmod 600 it", "", 0},
+		{"a folder in place of the key", "redactionKey: " + filepath.Dir(broken) + "\n", "--offline", nil, "read redaction key: ", "", 0},
 		{"a wrong file", "sinks: 3\n", "--offline", nil, "c.yaml:3:8: sinks: want a list", "", 0},
 		{"what the file alone says", "watch:\n- resources: {include: [nope], exclude: [x]}\n  namespaces: {include: [a]}\n", "--offline", nil, "",
 			"Watched: nope without x, namespace a\n", 0},

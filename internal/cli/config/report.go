@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -17,6 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/daemon"
 )
 
 // report writes what a check found: first what would be done, then what is doubtful.
@@ -206,19 +206,26 @@ func (r *report) rest(journal string) {
 		keep = []string{"without bounds"}
 	}
 	r.line("Journal: %s, %s", journal, strings.Join(keep, ", "))
-	key, err := s.KeyFile()
-	if err != nil {
+	if key, err := s.KeyFile(); err != nil {
 		r.wrong(err)
-	} else if _, err := os.Stat(key); errors.Is(err, fs.ErrNotExist) {
-		key += ", to be made at the first start"
-	}
-	if err == nil {
-		r.line("Redaction key: %s", key)
+	} else {
+		r.key(key)
 	}
 	if s.Listen.Address != "" {
 		r.line("Listening: %s", s.Listen.Address)
 	}
 	r.sinks()
+}
+
+// key writes where the redaction key is, and reads it: tattler run does not start with a wrong one.
+func (r *report) key(file string) {
+	switch _, err := daemon.ReadKey(file); {
+	case errors.Is(err, fs.ErrNotExist):
+		file += ", to be made at the first start"
+	case err != nil:
+		r.wrong(err)
+	}
+	r.line("Redaction key: %s", file)
 }
 
 // sinks writes what each sink would get.
@@ -234,7 +241,7 @@ func (r *report) sinks() {
 		to, err := setup.Place(s)
 		if err != nil {
 			to = s.Type
-			r.wrong(fmt.Errorf("sink %s: %w", s.Name, err))
+			r.wrong(err)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\n", s.Name, to, gets(s))
 	}

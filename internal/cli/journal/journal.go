@@ -43,7 +43,7 @@ func newStats(io *terminal.IO) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
-	o.Past.Add(f)
+	o.Past.Add(cmd)
 	return cmd
 }
 
@@ -60,7 +60,7 @@ func newVerify(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	o.Past.Add(f)
+	o.Past.Add(cmd)
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func newPurge(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.OlderRules, "older-rules", false, "what other redaction rules made")
 	f.StringVar(&o.Until, "until", "", "what was seen before this `time`")
 	f.BoolVar(&o.Yes, "yes", false, "do not ask")
-	o.Past.Add(f)
+	o.Past.Add(cmd)
 	return cmd
 }
 
@@ -128,8 +128,5 @@ func file(f *past.Flags) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(path); os.IsNotExist(err) {
-		return "", past.None(path)
-	}
-	return path, nil
+	return path, past.Exists(path)
 }

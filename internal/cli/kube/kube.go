@@ -8,10 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/tattler-dev/tattler/internal/buildinfo"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
 
 	// The OIDC provider of kubeconfigs; exec plugins need no import.
 	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc"
@@ -24,11 +28,13 @@ type Flags struct {
 }
 
 // Add declares the flags.
-func (f *Flags) Add(fs *pflag.FlagSet) {
+func (f *Flags) Add(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` to use as the kubeconfig")
 	fs.StringVar(&f.Context, "context", "", "kubeconfig `context`; default: the current")
 	fs.StringVar(&f.As, "as", "", "`user` to impersonate")
 	fs.StringArrayVar(&f.AsGroups, "as-group", nil, "`group` to impersonate, too; repeatable")
+	complete.Files(cmd, "kubeconfig")
 }
 
 // Cluster is what the flags lead to.
@@ -41,7 +47,10 @@ type Cluster struct {
 }
 
 // Load reads the kubeconfig. It does not talk to the server.
-func (f *Flags) Load(userAgent string) (*Cluster, error) {
+func (f *Flags) Load() (*Cluster, error) {
+	if len(f.AsGroups) > 0 && f.As == "" {
+		return nil, capture.Usage("--as-group needs --as: a group is impersonated together with a user")
+	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
 	rules.WarnIfAllMissing = false
@@ -76,7 +85,7 @@ func (f *Flags) Load(userAgent string) (*Cluster, error) {
 	if name == "" {
 		name = "in-cluster"
 	}
-	config.UserAgent = userAgent
+	config.UserAgent = "tattler/" + buildinfo.Version()
 	config.WarningHandler = rest.NoWarnings{}
 	config.QPS, config.Burst = 50, 300 // kubectl's; they bound discovery only
 	return &Cluster{Config: config, Name: name, Namespace: namespace}, nil

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/tattler-dev/tattler/internal/buildinfo"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,7 +56,7 @@ func TestLoad(t *testing.T) {
 		{"the current context, with its namespace", Flags{Kubeconfig: file}, "prod", "https://prod.example:6443", "shop"},
 		{"another context, without a namespace and a user", Flags{Kubeconfig: file, Context: "test"}, "test", "https://test.example:6443", "default"},
 	} {
-		c, err := tt.flags.Load("tattler/test")
+		c, err := tt.flags.Load()
 		if err != nil {
 			t.Errorf("%s: %v", tt.why, err)
 			continue
@@ -62,11 +64,11 @@ func TestLoad(t *testing.T) {
 		if c.Name != tt.name || c.Config.Host != tt.host || c.Namespace != tt.namespace {
 			t.Errorf("%s: %s, %s, %s", tt.why, c.Name, c.Config.Host, c.Namespace)
 		}
-		if c.Config.UserAgent != "tattler/test" {
+		if c.Config.UserAgent != "tattler/"+buildinfo.Version() {
 			t.Errorf("%s: user agent %q", tt.why, c.Config.UserAgent)
 		}
 	}
-	c, err := (&Flags{Kubeconfig: file, As: "jane", AsGroups: []string{"a", "b"}}).Load("")
+	c, err := (&Flags{Kubeconfig: file, As: "jane", AsGroups: []string{"a", "b"}}).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,7 @@ func TestLoadMerges(t *testing.T) {
 	alone(t)
 	other := write(t, "apiVersion: v1\nkind: Config\ncurrent-context: test\n")
 	t.Setenv("KUBECONFIG", strings.Join([]string{"/does/not/exist", other, write(t, two)}, string(os.PathListSeparator)))
-	c, err := (&Flags{}).Load("")
+	c, err := (&Flags{}).Load()
 	if err != nil || c.Name != "test" {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -114,7 +116,7 @@ func TestLoadRefuses(t *testing.T) {
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			file := write(t, tt.file)
-			_, err := (&Flags{Kubeconfig: file, Context: tt.context}).Load("")
+			_, err := (&Flags{Kubeconfig: file, Context: tt.context}).Load()
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -128,7 +130,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"a directory", t.TempDir(), "is a directory"},
 		{"no file at all, and no pod around us", "", "no cluster is configured: set KUBECONFIG"},
 	} {
-		if _, err := (&Flags{Kubeconfig: tt.file}).Load(""); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := (&Flags{Kubeconfig: tt.file}).Load(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.why, err, tt.want)
 		}
 	}

@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// JournalVariable names a journal for those who always mean the same one, such as in a pod.
+const JournalVariable = "TATTLER_JOURNAL"
+
 // Journal is where the cluster's journal is, unless somebody says otherwise: below XDG_STATE_HOME, in a
 // folder that is named after the context and the server's address, so that a context that is pointed at
 // another server gets another journal.

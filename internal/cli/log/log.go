@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
@@ -76,11 +77,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVarP(&o.Scope.Namespaces, "namespace", "n", nil, "`names` a,b or globs; default: all")
-	f.BoolVarP(&o.Scope.All, "all-namespaces", "A", false, "all, as without -n")
-	f.StringArrayVar(&o.Scope.Exclude, "exclude-namespace", nil, "`names` to leave out, also globs")
-	f.StringVarP(&o.Scope.Labels, "selector", "l", "", "label `selector`, of the object before or after")
-	f.StringVar(&o.Scope.Fields, "field-selector", "", "field `selector`: metadata.name, metadata.namespace")
+	o.Scope.AddPast(f)
 	f.StringVar(&o.Since, "since", "", "from this `time` on")
 	f.StringVar(&o.Until, "until", "", "before this `time`")
 	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, snapshot")
@@ -93,25 +90,9 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Flat, "flat", false, "tell each change of a rollout")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole")
 	f.BoolVar(&o.Noise, "noise", false, "show quiet fields, too")
-	o.Past.Add(f)
-	complete(cmd)
+	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
+	o.Past.Add(cmd)
 	return cmd
-}
-
-// complete offers files where a flag takes one.
-func complete(cmd *cobra.Command) {
-	file := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	for flag, f := range map[string]cobra.CompletionFunc{
-		"kubeconfig": file,
-		"journal":    file,
-		"output":     cobra.FixedCompletions([]cobra.Completion{text, oneline, render.JSON, render.YAML}, cobra.ShellCompDirectiveNoFileComp),
-	} {
-		if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-			panic(err) // the flag is declared above
-		}
-	}
 }
 
 // Run tells what was asked for; with Follow, until ctx ends. That it ends is no error.

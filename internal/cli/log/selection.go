@@ -15,6 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/managers"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
@@ -130,12 +131,8 @@ func (o *Options) contents(s *selection) (err error) {
 	if len(o.Managers) > 0 { // where several wrote, only the fields say who
 		s.query.Managers = append(s.query.Managers, managers.Unknown)
 	}
-	for _, p := range o.Paths {
-		pattern, err := diff.ParsePattern(p)
-		if err != nil {
-			return capture.Usage("--path: %v", err)
-		}
-		s.paths = append(s.paths, pattern)
+	if s.paths, err = scope.Patterns("--path", o.Paths); err != nil {
+		return err
 	}
 	if o.Where != "" {
 		if s.where, err = where.Compile(o.Where); err != nil {

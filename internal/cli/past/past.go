@@ -9,24 +9,22 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/spell"
 )
-
-// variable names a journal for those who always mean the same one, such as in a pod.
-const variable = "TATTLER_JOURNAL"
 
 // Flags say which journal.
 type Flags struct {
@@ -35,9 +33,10 @@ type Flags struct {
 }
 
 // Add declares the flags.
-func (f *Flags) Add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+variable+", or that of the current context")
-	f.Kube.Add(fs)
+func (f *Flags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+kube.JournalVariable+", or that of the current context")
+	complete.Files(cmd, "journal")
+	f.Kube.Add(cmd)
 }
 
 // Journal is an open journal.
@@ -48,21 +47,20 @@ type Journal struct {
 	file   os.FileInfo // as it was opened
 }
 
-// File is where the journal is. The cluster is not asked.
+// File is where the journal is, absolute. The cluster is not asked.
 func (f *Flags) File() (string, error) {
-	if path := cmp.Or(f.Path, os.Getenv(variable)); path != "" {
+	if path := cmp.Or(f.Path, os.Getenv(kube.JournalVariable)); path != "" {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return "", fmt.Errorf("find the journal: %w", err)
+		}
 		return path, nil
 	}
-	cluster, err := f.Kube.Load("tattler/" + buildinfo.Version())
+	cluster, err := f.Kube.Load()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("find the journal: %w; --journal names one", err)
 	}
 	return cluster.Journal()
-}
-
-// None is the error where there is no journal.
-func None(path string) error {
-	return fmt.Errorf("there is no journal at %s: tattler run writes one; --journal names another", path)
 }
 
 // Open opens the journal, which may be written meanwhile. The cluster is not asked.
@@ -76,17 +74,34 @@ func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 		return nil, err
 	}
 	file, err := os.Stat(path) // before it is opened: a file that takes its place meanwhile is another
-	if err == nil && file.IsDir() {
-		return nil, fmt.Errorf("%s is a folder: --journal names a file", path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	r, err := journal.OpenReader(ctx, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, None(path)
-	}
+	r, err := OpenReader(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	return &Journal{r, history.New(r, rules), path, file}, nil
+}
+
+// OpenReader opens a journal to read; where there is none, the error says what to do.
+func OpenReader(ctx context.Context, path string) (*journal.Reader, error) {
+	if err := Exists(path); err != nil {
+		return nil, err
+	}
+	return journal.OpenReader(ctx, path)
+}
+
+// Exists is an error where a path cannot be that of a journal. An empty file is none yet, and to open it to
+// write would make one of no cluster.
+func Exists(path string) error {
+	switch file, err := os.Stat(path); {
+	case err == nil && file.IsDir():
+		return fmt.Errorf("%s is a folder: --journal names a file", path)
+	case errors.Is(err, fs.ErrNotExist), err == nil && file.Size() == 0:
+		return fmt.Errorf("there is no journal at %s: tattler run writes one; --journal names another", path)
+	}
+	return nil
 }
 
 // Close closes the journal.

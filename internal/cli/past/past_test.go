@@ -1,6 +1,8 @@
 package past
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,16 +12,39 @@ import (
 // TestFile: a flag is asked before the environment, and that before the kubeconfig.
 func TestFile(t *testing.T) {
 	none := kube.Flags{Kubeconfig: "/nonexistent"}
+	dir := t.TempDir()
+	t.Chdir(dir)
 	for _, tc := range []struct{ why, flag, env, want, err string }{
-		{"a flag", "a", "b", "a", ""},
-		{"the environment", "", "b", "b", ""},
+		{"a flag", "/a", "b", "/a", ""},
+		{"the environment, from here", "", "b", filepath.Join(dir, "b"), ""},
 		{"the context", "", "", "", "/nonexistent"},
 	} {
-		t.Setenv(variable, tc.env)
+		t.Setenv(kube.JournalVariable, tc.env)
 		f := Flags{Kube: none, Path: tc.flag}
 		got, err := f.File()
 		if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: %q, %v", tc.why, got, err)
 		}
+	}
+}
+
+// TestOpenReader: where there is no journal, it is said what to do.
+func TestOpenReader(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ why, path, want string }{
+		{"none", filepath.Join(dir, "none"), "there is no journal at " + dir + "/none: tattler run writes one"},
+		{"one that a daemon was about to make", empty, "there is no journal at " + empty},
+		{"a folder", dir, dir + " is a folder: --journal names a file"},
+	} {
+		if _, err := OpenReader(t.Context(), tc.path); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("to look makes %v, %v", left, err)
 	}
 }

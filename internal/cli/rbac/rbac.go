@@ -5,12 +5,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
@@ -59,9 +57,6 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	return cmd
 }
 
-// planTimeout bounds what the server is asked.
-const planTimeout = time.Minute
-
 // Run prints the rights.
 func Run(ctx context.Context, o *Options) error {
 	namespace, account, found := strings.Cut(o.Account, ":")
@@ -75,12 +70,10 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := o.Setup.Kube.Load("tattler/" + buildinfo.Version())
+	cluster, err := o.Setup.Kube.Load()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, planTimeout)
-	defer cancel()
 	plan, err := s.Plan(ctx, cluster)
 	if err != nil {
 		return err

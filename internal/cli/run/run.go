@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
@@ -83,7 +82,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := o.Setup.Kube.Load("tattler/" + buildinfo.Version())
+	cluster, err := o.Setup.Kube.Load()
 	if err != nil {
 		return err
 	}
@@ -100,7 +99,10 @@ func Run(ctx context.Context, o *Options) error {
 	if do.Key, err = s.KeyFile(); err != nil {
 		return err
 	}
-	if do.Sinks, err = s.OpenSinks(beside.Before(o.IO.Out)); err != nil {
+	if _, err := daemon.ReadKey(do.Key); err != nil && !errors.Is(err, os.ErrNotExist) { // before anybody is asked
+		return err
+	}
+	if do.Sinks, do.Open, err = s.MakeSinks(beside.Before(o.IO.Out)); err != nil {
 		return err
 	}
 	if s.Listen.Address != "" {
@@ -110,6 +112,12 @@ func Run(ctx context.Context, o *Options) error {
 		}
 		defer l.Close() // where the daemon does not come to serve it
 		do.Serve = serve(l, ops.Options{Address: s.Listen.Address, Pprof: s.Listen.Pprof, Log: do.Log})
+	}
+	if _, err := s.Plan(ctx, cluster); err != nil { // before there is a journal of what cannot be watched
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
 	}
 	if o.IO.ErrTTY {
 		do.Serve = progress(beside, cluster.Config.ExecProvider == nil, do.Serve)

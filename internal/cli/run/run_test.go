@@ -7,14 +7,17 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
@@ -70,26 +73,44 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+	err = start(t, "https://127.0.0.1:1", fmt.Sprintf("listen: {address: %q}\n", taken.Addr()))
+	if err == nil || !strings.Contains(err.Error(), "c.yaml:4:19: listen.address: ") || !strings.Contains(err.Error(), "another process has the port") {
+		t.Error(err)
+	}
+}
+
+// TestUnknownKind: a kind that the server does not have is blamed on its line, before anything is recorded.
+func TestUnknownKind(t *testing.T) {
+	s := informertest.NewServer()
+	s.Serve(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap")
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	err := start(t, h.URL, "watch:\n- resources: {include: [configmapz]}\n")
+	if err == nil || !strings.Contains(err.Error(), `c.yaml:5:25: watch[0].resources.include[0]: the server has no resource type "configmapz"; did you mean "configmaps"?`) {
+		t.Error(err)
+	}
+}
+
+// start runs a configuration that cannot be run, which must leave no journal.
+func start(t *testing.T, server, text string) error {
+	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", dir)
-	files := map[string]string{
-		"kubeconfig": `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]}`,
-		"c.yaml": fmt.Sprintf("apiVersion: tattler.dev/v1alpha1\nkind: Config\njournal: {path: %s/journal/j.db}\nlisten: {address: %q}\n",
-			dir, taken.Addr()),
-	}
-	for name, text := range files {
+	for name, text := range map[string]string{
+		"kubeconfig": fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}`, server),
+		"c.yaml":     fmt.Sprintf("apiVersion: tattler.dev/v1alpha1\nkind: Config\njournal: {path: %s/journal/j.db}\n%s", dir, text),
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	o := &Options{IO: &terminal.IO{Out: io.Discard, Err: io.Discard}}
 	o.Setup.File, o.Setup.Kube.Kubeconfig = filepath.Join(dir, "c.yaml"), filepath.Join(dir, "kubeconfig")
-	if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "c.yaml:4:19: listen.address: ") || !strings.Contains(err.Error(), "another process has the port") {
-		t.Error(err)
-	}
+	err := Run(t.Context(), o)
 	if _, err := os.Stat(filepath.Join(dir, "journal")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("there is a journal: %v", err)
 	}
+	return err
 }
 
 func TestExplain(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package scope reads the flags that say in which namespaces, and by which selectors.
+// Package scope reads the flags that say in which namespaces, by which selectors, and below which paths.
 package scope
 
 import (
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/capture"
 )
 
@@ -20,13 +21,44 @@ type Flags struct {
 	Labels, Fields      string
 }
 
-// Add declares the flags; without says what is watched without one.
+// words are what differs between the flags for what is watched and for what was recorded.
+type words struct{ namespaces, all, exclude, labels, fields string }
+
+// Add declares the flags for what is watched; without says what is without one.
 func (f *Flags) Add(fs *pflag.FlagSet, without string) {
-	fs.StringArrayVarP(&f.Namespaces, "namespace", "n", nil, "`names` a,b or globs; default: "+without)
-	fs.BoolVarP(&f.All, "all-namespaces", "A", false, "all, cluster-scoped kinds included")
-	fs.StringArrayVar(&f.Exclude, "exclude-namespace", nil, "`names` to leave out, also globs; implies -A")
-	fs.StringVarP(&f.Labels, "selector", "l", "", "label `selector`, such as app=web,tier!=debug")
-	fs.StringVar(&f.Fields, "field-selector", "", "field `selector`: status.phase=Running")
+	f.add(fs, words{
+		namespaces: without, all: "all, cluster-scoped kinds included", exclude: "; implies -A",
+		labels: ", such as app=web,tier!=debug", fields: "status.phase=Running",
+	})
+}
+
+// AddPast declares the flags for what was recorded.
+func (f *Flags) AddPast(fs *pflag.FlagSet) {
+	f.add(fs, words{
+		namespaces: "all", all: "all, as without -n",
+		labels: ", of the object before or after", fields: "metadata.name, metadata.namespace",
+	})
+}
+
+func (f *Flags) add(fs *pflag.FlagSet, w words) {
+	fs.StringArrayVarP(&f.Namespaces, "namespace", "n", nil, "`names` a,b or globs; default: "+w.namespaces)
+	fs.BoolVarP(&f.All, "all-namespaces", "A", false, w.all)
+	fs.StringArrayVar(&f.Exclude, "exclude-namespace", nil, "`names` to leave out, also globs"+w.exclude)
+	fs.StringVarP(&f.Labels, "selector", "l", "", "label `selector`"+w.labels)
+	fs.StringVar(&f.Fields, "field-selector", "", "field `selector`: "+w.fields)
+}
+
+// Patterns reads the paths of a flag.
+func Patterns(flag string, texts []string) ([]diff.Pattern, error) {
+	var all []diff.Pattern
+	for _, text := range texts {
+		p, err := diff.ParsePattern(text)
+		if err != nil {
+			return nil, capture.Usage("%s: %v", flag, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // Validate refuses what is wrong without asking the server: also names that would change the path of

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 )
+
+// planTimeout bounds what the server is asked.
+const planTimeout = time.Minute
 
 // Plan asks the server what would be watched. That nothing would is an error.
 func (s *Setup) Plan(ctx context.Context, cluster *kube.Cluster) (*capture.Plan, error) {
@@ -20,6 +24,8 @@ func (s *Setup) Plan(ctx context.Context, cluster *kube.Cluster) (*capture.Plan,
 	if err != nil {
 		return nil, fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
 	plan, err := w.Plan(ctx)
 	if err != nil {
 		return nil, cluster.ExplainStart(s.Explain(err))

@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/config"
@@ -34,40 +35,25 @@ type Flags struct {
 
 // AddWatch declares the flags that say what is watched, and where.
 func (f *Flags) AddWatch(cmd *cobra.Command) {
-	f.watch(cmd.Flags())
-	f.Kube.Add(cmd.Flags())
-	complete(cmd)
+	f.watch(cmd)
+	f.Kube.Add(cmd)
 }
 
 // Add declares all flags.
 func (f *Flags) Add(cmd *cobra.Command) {
-	fs := cmd.Flags()
-	f.watch(fs)
-	fs.StringArrayVar(&f.To, "to", nil, "deliver to this `address`; repeatable")
-	fs.StringVar(&f.Journal, "journal", "", "`file` of the journal")
-	f.Kube.Add(fs)
-	complete(cmd)
+	f.watch(cmd)
+	cmd.Flags().StringArrayVar(&f.To, "to", nil, "deliver to this `address`; repeatable")
+	cmd.Flags().StringVar(&f.Journal, "journal", "", "`file` of the journal; else $"+kube.JournalVariable)
+	complete.Files(cmd, "journal")
+	f.Kube.Add(cmd)
 }
 
-func (f *Flags) watch(fs *pflag.FlagSet) {
+func (f *Flags) watch(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.StringVarP(&f.File, "config", "c", "", "`file` of a configuration (tattler config)")
+	complete.Files(cmd, "config")
 	f.Scope.Add(fs, "all")
 	fs.BoolVar(&f.Noise, "noise", false, "hidden kinds, too (events, leases, ...)")
-}
-
-// complete offers files where one is asked for.
-func complete(cmd *cobra.Command) {
-	files := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	for _, name := range []string{"config", "journal", "kubeconfig"} {
-		if cmd.Flags().Lookup(name) == nil {
-			continue
-		}
-		if err := cmd.RegisterFlagCompletionFunc(name, files); err != nil {
-			panic(err) // the flag is declared
-		}
-	}
 }
 
 // Setup is what the flags or a file say.
@@ -82,9 +68,6 @@ type Setup struct {
 func (f *Flags) Load() (*Setup, error) {
 	if err := f.Scope.Validate(); err != nil {
 		return nil, err
-	}
-	if len(f.Kube.AsGroups) > 0 && f.Kube.As == "" {
-		return nil, capture.Usage("--as-group needs --as: a group is impersonated together with a user")
 	}
 	loader, c := Loader(), config.Default()
 	if f.File != "" {
@@ -103,15 +86,14 @@ func (f *Flags) Load() (*Setup, error) {
 	for _, address := range to {
 		s, err := loader.SinkFromURL(address)
 		if err != nil {
-			return nil, capture.Usage("--to: %v", err)
+			return nil, capture.Usage("%v", err) // it names the flag
 		}
 		if err := c.Add(s); err != nil {
 			return nil, capture.Usage("--to: %v", err)
 		}
 	}
-	if f.Journal != "" {
-		c.Journal.Path = f.Journal
-	}
+	// As for the verbs that read it: else they would read another one than is written.
+	c.Journal.Path = cmp.Or(f.Journal, os.Getenv(kube.JournalVariable), c.Journal.Path)
 	return &Setup{Config: c, Scopes: f.scopes(c)}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/config"
 )
@@ -133,7 +134,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("the key that nobody names: %s, %v", path, err)
 	}
 	key := filepath.Join(dir, "key")
-	s = load(t, &Flags{File: write(t, "redactionKey: "+key+"\njournal: {path: /a/j.db}\n"), Journal: "/b/j.db"})
+	s = load(t, &Flags{File: write(t, "redactionKey: "+key+"\n")})
 	if _, err := s.KeyFile(); err == nil || !strings.Contains(err.Error(), "c.yaml:3:15: redactionKey: stat "+key) {
 		t.Errorf("a key that is named, and is not there: %v", err)
 	}
@@ -143,8 +144,21 @@ func TestFiles(t *testing.T) {
 	if path, err := s.KeyFile(); err != nil || path != key {
 		t.Errorf("a key that is there: %s, %v", path, err)
 	}
-	if path, err := s.JournalFile(nil); err != nil || path != "/b/j.db" {
-		t.Errorf("the flag stands before the file: %s, %v", path, err)
+}
+
+// TestJournalFile: run writes the journal that the other verbs read.
+func TestJournalFile(t *testing.T) {
+	file := write(t, "journal: {path: /file/j.db}\n")
+	for _, tc := range []struct{ why, flag, env, file, want string }{
+		{"the flag stands before all", "/flag/j.db", "/env/j.db", file, "/flag/j.db"},
+		{"the environment before the file", "", "/env/j.db", file, "/env/j.db"},
+		{"the file", "", "", file, "/file/j.db"},
+		{"the environment, without a file", "", "/env/j.db", "", "/env/j.db"},
+	} {
+		t.Setenv(kube.JournalVariable, tc.env)
+		if path, err := load(t, &Flags{File: tc.file, Journal: tc.flag}).JournalFile(nil); err != nil || path != tc.want {
+			t.Errorf("%s: %s, %v", tc.why, path, err)
+		}
 	}
 }
 
@@ -161,11 +175,17 @@ func TestSinks(t *testing.T) {
 	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
 		t.Errorf("to say what a sink is makes %v, %v", files, err)
 	}
-	opened, err := s.OpenSinks(os.Stdout)
-	if err != nil || len(opened) != len(f.To) {
-		t.Fatalf("%d, %v", len(opened), err)
+	made, open, err := s.MakeSinks(os.Stdout)
+	if err != nil || len(made) != len(f.To) {
+		t.Fatalf("%d, %v", len(made), err)
 	}
-	for i, o := range opened {
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("before they are opened there are %v, %v", files, err)
+	}
+	if err := open(); err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range made {
 		if o.Name != s.SinkNames()[i] || o.Retry.Max == 0 {
 			t.Errorf("%+v", o)
 		}
@@ -178,16 +198,30 @@ func TestSinks(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, tc := range []struct{ why, text, want string }{
-		{"a folder that is not there", "sinks:\n- name: x\n  file: {path: /does/not/exist/c}\n", "sink x: "},
-		{"a certificate that is not there", "sinks:\n- name: x\n  webhook: {url: \"https://x\", tls: {ca: /does/not/exist}}\n", "sink x: "},
+	bad := &Setup{Config: &config.Config{Sinks: []config.Sink{{Name: "x", Type: "none"}}}}
+	if _, _, err := bad.MakeSinks(os.Stdout); err == nil || !strings.Contains(err.Error(), "sink x: unknown type none") {
+		t.Error(err)
+	}
+}
+
+// TestSinksFail: what is wrong with a sink is said before anything is recorded, without its credentials.
+func TestSinksFail(t *testing.T) {
+	t.Setenv("SECRET", "geheim")
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "geheim"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ why, options, want string }{
+		{"a folder that is not there", `file: {path: "/does/not/exist/${env:SECRET}/c"}`, "sink x: the folder must exist: stat /does/not/exist/${env:SECRET}: no such file or directory"},
+		{"a file that cannot be opened", `file: {path: "` + dir + `/${env:SECRET}"}`, dir + "/${env:SECRET}: not a regular file"},
+		{"a certificate that is not there", `webhook: {url: "https://x", tls: {ca: "/does/not/exist/${env:SECRET}"}}`, "/does/not/exist/${env:SECRET}"},
 	} {
-		if _, err := load(t, &Flags{File: write(t, tc.text)}).OpenSinks(os.Stdout); err == nil || !strings.Contains(err.Error(), tc.want) {
+		_, open, err := load(t, &Flags{File: write(t, "sinks:\n- name: x\n  "+tc.options+"\n")}).MakeSinks(os.Stdout)
+		if err == nil {
+			err = open()
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), "sink x: ") || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", tc.why, err)
 		}
-	}
-	bad := &Setup{Config: &config.Config{Sinks: []config.Sink{{Name: "x", Type: "none"}}}}
-	if _, err := bad.OpenSinks(os.Stdout); err == nil || !strings.Contains(err.Error(), "sink x: unknown type none") {
-		t.Error(err)
 	}
 }

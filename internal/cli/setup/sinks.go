@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,44 +42,59 @@ func pathOf(address string) string {
 	return p
 }
 
-// OpenSinks opens what is configured; out is stdout.
-func (s *Setup) OpenSinks(out io.Writer) ([]deliver.Options, error) {
-	var all []deliver.Options
+// MakeSinks makes what is configured; out is stdout. Files are opened by open: before the journal is ours,
+// they may be those of a daemon that runs.
+func (s *Setup) MakeSinks(out io.Writer) (all []deliver.Options, open func() error, err error) {
+	var opens []func() error
 	for i := range s.Sinks {
 		c := &s.Sinks[i]
-		opened, err := newSink(c, out)
-		if f, ok := opened.(*file.Sink); ok && err == nil {
-			err = f.Open()
-		}
+		made, err := newSink(c, out)
 		if err != nil {
-			return nil, fmt.Errorf("sink %s: %w", c.Name, errors.New(c.Hide(err.Error())))
+			return nil, nil, failure(c, err)
 		}
-		o := deliver.Options{
-			Name: c.Name, Sink: opened, Snapshots: c.Snapshots, From: deliver.From(c.From), MaxBytes: int(c.MaxBytes),
-			Retry: deliver.Retry{Min: c.Retry.Min, Max: c.Retry.Max, Attempts: c.Retry.Attempts}, Paused: c.Paused,
+		if f, ok := made.(*file.Sink); ok {
+			opens = append(opens, func() error { return failure(c, f.Open()) })
 		}
-		for _, part := range c.Include {
-			o.Include = append(o.Include, deliver.Include(part))
-		}
-		if c.Filter != nil {
-			o.Match = c.Filter.Match
-		}
-		all = append(all, o)
+		all = append(all, options(c, made))
 	}
-	return all, nil
+	return all, func() error {
+		for _, open := range opens {
+			if err := open(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// failure is what is wrong with a sink, without its credentials.
+func failure(c *config.Sink, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("sink %s: %s", c.Name, c.Hide(err.Error()))
+}
+
+func options(c *config.Sink, to sink.Sink) deliver.Options {
+	o := deliver.Options{
+		Name: c.Name, Sink: to, Snapshots: c.Snapshots, From: deliver.From(c.From), MaxBytes: int(c.MaxBytes),
+		Retry: deliver.Retry{Min: c.Retry.Min, Max: c.Retry.Max, Attempts: c.Retry.Attempts}, Paused: c.Paused,
+	}
+	for _, part := range c.Include {
+		o.Include = append(o.Include, deliver.Include(part))
+	}
+	if c.Filter != nil {
+		o.Match = c.Filter.Match
+	}
+	return o
 }
 
 // Place is what a sink calls itself, such as file changes.jsonl; it holds no credentials. Nothing is
 // opened, but it is an error where a folder or a certificate is missing.
 func Place(c *config.Sink) (string, error) {
-	if o, ok := c.Options.(*file.Options); ok {
-		if _, err := os.Stat(filepath.Dir(o.Path)); err != nil {
-			return "", fmt.Errorf("the folder must exist: %w", err)
-		}
-	}
 	s, err := newSink(c, io.Discard)
 	if err != nil {
-		return "", errors.New(c.Hide(err.Error()))
+		return "", failure(c, err)
 	}
 	return fmt.Sprint(s), s.Close(context.Background())
 }
@@ -89,6 +103,9 @@ func Place(c *config.Sink) (string, error) {
 func newSink(c *config.Sink, out io.Writer) (sink.Sink, error) {
 	switch o := c.Options.(type) {
 	case *file.Options:
+		if _, err := os.Stat(filepath.Dir(o.Path)); err != nil {
+			return nil, fmt.Errorf("the folder must exist: %w", err)
+		}
 		return file.New(*o)
 	case *webhook.Options:
 		return webhook.New("tattler/"+buildinfo.Version(), *o)

@@ -14,6 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
@@ -49,7 +50,8 @@ func NewCommand(streams *terminal.IO) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text, json or yaml (an event)")
-	o.Past.Add(f)
+	complete.Words(cmd, "output", "text", render.JSON, render.YAML)
+	o.Past.Add(cmd)
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/report"
 	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/control"
@@ -128,11 +129,11 @@ func Dead(ctx context.Context, o *Options) error {
 
 // letters reads the dead letters of a sink from the journal: all, or those whose ids begin so.
 func (o *Options) letters(ctx context.Context, sink string, ids []string) ([]desk.Letter, error) {
-	path, err := o.path()
+	path, err := o.Past.File()
 	if err != nil {
 		return nil, err
 	}
-	r, err := read(ctx, path)
+	r, err := past.OpenReader(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,7 @@ func (o *Options) replayDead(ctx context.Context, sink string, letters []desk.Le
 		return nil
 	}
 	// Without a daemon nobody can send: its absence is the error.
-	path, err := o.path()
+	path, err := o.Past.File()
 	if err != nil {
 		return err
 	}

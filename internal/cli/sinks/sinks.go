@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/report"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
@@ -47,7 +46,8 @@ will leave out; LAG is how long the first of it waits; LOST is what the journal
 had to remove before. A change that the receiver refuses for good is a dead
 letter, which is kept apart.
 
-Where no daemon runs, the journal is read and written directly.`
+Where no daemon runs, the journal is read and written directly. Only a running
+daemon sends dead letters again, and knows which sinks may be forgotten.`
 
 const examples = `  tattler sinks                             how far each is
   tattler sinks pause hook                  until tattler sinks resume hook
@@ -78,7 +78,7 @@ under the same ids. What it has not got yet is never left out. Times are
 	replay.Args = cobra.ExactArgs(1)
 	replay.Flags().StringVar(&o.Since, "since", "", "what was seen from this `time` on")
 	replay.Flags().BoolVar(&o.All, "all", false, "all that the journal keeps")
-	o.journal(replay)
+	o.Past.Add(replay)
 
 	dead := o.command("dead NAME [--replay | --drop] [ID... | --all]", "Show dead letters, send them again, give them up", func(ctx context.Context) error { return Dead(ctx, o) })
 	dead.Long = `Show what a sink did not take, and why; send it once more (--replay), or give it
@@ -90,11 +90,12 @@ again stays a dead letter.`
 	o.output(dead)
 
 	remove := o.command("remove NAME...", "Forget a sink that is configured no more", func(ctx context.Context) error { return Remove(ctx, o) })
-	remove.Long = `Forget the place and the dead letters of sinks that are configured no more.
-Should one be configured again, it begins anew.`
+	remove.Long = `Forget the place and the dead letters of sinks that are configured no more. The
+running daemon does it, since it knows what is configured. Should one be
+configured again, it begins anew.`
 
 	for _, c := range []*cobra.Command{pause, resume, remove} {
-		o.journal(c)
+		o.Past.Add(c)
 	}
 	cmd.AddCommand(pause, resume, replay, dead, remove)
 	return cmd
@@ -116,25 +117,8 @@ func (o *Options) command(use, short string, f func(context.Context) error) *cob
 // output declares the flags of what prints.
 func (o *Options) output(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
-	offer(cmd, "output", cobra.FixedCompletions([]cobra.Completion{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	o.journal(cmd)
-}
-
-// journal declares the flags that say which journal.
-func (o *Options) journal(cmd *cobra.Command) {
-	o.Past.Add(cmd.Flags())
-	for _, flag := range []string{"journal", "kubeconfig"} {
-		offer(cmd, flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault
-		})
-	}
-}
-
-// offer says how a flag is completed.
-func offer(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic(err) // the flag is declared above
-	}
+	complete.Words(cmd, "output", "text", "json")
+	o.Past.Add(cmd)
 }
 
 // unknown is the error for words that are no command below a command.
@@ -164,30 +148,9 @@ func (o *Options) say(format string, args ...any) {
 	fmt.Fprintln(o.IO.Out, terminal.Line(fmt.Sprintf(format, args...)))
 }
 
-// path is the journal's file, absolute.
-func (o *Options) path() (string, error) {
-	path, err := o.Past.File()
-	if err != nil {
-		return "", err
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return "", fmt.Errorf("find the journal: %w", err)
-	}
-	return path, nil
-}
-
-// read opens the journal to read.
-func read(ctx context.Context, path string) (*journal.Reader, error) {
-	r, err := journal.OpenReader(ctx, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, past.None(path)
-	}
-	return r, err
-}
-
 // order has the daemon follow an order; where none runs, it is followed here. Live tells do which of them.
 func (o *Options) order(ctx context.Context, do func(to control.Orders, live bool) error) error {
-	path, err := o.path()
+	path, err := o.Past.File()
 	if err != nil {
 		return err
 	}
@@ -196,11 +159,12 @@ func (o *Options) order(ctx context.Context, do func(to control.Orders, live boo
 	if !errors.As(err, &none) {
 		return err
 	}
+	if err := past.Exists(path); err != nil {
+		return err
+	}
 	d, err := desk.Open(ctx, path)
 	var locked *journal.LockedError
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return past.None(path)
 	case errors.As(err, &locked):
 		return fmt.Errorf("%w, which does not answer at %s: it starts or ends, or is of an older version", err, control.SocketPath(path))
 	case err != nil:
@@ -211,11 +175,11 @@ func (o *Options) order(ctx context.Context, do func(to control.Orders, live boo
 
 // List shows the sinks: as the daemon sees them, or else as they are in the journal.
 func List(ctx context.Context, o *Options) error {
-	path, err := o.path()
-	if err != nil {
+	if err := o.checkOutput(); err != nil {
 		return err
 	}
-	if err := o.checkOutput(); err != nil {
+	path, err := o.Past.File()
+	if err != nil {
 		return err
 	}
 	all, err := o.list(ctx, path)
@@ -242,7 +206,7 @@ func (o *Options) list(ctx context.Context, path string) ([]control.Sink, error)
 	if err == nil && len(s.Left) == 0 {
 		return s.Sinks, nil
 	}
-	r, rerr := read(ctx, path)
+	r, rerr := past.OpenReader(ctx, path)
 	if rerr != nil {
 		return nil, rerr
 	}

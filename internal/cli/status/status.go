@@ -4,13 +4,12 @@ package status
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/report"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
@@ -50,25 +49,9 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
-	o.Past.Add(f)
-	complete(cmd)
+	complete.Words(cmd, "output", "text", "json")
+	o.Past.Add(cmd)
 	return cmd
-}
-
-// complete offers files where a flag takes one.
-func complete(cmd *cobra.Command) {
-	file := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	for flag, f := range map[string]cobra.CompletionFunc{
-		"kubeconfig": file,
-		"journal":    file,
-		"output":     cobra.FixedCompletions([]cobra.Completion{"text", "json"}, cobra.ShellCompDirectiveNoFileComp),
-	} {
-		if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-			panic(err) // the flag is declared above
-		}
-	}
 }
 
 // Run tells the state.
@@ -79,9 +62,6 @@ func Run(ctx context.Context, o *Options) error {
 	path, err := o.Past.File()
 	if err != nil {
 		return err
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return fmt.Errorf("find the journal: %w", err)
 	}
 	s, err := (&control.Client{Journal: path}).Status(ctx)
 	if err != nil {

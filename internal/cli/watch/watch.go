@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
@@ -88,23 +88,9 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.IntVar(&o.Limit, "limit", 0, "end after this `number` of changes")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end after this `time`, such as 30s")
 	f.BoolVarP(&o.Verbose, "verbose", "v", false, "list what may not be watched, and why")
-	o.Kube.Add(f)
-	complete(cmd)
+	complete.Words(cmd, "output", "text", render.JSON, render.YAML)
+	o.Kube.Add(cmd)
 	return cmd
-}
-
-// complete offers files for --kubeconfig only.
-func complete(cmd *cobra.Command) {
-	for flag, f := range map[string]cobra.CompletionFunc{
-		"kubeconfig": func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault
-		},
-		"output": cobra.FixedCompletions([]cobra.Completion{"text", render.JSON, render.YAML}, cobra.ShellCompDirectiveNoFileComp),
-	} {
-		if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-			panic(err) // the flag is declared above
-		}
-	}
 }
 
 // validate checks what can be wrong without asking the server.
@@ -117,29 +103,14 @@ func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 	if err := o.Scope.Validate(); err != nil {
 		return nil, nil, err
 	}
-	if len(o.Kube.AsGroups) > 0 && o.Kube.As == "" {
-		return nil, nil, capture.Usage("--as-group needs --as: a group is impersonated together with a user")
-	}
 	if o.Limit < 0 || o.Timeout < 0 {
 		return nil, nil, capture.Usage("--limit and --timeout cannot be negative")
 	}
-	if only, err = patterns("--path", o.Paths); err != nil {
+	if only, err = scope.Patterns("--path", o.Paths); err != nil {
 		return nil, nil, err
 	}
-	ignore, err = patterns("--ignore-path", o.IgnorePaths)
+	ignore, err = scope.Patterns("--ignore-path", o.IgnorePaths)
 	return only, ignore, err
-}
-
-func patterns(flag string, texts []string) ([]diff.Pattern, error) {
-	var ps []diff.Pattern
-	for _, t := range texts {
-		p, err := diff.ParsePattern(t)
-		if err != nil {
-			return nil, capture.Usage("%s: %v", flag, err)
-		}
-		ps = append(ps, p)
-	}
-	return ps, nil
 }
 
 // within applies kubectl's rule: without a flag, the context's namespace.
@@ -153,7 +124,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := o.Kube.Load("tattler/" + buildinfo.Version())
+	cluster, err := o.Kube.Load()
 	if err != nil {
 		return err
 	}
