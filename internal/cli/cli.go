@@ -30,6 +30,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/version"
 	"github.com/tattler-dev/tattler/internal/cli/watch"
 	fileconfig "github.com/tattler-dev/tattler/internal/config"
+	journaldb "github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
@@ -78,8 +79,17 @@ func execute(ctx context.Context, args []string, io *terminal.IO) int {
 		fmt.Fprintf(io.Err, "tattler: %s\n", ours(err.Error()))
 		return exitFailed
 	}
-	fmt.Fprintf(io.Err, "tattler: %s\n", terminal.Line(err.Error()))
+	fmt.Fprintf(io.Err, "tattler: %s%s\n", terminal.Line(err.Error()), hint(err))
 	return exitFailed
+}
+
+// hint is what to do about an error that any verb may have.
+func hint(err error) string {
+	var damage *journaldb.DamagedError
+	if errors.As(err, &damage) {
+		return "; tattler journal verify names all that is damaged"
+	}
+	return ""
 }
 
 // ours is a text that may have several lines, such as one that points into an expression: it comes from no

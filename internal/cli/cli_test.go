@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	journaldb "github.com/tattler-dev/tattler/internal/journal"
 )
 
 var update = flag.Bool("update", false, "rewrite the help texts in testdata")
@@ -341,6 +343,17 @@ func TestServers(t *testing.T) {
 				t.Errorf("got  %swant %s", got, want)
 			}
 		})
+	}
+}
+
+// TestHint: whatever verb meets damage, who looks for the rest of it is told how.
+func TestHint(t *testing.T) {
+	damage := &journaldb.DamagedError{Path: "/j.db", What: "page", Err: errors.New("malformed")}
+	if got := hint(fmt.Errorf("tell: %w", damage)); !strings.Contains(got, "tattler journal verify") {
+		t.Errorf("damage: %q", got)
+	}
+	if got := hint(errors.New("else")); got != "" {
+		t.Errorf("another error: %q", got)
 	}
 }
 

@@ -155,7 +155,10 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTSOCK):
 		return &NoDaemonError{c.Journal, err}
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("the daemon that records into %s belongs to another user: %w", c.Journal, err)
+		if errors.As(err, &sent) {
+			err = sent.Err
+		}
+		return fmt.Errorf("the daemon that records into %s belongs to another user, and answers that one alone: %w", c.Journal, err)
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrSilent):
 		err = ErrSilent
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):

@@ -9,9 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -139,6 +141,16 @@ func TestNobody(t *testing.T) {
 	}
 	if _, err := c.ReplayDead(ctx, "x", []string{"a"}); !errors.Is(err, ErrSilent) {
 		t.Errorf("it hangs: %v", err)
+	}
+}
+
+// TestAnotherUser: the socket of another's daemon is no daemon that does not run.
+func TestAnotherUser(t *testing.T) {
+	c := &Client{Journal: "/j.db"}
+	refused := &url.Error{Op: "Get", URL: "http://tattler/v1/status", Err: &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)}}
+	err := c.explain(t.Context(), refused)
+	if want := "the daemon that records into /j.db belongs to another user, and answers that one alone: dial unix: connect: permission denied"; err.Error() != want {
+		t.Errorf("%v", err)
 	}
 }
 

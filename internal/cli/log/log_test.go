@@ -398,7 +398,7 @@ func TestWrongUsage(t *testing.T) {
 		{"an empty type", Options{Types: []string{"cm,"}}, "has an empty type", true},
 		{"half a name", Options{Types: []string{"cm/"}}, "is not TYPE/NAME", true},
 		{"no journal", Options{}, "tattler run writes one", false},
-		{"a folder", Options{}, "is a folder", false},
+		{"a folder", Options{}, "is no regular file", false},
 		{"no SQLite", Options{}, "it is no SQLite file", false},
 		{"a newer program's", Options{}, "made by a newer tattler", false},
 		{"of another program", Options{}, "is no journal", false},

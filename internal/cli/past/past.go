@@ -96,8 +96,8 @@ func OpenReader(ctx context.Context, path string) (*journal.Reader, error) {
 // write would make one of no cluster.
 func Exists(path string) error {
 	switch file, err := os.Stat(path); {
-	case err == nil && file.IsDir():
-		return fmt.Errorf("%s is a folder: --journal names a file", path)
+	case err == nil && !file.Mode().IsRegular(): // a database beside a folder or a device is nobody's wish
+		return fmt.Errorf("%s is no regular file: --journal names one", path)
 	case errors.Is(err, fs.ErrNotExist), err == nil && file.Size() == 0:
 		return fmt.Errorf("there is no journal at %s: tattler run writes one; --journal names another", path)
 	}

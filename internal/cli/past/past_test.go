@@ -38,7 +38,7 @@ func TestOpenReader(t *testing.T) {
 	for _, tc := range []struct{ why, path, want string }{
 		{"none", filepath.Join(dir, "none"), "there is no journal at " + dir + "/none: tattler run writes one"},
 		{"one that a daemon was about to make", empty, "there is no journal at " + empty},
-		{"a folder", dir, dir + " is a folder: --journal names a file"},
+		{"a folder", dir, dir + " is no regular file: --journal names one"},
 	} {
 		if _, err := OpenReader(t.Context(), tc.path); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.why, err)

@@ -236,9 +236,12 @@ func tell(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 // explain says what a user can do about an error of the start.
 func explain(err error, cluster *kube.Cluster) error {
 	var locked *journal.LockedError
+	var format *journal.FormatError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &format):
+		return fmt.Errorf("%w; choose another file with --journal", err)
 	case errors.As(err, &locked):
 		return fmt.Errorf("%w; end it, or choose another file with --journal", err)
 	case errors.Is(err, os.ErrPermission):

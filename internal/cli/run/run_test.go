@@ -121,6 +121,9 @@ func TestExplain(t *testing.T) {
 	if err := explain(&journal.LockedError{Path: "/j", PID: 7}, cluster); !strings.Contains(err.Error(), "--journal") {
 		t.Error(err)
 	}
+	if err := explain(&journal.FormatError{Path: "/j", Reason: "it is no SQLite file"}, cluster); !strings.Contains(err.Error(), "--journal") {
+		t.Error(err)
+	}
 	refused := &os.PathError{Op: "open", Path: filepath.Join("/", "j"), Err: os.ErrPermission}
 	if err := explain(refused, cluster); !errors.Is(err, os.ErrPermission) || strings.Contains(err.Error(), "context") {
 		t.Error(err)

@@ -140,6 +140,9 @@ func (s *Setup) JournalFile(cluster *kube.Cluster) (path string, err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return "", fmt.Errorf("find the journal: %w", err)
 	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("the journal %s is no regular file: choose another", path)
+	}
 	return path, nil
 }
 

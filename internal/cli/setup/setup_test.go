@@ -160,6 +160,11 @@ func TestJournalFile(t *testing.T) {
 			t.Errorf("%s: %s, %v", tc.why, path, err)
 		}
 	}
+	for _, path := range []string{t.TempDir(), os.DevNull} {
+		if _, err := load(t, &Flags{Journal: path}).JournalFile(nil); err == nil || !strings.Contains(err.Error(), path+" is no regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 }
 
 // TestSinks opens every kind of sink that an address can name.
@@ -212,7 +217,7 @@ func TestSinksFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ why, options, want string }{
-		{"a folder that is not there", `file: {path: "/does/not/exist/${env:SECRET}/c"}`, "sink x: the folder must exist: stat /does/not/exist/${env:SECRET}: no such file or directory"},
+		{"a folder that is not there", `file: {path: "/does/not/exist/${env:SECRET}/c"}`, "sink x: look at its folder, which must exist: stat /does/not/exist/${env:SECRET}: no such file or directory"},
 		{"a file that cannot be opened", `file: {path: "` + dir + `/${env:SECRET}"}`, dir + "/${env:SECRET}: not a regular file"},
 		{"a certificate that is not there", `webhook: {url: "https://x", tls: {ca: "/does/not/exist/${env:SECRET}"}}`, "/does/not/exist/${env:SECRET}"},
 	} {

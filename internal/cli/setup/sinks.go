@@ -104,7 +104,7 @@ func newSink(c *config.Sink, out io.Writer) (sink.Sink, error) {
 	switch o := c.Options.(type) {
 	case *file.Options:
 		if _, err := os.Stat(filepath.Dir(o.Path)); err != nil {
-			return nil, fmt.Errorf("the folder must exist: %w", err)
+			return nil, fmt.Errorf("look at its folder, which must exist: %w", err)
 		}
 		return file.New(*o)
 	case *webhook.Options:
