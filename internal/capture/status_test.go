@@ -61,26 +61,35 @@ func TestStreams(t *testing.T) {
 		if s, text = r.one("configmaps"); text != "waiting, 1 objects" || s.Err == nil || s.Trying.IsZero() {
 			t.Errorf("the server is away: %s, %+v", text, s)
 		}
-		trying := s.Trying
 		r.server.Compact()
 		held := make(chan struct{})
-		r.server.Intercept(func(_ http.ResponseWriter, req *http.Request) bool {
-			if strings.HasSuffix(req.URL.Path, "/configmaps") && !strings.Contains(req.URL.RawQuery, "resourceVersion=") {
-				select {
-				case <-held:
-				case <-req.Context().Done():
-				}
+		r.server.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
+			q := req.URL.Query()
+			if !strings.HasSuffix(req.URL.Path, "/configmaps") || q.Get("resourceVersion") != "" || q.Get("limit") == "1" {
+				return false
 			}
-			return false
+			w.Header().Set("Content-Type", "application/json") // the list begins, and does not go on
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-held:
+			case <-req.Context().Done():
+			}
+			return true
 		})
 		r.server.Skip(5)
 		r.server.Compact()
 		r.server.SetDown(false)
 		r.pass(20 * time.Second)
-		if s, _ = r.one("configmaps"); s.State == StreamLive || s.Gaps != 0 || !s.Trying.Equal(trying) {
+		if s, _ = r.one("configmaps"); s.State != StreamListing || s.Gaps != 0 || s.Trying.IsZero() {
 			t.Errorf("while it is listed again: %+v", s)
 		}
+		trying := s.Trying
 		close(held)
+		r.pass(30 * time.Second)
+		if s, _ = r.one("configmaps"); s.State == StreamLive || !s.Trying.Equal(trying) || !s.Since.After(trying) {
+			t.Errorf("while no list comes to its end: %+v", s)
+		}
 		r.server.Intercept(nil)
 		r.pass(time.Minute)
 		if s, text = r.one("configmaps"); text != "live, 1 objects" || s.Gaps != 1 || s.Lists < 2 || !s.Trying.IsZero() {

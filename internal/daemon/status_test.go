@@ -61,7 +61,7 @@ func TestStatus(t *testing.T) {
 
 		r.server.SetDown(true)
 		d.pass(10 * time.Second)
-		if s := d.status(); s.Away == "" || time.Since(s.AwaySince) < 5*time.Second || s.Streams[0].State != control.Waiting || s.Streams[0].Error == "" || !s.Settled {
+		if s := d.status(); s.Away == "" || time.Since(s.AwaySince) < 5*time.Second || s.Streams[0].State != control.Waiting || s.Streams[0].Error == "" || s.Streams[0].TryingSince.IsZero() || !s.Settled {
 			t.Errorf("while the server is away: %+v", s)
 		}
 		r.server.SetDown(false)

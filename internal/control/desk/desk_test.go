@@ -94,23 +94,23 @@ func TestOpen(t *testing.T) {
 	if _, err := Open(t.Context(), empty); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("one that a daemon was about to make: %v", err)
 	}
-	other := filepath.Join(t.TempDir(), "journal.db")
-	c, err := sqlite3.Open(other)
+	begun := filepath.Join(t.TempDir(), "journal.db")
+	c, err := sqlite3.Open(begun)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.Exec("CREATE TABLE t (x)"), c.Close()); err != nil {
+	if err := errors.Join(c.Exec("PRAGMA journal_mode = WAL"), c.Close()); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.ReadFile(other)
-	if err != nil {
-		t.Fatal(err)
+	before, err := os.ReadFile(begun)
+	if err != nil || len(before) == 0 {
+		t.Fatalf("%d bytes, %v", len(before), err)
 	}
 	var format *journal.FormatError
-	if _, err := Open(t.Context(), other); !errors.As(err, &format) {
-		t.Errorf("another database: %v", err)
+	if _, err := Open(t.Context(), begun); !errors.As(err, &format) {
+		t.Errorf("one that a daemon was in the midst of making: %v", err)
 	}
-	for file, want := range map[string]string{empty: "", other: string(before)} {
+	for file, want := range map[string]string{empty: "", begun: string(before)} {
 		if now, err := os.ReadFile(file); string(now) != want || err != nil {
 			t.Errorf("%s was written, %v", file, err)
 		}
