@@ -9,6 +9,15 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
+// Done is the sequence number up to which the sink is done, once the batch that is on its way is noted.
+func (p *Pump) Done(ctx context.Context) (int64, error) {
+	if err := p.take(ctx); err != nil {
+		return 0, err
+	}
+	defer p.pass()
+	return p.cursor, nil
+}
+
 // Rewind moves the cursor to a sequence number, back or forth: all that follows it is delivered (again),
 // in order and under the same ids. There is no end to the range but now: a receiver that does not
 // remember ids would be left with an old state as the last word. It works while paused as well.

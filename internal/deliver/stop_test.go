@@ -150,6 +150,38 @@ func TestRewind(t *testing.T) {
 	})
 }
 
+// TestDone: what has arrived counts, also where that is not noted yet.
+func TestDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 3, deliver.Options{})
+		noted := make(chan struct{})
+		r.store.Fail = func(method string) error {
+			if method == "SetCursor" && r.sink.count() > 0 {
+				<-noted
+			}
+			return nil
+		}
+		r.start()
+		defer r.stop()
+		r.want("all has arrived", "[1 2 3]")
+		time.AfterFunc(time.Second, func() { close(noted) })
+		if seq, err := r.pump.Done(t.Context()); seq != 3 || err != nil || time.Since(r.sink.calls[0]) < time.Second {
+			t.Errorf("%d, %v", seq, err)
+		}
+		r.sink.send = func(ctx context.Context, _ []sink.Message) (int, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
+		r.append(3, 1)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.pump.Done(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a sink that hangs keeps who asks: %v", err)
+		}
+	})
+}
+
 // refuse refuses messages by sequence number, for good.
 func refuse(poison ...int) func(context.Context, []sink.Message) (int, error) {
 	bad := map[string]bool{}

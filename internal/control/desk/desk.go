@@ -93,7 +93,9 @@ func (d *Desk) Replay(ctx context.Context, sink string, from control.Place) (don
 	cursor, pump := s.Cursor, d.Pumps[sink]
 	switch {
 	case pump != nil:
-		cursor = pump.Status().Cursor
+		if cursor, err = pump.Done(ctx); err != nil { // who sees a change arrive may ask for it again
+			return done, err
+		}
 	case !s.HasCursor: // it would begin now
 		cursor = last
 	}

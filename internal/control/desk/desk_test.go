@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -232,6 +233,38 @@ func TestConfigured(t *testing.T) {
 		t.Errorf("%v, %+v", err, p.Status())
 	}
 	if err := d.Remove(t.Context(), "new"); err == nil || !strings.Contains(err.Error(), "is configured") {
+		t.Error(err)
+	}
+}
+
+// TestReplayOnItsWay: what the sink is getting counts as what it has got.
+func TestReplayOnItsWay(t *testing.T) {
+	d, _ := opened(t, 1, 0)
+	to := slow{arrived: make(chan struct{}), take: make(chan struct{})}
+	store := &sinktest.Store{}
+	store.Append(sinktest.Item(0))
+	p, err := deliver.New(deliver.Options{Name: "hook", Sink: to, Store: store, From: deliver.Beginning})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Pumps = map[string]*deliver.Pump{"hook": p}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	<-to.arrived
+	soon, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if done, err := d.Replay(soon, "hook", control.Place{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("before it is there: %+v, %v", done, err)
+	}
+	to.take <- struct{}{}
+	if done, err := d.Replay(t.Context(), "hook", control.Place{}); done != (control.Replayed{Again: 1, Behind: 1}) || err != nil {
+		t.Errorf("once it is: %+v, %v", done, err)
+	}
+	<-to.arrived // again
+	cancel()
+	to.take <- struct{}{}
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }

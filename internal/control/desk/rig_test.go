@@ -17,3 +17,15 @@ type nothing struct{}
 func (nothing) String() string                                         { return "nothing" }
 func (nothing) Send(_ context.Context, ms []sink.Message) (int, error) { return len(ms), nil }
 func (nothing) Close(context.Context) error                            { return nil }
+
+// slow is a sink that takes a message when it is told to.
+type slow struct {
+	nothing
+	arrived, take chan struct{}
+}
+
+func (s slow) Send(_ context.Context, ms []sink.Message) (int, error) {
+	s.arrived <- struct{}{}
+	<-s.take
+	return len(ms), nil
+}
