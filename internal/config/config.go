@@ -66,7 +66,8 @@ func (c *Config) Blame(key, format string, args ...any) *Error {
 // Cluster tells about the cluster that is watched.
 type Cluster struct {
 	// Name is the cluster's name in events. Without it, it is that of the kubeconfig's current context;
-	// in a pod, in-cluster. A new name makes other event ids.
+	// in a pod, in-cluster. A journal keeps the name that it was made with, of which the ids of events are
+	// made.
 	Name string `yaml:"name"`
 }
 

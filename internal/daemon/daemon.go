@@ -161,11 +161,14 @@ func open(ctx context.Context, o Options) (d *daemon, err error) {
 	if d.journal, err = journal.Open(ctx, o.Journal, journal.Options{Cluster: o.Cluster}); err != nil {
 		return nil, err
 	}
+	if name := d.journal.Cluster(); name != o.Cluster {
+		if err := d.sameCluster(ctx); err != nil {
+			return nil, errors.Join(err, d.close())
+		}
+		d.o.Log.Warn("the journal was made under another name of the cluster, which events keep", "journal", name, "now", o.Cluster)
+	}
 	if err := d.openBeside(ctx); err != nil {
 		return nil, errors.Join(err, d.closeSinks(ctx), d.close())
-	}
-	if name := d.journal.Cluster(); name != o.Cluster {
-		d.o.Log.Warn("the journal was made under another name of the cluster, which events keep", "journal", name, "now", o.Cluster)
 	}
 	return d, nil
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/deliver"
@@ -167,5 +169,44 @@ func TestOtherClusterName(t *testing.T) {
 			t.Errorf("the status names %q", s.Cluster)
 		}
 		d.stop()
+	})
+}
+
+// TestOtherCluster: a journal of another cluster is no place for this one, whose objects it does not have.
+func TestOtherCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+		prod, other, dir := newRig(t), newRig(t), t.TempDir()
+		for i, r := range []*rig{prod, other} {
+			r.server.Serve(namespaces, "Namespace")
+			for n := range i { // which leads to another UID
+				r.put(fmt.Sprint("x", n), "1")
+			}
+			r.server.Put(namespaces, "", "kube-system", nil)
+		}
+		prod.put("a", "1")
+		d := prod.daemon(dir, Options{})
+		d.pass(time.Second)
+		d.stop()
+		run := func(r *rig, cluster string) (string, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			got := &sent{}
+			err := Run(ctx, Options{
+				Config: r.server.Config(), Cluster: cluster, Scopes: []capture.Scope{{Types: []string{"configmaps"}}},
+				Journal: filepath.Join(dir, "journal.db"), Key: filepath.Join(dir, "key"), listen: nowhere,
+				Sinks: []deliver.Options{{Name: "x", Sink: got}},
+			})
+			return strings.Join(got.lines, ", "), err
+		}
+		if told, err := run(other, "other"); err == nil || !strings.Contains(err.Error(), `records another cluster, "test"`) || told != "" {
+			t.Errorf("a slip: told %q, %v", told, err)
+		}
+		if told, err := run(prod, "renamed"); err != nil || told != "" {
+			t.Errorf("a new name: told %q, %v", told, err)
+		}
+		if told, err := run(other, "test"); err != nil || !strings.Contains(told, "deleted a") {
+			t.Errorf("the cluster was made anew: told %q, %v", told, err)
+		}
 	})
 }
