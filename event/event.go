@@ -72,8 +72,8 @@ type Data struct {
 	Epoch int64 `json:"epoch,omitempty"`
 	// Quiet is true where every changed field is quiet.
 	Quiet bool `json:"quiet,omitempty"`
-	// Truncated is true where parts were left out, as the whole event would be longer than the
-	// receiver's limit: objects, the patch, managers, or changes.
+	// Truncated is true where parts were left out (objects, the patch, managers, or changes), as the whole
+	// event would be longer than the receiver's limit, or as what was before was purged from the journal.
 	Truncated bool `json:"truncated,omitempty"`
 }
 

@@ -42,6 +42,10 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 		c.Time = created(latest, c.At)
 		return b.shows(after, before)
 	}
+	if c.Blind {
+		c.Time = c.At
+		return true // it may have changed anything
+	}
 	shown = b.fields(c, entries, schema)
 	c.Time = written(c)
 	return shown
@@ -198,6 +202,9 @@ func (c *Change) Subject() string {
 // Touches tells whether a change is of something that one of the paths names; what comes or goes is of
 // all that it has.
 func (c *Change) Touches(paths []diff.Pattern) bool {
+	if c.Blind {
+		return true // nobody can tell any more
+	}
 	if c.Op != event.Updated {
 		return (&Builder{Only: paths}).shows(c.After, c.Before)
 	}

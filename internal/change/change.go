@@ -41,6 +41,9 @@ type Change struct {
 	Epoch int64
 	// Away is true for a gap that an Away message sums up with others.
 	Away bool
+	// Blind is true for an update, a deletion or what left of which is not known what was before: a purge has
+	// removed it. An update has no Fields then, whatever it changed.
+	Blind bool
 }
 
 // FieldChange is one changed field and who owns it now.

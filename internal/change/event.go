@@ -17,6 +17,8 @@ func Event(cluster string, c *Change) event.Event {
 		Gap:      c.Gap,
 		Epoch:    c.Epoch,
 		Quiet:    c.Quiet,
+		// what was before is left out
+		Truncated: c.Blind,
 	}
 	if !c.Since.IsZero() {
 		since := c.Since

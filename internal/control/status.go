@@ -104,7 +104,7 @@ type Journal struct {
 type Sink struct {
 	Name string `json:"name"`
 	// To is what the sink calls itself, such as file changes.jsonl. It holds no credentials. It is empty where
-	// no daemon runs: only State, Cursor, Behind, LagSeconds and Dead are known then.
+	// no daemon runs: only State, Cursor, Behind, LagSeconds, Dead and Lost are known then.
 	To string `json:"to"`
 	// State is running, retrying, paused or stopped.
 	State string `json:"state"`
@@ -119,8 +119,8 @@ type Sink struct {
 	Delivered int64 `json:"delivered"`
 	Attempts  int64 `json:"attempts"`
 	Failures  int64 `json:"failures"`
-	// Lost are sequence numbers that retention removed before the sink got them: changes, of which its filter
-	// may have left out some.
+	// Lost are changes that the sink will never get, ever since the journal knows it: those that retention
+	// removed before, of which its filter may have left out some, and dead letters beyond what is kept.
 	Lost         int64     `json:"lost"`
 	FilterErrors int64     `json:"filterErrors"`
 	FilterError  string    `json:"filterError,omitempty"`

@@ -66,7 +66,6 @@ type daemon struct {
 	pumps    []*deliver.Pump // of o.Sinks, in their order
 	listener net.Listener
 	state    state
-	first    int64 // the oldest sequence number that is kept, as retention looked last
 }
 
 // Run records and delivers until ctx ends, then drains the sinks, each for as long as its options say,
@@ -181,9 +180,6 @@ func (d *daemon) openBeside(ctx context.Context) (err error) {
 	if err = d.noteRules(ctx); err != nil {
 		return err
 	}
-	if d.first, err = d.oldest(ctx); err != nil {
-		return err
-	}
 	if d.o.Open != nil {
 		if err = d.o.Open(); err != nil {
 			return err
@@ -230,7 +226,7 @@ func (d *daemon) openPumps(ctx context.Context) error {
 	for _, s := range all {
 		known[s.Name] = s
 	}
-	store := &outbox{d.journal, d.reader, history.New(d.reader, d.rules), d.o.Text}
+	store := &outbox{d.journal, d.reader, history.New(d.reader, d.rules), d.o.Text, d.o.Log}
 	for _, o := range d.o.Sinks {
 		k, ok := known[o.Name]
 		delete(known, o.Name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"log/slog"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
@@ -19,6 +20,7 @@ type outbox struct {
 	reader  *journal.Reader
 	tell    *history.Teller
 	text    func(io.Writer, change.Change) error // nil: sinks write what they can
+	log     *slog.Logger
 }
 
 // decodedGrowth is about how much larger a decoded object is than its JSON; measured on pods.
@@ -65,6 +67,7 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 		return it, nil // retention was quicker
 	case errors.As(err, &damage):
 		it.Err = err
+	case errors.Is(err, journal.ErrPurged): // the change says so
 	case err != nil:
 		return it, err
 	}
@@ -114,9 +117,13 @@ func (o *outbox) SetCursor(ctx context.Context, sink string, seq int64) error {
 
 // Bury implements deliver.Store.
 func (o *outbox) Bury(ctx context.Context, d deliver.DeadLetter) error {
-	return o.journal.Bury(ctx, journal.DeadLetter{
+	pushed, err := o.journal.Bury(ctx, journal.DeadLetter{
 		Sink: d.Sink, Seq: d.Seq, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, At: d.At,
 	})
+	if pushed > 0 {
+		o.log.Error("a sink has more dead letters than are kept: the oldest are lost", "sink", d.Sink, "lost", pushed, "kept", journal.MaxDeadLetters)
+	}
+	return err
 }
 
 // DeadLetters implements deliver.Store.

@@ -407,7 +407,7 @@ func TestDeliver(t *testing.T) {
 				}
 				defer reader.Close()
 				p, err := deliver.New(deliver.Options{
-					Name: "s", Sink: got, Store: &outbox{j, reader, history.New(reader, r.rules), nil}, From: deliver.Beginning,
+					Name: "s", Sink: got, Store: &outbox{j, reader, history.New(reader, r.rules), nil, slog.New(slog.DiscardHandler)}, From: deliver.Beginning,
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -28,43 +28,26 @@ func (d *daemon) retain(ctx context.Context) {
 	}
 }
 
-// shrink removes what is too old, and says what that takes from sinks.
+// shrink removes what is too old, and says what that takes from sinks; the journal counts it.
 func (d *daemon) shrink(ctx context.Context, now time.Time) error {
 	last, err := d.journal.Last(ctx)
 	if err != nil {
 		return err
 	}
-	done, err := d.journal.Retain(ctx, now, d.o.Retention, last)
-	d.state.removed(int64(done.Removed))
-	if err != nil || done.Removed == 0 {
-		return err
-	}
-	was := d.first
-	if d.first, err = d.oldest(ctx); err != nil {
-		return err
-	}
+	keep, configured := d.o.Retention, map[string]bool{}
 	for _, o := range d.o.Sinks {
-		cursor, ok, err := d.journal.Cursor(ctx, o.Name)
-		if err != nil {
-			return err
-		}
-		if next := max(cursor+1, was); ok && next < d.first {
-			d.state.lost(o.Name, d.first-next)
-			d.o.Log.Error("a sink was too far behind: changes are removed that it did not get",
-				"sink", o.Name, "from", next, "to", d.first-1)
+		if configured[o.Name] = true; o.Snapshots {
+			keep.Snapshots = append(keep.Snapshots, o.Name)
 		}
 	}
-	return nil
-}
-
-// oldest is the sequence number of the oldest change that is kept; one more than the last where none is.
-func (d *daemon) oldest(ctx context.Context) (int64, error) {
-	size, err := d.reader.Size(ctx)
-	if err != nil || size.First > 0 {
-		return size.First, err
+	done, err := d.journal.Retain(ctx, now, keep, last)
+	d.state.removed(int64(done.Removed)) // also where it failed then
+	for _, m := range done.Lost {
+		if configured[m.Sink] {
+			d.o.Log.Error("a sink was too far behind: changes are removed that it did not get", "sink", m.Sink, "lost", m.Changes)
+		}
 	}
-	last, err := d.reader.Last(ctx)
-	return last + 1, err
+	return err
 }
 
 // forgetStreams has the journal forget streams that the configuration selects no more: else it kept their

@@ -25,8 +25,7 @@ type state struct {
 	failures, gone                       int64
 	unwritten                            error // the last attempt to write failed
 	unwrittenAt                          time.Time
-	writing                              time.Time        // since when; zero between writes
-	losses                               map[string]int64 // of sinks
+	writing                              time.Time // since when; zero between writes
 }
 
 // counts are of a stream.
@@ -118,14 +117,4 @@ func (s *state) removed(changes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone += changes
-}
-
-// lost notes what retention took from a sink.
-func (s *state) lost(sink string, changes int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.losses == nil {
-		s.losses = map[string]int64{}
-	}
-	s.losses[sink] += changes
 }

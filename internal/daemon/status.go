@@ -12,6 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/journal"
 )
 
 // status tells the daemon's state. It waits for nobody but who reads the journal, and for that not long;
@@ -89,16 +90,16 @@ func (d *daemon) tellSinks(ctx context.Context, s *control.Status) error {
 	kept, err := d.reader.Sinks(ctx)
 	last, lerr := d.reader.Last(ctx)
 	err = cmp.Or(err, lerr)
-	dead, configured := map[string]int{}, map[string]bool{}
+	standing, configured := map[string]journal.Sink{}, map[string]bool{}
 	for _, k := range kept {
-		dead[k.Name] = k.Dead
+		standing[k.Name] = k
 	}
 	s.Sinks = []control.Sink{}
 	for _, p := range d.pumps {
 		st := p.Status()
 		row := control.Sink{
-			Name: st.Name, To: st.Sink, State: string(st.State), Cursor: st.Cursor, Dead: int64(dead[st.Name]), Buried: st.Dead,
-			Delivered: st.Delivered, Attempts: st.Attempts, Failures: st.Failures, Lost: d.state.lossOf(st.Name),
+			Name: st.Name, To: st.Sink, State: string(st.State), Cursor: st.Cursor, Dead: int64(standing[st.Name].Dead), Buried: st.Dead,
+			Delivered: st.Delivered, Attempts: st.Attempts, Failures: st.Failures, Lost: standing[st.Name].Lost,
 			FilterErrors: st.FilterErrors, FilterError: st.FilterError, Error: st.Error, ErrorAt: st.ErrorAt, RetryAt: st.Retry,
 		}
 		if err == nil {
@@ -113,10 +114,4 @@ func (d *daemon) tellSinks(ctx context.Context, s *control.Status) error {
 		}
 	}
 	return err
-}
-
-func (s *state) lossOf(sink string) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.losses[sink]
 }

@@ -229,9 +229,41 @@ func TestShrink(t *testing.T) {
 		r.put("a", "3")
 		d.pass(2 * time.Hour)
 		check(3, 3)
-		if n := strings.Count(d.log.String(), "too far behind"); n != 4 || strings.Contains(d.log.String(), "sink=up from") {
+		if n := strings.Count(d.log.String(), "too far behind"); n != 4 || strings.Contains(d.log.String(), "sink=up lost") {
 			t.Errorf("said: %s", d.log.String())
 		}
+		d.stop()
+	})
+}
+
+// TestLost: what a sink would not have got is not lost to it, and what is lost stays so when the daemon has
+// ended.
+func TestLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, dir := newRig(t), t.TempDir()
+		r.put("a", "1")
+		o := Options{Retention: journal.Retention{Age: time.Hour}, Sinks: []deliver.Options{
+			{Name: "changes", Sink: &failing{}, Paused: true}, {Name: "all", Sink: &failing{}, Paused: true, Snapshots: true},
+		}}
+		check := func(d *running, removed, changes, all int64) {
+			t.Helper()
+			if s := d.status(); s.Journal.Removed != removed || s.Sinks[0].Lost != changes || s.Sinks[1].Lost != all {
+				t.Errorf("removed %d, lost %d and %d; want %d, %d and %d", s.Journal.Removed, s.Sinks[0].Lost, s.Sinks[1].Lost, removed, changes, all)
+			}
+		}
+		d := r.daemon(dir, o)
+		r.put("a", "1") // quiet: nothing but its version
+		d.pass(2 * time.Hour)
+		check(d, 2, 0, 1)
+		if said := d.log.String(); strings.Contains(said, "sink=changes lost") || strings.Count(said, "sink=all lost=1") != 1 {
+			t.Errorf("said: %s", said)
+		}
+		r.put("a", "2")
+		d.pass(2 * time.Hour)
+		check(d, 3, 1, 2)
+		d.stop()
+		d = r.daemon(dir, o)
+		check(d, 0, 1, 2)
 		d.stop()
 	})
 }

@@ -37,7 +37,8 @@ type Store interface {
 
 	// Bury keeps a dead letter; one of the same sink and ID is replaced.
 	Bury(ctx context.Context, d DeadLetter) error
-	// DeadLetters yields those of a sink by ascending Seq.
+	// DeadLetters yields those of a sink, in an order that stays: the journal's is that in which they were
+	// buried.
 	DeadLetters(ctx context.Context, sink string) iter.Seq2[DeadLetter, error]
 	// Exhume drops a dead letter, found by sink, Seq and ID; there may be none.
 	Exhume(ctx context.Context, d DeadLetter) error

@@ -5,7 +5,9 @@
 package history
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -25,18 +27,26 @@ type Teller struct {
 	builder change.Builder
 
 	mu      sync.Mutex
-	schemas map[journal.Kind]diff.Schema
+	schemas map[journal.Kind]known
+}
+
+// known is a kind's schema as it was when the journal ended with change upTo.
+type known struct {
+	raw    []byte
+	schema diff.Schema
+	upTo   int64
 }
 
 // New returns a Teller that calls quiet what the rules do.
 func New(r *journal.Reader, rules *quiet.Set) *Teller {
-	return &Teller{reader: r, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]diff.Schema{}}
+	return &Teller{reader: r, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]known{}}
 }
 
-// Change reads the objects of an entry and returns the change. Its errors are those of Entry.Contents.
+// Change reads the objects of an entry and returns the change. Its errors are those of Entry.Contents, but
+// for journal.ErrPurged: see Make.
 func (t *Teller) Change(ctx context.Context, e *journal.Entry) (change.Change, error) {
 	before, after, err := e.Contents(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, journal.ErrPurged) {
 		c := outline(e)
 		return c, fmt.Errorf("read %s: %w", c.Subject(), err)
 	}
@@ -53,7 +63,8 @@ func outline(e *journal.Entry) change.Change {
 }
 
 // Make returns the change of an entry whose contents were read. Where they are no objects, the change
-// that comes with the error tells the rest.
+// that comes with the error tells the rest. Where nothing is known of what was before, it says so: see
+// change.Change.Blind.
 func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byte) (change.Change, error) {
 	c := outline(e)
 	if e.Op == event.Gap {
@@ -72,10 +83,14 @@ func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byt
 	}
 	var schema diff.Schema
 	if e.Op == event.Updated {
-		schema = t.schema(ctx, e.Kind)
+		schema = t.schema(ctx, e)
 	}
+	c.Blind = old == nil && (e.Op == event.Updated || c.Gone())
 	t.builder.Build(&c, old, now, schema)
 	c.Time, c.Owner = e.Time, e.Owner
+	if c.Blind {
+		c.Manager, c.Quiet = e.Manager, e.Quiet
+	}
 	return c, nil
 }
 
@@ -86,24 +101,29 @@ func decode(raw []byte) (map[string]any, error) {
 	return jsonmap.Decode(raw)
 }
 
-// schema is the kind's; nil, with which a diff does what it can, where the journal has none yet: it comes with
-// the kind's first update.
-func (t *Teller) schema(ctx context.Context, k journal.Kind) diff.Schema {
+// schema is the kind's; nil, with which a diff does what it can, where the journal has none yet. It comes with
+// the first update that needs it, and so does another one: the journal is asked again for a change that it did
+// not have the last time.
+func (t *Teller) schema(ctx context.Context, e *journal.Entry) diff.Schema {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.schemas[k]; s != nil {
-		return s
+	k := t.schemas[e.Kind]
+	if e.Seq <= k.upTo {
+		return k.schema
 	}
-	b, err := t.reader.Schema(ctx, k)
-	if err != nil || b == nil {
-		return nil
-	}
-	s, err := openapi.Unmarshal(b)
+	raw, upTo, err := t.reader.Schema(ctx, e.Kind)
 	if err != nil {
-		return nil
+		return k.schema
 	}
-	t.schemas[k] = s
-	return s
+	if !bytes.Equal(raw, k.raw) {
+		k.raw = raw
+		if k.schema, err = openapi.Unmarshal(raw); err != nil {
+			k.schema = nil
+		}
+	}
+	k.upTo = upTo
+	t.schemas[e.Kind] = k
+	return k.schema
 }
 
 // resource describes a kind as discovery would, as far as the journal knows.

@@ -1,76 +1,169 @@
 package history
 
 import (
+	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestSchemaComesLater: a kind's schema is recorded with its first update. Who has told a creation before,
-// when there was none, compares by it from then on.
-func TestSchemaComesLater(t *testing.T) {
-	ctx := t.Context()
+// past is a journal that is written and told.
+type past struct {
+	*testing.T
+	j    *journal.Journal
+	r    *journal.Reader
+	tell *Teller
+}
+
+func newPast(t *testing.T) *past {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal.db")
-	j, err := journal.Open(ctx, path, journal.Options{Cluster: "prod"})
+	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.Close()
-	r, err := journal.OpenReader(ctx, path)
+	r, err := journal.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	t.Cleanup(func() {
+		if err := errors.Join(r.Close(), j.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 	rules, err := quiet.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tell := New(r, rules)
+	return &past{t, j, r, New(r, rules)}
+}
 
-	kind := journal.Kind{Group: "example.com", Version: "v1", Resource: "things", Kind: "Thing", Namespaced: true}
-	schema := `{"kind":{"properties":{"spec":{"properties":{"rules":{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["id"],
-		"items":{"properties":{"id":{},"to":{}}}}}}}}}`
-	old := `{"kind":"Thing","spec":{"rules":[{"id":"a","to":"1"},{"id":"b","to":"2"}]}}`
-	row := func(op event.Op, version, before, after string) journal.Row {
-		at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-		return journal.Row{Before: []byte(before), After: []byte(after), Meta: journal.Meta{
-			Op: op, Kind: kind, Namespace: "n", Name: "a", UID: "u", ResourceVersion: version, Time: at, At: at,
-		}}
+var things = journal.Kind{Group: "example.com", Version: "v1", Resource: "things", Kind: "Thing", Namespaced: true}
+
+func row(op event.Op, version, before, after string) journal.Row {
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	return journal.Row{Before: []byte(before), After: []byte(after), Meta: journal.Meta{
+		Op: op, Kind: things, Namespace: "n", Name: "a", UID: "u", ResourceVersion: version, Time: at, At: at, Manager: "kubectl",
+	}}
+}
+
+func (p *past) add(schema string, rows ...journal.Row) {
+	p.Helper()
+	b := journal.Batch{Stream: journal.Stream{GroupResource: "things.example.com"}, Head: journal.Head{Version: "2", At: time.Now()}, Rows: rows}
+	if schema != "" {
+		b.Schemas = map[journal.Kind][]byte{things: []byte(schema)}
 	}
-	for _, b := range []journal.Batch{
-		{Rows: []journal.Row{row(event.Created, "1", "", old)}},
-		{
-			Rows:    []journal.Row{row(event.Updated, "2", old, `{"kind":"Thing","spec":{"rules":[{"id":"b","to":"3"},{"id":"a","to":"1"}]}}`)},
-			Schemas: map[journal.Kind][]byte{kind: []byte(schema)},
-		},
-	} {
-		b.Stream, b.Head = journal.Stream{GroupResource: "things.example.com"}, journal.Head{Version: "2", At: time.Now()}
-		done, err := j.Append(ctx, []journal.Batch{b})
+	if _, err := p.j.Append(p.Context(), []journal.Batch{b}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// told tells the changes after one.
+func (p *past) told(after int64) (all []change.Change) {
+	p.Helper()
+	for e, err := range p.r.Rows(p.Context(), journal.Query{After: after, OldestFirst: true}) {
 		if err != nil {
-			t.Fatal(err)
+			p.Fatal(err)
 		}
-		for e, err := range r.Rows(ctx, journal.Query{After: done.Last - 1}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := tell.Change(ctx, &e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e.Op != event.Updated {
-				continue
-			}
-			paths := map[string]bool{}
-			for _, f := range c.Fields {
-				paths[f.Path.String()] = true
-			}
-			if !paths["spec.rules[id=b].to"] {
-				t.Errorf("the update is compared without the schema: %v", paths)
-			}
+		c, err := p.tell.Change(p.Context(), &e)
+		if err != nil {
+			p.Fatal(err)
 		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func paths(c change.Change) string {
+	var all []string
+	for _, f := range c.Fields {
+		all = append(all, f.Path.String())
+	}
+	return strings.Join(all, " ")
+}
+
+// keyed is a schema in which the rules of a thing have a key.
+func keyed(by string) string {
+	return `{"kind":{"properties":{"spec":{"properties":{"rules":{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["` + by + `"],
+		"items":{"properties":{"id":{},"to":{}}}}}}}}}`
+}
+
+// TestSchemaChanges: a definition of a kind may change while somebody tells: what is recorded from then on is
+// compared by the new one.
+func TestSchemaChanges(t *testing.T) {
+	p := newPast(t)
+	states := []string{
+		`{"kind":"Thing","spec":{"rules":[{"id":"a","to":"1"},{"id":"b","to":"2"}]}}`,
+		`{"kind":"Thing","spec":{"rules":[{"id":"b","to":"2"},{"id":"c","to":"1"}]}}`,
+		`{"kind":"Thing","spec":{"rules":[{"id":"d","to":"2"},{"id":"c","to":"1"}]}}`,
+		`{"kind":"Thing","spec":{"rules":[{"id":"e","to":"2"},{"id":"c","to":"1"}]}}`,
+	}
+	p.add(keyed("id"), row(event.Updated, "2", states[0], states[1]))
+	if got := paths(p.told(0)[0]); got != "spec.rules[id=a] spec.rules[id=c]" {
+		t.Errorf("by id: %s", got)
+	}
+	p.add(keyed("to"), row(event.Updated, "3", states[1], states[2]))
+	if got := paths(p.told(1)[0]); got != "spec.rules[to=\"2\"].id" {
+		t.Errorf("by what the definition says now: %s", got)
+	}
+	p.add("", row(event.Updated, "4", states[2], states[3]))
+	if got := paths(p.told(2)[0]); got != "spec.rules[to=\"2\"].id" {
+		t.Errorf("as before: %s", got)
+	}
+}
+
+// TestPurged: of a change of which nothing is known before it is told that, and not that all of it is new.
+func TestPurged(t *testing.T) {
+	p := newPast(t)
+	a, b := `{"kind":"Thing","metadata":{"managedFields":[]},"spec":{"to":"1"}}`, `{"kind":"Thing","metadata":{"managedFields":[]},"spec":{"to":"2"}}`
+	seen := func(seconds int, r journal.Row) journal.Row {
+		r.At = r.At.Add(time.Duration(seconds) * time.Second)
+		return r
+	}
+	gone := row(event.Deleted, "5", b, "")
+	gone.UID = "u2"
+	born := row(event.Created, "4", "", b)
+	born.UID = "u2"
+	p.add("", seen(0, row(event.Created, "1", "", a)), seen(0, born), seen(10, row(event.Updated, "2", a, b)), seen(10, gone), seen(11, row(event.Updated, "3", b, a)))
+	cut := time.Date(2026, 11, 21, 10, 0, 5, 0, time.UTC)
+	if err := p.j.Purge(t.Context(), journal.Purge{Until: cut}, nil); err != nil {
+		t.Fatal(err)
+	}
+	all := p.told(0)
+	if len(all) != 3 {
+		t.Fatalf("%d changes", len(all))
+	}
+	if c := all[0]; !c.Blind || len(c.Fields) > 0 || c.Before != nil || c.After["spec"].(map[string]any)["to"] != "2" || c.Quiet || c.Manager != "kubectl" {
+		t.Errorf("an update: %+v", c)
+	}
+	if c := all[1]; !c.Blind || c.Before != nil || c.Op != event.Deleted || c.Name != "a" {
+		t.Errorf("a deletion: %+v", c)
+	}
+	if c := all[2]; c.Blind || paths(c) != "spec.to" {
+		t.Errorf("the next update: %+v", c)
+	}
+	for i, want := range []bool{true, true, false} {
+		if e := change.Event("prod", &all[i]); e.Data.Truncated != want || len(e.Data.Changes) > 0 == want {
+			t.Errorf("event %d: %+v", i, e.Data)
+		}
+	}
+}
+
+// TestSchemaComesLater: a kind's schema is recorded with its first update. Who has told a creation before,
+// when there was none, compares by it from then on.
+func TestSchemaComesLater(t *testing.T) {
+	p := newPast(t)
+	old := `{"kind":"Thing","spec":{"rules":[{"id":"a","to":"1"},{"id":"b","to":"2"}]}}`
+	p.add("", row(event.Created, "1", "", old))
+	p.told(0)
+	p.add(keyed("id"), row(event.Updated, "2", old, `{"kind":"Thing","spec":{"rules":[{"id":"b","to":"3"},{"id":"a","to":"1"}]}}`))
+	if got := paths(p.told(1)[0]); !strings.Contains(got, "spec.rules[id=b].to") {
+		t.Errorf("the update is compared without the schema: %s", got)
 	}
 }

@@ -31,7 +31,9 @@ const (
 // is not new. Where labels, fields or globs select, nobody knows which objects of others these are.
 func (j *Journal) Resume(ctx context.Context, s Stream) (from Origin, h Head, err error) {
 	err = j.write(ctx, "write", func() error {
-		from, h, err = j.db.resume(s)
+		if from, h, err = j.db.resume(s); err == nil && from == OriginOthers {
+			err = j.dropNamesakes(s)
+		}
 		return err
 	})
 	return from, h, err
@@ -121,7 +123,7 @@ func (db *db) adopt(s Stream, k kin, from []held) (Head, error) {
 			return h, err
 		}
 	}
-	return h, db.dropNamesakes(to)
+	return h, nil
 }
 
 // alike are the newest stream, first, and those whose objects can be mixed with its own.
@@ -164,11 +166,15 @@ func (db *db) hand(from held, to int64, namespace string) error {
 
 // dropNamesakes ends all but the newest of objects with one name, of which two streams may each have held
 // one: that the newest was seen shows that the others are gone.
-func (db *db) dropNamesakes(stream int64) error {
+func (j *Journal) dropNamesakes(s Stream) error {
 	const older = `id IN (SELECT id FROM
-		(SELECT id, row_number() OVER (PARTITION BY namespace, name ORDER BY last DESC, id DESC) AS n FROM objects WHERE stream = ?)
+		(SELECT o.id, row_number() OVER (PARTITION BY o.namespace, o.name ORDER BY o.last DESC, o.id DESC) AS n
+			FROM objects o JOIN streams s ON s.id = o.stream WHERE s.resource = ? AND s.namespace = ? AND s.selection = ?)
 		WHERE n > 1)`
-	return errors.Join(
-		db.exec("DELETE FROM objects WHERE last = 0 AND "+older, stream),
-		db.exec("UPDATE objects SET stream = NULL WHERE "+older, stream))
+	for {
+		some, err := j.detach(0, older, s.GroupResource, s.Namespace, s.Selection)
+		if err != nil || len(some) < forgetRows {
+			return err
+		}
+	}
 }

@@ -27,6 +27,8 @@ func TestResume(t *testing.T) {
 	gone := older
 	gone.Pipeline = forgotten // by Forget, below
 	since := func(at time.Time, epoch int64) Head { return Head{Epoch: epoch, At: at} }
+	lost, lostSince := head(false, true), head(false, false)
+	lost.At, lostSince.At = older.At, older.At
 	for _, tc := range []struct {
 		why   string
 		have  map[Stream]Head
@@ -56,6 +58,7 @@ func TestResume(t *testing.T) {
 		{"a namespace of one that was forgotten", map[Stream]Head{all: gone}, shop, OriginLost, since(gone.At, 1), nil},
 		{"all of a namespace, in others since one that was forgotten", map[Stream]Head{shop: head(true, true), all: gone}, all, OriginOthers, Head{Epoch: 1, Pipeline: "p", Identity: "i", At: gone.At}, []string{"shop/shop"}},
 		{"a namespace of all that was forgotten itself", map[Stream]Head{all: head(true, true), shop: gone}, shop, OriginOthers, head(true, true), []string{"all/shop"}},
+		{"one that lost some longer ago: since then", map[Stream]Head{shop: head(true, true), all: lost}, all, OriginOthers, lostSince, []string{"all/pay", "all/shop", "shop/shop"}},
 	} {
 		j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 		for s, h := range tc.have {

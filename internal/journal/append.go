@@ -99,6 +99,10 @@ func (w *writer) batch(b *Batch) error {
 	return nil
 }
 
+const knownGap = `SELECT 1 FROM gaps g JOIN changes c ON c.seq = g.seq JOIN kinds k ON k.id = c.kind
+	WHERE g."from" = ?1 AND g."to" = ?2 AND g.namespace = ?3 AND k.resource = ?4 AND (c.epoch IS ?5 OR c.epoch = -?5)
+	AND (g."to" <> '' OR c.time + c.lag - c.since IS ?6)`
+
 func (w *writer) gap(kind int64, r *Row) error {
 	ns, err := w.names.id(r.Namespace)
 	if err != nil {
@@ -108,9 +112,7 @@ func (w *writer) gap(kind int64, r *Row) error {
 	if err != nil {
 		return err
 	}
-	known, err := w.db.integer(`SELECT 1 FROM gaps g JOIN changes c ON c.seq = g.seq JOIN kinds k ON k.id = c.kind
-		WHERE g."from" = ? AND g."to" = ? AND g.namespace = ? AND k.resource = ? AND c.epoch IS ?
-		AND (g."to" <> '' OR c.time + c.lag - c.since IS ?)`, r.Gap.From, r.Gap.To, ns, resource, epochValue(r.Epoch), sinceValue(r.Since))
+	known, err := w.db.integer(knownGap, r.Gap.From, r.Gap.To, ns, resource, epochValue(r.Epoch), sinceValue(r.Since))
 	if err != nil || known != 0 {
 		w.done.Duplicates += int(known)
 		return err
@@ -203,7 +205,7 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 	if err != nil {
 		return err
 	}
-	n.id, n.time = r.id(w.cluster), when
+	n.id, n.time, n.lag = r.id(w.cluster), when, at-when
 	w.tail.add(n)
 	w.done.Rows++
 	if r.Quiet {
@@ -253,7 +255,7 @@ func (w *writer) known(o *object, r *Row) (bool, error) {
 	if c, ok := compareVersions(r.ResourceVersion, o.top); ok && c > 0 {
 		return false, nil // newer than all before: the usual case, and nothing has to be looked up
 	}
-	n, err := w.db.integer("SELECT 1 FROM changes WHERE object = ? AND version = ? AND op = ? AND epoch IS ?",
+	n, err := w.db.integer("SELECT 1 FROM changes WHERE object = ?1 AND version = ?2 AND op = ?3 AND (epoch IS ?4 OR epoch = -?4)",
 		o.id, versionValue(r.ResourceVersion), opNumber(r.Op), epochValue(r.Epoch))
 	return n != 0, err
 }
@@ -276,7 +278,7 @@ func (w *writer) rewrite(stream int64, r *Row) error {
 // pin gives the object's newest change its own after, before the state becomes something else: whole,
 // or as the difference from the next state.
 func (w *writer) pin(o *object, next []byte) error {
-	_, after, err := w.db.contents(w.codec, o.id, o.last)
+	_, after, _, err := w.db.contents(w.codec, o.id, o.last)
 	var d *DamagedError
 	content := lost()
 	switch {

@@ -176,6 +176,7 @@ func BenchmarkFirstPage(b *testing.B) {
 	for name, q := range map[string]Query{
 		"newest":    {Limit: 50},
 		"object":    {Limit: 50, Names: []string{"node-17"}, Quiet: true},
+		"uid":       {Limit: 50, UID: uidOf(17), Quiet: true},
 		"unknown":   {Limit: 50, Resources: []string{"pods"}},
 		"yesterday": {Limit: 50, Until: epoch.Add(time.Minute), Quiet: true},
 		"manager":   {Limit: 50, Managers: []string{"rare"}, Quiet: true},
@@ -197,6 +198,71 @@ func BenchmarkFirstPage(b *testing.B) {
 					}
 				}
 				r.Close()
+			}
+		})
+	}
+	r, err := OpenReader(b.Context(), j.Path())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	b.Run("seq-at", func(b *testing.B) {
+		for b.Loop() {
+			if seq, err := r.SeqAt(b.Context(), epoch.Add(time.Duration(rows/2)*37*time.Millisecond)); err != nil || seq < int64(rows/2-500) || seq > int64(rows/2) {
+				b.Fatal(seq, err)
+			}
+		}
+	})
+	b.Run("nothing-to-retain", func(b *testing.B) {
+		for b.Loop() {
+			if got, err := j.Retain(b.Context(), epoch, Retention{Age: time.Hour, Size: 1 << 50}, 1<<62); err != nil || got.Removed > 0 {
+				b.Fatal(got, err)
+			}
+		}
+	})
+}
+
+// BenchmarkSharedName reads the first page of what happened to 5,000 objects of one name, as the service
+// account default is in each namespace.
+func BenchmarkSharedName(b *testing.B) {
+	j, err := Open(b.Context(), filepath.Join(b.TempDir(), "journal.db"), Options{Cluster: "prod"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer j.Close()
+	f := &fleet{nodes: 5000}
+	for f.n < 20_000 {
+		batch := f.batch(500)
+		for i := range batch[0].Rows {
+			r := &batch[0].Rows[i]
+			r.Kind, r.Namespace, r.Name, r.Quiet = podKind, r.Name, "default", false
+		}
+		if _, err := j.Append(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	r, err := OpenReader(b.Context(), j.Path())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	for name, q := range map[string]Query{
+		"newest":    {Limit: 50},
+		"oldest":    {Limit: 50, OldestFirst: true},
+		"namespace": {Limit: 50, Namespaces: []string{"node-17"}},
+	} {
+		q.Names, q.Resources = []string{"default"}, []string{"pods"}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				n := 0
+				for _, err := range r.Rows(b.Context(), q) {
+					if n++; err != nil {
+						b.Fatal(err)
+					}
+				}
+				if n == 0 {
+					b.Fatal("nothing is found")
+				}
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base32"
 	"encoding/binary"
+	"math"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -19,16 +20,25 @@ const (
 
 // block sums up changes that follow each other, so that whole blocks are passed over and an id is
 // found without an index, which would cost a random page for each change. A block is written once for
-// each commit that adds to it; what retention removes stays in it.
+// each commit that adds to it; what retention removes stays in it, and it goes with its last change.
 type block struct {
 	first          int64  // the number of its first change
 	size           int    // how many changes it has
 	ids            []byte // idSize bytes for each of its changes; nil where only the rest was read
 	oldest, newest int64  // the times of its changes, in milliseconds
+	seen           times  // when they were seen
 	loud           int    // changes that are not quiet
 	kinds          set    // of those
 	sum            *sum   // of all of them; nil: an older program began the block
 }
+
+// times are the first and the last of some, in milliseconds.
+type times struct{ oldest, newest int64 }
+
+// never is of none.
+var never = times{math.MaxInt64, math.MinInt64}
+
+func (t *times) add(at int64) { t.oldest, t.newest = min(t.oldest, at), max(t.newest, at) }
 
 // sum has what changes have in common, by their numbers.
 type sum struct {
@@ -73,10 +83,11 @@ func (b *block) full() bool { return b.size >= blockSize }
 
 // noted is what a block notes of a change, in the file's numbers.
 type noted struct {
-	id                             string
-	time, kind, namespace, manager int64
-	op                             int
-	quiet                          bool
+	id                       string
+	time, lag                int64 // it was seen so long after it happened
+	kind, namespace, manager int64
+	op                       int
+	quiet                    bool
 }
 
 // add notes a change, which becomes that with the number next.
@@ -86,6 +97,7 @@ func (b *block) add(c noted) {
 	}
 	b.size++
 	b.oldest, b.newest = min(b.oldest, c.time), max(b.newest, c.time)
+	b.seen.add(c.time + c.lag)
 	low, _ := idRange(c.id)
 	var bits [8]byte
 	binary.BigEndian.PutUint64(bits[:], low)
@@ -163,26 +175,32 @@ func (b *block) find(low, high uint64, found func(seq int64)) {
 }
 
 func (db *db) saveBlock(b *block) error {
-	return db.exec("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)",
-		b.first, b.ids, b.oldest, b.newest, b.loud, append([]byte{}, b.kinds...), b.sum.bytes())
+	return db.exec("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		b.first, b.ids, b.oldest, b.newest, b.loud, append([]byte{}, b.kinds...), b.sum.bytes(), b.seen.oldest, b.seen.newest)
 }
 
 // blocks is a query of blocks, with their ids or, for who only looks which changes to read, without.
 func (db *db) blocks(ids bool) string {
-	what, sum := "length(ids)", "sum"
+	what, sum, seen := "length(ids)", "sum", "seen_oldest, seen_newest"
 	if ids {
 		what = "ids"
 	}
 	if db.format < 2 {
 		sum = "NULL"
 	}
-	return "SELECT first, " + what + ", oldest, newest, loud, kinds, " + sum + " FROM blocks "
+	if db.format < 3 {
+		seen = "NULL, NULL"
+	}
+	return "SELECT first, " + what + ", oldest, newest, loud, kinds, " + sum + ", " + seen + " FROM blocks "
 }
 
 func columnBlock(s *sqlite3.Stmt) block {
 	b := block{
 		first: s.ColumnInt64(0), oldest: s.ColumnInt64(2), newest: s.ColumnInt64(3), loud: s.ColumnInt(4),
-		kinds: blob(s, 5), sum: sumOf(blob(s, 6)),
+		kinds: blob(s, 5), sum: sumOf(blob(s, 6)), seen: never,
+	}
+	if s.ColumnType(7) != sqlite3.NULL {
+		b.seen = times{s.ColumnInt64(7), s.ColumnInt64(8)}
 	}
 	if s.ColumnType(1) == sqlite3.INTEGER {
 		b.size = s.ColumnInt(1) / idSize
@@ -210,4 +228,4 @@ func (db *db) tail() (block, error) {
 	return b, err
 }
 
-func newBlock(first int64) block { return block{first: first, sum: &sum{}} }
+func newBlock(first int64) block { return block{first: first, seen: never, sum: &sum{}} }

@@ -15,7 +15,8 @@ const wholeEvery = 64
 // The chain of an object: what was before a change is the difference from what was after it; what was
 // after it is what was before the next, or the state. So the newest history is the cheapest, the oldest
 // can be removed, and a change is written without reading another. Some contents are whole: what was
-// before a deletion, and what was after every 64th change, so that a walk is short.
+// before a deletion, and what was after every 64th change, so that a walk is short. Where what was before a
+// change was purged, what was after the one before it is whole.
 
 // link is a change in its object's chain.
 type link struct {
@@ -81,7 +82,7 @@ func (c *codec) unwind(path string, links []link, next []byte, each func(l *link
 				return &DamagedError{path, fmt.Sprintf("change %d, after", l.seq), err}
 			}
 		}
-		if l.before != nil {
+		if l.before != nil && !isPurged(l.before) {
 			if before, err = c.open(l.before, after); err != nil {
 				return &DamagedError{path, fmt.Sprintf("change %d, before", l.seq), err}
 			}
@@ -94,16 +95,17 @@ func (c *codec) unwind(path string, links []link, next []byte, each func(l *link
 	return nil
 }
 
-// contents returns what was before and after a change; nil where there was nothing.
-func (db *db) contents(c *codec, object, seq int64) (before, after []byte, err error) {
+// contents returns what was before and after a change; nil where there was nothing, and where what was
+// before was purged.
+func (db *db) contents(c *codec, object, seq int64) (before, after []byte, purged bool, err error) {
 	links, state, err := db.chain(object, seq)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	var next []byte
 	if state != nil {
 		if next, err = c.open(state, nil); err != nil {
-			return nil, nil, &DamagedError{db.path, fmt.Sprintf("state after change %d", links[len(links)-1].seq), err}
+			return nil, nil, false, &DamagedError{db.path, fmt.Sprintf("state after change %d", links[len(links)-1].seq), err}
 		}
 	}
 	err = c.unwind(db.path, links, next, func(_ *link, b, a []byte) error {
@@ -111,7 +113,7 @@ func (db *db) contents(c *codec, object, seq int64) (before, after []byte, err e
 		return nil
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	return before, after, nil
+	return before, after, isPurged(links[0].before), nil
 }

@@ -21,6 +21,7 @@ const (
 	formDelta         // the difference from another content
 	formDeltaZ        // the same, compressed
 	formLost          // damage was found when its neighbour was removed: nothing follows
+	formPurged        // what was before a change, and was removed for good: nothing follows
 )
 
 const (
@@ -96,6 +97,14 @@ func (c *codec) diff(plain, base []byte) []byte {
 	}
 	return append(head(formDelta, plain), c.scratch...)
 }
+
+// purged stands for what Purge removed.
+func purged() []byte { return head(formPurged, nil) }
+
+func isPurged(content []byte) bool { return len(content) > 0 && content[0] == formPurged }
+
+// purgedForm is what such a content begins with.
+var purgedForm = []byte{formPurged}
 
 // lost is the content that cannot be read any more.
 func lost() []byte { return head(formLost, nil) }

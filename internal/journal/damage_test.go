@@ -6,10 +6,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tattler-dev/tattler/event"
 )
 
 // served reads all that a journal gives out and compares it with the model: it may say that it is
@@ -219,5 +222,37 @@ func TestDamagedContent(t *testing.T) {
 			_ = os.Remove(path + end)
 		}
 		h, j = written(t, path, 25)
+	}
+}
+
+// TestMissingBlock: changes that no block knows are not found by what blocks say. Verify says which, once, and
+// says nothing where retention has left a hole.
+func TestMissingBlock(t *testing.T) {
+	for _, tc := range []struct {
+		why, sql, want string
+	}{
+		{"whole", "", ""},
+		{"the first", "DELETE FROM blocks WHERE first = 1", "256 changes from 1 to 256 are in no block"},
+		{"two between", "DELETE FROM blocks WHERE first IN (257, 513)", "512 changes from 257 to 768 are in no block"},
+		{"the newest", "DELETE FROM blocks WHERE first = 1025", "76 changes from 1025 to 1100 are in no block"},
+		{"all", "DELETE FROM blocks", "1100 changes from 1 to 1100 are in no block"},
+		{"one that has lost its ids", "UPDATE blocks SET ids = x'' WHERE first = 1025", "76 changes from 1025 to 1100 are in no block"},
+		{"one whose changes have gone, too", "DELETE FROM changes WHERE seq BETWEEN 257 AND 512; DELETE FROM blocks WHERE first = 257", ""},
+	} {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		j := open(t, path)
+		add(t, j, many(1100, event.Created)...)
+		must(t, j.db.script(tc.sql))
+		r, err := OpenReader(t.Context(), path)
+		must(t, err)
+		var got []string
+		rep, err := r.Verify(t.Context(), Verifying{Damage: func(d Damage) {
+			if d.Part == Index && strings.Contains(d.Text, "in no block") {
+				got = append(got, d.Text)
+			}
+		}})
+		if must(t, err, r.Close(), j.Close()); strings.Join(got, "; ") != tc.want {
+			t.Errorf("%s: %q, %+v; want %q", tc.why, got, rep, tc.want)
+		}
 	}
 }

@@ -13,6 +13,9 @@ var (
 	ErrClosed = errors.New("journal is closed")
 	// ErrNotFound says that the journal has no such change, or has it no more.
 	ErrNotFound = errors.New("change not found")
+	// ErrPurged says that what was before a change was removed for good: nobody can tell any more what it
+	// changed.
+	ErrPurged = errors.New("what was before it was purged")
 )
 
 // LockedError says that another process, or another Journal of this one, writes the journal.

@@ -69,7 +69,7 @@ func TestPage(t *testing.T) {
 		fmt.Sprintf("first %d bytes", idSize),
 		"`" + purging + "` while a purge",
 	}
-	for form, name := range []string{"plain", "s2", "zstd", "delta", "zstd of a delta", "lost"} {
+	for form, name := range []string{"plain", "s2", "zstd", "delta", "zstd of a delta", "lost", "purged"} {
 		want = append(want, fmt.Sprintf("| %d | %s |", form, name))
 	}
 	for n, op := range ops {

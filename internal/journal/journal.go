@@ -184,21 +184,3 @@ func (j *Journal) Streams(ctx context.Context) (all []StreamHead, err error) {
 	})
 	return all, err
 }
-
-// Forget removes a stream that is no longer watched: its objects are not live any more. What happened
-// to them stays, and until when it was watched, for Resume.
-func (j *Journal) Forget(ctx context.Context, s Stream) error {
-	return j.write(ctx, "write", func() error { return j.db.forget(s) })
-}
-
-func (db *db) forget(s Stream) error {
-	id, err := db.integer("SELECT id FROM streams WHERE resource = ? AND namespace = ? AND selection = ?", s.GroupResource, s.Namespace, s.Selection)
-	if err != nil || id == 0 {
-		return err
-	}
-	// Without a change there is no history that a state ends.
-	return errors.Join(
-		db.exec("DELETE FROM objects WHERE stream = ? AND last = 0", id),
-		db.exec("UPDATE objects SET stream = NULL WHERE stream = ?", id),
-		db.exec("UPDATE streams SET version = '', live = 0, ever = 0, pipeline = ? WHERE id = ?", forgotten, id))
-}

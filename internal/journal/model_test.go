@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -41,7 +42,8 @@ type model struct {
 	objects map[Stream]map[string]Object // by UID
 	heads   map[Stream]Head
 	schemas map[Kind][]byte
-	gone    map[int64]bool // removed by retention
+	gone    map[int64]bool // removed by retention or a purge
+	cut     map[int64]bool // what was before was purged
 }
 
 type modelRow struct {
@@ -53,7 +55,7 @@ type modelRow struct {
 func newModel() *model {
 	return &model{
 		ids: map[string]bool{}, objects: map[Stream]map[string]Object{}, heads: map[Stream]Head{},
-		schemas: map[Kind][]byte{}, gone: map[int64]bool{},
+		schemas: map[Kind][]byte{}, gone: map[int64]bool{}, cut: map[int64]bool{},
 	}
 }
 
@@ -250,8 +252,8 @@ func (m *model) check(t *testing.T, path string) {
 		t.Errorf("verify: %+v, %v; want %d changes", rep, err, len(m.rows)-len(m.gone))
 	}
 	for k, want := range m.schemas {
-		if got, err := r.Schema(ctx, k); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("schema of %v: %q, %v; want %q", k, got, err, want)
+		if got, upTo, err := r.Schema(ctx, k); err != nil || !bytes.Equal(got, want) || len(m.gone) == 0 && upTo != int64(len(m.rows)) {
+			t.Errorf("schema of %v: %q, up to %d, %v; want %q", k, got, upTo, err, want)
 		}
 	}
 }
@@ -274,8 +276,16 @@ func (m *model) checkRows(t *testing.T, r *Reader) {
 			t.Fatalf("change %d (want %d) %s:\n%s", e.Seq, w.seq, e.ID, d)
 		}
 		before, after, err := e.Contents(ctx)
-		if err != nil || !bytes.Equal(before, w.Before) || !bytes.Equal(after, w.After) {
-			t.Fatalf("change %d: %v\nbefore %.200q\n  want %.200q\n after %.200q\n  want %.200q", e.Seq, err, before, w.Before, after, w.After)
+		was := w.Before
+		if m.cut[e.Seq] {
+			if was = nil; errors.Is(err, ErrPurged) {
+				err = nil
+			} else {
+				t.Fatalf("change %d does not say that what was before was purged: %v", e.Seq, err)
+			}
+		}
+		if err != nil || !bytes.Equal(before, was) || !bytes.Equal(after, w.After) {
+			t.Fatalf("change %d: %v\nbefore %.200q\n  want %.200q\n after %.200q\n  want %.200q", e.Seq, err, before, was, after, w.After)
 		}
 		if i%97 == 0 {
 			if got, err := r.ByID(ctx, e.ID); err != nil || got.Seq != e.Seq {
@@ -351,6 +361,8 @@ func TestModel(t *testing.T) {
 					h.retain(t, j)
 				case 2, 3:
 					h.rewrite(t, j)
+				case 4:
+					h.purge(t, j)
 				}
 			}
 			h.checkStates(t, j)
@@ -437,6 +449,41 @@ func (h *history) retainQuiet(t *testing.T, j *Journal, upTo int64) {
 	}
 	if p.removed != removed || p.quiet != removed {
 		t.Fatalf("removed %d, %d of them quiet; want %d, all quiet", p.removed, p.quiet, removed)
+	}
+}
+
+// purge removes what was seen before a time for good, and tells the model which are to be gone, and which are
+// not to tell what was before.
+func (h *history) purge(t *testing.T, j *Journal) {
+	t.Helper()
+	what := Purge{Until: epoch.Add(time.Duration(h.IntN(int(h.clock.Sub(epoch)) + 1)))}
+	want, stays := Purging{}, map[string]bool{}
+	for i := range h.rows {
+		r := &h.rows[i]
+		object := r.Kind.GroupResource() + uidKey(&r.Meta)
+		switch {
+		case h.gone[r.seq]:
+		case r.At.UnixMilli() < what.before():
+			want.Changes += int64(h.remove(r))
+			stays[object] = false
+			if r.Quiet {
+				want.Quiet++
+			}
+		case len(r.Before) > 0 && !stays[object] && !h.cut[r.seq]:
+			h.cut[r.seq] = true
+			want.Cut++
+			fallthrough
+		default:
+			stays[object] = true
+		}
+	}
+	plan, err := j.PlanPurge(t.Context(), what)
+	if d := cmp.Diff(want, plan); d != "" || err != nil {
+		t.Fatalf("planned: %v\n%s", err, d)
+	}
+	must(t, j.Purge(t.Context(), what, nil))
+	if plan, err = j.PlanPurge(t.Context(), what); err != nil || !plan.None() {
+		t.Fatalf("purged, and there is more: %+v, %v", plan, err)
 	}
 }
 

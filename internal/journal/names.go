@@ -4,14 +4,26 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// names gives names that recur their numbers, and numbers their names. What it has read it keeps:
-// there are as many as there are kinds, namespaces and managers.
+// names gives names that recur their numbers, and numbers their names. It keeps what it has read, up to
+// maxNames of each: a cluster that makes namespaces all the time has no end of them.
 type names struct {
 	db      *db
 	strings map[string]int64
 	kinds   map[Kind]int64
 	texts   map[int64]string
 	kindsBy map[int64]Kind
+}
+
+// maxNames is how many of each a map keeps: more than a busy cluster uses within minutes, in a megabyte
+// or two.
+const maxNames = 8192
+
+// keep remembers a name. Where there is no room, it begins anew: what is used is soon known again.
+func keep[K, V comparable](in *map[K]V, key K, value V) {
+	if *in == nil || len(*in) >= maxNames {
+		*in = map[K]V{}
+	}
+	(*in)[key] = value
 }
 
 // forget drops what it knows: a transaction was rolled back.
@@ -31,10 +43,7 @@ func (n *names) id(s string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n.strings == nil {
-		n.strings = map[string]int64{}
-	}
-	n.strings[s] = id
+	keep(&n.strings, s, id)
 	return id, nil
 }
 
@@ -60,10 +69,7 @@ func (n *names) text(id int64) (string, error) {
 	if !found {
 		return "", damaged(n.db.path, "strings", "no string %d", id)
 	}
-	if n.texts == nil {
-		n.texts = map[int64]string{}
-	}
-	n.texts[id] = text
+	keep(&n.texts, id, text)
 	return text, nil
 }
 
@@ -89,10 +95,7 @@ func (n *names) kindID(k Kind) (int64, error) {
 		}
 		id = n.db.c.LastInsertRowID()
 	}
-	if n.kinds == nil {
-		n.kinds = map[Kind]int64{}
-	}
-	n.kinds[k] = id
+	keep(&n.kinds, k, id)
 	return id, nil
 }
 
@@ -115,10 +118,7 @@ func (n *names) kind(id int64) (Kind, error) {
 	if !found {
 		return Kind{}, damaged(n.db.path, "kinds", "no kind %d", id)
 	}
-	if n.kindsBy == nil {
-		n.kindsBy = map[int64]Kind{}
-	}
-	n.kindsBy[id] = k
+	keep(&n.kindsBy, id, k)
 	return k, nil
 }
 

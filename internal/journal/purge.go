@@ -13,9 +13,11 @@ import (
 
 // Purge selects what is removed for good: one of its fields is set.
 type Purge struct {
-	// OtherRules are the changes and states that are Uncovered.
+	// OtherRules are the changes and states that are Uncovered. What was before a change that stays was
+	// hidden by the rules that this one was recorded under.
 	OtherRules bool
-	// Until removes changes that were seen before it.
+	// Until removes changes that were seen before it, and what they led to also where a later change tells
+	// that it was so before: see ErrPurged. The last states of what exists stay.
 	Until time.Time
 }
 
@@ -23,6 +25,9 @@ type Purge struct {
 type Purging struct {
 	// Changes are to be removed; Quiet are among them.
 	Changes, Quiet int64
+	// Cut are changes that stay, without what was before them: that goes, or was told by a change that has
+	// gone already.
+	Cut int64
 	// Streams are forgotten with their last states: the next run records what exists anew, as snapshots.
 	Streams []Stream
 	// Dead is how many dead letters go with their changes.
@@ -41,7 +46,7 @@ type Missed struct {
 
 // None tells whether there is nothing to do.
 func (p *Purging) None() bool {
-	return p.Changes == 0 && p.Dead == 0 && len(p.Streams) == 0 && !p.Unfinished
+	return p.Changes == 0 && p.Cut == 0 && p.Dead == 0 && len(p.Streams) == 0 && !p.Unfinished
 }
 
 const (
@@ -51,6 +56,13 @@ const (
 	purgeRows = 2000
 	// purgedRows are the changes of a span that were seen before a time.
 	purgedRows = " FROM changes WHERE seq BETWEEN ? AND ? AND time + lag < ? "
+	// toCut are the changes seen from a time on that do not follow another one of these.
+	toCut = ` FROM changes c WHERE c.before IS NOT NULL AND c.time + c.lag >= ?1 AND substr(c.before, 1, 1) <> ?2
+		AND ifnull((SELECT p.time + p.lag >= ?1 FROM changes p WHERE p.object = c.object AND p.seq < c.seq ORDER BY p.seq DESC LIMIT 1), 0) = 0`
+	// cutLetters takes from dead letters of changes without a before why the receiver did not take them: its
+	// answer may repeat what it was sent.
+	cutLetters = `UPDATE dead SET reason = 'purged', body = NULL
+		WHERE EXISTS (SELECT 1 FROM changes c WHERE c.seq = dead.seq AND substr(c.before, 1, 1) = ?)`
 	// orphaned are dead letters of changes that are gone.
 	orphaned = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.seq = dead.seq)"
 )
@@ -70,6 +82,11 @@ func (j *Journal) PlanPurge(ctx context.Context, p Purge) (plan Purging, err err
 				return err
 			}
 		}
+		if !p.Until.IsZero() {
+			if plan.Cut, err = j.db.integer("SELECT count(*)"+toCut, p.before(), purgedForm); err != nil {
+				return err
+			}
+		}
 		u, err := j.db.uncovered()
 		plan.Unfinished = u.Unfinished
 		if p.OtherRules {
@@ -86,7 +103,7 @@ func (j *Journal) planSpan(s span, before int64, plan *Purging) error {
 	if err != nil {
 		return err
 	}
-	missed := make([]int64, len(known))
+	behind := make([]int64, len(known))
 	args := []any{s.from, s.to, before}
 	err = j.db.query("SELECT seq, quiet"+purgedRows, args, func(st *sqlite3.Stmt) error {
 		plan.Changes++
@@ -96,7 +113,7 @@ func (j *Journal) planSpan(s span, before int64, plan *Purging) error {
 		}
 		for i := range known {
 			if known[i].HasCursor && known[i].Cursor < st.ColumnInt64(0) {
-				missed[i]++
+				behind[i]++
 			}
 		}
 		return nil
@@ -104,23 +121,25 @@ func (j *Journal) planSpan(s span, before int64, plan *Purging) error {
 	if err != nil {
 		return err
 	}
-	for i, n := range missed {
-		plan.miss(known[i].Name, n)
+	for i, n := range behind {
+		plan.Missed = missed(plan.Missed, known[i].Name, n)
 	}
-	dead, err := j.db.integer("SELECT count(*) FROM dead WHERE seq IN (SELECT seq"+purgedRows+")", args...)
+	dead, err := j.db.integer("SELECT count(*) FROM dead WHERE EXISTS (SELECT 1"+purgedRows+"AND changes.seq = dead.seq)", args...)
 	plan.Dead += dead
 	return err
 }
 
-func (p *Purging) miss(sink string, n int64) {
-	i := slices.IndexFunc(p.Missed, func(m Missed) bool { return m.Sink == sink })
+// missed adds what a sink misses.
+func missed(all []Missed, sink string, n int64) []Missed {
+	i := slices.IndexFunc(all, func(m Missed) bool { return m.Sink == sink })
 	switch {
 	case n == 0:
 	case i >= 0:
-		p.Missed[i].Changes += n
+		all[i].Changes += n
 	default:
-		p.Missed = append(p.Missed, Missed{sink, n})
+		all = append(all, Missed{sink, n})
 	}
+	return all
 }
 
 // purged returns where the changes are that are to be removed.
@@ -157,6 +176,9 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 		}
 		return j.db.exec("INSERT OR REPLACE INTO meta VALUES (?, '')", purging)
 	})
+	if err == nil {
+		err = j.settle(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -164,7 +186,7 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 	for _, s := range spans {
 		for done := false; !done; {
 			err := j.write(ctx, "write", func() error {
-				n, err := j.purgeSome(&s, p.before())
+				n, err := j.purgeSome(&s, &p)
 				removed, done = removed+n, n < purgeRows
 				return err
 			})
@@ -176,13 +198,19 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 			}
 		}
 	}
+	if p.OtherRules {
+		err = j.forgetOthers(ctx)
+	} else {
+		err = j.cutFirst(ctx)
+	}
+	if err != nil {
+		return err
+	}
 	err = j.write(ctx, "write", func() error {
-		if p.OtherRules {
-			if err := j.forgetOthers(); err != nil {
-				return err
-			}
+		if err := j.db.exec("DELETE FROM dead WHERE " + orphaned); err != nil || p.OtherRules {
+			return err
 		}
-		return j.db.exec("DELETE FROM dead WHERE " + orphaned) // a receiver's answer may repeat what it was sent
+		return j.db.exec(cutLetters, purgedForm)
 	})
 	if err != nil {
 		return err
@@ -191,10 +219,10 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 }
 
 // purgeSome removes some changes of a span and moves its start behind them.
-func (j *Journal) purgeSome(s *span, before int64) (int64, error) {
-	p := pruner{j: j, done: &Retained{}}
+func (j *Journal) purgeSome(s *span, what *Purge) (int64, error) {
+	p := pruner{j: j, done: &Retained{}, cut: !what.Until.IsZero()}
 	var victims []victim
-	err := p.find(&victims, "SELECT seq, object, quiet, time + lag"+purgedRows+"ORDER BY seq LIMIT ?", s.from, s.to, before, purgeRows)
+	err := p.find(&victims, "SELECT seq, object, quiet, op"+purgedRows+"ORDER BY seq LIMIT ?", s.from, s.to, what.before(), purgeRows)
 	if err != nil || len(victims) == 0 {
 		return 0, err
 	}
@@ -202,11 +230,36 @@ func (j *Journal) purgeSome(s *span, before int64) (int64, error) {
 	return int64(len(victims)), p.remove(victims)
 }
 
+// cutFirst takes from the oldest change of each object what was before it: what told that has gone, now or
+// earlier.
+func (j *Journal) cutFirst(ctx context.Context) error {
+	last := int64(0)
+	for from := int64(0); from <= last; from += purgeRows {
+		err := j.write(ctx, "write", func() (err error) {
+			if last, err = j.db.integer("SELECT max(id) FROM objects"); err != nil {
+				return err
+			}
+			return j.db.exec(`UPDATE changes SET before = ?1 WHERE before IS NOT NULL AND substr(before, 1, 1) <> ?2
+				AND seq IN (SELECT min(seq) FROM changes WHERE object >= ?3 AND object < ?4 GROUP BY object)`, purged(), purgedForm, from, from+purgeRows)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // forgetOthers forgets the streams whose states other rules made.
-func (j *Journal) forgetOthers() error {
-	u, err := j.db.uncovered()
+func (j *Journal) forgetOthers(ctx context.Context) error {
+	var u Uncovered
+	err := j.do(ctx, "read", func() (err error) {
+		u, err = j.db.uncovered()
+		return err
+	})
 	for _, st := range u.Streams {
-		err = errors.Join(err, j.db.forget(st))
+		if err == nil {
+			err = j.Forget(ctx, st)
+		}
 	}
 	return err
 }

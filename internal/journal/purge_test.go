@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -28,6 +29,7 @@ type vault struct {
 	now     map[int][]byte // the pods' JSON
 	fillers map[int][]byte
 	planted []string // the values
+	who     []int    // whose each change is
 }
 
 func newVault(t *testing.T) *vault {
@@ -47,6 +49,7 @@ func (v *vault) json(i int, value string) []byte {
 // change has something happen to a pod.
 func (v *vault) change(i int, op event.Op, value string) Row {
 	v.version++
+	v.who = append(v.who, i)
 	at := epoch.Add(time.Duration(v.version) * time.Second)
 	r := Row{Before: v.now[i], Meta: Meta{
 		Op: op, Kind: podKind, Namespace: "shop", Name: "web-" + strconv.Itoa(i), UID: "uid-" + strconv.Itoa(i), ResourceVersion: strconv.Itoa(v.version), Time: at, At: at,
@@ -86,7 +89,7 @@ func (v *vault) record(rules string) {
 		v.append(rules, true, rows...)
 		if step == 30 {
 			must(v.T, v.j.SetCursor(v.Context(), "hook", int64(v.version)))
-			must(v.T, v.j.Bury(v.Context(), DeadLetter{Sink: "hook", Seq: int64(v.version) - 1, Reason: "400 for " + string(rows[0].Before), At: epoch}))
+			bury(v.T, v.j, DeadLetter{Sink: "hook", Seq: int64(v.version) - 1, Reason: "400 for " + string(rows[0].Before), At: epoch})
 		}
 	}
 }
@@ -97,20 +100,27 @@ func (v *vault) append(rules string, live bool, rows ...Row) {
 	must(v.T, err)
 }
 
-// rewrite is the list that hides what the pods show.
-func (v *vault) rewrite() {
+// rewrite is the list that hides what the pods show, or shows it.
+func (v *vault) rewrite(rules string) {
 	v.Helper()
+	_, err := v.j.Rules(v.Context(), rules, epoch.Add(time.Duration(v.version)*time.Second))
+	must(v.T, err)
 	var rows []Row
 	for i := range v.pods {
 		if v.now[i] == nil {
 			continue
 		}
-		v.now[i] = v.json(i, fmt.Sprintf("hidden #%016x", v.Uint64()))
+		value := fmt.Sprintf("hidden #%016x", v.Uint64())
+		if rules == "open" {
+			value = string(noise(v.Rand, 20))
+			v.planted = append(v.planted, value)
+		}
+		v.now[i] = v.json(i, value)
 		rows = append(rows, Row{Rewritten: true, After: v.now[i], Meta: Meta{
 			Kind: podKind, Namespace: "shop", Name: "web-" + strconv.Itoa(i), UID: "uid-" + strconv.Itoa(i), ResourceVersion: "1",
 		}})
 	}
-	v.append("closed", true, rows...)
+	v.append(rules, true, rows...)
 }
 
 // raw is all that the disk has of the journal.
@@ -169,7 +179,7 @@ func TestPurgeErases(t *testing.T) {
 	v.record("open")
 	old := v.blobs()
 	first := v.version
-	v.rewrite()
+	v.rewrite("closed")
 	v.record("closed")
 	kept := contents(t, v.j.Path())[first:]
 	found := windows(old, nil)
@@ -240,7 +250,7 @@ func TestPurgeBetween(t *testing.T) {
 	from := v.version
 	v.record("open")
 	to := v.version
-	v.rewrite()
+	v.rewrite("closed")
 	v.record("closed")
 	all := contents(t, v.j.Path())
 	must(t, v.j.Purge(t.Context(), Purge{OtherRules: true}, nil))
@@ -277,16 +287,38 @@ func TestPurgeForgets(t *testing.T) {
 func TestPurgeUntil(t *testing.T) {
 	v := newVault(t)
 	v.record("open")
-	all := contents(t, v.j.Path())
+	want, cut := contents(t, v.j.Path())[100:], int64(0)
+	gone, seen := map[int]bool{}, map[int]bool{}
+	for i, pod := range v.who[100:] {
+		before := regexp.MustCompile(`^\d+ \w+ (\S+) -> `)
+		if m := before.FindStringSubmatchIndex(want[i]); m != nil && !seen[pod] {
+			want[i] = want[i][:m[2]] + "(purged)" + want[i][m[3]:]
+			cut++
+		}
+		seen[pod] = true
+	}
+	for i := 99; i >= 0; i-- { // what a pod is that did not change since, stays
+		gone[i] = seen[v.who[i]]
+		seen[v.who[i]] = true
+	}
 	must(t, v.j.SetCursor(t.Context(), "hook", 20), v.j.SetCursor(t.Context(), "done", 1000), v.j.Pause(t.Context(), "new", true))
 	purge := Purge{Until: epoch.Add(101 * time.Second)}
 	plan, err := v.j.PlanPurge(t.Context(), purge)
-	if d := cmp.Diff(Purging{Changes: 100, Missed: []Missed{{"hook", 80}}}, plan); d != "" || err != nil {
+	if d := cmp.Diff(Purging{Changes: 100, Cut: cut, Missed: []Missed{{"hook", 80}}}, plan); d != "" || err != nil || cut < 20 {
 		t.Errorf("%v\n%s", err, d)
 	}
 	must(t, v.j.Purge(t.Context(), purge, nil))
-	if d := cmp.Diff(all[100:], contents(t, v.j.Path())); d != "" {
+	if d := cmp.Diff(want, contents(t, v.j.Path())); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+	raw := v.raw()
+	for i := range gone {
+		if gone[i] && bytes.Contains(raw, []byte(v.planted[i])) {
+			t.Errorf("the value of change %d is still there", i+1)
+		}
+	}
+	if plan, err := v.j.PlanPurge(t.Context(), purge); err != nil || !plan.None() {
+		t.Errorf("again: %+v, %v", plan, err)
 	}
 	v.whole()
 	if err := v.j.Purge(t.Context(), Purge{}, nil); err == nil {
@@ -299,7 +331,7 @@ func TestPurgeUntil(t *testing.T) {
 func TestPurgeBesideReader(t *testing.T) {
 	v := newVault(t)
 	v.record("open")
-	v.rewrite()
+	v.rewrite("closed")
 	_, err := v.j.Rules(t.Context(), "closed", epoch)
 	must(t, err)
 	r, err := OpenReader(t.Context(), v.j.Path())
@@ -324,5 +356,142 @@ func TestPurgeBesideReader(t *testing.T) {
 	must(t, v.j.Purge(t.Context(), purge, nil))
 	if n := count(v.raw(), v.planted); n > 0 {
 		t.Errorf("%d values are still there", n)
+	}
+}
+
+// TestPurgeStatesOfOtherRules: rules that came and went have rewritten states, whose histories other rules
+// made and keep. Whoever forgot the states, and when, nothing of them is left, and the histories read as they
+// did.
+func TestPurgeStatesOfOtherRules(t *testing.T) {
+	for _, tc := range []struct {
+		why    string
+		forget func(*vault)
+	}{
+		{"the purge itself", func(*vault) {}},
+		{"the daemon", func(v *vault) { must(v.T, v.j.Forget(v.Context(), pods)) }},
+		{"the daemon, and it has begun anew", func(v *vault) {
+			must(v.T, v.j.Forget(v.Context(), pods))
+			_, err := v.j.Rules(v.Context(), "closed", epoch.Add(time.Hour))
+			must(v.T, err)
+			seen := v.change(0, event.Snapshot, "hidden")
+			seen.Before = nil
+			v.append("closed", true, seen)
+		}},
+		{"a daemon of format 2, which kept them", func(v *vault) {
+			must(v.T, v.j.db.script("UPDATE objects SET stream = NULL; DELETE FROM streams"))
+		}},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			v := newVault(t)
+			v.record("closed")
+			v.rewrite("open")
+			if n := count(v.raw(), v.planted); n < len(v.planted)*8/10 || len(v.planted) < 10 {
+				t.Fatalf("%d of %d values are found: the test could not fail", n, len(v.planted))
+			}
+			tc.forget(v)
+			want := contents(t, v.j.Path())
+			_, err := v.j.Rules(t.Context(), "closed", epoch.Add(time.Hour))
+			must(t, err)
+			must(t, v.j.Purge(t.Context(), Purge{OtherRules: true}, nil))
+			if n := count(v.raw(), v.planted); n > 0 {
+				t.Errorf("%d values are still there", n)
+			}
+			if d := cmp.Diff(want, contents(t, v.j.Path())); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			if n, err := v.j.db.integer("SELECT count(*) FROM objects WHERE stream IS NULL AND content IS NOT NULL"); err != nil || n > 0 {
+				t.Errorf("%d objects that are not live have a state, %v", n, err)
+			}
+		})
+	}
+}
+
+// TestPurgeCuts: where retention has removed the change before, what it led to is seen before
+// the time as well. Changes that clocks put on either side of it stay or go by themselves.
+func TestPurgeCuts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	rows := []Row{pod(event.Created, 1), pod(event.Updated, 2), pod(event.Updated, 3), pod(event.Updated, 4), pod(event.Deleted, 5)}
+	rows[1].At = epoch.Add(time.Hour) // a clock that lay ahead
+	add(t, j, rows...)
+	left := pod(event.Updated, 9)
+	left.Name, left.UID = "left", "u2"
+	born := pod(event.Created, 8)
+	born.Name, born.UID, born.After, born.Quiet = "left", "u2", left.Before, true
+	add(t, j, born, left)
+	p := pruner{j: j, done: &Retained{}}
+	if err := j.write(t.Context(), "shrink", func() error { return p.step(epoch, Retention{Size: 1}, 9) }); err != nil || p.quiet != 1 {
+		t.Fatalf("%d quiet ones were removed, %v", p.quiet, err)
+	}
+	plan, err := j.PlanPurge(t.Context(), Purge{Until: epoch.Add(4 * time.Second)})
+	if d := cmp.Diff(Purging{Changes: 2, Cut: 3}, plan); d != "" || err != nil {
+		t.Errorf("%v\n%s", err, d)
+	}
+	bury(t, j, DeadLetter{Sink: "hook", Seq: 4, Reason: "400 for " + string(rows[3].Before), At: epoch, Body: rows[3].Before})
+	bury(t, j, DeadLetter{Sink: "hook", Seq: 5, Reason: "400", At: epoch})
+	must(t, j.Purge(t.Context(), Purge{Until: epoch.Add(4 * time.Second)}, nil))
+	letters, err := j.DeadLetters(t.Context(), "hook")
+	if err != nil || len(letters) != 2 || letters[0].Reason != "purged" || letters[0].Body != nil || letters[1].Reason != "400" {
+		t.Errorf("dead letters: %+v, %v", letters, err)
+	}
+	want := []string{
+		`2 updated (purged) -> {"kind":"Pod","version":2}`,
+		`4 updated (purged) -> {"kind":"Pod","version":4}`,
+		`5 deleted {"kind":"Pod","version":4} -> `,
+		`7 updated (purged) -> {"kind":"Pod","version":9}`,
+	}
+	if d := cmp.Diff(want, contents(t, path)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	must(t, j.Purge(t.Context(), Purge{Until: epoch.Add(5 * time.Second)}, nil))
+	if d := cmp.Diff([]string{want[0], `5 deleted (purged) -> `, want[3]}, contents(t, path)); d != "" {
+		t.Errorf("a deletion (-want +got):\n%s", d)
+	}
+	if got := add(t, j, pod(event.Entered, 20)); got.Rows != 1 {
+		t.Errorf("it goes on: %+v", got)
+	}
+	r, err := OpenReader(t.Context(), path)
+	must(t, err)
+	defer r.Close()
+	if rep, err := r.Verify(t.Context(), Verifying{Damage: func(d Damage) { t.Errorf("%s: %s", d.Part, d.Text) }}); err != nil || rep.Changes != 4 {
+		t.Errorf("%+v, %v", rep, err)
+	}
+}
+
+// TestPurgeDeadLetters: letters of changes that retention has removed are all that is to go, and go.
+func TestPurgeDeadLetters(t *testing.T) {
+	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	_, err := j.Rules(t.Context(), "a", epoch)
+	must(t, err)
+	_, err = j.Append(t.Context(), []Batch{{
+		Stream: pods, Head: Head{Version: "2", Live: true, Pipeline: "1 v1 a", At: epoch}, Rows: []Row{pod(event.Created, 1), pod(event.Updated, 2)},
+	}})
+	must(t, err)
+	const planted = "hunter2-hunter2-hunter2"
+	bury(t, j, DeadLetter{Sink: "hook", Seq: 1, Reason: "400 for " + planted, At: epoch})
+	bury(t, j, DeadLetter{Sink: "hook", Seq: 2, Reason: "400", At: epoch})
+	if got, err := j.Retain(t.Context(), epoch.Add(12*time.Second), Retention{Age: 10*time.Second + 500*time.Millisecond}, 2); err != nil || got.Removed != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for _, purge := range []Purge{{OtherRules: true}, {Until: epoch}} {
+		plan, err := j.PlanPurge(t.Context(), purge)
+		if plan.Cut = 0; plan.None() || err != nil {
+			t.Errorf("%+v: nothing is planned, %v", purge, err)
+		}
+		if d := cmp.Diff(Purging{Dead: 1}, plan); d != "" {
+			t.Errorf("%+v:\n%s", purge, d)
+		}
+	}
+	must(t, j.Purge(t.Context(), Purge{OtherRules: true}, nil))
+	letters, err := j.DeadLetters(t.Context(), "hook")
+	if err != nil || len(letters) != 1 || letters[0].Seq != 2 {
+		t.Errorf("%+v, %v", letters, err)
+	}
+	v := vault{T: t, j: j}
+	if bytes.Contains(v.raw(), []byte(planted)) {
+		t.Error("its reason is still there")
+	}
+	if plan, err := j.PlanPurge(t.Context(), Purge{OtherRules: true}); err != nil || !plan.None() {
+		t.Errorf("again: %+v, %v", plan, err)
 	}
 }

@@ -41,9 +41,9 @@ type filter struct {
 	kinds      map[int64]bool
 	namespaces map[int64]bool
 	managers   map[int64]bool
-	ops        uint64  // a bit for each that is wanted
-	nowhere    int64   // the number of the empty namespace
-	objects    []int64 // with a name or UID
+	ops        uint64   // a bit for each that is wanted
+	nowhere    int64    // the number of the empty namespace
+	objects    []object // with a name or UID
 	byObject   bool
 	since      int64
 	until      int64 // exclusive; 0 for none
@@ -133,29 +133,57 @@ func (db *db) ids(of []string, sql string) (map[int64]bool, error) {
 	return ids, nil
 }
 
-// named returns the objects with one of the query's names, and its UID.
-func (db *db) named(q Query, namespaces map[int64]bool) (objects []int64, err error) {
-	const columns = "SELECT o.id, o.namespace, o.uid, s.s FROM objects o JOIN strings s ON s.id = o.resource "
-	add := func(s *sqlite3.Stmt) error {
-		switch {
-		case namespaces != nil && !namespaces[s.ColumnInt64(1)]:
-		case q.UID != "" && q.UID != s.ColumnText(2):
-		case len(q.Resources) > 0 && !slices.Contains(q.Resources, s.ColumnText(3)):
-		default:
-			objects = append(objects, s.ColumnInt64(0))
+// named returns the objects with one of the query's names, and its UID, each with its newest change.
+func (db *db) named(q Query, namespaces map[int64]bool) (objects []object, err error) {
+	resources, err := db.resources(q.Resources)
+	names := slices.Compact(slices.Sorted(slices.Values(q.Names)))
+	each := func(where string, args ...any) {
+		if err != nil {
+			return
 		}
+		err = db.query("SELECT id, last, uid, name, namespace FROM objects WHERE "+where, args, func(s *sqlite3.Stmt) error {
+			switch {
+			case q.UID != "" && (q.UID != s.ColumnText(2) || len(names) > 0 && !slices.Contains(names, s.ColumnText(3))):
+			case namespaces != nil && !namespaces[s.ColumnInt64(4)]:
+			default:
+				objects = append(objects, object{id: s.ColumnInt64(0), last: s.ColumnInt64(1)})
+			}
+			return nil
+		})
+	}
+	for _, resource := range resources {
+		if q.UID != "" {
+			each("resource = ? AND uid = ?", resource, q.UID)
+			continue
+		}
+		for _, name := range names {
+			if namespaces == nil {
+				each("name = ? AND resource = ?", name, resource)
+			}
+			for namespace := range namespaces {
+				each("name = ? AND resource = ? AND namespace = ?", name, resource, namespace)
+			}
+		}
+	}
+	return objects, err
+}
+
+// resources returns the numbers of group-resources; of all where none is named.
+func (db *db) resources(names []string) (ids []int64, err error) {
+	add := func(s *sqlite3.Stmt) error {
+		ids = append(ids, s.ColumnInt64(0))
 		return nil
 	}
-	if len(q.Names) == 0 {
-		err = db.query(columns+"WHERE o.uid = ?", []any{q.UID}, add)
-		return objects, err
+	if len(names) == 0 {
+		err = db.query("SELECT DISTINCT resource FROM kinds", nil, add)
+		return ids, err
 	}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(q.Names))) {
-		if err := db.query(columns+"WHERE o.name = ?", []any{name}, add); err != nil {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		if err := db.query("SELECT id FROM strings WHERE s = ?", []any{name}, add); err != nil {
 			return nil, err
 		}
 	}
-	return objects, nil
+	return ids, nil
 }
 
 // mayHave tells whether a block can have a change that the filter wants.

@@ -122,15 +122,20 @@ type Entry struct {
 }
 
 // Contents returns the object's JSON before and after the change; nil where there was none. A change
-// that retention has removed meanwhile is ErrNotFound, one that was damaged a *DamagedError.
+// that retention has removed meanwhile is ErrNotFound, one that was damaged a *DamagedError. With ErrPurged,
+// what was after it is returned nevertheless.
 func (e *Entry) Contents(ctx context.Context) (before, after []byte, err error) {
 	if e.Op == event.Gap {
 		return nil, nil, nil
 	}
+	purged := false
 	err = e.r.do(ctx, func() error {
-		before, after, err = e.r.db.contents(e.r.codec, e.object, e.Seq)
+		before, after, purged, err = e.r.db.contents(e.r.codec, e.object, e.Seq)
 		return err
 	})
+	if err == nil && purged {
+		err = ErrPurged
+	}
 	return before, after, err
 }
 
@@ -154,8 +159,8 @@ type record struct {
 const (
 	byRange  = "WHERE c.seq BETWEEN ? AND ? ORDER BY c.seq"
 	byLoud   = "WHERE c.seq BETWEEN ? AND ? AND NOT c.quiet ORDER BY c.seq"
-	byOldest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq LIMIT 256"
-	byNewest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq DESC LIMIT 256"
+	byOldest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq LIMIT ?"
+	byNewest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq DESC LIMIT ?"
 )
 
 // records is what selects records: followed by which.
@@ -175,7 +180,7 @@ func columnRecord(s *sqlite3.Stmt) record {
 		version: s.ColumnText(5), time: s.ColumnInt64(6), lag: s.ColumnInt64(7), since: s.ColumnInt64(8),
 		derived: s.ColumnType(8) != sqlite3.NULL, manager: s.ColumnInt64(9), owner: s.ColumnText(10), namespace: s.ColumnInt64(11),
 		name: s.ColumnText(12), uid: s.ColumnText(13), gapFrom: s.ColumnText(14), gapTo: s.ColumnText(15), gapText: s.ColumnText(16),
-		epoch: s.ColumnInt64(17),
+		epoch: max(0, s.ColumnInt64(17)), // format 1 did not make ids of it
 	}
 }
 
@@ -279,11 +284,16 @@ func (r *Reader) page(sql string, args []any, f *filter, to *[]Entry) error {
 	return nil
 }
 
-// Schema returns the newest merge-key schema of a kind; nil if there is none.
-func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, err error) {
+// Schema returns the newest merge-key schema of a kind, nil if there is none, and the newest change of the
+// journal: up to there it is the newest.
+func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, upTo int64, err error) {
 	err = r.do(ctx, func() error {
 		var content []byte
-		err := r.db.query(`SELECT schema FROM kinds WHERE "group" = ? AND plural = ? AND version = ? AND kind = ? AND namespaced = ?`,
+		var err error
+		if upTo, err = r.db.integer("SELECT max(seq) FROM changes"); err != nil {
+			return err
+		}
+		err = r.db.query(`SELECT schema FROM kinds WHERE "group" = ? AND plural = ? AND version = ? AND kind = ? AND namespaced = ?`,
 			[]any{k.Group, k.Resource, k.Version, k.Kind, k.Namespaced}, func(s *sqlite3.Stmt) error {
 				content = blob(s, 0)
 				return nil
@@ -296,7 +306,7 @@ func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, err error) 
 		}
 		return nil
 	})
-	return schema, err
+	return schema, upTo, err
 }
 
 // Kinds returns all kinds that the journal has seen.

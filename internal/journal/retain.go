@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/tattler-dev/tattler/event"
 )
 
 // Retention says what is kept; a zero is no limit.
@@ -16,6 +18,8 @@ type Retention struct {
 	// Size is how many bytes of the file may be in use. Quiet changes go first, the oldest first, then
 	// others. States and what sinks still need are kept, whatever they take.
 	Size int64
+	// Snapshots are the sinks that get those, too: see Sink.Lost.
+	Snapshots []string
 }
 
 // Retained is what Retain did.
@@ -24,6 +28,8 @@ type Retained struct {
 	Removed, Quiet int
 	// Used is how many bytes of the file are in use.
 	Used int64
+	// Lost is what was removed before sinks got it. It is added to what Sink.Lost says with the removal.
+	Lost []Missed
 }
 
 const (
@@ -52,6 +58,9 @@ func (j *Journal) Retain(ctx context.Context, now time.Time, r Retention, upTo i
 			j.quietAt = max(j.quietAt, p.looked)
 			done.Removed += p.removed
 			done.Quiet += p.quiet
+			for _, m := range p.lost {
+				done.Lost = missed(done.Lost, m.Sink, m.Changes)
+			}
 			if n > 0 || p.looked > 0 {
 				n++
 				return nil
@@ -100,26 +109,24 @@ type pruner struct {
 	j              *Journal
 	done           *Retained
 	removed, quiet int
-	looked         int64 // up to here there are no quiet changes any more
+	looked         int64    // up to here there are no quiet changes any more
+	lost           []Missed // by sinks
+	cut            bool     // the next may not tell, as what was before it, what is removed
 }
 
 // victim is a change that is to be removed.
 type victim struct {
 	seq, object int64
 	quiet       bool
-	at          int64 // when it was seen
+	op          event.Op
 }
 
 func (p *pruner) step(now time.Time, r Retention, upTo int64) error {
 	var old []victim
 	if r.Age > 0 {
-		err := p.find(&old, oldest, upTo, retainRows)
-		if err != nil {
+		var err error
+		if old, err = p.aged(now.Add(-r.Age).UnixMilli(), upTo); err != nil {
 			return err
-		}
-		cut := now.Add(-r.Age).UnixMilli()
-		if i := slices.IndexFunc(old, func(v victim) bool { return v.at >= cut }); i >= 0 {
-			old = old[:i]
 		}
 	}
 	all, free, size, err := p.j.db.pages()
@@ -132,15 +139,36 @@ func (p *pruner) step(now time.Time, r Retention, upTo int64) error {
 			return err
 		}
 	}
+	if err := p.lose(old, r.Snapshots); err != nil {
+		return err
+	}
 	return p.remove(old)
 }
 
-const oldest = "SELECT seq, object, quiet, time + lag FROM changes WHERE seq <= ? ORDER BY seq LIMIT ?"
+const (
+	victimRows = "SELECT seq, object, quiet, op FROM changes "
+	oldest     = victimRows + "WHERE seq <= ? ORDER BY seq LIMIT ?"
+)
+
+// aged chooses what was seen before a time. Clocks jump, so that may stand behind what was not; blocks say
+// where to look.
+func (p *pruner) aged(cut, upTo int64) (old []victim, err error) {
+	err = p.j.db.query("SELECT first, first + length(ids) / ? FROM blocks WHERE first <= ? AND seen_oldest < ? ORDER BY first", []any{idSize, upTo, cut},
+		func(s *sqlite3.Stmt) error {
+			from, to := s.ColumnInt64(0), min(s.ColumnInt64(1)-1, upTo)
+			err := p.find(&old, victimRows+"WHERE seq BETWEEN ? AND ? AND time + lag < ? ORDER BY seq LIMIT ?", from, to, cut, retainRows-len(old))
+			if err == nil && len(old) == retainRows {
+				err = errDone
+			}
+			return err
+		})
+	return old, err
+}
 
 // find appends victims.
 func (p *pruner) find(to *[]victim, sql string, args ...any) error {
 	return p.j.db.query(sql, args, func(s *sqlite3.Stmt) error {
-		*to = append(*to, victim{s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnBool(2), s.ColumnInt64(3)})
+		*to = append(*to, victim{s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnBool(2), opOf(s.ColumnInt(3))})
 		return nil
 	})
 }
@@ -149,7 +177,7 @@ func (p *pruner) find(to *[]victim, sql string, args ...any) error {
 func (p *pruner) excess(upTo int64) (old []victim, err error) {
 	if from, end := p.j.quietAt, min(upTo, p.j.tail.next()-1); from < end {
 		to := min(from+retainWindow, end)
-		err := p.find(&old, "SELECT seq, object, quiet, time + lag FROM changes WHERE seq > ? AND seq <= ? AND quiet ORDER BY seq LIMIT ?", from, to, retainRows)
+		err := p.find(&old, victimRows+"WHERE seq > ? AND seq <= ? AND quiet ORDER BY seq LIMIT ?", from, to, retainRows)
 		if p.looked = to; len(old) == retainRows {
 			p.looked = old[retainRows-1].seq
 		}
@@ -158,6 +186,30 @@ func (p *pruner) excess(upTo int64) (old []victim, err error) {
 	return old, p.find(&old, oldest, upTo, retainRows)
 }
 
+// lose counts what sinks would have got of what is removed, and have not.
+func (p *pruner) lose(victims []victim, snapshots []string) error {
+	if len(victims) == 0 {
+		return nil
+	}
+	err := p.j.db.query("SELECT name, cursor FROM sinks WHERE cursor < ?", []any{victims[len(victims)-1].seq}, func(s *sqlite3.Stmt) error {
+		sink, cursor, n := s.ColumnText(0), s.ColumnInt64(1), int64(0)
+		for _, v := range victims {
+			if v.seq > cursor && !v.quiet && (v.op != event.Snapshot || slices.Contains(snapshots, sink)) {
+				n++
+			}
+		}
+		p.lost = missed(p.lost, sink, n)
+		return nil
+	})
+	for _, m := range p.lost {
+		if err == nil {
+			err = p.j.db.lose(m.Sink, m.Changes)
+		}
+	}
+	return err
+}
+
+// remove removes changes, which are sorted.
 func (p *pruner) remove(victims []victim) error {
 	objects := map[int64][]int64{}
 	for _, v := range victims {
@@ -172,13 +224,31 @@ func (p *pruner) remove(victims []victim) error {
 			return err
 		}
 	}
-	if len(victims) == 0 {
-		return nil
-	}
-	// The newest block stays: it knows the next number.
-	return p.j.db.exec("DELETE FROM blocks WHERE first < ? AND first + length(ids) / ? <= ifnull((SELECT min(seq) FROM changes), 1 << 62)",
-		p.j.tail.first, idSize)
+	return p.blocks(victims)
 }
+
+// blocks removes the blocks that have no changes any more. The newest stays: it knows the next number.
+func (p *pruner) blocks(victims []victim) error {
+	for next, i := int64(0), 0; i < len(victims); i++ {
+		if victims[i].seq < next {
+			continue
+		}
+		first := int64(0)
+		err := p.j.db.query(blockOf, []any{idSize, victims[i].seq}, func(s *sqlite3.Stmt) error {
+			first, next = s.ColumnInt64(0), s.ColumnInt64(1)
+			return nil
+		})
+		if err == nil && first < p.j.tail.first {
+			err = p.j.db.exec("DELETE FROM blocks WHERE first = ?1 AND NOT EXISTS (SELECT 1 FROM changes WHERE seq >= ?1 AND seq < ?2)", first, next)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const blockOf = "SELECT first, first + length(ids) / ? FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
 
 // object removes changes of one object, which are sorted; 0 has the gaps.
 func (p *pruner) object(object int64, seqs []int64) error {
@@ -227,7 +297,8 @@ func (p *pruner) runs(object int64, seqs []int64) (runs [][]int64, err error) {
 }
 
 // run removes changes of an object that follow each other. The one before them, if there is one, gets
-// its own after, for that was told by the first of them.
+// its own after, for that was told by the first of them. With cut the one behind them loses its before, which
+// is what the last of them led to.
 func (p *pruner) run(object int64, seqs []int64) error {
 	db := p.j.db
 	prev, err := db.integer("SELECT max(seq) FROM changes WHERE object = ? AND seq < ?", object, seqs[0])
@@ -250,7 +321,11 @@ func (p *pruner) run(object int64, seqs []int64) error {
 			return err
 		}
 	}
-	return nil
+	if !p.cut {
+		return nil
+	}
+	return db.exec("UPDATE changes SET before = ? WHERE before IS NOT NULL AND seq = (SELECT min(seq) FROM changes WHERE object = ? AND seq > ?)",
+		purged(), object, seqs[len(seqs)-1])
 }
 
 // bridge makes the content of what was after prev, to be read without the changes up to last: as a
@@ -264,7 +339,7 @@ func (p *pruner) bridge(object, prev, last int64) ([]byte, error) {
 		return nil, nil
 	}
 	var base, after []byte // base is what was before the change that comes then
-	whole := links[len(links)-1].seq <= last && state == nil
+	whole := p.cut || links[len(links)-1].seq <= last && state == nil
 	if state != nil {
 		if base, err = p.j.codec.open(state, nil); err != nil {
 			return lost(), nil //nolint:nilerr // it could not be read before, either

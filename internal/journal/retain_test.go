@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/tattler-dev/tattler/event"
 )
 
@@ -92,4 +95,94 @@ func TestRetainDamaged(t *testing.T) {
 	if len(damaged) != 3 || !damaged[1] || !damaged[2] || damaged[4] {
 		t.Errorf("changes and whether they are damaged: %v", damaged)
 	}
+}
+
+// TestRetainAge: what is too old goes, wherever it stands. One change that a clock put far ahead stays until
+// its time comes, and keeps none of those behind it, nor their blocks.
+func TestRetainAge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	const n = 5*blockSize + 10
+	var rows []Row
+	for v := 1; v <= n; v++ {
+		rows = append(rows, pod(event.Updated, v))
+	}
+	rows[99].At = epoch.Add(9000 * time.Second)
+	rows[1199].At = epoch.Add(-time.Hour) // a clock that lay behind
+	add(t, j, rows...)
+	left := func(now int, upTo, removed int64, want ...int64) {
+		t.Helper()
+		got, err := j.Retain(t.Context(), epoch.Add(time.Duration(now)*time.Second), Retention{Age: 100 * time.Second}, upTo)
+		if err != nil || got.Removed != int(removed) {
+			t.Errorf("at %d: %+v, %v; want %d", now, got, err, removed)
+		}
+		var firsts []int64
+		must(t, j.db.query("SELECT first FROM blocks ORDER BY first", nil, func(s *sqlite3.Stmt) error {
+			firsts = append(firsts, s.ColumnInt64(0))
+			return nil
+		}))
+		if d := cmp.Diff(want, firsts); d != "" {
+			t.Errorf("at %d, blocks (-want +got):\n%s", now, d)
+		}
+		verify(t, path)
+	}
+	left(150, 20, 21-1, 1, 257, 513, 769, 1025, 1281)   // no more than sinks have
+	left(150, n, 49-20+1, 1, 257, 513, 769, 1025, 1281) // and the one that seems to be old
+	left(1000, n, 899-49-1, 1, 769, 1025, 1281)         // the 100th stays
+	left(1000, n, 0, 1, 769, 1025, 1281)                // and again
+	left(9000, n, n-899-1, 1, 1281)                     // all but that
+	left(9101, n, 1, 1281)
+	if last, err := j.Last(t.Context()); last != n || err != nil {
+		t.Errorf("the last number is %d, %v", last, err)
+	}
+}
+
+// TestRetainLost: what a sink will never get is counted in the transaction that removes it: no quiet change,
+// and a snapshot only where it asks for those.
+func TestRetainLost(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	quiet := pod(event.Updated, 3)
+	quiet.Quiet = true
+	add(t, j, pod(event.Snapshot, 1), pod(event.Updated, 2), quiet, pod(event.Updated, 4), pod(event.Updated, 5), pod(event.Deleted, 6))
+	must(t, j.SetCursor(ctx, "all", 0), j.SetCursor(ctx, "changes", 0), j.SetCursor(ctx, "later", 4), j.SetCursor(ctx, "done", 6), j.Pause(ctx, "new", true))
+	check := func(why string, got []Missed, want []Missed, sums ...int64) {
+		t.Helper()
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", why, d)
+		}
+		sinks, err := j.Sinks(ctx)
+		must(t, err)
+		var lost []int64
+		for _, s := range sinks {
+			lost = append(lost, s.Lost)
+		}
+		if d := cmp.Diff(sums, lost); d != "" {
+			t.Errorf("%s, in the file (-want +got):\n%s", why, d)
+		}
+	}
+	keep := func(age time.Duration) Retention {
+		return Retention{Age: age, Snapshots: []string{"all", "done"}}
+	}
+	got, err := j.Retain(ctx, epoch.Add(10*time.Second), keep(5500*time.Millisecond), 6)
+	must(t, err)
+	check("up to 4", got.Lost, []Missed{{"all", 3}, {"changes", 2}}, 3, 2, 0, 0, 0)
+	got, err = j.Retain(ctx, epoch.Add(10*time.Second), keep(5500*time.Millisecond), 6)
+	must(t, err)
+	check("again", got.Lost, nil, 3, 2, 0, 0, 0)
+
+	// The transaction fails: nothing is removed, and nothing is counted.
+	must(t, j.db.script("CREATE TEMP TRIGGER no BEFORE DELETE ON changes BEGIN SELECT RAISE(ABORT, 'no'); END"))
+	if got, err = j.Retain(ctx, epoch.Add(time.Hour), keep(time.Second), 6); err == nil || got.Removed != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	check("a failure", got.Lost, nil, 3, 2, 0, 0, 0)
+	must(t, j.db.script("DROP TRIGGER no"))
+
+	got, err = j.Retain(ctx, epoch.Add(time.Hour), Retention{Size: 1}, 6)
+	must(t, err)
+	check("the rest, by size", got.Lost, []Missed{{"all", 2}, {"changes", 2}, {"later", 2}}, 5, 4, 0, 2, 0)
+	must(t, j.Close())
+	j = open(t, path)
+	check("after a restart", nil, nil, 5, 4, 0, 2, 0)
 }

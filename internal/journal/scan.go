@@ -1,7 +1,7 @@
 package journal
 
 import (
-	"cmp"
+	"container/heap"
 	"context"
 	"slices"
 
@@ -13,7 +13,7 @@ type scan struct {
 	r       *Reader
 	left    int // of the limit
 	f       *filter
-	runs    []run // one for each object, where the query names objects
+	runs    runs // one for each object, where the query names objects
 	entries []Entry
 	done    bool
 }
@@ -24,6 +24,8 @@ const (
 	// pageBlocks is how many blocks are looked into for a page, so that what is rare does not hold a
 	// read transaction for long.
 	pageBlocks = 32
+	// pageFills is how many objects are looked at for one, likewise.
+	pageFills = 512
 )
 
 // next returns some of the next entries, valid until it is called again, and sets done with the last.
@@ -33,9 +35,7 @@ func (s *scan) next(ctx context.Context, q Query) (entries []Entry, err error) {
 			if s.f, err = s.r.db.filter(q); err != nil {
 				return err
 			}
-			for _, o := range s.f.objects {
-				s.runs = append(s.runs, run{object: o, low: s.f.low, high: s.f.high})
-			}
+			s.begin()
 		}
 		s.entries = s.entries[:0]
 		if s.f.byObject {
@@ -103,73 +103,119 @@ func (s *scan) block() (*block, error) {
 type run struct {
 	object    int64
 	low, high int64
-	entries   []Entry
-	read      bool // to the end
+	entries   []Entry // that were read
+	read      bool    // to the end
+	page      int     // how many are read next
 }
 
-// fill reads a page of an object's changes if there is none at hand.
-func (s *scan) fill(r *run) error {
-	for len(r.entries) == 0 && !r.read {
-		sql := byNewest
-		if s.f.q.OldestFirst {
-			sql = byOldest
+// runs is a heap of them, by what comes next.
+type runs struct {
+	all         []*run
+	oldestFirst bool
+}
+
+// next is the number of a run's next change. Where that was not read yet, it cannot come before it.
+func (h *runs) next(i int) int64 {
+	r := h.all[i]
+	switch {
+	case len(r.entries) > 0:
+		return r.entries[0].Seq
+	case h.oldestFirst:
+		return r.low
+	default:
+		return r.high
+	}
+}
+
+func (h *runs) Len() int      { return len(h.all) }
+func (h *runs) Swap(i, j int) { h.all[i], h.all[j] = h.all[j], h.all[i] }
+func (h *runs) Push(r any)    { h.all = append(h.all, r.(*run)) }
+
+func (h *runs) Less(i, j int) bool {
+	if h.oldestFirst {
+		return h.next(i) < h.next(j)
+	}
+	return h.next(i) > h.next(j)
+}
+
+func (h *runs) Pop() any {
+	last := len(h.all) - 1
+	r := h.all[last]
+	h.all = h.all[:last]
+	return r
+}
+
+// begin makes a run of each object that a query names. How much is read of each depends on how many there
+// are: thousands may share a name. The newest first, only those are read whose turn it is.
+func (s *scan) begin() {
+	s.runs = runs{oldestFirst: s.f.q.OldestFirst}
+	for _, o := range s.f.objects {
+		r := &run{object: o.id, low: s.f.low, high: s.f.high, page: max(4, pageSize/len(s.f.objects))}
+		if !s.f.q.OldestFirst {
+			r.high = min(r.high, o.last)
 		}
-		var n int
-		last := int64(0)
-		var records []record
-		err := s.r.db.query(s.r.db.records()+sql, []any{r.object, r.low, r.high}, func(st *sqlite3.Stmt) error {
-			c := columnRecord(st)
-			n, last = n+1, c.seq
-			if s.f.wants(&c) {
-				records = append(records, c)
-			}
-			return nil
-		})
+		if r.low <= r.high {
+			s.runs.all = append(s.runs.all, r)
+		}
+	}
+	heap.Init(&s.runs)
+}
+
+// fill reads some of an object's changes.
+func (s *scan) fill(r *run) error {
+	sql := byNewest
+	if s.f.q.OldestFirst {
+		sql = byOldest
+	}
+	n, last := 0, int64(0)
+	var records []record
+	err := s.r.db.query(s.r.db.records()+sql, []any{r.object, r.low, r.high, r.page}, func(st *sqlite3.Stmt) error {
+		c := columnRecord(st)
+		n, last = n+1, c.seq
+		if s.f.wants(&c) {
+			records = append(records, c)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range records {
+		e, err := s.r.entry(&records[i])
 		if err != nil {
 			return err
 		}
-		for i := range records {
-			e, err := s.r.entry(&records[i])
-			if err != nil {
-				return err
-			}
-			r.entries = append(r.entries, e)
-		}
-		if s.f.q.OldestFirst {
-			r.low = last + 1
-		} else {
-			r.high = last - 1
-		}
-		r.read = n < pageSize
+		r.entries = append(r.entries, e)
 	}
+	if s.f.q.OldestFirst {
+		r.low = last + 1
+	} else {
+		r.high = last - 1
+	}
+	r.read = n < r.page
+	r.page = min(2*r.page, pageSize)
 	return nil
 }
 
-// merge brings the changes of several objects in order until a page is full.
+// merge brings the changes of several objects in order until a page is full, or many objects were looked at.
 func (s *scan) merge() error {
-	for len(s.entries) < pageSize {
-		for i := range s.runs {
-			if err := s.fill(&s.runs[i]); err != nil {
+	for fills := 0; fills < pageFills && len(s.entries) < min(pageSize, s.left) && len(s.runs.all) > 0; {
+		r := s.runs.all[0]
+		if len(r.entries) == 0 {
+			if err := s.fill(r); err != nil {
 				return err
 			}
+			fills++
+		} else {
+			s.entries = append(s.entries, r.entries[0])
+			r.entries = r.entries[1:]
 		}
-		s.runs = slices.DeleteFunc(s.runs, func(r run) bool { return len(r.entries) == 0 })
-		if len(s.runs) == 0 {
-			s.done = true
-			return nil
-		}
-		first := slices.MinFunc(s.runs, func(a, b run) int {
-			if s.f.q.OldestFirst {
-				return cmp.Compare(a.entries[0].Seq, b.entries[0].Seq)
-			}
-			return cmp.Compare(b.entries[0].Seq, a.entries[0].Seq)
-		})
-		for i := range s.runs {
-			if s.runs[i].object == first.object {
-				s.entries = append(s.entries, s.runs[i].entries[0])
-				s.runs[i].entries = s.runs[i].entries[1:]
-			}
+		if len(r.entries) == 0 && r.read {
+			heap.Pop(&s.runs)
+		} else {
+			heap.Fix(&s.runs, 0)
 		}
 	}
+	s.done = len(s.runs.all) == 0
 	return nil
 }

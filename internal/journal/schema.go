@@ -46,6 +46,27 @@ CREATE TABLE rules (seq INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, at INTEG
 INSERT INTO rules SELECT 1, '', NULL WHERE EXISTS (SELECT 1 FROM changes);
 ALTER TABLE blocks ADD COLUMN sum BLOB;
 ALTER TABLE changes ADD COLUMN epoch INTEGER;
+`, `
+ALTER TABLE sinks ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
+DROP INDEX objects_name;
+CREATE INDEX objects_name ON objects (name, resource, namespace);
+CREATE INDEX gaps_versions ON gaps ("from", "to");
+DELETE FROM blocks WHERE first < (SELECT max(first) FROM blocks)
+  AND NOT EXISTS (SELECT 1 FROM changes WHERE seq >= blocks.first AND seq < blocks.first + length(blocks.ids) / 5);
+ALTER TABLE blocks ADD COLUMN seen_oldest INTEGER;
+ALTER TABLE blocks ADD COLUMN seen_newest INTEGER;
+UPDATE blocks SET (seen_oldest, seen_newest) = (SELECT min(time + lag), max(time + lag) FROM changes
+  WHERE seq >= blocks.first AND seq < blocks.first + length(blocks.ids) / 5);
+UPDATE changes SET epoch = -later.epoch FROM (
+  SELECT k.id kind, s.namespace, s.epoch, ifnull((SELECT max(g.seq) FROM gaps g
+    JOIN changes c ON c.seq = g.seq JOIN kinds of ON of.id = c.kind JOIN strings n ON n.id = g.namespace
+    WHERE g.reason = 'history-changed' AND of.resource = k.resource AND n.s = s.namespace), 0) began
+  FROM streams s JOIN strings r ON r.s = s.resource JOIN kinds k ON k.resource = r.id WHERE s.epoch > 1) later
+WHERE changes.kind = later.kind AND changes.seq >= later.began
+  AND changes.seq < ifnull((SELECT min(seq) FROM rules WHERE fingerprint <> ''), 1 << 62)
+  AND EXISTS (SELECT 1 FROM rules WHERE fingerprint = '')
+  AND (later.namespace = '' OR later.namespace = (SELECT s FROM strings WHERE id = ifnull(
+    (SELECT namespace FROM objects WHERE id = changes.object), (SELECT namespace FROM gaps WHERE gaps.seq = changes.seq))));
 `}
 
 // oldestRead is the oldest format that is read as it is; all can be migrated.

@@ -2,13 +2,12 @@ package journal
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
 
-// MaxDeadLetters is how many dead letters are kept of a sink: what comes after pushes the oldest out.
+// MaxDeadLetters is how many dead letters are kept of a sink: what comes after pushes the oldest out, which
+// are lost to the sink then.
 const MaxDeadLetters = 10_000
 
 // Cursor returns the sequence number up to which a sink has everything; false if none was set.
@@ -25,14 +24,14 @@ func (j *Journal) Cursor(ctx context.Context, sink string) (seq int64, ok bool, 
 // SetCursor sets how far a sink is, durably. It may be set back.
 func (j *Journal) SetCursor(ctx context.Context, sink string, seq int64) error {
 	return j.write(ctx, "write", func() error {
-		return j.db.exec("INSERT INTO sinks VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET cursor = excluded.cursor", sink, seq)
+		return j.db.exec("INSERT INTO sinks (name, cursor, paused) VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET cursor = excluded.cursor", sink, seq)
 	})
 }
 
 // Pause sets whether a sink is paused; a restart does not change it.
 func (j *Journal) Pause(ctx context.Context, sink string, paused bool) error {
 	return j.write(ctx, "write", func() error {
-		return j.db.exec("INSERT INTO sinks VALUES (?, NULL, ?) ON CONFLICT DO UPDATE SET paused = excluded.paused", sink, paused)
+		return j.db.exec("INSERT INTO sinks (name, paused) VALUES (?, ?) ON CONFLICT DO UPDATE SET paused = excluded.paused", sink, paused)
 	})
 }
 
@@ -46,7 +45,14 @@ func (j *Journal) RemoveSink(ctx context.Context, sink string) error {
 	})
 }
 
-const sinkColumns = "SELECT name, cursor, paused, (SELECT count(*) FROM dead WHERE sink = name) FROM sinks ORDER BY name"
+// sinkRows is a query of all sinks.
+func (db *db) sinkRows() string {
+	lost := "lost"
+	if db.format < 3 {
+		lost = "0"
+	}
+	return "SELECT name, cursor, paused, (SELECT count(*) FROM dead WHERE sink = name), " + lost + " FROM sinks ORDER BY name"
+}
 
 // Sinks returns all sinks of which something is kept, sorted by name.
 func (j *Journal) Sinks(ctx context.Context) (all []Sink, err error) {
@@ -58,18 +64,18 @@ func (j *Journal) Sinks(ctx context.Context) (all []Sink, err error) {
 }
 
 func (db *db) sinks() (all []Sink, err error) {
-	err = db.query(sinkColumns, nil, func(s *sqlite3.Stmt) error {
-		all = append(all, Sink{s.ColumnText(0), s.ColumnInt64(1), s.ColumnType(1) != sqlite3.NULL, s.ColumnBool(2), s.ColumnInt(3)})
+	err = db.query(db.sinkRows(), nil, func(s *sqlite3.Stmt) error {
+		all = append(all, Sink{s.ColumnText(0), s.ColumnInt64(1), s.ColumnType(1) != sqlite3.NULL, s.ColumnBool(2), s.ColumnInt(3), s.ColumnInt64(4)})
 		return nil
 	})
 	return all, err
 }
 
 // Bury keeps a change that a sink did not take, durably. A second one for the same change replaces
-// the first. The sink's cursor is not moved.
-func (j *Journal) Bury(ctx context.Context, d DeadLetter) error {
-	return j.write(ctx, "write", func() error {
-		err := j.db.exec("INSERT INTO sinks VALUES (?, NULL, 0) ON CONFLICT DO NOTHING", d.Sink)
+// the first. The sink's cursor is not moved. It returns how many dead letters that pushed out: see Sink.Lost.
+func (j *Journal) Bury(ctx context.Context, d DeadLetter) (pushed int64, err error) {
+	err = j.write(ctx, "write", func() error {
+		err := j.db.exec("INSERT INTO sinks (name, paused) VALUES (?, 0) ON CONFLICT DO NOTHING", d.Sink)
 		if err != nil {
 			return err
 		}
@@ -78,9 +84,25 @@ func (j *Journal) Bury(ctx context.Context, d DeadLetter) error {
 		if err != nil {
 			return err
 		}
-		return j.db.exec("DELETE FROM dead WHERE sink = ? AND id <= (SELECT id FROM dead WHERE sink = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
-			d.Sink, d.Sink, MaxDeadLetters)
+		kept, err := j.db.integer("SELECT count(*) FROM dead WHERE sink = ?", d.Sink)
+		if pushed = max(0, kept-MaxDeadLetters); err != nil || pushed == 0 {
+			return err
+		}
+		err = j.db.exec("DELETE FROM dead WHERE id IN (SELECT id FROM dead WHERE sink = ? ORDER BY id LIMIT ?)", d.Sink, pushed)
+		if err != nil {
+			return err
+		}
+		return j.db.lose(d.Sink, pushed)
 	})
+	if err != nil {
+		return 0, err
+	}
+	return pushed, nil
+}
+
+// lose notes that a sink will never get some changes.
+func (db *db) lose(sink string, changes int64) error {
+	return db.exec("UPDATE sinks SET lost = lost + ? WHERE name = ?", changes, sink)
 }
 
 // DeadLetters returns the dead letters of a sink, in the order in which they were buried.
@@ -107,20 +129,4 @@ func (j *Journal) Exhume(ctx context.Context, sink string, seqs ...int64) error 
 		}
 		return nil
 	})
-}
-
-// SeqAt returns the last sequence number before the first change that was seen at t or later: from it
-// on a sink replays.
-func (j *Journal) SeqAt(ctx context.Context, t time.Time) (seq int64, err error) {
-	err = j.do(ctx, "read", func() error {
-		first, err := j.db.integer("SELECT seq FROM changes WHERE time + lag >= ? ORDER BY seq LIMIT 1", t.UnixMilli())
-		if err != nil {
-			return fmt.Errorf("find %s: %w", t, err)
-		}
-		if seq = first - 1; first == 0 {
-			seq = j.tail.next() - 1
-		}
-		return nil
-	})
-	return seq, err
 }

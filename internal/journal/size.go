@@ -67,6 +67,37 @@ func (r *Reader) SeenAfter(ctx context.Context, seq int64) (at time.Time, err er
 	return at, err
 }
 
+// SeqAt returns the last sequence number before the first change that was seen at t or later: from it on a
+// sink replays.
+func (r *Reader) SeqAt(ctx context.Context, t time.Time) (seq int64, err error) {
+	err = r.do(ctx, func() error {
+		first, err := r.db.seenFrom(t.UnixMilli())
+		if seq = first - 1; err != nil || first > 0 {
+			return err
+		}
+		tail, err := r.db.tail()
+		seq = tail.next() - 1
+		return err
+	})
+	return seq, err
+}
+
+// seenFrom is the first change that was seen at a time or later; 0 if none was. Clocks jump, so nothing can
+// be bisected: blocks say where to look, if the file has such.
+func (db *db) seenFrom(at int64) (seq int64, err error) {
+	if db.format < 3 {
+		return db.integer("SELECT seq FROM changes WHERE time + lag >= ? ORDER BY seq LIMIT 1", at)
+	}
+	err = db.query("SELECT first, first + length(ids) / ? FROM blocks WHERE seen_newest >= ? ORDER BY first", []any{idSize, at}, func(s *sqlite3.Stmt) error {
+		seq, err = db.integer("SELECT seq FROM changes WHERE seq >= ? AND seq < ? AND time + lag >= ? ORDER BY seq LIMIT 1", s.ColumnInt64(0), s.ColumnInt64(1), at)
+		if err == nil && seq > 0 {
+			err = errDone
+		}
+		return err
+	})
+	return seq, err
+}
+
 // Sinks is Journal.Sinks for who only reads.
 func (r *Reader) Sinks(ctx context.Context) (all []Sink, err error) {
 	err = r.do(ctx, func() error {

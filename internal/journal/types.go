@@ -141,4 +141,7 @@ type Sink struct {
 	Paused    bool
 	// Dead is the number of dead letters.
 	Dead int
+	// Lost is how many changes it will never get, since it is known: those that retention removed before, not
+	// counting quiet ones and snapshots that it does not ask for; and dead letters that others pushed out.
+	Lost int64
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
@@ -203,10 +204,10 @@ func (r *verifier) named(id int64) (o verified, err error) {
 	return o, err
 }
 
-// blocks compares the blocks with the changes that they sum up.
+// blocks compares the blocks with the changes that they sum up. Each change has its block.
 func (r *verifier) blocks(ctx context.Context) error {
 	total := int64(0)
-	for from, done := int64(0), int64(0); ; done++ {
+	for from, next, done := int64(0), int64(1), int64(0); ; done++ {
 		found := false
 		err := r.do(ctx, func() error {
 			var b block
@@ -215,15 +216,19 @@ func (r *verifier) blocks(ctx context.Context) error {
 				total, err = r.db.integer("SELECT count(*) FROM blocks")
 			}
 			if err == nil {
+				b.first = math.MaxInt64
 				err = r.db.query(r.db.blocks(true)+"WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
 					b, found = columnBlock(s), true
 					return nil
 				})
 			}
+			if err == nil && next < b.first {
+				err = r.between(from, b.first-1)
+			}
 			if err != nil || !found {
 				return err
 			}
-			from = b.first
+			from, next = b.first, b.next()
 			return r.unreadable(fmt.Sprintf("changes %d to %d", b.first, b.next()-1), r.block(&b))
 		})
 		if err != nil || !found {
@@ -231,6 +236,21 @@ func (r *verifier) blocks(ctx context.Context) error {
 		}
 		r.progress("blocks", done+1, total)
 	}
+}
+
+// between looks for changes behind a block that are in no other. It may have grown since it was read, or be
+// gone with its changes.
+func (r *verifier) between(block, to int64) error {
+	from, err := r.db.integer("SELECT first + length(ids) / ? FROM blocks WHERE first = ?", idSize, block)
+	if err != nil {
+		return err
+	}
+	return r.db.query("SELECT count(*), min(seq), max(seq) FROM changes WHERE seq BETWEEN ? AND ?", []any{max(from, block), to}, func(s *sqlite3.Stmt) error {
+		if n := s.ColumnInt64(0); n > 0 {
+			r.damage(Index, "%d changes from %d to %d are in no block", n, s.ColumnInt64(1), s.ColumnInt64(2))
+		}
+		return nil
+	})
 }
 
 func (r *verifier) block(b *block) error {
@@ -261,8 +281,11 @@ func (r *verifier) block(b *block) error {
 // covers tells whether a block says what a change is, beside its id.
 func (b *block) covers(c *record) bool {
 	in := func(s set, n int64) bool { return n == 0 || s.has(map[int64]bool{n: true}) }
+	seen := c.time + c.lag
 	switch {
 	case c.time < b.oldest, c.time > b.newest, !c.quiet && !in(b.kinds, c.kind):
+		return false
+	case b.seen != never && (seen < b.seen.oldest || seen > b.seen.newest):
 		return false
 	case b.sum == nil:
 		return true

@@ -61,7 +61,14 @@ func (t *Text) created(c change.Change) {
 func (t *Text) updated(now time.Time, c change.Change) {
 	shown, onlyState := t.visible(c)
 	if len(shown) == 0 {
-		t.counts.Quiet++
+		if c.Blind && (t.o.Noise || !c.Quiet) {
+			t.counts.Shown++
+			r := t.row(c, signUpdated)
+			r.info, r.manager = purged, managersOf(c, nil)
+			t.line(t.head(r))
+		} else {
+			t.counts.Quiet++
+		}
 		if o := t.objects[keyOf(c)]; o != nil && o.fold != nil {
 			o.fold.to = c.After // such as an observedGeneration, which ends a rollout
 			t.schedule(o)
@@ -183,7 +190,13 @@ func (t *Text) gone(c change.Change) {
 	t.whole(c.Before)
 }
 
+// purged is said of a change of which nobody knows any more what was before it.
+const purged = "what it was before was purged"
+
 func existed(c change.Change) string {
+	if c.Blind {
+		return purged
+	}
 	if at := createdAt(c.Before); !at.IsZero() {
 		return "existed " + Duration(c.At.Sub(at))
 	}

@@ -74,7 +74,9 @@ func (l *Lines) row(c change.Change) row {
 		r.sign, r.info, r.manager = signSnapshot, stateOf(c.Resource, c.After), ""
 	default:
 		fields, _ := t.visible(c)
-		r.info, r.manager = firstOf(fields).String(), managersOf(c, fields)
+		if r.info, r.manager = firstOf(fields).String(), managersOf(c, fields); c.Blind {
+			r.info = purged
+		}
 	}
 	if isEvent(c.Resource) && c.After != nil {
 		r.info, r.manager = strings.TrimSpace(text(c.After, "reason")+" "+text(c.After, "message")+text(c.After, "note")), ""

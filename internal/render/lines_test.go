@@ -39,6 +39,8 @@ func TestLines(t *testing.T) {
 		{Op: event.Snapshot, Resource: cm, Name: "a", After: object},
 		{Op: event.Gap, Resource: cm, Gap: &event.GapInfo{From: "3", Reason: "expired"}},
 		{Op: event.Created, Resource: ev, Name: "a.1", After: obj{"reason": "Killing", "message": "Stopping\ncontainer"}},
+		{Op: event.Updated, Resource: cm, Name: "a", Manager: "helm", After: object, Blind: true},
+		{Op: event.Deleted, Resource: cm, Name: "a", Blind: true},
 	} {
 		c.At, c.Namespace, c.UID = morning.Add(time.Duration(i)*time.Second), "shop", "u"
 		if err := l.Change(c); err != nil {
@@ -64,6 +66,8 @@ func TestLines(t *testing.T) {
 		"10:42:13 = shop cm/a Ready",
 		"10:42:14 ! cm (namespace shop): versions after 3 were missed: expired; what follows is the net change",
 		`10:42:15 + shop event/a.1 Killing Stopping\ncontainer`,
+		"10:42:16 ~ shop cm/a what it was before was purged helm",
+		"10:42:17 - shop cm/a what it was before was purged ?",
 		"10:42:07 ! a change cannot be told",
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -126,6 +130,37 @@ func TestToday(t *testing.T) {
 		}
 		if err := New(tc.o).Notice(morning, "x"); err != nil || !strings.HasPrefix(out.String(), tc.want+" !") {
 			t.Errorf("%s: %q, %v", tc.why, out.String(), err)
+		}
+	}
+}
+
+// TestBlind: a change of which nobody knows what was before says so, and is no quiet one, unless it was.
+func TestBlind(t *testing.T) {
+	cm := change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}
+	for _, tc := range []struct {
+		why  string
+		c    change.Change
+		o    Options
+		want string
+	}{
+		{"an update", change.Change{Op: event.Updated, Manager: "helm"}, Options{}, "10:42:07 ~ cm/a what it was before was purged helm"},
+		{"one by nobody that is known", change.Change{Op: event.Updated, Manager: "?"}, Options{}, "10:42:07 ~ cm/a what it was before was purged ?"},
+		{"one that was quiet", change.Change{Op: event.Updated, Quiet: true}, Options{}, ""},
+		{"and noise is asked for", change.Change{Op: event.Updated, Quiet: true, Manager: "helm"}, Options{Noise: true}, "10:42:07 ~ cm/a what it was before was purged helm"},
+		{"a deletion", change.Change{Op: event.Deleted}, Options{}, "10:42:07 - cm/a what it was before was purged ?"},
+	} {
+		var out bytes.Buffer
+		tc.o.Out, tc.o.Location, tc.o.Terminal = &out, time.UTC, true
+		text := New(tc.o)
+		tc.c.Resource, tc.c.Name, tc.c.UID, tc.c.At, tc.c.Blind = cm, "a", "u", morning, true
+		if err := text.Change(morning, tc.c); err != nil {
+			t.Fatal(err)
+		}
+		if err := text.Flush(morning); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(out.String()), " "); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func TestPurge(t *testing.T) {
 		{"who is asked and says yes", PurgeOptions{OlderRules: true, InTTY: true}, "yes\n", 1, "2 changes removed for good\n", []string{"Remove it? [y/N]"}},
 		{"who says no", PurgeOptions{OlderRules: true, InTTY: true}, "n\n", 3, "nothing was removed\n", []string{"Remove it?"}},
 		{"who says nothing", PurgeOptions{OlderRules: true, InTTY: true}, "", 3, "nothing was removed\n", nil},
-		{"until a time", PurgeOptions{Until: "2026-11-21T10:30:00Z", Yes: true}, "", 1, "2 changes removed for good\n", nil},
+		{"until a time", PurgeOptions{Until: "2026-11-21T10:30:00Z", Yes: true}, "", 1, "2 changes removed for good\n", []string{"what was before 1 change that stays: it says so then"}},
 		{"until before all", PurgeOptions{Until: "2026-11-21T09:30:00Z", Yes: true}, "", 3, "there is nothing to remove", nil},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -312,5 +312,34 @@ func TestPurgeFreeSpace(t *testing.T) {
 	}
 	if out := purge(); !strings.Contains(out, "free space of its files is erased") || raw() {
 		t.Errorf("%q; still there: %t", out, raw())
+	}
+}
+
+// TestPurgeDeadLetters: letters of changes that have gone are something to remove.
+func TestPurgeDeadLetters(t *testing.T) {
+	path := record(t)
+	t.Setenv("SQLITE_TMPDIR", t.TempDir())
+	run := func() (string, string) {
+		var s streams
+		must(t, Purge(t.Context(), &PurgeOptions{IO: s.io(), Past: past.Flags{Path: path}, OlderRules: true, Yes: true}))
+		return s.out.String(), s.err.String()
+	}
+	run() // what the other rules made
+	const planted = "hunter2-hunter2-hunter2-hunter2"
+	j, err := journal.Open(t.Context(), path, journal.Options{})
+	must(t, err)
+	_, err = j.Bury(t.Context(), journal.DeadLetter{Sink: "hook", Seq: 1, Reason: "400 for " + planted, At: then})
+	must(t, err)
+	must(t, j.Close())
+	out, asked := run()
+	if !strings.Contains(asked, "1 dead letter of changes that go, or are gone") || out != "0 changes removed for good\n" {
+		t.Errorf("%q\n%q", asked, out)
+	}
+	b, err := os.ReadFile(path)
+	if must(t, err); strings.Contains(string(b), planted) {
+		t.Error("its reason is still there")
+	}
+	if out, _ = run(); !strings.Contains(out, "there is nothing to remove") {
+		t.Errorf("again: %q", out)
 	}
 }

@@ -118,6 +118,9 @@ func describe(path string, p *journal.Purging) string {
 	if p.Changes > 0 {
 		item("%s, %s of them quiet", plural(p.Changes, "change", "changes"), number(p.Quiet))
 	}
+	if p.Cut > 0 {
+		item("what was before %s", plural(p.Cut, "change that stays: it says so then", "changes that stay: they say so then"))
+	}
 	if p.Dead > 0 {
 		item("%s of changes that go, or are gone", plural(p.Dead, "dead letter", "dead letters"))
 	}

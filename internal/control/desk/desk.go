@@ -120,7 +120,7 @@ func (d *Desk) place(ctx context.Context, from control.Place, last int64) (after
 	after = from.After
 	switch {
 	case !from.Since.IsZero():
-		if after, err = d.Journal.SeqAt(ctx, from.Since); err != nil {
+		if after, err = d.Reader.SeqAt(ctx, from.Since); err != nil {
 			return 0, err
 		}
 	case after < 0:

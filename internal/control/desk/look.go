@@ -21,7 +21,7 @@ func Sinks(ctx context.Context, r *journal.Reader, now time.Time) ([]control.Sin
 	}
 	all := make([]control.Sink, len(kept))
 	for i, k := range kept {
-		all[i] = control.Sink{Name: k.Name, State: "stopped", Dead: int64(k.Dead)}
+		all[i] = control.Sink{Name: k.Name, State: "stopped", Dead: int64(k.Dead), Lost: k.Lost}
 		if k.Paused {
 			all[i].State = "paused"
 		}
