@@ -228,6 +228,12 @@ func TestDamagedContent(t *testing.T) {
 // TestMissingBlock: changes that no block knows are not found by what blocks say. Verify says which, once, and
 // says nothing where retention has left a hole.
 func TestMissingBlock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	add(t, j, many(1100, event.Created)...)
+	must(t, j.Close())
+	whole, err := os.ReadFile(path)
+	must(t, err)
 	for _, tc := range []struct {
 		why, sql, want string
 	}{
@@ -240,8 +246,8 @@ func TestMissingBlock(t *testing.T) {
 		{"one whose changes have gone, too", "DELETE FROM changes WHERE seq BETWEEN 257 AND 512; DELETE FROM blocks WHERE first = 257", ""},
 	} {
 		path := filepath.Join(t.TempDir(), "journal.db")
+		must(t, os.WriteFile(path, whole, 0o600))
 		j := open(t, path)
-		add(t, j, many(1100, event.Created)...)
 		must(t, j.db.script(tc.sql))
 		r, err := OpenReader(t.Context(), path)
 		must(t, err)

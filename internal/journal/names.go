@@ -14,9 +14,8 @@ type names struct {
 	kindsBy map[int64]Kind
 }
 
-// maxNames is how many of each a map keeps: more than a busy cluster uses within minutes, in a megabyte
-// or two.
-const maxNames = 8192
+// maxNames is how many of each a map keeps: more than a busy cluster uses within minutes, in a megabyte.
+const maxNames = 4096
 
 // keep remembers a name. Where there is no room, it begins anew: what is used is soon known again.
 func keep[K, V comparable](in *map[K]V, key K, value V) {

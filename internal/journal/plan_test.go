@@ -82,7 +82,7 @@ func TestPlans(t *testing.T) {
 func TestManyOfOneName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
-	const n = 3000
+	const n = 1500
 	var rows []Row
 	for v := range 2 {
 		for i := range n {
@@ -165,7 +165,7 @@ func TestManyOfOneName(t *testing.T) {
 func TestNamesAreBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
-	rows := many(maxNames+500, event.Created)
+	rows := many(maxNames+100, event.Created)
 	for i := range rows {
 		rows[i].Manager = fmt.Sprint("manager-", i)
 	}
@@ -174,7 +174,7 @@ func TestNamesAreBounded(t *testing.T) {
 	if n := len(j.names.strings); n > maxNames {
 		t.Errorf("who writes knows %d names", n)
 	}
-	if n, err := j.db.integer("SELECT count(*) FROM strings"); err != nil || n != maxNames+500+2 {
+	if n, err := j.db.integer("SELECT count(*) FROM strings"); err != nil || n != maxNames+100+2 {
 		t.Errorf("%d strings are kept, %v: some were written again, or none", n, err)
 	}
 	r, err := OpenReader(t.Context(), path)

@@ -159,8 +159,8 @@ type record struct {
 const (
 	byRange  = "WHERE c.seq BETWEEN ? AND ? ORDER BY c.seq"
 	byLoud   = "WHERE c.seq BETWEEN ? AND ? AND NOT c.quiet ORDER BY c.seq"
-	byOldest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq LIMIT ?"
-	byNewest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq DESC LIMIT ?"
+	byOldest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq"
+	byNewest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq DESC"
 )
 
 // records is what selects records: followed by which.
@@ -321,7 +321,8 @@ func (r *Reader) Kinds(ctx context.Context) (kinds []Kind, err error) {
 }
 
 // Rows yields the changes that a query selects. An error ends it. The journal can be written
-// meanwhile: a change that is added is seen if it comes after what was yielded.
+// meanwhile: a change that is added is seen if it comes after what was yielded. Where objects are named, that
+// holds for those of which not all was read by then.
 func (r *Reader) Rows(ctx context.Context, q Query) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		s := scan{r: r, left: q.Limit}

@@ -24,8 +24,8 @@ const (
 	// pageBlocks is how many blocks are looked into for a page, so that what is rare does not hold a
 	// read transaction for long.
 	pageBlocks = 32
-	// pageFills is how many objects are looked at for one, likewise.
-	pageFills = 512
+	// pageLooks is how often objects are looked at for one, likewise.
+	pageLooks = 1024
 )
 
 // next returns some of the next entries, valid until it is called again, and sets done with the last.
@@ -105,6 +105,7 @@ type run struct {
 	low, high int64
 	entries   []Entry // that were read
 	read      bool    // to the end
+	found     bool    // what is still to be read begins where its bound says
 	page      int     // how many are read next
 }
 
@@ -149,16 +150,24 @@ func (h *runs) Pop() any {
 // are: thousands may share a name. The newest first, only those are read whose turn it is.
 func (s *scan) begin() {
 	s.runs = runs{oldestFirst: s.f.q.OldestFirst}
-	for _, o := range s.f.objects {
-		r := &run{object: o.id, low: s.f.low, high: s.f.high, page: max(4, pageSize/len(s.f.objects))}
+	some := slices.DeleteFunc(s.f.objects, func(o object) bool { return o.last < s.f.low })
+	for _, o := range some {
+		r := &run{object: o.id, low: s.f.low, high: s.f.high, page: max(4, pageSize/len(some))}
 		if !s.f.q.OldestFirst {
-			r.high = min(r.high, o.last)
+			r.high, r.found = min(r.high, o.last), true
 		}
-		if r.low <= r.high {
-			s.runs.all = append(s.runs.all, r)
-		}
+		s.runs.all = append(s.runs.all, r)
 	}
 	heap.Init(&s.runs)
+}
+
+// find looks where a run begins, for which an index is enough. The newest first, that is known.
+func (s *scan) find(r *run) (err error) {
+	r.found = true
+	if r.low, err = s.r.db.integer("SELECT min(seq) FROM changes WHERE object = ? AND seq BETWEEN ? AND ?", r.object, r.low, r.high); r.low == 0 {
+		r.read = true
+	}
+	return err
 }
 
 // fill reads some of an object's changes.
@@ -169,11 +178,14 @@ func (s *scan) fill(r *run) error {
 	}
 	n, last := 0, int64(0)
 	var records []record
-	err := s.r.db.query(s.r.db.records()+sql, []any{r.object, r.low, r.high, r.page}, func(st *sqlite3.Stmt) error {
+	err := s.r.db.query(s.r.db.records()+sql, []any{r.object, r.low, r.high}, func(st *sqlite3.Stmt) error {
 		c := columnRecord(st)
 		n, last = n+1, c.seq
 		if s.f.wants(&c) {
 			records = append(records, c)
+		}
+		if n == r.page { // a LIMIT that is bound would have SQLite plan anew each time
+			return errDone
 		}
 		return nil
 	})
@@ -199,16 +211,22 @@ func (s *scan) fill(r *run) error {
 
 // merge brings the changes of several objects in order until a page is full, or many objects were looked at.
 func (s *scan) merge() error {
-	for fills := 0; fills < pageFills && len(s.entries) < min(pageSize, s.left) && len(s.runs.all) > 0; {
+	for looked := 0; looked < pageLooks && len(s.entries) < min(pageSize, s.left) && len(s.runs.all) > 0; {
 		r := s.runs.all[0]
-		if len(r.entries) == 0 {
-			if err := s.fill(r); err != nil {
-				return err
-			}
-			fills++
-		} else {
+		var err error
+		switch {
+		case len(r.entries) > 0:
 			s.entries = append(s.entries, r.entries[0])
 			r.entries = r.entries[1:]
+		case !r.found:
+			err = s.find(r)
+			looked++
+		default:
+			err = s.fill(r)
+			looked++
+		}
+		if err != nil {
+			return err
 		}
 		if len(r.entries) == 0 && r.read {
 			heap.Pop(&s.runs)
