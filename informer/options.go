@@ -144,6 +144,8 @@ func (o *SourceOptions) needsJSON() string {
 		return "Restore"
 	case t != nil && t.Apply != nil:
 		return "Transform.Apply"
+	case t != nil && t.Rewrite != nil:
+		return "Transform.Rewrite"
 	case t != nil && t.codec != nil && !t.codec.protobuf:
 		return "the Transform's type"
 	}

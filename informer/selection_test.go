@@ -36,8 +36,17 @@ func TestTransformNeedsJSON(t *testing.T) {
 		u.SetLabels(map[string]string{"seen": "yes"})
 		return nil
 	}
+	rewrite := func(raw []byte) ([]byte, error) {
+		var u unstructured.Unstructured
+		if err := u.UnmarshalJSON(raw); err != nil {
+			return nil, err
+		}
+		u.SetLabels(map[string]string{"seen": "yes"})
+		return u.MarshalJSON()
+	}
 	for why, transform := range map[string]*informer.Transform{
 		"Transform.Apply":      {Name: "t", Apply: relabel},
+		"Transform.Rewrite":    {Name: "t", Rewrite: rewrite},
 		"the Transform's type": informer.TransformOf("t", 1, relabel),
 	} {
 		bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {

@@ -72,20 +72,37 @@ func TestLeavesTheSelection(t *testing.T) {
 }
 
 func TestTransform(t *testing.T) {
-	transform := &informer.Transform{
-		Name:  "test",
-		Wants: func(raw []byte) bool { return !strings.Contains(string(raw), "untouched") },
-		Apply: func(u *unstructured.Unstructured) error {
-			v, _, _ := unstructured.NestedString(u.Object, "spec", "v")
-			switch v {
-			case "fail":
-				return errors.New("no")
-			case "panic":
-				panic("no")
-			}
-			return unstructured.SetNestedField(u.Object, "hidden", "spec", "v")
-		},
+	wants := func(raw []byte) bool { return !strings.Contains(string(raw), "untouched") }
+	apply := func(u *unstructured.Unstructured) error {
+		v, _, _ := unstructured.NestedString(u.Object, "spec", "v")
+		switch v {
+		case "fail":
+			return errors.New("no")
+		case "panic":
+			panic("no")
+		}
+		return unstructured.SetNestedField(u.Object, "hidden", "spec", "v")
 	}
+	rewrite := func(raw []byte) ([]byte, error) {
+		var u unstructured.Unstructured
+		if err := u.UnmarshalJSON(raw); err != nil || !wants(raw) {
+			return raw, err
+		}
+		if err := apply(&u); err != nil {
+			return nil, err
+		}
+		return u.MarshalJSON()
+	}
+	t.Run("an object", func(t *testing.T) {
+		testTransform(t, &informer.Transform{Name: "test", Wants: wants, Apply: apply})
+	})
+	t.Run("its bytes", func(t *testing.T) {
+		testTransform(t, &informer.Transform{Name: "test", Rewrite: rewrite})
+	})
+}
+
+// testTransform has spec.v hidden by the transform, of all but one object.
+func testTransform(t *testing.T, transform *informer.Transform) {
 	before := func(s *informertest.Server) {
 		s.Put(widgets, "n", "a", spec("secret"))
 		s.Put(widgets, "n", "b", spec("fail"))

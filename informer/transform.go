@@ -26,6 +26,10 @@ type Transform struct {
 	// Transform of a Go type. An error or a panic drops the object's version: it is counted and
 	// reported as a Gap, never handed on untransformed.
 	Apply func(*unstructured.Unstructured) error
+	// Rewrite, if set, stands instead of Wants and Apply for who reads and writes JSON himself: it
+	// returns the object's bytes, raw itself where nothing is to be changed. It neither keeps nor
+	// writes raw. The source's format must be JSON; errors are as of Apply.
+	Rewrite func(raw []byte) ([]byte, error)
 
 	codec *codec // of Apply's argument; nil: a map
 	apply func(Object) error
@@ -48,7 +52,7 @@ func TransformOf[T Object](name string, version int, apply func(T) error) *Trans
 
 // run returns the transformed object's bytes: raw itself where nothing is to be done.
 func (t *Transform) run(f wire.Format, raw []byte) (out []byte, err error) {
-	if t == nil || t.Apply == nil && t.apply == nil {
+	if t == nil || t.Apply == nil && t.apply == nil && t.Rewrite == nil {
 		return raw, nil
 	}
 	defer func() {
@@ -56,10 +60,14 @@ func (t *Transform) run(f wire.Format, raw []byte) (out []byte, err error) {
 			out, err = nil, fmt.Errorf("transform %s: %w", t.Name, panicked(p))
 		}
 	}()
-	if t.Wants != nil && !t.Wants(raw) {
+	switch {
+	case t.Rewrite != nil:
+		out, err = t.Rewrite(raw)
+	case t.Wants != nil && !t.Wants(raw):
 		return raw, nil
+	default:
+		out, err = t.rewrite(f, raw)
 	}
-	out, err = t.rewrite(f, raw)
 	if err != nil {
 		return nil, fmt.Errorf("transform %s: %w", t.Name, err)
 	}
