@@ -143,7 +143,7 @@ func (w *writer) change(stream, kind int64, r *Row) error {
 	if duplicate {
 		base = r.After
 	}
-	if o.content != nil && o.last > 0 && !(len(base) > 0 && matches(o.content, base)) {
+	if o.head != nil && o.last > 0 && !(len(base) > 0 && matches(o.head, base)) {
 		if err := w.pin(o, nil); err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func (w *writer) find(r *Row) (o *object, resource int64, err error) {
 	err = w.db.query("SELECT id, stream, version, top, owner, last, walk, content FROM objects WHERE resource = ? AND uid = ?",
 		[]any{resource, uidKey(&r.Meta)}, func(s *sqlite3.Stmt) error {
 			o.id, o.stream, o.object.ResourceVersion, o.top = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnText(2), s.ColumnText(3)
-			o.owner, o.last, o.walk, o.content = s.ColumnText(4), s.ColumnInt64(5), s.ColumnInt(6), blob(s, 7)
+			o.owner, o.last, o.walk, o.head = s.ColumnText(4), s.ColumnInt64(5), s.ColumnInt(6), headOf(s, 7)
 			return nil
 		})
 	return o, resource, err
@@ -264,10 +264,10 @@ func (w *writer) known(o *object, r *Row) (bool, error) {
 // stays, as the difference from them.
 func (w *writer) rewrite(stream int64, r *Row) error {
 	o, _, err := w.find(r)
-	if err != nil || o.content == nil { // nothing is kept of it that could be rewritten
+	if err != nil || o.head == nil { // nothing is kept of it that could be rewritten
 		return err
 	}
-	if o.last > 0 && !matches(o.content, r.After) {
+	if o.last > 0 && !matches(o.head, r.After) {
 		if err := w.pin(o, r.After); err != nil {
 			return err
 		}
@@ -305,14 +305,18 @@ func (w *writer) setState(o *object, stream int64, r *Row, duplicate bool) error
 			return err
 		}
 	}
-	var in any
-	var content []byte
-	if leaves(r.Op) {
-		in, content = stream, o.content
-		if !duplicate || !matches(o.content, r.After) {
-			content = w.codec.state(r.After)
-		}
+	version := versionValue(r.ResourceVersion)
+	switch {
+	case !leaves(r.Op):
+		return w.db.exec("UPDATE objects SET stream = NULL, version = ?, top = ?, last = ?, walk = ?, content = NULL WHERE id = ?",
+			version, versionValue(top), o.last, o.walk, o.id)
+	case duplicate && matches(o.head, r.After):
+		return w.db.exec("UPDATE objects SET stream = ?, version = ?, top = ?, last = ?, walk = ? WHERE id = ?",
+			stream, version, versionValue(top), o.last, o.walk, o.id)
+	case o.stream == stream: // nearly always, and the index of streams stays as it is
+		return w.db.exec("UPDATE objects SET version = ?, top = ?, last = ?, walk = ?, content = ? WHERE id = ?",
+			version, versionValue(top), o.last, o.walk, w.codec.state(r.After), o.id)
 	}
 	return w.db.exec("UPDATE objects SET stream = ?, version = ?, top = ?, last = ?, walk = ?, content = ? WHERE id = ?",
-		in, versionValue(r.ResourceVersion), versionValue(top), o.last, o.walk, content, o.id)
+		stream, version, versionValue(top), o.last, o.walk, w.codec.state(r.After), o.id)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
+	"github.com/ncruces/go-sqlite3"
 
 	"github.com/tattler-dev/tattler/internal/delta"
 )
@@ -114,7 +115,16 @@ func isWhole(content []byte) bool {
 	return len(content) > 0 && content[0] != formDelta && content[0] != formDeltaZ
 }
 
-// matches tells whether a content is of these bytes, as far as the checksum tells.
+// headOf reads the beginning of a content; NULL is nil.
+func headOf(s *sqlite3.Stmt, col int) []byte {
+	if s.ColumnType(col) == sqlite3.NULL {
+		return nil
+	}
+	content := s.ColumnRawBlob(col)
+	return append(make([]byte, 0, headSize), content[:min(len(content), headSize)]...)
+}
+
+// matches tells whether a content, or its head, is of these bytes, as far as the checksum tells.
 func matches(content, plain []byte) bool {
 	return len(content) >= headSize && binary.BigEndian.Uint32(content[1:]) == crc32.Checksum(plain, castagnoli)
 }

@@ -65,5 +65,5 @@ type object struct {
 	owner   string
 	last    int64  // its newest change; 0 if retention has removed all
 	walk    int    // changes since one that can be read without later ones
-	content []byte // what its newest change led to; nil if that was its end
+	head    []byte // of the content that its newest change led to; nil if that was its end
 }
