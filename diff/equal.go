@@ -38,6 +38,9 @@ func Equal(a, b any) bool {
 		if !ok || len(a) != len(b) {
 			return false
 		}
+		if len(a) > 0 && &a[0] == &b[0] { // two versions may share what did not change
+			return true
+		}
 		for i := range a {
 			if !Equal(a[i], b[i]) {
 				return false
@@ -49,6 +52,9 @@ func Equal(a, b any) bool {
 }
 
 func equalMaps(a, b map[string]any) bool {
+	if len(a) == len(b) && reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer() {
+		return true // it is one map
+	}
 	for k, v := range a {
 		if !Equal(v, b[k]) {
 			return false

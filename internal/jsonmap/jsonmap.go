@@ -25,14 +25,27 @@ var errSlow = errors.New("not the usual JSON")
 // Decode decodes an object; null is nil.
 func Decode(raw []byte) (map[string]any, error) {
 	d := decoder{raw: raw}
-	d.space()
-	m, err := d.object()
-	if err == nil {
-		if d.space(); d.pos == len(raw) {
-			return m, nil
-		}
+	if m, ok := d.whole(); ok {
+		return m, nil
 	}
-	m = nil
+	return general(raw)
+}
+
+// DecodeObject decodes an object of Kubernetes, but leaves as text what its managed fields say of fields,
+// which is much and seldom asked for: metadata.managedFields[*].fieldsV1 may be a json.RawMessage, which
+// is a part of raw and not checked. All tells whether the map has the rest of what the text says: false
+// where a key comes twice, of which the map has the last value only, or where nobody looked.
+func DecodeObject(raw []byte) (m map[string]any, all bool, err error) {
+	d := decoder{raw: raw, spare: true}
+	if m, ok := d.whole(); ok {
+		return m, !d.twice, nil
+	}
+	m, err = general(raw)
+	return m, false, err
+}
+
+// general decodes what decoder does not.
+func general(raw []byte) (m map[string]any, err error) {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, fmt.Errorf("decode object: %w", err)
 	}
@@ -46,6 +59,24 @@ type decoder struct {
 	pos   int
 	depth int
 	known [128]string // strings of this object, by a hash
+	twice bool        // a key came twice
+	spare bool        // what DecodeObject leaves as text
+	names [4]string   // of the fields that are being read, by depth; empty in an array
+	noted bool        // parts are
+	parts []part      // by where they begin
+	other *decoder    // which has noted the parts of an object that is much the same; nil: there is none
+	shift int         // from here to the part of the other that was the same last
+}
+
+// whole reads the object; false where that is left to the general decoder.
+func (d *decoder) whole() (map[string]any, bool) {
+	d.space()
+	m, err := d.object()
+	if err != nil {
+		return nil, false
+	}
+	d.space()
+	return m, d.pos == len(d.raw)
 }
 
 // space passes over white space.
@@ -76,10 +107,8 @@ func (d *decoder) value() (any, error) {
 	switch c := d.next(); {
 	case c == '"':
 		return d.text()
-	case c == '{':
-		return d.object()
-	case c == '[':
-		return d.array()
+	case c == '{', c == '[':
+		return d.part(c)
 	case c == '-', c >= '0' && c <= '9':
 		return d.number()
 	case c == 't':
@@ -114,7 +143,7 @@ func (d *decoder) object() (map[string]any, error) {
 		d.depth--
 		return m, nil
 	}
-	for {
+	for keys := 1; ; keys++ {
 		if d.next() != '"' {
 			return nil, errSlow
 		}
@@ -126,7 +155,15 @@ func (d *decoder) object() (map[string]any, error) {
 			return nil, errSlow
 		}
 		d.pos++
-		if m[key], err = d.value(); err != nil {
+		if d.spare && d.depth < len(d.names) {
+			d.names[d.depth] = key
+		}
+		if d.spare && d.depth == len(d.names) && key == "fieldsV1" && d.next() == '{' && d.names == managedFields {
+			m[key], err = d.skip()
+		} else {
+			m[key], err = d.value()
+		}
+		if err != nil {
 			return nil, err
 		}
 		switch d.next() {
@@ -135,12 +172,16 @@ func (d *decoder) object() (map[string]any, error) {
 		case '}':
 			d.pos++
 			d.depth--
+			d.twice = d.twice || len(m) < keys
 			return m, nil
 		default:
 			return nil, errSlow
 		}
 	}
 }
+
+// managedFields is where an object has its managed fields, as decoder.names has it.
+var managedFields = [4]string{1: "metadata", 2: "managedFields"}
 
 // array reads an array, at its bracket.
 func (d *decoder) array() ([]any, error) {
@@ -149,6 +190,9 @@ func (d *decoder) array() ([]any, error) {
 	}
 	d.pos++
 	d.depth++
+	if d.depth < len(d.names) {
+		d.names[d.depth] = ""
+	}
 	list := make([]any, 0, 4)
 	if d.next() == ']' {
 		d.pos++

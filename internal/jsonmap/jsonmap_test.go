@@ -2,6 +2,7 @@ package jsonmap
 
 import (
 	"bytes"
+	stdjson "encoding/json"
 	"strings"
 	"testing"
 
@@ -59,6 +60,149 @@ func TestOwn(t *testing.T) {
 	if got["short"] != "text" || got["key"] != "a value that is longer than what is interned, surely" {
 		t.Errorf("%v", got)
 	}
+}
+
+// sameObject decodes as an object of Kubernetes, and compares with what Decode makes.
+func sameObject(t *testing.T, raw []byte) {
+	t.Helper()
+	want, wantErr := Decode(raw)
+	got, _, err := DecodeObject(raw)
+	if wantErr != nil {
+		return // what is left as text is not checked
+	}
+	if err != nil {
+		t.Fatalf("%.200q: %v", raw, err)
+	}
+	if d := cmp.Diff(want, inFull(t, got)); d != "" {
+		t.Fatalf("%.200q (-want +got):\n%s", raw, d)
+	}
+}
+
+// inFull decodes in place what DecodeObject has left as text.
+func inFull(t *testing.T, m map[string]any) map[string]any {
+	t.Helper()
+	meta, _ := m["metadata"].(map[string]any)
+	entries, _ := meta["managedFields"].([]any)
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		if text, ok := entry["fieldsV1"].(stdjson.RawMessage); ok {
+			fields, err := Decode(text)
+			if err != nil {
+				t.Fatalf("left as text: %s: %v", text, err)
+			}
+			entry["fieldsV1"] = fields
+		}
+	}
+	return m
+}
+
+// TestObject: what is left as text, and whether the map has all else that the text says.
+func TestObject(t *testing.T) {
+	for _, tc := range []struct {
+		why, raw string
+		all      bool
+		text     string // what is left so; empty: nothing
+	}{
+		{"the usual object", `{"a":{"b":1},"c":[{"b":1},{"b":2}]}`, true, ""},
+		{"a key comes twice", `{"a":1,"a":2}`, false, ""},
+		{"with the same value", `{"a":1,"a":1}`, false, ""},
+		{"written otherwise", `{"a":1,"\u0061":2}`, false, ""},
+		{"far down, and before what does not", `{"a":[{"b":{"c":1,"d":2,"c":3}}],"e":{"f":1}}`, false, ""},
+		{"nobody looked: the general decoder read it", `{"a":1.5}`, false, ""},
+		{"null", `null`, false, ""},
+		{"managed fields", `{"metadata":{"managedFields":[{"manager":"m","fieldsV1": {"f:a":{"k:{\"n\":\"}\\\\\"}":{}}} ,"time":"t"}]}}`, true, `{"f:a":{"k:{\"n\":\"}\\\\\"}":{}}}`},
+		{"of which one is no object", `{"metadata":{"managedFields":[{"fieldsV1":null},{"fieldsV1":[{}]}]}}`, true, ""},
+		{"fields of that name elsewhere", `{"metadata":{"fieldsV1":{},"a":[{"fieldsV1":{}}],"managedFields":{"a":{"fieldsV1":{}}}},"managedFields":[[{"fieldsV1":{}}]],"spec":{"managedFields":[{"fieldsV1":{}}]}}`, true, ""},
+		{"an array where the metadata should be", `{"metadata":[[[{"fieldsV1":{}}]]]}`, true, ""},
+		{"deeper", `{"metadata":{"managedFields":[[{"fieldsV1":{}}],{"a":{"fieldsV1":{}}}]}}`, true, ""},
+		{"behind metadata that comes twice", `{"metadata":{"managedFields":[]},"metadata":[[[{"fieldsV1":{}}]]]}`, false, ""},
+	} {
+		m, all, err := DecodeObject([]byte(tc.raw))
+		if err != nil || all != tc.all {
+			t.Errorf("%s: %v, %v", tc.why, all, err)
+		}
+		if got := textOf(m); got != tc.text {
+			t.Errorf("%s: left as text: %s", tc.why, got)
+		}
+		sameObject(t, []byte(tc.raw))
+	}
+}
+
+// textOf returns all text in a value.
+func textOf(v any) (text string) {
+	switch v := v.(type) {
+	case stdjson.RawMessage:
+		return string(v)
+	case map[string]any:
+		for _, child := range v {
+			text += textOf(child)
+		}
+	case []any:
+		for _, child := range v {
+			text += textOf(child)
+		}
+	}
+	return text
+}
+
+func TestMembers(t *testing.T) {
+	for _, tc := range []struct{ why, text, want string }{
+		{"values of every form", ` { "a" : {"b":[1,{"c":"}"}]} , "d":[ ] ,"e":"x\\\"," ,"f":-1.5e3,"g":true,"h":null}`, `a={"b":[1,{"c":"}"}]} d=[ ] e="x\\\"," f=-1.5e3 g=true h=null`},
+		{"names with escapes", `{"k:{\"n\":\"x\"}":{},"\u0061\ud83d\ude00":1}`, `k:{"n":"x"}={} a😀=1`},
+		{"nothing in it", `{}`, ``},
+		{"no object", `[{"a":1}]`, ``},
+		{"not whole: what is", `{"a":1,"b":{"c":2`, `a=1`},
+		{"a name that does not end", `{"a":1,"b`, `a=1`},
+		{"no value", `{"a":1,"b"}`, `a=1`},
+		{"nothing at all", ``, ``},
+	} {
+		var got []string
+		for name, text := range Members([]byte(tc.text)) {
+			got = append(got, name+"="+string(text))
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: %s", tc.why, got)
+		}
+	}
+	for name := range Members([]byte(`{"a":1,"b":2}`)) {
+		if name != "a" {
+			t.Errorf("%s behind the end", name)
+		}
+		break
+	}
+}
+
+// FuzzMembers holds them against what the general decoder finds.
+func FuzzMembers(f *testing.F) {
+	for _, raw := range seeds[:len(seeds)-2] {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got := map[string]stdjson.RawMessage{}
+		for name, text := range Members(raw) {
+			got[name] = text
+		}
+		var want map[string]stdjson.RawMessage
+		if stdjson.Unmarshal(raw, &want) != nil {
+			return // only that nothing panics
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%q has %d members, want %d", raw, len(got), len(want))
+		}
+		for name, text := range want {
+			if string(bytes.TrimSpace(got[name])) != string(text) {
+				t.Errorf("%q: %q is %q, want %q", raw, name, got[name], text)
+			}
+		}
+	})
+}
+
+func FuzzDecodeObject(f *testing.F) {
+	for _, raw := range seeds[:len(seeds)-2] {
+		f.Add([]byte(raw))
+	}
+	f.Add([]byte(`{"metadata":{"managedFields":[{"manager":"m","fieldsV1":{"f:a":{"k:{\"n\":\"x\"}":{}}}}]}}`))
+	f.Fuzz(sameObject)
 }
 
 func FuzzDecode(f *testing.F) {

@@ -1,0 +1,94 @@
+package jsonmap
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+)
+
+// Members yields the fields of an object's text: the names, and the values as text, which is not checked.
+// It ends where the text does, is broken, or is no object.
+func Members(text []byte) iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		d := decoder{raw: text}
+		if d.next() != '{' {
+			return
+		}
+		for d.pos++; d.next() == '"'; d.pos++ {
+			name, err := d.name()
+			if err != nil || d.next() != ':' {
+				return
+			}
+			d.pos++
+			d.space()
+			value, err := d.skip()
+			if err != nil || !yield(name, value) || d.next() != ',' {
+				return
+			}
+		}
+	}
+}
+
+// name reads a field's name, at its quote, whatever is in it.
+func (d *decoder) name() (string, error) {
+	from := d.pos
+	s, err := d.text()
+	if err == nil {
+		return s, nil
+	}
+	d.pos = from
+	quoted, err := d.skip()
+	if err == nil {
+		err = json.Unmarshal(quoted, &s)
+	}
+	return s, err
+}
+
+// skip passes over a value and returns its text, as far as brackets and quotes tell.
+func (d *decoder) skip() (json.RawMessage, error) {
+	from, open := d.pos, 0
+	for d.pos < len(d.raw) {
+		switch d.raw[d.pos] {
+		case '"':
+			if !d.skipText() {
+				return nil, errSlow
+			}
+			d.pos--
+		case '{', '[':
+			open++
+		case '}', ']', ',':
+			if open == 0 { // behind a number or a word
+				return d.raw[from:d.pos:d.pos], nil
+			}
+			if d.raw[d.pos] != ',' {
+				open--
+			}
+		default:
+			d.pos++
+			continue
+		}
+		d.pos++
+		if open == 0 {
+			return d.raw[from:d.pos:d.pos], nil
+		}
+	}
+	return nil, errSlow
+}
+
+// skipText passes over a string, at its quote; false where it does not end.
+func (d *decoder) skipText() bool {
+	for d.pos++; ; d.pos += 2 {
+		n := bytes.IndexByte(d.raw[d.pos:], '"')
+		if n < 0 {
+			return false
+		}
+		slash := bytes.IndexByte(d.raw[d.pos:d.pos+n], '\\')
+		if slash < 0 {
+			d.pos += n + 1
+			return true
+		}
+		if d.pos += slash; d.pos+2 > len(d.raw) {
+			return false
+		}
+	}
+}
