@@ -6,6 +6,7 @@
 package managers
 
 import (
+	"encoding/json"
 	"sync"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -15,7 +16,8 @@ import (
 // Unknown stands for the manager of a field where the server does not say.
 const Unknown = "?"
 
-// Entries are the managedFields of one version of an object. The zero value has none.
+// Entries are the managedFields of one version of an object. The zero value has none. They serve one
+// goroutine at a time.
 type Entries struct {
 	object map[string]any
 	list   []event.Manager
@@ -23,7 +25,7 @@ type Entries struct {
 }
 
 // Parse takes the entries of a decoded object, which it keeps and never writes. Entries that are
-// malformed own nothing. The field trees are read when Owner first needs them.
+// malformed own nothing. The field trees are read as far as Owner needs them.
 func Parse(obj map[string]any) Entries {
 	meta, _ := obj["metadata"].(map[string]any)
 	raw, _ := meta["managedFields"].([]any)
@@ -43,13 +45,22 @@ func Parse(obj map[string]any) Entries {
 	es.trees = sync.OnceValue(func() []*tree {
 		trees := make([]*tree, len(fields))
 		for i, f := range fields {
-			if m, ok := f.(map[string]any); ok && len(m) > 0 {
-				trees[i] = newTree(m)
+			if t := (&tree{text: fieldsText(f)}).open(); !t.bare {
+				trees[i] = t
 			}
 		}
 		return trees
 	})
 	return es
+}
+
+// fieldsText is the text of an entry's fields, which a decoder may have left as that.
+func fieldsText(fields any) json.RawMessage {
+	text, ok := fields.(json.RawMessage)
+	if m, isMap := fields.(map[string]any); !ok && isMap {
+		text, _ = json.Marshal(m) // it was JSON
+	}
+	return text
 }
 
 // List returns the entries without their fields, in the object's order. It is shared.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // load reads what a 1.36 API server answered after the writes that the cases name.
@@ -25,6 +26,20 @@ func load(t *testing.T, name string) map[string]any {
 		t.Fatal(err)
 	}
 	return obj
+}
+
+// asText is the object as jsonmap.DecodeObject has it: with fields that are still text.
+func asText(t *testing.T, obj map[string]any) map[string]any {
+	t.Helper()
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := jsonmap.DecodeObject(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func path(t *testing.T, text string) diff.Path {
@@ -94,9 +109,10 @@ func TestOwner(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(tc.value), &value); err != nil {
 			t.Fatal(err)
 		}
-		es := Parse(load(t, tc.object))
-		if got := Display(es.Owner(path(t, tc.path), value)); got != tc.want {
-			t.Errorf("%s: %s %s: %s, want %s", tc.why, tc.object, tc.path, got, tc.want)
+		for _, obj := range []map[string]any{load(t, tc.object), asText(t, load(t, tc.object))} {
+			if got := Display(Parse(obj).Owner(path(t, tc.path), value)); got != tc.want {
+				t.Errorf("%s: %s %s: %s, want %s", tc.why, tc.object, tc.path, got, tc.want)
+			}
 		}
 	}
 }
@@ -145,8 +161,10 @@ func TestSynthetic(t *testing.T) {
 		}
 		obj["metadata"].(map[string]any)["managedFields"] = fields
 		obj["spec"] = map[string]any{"a": "x", "l": []any{map[string]any{"name": "x", "v": int64(1)}}}
-		if got := Display(Parse(obj).Owner(path(t, tc.path), "x")); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
+		for _, obj := range []map[string]any{obj, asText(t, obj)} {
+			if got := Display(Parse(obj).Owner(path(t, tc.path), "x")); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
+			}
 		}
 	}
 	for why, obj := range map[string]map[string]any{"nil": nil, "metadata that is none": {"metadata": 1}} {

@@ -6,13 +6,17 @@ import (
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // tree is one FieldsV1 node. Its JSON keys are f:<field>, k:<merge keys as a JSON object>, v:<a set's
 // value as JSON>, i:<index>, and "." for the node itself where it has children; the format is
 // documented at k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1. A node without any is owned itself:
-// a scalar, an atomic map or list, or an empty one.
+// a scalar, an atomic map or list, or an empty one. It is read when a path leads to it.
 type tree struct {
+	text     json.RawMessage
+	read     bool // and so is what follows
+	bare     bool // it has no keys
 	owned    bool
 	leaf     bool // nothing below is owned apart, nor unreadable
 	fields   map[string]*tree
@@ -27,30 +31,35 @@ type element struct {
 	*tree
 }
 
-func newTree(raw map[string]any) *tree {
-	t := &tree{owned: len(raw) == 0, leaf: true}
-	for key, child := range raw {
+// open reads the node, but not its children.
+func (t *tree) open() *tree {
+	if t == nil || t.read {
+		return t
+	}
+	t.read, t.bare, t.leaf = true, true, true
+	for key, child := range jsonmap.Members(t.text) {
+		t.bare = false
 		if key == "." {
 			t.owned = true
 			continue
 		}
 		t.leaf = false
 		kind, text, ok := strings.Cut(key, ":")
-		m, isMap := child.(map[string]any)
 		switch {
-		case !ok || !isMap:
+		case !ok || len(child) == 0 || child[0] != '{':
 		case kind == "f":
 			if t.fields == nil {
 				t.fields = make(map[string]*tree)
 			}
-			t.fields[text] = newTree(m)
+			t.fields[text] = &tree{text: child}
 		default:
 			if e, ok := newElement(kind, text); ok {
-				e.tree = newTree(m)
+				e.tree = &tree{text: child}
 				t.elements = append(t.elements, e)
 			}
 		}
 	}
+	t.owned = t.owned || t.bare
 	return t
 }
 
@@ -59,7 +68,7 @@ func newElement(kind, text string) (element, bool) {
 	var err error
 	switch kind {
 	case "k":
-		err = json.Unmarshal([]byte(text), &e.keys)
+		e.keys, err = jsonmap.Decode([]byte(text))
 		return e, err == nil && len(e.keys) > 0
 	case "v":
 		err = json.Unmarshal([]byte(text), &e.value)
@@ -133,7 +142,7 @@ func (at place) down(v any, child func(*tree) *tree) place {
 		return next
 	}
 	for _, o := range at.owned {
-		if t := child(o.tree); t != nil {
+		if t := child(o.tree).open(); t != nil {
 			next.owned = append(next.owned, owned{o.entry, t})
 		}
 	}
