@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/util/json"
-
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
@@ -22,7 +20,7 @@ type builder struct {
 }
 
 // version is a change with the JSON of its objects. Hide, if not nil, makes of the object before it what the
-// rules make now, as far as that can be known.
+// rules make now, as far as that can be known. What is the same in both may be one value in memory.
 func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *informer.Delta, hide func(before, after map[string]any) error) (v Version, shown bool, err error) {
 	c := &v.Change
 	*c = change.Change{
@@ -33,15 +31,7 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *infor
 	if d.New.IsZero() {
 		c.ResourceVersion = cmp.Or(d.Final.ResourceVersion, d.Old.ResourceVersion)
 	}
-	var before, after map[string]any
-	if v.BeforeJSON, before, err = object(d.Old); err == nil {
-		v.AfterJSON, after, err = object(d.New)
-	}
-	if err == nil && before != nil && hide != nil {
-		if err = hide(before, after); err == nil {
-			v.BeforeJSON, err = json.Marshal(before)
-		}
-	}
+	before, after, err := v.objects(d, hide)
 	if err != nil {
 		return v, false, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
@@ -54,16 +44,35 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *infor
 	return v, b.Build(c, before, after, schema), nil
 }
 
+// objects reads both versions of a delta; see builder.version.
+func (v *Version) objects(d *informer.Delta, hide func(before, after map[string]any) error) (before, after map[string]any, err error) {
+	if v.BeforeJSON, err = d.Old.JSON(); err != nil {
+		return nil, nil, err
+	}
+	if v.AfterJSON, err = d.New.JSON(); err != nil {
+		return nil, nil, err
+	}
+	if hide == nil || v.BeforeJSON == nil {
+		return jsonmap.DecodePair(v.BeforeJSON, v.AfterJSON)
+	}
+	if before, err = jsonmap.Decode(v.BeforeJSON); err != nil { // apart from after, which is hidden already
+		return nil, nil, err
+	}
+	if _, after, err = jsonmap.DecodePair(nil, v.AfterJSON); err != nil {
+		return nil, nil, err
+	}
+	if err = hide(before, after); err != nil {
+		return nil, nil, err
+	}
+	v.BeforeJSON, err = jsonmap.Encode(before)
+	return before, after, err
+}
+
 // object reads a version; an absent one is nil.
-func object(v informer.Version) (raw []byte, o map[string]any, err error) {
-	if v.IsZero() {
-		return nil, nil, nil
+func object(v informer.Version) (map[string]any, error) {
+	raw, err := v.JSON()
+	if raw == nil || err != nil {
+		return nil, err
 	}
-	if raw, err = v.JSON(); err != nil {
-		return nil, nil, err
-	}
-	if o, err = jsonmap.Decode(raw); err != nil {
-		return nil, nil, err
-	}
-	return raw, o, nil
+	return jsonmap.Decode(raw)
 }

@@ -161,7 +161,7 @@ func (w *Watcher) op(ctx context.Context, k *kind, d *informer.Delta, first bool
 	case d.Op == informer.Added && (d.Initial || first) && !k.appeared.Load():
 		return event.Snapshot, nil
 	case d.Op == informer.Added && selects && !d.Initial && !first:
-		_, obj, err := object(d.New)
+		obj, err := object(d.New)
 		if err == nil && existed(obj, d.After) {
 			return event.Entered, nil
 		}

@@ -145,8 +145,7 @@ func (w *Watcher) transform(k *kind) *informer.Transform {
 	gr := k.GroupResource()
 	return &informer.Transform{
 		Name: w.o.Redactor.Fingerprint(), Version: 1,
-		Wants: func(raw []byte) bool { return w.o.Redactor.Wants(gr, raw) },
-		Apply: func(u *unstructured.Unstructured) error { return w.o.Redactor.Apply(gr, u.Object) },
+		Rewrite: func(raw []byte) ([]byte, error) { return hidden(w.o.Redactor, gr, raw) },
 	}
 }
 

@@ -86,7 +86,7 @@ func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema
 // isQuiet asks the rules. The version of the API is quiet besides: it is the one that we asked for, and
 // changes when that is not served any more.
 func (b *Builder) isQuiet(r Resource, p diff.Path) bool {
-	return p.String() == "apiVersion" || b.Quiet.Quiet(r.Group, r.Resource, p)
+	return len(p) == 1 && p[0].Name == "apiVersion" || b.Quiet.Quiet(r.Group, r.Resource, p)
 }
 
 // shows applies --path to an object that comes or goes as a whole.

@@ -70,11 +70,7 @@ func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byt
 	if e.Op == event.Gap {
 		return c, nil
 	}
-	old, err := decode(before)
-	if err != nil {
-		return c, fmt.Errorf("decode %s: %w", c.Subject(), err)
-	}
-	now, err := decode(after)
+	old, now, err := jsonmap.DecodePair(before, after)
 	if err != nil {
 		return c, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
@@ -92,13 +88,6 @@ func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byt
 		c.Manager, c.Quiet = e.Manager, e.Quiet
 	}
 	return c, nil
-}
-
-func decode(raw []byte) (map[string]any, error) {
-	if raw == nil {
-		return nil, nil
-	}
-	return jsonmap.Decode(raw)
 }
 
 // schema is the kind's; nil, with which a diff does what it can, where the journal has none yet. It comes with

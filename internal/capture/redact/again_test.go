@@ -14,11 +14,13 @@ func TestAgain(t *testing.T) {
 	const raw = `{"kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"a":"1","b":"2","password":"3"}}`
 	rule := func(paths ...string) rules.Rule { return rules.Rule{Resources: []string{"configmaps"}, Paths: paths} }
 	apply := func(r *Redactor, again bool, obj map[string]any) map[string]any {
-		f := r.Apply
+		var err error
 		if again {
-			f = r.Again
+			err = r.Again(configMaps, obj)
+		} else {
+			_, err = r.Apply(configMaps, obj)
 		}
-		if err := f(configMaps, obj); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 		return obj
@@ -53,7 +55,7 @@ func TestReveal(t *testing.T) {
 	rule := rules.Rule{Resources: []string{"configmaps"}, Paths: []string{"data.*", "spec.deep", "spec.list[*].a"}}
 	hide := func(r *Redactor, raw string) map[string]any {
 		obj := decode(t, raw)
-		if err := r.Apply(configMaps, obj); err != nil {
+		if _, err := r.Apply(configMaps, obj); err != nil {
 			t.Fatal(err)
 		}
 		return obj

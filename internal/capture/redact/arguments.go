@@ -41,7 +41,7 @@ func (a *run) argument(list []any, i int, before string) {
 	case announces(before) && isPlain(s):
 		list[i] = a.hideElement(byFlag(before), s)
 	case credentialArgument(s):
-		at := diff.Elem{Kind: diff.Index, Index: i}
+		at := step{kind: diff.Index, index: i}
 		if flag, _, found := strings.Cut(s, "="); found && len(strings.Fields(flag)) == 1 {
 			at = byFlag(flag)
 		}
@@ -49,14 +49,14 @@ func (a *run) argument(list []any, i int, before string) {
 	}
 }
 
-func (a *run) hideElement(at diff.Elem, s string) any {
+func (a *run) hideElement(at step, s string) any {
 	a.push(at)
 	defer a.pop()
 	return a.hide(s)
 }
 
 // byFlag names an argument by its flag, so that another argument before it does not change its marker.
-func byFlag(flag string) diff.Elem { return diff.Elem{Kind: diff.Value, Value: flag} }
+func byFlag(flag string) step { return step{kind: diff.Value, text: flag} }
 
 // credentialArgument tells whether a command line holds name=value where the name is a credential's
 // (also --name=value, and name=value within others as in --set=db.password=x), or -name value, or

@@ -180,7 +180,7 @@ func TestNoCanaryIsLeft(t *testing.T) {
 				t.Error("Wants is false")
 			}
 			obj := decode(t, raw)
-			if err := r.Apply(tc.resource, obj); err != nil {
+			if _, err := r.Apply(tc.resource, obj); err != nil {
 				t.Fatal(err)
 			}
 			if got := encode(t, obj); len(c.leaked(got)) > 0 {

@@ -19,6 +19,7 @@
 package redact
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -124,24 +125,32 @@ func (r *Redactor) Wants(resource string, raw []byte) bool {
 	if resource == secrets || resource == configMaps {
 		return true
 	}
+	if r.Ruled(resource) {
+		return true
+	}
+	return slices.ContainsFunc(triggers, func(t string) bool { return bytes.Contains(raw, []byte(t)) }) || credentialValue(string(raw))
+}
+
+// Ruled tells whether a user's rule names the resource: without one, nobody looks at managed fields.
+func (r *Redactor) Ruled(resource string) bool {
 	for range r.user.For(split(resource)) {
 		return true
 	}
-	text := string(raw)
-	return slices.ContainsFunc(triggers, func(t string) bool { return strings.Contains(text, t) }) || credentialValue(text)
+	return false
 }
 
-// Apply hides values in place. The resource is its plural and group: secrets, deployments.apps. What
-// has another shape than its kind should have is hidden whole. Apply fails only where there is no
-// object.
-func (r *Redactor) Apply(resource string, obj map[string]any) error {
+// Apply hides values in place, and tells whether there were any. The resource is its plural and group:
+// secrets, deployments.apps. What has another shape than its kind should have is hidden whole. Apply
+// fails only where there is no object.
+func (r *Redactor) Apply(resource string, obj map[string]any) (hid bool, err error) {
 	return r.apply(resource, obj, false)
 }
 
 // Again is Apply for an object in which another Redactor, with other rules or another key, has hidden
 // values: those stay as they are, for nobody knows what they stand for.
 func (r *Redactor) Again(resource string, obj map[string]any) error {
-	return r.apply(resource, obj, true)
+	_, err := r.apply(resource, obj, true)
+	return err
 }
 
 // Reveal puts into an object what it hides and a later version of it shows, as under rules that hide less,
@@ -150,9 +159,9 @@ func (r *Redactor) Reveal(resource string, obj, later map[string]any) {
 	newRun(r.key, resource, obj).reveal(obj, later)
 }
 
-func (r *Redactor) apply(resource string, obj map[string]any, again bool) error {
+func (r *Redactor) apply(resource string, obj map[string]any, again bool) (hid bool, err error) {
 	if obj == nil {
-		return errors.New("redact: no object")
+		return false, errors.New("redact: no object")
 	}
 	a := newRun(r.key, resource, obj)
 	a.again = again
@@ -160,7 +169,7 @@ func (r *Redactor) apply(resource string, obj map[string]any, again bool) error 
 	for p := range r.user.For(split(resource)) {
 		p.Replace(obj, a.hideAt)
 	}
-	return nil
+	return len(a.made) > 0, nil
 }
 
 // split returns the group and plural of deployments.apps.

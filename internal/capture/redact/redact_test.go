@@ -41,7 +41,7 @@ func TestWhatStaysVisible(t *testing.T) {
 		{"another group's secrets and configmaps", "secrets.example.com", `{"kind":"Hush","data":{"password":"a"}}`},
 	} {
 		want, got := decode(t, tc.raw), decode(t, tc.raw)
-		if err := r.Apply(tc.resource, got); err != nil {
+		if _, err := r.Apply(tc.resource, got); err != nil {
 			t.Errorf("%s: %v", tc.why, err)
 		}
 		if d := cmp.Diff(want, got); d != "" {
@@ -54,7 +54,7 @@ func TestMarkers(t *testing.T) {
 	one := redactor(t)
 	mark := func(r *Redactor, uid, key, value string) string {
 		obj := map[string]any{"metadata": map[string]any{"uid": uid}, "data": map[string]any{key: value}}
-		if err := r.Apply("secrets", obj); err != nil {
+		if _, err := r.Apply("secrets", obj); err != nil {
 			t.Fatal(err)
 		}
 		return obj["data"].(map[string]any)[key].(string)
@@ -94,10 +94,10 @@ func TestSameThroughMoves(t *testing.T) {
 		{"a container before it", `{"c":[{"name":"a","env":[{"name":"TOKEN","value":"a"}]}]}`, `{"c":[{"name":"b"},{"name":"a","env":[{"name":"TOKEN","value":"a"}]}]}`},
 	} {
 		before, after := decode(t, tc.before), decode(t, tc.after)
-		if err := r.Apply("pods", before); err != nil {
+		if _, err := r.Apply("pods", before); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Apply("pods", after); err != nil {
+		if _, err := r.Apply("pods", after); err != nil {
 			t.Fatal(err)
 		}
 		a, b := hidden.FindString(encode(t, before)), hidden.FindString(encode(t, after))
@@ -112,11 +112,11 @@ func TestSameThroughMoves(t *testing.T) {
 func TestRulesDoNotStack(t *testing.T) {
 	raw := `{"metadata":{"uid":"u"},"data":{"password":"a","b":"c"}}`
 	without, with := decode(t, raw), decode(t, raw)
-	if err := redactor(t).Apply("configmaps", without); err != nil {
+	if _, err := redactor(t).Apply("configmaps", without); err != nil {
 		t.Fatal(err)
 	}
 	rule := rules.Rule{Resources: []string{"configmaps"}, Paths: []string{"data.*", "data.b"}}
-	if err := redactor(t, rule).Apply("configmaps", with); err != nil {
+	if _, err := redactor(t, rule).Apply("configmaps", with); err != nil {
 		t.Fatal(err)
 	}
 	hidden := func(obj map[string]any, key string) string {
@@ -137,7 +137,7 @@ func TestWithoutUIDObjectsStayApart(t *testing.T) {
 	a := decode(t, `{"metadata":{"name":"a"},"data":{"k":"v"}}`)
 	b := decode(t, `{"metadata":{"name":"b"},"data":{"k":"v"}}`)
 	for _, obj := range []map[string]any{a, b} {
-		if err := r.Apply("secrets", obj); err != nil {
+		if _, err := r.Apply("secrets", obj); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want one that says %q", tc.why, err, tc.want)
 		}
 	}
-	if err := redactor(t).Apply("pods", nil); err == nil {
+	if _, err := redactor(t).Apply("pods", nil); err == nil {
 		t.Error("no object: no error")
 	}
 }
@@ -182,11 +182,11 @@ func TestKeyIsCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := decode(t, `{"data":{"k":"v"}}`), decode(t, `{"data":{"k":"v"}}`)
-	if err := r.Apply("secrets", a); err != nil {
+	if _, err := r.Apply("secrets", a); err != nil {
 		t.Fatal(err)
 	}
 	clear(key)
-	if err := r.Apply("secrets", b); err != nil {
+	if _, err := r.Apply("secrets", b); err != nil {
 		t.Fatal(err)
 	}
 	if !cmp.Equal(a, b) {
@@ -226,8 +226,8 @@ func TestWantsSparesTheRest(t *testing.T) {
 	}
 }
 
-// FuzzApply: never panics; hides the same each time; hides all of a Secret's data; leaves alone what
-// Wants did not want.
+// FuzzApply: never panics; hides the same each time, and says whether it did; hides all of a Secret's
+// data; leaves alone what Wants did not want.
 func FuzzApply(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"Secret","metadata":{"uid":"u","annotations":{"a":"b"}},"data":{"a":"Yg=="}}`,
@@ -247,10 +247,14 @@ func FuzzApply(f *testing.F) {
 		}
 		raw = []byte(encode(t, obj)) // as a server writes it
 		again = decode(t, string(raw))
-		if r.Apply(resource, obj) != nil || r.Apply(resource, again) != nil {
+		hid, err := r.Apply(resource, obj)
+		if _, errAgain := r.Apply(resource, again); err != nil || errAgain != nil {
 			t.Fatal("Apply failed")
 		}
 		after := encode(t, obj)
+		if hid != (after != string(raw)) {
+			t.Errorf("that anything is hidden is told as %v, of\n%s\nApply made\n%s", hid, raw, after)
+		}
 		if after != encode(t, again) {
 			t.Error("the same object is hidden in two ways")
 		}
@@ -289,7 +293,7 @@ func BenchmarkPod(b *testing.B) {
 	b.Run("Apply", func(b *testing.B) {
 		obj := decode(b, raw)
 		for b.Loop() {
-			if err := r.Apply("pods", obj); err != nil {
+			if _, err := r.Apply("pods", obj); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -20,12 +20,32 @@ const (
 
 // run hides the values of one object.
 type run struct {
-	mac      hash.Hash
+	key      []byte
+	mac      hash.Hash // nil until something is hidden
 	resource string
 	id       string          // the object's UID
-	path     diff.Path       // of the value at hand
+	path     []step          // of the value at hand
 	made     map[string]bool // the markers of this run, so that no rule hides them again
 	again    bool            // markers of earlier runs stay, too
+}
+
+// step is a step of a path, before it is known whether anybody needs it.
+type step struct {
+	kind  diff.ElemKind
+	text  string // name of a Field or of a Keyed element, or Value
+	index int
+}
+
+func (s step) elem() diff.Elem {
+	switch s.kind {
+	case diff.Index:
+		return diff.Elem{Kind: diff.Index, Index: s.index}
+	case diff.Keyed:
+		return diff.Elem{Kind: diff.Keyed, Keys: []diff.KeyValue{{Name: "name", Value: s.text}}}
+	case diff.Value:
+		return diff.Elem{Kind: diff.Value, Value: s.text}
+	}
+	return diff.Elem{Kind: diff.Field, Name: s.text}
 }
 
 func newRun(key []byte, resource string, obj map[string]any) *run {
@@ -34,7 +54,7 @@ func newRun(key []byte, resource string, obj map[string]any) *run {
 	if id == "" { // client-go's fakes leave it empty: the name keeps objects apart
 		id = fmt.Sprintf("%s %q %q", resource, meta["namespace"], meta["name"])
 	}
-	return &run{mac: hmac.New(sha256.New, key), resource: resource, id: id, made: map[string]bool{}}
+	return &run{key: key, resource: resource, id: id, path: make([]step, 0, 16)}
 }
 
 // object hides in a map that may be an object of Kubernetes, the root or one within another.
@@ -51,7 +71,7 @@ func (a *run) object(m map[string]any) {
 		a.set(m, "value")
 	}
 	for key, v := range m {
-		a.push(diff.Elem{Kind: diff.Field, Name: key})
+		a.push(step{kind: diff.Field, text: key})
 		m[key] = a.field(key, v)
 		a.pop()
 	}
@@ -61,7 +81,7 @@ func (a *run) object(m map[string]any) {
 func (a *run) field(key string, v any) any {
 	switch key {
 	case "managedFields":
-		if len(a.path) == 2 && a.path[0].Name == "metadata" {
+		if len(a.path) == 2 && a.path[0] == (step{kind: diff.Field, text: "metadata"}) {
 			return v // names of fields and managers, no values
 		}
 	case "stringData":
@@ -99,13 +119,13 @@ func (a *run) value(v any) any {
 }
 
 // element names a list element by its name, so that moving it does not look like a change.
-func element(v any, i int) diff.Elem {
+func element(v any, i int) step {
 	if m, ok := v.(map[string]any); ok {
 		if name, ok := m["name"].(string); ok {
-			return diff.Elem{Kind: diff.Keyed, Keys: []diff.KeyValue{{Name: "name", Value: name}}}
+			return step{kind: diff.Keyed, text: name}
 		}
 	}
-	return diff.Elem{Kind: diff.Index, Index: i}
+	return step{kind: diff.Index, index: i}
 }
 
 // repeatsManifest tells annotations that hold an earlier form of the whole object: of kubectl apply
@@ -115,13 +135,13 @@ func repeatsManifest(key string) bool {
 		key == "objectset.rio.cattle.io/applied" || key == "kapp.k14s.io/original"
 }
 
-func (a *run) push(e diff.Elem) { a.path = append(a.path, e) }
+func (a *run) push(s step) { a.path = append(a.path, s) }
 
 func (a *run) pop() { a.path = a.path[:len(a.path)-1] }
 
 // under runs fn with the path of a field.
 func (a *run) under(key string, fn func()) {
-	a.push(diff.Elem{Kind: diff.Field, Name: key})
+	a.push(step{kind: diff.Field, text: key})
 	fn()
 	a.pop()
 }
@@ -139,7 +159,13 @@ func (a *run) setAll(m map[string]any) {
 	}
 }
 
-func (a *run) hide(v any) any { return a.hideAt(a.path, v) }
+func (a *run) hide(v any) any {
+	at := make(diff.Path, len(a.path))
+	for i, s := range a.path {
+		at[i] = s.elem()
+	}
+	return a.hideAt(at, v)
+}
 
 // hideAt returns the marker of a value. Null says nothing and stays.
 func (a *run) hideAt(at diff.Path, v any) any {
@@ -153,6 +179,9 @@ func (a *run) hideAt(at diff.Path, v any) any {
 	form, text := "string", []byte(s)
 	if !isString {
 		form, text = "json", canonical(v)
+	}
+	if a.mac == nil {
+		a.mac, a.made = hmac.New(sha256.New, a.key), map[string]bool{}
 	}
 	a.mac.Reset()
 	for _, part := range [][]byte{[]byte(a.id), []byte(at.String()), []byte(form), text} {

@@ -1,0 +1,61 @@
+package capture
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// TestHidden holds the short cuts: what is left as it is has nothing to hide, in any reading of it.
+func TestHidden(t *testing.T) {
+	r := hiding(t, "data.greeting")
+	for _, tc := range []struct {
+		why, resource, raw string
+		same               bool // the bytes are left as they are
+	}{
+		{"nothing that calls for a look", "pods", `{"spec":{"a":1}}`, true},
+		{"looked at, and nothing found", "pods", `{"spec":{"z":1,"a":"x"},"env":[{"name":"LOG","value":"x"}]}`, true},
+		{"a variable of a credential", "pods", `{"env":[{"name":"DB_PASSWORD","value":"CANARY"}]}`, false},
+		{"a Secret", "secrets", `{"kind":"Secret","data":{"a":"CANARY"}}`, false},
+		{"a user's rule", "configmaps", `{"data":{"greeting":"CANARY"}}`, false},
+		{"a user's rule that finds nothing", "configmaps", `{"data":{"other":"x"}}`, true},
+		{"managed fields stay as they are", "pods", `{"env":[{"name":"DB_PASSWORD","value":"CANARY"}],"metadata":{"managedFields":[{"fieldsV1":{"f:b":{},"f:a":{}},"manager":"m"}]}}`, false},
+		{"a value that a second one of its name covers", "pods", `{"env":[{"name":"DB_PASSWORD","value":"CANARY","value":"$(A)"}]}`, false},
+		{"the same, far away", "pods", `{"spec":{"args":["--password","CANARY"]},"spec":{"args":[]}}`, false},
+		{"the same, written otherwise", "pods", `{"env":[{"name":"DB_PASSWORD","value":"CANARY","valu\u0065":"$(A)"}]}`, false},
+		{"the same, beside what the quick decoder does not read", "pods", `{"env":[{"name":"DB_PASSWORD","value":"CANARY","value":"$(A)"}],"a":1.5}`, false},
+	} {
+		raw := []byte(tc.raw)
+		got, err := hidden(r, tc.resource, raw)
+		if err != nil {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+		if strings.Contains(string(got), "CANARY") {
+			t.Errorf("%s: left %s", tc.why, got)
+		}
+		if string(got) == tc.raw != tc.same {
+			t.Errorf("%s: made %s of %s", tc.why, got, raw)
+		}
+		// The plain way: decode, hide, encode.
+		var obj, out map[string]any
+		if err := json.Unmarshal(raw, &obj); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Apply(tc.resource, obj); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(got, &out); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(obj, out); d != "" {
+			t.Errorf("%s: (-as decoded +as told)\n%s", tc.why, d)
+		}
+	}
+	for _, raw := range []string{`null`, `[]`, `{`, `{"env":[}`, ``, `{"env":1}x`} {
+		if got, err := hidden(r, "secrets", []byte(raw)); err == nil {
+			t.Errorf("%s passed as %s", raw, got)
+		}
+	}
+}
