@@ -58,12 +58,12 @@ func (db *db) setHead(st Stream, h Head) (int64, error) {
 
 // object is an object as it is in the file.
 type object struct {
-	object  Object // without JSON
-	id      int64
-	stream  int64 // 0: not live
-	top     string
-	owner   string
-	last    int64  // its newest change; 0 if retention has removed all
-	walk    int    // changes since one that can be read without later ones
-	head    []byte // of the content that its newest change led to; nil if that was its end
+	object Object // without JSON
+	id     int64
+	stream int64 // 0: not live
+	top    string
+	owner  string
+	last   int64  // its newest change; 0 if retention has removed all
+	walk   int    // changes since one that can be read without later ones
+	head   []byte // of the content that its newest change led to; nil if that was its end
 }
