@@ -17,10 +17,13 @@ import (
 type builder struct {
 	change.Builder
 	schemas *openapi.Schemas
+	// decode reads two versions: jsonmap.DecodePair, or, where nobody is shown the objects,
+	// jsonmap.DecodeChanged.
+	decode func(before, after []byte) (b, a map[string]any, err error)
 }
 
 // version is a change with the JSON of its objects. Hide, if not nil, makes of the object before it what the
-// rules make now, as far as that can be known. What is the same in both may be one value in memory.
+// rules make now, as far as that can be known. What is the same in both objects may be one value in memory.
 func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *informer.Delta, hide func(before, after map[string]any) error) (v Version, shown bool, err error) {
 	c := &v.Change
 	*c = change.Change{
@@ -31,7 +34,7 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *infor
 	if d.New.IsZero() {
 		c.ResourceVersion = cmp.Or(d.Final.ResourceVersion, d.Old.ResourceVersion)
 	}
-	before, after, err := v.objects(d, hide)
+	before, after, err := b.objects(&v, d, hide)
 	if err != nil {
 		return v, false, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
@@ -44,8 +47,8 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *infor
 	return v, b.Build(c, before, after, schema), nil
 }
 
-// objects reads both versions of a delta; see builder.version.
-func (v *Version) objects(d *informer.Delta, hide func(before, after map[string]any) error) (before, after map[string]any, err error) {
+// objects reads both versions of a delta, and notes their JSON.
+func (b *builder) objects(v *Version, d *informer.Delta, hide func(before, after map[string]any) error) (before, after map[string]any, err error) {
 	if v.BeforeJSON, err = d.Old.JSON(); err != nil {
 		return nil, nil, err
 	}
@@ -53,7 +56,7 @@ func (v *Version) objects(d *informer.Delta, hide func(before, after map[string]
 		return nil, nil, err
 	}
 	if hide == nil || v.BeforeJSON == nil {
-		return jsonmap.DecodePair(v.BeforeJSON, v.AfterJSON)
+		return b.decode(v.BeforeJSON, v.AfterJSON)
 	}
 	if before, err = jsonmap.Decode(v.BeforeJSON); err != nil { // apart from after, which is hidden already
 		return nil, nil, err

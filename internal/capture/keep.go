@@ -44,7 +44,7 @@ type Batch struct {
 }
 
 // Version is a change with the objects' JSON as the stream gave them, redacted and with their managed
-// fields; nil where the change has no such object.
+// fields; nil where the change has no such object. Its Before and After are nil.
 type Version struct {
 	change.Change
 	BeforeJSON, AfterJSON []byte
@@ -321,6 +321,7 @@ func (w *Watcher) version(ctx context.Context, k *kind, d *informer.Delta, first
 	if op == event.Snapshot && !since.IsZero() && change.Timestamp(v.After, "creationTimestamp").After(since) {
 		v.Op = event.Created
 	}
+	v.Before, v.After = nil, nil
 	return &v, unsure
 }
 

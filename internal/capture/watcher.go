@@ -16,6 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // Options say what to watch and how to read it.
@@ -159,6 +160,10 @@ func New(o Options) (*Watcher, error) {
 	w.builder = &builder{
 		Builder: change.Builder{Quiet: o.Quiet, Only: o.Only, Ignore: o.Ignore},
 		schemas: openapi.New(func(ctx context.Context, path string) ([]byte, error) { return w.cluster.Get(ctx, path, nil) }),
+		decode:  jsonmap.DecodePair,
+	}
+	if o.Kept != nil { // as JSON
+		w.builder.decode = jsonmap.DecodeChanged
 	}
 	return w, nil
 }

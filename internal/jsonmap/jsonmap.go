@@ -58,14 +58,15 @@ type decoder struct {
 	raw   []byte
 	pos   int
 	depth int
-	known [128]string // strings of this object, by a hash
-	twice bool        // a key came twice
-	spare bool        // what DecodeObject leaves as text
-	names [4]string   // of the fields that are being read, by depth; empty in an array
-	noted bool        // parts are
-	parts []part      // by where they begin
-	other *decoder    // which has noted the parts of an object that is much the same; nil: there is none
-	shift int         // from here to the part of the other that was the same last
+	known [128]string    // strings of this object, by a hash
+	twice bool           // a key came twice
+	spare bool           // what DecodeObject leaves as text
+	names [4]string      // of the fields that are being read, by depth; empty in an array
+	same  map[string]int // fields of the root that are left out, and how long their values are
+	noted bool           // parts are
+	parts []part         // by where they begin
+	other *decoder       // which has noted the parts of an object that is much the same; nil: there is none
+	shift int            // from here to the part of the other that was the same last
 }
 
 // whole reads the object; false where that is left to the general decoder.
@@ -158,7 +159,11 @@ func (d *decoder) object() (map[string]any, error) {
 		if d.spare && d.depth < len(d.names) {
 			d.names[d.depth] = key
 		}
-		if d.spare && d.depth == len(d.names) && key == "fieldsV1" && d.next() == '{' && d.names == managedFields {
+		if d.depth == 1 && d.same[key] > 0 {
+			d.space()
+			d.pos += d.same[key]
+			keys--
+		} else if d.spare && d.depth == len(d.names) && key == "fieldsV1" && d.next() == '{' && d.names == managedFields {
 			m[key], err = d.skip()
 		} else {
 			m[key], err = d.value()

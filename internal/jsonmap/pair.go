@@ -3,6 +3,7 @@ package jsonmap
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"slices"
 )
 
@@ -10,18 +11,53 @@ import (
 // same text in both, and nearly the same place, are one value in memory, which is quick to make and to
 // compare: who changes it in one version changes it in the other.
 func DecodePair(before, after []byte) (b, a map[string]any, err error) {
-	d := decoder{raw: after, spare: true}
+	return decodePair(before, after, nil)
+}
+
+// DecodeChanged is DecodePair without the object's own fields that have the same text in both, as spec or
+// status: who only compares needs none of them. Metadata is never left out, nor anything of one version
+// alone.
+func DecodeChanged(before, after []byte) (b, a map[string]any, err error) {
+	if before == nil || after == nil {
+		return DecodePair(before, after)
+	}
+	return decodePair(before, after, common(before, after))
+}
+
+func decodePair(before, after []byte, same map[string]int) (b, a map[string]any, err error) {
+	d := decoder{raw: after, spare: true, same: same}
 	if d.noted = before != nil; d.noted {
 		d.parts = make([]part, 0, len(after)/64)
 	}
 	if a, err = d.version(); err != nil {
 		return nil, nil, err
 	}
-	e := decoder{raw: before, spare: true, other: &d, known: d.known}
+	e := decoder{raw: before, spare: true, same: same, other: &d, known: d.known}
 	if b, err = e.version(); err != nil {
 		return nil, nil, err
 	}
 	return b, a, nil
+}
+
+// common returns the fields but metadata that two objects have in common, with the lengths of their values;
+// none where a field comes twice.
+func common(before, after []byte) map[string]int {
+	old, now, same := map[string]json.RawMessage{}, map[string]bool{}, map[string]int{}
+	for name, text := range Members(before) {
+		if old[name] != nil {
+			return nil
+		}
+		old[name] = text
+	}
+	for name, text := range Members(after) {
+		if now[name] {
+			return nil
+		}
+		if now[name] = true; name != "metadata" && bytes.Equal(text, old[name]) {
+			same[name] = len(text)
+		}
+	}
+	return same
 }
 
 // version is DecodeObject; nil has no object.
@@ -33,7 +69,11 @@ func (d *decoder) version() (map[string]any, error) {
 		return m, nil
 	}
 	d.parts = nil
-	return general(d.raw)
+	m, err := general(d.raw)
+	for name := range d.same {
+		delete(m, name)
+	}
+	return m, err
 }
 
 // part is an object or array below the root.

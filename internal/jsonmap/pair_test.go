@@ -31,7 +31,62 @@ func samePair(t *testing.T, before, after []byte) (b, a map[string]any) {
 	if d := cmp.Diff(wantA, a); d != "" {
 		t.Fatalf("%.500q after %.500q (-want +got):\n%s", after, before, d)
 	}
+	sameChanged(t, before, after, wantB, wantA)
 	return b, a
+}
+
+// sameChanged decodes only what has changed: what it leaves out is the same in both.
+func sameChanged(t *testing.T, before, after []byte, wantB, wantA map[string]any) {
+	t.Helper()
+	b, a, err := DecodeChanged(before, after)
+	if err != nil {
+		t.Fatalf("%.200q and %.200q: %v", before, after, err)
+	}
+	b, a = inFull(t, b), inFull(t, a)
+	for name, v := range wantA {
+		_, inA := a[name]
+		_, inB := b[name]
+		if old, there := wantB[name]; !inA && !inB && there && cmp.Equal(v, old) {
+			if a == nil || b == nil {
+				t.Fatalf("%.500q and %.500q: an object is missing", before, after)
+			}
+			a[name], b[name] = v, old
+		}
+	}
+	if d := cmp.Diff(wantB, b); d != "" {
+		t.Fatalf("what has changed of %.500q before %.500q (-want +got):\n%s", before, after, d)
+	}
+	if d := cmp.Diff(wantA, a); d != "" {
+		t.Fatalf("what has changed in %.500q after %.500q (-want +got):\n%s", after, before, d)
+	}
+}
+
+func TestChanged(t *testing.T) {
+	for _, tc := range []struct{ why, before, after, wantB, wantA string }{
+		{"nothing", `{"a":{"b":1},"c":2}`, `{"a":{"b":1},"c":2}`, `{}`, `{}`},
+		{"not metadata, which has more to tell", `{"metadata":{"b":1},"c":2}`, `{"metadata":{"b":1},"c":2}`, `{"metadata":{"b":1}}`, `{"metadata":{"b":1}}`},
+		{"a field, in another order, with white space", `{"a":{"b":1},"c":2,"d":"x"}`, `{ "d" : "x" , "c":3, "a" : {"b":1}}`, `{"c":2}`, `{"c":3}`},
+		{"one comes, one goes", `{"a":[],"b":1}`, `{"a":[],"c":1}`, `{"b":1}`, `{"c":1}`},
+		{"null is told from nothing", `{"a":null}`, `{}`, `{"a":null}`, `{}`},
+		{"a field comes twice", `{"a":1,"a":2,"b":1}`, `{"a":1,"a":2,"b":1}`, `{"a":2,"b":1}`, `{"a":2,"b":1}`},
+		{"only one is left to the general decoder", `{"a":{"b":1},"c":1.5}`, `{"a":{"b":1},"c":2}`, `{"c":1.5}`, `{"c":2}`},
+		{"below the root nothing is left out", `{"a":{"b":[1],"c":1}}`, `{"a":{"b":[1],"c":2}}`, `{"a":{"b":[1],"c":1}}`, `{"a":{"b":[1],"c":2}}`},
+	} {
+		b, a, err := DecodeChanged([]byte(tc.before), []byte(tc.after))
+		if err != nil {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+		for got, want := range map[*map[string]any]string{&b: tc.wantB, &a: tc.wantA} {
+			text, err := Encode(*got)
+			if err != nil || string(text) != want {
+				t.Errorf("%s: %s, want %s (%v)", tc.why, text, want, err)
+			}
+		}
+		samePair(t, []byte(tc.before), []byte(tc.after))
+	}
+	if b, a, err := DecodeChanged(nil, []byte(`{"a":1}`)); b != nil || len(a) != 1 || err != nil {
+		t.Errorf("only after: %v, %v, %v", b, a, err)
+	}
 }
 
 func TestPair(t *testing.T) {

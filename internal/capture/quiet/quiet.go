@@ -91,7 +91,7 @@ func compile(r Rules) (*Set, error) {
 // Quiet tells whether a rule covers the path in the objects of a resource: its plural, and its group,
 // which is empty for the core group.
 func (s *Set) Quiet(group, resource string, p diff.Path) bool {
-	for pattern := range s.fields.For(group, resource) {
+	for _, pattern := range s.fields.For(group, resource) {
 		if pattern.Covers(p) {
 			return true
 		}

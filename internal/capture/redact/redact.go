@@ -133,10 +133,7 @@ func (r *Redactor) Wants(resource string, raw []byte) bool {
 
 // Ruled tells whether a user's rule names the resource: without one, nobody looks at managed fields.
 func (r *Redactor) Ruled(resource string) bool {
-	for range r.user.For(split(resource)) {
-		return true
-	}
-	return false
+	return len(r.user.For(split(resource))) > 0
 }
 
 // Apply hides values in place, and tells whether there were any. The resource is its plural and group:
@@ -166,7 +163,7 @@ func (r *Redactor) apply(resource string, obj map[string]any, again bool) (hid b
 	a := newRun(r.key, resource, obj)
 	a.again = again
 	a.object(obj)
-	for p := range r.user.For(split(resource)) {
+	for _, p := range r.user.For(split(resource)) {
 		p.Replace(obj, a.hideAt)
 	}
 	return len(a.made) > 0, nil

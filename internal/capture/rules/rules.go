@@ -9,10 +9,10 @@ package rules
 
 import (
 	"fmt"
-	"iter"
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -57,8 +57,14 @@ func Mapping(n *yaml.Node, fields map[string]any) error {
 	return nil
 }
 
-// Set is a list of rules ready to be asked. It is immutable.
-type Set struct{ rules []rule }
+// Set is a list of rules ready to be asked. It is immutable, and remembers what it was asked: it is not to
+// be copied.
+type Set struct {
+	rules []rule
+	known sync.Map // patterns by resourceKey, of which there are as many as kinds
+}
+
+type resourceKey struct{ group, resource string }
 
 type rule struct {
 	resources []string
@@ -101,20 +107,21 @@ func (r Rule) compile() (rule, error) {
 	return c, nil
 }
 
-// For returns the patterns of the rules that name a resource, in their order.
-func (s *Set) For(group, resource string) iter.Seq[diff.Pattern] {
-	return func(yield func(diff.Pattern) bool) {
-		for _, r := range s.rules {
-			if !MatchAny(r.resources, group, resource) {
-				continue
-			}
-			for _, p := range r.patterns {
-				if !yield(p) {
-					return
-				}
-			}
+// For returns the patterns of the rules that name a resource, in their order. It is shared.
+func (s *Set) For(group, resource string) []diff.Pattern {
+	key := resourceKey{group, resource}
+	if known, ok := s.known.Load(key); ok {
+		patterns, _ := known.([]diff.Pattern)
+		return patterns
+	}
+	var patterns []diff.Pattern
+	for _, r := range s.rules {
+		if MatchAny(r.resources, group, resource) {
+			patterns = append(patterns, r.patterns...)
 		}
 	}
+	s.known.Store(key, patterns)
+	return patterns
 }
 
 var resourceForm = regexp.MustCompile(`^[a-z0-9*-]+(\.([a-z0-9*-]+(\.[a-z0-9*-]+)*)?)?$`)

@@ -48,17 +48,14 @@ func TestForKeepsOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for p := range s.For("", "pods") {
+	for _, p := range s.For("", "pods") {
 		got = append(got, p.String())
 	}
 	if want := []string{"spec.a", "spec.b", "spec.d"}; !slices.Equal(got, want) {
 		t.Errorf("patterns of pods %v, want %v", got, want)
 	}
-	for p := range s.For("", "pods") {
-		if p.String() != "spec.a" {
-			t.Errorf("%s before spec.a", p)
-		}
-		break // an iterator that goes on after this panics
+	if again := s.For("", "pods"); len(again) != 3 || len(s.For("other", "pods")) != 3 || len(s.For("", "jobs")) != 1 {
+		t.Errorf("asked again, and for others: %v, %v, %v", again, s.For("other", "pods"), s.For("", "jobs"))
 	}
 }
 
