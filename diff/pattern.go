@@ -35,11 +35,11 @@ func (p Pattern) String() string { return p.text }
 // Covers is true where the pattern selects the path: names it, or something above it.
 func (p Pattern) Covers(path Path) bool {
 	m := p.begin()
-	for _, e := range path {
-		if p.done(m) {
-			return true
+	for i := range path {
+		if p.done(m) || m == 0 {
+			break
 		}
-		m = p.next(m, func(s step) bool { return s.matchesElem(e) })
+		m = p.next(m, func(s *step) bool { return s.matchesElem(&path[i]) })
 	}
 	return p.done(m)
 }
@@ -48,11 +48,11 @@ func (p Pattern) Covers(path Path) bool {
 // before or after.
 func (p Pattern) Touches(c Change) bool {
 	m := p.begin()
-	for _, e := range c.Path {
+	for i := range c.Path {
 		if p.done(m) {
 			return true
 		}
-		m = p.next(m, func(s step) bool { return s.matchesElem(e) })
+		m = p.next(m, func(s *step) bool { return s.matchesElem(&c.Path[i]) })
 	}
 	return p.within(m, c.From) || p.within(m, c.To)
 }
@@ -93,8 +93,8 @@ func (p Pattern) done(m matched) bool { return len(p.steps) > 0 && m>>len(p.step
 
 // skip adds the places behind each ** that was reached, as it may match nothing.
 func (p Pattern) skip(m matched) matched {
-	for i, s := range p.steps {
-		if s.anyDepth && m>>i&1 == 1 {
+	for i := range p.steps {
+		if p.steps[i].anyDepth && m>>i&1 == 1 {
 			m |= 1 << (i + 1)
 		}
 	}
@@ -102,9 +102,10 @@ func (p Pattern) skip(m matched) matched {
 }
 
 // next takes one step down, for which fits tells the pattern's steps that match.
-func (p Pattern) next(m matched, fits func(step) bool) matched {
+func (p Pattern) next(m matched, fits func(*step) bool) matched {
 	var out matched
-	for i, s := range p.steps {
+	for i := range p.steps {
+		s := &p.steps[i]
 		switch {
 		case m>>i&1 == 0:
 		case s.anyDepth:
@@ -117,15 +118,15 @@ func (p Pattern) next(m matched, fits func(step) bool) matched {
 }
 
 func (p Pattern) nextField(m matched, name string) matched {
-	return p.next(m, func(s step) bool { return s.matchesElem(Elem{Kind: Field, Name: name}) })
+	return p.next(m, func(s *step) bool { return s.matchesElem(&Elem{Kind: Field, Name: name}) })
 }
 
 func (p Pattern) nextElement(m matched, i int, v any) matched {
-	return p.next(m, func(s step) bool { return s.matchesValue(i, v) })
+	return p.next(m, func(s *step) bool { return s.matchesValue(i, v) })
 }
 
 // matchesElem compares with a step of a path. A keyed step need not name all of the merge keys.
-func (s step) matchesElem(e Elem) bool {
+func (s *step) matchesElem(e *Elem) bool {
 	switch {
 	case s.anyElem:
 		return e.Kind != Field
@@ -149,7 +150,7 @@ func (s step) matchesElem(e Elem) bool {
 }
 
 // matchesValue compares with a list element itself, of which more is known than any one path says.
-func (s step) matchesValue(i int, v any) bool {
+func (s *step) matchesValue(i int, v any) bool {
 	switch {
 	case s.anyElem:
 		return true
@@ -164,7 +165,7 @@ func (s step) matchesValue(i int, v any) bool {
 	return false
 }
 
-func (s step) matchesKeys(value func(name string) (any, bool)) bool {
+func (s *step) matchesKeys(value func(name string) (any, bool)) bool {
 	for _, k := range s.Keys {
 		if v, ok := value(k.Name); !ok || !globValue(k.Value, v) {
 			return false

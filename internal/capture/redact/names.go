@@ -1,8 +1,13 @@
 package redact
 
 import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // A name looks like that of a credential if, split into words (at what is no letter or digit, and
@@ -42,6 +47,9 @@ func set(list string) map[string]bool {
 
 // credentialName tells whether a variable, key or flag of this name likely holds a credential.
 func credentialName(name string) bool {
+	if !mayBeCredential(name) {
+		return false
+	}
 	if files[name] {
 		return true
 	}
@@ -68,6 +76,52 @@ func credentialName(name string) bool {
 			if strings.HasSuffix(w, e) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// stems are texts of which every credential's name has one, in letters of any case.
+var stems = func() (stems []string) {
+	var all []string
+	for _, m := range []map[string]bool{words, lasts, files} {
+		all = slices.AppendSeq(all, maps.Keys(m))
+	}
+	all = append(all, endings...)
+	for pair := range pairs {
+		_, last, _ := strings.Cut(pair, " ") // of which there are fewer than of the first
+		all = append(all, last)
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	for _, s := range all {
+		if !slices.ContainsFunc(stems, func(short string) bool { return strings.Contains(s, short) }) {
+			stems = append(stems, s)
+		}
+	}
+	return stems
+}()
+
+// mayBeCredential is a quick look at a name: false where credentialName is. What is long, or not ASCII, may
+// be anything.
+func mayBeCredential(name string) bool {
+	var space [64]byte
+	if len(name) > len(space) {
+		return true
+	}
+	lower := space[:len(name)]
+	for i := range len(name) {
+		c := name[i]
+		if c >= utf8.RuneSelf {
+			return true
+		}
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	for _, s := range stems {
+		if bytes.Contains(lower, []byte(s)) {
+			return true
 		}
 	}
 	return false

@@ -19,14 +19,12 @@
 package redact
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -110,25 +108,6 @@ func (r *Redactor) identify(user []rules.Rule) string {
 		fmt.Fprintf(mac, "%q %q\n", rule.Resources, rule.Paths)
 	}
 	return fmt.Sprintf("redact-%d-%s", version, hex.EncodeToString(mac.Sum(nil)[:8]))
-}
-
-// triggers are what the JSON of every object holds that has something to hide, besides credentials
-// that their form tells; see run.value.
-var triggers = []string{
-	`"env"`, `"args"`, `"command"`, `"value"`, `"stringData"`, `"Secret"`, `"ConfigMap"`,
-	"/last-applied", "objectset.rio.cattle.io/applied", "kapp.k14s.io/original",
-}
-
-// Wants tells from an object's JSON, as Go's encoder writes it, whether Apply may change it. The
-// resource is as in Apply.
-func (r *Redactor) Wants(resource string, raw []byte) bool {
-	if resource == secrets || resource == configMaps {
-		return true
-	}
-	if r.Ruled(resource) {
-		return true
-	}
-	return slices.ContainsFunc(triggers, func(t string) bool { return bytes.Contains(raw, []byte(t)) }) || credentialValue(string(raw))
 }
 
 // Ruled tells whether a user's rule names the resource: without one, nobody looks at managed fields.

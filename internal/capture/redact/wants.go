@@ -1,0 +1,195 @@
+package redact
+
+import "bytes"
+
+// Wants tells from an object's JSON, as Go's encoder writes it, whether Apply may change it: where that is
+// not plain, it says so. The resource is as in Apply.
+func (r *Redactor) Wants(resource string, raw []byte) bool {
+	if resource == secrets || resource == configMaps || r.Ruled(resource) {
+		return true
+	}
+	s := scanner{raw: raw}
+	return !s.value(false) || credentialValue(string(raw))
+}
+
+// scanner reads JSON as far as it must to know that no name in it is that of something to hide. Its methods
+// return false where one may be, and for what cannot be read so simply: that is for Apply.
+type scanner struct {
+	raw   []byte
+	pos   int
+	depth int
+	meta  bool // it is within the object's metadata
+}
+
+// maxScanned is how deep the scanner follows.
+const maxScanned = 100
+
+// next passes over white space and returns the next byte; 0 at the end.
+func (s *scanner) next() byte {
+	for ; s.pos < len(s.raw); s.pos++ {
+		if c := s.raw[s.pos]; c > ' ' {
+			return c
+		}
+	}
+	return 0
+}
+
+// take passes over a byte, which must come next.
+func (s *scanner) take(c byte) bool {
+	if s.next() != c {
+		return false
+	}
+	s.pos++
+	return true
+}
+
+// value reads a value, of which strings are arguments, if they are such: see run.arguments.
+func (s *scanner) value(arguments bool) bool {
+	switch s.next() {
+	case '"':
+		text, ok := s.text()
+		return ok && !(arguments && (bytes.IndexByte(text, '\\') >= 0 || credentialArgument(string(text))))
+	case '{':
+		return s.object(arguments)
+	case '[':
+		return s.array(arguments)
+	}
+	from := s.pos
+	for s.pos < len(s.raw) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(s.raw[s.pos])) {
+		s.pos++
+	}
+	return s.pos > from
+}
+
+// text reads a string and returns what is between its quotes.
+func (s *scanner) text() ([]byte, bool) {
+	s.pos++
+	from := s.pos
+	for {
+		n := bytes.IndexByte(s.raw[s.pos:], '"')
+		if n < 0 {
+			return nil, false
+		}
+		slash := bytes.IndexByte(s.raw[s.pos:s.pos+n], '\\')
+		if slash < 0 {
+			s.pos += n + 1
+			return s.raw[from : s.pos-1], true
+		}
+		if s.pos += slash + 2; s.pos > len(s.raw) {
+			return nil, false
+		}
+	}
+}
+
+func (s *scanner) object(arguments bool) bool {
+	s.pos++
+	s.depth++
+	named, valued := false, false
+	for first := true; !s.take('}'); first = false {
+		if !first && !s.take(',') || s.next() != '"' || s.depth > maxScanned {
+			return false
+		}
+		name, ok := s.text()
+		if !ok || !s.take(':') {
+			return false
+		}
+		if s.depth == 1 {
+			s.meta = string(name) == "metadata"
+		}
+		if s.meta && s.depth == 2 && string(name) == "managedFields" {
+			if !s.skip() {
+				return false
+			}
+			continue
+		}
+		if bytes.IndexByte(name, '\\') >= 0 {
+			return false // it may be any of these
+		}
+		if string(name) == "stringData" || repeatsManifest(string(name)) {
+			return false
+		}
+		var text []byte
+		isText := s.next() == '"'
+		from := s.pos
+		if ok = s.value(isArguments(name)); isText && ok {
+			text = s.raw[from+1 : s.pos-1]
+		}
+		switch {
+		case !ok, arguments && isText && credentialName(string(name)):
+			return false
+		case isText && string(name) == "kind" && mayBeKind(text, "Secret", "ConfigMap"):
+			return false
+		case isText && string(name) == "name":
+			named = named || bytes.IndexByte(text, '\\') >= 0 || credentialName(string(text))
+		case string(name) == "value":
+			valued = true
+		}
+	}
+	s.depth--
+	return !(named && valued)
+}
+
+func isArguments(name []byte) bool {
+	return string(name) == "env" || string(name) == "args" || string(name) == "command"
+}
+
+// mayBeKind tells whether a text is one of the kinds, or may be written so.
+func mayBeKind(text []byte, kinds ...string) bool {
+	for _, k := range kinds {
+		if string(text) == k {
+			return true
+		}
+	}
+	return bytes.IndexByte(text, '\\') >= 0
+}
+
+func (s *scanner) array(arguments bool) bool {
+	s.pos++
+	s.depth++
+	for first := true; !s.take(']'); first = false {
+		if !first && !s.take(',') || s.depth > maxScanned {
+			return false
+		}
+		if s.next() != '"' {
+			if !s.value(false) {
+				return false
+			}
+			continue
+		}
+		text, ok := s.text()
+		if !ok || arguments && (bytes.IndexByte(text, '\\') >= 0 || announces(string(text)) || credentialArgument(string(text))) {
+			return false
+		}
+	}
+	s.depth--
+	return true
+}
+
+// skip passes over a value, as far as brackets and quotes tell.
+func (s *scanner) skip() bool {
+	for open := 0; ; {
+		switch s.next() {
+		case 0:
+			return false
+		case '"':
+			if _, ok := s.text(); !ok {
+				return false
+			}
+			s.pos--
+		case '{', '[':
+			open++
+		case '}', ']':
+			if open--; open < 0 {
+				return false
+			}
+		case ',', ':':
+		default:
+			if open == 0 { // a number or a word
+				return s.value(false)
+			}
+		}
+		if s.pos++; open == 0 {
+			return true
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package redact
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestWantsMissesNothing makes random objects of what rules look for, and has Apply tell what Wants may not
+// have missed; that it spares the rest is shown by how many.
+func TestWantsMissesNothing(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := objects{rand.New(rand.NewPCG(seed, 1))}
+	r := redactor(t)
+	hidden, spared := 0, 0
+	for range 20_000 {
+		obj := g.object(5)
+		raw := []byte(encode(t, obj))
+		resource := g.pick("pods", "nodes", "widgets.example.com")
+		wants := r.Wants(resource, raw)
+		hid, err := r.Apply(resource, obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hid && !wants {
+			t.Fatalf("Wants is false, yet Apply made\n%s\nof\n%s", encode(t, obj), raw)
+		}
+		if hid {
+			hidden++
+		} else if !wants {
+			spared++
+		}
+	}
+	if hidden < 1000 || spared < 1000 {
+		t.Errorf("%d objects had something to hide, %d were spared: the test says little", hidden, spared)
+	}
+}
+
+// objects makes objects of what rules look for, and of what only looks like that.
+type objects struct{ *rand.Rand }
+
+func (g objects) pick(from ...string) string { return from[g.IntN(len(from))] }
+
+func (g objects) object(depth int) map[string]any {
+	m := map[string]any{}
+	for range g.IntN(5) {
+		key := g.pick("env", "args", "command", "name", "name", "value", "metadata", "managedFields", "kind", "annotations",
+			"a", "b", "spec", "TOKEN", "dbPassword", "LOG", "data", "x/last", "apiKey", "k:{\"name\":\"TOKEN\"}", "url")
+		m[key] = g.value(depth - 1)
+	}
+	if g.IntN(40) == 0 {
+		m[g.pick("stringData", "kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original")] = g.value(depth - 1)
+	}
+	return m
+}
+
+func (g objects) value(depth int) any {
+	n := g.IntN(10)
+	switch {
+	case n == 0:
+		return nil
+	case n == 1:
+		return g.Float64() * 100
+	case n == 2:
+		return g.IntN(2) == 0
+	case n < 6 || depth == 0:
+		return g.text()
+	case n < 8:
+		return g.object(depth)
+	}
+	list := make([]any, g.IntN(4))
+	for i := range list {
+		list[i] = g.value(depth - 1)
+	}
+	return list
+}
+
+func (g objects) text() string {
+	if g.IntN(30) == 0 {
+		return g.pick("Secret", "ConfigMap", "postgres://u:p@db/x", "eyJhbGciOi.eyJzdWIiOi.x")
+	}
+	return g.pick("x", "", "TOKEN", "LOG_LEVEL", "DB_PASSWORD", "$(DB_PASSWORD)", "--password", "--token=abc", "--v=2", "-p", "a b",
+		"sh -c 'x --api-key y'", "say \"hi\"", "token:", "--set=db.password=x", "clientSecret", "tokenizer", "a=b", "PASSWORD_FILE", "Пароль", "line\nbreak")
+}
+
+// TestWantsSpares has what looks like a credential's, but is none, and is common.
+func TestWantsSpares(t *testing.T) {
+	r := redactor(t)
+	for _, tc := range []struct {
+		why, raw string
+		want     bool
+	}{
+		{"a variable", `{"env":[{"name":"LOG_LEVEL","value":"info"},{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]}`, false},
+		{"a reference to a Secret, under its name", `{"env":[{"name":"TOKEN","valueFrom":{"secretKeyRef":{"name":"token","key":"token"}}}]}`, false},
+		{"a command line", `{"command":["/bin/app"],"args":["serve","--config=/etc/app.yaml","-v"]}`, false},
+		{"a toleration", `{"tolerations":[{"key":"token","operator":"Equal","value":"a"}]}`, false},
+		{"managed fields", `{"metadata":{"managedFields":[{"fieldsV1":{"f:env":{"k:{\"name\":\"TOKEN\"}":{".":{},"f:name":{},"f:value":{}}}}}]}}`, false},
+		{"managed fields elsewhere are as anything", `{"managedFields":[{"name":"TOKEN","value":"x"}]}`, true},
+		{"a flag, with the value behind it", `{"args":["--token","x"]}`, true},
+		{"a value before its name", `{"env":[{"value":"x","name":"TOKEN"}]}`, true},
+		{"a name that is written with escapes", `{"env":[{"value":"x","name":"T\u004fKEN"}]}`, true},
+		{"another object's manifest within", `{"a":[{"kind":"Secret","data":{}}]}`, true},
+		{"of a kind that is written with escapes", `{"a":{"kind":"S\u0065cret","data":{"a":"x"}}}`, true},
+		{"a reference to an object", `{"a":{"kind":"SecretStore","name":"Secret"},"b":["Secret"]}`, false},
+		{"what kubectl has applied", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x"}}}`, true},
+		{"a key that is", `{"env":[{"val\u0075e":"x","name":"TOKEN"}]}`, true},
+		{"a shell's text with quotes is left to Apply", `{"args":["echo \"x\""]}`, true},
+		{"what is no JSON, too", `{"a":`, true},
+		{"nested deeper than anybody does", strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200), true},
+	} {
+		if got := r.Wants("pods", []byte(tc.raw)); got != tc.want {
+			t.Errorf("%s: %v", tc.why, got)
+		}
+	}
+}
+
+// TestStems holds the quick look at a name against the words that it was made of.
+func TestStems(t *testing.T) {
+	for _, m := range []map[string]bool{words, lasts, pairs, files} {
+		for name := range m {
+			for _, form := range []string{name, strings.ToUpper(name), strings.ReplaceAll(name, " ", "_"), "x-" + strings.ReplaceAll(name, " ", "")} {
+				if credentialName(form) && !mayBeCredential(form) {
+					t.Errorf("%s is missed", form)
+				}
+			}
+			if !mayBeCredential(name) {
+				t.Errorf("%s has none of %q", name, stems)
+			}
+		}
+	}
+	if mayBeCredential("LOG_LEVEL") || len(stems) > 30 || !slices.Contains(stems, "pass") {
+		t.Errorf("the stems %q spare nothing", stems)
+	}
+}
