@@ -173,8 +173,15 @@ func common(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !in[s] })
 }
 
-// id is equal for equal list elements.
-func (e Elem) id() string { return Path{e}.String() }
+// id is equal for equal list elements, and for no others.
+func (e Elem) id() string {
+	if len(e.Keys) == 1 {
+		if s, ok := e.Keys[0].Value.(string); ok { // as nearly always
+			return e.Keys[0].Name + "\x00" + s // a path's text has no control characters
+		}
+	}
+	return Path{e}.String()
+}
 
 func allScalars(list []any) bool {
 	return !slices.ContainsFunc(list, func(v any) bool { return !isScalar(v) })

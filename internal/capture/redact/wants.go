@@ -1,6 +1,9 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Wants tells from an object's JSON, as Go's encoder writes it, whether Apply may change it: where that is
 // not plain, it says so. The resource is as in Apply.
@@ -9,7 +12,7 @@ func (r *Redactor) Wants(resource string, raw []byte) bool {
 		return true
 	}
 	s := scanner{raw: raw}
-	return !s.value(false) || credentialValue(string(raw))
+	return !s.value(false) || s.next() != 0 || credentialValue(string(raw))
 }
 
 // scanner reads JSON as far as it must to know that no name in it is that of something to hide. Its methods
@@ -97,50 +100,40 @@ func (s *scanner) object(arguments bool) bool {
 			s.meta = string(name) == "metadata"
 		}
 		if s.meta && s.depth == 2 && string(name) == "managedFields" {
-			if !s.skip() {
-				return false
-			}
-			continue
+			ok = s.skip()
+		} else {
+			ok = s.field(string(name), arguments, &named)
 		}
-		if bytes.IndexByte(name, '\\') >= 0 {
-			return false // it may be any of these
-		}
-		if string(name) == "stringData" || repeatsManifest(string(name)) {
+		if !ok {
 			return false
 		}
-		var text []byte
-		isText := s.next() == '"'
-		from := s.pos
-		if ok = s.value(isArguments(name)); isText && ok {
-			text = s.raw[from+1 : s.pos-1]
-		}
-		switch {
-		case !ok, arguments && isText && credentialName(string(name)):
-			return false
-		case isText && string(name) == "kind" && mayBeKind(text, "Secret", "ConfigMap"):
-			return false
-		case isText && string(name) == "name":
-			named = named || bytes.IndexByte(text, '\\') >= 0 || credentialName(string(text))
-		case string(name) == "value":
-			valued = true
-		}
+		valued = valued || string(name) == "value"
 	}
 	s.depth--
 	return !(named && valued)
 }
 
-func isArguments(name []byte) bool {
-	return string(name) == "env" || string(name) == "args" || string(name) == "command"
-}
-
-// mayBeKind tells whether a text is one of the kinds, or may be written so.
-func mayBeKind(text []byte, kinds ...string) bool {
-	for _, k := range kinds {
-		if string(text) == k {
-			return true
-		}
+// field reads the value of a field, and notes whether that names a credential.
+func (s *scanner) field(name string, arguments bool, named *bool) bool {
+	if strings.Contains(name, `\`) || name == "stringData" || repeatsManifest(name) {
+		return false
 	}
-	return bytes.IndexByte(text, '\\') >= 0
+	isText := s.next() == '"'
+	from := s.pos
+	if !s.value(name == "env" || name == "args" || name == "command") {
+		return false
+	}
+	if !isText {
+		return true
+	}
+	text := s.raw[from+1 : s.pos-1]
+	switch name {
+	case "name":
+		*named = *named || bytes.IndexByte(text, '\\') >= 0 || credentialName(string(text))
+	case "kind":
+		return bytes.IndexByte(text, '\\') < 0 && string(text) != "Secret" && string(text) != "ConfigMap"
+	}
+	return !arguments || !credentialName(name)
 }
 
 func (s *scanner) array(arguments bool) bool {
