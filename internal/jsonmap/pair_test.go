@@ -138,7 +138,7 @@ func TestPairOfRandom(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
-	for range 2000 {
+	for range 500 {
 		o := value(r, 5)
 		before := text(t, o, r)
 		o = edited(r, o)

@@ -77,18 +77,20 @@ func (d *decoder) skip() (json.RawMessage, error) {
 
 // skipText passes over a string, at its quote; false where it does not end.
 func (d *decoder) skipText() bool {
-	for d.pos++; ; d.pos += 2 {
+	for {
+		d.pos++
 		n := bytes.IndexByte(d.raw[d.pos:], '"')
 		if n < 0 {
 			return false
 		}
-		slash := bytes.IndexByte(d.raw[d.pos:d.pos+n], '\\')
-		if slash < 0 {
-			d.pos += n + 1
-			return true
+		d.pos += n
+		slashes := 0
+		for d.raw[d.pos-1-slashes] == '\\' { // at the latest the first quote is none
+			slashes++
 		}
-		if d.pos += slash; d.pos+2 > len(d.raw) {
-			return false
+		if slashes%2 == 0 {
+			d.pos++
+			return true
 		}
 	}
 }

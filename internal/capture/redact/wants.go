@@ -66,20 +66,21 @@ func (s *scanner) value(arguments bool) bool {
 
 // text reads a string and returns what is between its quotes.
 func (s *scanner) text() ([]byte, bool) {
-	s.pos++
-	from := s.pos
+	from := s.pos + 1
 	for {
+		s.pos++
 		n := bytes.IndexByte(s.raw[s.pos:], '"')
 		if n < 0 {
 			return nil, false
 		}
-		slash := bytes.IndexByte(s.raw[s.pos:s.pos+n], '\\')
-		if slash < 0 {
-			s.pos += n + 1
-			return s.raw[from : s.pos-1], true
+		s.pos += n
+		slashes := 0
+		for s.raw[s.pos-1-slashes] == '\\' { // at the latest the first quote is none
+			slashes++
 		}
-		if s.pos += slash + 2; s.pos > len(s.raw) {
-			return nil, false
+		if slashes%2 == 0 {
+			s.pos++
+			return s.raw[from : s.pos-1], true
 		}
 	}
 }

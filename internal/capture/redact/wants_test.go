@@ -15,7 +15,7 @@ func TestWantsMissesNothing(t *testing.T) {
 	g := objects{rand.New(rand.NewPCG(seed, 1))}
 	r := redactor(t)
 	hidden, spared := 0, 0
-	for range 20_000 {
+	for range 5000 {
 		obj := g.object(5)
 		raw := []byte(encode(t, obj))
 		resource := g.pick("pods", "nodes", "widgets.example.com")
@@ -33,7 +33,7 @@ func TestWantsMissesNothing(t *testing.T) {
 			spared++
 		}
 	}
-	if hidden < 1000 || spared < 1000 {
+	if hidden < 250 || spared < 250 {
 		t.Errorf("%d objects had something to hide, %d were spared: the test says little", hidden, spared)
 	}
 }
