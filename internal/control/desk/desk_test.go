@@ -255,11 +255,11 @@ func TestReplayOnItsWay(t *testing.T) {
 	soon, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	if done, err := d.Replay(soon, "hook", control.Place{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("before it is there: %+v, %v", done, err)
+		t.Fatalf("before it is there: %+v, %v", done, err)
 	}
 	to.take <- struct{}{}
 	if done, err := d.Replay(t.Context(), "hook", control.Place{}); done != (control.Replayed{Again: 1, Behind: 1}) || err != nil {
-		t.Errorf("once it is: %+v, %v", done, err)
+		t.Fatalf("once it is: %+v, %v", done, err)
 	}
 	<-to.arrived // again
 	cancel()
