@@ -97,9 +97,16 @@ func TestStatsJSON(t *testing.T) {
 	var s streams
 	o := &StatsOptions{IO: s.io(), Output: "json"}
 	o.Past.Path = record(t)
+	c, err := sqlite3.Open("file:" + o.Past.Path)
+	must(t, err)
+	must(t, c.Exec("UPDATE sinks SET lost = 1234"))
+	must(t, c.Close())
 	must(t, Stats(t.Context(), o))
 	var got Summary
 	must(t, json.Unmarshal(s.out.Bytes(), &got))
+	if len(got.Sinks) == 1 && (got.Sinks[0].Lost != 1234 || got.Sinks[0].Paused) {
+		t.Errorf("%+v", got.Sinks)
+	}
 	if got.Changes != 3 || got.OtherRules == nil || got.OtherRules.Changes != 2 || !got.OtherRules.Before.Equal(then.Add(time.Hour)) ||
 		len(got.Kinds) != 1 || got.Kinds[0].Live != 1 || len(got.Sinks) != 1 || got.Sinks[0].Behind != 2 || !got.Oldest.Equal(then) {
 		t.Errorf("%s", s.out.String())

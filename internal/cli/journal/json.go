@@ -61,6 +61,7 @@ type Sink struct {
 	Name   string `json:"name"`
 	Behind int64  `json:"behind"`
 	Dead   int    `json:"deadLetters"`
+	Lost   int64  `json:"lost"` // changes that it will never get
 	Paused bool   `json:"paused"`
 }
 
@@ -81,7 +82,7 @@ func summary(s *journal.Stats) Summary {
 		out.Streams = append(out.Streams, Stream{st.Stream.GroupResource, st.Stream.Namespace, st.Stream.Selection, h.Version, h.Live, known(h.At)})
 	}
 	for _, k := range s.Sinks {
-		out.Sinks = append(out.Sinks, Sink{k.Name, k.Behind, k.Dead, k.Paused})
+		out.Sinks = append(out.Sinks, Sink{k.Name, k.Behind, k.Dead, k.Lost, k.Paused})
 	}
 	return out
 }

@@ -194,13 +194,13 @@ func (p *page) sinks(b *strings.Builder) {
 	if len(p.s.Sinks) == 0 {
 		return
 	}
-	rows := [][]string{{"SINK", "BEHIND", "DEAD LETTERS", ""}}
+	rows := [][]string{{"SINK", "BEHIND", "DEAD LETTERS", "LOST", ""}}
 	for _, s := range p.s.Sinks {
 		state := ""
 		if s.Paused {
 			state = "paused"
 		}
-		rows = append(rows, []string{short(s.Name, 40), plural(s.Behind, "change", "changes"), number(int64(s.Dead)), state})
+		rows = append(rows, []string{short(s.Name, 32), plural(s.Behind, "change", "changes"), number(int64(s.Dead)), number(s.Lost), state})
 	}
 	table(b, rows)
 }
