@@ -25,7 +25,7 @@ const (
 	// read transaction for long.
 	pageBlocks = 32
 	// pageLooks is how often objects are looked at for one, likewise.
-	pageLooks = 1024
+	pageLooks = 512
 )
 
 // next returns some of the next entries, valid until it is called again, and sets done with the last.
