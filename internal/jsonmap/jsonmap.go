@@ -61,6 +61,7 @@ type decoder struct {
 	known [128]string    // strings of this object, by a hash
 	twice bool           // a key came twice
 	spare bool           // what DecodeObject leaves as text
+	texts int            // so many values were left so
 	names [4]string      // of the fields that are being read, by depth; empty in an array
 	same  map[string]int // fields of the root that are left out, and how long their values are
 	noted bool           // parts are
@@ -163,7 +164,8 @@ func (d *decoder) object() (map[string]any, error) {
 			d.space()
 			d.pos += d.same[key]
 			keys--
-		} else if d.spare && d.depth == len(d.names) && key == "fieldsV1" && d.next() == '{' && d.names == managedFields {
+		} else if key == "fieldsV1" && d.depth == len(d.names) && d.inEntries() && d.next() == '{' {
+			d.texts++
 			m[key], err = d.skip()
 		} else {
 			m[key], err = d.value()
@@ -187,6 +189,10 @@ func (d *decoder) object() (map[string]any, error) {
 
 // managedFields is where an object has its managed fields, as decoder.names has it.
 var managedFields = [4]string{1: "metadata", 2: "managedFields"}
+
+// inEntries tells, in an array at this depth or below, that it has the entries of an object's managed
+// fields.
+func (d *decoder) inEntries() bool { return d.spare && d.depth >= 3 && d.names == managedFields }
 
 // array reads an array, at its bracket.
 func (d *decoder) array() ([]any, error) {

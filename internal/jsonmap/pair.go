@@ -80,6 +80,7 @@ func (d *decoder) version() (map[string]any, error) {
 type part struct {
 	from, to, depth int
 	value           any
+	text            bool // some of it was left as text, which depends on where it is
 }
 
 // part reads one, at its bracket.
@@ -89,7 +90,7 @@ func (d *decoder) part(bracket byte) (v any, err error) {
 		d.pos += was.to - was.from
 		return was.value, nil
 	}
-	at := len(d.parts)
+	at, texts := len(d.parts), d.texts
 	if d.noted {
 		d.parts = append(d.parts, part{from: d.pos, depth: d.depth})
 	}
@@ -99,7 +100,8 @@ func (d *decoder) part(bracket byte) (v any, err error) {
 		v, err = d.array()
 	}
 	if d.noted && err == nil {
-		d.parts[at].to, d.parts[at].value = d.pos, v
+		p := &d.parts[at]
+		p.to, p.value, p.text = d.pos, v, d.texts > texts
 	}
 	if was != nil { // what follows here follows there, too
 		d.shift = was.to - d.pos
@@ -117,7 +119,7 @@ func (d *decoder) again() (was *part, same bool) {
 	for _, shift := range [...]int{d.shift, 0, len(d.other.raw) - len(d.raw)} {
 		p := d.other.at(d.pos + shift)
 		switch {
-		case p == nil || p.depth != d.depth:
+		case p == nil || p.depth != d.depth || p.text && !d.inEntries():
 		case bytes.HasPrefix(d.raw[d.pos:], d.other.raw[p.from:p.to]):
 			d.shift = shift
 			return p, true

@@ -69,6 +69,7 @@ func TestChanged(t *testing.T) {
 		{"one comes, one goes", `{"a":[],"b":1}`, `{"a":[],"c":1}`, `{"b":1}`, `{"c":1}`},
 		{"null is told from nothing", `{"a":null}`, `{}`, `{"a":null}`, `{}`},
 		{"a field comes twice", `{"a":1,"a":2,"b":1}`, `{"a":1,"a":2,"b":1}`, `{"a":2,"b":1}`, `{"a":2,"b":1}`},
+		{"only after", `{"a":2,"b":1}`, `{"a":2,"a":1,"b":1}`, `{"a":2,"b":1}`, `{"a":1,"b":1}`},
 		{"only one is left to the general decoder", `{"a":{"b":1},"c":1.5}`, `{"a":{"b":1},"c":2}`, `{"c":1.5}`, `{"c":2}`},
 		{"below the root nothing is left out", `{"a":{"b":[1],"c":1}}`, `{"a":{"b":[1],"c":2}}`, `{"a":{"b":[1],"c":1}}`, `{"a":{"b":[1],"c":2}}`},
 	} {
@@ -106,6 +107,8 @@ func TestPair(t *testing.T) {
 		{"longer and shorter: from the last that was found", `{"a":{"x":1},"b":[1],"c":{"y":1},"d":{"z":1},"e":[5],"f":[]}`,
 			`{"a":{"x":1},"b":[12],"c":{"y":1},"d":{"z":1},"e":[],"f":[]}`, []string{"a", "c", "d", "f"}, []string{"b", "e"}},
 		{"the same text one level down is another depth", `{"a":{"b":{"c":1}}}`, `{"a":{"c":1}}`, nil, []string{"a"}},
+		{"managed fields, and what has their form elsewhere", `{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}`, `{"metadatb":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}`, nil, nil},
+		{"the reverse", `{"metadatb":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}`, `{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}`, nil, nil},
 		{"text that begins the same", `{"a":[1,2]}`, `{"a":[1,23]}`, nil, []string{"a"}},
 	} {
 		b, a := samePair(t, []byte(tc.before), []byte(tc.after))
@@ -120,12 +123,24 @@ func TestPair(t *testing.T) {
 			}
 		}
 	}
+	raw := []byte(`{"metadata":{"name":"x","managedFields":[{"manager":"m","fieldsV1":{"f:a":{}}},{"manager":"n"}]}}`)
+	b, a, err := DecodePair(raw, bytes.Replace(raw, []byte(`"n"`), []byte(`"o"`), 1))
+	if err != nil || !one(entry(b), entry(a)) {
+		t.Errorf("an entry of managed fields that is the same is two values: %v, %v, %v", b, a, err)
+	}
 	if b, a, err := DecodePair(nil, []byte(`{"a":[]}`)); b != nil || a == nil || err != nil {
 		t.Errorf("only after: %v, %v, %v", b, a, err)
 	}
 	if b, a, err := DecodePair([]byte(`{"a":[]}`), nil); b == nil || a != nil || err != nil {
 		t.Errorf("only before: %v, %v, %v", b, a, err)
 	}
+}
+
+// entry is the first of an object's managed fields.
+func entry(obj map[string]any) any {
+	meta, _ := obj["metadata"].(map[string]any)
+	entries, _ := meta["managedFields"].([]any)
+	return append(entries, nil)[0]
 }
 
 // one tells whether two values are one in memory.
