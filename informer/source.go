@@ -268,9 +268,10 @@ func (s *Source) consuming() []*consumer {
 
 // Retry starts those streams again that are Parked because the kind was not served, which else come
 // back within some minutes of the kind, and asks for this version of the API group from then on; an
-// object has the same resource version under each. Empty is the version that was asked for; so is any where a view has a Go type, which is of one
-// version. A stream lists against what it knows, so that only real differences are told, behind a Gap
-// if it holds objects: what happened to them meanwhile was not seen. Its Stream stays the same.
+// object has the same resource version under each. Empty is the version that was asked for; so is any
+// where a view has a Go type, which is of one version. A stream lists against what it knows, so that
+// only real differences are told, behind a Gap if it holds objects: what happened to them meanwhile was
+// not seen. Its Stream stays the same.
 //
 // Like Retire, it does nothing for streams that are not Parked.
 func (s *Source) Retry(version string) {

@@ -1,0 +1,249 @@
+package informer
+
+import (
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/reflector"
+	"github.com/tattler-dev/tattler/informer/internal/store"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// This is how a stream takes in what its reflector reads: reflector.Sink, but for Report.
+
+// Begin implements reflector.Sink.
+func (s *stream) Begin(newEpoch bool) {
+	newEpoch = newEpoch || s.expect != nil || s.unverified // what was loaded may be of another history
+	s.expect, s.unverified = nil, false
+	s.witnesses, s.missing = nil, nil
+	s.unpin(s.staged)
+	s.unstage()
+	s.after = s.began
+	if st := s.Status(); st.Loaded {
+		s.after = st.LastCurrent
+	}
+	s.began = time.Now()
+	s.store.Begin(newEpoch)
+}
+
+// Item implements reflector.Sink.
+func (s *stream) Item(o wire.Object) error {
+	k := store.Key{Namespace: o.Namespace, Name: o.Name}
+	if !s.keep(k) {
+		return nil
+	}
+	s.witnesses.listed(sighting{k, o.UID, o.ResourceVersion})
+	if s.store.Known(k, o.UID, o.ResourceVersion) {
+		return nil
+	}
+	if s.store.Ahead(k, o.UID, o.ResourceVersion) {
+		return reflector.ErrRewritten
+	}
+	c, err := s.change(k, o)
+	if err != nil {
+		s.lose(err)
+		c.Keep = true
+	}
+	s.stage(c)
+	return nil
+}
+
+func (s *stream) keep(k store.Key) bool {
+	keep := s.source.opts.Selection.Keep
+	return keep == nil || keep(k.Namespace, k.Name)
+}
+
+// Gone implements reflector.Sink.
+func (s *stream) Gone(o wire.Object) {
+	k := store.Key{Namespace: o.Namespace, Name: o.Name}
+	if !s.keep(k) {
+		return
+	}
+	s.witnesses.lost(k)
+	s.stage(s.removal(k, o))
+}
+
+// stage adds to what the next commit holds, which it makes once that is much.
+func (s *stream) stage(c store.Change) {
+	s.staged = append(s.staged, c)
+	s.stagedBytes += c.V.Size()
+	if len(s.staged) >= maxStaged || s.stagedBytes >= maxStagedBytes {
+		s.commit(store.Commit{})
+	}
+}
+
+// kept returns the bytes that are kept of an object.
+func (s *stream) kept(o wire.Object) ([]byte, error) {
+	raw := o.Raw
+	if s.source.opts.DropManagedFields {
+		raw = wire.DropManagedFields(o.Format, raw)
+	}
+	return s.source.opts.Transform.run(o.Format, raw)
+}
+
+// change transforms, packs and indexes an object.
+func (s *stream) change(k store.Key, o wire.Object) (store.Change, error) {
+	c := store.Change{Key: k, UID: o.UID}
+	raw, err := s.kept(o)
+	if err != nil {
+		return c, err
+	}
+	c.V = s.packer.Pack(o.Format, o.UID, o.ResourceVersion, raw)
+	s.derive(&c, raw)
+	return c, nil
+}
+
+// removal is a change that removes an object; its last word may be missing.
+func (s *stream) removal(k store.Key, o wire.Object) store.Change {
+	c := store.Change{Key: k, UID: o.UID, RV: o.ResourceVersion, Delete: true}
+	if o.Raw == nil {
+		return c
+	}
+	raw, err := s.kept(o)
+	if err != nil { // that it is gone needs no transform
+		s.lose(err)
+		return c
+	}
+	c.V = s.packer.Pack(o.Format, o.UID, o.ResourceVersion, raw)
+	return c
+}
+
+// lose counts a version that cannot be handed on, and notes the gap that it leaves.
+func (s *stream) lose(err error) {
+	reason := ReasonTransform
+	if wire.Unreadable(err) {
+		reason = ReasonUnreadable
+	}
+	s.update(func(st *Status) {
+		st.Dropped.LastErr = err
+		if reason == ReasonTransform {
+			st.Dropped.Transform++
+		} else {
+			st.Dropped.Unreadable++
+		}
+	})
+	s.note(reason)
+}
+
+// note adds to the gap that goes with the next commit.
+func (s *stream) note(reason string) {
+	since := s.Status().LastCurrent
+	s.gap = s.gap.Merge(&store.Gap{From: s.store.Version(), Since: since, Reason: reason})
+}
+
+// Unreadable implements reflector.Sink.
+func (s *stream) Unreadable(m wire.Meta, err error) {
+	s.lose(err)
+	if m.Name != "" {
+		k := store.Key{Namespace: m.Namespace, Name: m.Name}
+		s.staged = append(s.staged, store.Change{Key: k, UID: m.UID, Keep: true})
+	}
+}
+
+// Page implements reflector.Sink.
+func (s *stream) Page(version string) error {
+	if wire.Older(version, s.store.Version()) {
+		return reflector.ErrRewritten
+	}
+	if len(s.staged) > 0 {
+		s.commit(store.Commit{Version: version})
+	}
+	return nil
+}
+
+// Live implements reflector.Sink.
+func (s *stream) Live(version string) {
+	s.commit(store.Commit{Version: version, Sweep: true})
+	s.current()
+}
+
+// commit hands what is staged, and the gap, to the store and so to the feeds.
+func (s *stream) commit(c store.Commit) {
+	c.Changes = append(c.Changes, s.staged...)
+	c.At, c.After = time.Now(), s.after
+	if s.gap != nil {
+		c.Gap = s.gap
+		c.Gap.To, c.Gap.Until = c.Version, c.At
+		s.gap = nil
+		s.hooks().gap(s.id, *gapOf(c.Gap))
+	}
+	s.unstage()
+	drops := s.store.Commit(c)
+	s.unpin(c.Changes)
+	s.update(func(st *Status) {
+		st.Dropped.Past += drops.Past
+		st.Dropped.Repeated += drops.Same
+	})
+}
+
+// unpin lets go of decoded objects that were kept for versions that were not stored.
+func (s *stream) unpin(changes []store.Change) {
+	if s.source.live() == nil {
+		return
+	}
+	for i := range changes {
+		if c := &changes[i]; c.V != nil && s.store.Get(c.Key) != c.V {
+			s.source.hot.Drop(c.V)
+		}
+	}
+}
+
+func (s *stream) unstage() {
+	clear(s.staged)
+	s.staged, s.stagedBytes = s.staged[:0], 0
+}
+
+// Event implements reflector.Sink.
+func (s *stream) Event(ev wire.Event) error {
+	c := store.Commit{Version: ev.ResourceVersion}
+	k := store.Key{Namespace: ev.Namespace, Name: ev.Name}
+	switch {
+	case !s.keep(k):
+	case ev.Type == wire.Deleted:
+		if e := s.expect; e != nil && e.key == k && e.uid == ev.UID {
+			s.expect = nil
+		}
+		s.witnesses.lost(k)
+		c.Changes = append(c.Changes, s.removal(k, ev.Object))
+	default:
+		s.witnesses.saw(sighting{k, ev.UID, ev.ResourceVersion})
+		change, err := s.change(k, ev.Object)
+		if err != nil {
+			s.lose(err)
+		} else {
+			c.Changes = append(c.Changes, change)
+		}
+	}
+	s.commit(c)
+	s.current()
+	return nil
+}
+
+// Bookmark implements reflector.Sink.
+func (s *stream) Bookmark(version string) error {
+	s.commit(store.Commit{Version: version})
+	s.current()
+	return nil
+}
+
+// Current implements reflector.Sink.
+func (s *stream) Current() { s.current() }
+
+func (s *stream) current() {
+	if !s.store.Synced() {
+		return // still catching up with what was loaded
+	}
+	now := time.Now()
+	s.update(func(st *Status) { st.LastCurrent = now })
+}
+
+// Missed implements reflector.Sink.
+func (s *stream) Missed(reason string, tell bool) {
+	s.note(reason)
+	if tell {
+		s.update(func(st *Status) { st.Dropped.Unreadable++ })
+		s.commit(store.Commit{})
+	}
+}
+
+// Version implements reflector.Sink.
+func (s *stream) Version() string { return s.store.Version() }
