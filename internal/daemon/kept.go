@@ -69,20 +69,14 @@ func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, err
 }
 
 // objects yields the last states of a stream. The first one that is damaged ends it with an error: the
-// state will be asked for again, and then leaves out what is damaged.
+// state will be asked for again, and then leaves out what is damaged. Where that is a page of the file, it
+// ends there each time.
 func (k *kept) objects(ctx context.Context, name journal.Stream) iter.Seq2[informer.RestoredObject, error] {
 	return func(yield func(informer.RestoredObject, error) bool) {
 		for o, err := range k.journal.Objects(ctx, name) {
 			var damage *journal.DamagedError
-			if errors.As(err, &damage) {
-				k.log.Error("an object in the journal is damaged: it is read from the cluster again",
-					"stream", name.GroupResource, "namespace", o.Namespace, "name", o.Name, "err", err)
-				if o.Name != "" && k.isDamaged(name) { // without a name it is a page, and not all that is on it is known
-					continue
-				}
-				k.mu.Lock()
-				k.damaged[name] = true
-				k.mu.Unlock()
+			if errors.As(err, &damage) && k.note(name, o, err) {
+				continue
 			}
 			r := informer.RestoredObject{
 				Key: informer.Key{Namespace: o.Namespace, Name: o.Name},
@@ -93,6 +87,25 @@ func (k *kept) objects(ctx context.Context, name journal.Stream) iter.Seq2[infor
 			}
 		}
 	}
+}
+
+// note says what is damaged, and whether it can be left out.
+func (k *kept) note(name journal.Stream, o journal.Object, err error) (leaveOut bool) {
+	again := k.isDamaged(name)
+	k.mu.Lock()
+	k.damaged[name] = true
+	k.mu.Unlock()
+	switch {
+	case o.Name != "":
+		k.log.Error("an object in the journal is damaged: it is read from the cluster again",
+			"stream", name.GroupResource, "namespace", o.Namespace, "name", o.Name, "err", err)
+		return again
+	case !again: // it is asked for every few seconds
+		k.log.Error("a page of the journal is damaged, and nobody knows which objects it has: this is not recorded until the file is replaced. "+
+			"`tattler journal verify` tells what can be read; stop the daemon and move the journal away, and it begins anew",
+			"stream", name.GroupResource, "err", err)
+	}
+	return false
 }
 
 func (k *kept) isDamaged(name journal.Stream) bool {

@@ -55,7 +55,8 @@ func TestKeptDamagedPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	k := &kept{journal: j, log: slog.New(slog.DiscardHandler), damaged: map[journal.Stream]bool{}}
+	var log bytes.Buffer
+	k := &kept{journal: j, log: slog.New(slog.NewTextHandler(&log, nil)), damaged: map[journal.Stream]bool{}}
 	for i := range 3 {
 		var last error
 		n := 0
@@ -74,6 +75,9 @@ func TestKeptDamagedPage(t *testing.T) {
 	}
 	if !k.isDamaged(name) {
 		t.Error("it is not remembered")
+	}
+	if n := strings.Count(log.String(), "a page of the journal is damaged"); n != 1 {
+		t.Errorf("it is said %d times: %s", n, log.String())
 	}
 }
 
