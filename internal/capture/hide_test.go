@@ -26,6 +26,15 @@ func TestHidden(t *testing.T) {
 		{"the same, far away", "pods", `{"spec":{"args":["--password","CANARY"]},"spec":{"args":[]}}`, false},
 		{"the same, written otherwise", "pods", `{"env":[{"name":"DB_PASSWORD","value":"CANARY","valu\u0065":"$(A)"}]}`, false},
 		{"the same, beside what the quick decoder does not read", "pods", `{"env":[{"name":"DB_PASSWORD","value":"CANARY","value":"$(A)"}],"a":1.5}`, false},
+		{"the element of a set, in managed fields", "widgets.example.com", `{"spec":{"urls":["https://u:CANARY@h"]},"metadata":{"managedFields":[{"manager":"m","fieldsV1":{"f:spec":{"f:urls":{"v:\"https://u:CANARY@h\"":{}}}}}]}}`, false},
+		{"the same, where it is escaped", "widgets.example.com", `{"spec":{"urls":["https://u:CANARY&@h"]},"metadata":{"managedFields":[{"manager":"m","fieldsV1":{"f:spec":{"f:urls":{"v:\"https://u:CANARY\\u0026@h\"":{}}}}}]}}`, false},
+		{"a set that a user's rule hides, in managed fields", "configmaps", `{"data":{"greeting":["CANARY"]},"metadata":{"managedFields":[{"fieldsV1":{"f:data":{"f:greeting":{"v:\"CANARY\"":{}}}}}]}}`, false},
+		{"merge keys, in managed fields", "pods", `{"spec":{"list":[{"name":"DB_PASSWORD","value":"CANARY"}]},"metadata":{"managedFields":[{"fieldsV1":{"f:spec":{"f:list":{"k:{\"name\":\"DB_PASSWORD\",\"value\":\"CANARY\"}":{}}}}}]}}`, false},
+		{"a number, in managed fields", "configmaps", `{"data":{"greeting":{"CODE":12345}},"metadata":{"managedFields":[{"fieldsV1":{"f:data":{"f:x":{"k:{\"CANARY\":12345}":{}}}}}]}}`, false},
+		{"broken managed fields", "configmaps", `{"data":{"greeting":"CANARY"},"metadata":{"managedFields":[{"fieldsV1":{"v:CANARY":{}}}]}}`, false},
+		{"managed fields that name an element otherwise", "pods", `{"env":[{"name":"DB_PASSWORD","value":"pw"}],"metadata":{"managedFields":[{"fieldsV1":{"f:c":{"k:{\"name\":\"pw-app\"}":{}}}}]}}`, false},
+		{"a credential in another writer's escapes", "controllerrevisions.apps", `{"data":{"env":[{"name":"A","value":"postgres:\/\/u:CANARY@db\/x"}]}}`, false},
+		{"the same, with characters by number", "controllerrevisions.apps", `{"data":{"x":"p\u006fstgres:\u002f/u:CANARY@db/x"}}`, false},
 	} {
 		raw := []byte(tc.raw)
 		got, err := hidden(r, tc.resource, raw)

@@ -259,6 +259,55 @@ func TestLabelsAndBack(t *testing.T) {
 	})
 }
 
+// TestTakenApart: what a selection took from a stream, no part of the stream goes on without.
+func TestTakenApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		labelled := func(name, value string) {
+			r.server.Put(configMaps, "shop", name, map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"tier": "web"}}, "data": map[string]any{"k": value}})
+		}
+		labelled("a", "1")
+		r.put("b", "1")
+		r.put("gone", "1")
+		r.during(func() {})
+		r.labels = "tier=web"
+		r.during(func() {})
+		r.server.Delete(configMaps, "shop", "gone")
+		r.put("b", "2")
+		r.labels, r.namespaces.Include = "", []string{"shop"}
+		r.during(func() {})
+		got := strings.Join(r.told(), "\n")
+		for _, want := range []string{"updated b data.k 1→2", "deleted gone", "gap what is watched was changed"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
+	})
+}
+
+// TestTwoOfAll: each of two namespaces goes on where all stood, and what is new in them was created.
+func TestTwoOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		put := func(namespace, name string) {
+			r.server.Put(configMaps, namespace, name, map[string]any{"data": map[string]any{"k": "1"}})
+		}
+		put("shop", "a")
+		put("pay", "b")
+		r.during(func() {})
+		put("shop", "new-shop")
+		put("pay", "new-pay")
+		r.namespaces.Include = []string{"shop", "pay"}
+		r.during(func() {})
+		got := r.told()
+		slices.Sort(got)
+		if want := []string{"created new-pay", "created new-shop", "snapshot a", "snapshot b"}; !slices.Equal(got, want) {
+			t.Errorf("told %q, want %q", got, want)
+		}
+	})
+}
+
 // TestNothingRead ends a watcher before it could ask the server for anything: the next one goes on where the
 // one before it stood.
 func TestNothingRead(t *testing.T) {

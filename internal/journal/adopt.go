@@ -42,6 +42,7 @@ func (j *Journal) Resume(ctx context.Context, s Stream) (from Origin, h Head, er
 // kin is what is known of the streams of a kind, as far as it concerns one of them.
 type kin struct {
 	own   *Head     // its own, unless it was forgotten
+	gone  time.Time // when it was forgotten, it was watched up to here
 	from  []held    // others, with objects that it is to have
 	until time.Time // up to when it was watched, as Resume has it; zero: it never was
 }
@@ -68,6 +69,8 @@ func (db *db) kin(s Stream) (k kin, err error) {
 			part = at
 		}
 		switch {
+		case o.Head.Pipeline == forgotten && o.Stream == s:
+			k.gone = o.Head.At
 		case o.Head.Pipeline == forgotten:
 		case o.Stream == s:
 			k.own = &o.Head
@@ -110,10 +113,12 @@ func (db *db) resume(s Stream) (Origin, Head, error) {
 // adopt gives a stream the objects of others.
 func (db *db) adopt(s Stream, k kin, from []held) (Head, error) {
 	h := from[0].head
-	if len(from) > 1 || from[0].all || k.own != nil || h.Version == "" {
-		h.Version, h.EverLive, h.At = "", false, k.until
+	// What it held itself, and has no more, may have been a part of what the other held.
+	kept := h.Version != "" && len(from) == 1 && !from[0].all && k.own == nil && (k.gone.IsZero() || k.gone.Before(h.At))
+	if !kept {
+		h.Version, h.At = "", k.until
 	}
-	h.Live = h.Version != ""
+	h.Live, h.EverLive = kept, kept // the other may have been live until it lost some
 	to, err := db.setHead(s, h)
 	if err != nil {
 		return h, err

@@ -143,3 +143,20 @@ func TestNamesakes(t *testing.T) {
 		t.Errorf("the history (-want +got):\n%s", d)
 	}
 }
+
+// TestResumeForgotten: a part of a stream that was forgotten is nothing that one goes on with.
+func TestResumeForgotten(t *testing.T) {
+	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	shop := Stream{GroupResource: "pods", Namespace: "shop"}
+	r := pod(event.Snapshot, 1)
+	r.Namespace = "shop"
+	_, err := j.Append(t.Context(), []Batch{{Stream: pods, Head: Head{Version: "7", Live: true, EverLive: true, At: epoch}, Rows: []Row{r}}})
+	must(t, err)
+	if from, h, err := j.Resume(t.Context(), shop); from != OriginOthers || !h.Live || err != nil {
+		t.Fatalf("%v, %+v, %v", from, h, err)
+	}
+	must(t, j.Forget(t.Context(), shop))
+	if from, h, err := j.Resume(t.Context(), shop); from != OriginOthers || h.Live || h.Version != "" || err != nil {
+		t.Errorf("%v, %+v, %v", from, h, err)
+	}
+}

@@ -301,7 +301,7 @@ func (w *writer) setState(o *object, stream int64, r *Row, duplicate bool) error
 		top = r.ResourceVersion
 	}
 	if o.stream != 0 && o.stream != stream { // which does not have all of its objects any more
-		if err := w.db.exec("UPDATE streams SET live = 0, ever = 0 WHERE id = ?", o.stream); err != nil {
+		if err := w.db.exec("UPDATE streams SET version = '', live = 0, ever = 0 WHERE id = ?", o.stream); err != nil {
 			return err
 		}
 	}

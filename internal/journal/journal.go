@@ -177,6 +177,18 @@ func (j *Journal) Head(ctx context.Context, s Stream) (h Head, ok bool, err erro
 	return h, ok, err
 }
 
+// Identity returns the identity of the server that was recorded last, also where its streams were forgotten;
+// empty if it is not known.
+func (j *Journal) Identity(ctx context.Context) (identity string, err error) {
+	err = j.do(ctx, "read", func() error {
+		return j.db.query("SELECT identity FROM streams WHERE identity <> '' ORDER BY at DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
+			identity = s.ColumnText(0)
+			return nil
+		})
+	})
+	return identity, err
+}
+
 // Streams returns all streams of the journal, sorted by name.
 func (j *Journal) Streams(ctx context.Context) (all []StreamHead, err error) {
 	err = j.do(ctx, "read", func() error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,7 +105,7 @@ func TestMigrateEpochs(t *testing.T) {
 	other := in("shop", "elsewhere", 3)
 	other.Kind = nodeKind
 	shop := Stream{GroupResource: "pods", Namespace: "shop"}
-	rows := []Row{in("shop", "a", 1), gap("shop", "1", "history-changed"), in("shop", "a", 2), in("pay", "b", 2), gap("shop", "5", "expired"), other}
+	rows := []Row{in("shop", "a", 1), gap("shop", "1", "expired, history-changed"), in("shop", "a", 2), in("pay", "b", 2), gap("shop", "5", "expired"), other}
 	_, err := j.Append(t.Context(), []Batch{{Stream: shop, Head: Head{Version: "9", Epoch: 2, At: epoch}, Rows: rows}})
 	must(t, err, j.Close())
 	ids := idsOf(t, path)
@@ -123,7 +124,7 @@ func TestMigrateEpochs(t *testing.T) {
 	}{
 		{"before that history", in("shop", "a", 1), 2, false},
 		{"before it, in the first", in("shop", "a", 1), 1, true},
-		{"what began it", gap("shop", "1", "history-changed"), 2, true},
+		{"what began it", gap("shop", "1", "expired, history-changed"), 2, true},
 		{"since", in("shop", "a", 2), 2, true},
 		{"since, and a third history", in("shop", "a", 2), 3, false},
 		{"in another stream", in("pay", "b", 2), 2, false},
@@ -141,6 +142,25 @@ func TestMigrateEpochs(t *testing.T) {
 	if got := add(t, j, in("shop", "a", 2)); got.Rows != 1 {
 		t.Errorf("the first history had that version, too: %+v", got)
 	}
+	verify(t, path)
+}
+
+// TestMigrateOpenGaps: the id of a gap without a version at its end did not say since when it was; it stays.
+func TestMigrateOpenGaps(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	add(t, j, Row{Meta: Meta{Op: event.Gap, Kind: podKind, Namespace: "shop", Time: epoch, At: epoch, Gap: &event.GapInfo{From: "1", Reason: "expired"}}})
+	must(t, j.db.exec("UPDATE changes SET since = 5000"), j.Close())
+	older(t, path, 2)
+	j = open(t, path)
+	got := idsOf(t, path)
+	r, err := OpenReader(t.Context(), path)
+	must(t, err)
+	defer r.Close()
+	if _, err := r.ByID(t.Context(), strings.TrimSuffix(got[0], "0")); err != nil {
+		t.Errorf("%v: %v", got, err)
+	}
+	must(t, j.Close())
 	verify(t, path)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -34,8 +35,8 @@ type Purging struct {
 	Dead int64
 	// Missed are sinks that have not got some of the changes, quiet ones not counted.
 	Missed []Missed
-	// Unfinished says that an earlier purge has yet to erase what it removed.
-	Unfinished bool
+	// Unfinished is an earlier purge that has yet to come to its end, as this one will, too.
+	Unfinished *Purge
 }
 
 // Missed is how many changes a sink will not get.
@@ -46,11 +47,12 @@ type Missed struct {
 
 // None tells whether there is nothing to do.
 func (p *Purging) None() bool {
-	return p.Changes == 0 && p.Cut == 0 && p.Dead == 0 && len(p.Streams) == 0 && !p.Unfinished
+	return p.Changes == 0 && p.Cut == 0 && p.Dead == 0 && len(p.Streams) == 0 && p.Unfinished == nil
 }
 
 const (
-	// purging is the key in meta of a purge that has begun.
+	// purging is the key in meta of a purge that has begun, with its time in milliseconds, or nothing for other
+	// rules.
 	purging = "purging"
 	// purgeRows is how many changes are removed in a transaction.
 	purgeRows = 2000
@@ -71,6 +73,9 @@ const (
 func (j *Journal) PlanPurge(ctx context.Context, p Purge) (plan Purging, err error) {
 	err = j.do(ctx, "read", func() error {
 		spans, err := j.db.purged(p)
+		if err == nil {
+			err = j.db.finishes(p)
+		}
 		if err != nil {
 			return err
 		}
@@ -154,6 +159,50 @@ func (db *db) purged(p Purge) ([]span, error) {
 	}
 }
 
+// UnfinishedPurgeError says that an earlier purge has to come to its end before this one.
+type UnfinishedPurgeError struct{ Purge }
+
+func (e *UnfinishedPurgeError) Error() string {
+	return "an earlier purge has not come to its end: finish it first, with tattler journal purge " + e.String()
+}
+
+// String is how a user says it.
+func (p *Purge) String() string {
+	if p.Until.IsZero() {
+		return "--older-rules"
+	}
+	return "--until " + p.Until.UTC().Format(time.RFC3339Nano)
+}
+
+// note is what says in meta that a purge has begun.
+func (p *Purge) note() string {
+	if p.Until.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(p.before(), 10)
+}
+
+// unfinished returns the purge that has begun and has not come to its end; nil if there is none.
+func (db *db) unfinished() (p *Purge, err error) {
+	err = db.query("SELECT value FROM meta WHERE key = ?", []any{purging}, func(s *sqlite3.Stmt) error {
+		p = &Purge{OtherRules: true}
+		if ms, err := strconv.ParseInt(s.ColumnText(0), 10, 64); err == nil {
+			p = &Purge{Until: time.UnixMilli(ms)}
+		}
+		return nil
+	})
+	return p, err
+}
+
+// finishes is an error if a purge leaves undone what an earlier one was to do.
+func (db *db) finishes(p Purge) error {
+	u, err := db.unfinished()
+	if err != nil || u == nil || u.OtherRules == p.OtherRules && u.before() <= p.before() {
+		return err
+	}
+	return &UnfinishedPurgeError{*u}
+}
+
 // before is the time in milliseconds before which changes are removed.
 func (p *Purge) before() int64 {
 	if p.Until.IsZero() {
@@ -171,10 +220,13 @@ func (p *Purge) before() int64 {
 func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int64)) error {
 	var spans []span
 	err := j.write(ctx, "write", func() (err error) {
-		if spans, err = j.db.purged(p); err != nil {
+		if spans, err = j.db.purged(p); err == nil {
+			err = j.db.finishes(p)
+		}
+		if err != nil {
 			return err
 		}
-		return j.db.exec("INSERT OR REPLACE INTO meta VALUES (?, '')", purging)
+		return j.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", purging, p.note())
 	})
 	if err == nil {
 		err = j.settle(ctx)

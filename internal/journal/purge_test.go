@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -350,12 +352,49 @@ func TestPurgeBesideReader(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	u, err := v.j.Rules(t.Context(), "closed", epoch)
-	if err != nil || !u.Unfinished || u.Changes != 0 {
+	if err != nil || u.Unfinished == nil || !u.Unfinished.OtherRules || u.Changes != 0 {
 		t.Errorf("%+v, %v", u, err)
 	}
 	must(t, v.j.Purge(t.Context(), purge, nil))
 	if n := count(v.raw(), v.planted); n > 0 {
 		t.Errorf("%d values are still there", n)
+	}
+}
+
+// TestPurgeUnfinished: no other purge ends one that has begun, but one that removes as much.
+func TestPurgeUnfinished(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_123)
+	for _, tc := range []struct {
+		why         string
+		begun, then Purge
+		refused     string
+	}{
+		{"the same", Purge{Until: at}, Purge{Until: at}, ""},
+		{"one until later", Purge{Until: at}, Purge{Until: at.Add(time.Second)}, ""},
+		{"one until earlier", Purge{Until: at}, Purge{Until: at.Add(-time.Second)}, "--until 2023-11-14T22:13:20.123Z"},
+		{"one of other rules", Purge{Until: at}, Purge{OtherRules: true}, "--until 2023-11-14T22:13:20.123Z"},
+		{"one until a time, for other rules", Purge{OtherRules: true}, Purge{Until: at}, "--older-rules"},
+		{"other rules again", Purge{OtherRules: true}, Purge{OtherRules: true}, ""},
+	} {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		j := open(t, path)
+		_, err := j.Append(t.Context(), []Batch{{Stream: pods, Head: Head{Version: "9", Live: true, EverLive: true, At: epoch}, Rows: many(3, event.Created)}})
+		must(t, err)
+		ended, end := context.WithCancel(t.Context())
+		end()
+		must(t, j.write(t.Context(), "write", func() error {
+			return j.db.exec("INSERT INTO meta VALUES (?, ?)", purging, tc.begun.note())
+		}))
+		_, planned := j.PlanPurge(t.Context(), tc.then)
+		for _, err := range []error{planned, j.Purge(t.Context(), tc.then, nil)} {
+			var unfinished *UnfinishedPurgeError
+			if errors.As(err, &unfinished) != (tc.refused != "") || err != nil && !strings.HasSuffix(err.Error(), tc.refused) {
+				t.Errorf("%s: %v", tc.why, err)
+			}
+		}
+		if err := j.Purge(ended, tc.begun, nil); err == nil {
+			t.Errorf("%s: a purge that was given up has come to its end", tc.why)
+		}
 	}
 }
 

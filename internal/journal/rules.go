@@ -17,12 +17,13 @@ type Uncovered struct {
 	Before  time.Time
 	// Streams have last states that were not compared with the cluster since.
 	Streams []Stream
-	// Unfinished says that a purge has not come to its end: what it removed may still be in the file.
-	Unfinished bool
+	// Unfinished says that a purge has not come to its end, and which: what it was to remove may still be in
+	// the file.
+	Unfinished *Purge
 }
 
 // Any tells whether there is something.
-func (u *Uncovered) Any() bool { return u.Changes > 0 || len(u.Streams) > 0 || u.Unfinished }
+func (u *Uncovered) Any() bool { return u.Changes > 0 || len(u.Streams) > 0 || u.Unfinished != nil }
 
 // Rules notes the fingerprint of the redaction rules, and their key, under which changes are recorded
 // from now on, and returns what is kept that they do not cover.
@@ -102,8 +103,7 @@ func (db *db) uncovered() (u Uncovered, err error) {
 	if u.Streams, err = db.otherStreams(fingerprint); err != nil {
 		return u, err
 	}
-	unfinished, err := db.integer("SELECT count(*) FROM meta WHERE key = ?", purging)
-	u.Unfinished = unfinished > 0
+	u.Unfinished, err = db.unfinished()
 	return u, err
 }
 

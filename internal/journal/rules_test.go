@@ -54,7 +54,7 @@ func TestRules(t *testing.T) {
 		if err != nil || read.Changes != c.want {
 			t.Errorf("%s: a reader finds %d not covered, %v; want %d", c.why, read.Changes, err, c.want)
 		}
-		if u.Changes != c.want || u.Unfinished {
+		if u.Changes != c.want || u.Unfinished != nil {
 			t.Errorf("%s: %+v, want %d", c.why, u, c.want)
 		}
 		must(t, r.Close(), j.Close())

@@ -57,10 +57,11 @@ ALTER TABLE blocks ADD COLUMN seen_oldest INTEGER;
 ALTER TABLE blocks ADD COLUMN seen_newest INTEGER;
 UPDATE blocks SET (seen_oldest, seen_newest) = (SELECT min(time + lag), max(time + lag) FROM changes
   WHERE seq >= blocks.first AND seq < blocks.first + length(blocks.ids) / 5);
+UPDATE changes SET since = NULL WHERE seq IN (SELECT seq FROM gaps WHERE "to" = '');
 UPDATE changes SET epoch = -later.epoch FROM (
   SELECT k.id kind, s.namespace, s.epoch, ifnull((SELECT max(g.seq) FROM gaps g
     JOIN changes c ON c.seq = g.seq JOIN kinds of ON of.id = c.kind JOIN strings n ON n.id = g.namespace
-    WHERE g.reason = 'history-changed' AND of.resource = k.resource AND n.s = s.namespace), 0) began
+    WHERE instr(g.reason, 'history-changed') AND of.resource = k.resource AND n.s = s.namespace), 1 << 62) began
   FROM streams s JOIN strings r ON r.s = s.resource JOIN kinds k ON k.resource = r.id WHERE s.epoch > 1) later
 WHERE changes.kind = later.kind AND changes.seq >= later.began
   AND changes.seq < ifnull((SELECT min(seq) FROM rules WHERE fingerprint <> ''), 1 << 62)

@@ -109,14 +109,21 @@ func (d *decoder) part(bracket byte) (v any, err error) {
 	return v, err
 }
 
+// maxAgain is the depth below which parts are not looked for: each level may compare all that is below it.
+const maxAgain = 64
+
 // again returns the part of the other object that likely is a version of the one that begins here, and
 // whether its text is the same. It is looked for where the last one tells, and in the same place from the
 // start and from the end.
 func (d *decoder) again() (was *part, same bool) {
-	if d.other == nil {
+	if d.other == nil || d.depth > maxAgain {
 		return nil, false
 	}
-	for _, shift := range [...]int{d.shift, 0, len(d.other.raw) - len(d.raw)} {
+	shifts := [...]int{d.shift, 0, len(d.other.raw) - len(d.raw)}
+	for i, shift := range shifts {
+		if slices.Contains(shifts[:i], shift) {
+			continue
+		}
 		p := d.other.at(d.pos + shift)
 		switch {
 		case p == nil || p.depth != d.depth || p.text && !d.inEntries():

@@ -1,8 +1,10 @@
 package managers
 
 import (
+	stdjson "encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -206,4 +208,25 @@ func FuzzOwner(f *testing.F) {
 			t.Errorf("got %q", m)
 		}
 	})
+}
+
+// TestDeep: what lies deeper than anybody nests has no owner that is told, and takes no time.
+func TestDeep(t *testing.T) {
+	for _, tc := range []struct {
+		depth int
+		want  string
+	}{{maxTree - 1, "m"}, {maxTree + 1, Unknown}, {9000, Unknown}} {
+		var value any = "x"
+		var p diff.Path
+		for range tc.depth {
+			value = map[string]any{"a": value}
+			p = append(p, diff.Elem{Kind: diff.Field, Name: "a"})
+		}
+		obj := value.(map[string]any)
+		obj["metadata"] = map[string]any{"managedFields": []any{map[string]any{"manager": "m",
+			"fieldsV1": stdjson.RawMessage(strings.Repeat(`{"f:a":`, tc.depth) + "{}" + strings.Repeat("}", tc.depth))}}}
+		if got, _ := Parse(obj).Owner(p, "x"); got != tc.want {
+			t.Errorf("%d deep: %s, want %s", tc.depth, got, tc.want)
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 // a scalar, an atomic map or list, or an empty one. It is read when a path leads to it.
 type tree struct {
 	text     json.RawMessage
+	depth    int
 	read     bool // and so is what follows
 	bare     bool // it has no keys
 	owned    bool
@@ -22,6 +23,10 @@ type tree struct {
 	fields   map[string]*tree
 	elements []element
 }
+
+// maxTree is the depth below which nobody is said to own anything: to find a child, all that is below its
+// siblings is passed over, on each level.
+const maxTree = 100
 
 // element is a child that stands for a list element: exactly one of keys, index and value is set.
 type element struct {
@@ -46,15 +51,15 @@ func (t *tree) open() *tree {
 		t.leaf = false
 		kind, text, ok := strings.Cut(key, ":")
 		switch {
-		case !ok || len(child) == 0 || child[0] != '{':
+		case !ok || len(child) == 0 || child[0] != '{' || t.depth == maxTree:
 		case kind == "f":
 			if t.fields == nil {
 				t.fields = make(map[string]*tree)
 			}
-			t.fields[text] = &tree{text: child}
+			t.fields[text] = &tree{text: child, depth: t.depth + 1}
 		default:
 			if e, ok := newElement(kind, text); ok {
-				e.tree = &tree{text: child}
+				e.tree = &tree{text: child, depth: t.depth + 1}
 				t.elements = append(t.elements, e)
 			}
 		}

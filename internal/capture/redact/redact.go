@@ -6,7 +6,8 @@
 // and of anything else that is a list of {name, value}, whose name looks like a credential's; command
 // lines that hold one; keys of ConfigMaps that look like credentials; any text that holds a private
 // key, a JSON web token or a URL with a password; Secrets and ConfigMaps within other objects; and
-// what the user's rules name. The words that make a name look like a credential's are in names.go.
+// what the user's rules name. Managed fields that repeat such a value, as the name of a list's element, are
+// left out. The words that make a name look like a credential's are in names.go.
 //
 // Not found are credentials that neither their place nor their form tells: a password in a line of a
 // ConfigMap's file, in a field of a custom resource, or under an innocent name. Rules are for these.
@@ -33,7 +34,7 @@ import (
 
 // version counts the built-in rules' revisions: raise it whenever they hide more, less or otherwise,
 // so that nothing hidden by others is compared with what these hide.
-const version = 1
+const version = 2
 
 // minKey is the least length of a key in bytes: a shorter one can be found by trying.
 const minKey = 16
@@ -145,6 +146,7 @@ func (r *Redactor) apply(resource string, obj map[string]any, again bool) (hid b
 	for _, p := range r.user.For(split(resource)) {
 		p.Replace(obj, a.hideAt)
 	}
+	a.managedFields(obj)
 	return len(a.made) > 0, nil
 }
 

@@ -26,6 +26,7 @@ type run struct {
 	id       string          // the object's UID
 	path     []step          // of the value at hand
 	made     map[string]bool // the markers of this run, so that no rule hides them again
+	plain    map[any]bool    // what is hidden, as far as lists are merged by such values
 	again    bool            // markers of earlier runs stay, too
 }
 
@@ -82,7 +83,7 @@ func (a *run) field(key string, v any) any {
 	switch key {
 	case "managedFields":
 		if len(a.path) == 2 && a.path[0] == (step{kind: diff.Field, text: "metadata"}) {
-			return v // names of fields and managers, no values
+			return v // names of fields and managers: see run.managedFields
 		}
 	case "stringData":
 		if m, ok := v.(map[string]any); ok {
@@ -193,7 +194,27 @@ func (a *run) hideAt(at diff.Path, v any) any {
 	}
 	marker := diff.HiddenPrefix + hex.EncodeToString(a.mac.Sum(nil)[:8])
 	a.made[marker] = true
+	a.note(v)
 	return marker
+}
+
+// note notes the plain values of what is hidden.
+func (a *run) note(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, v := range v {
+			a.note(v)
+		}
+	case []any:
+		for _, v := range v {
+			a.note(v)
+		}
+	case string, int64, float64, bool:
+		if a.plain == nil {
+			a.plain = map[any]bool{}
+		}
+		a.plain[v] = true
+	}
 }
 
 // reveal is Redactor.Reveal for an object, or a part of one.

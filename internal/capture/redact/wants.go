@@ -12,7 +12,43 @@ func (r *Redactor) Wants(resource string, raw []byte) bool {
 		return true
 	}
 	s := scanner{raw: raw}
-	return !s.value(false) || s.next() != 0 || credentialValue(string(raw))
+	return !s.value(false) || s.next() != 0 || escapesMore(raw) || credentialValue(string(raw))
+}
+
+// escapesMore tells that something is escaped that Go's encoder writes as it is, of which the text does not
+// show the form: objects within others keep their writers' escapes.
+func escapesMore(raw []byte) bool {
+	for {
+		at := bytes.IndexByte(raw, '\\')
+		if at < 0 {
+			return false
+		}
+		if raw = raw[at+1:]; len(raw) == 0 {
+			return true
+		}
+		switch raw[0] {
+		case '"', '\\', 'b', 'f', 'n', 'r', 't':
+			raw = raw[1:]
+			continue
+		case 'u':
+		default:
+			return true
+		}
+		if len(raw) < 5 || !goEscape(string(raw[1:5])) {
+			return true
+		}
+		raw = raw[5:]
+	}
+}
+
+// goEscape tells whether encoding/json writes a character in this form: control characters, those of HTML, and
+// what JavaScript takes for ends of lines or no character is.
+func goEscape(hex string) bool {
+	switch hex {
+	case "003c", "003e", "0026", "007f", "2028", "2029", "fffd":
+		return true
+	}
+	return hex < "0020"
 }
 
 // scanner reads JSON as far as it must to know that no name in it is that of something to hide. Its methods

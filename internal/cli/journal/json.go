@@ -71,8 +71,8 @@ func summary(s *journal.Stats) Summary {
 		Changes: s.Changes, Quiet: s.Quiet, Gaps: s.Gaps, Oldest: known(s.Oldest), Newest: known(s.Newest),
 		Objects: s.Objects, Live: s.Live, Kinds: []Kind{}, Streams: []Stream{}, Sinks: []Sink{},
 	}
-	if u := &s.Uncovered; u.Changes > 0 || u.Unfinished {
-		out.OtherRules = &OtherRules{u.Changes, known(u.Before), u.Unfinished}
+	if u := &s.Uncovered; u.Changes > 0 || u.Unfinished != nil {
+		out.OtherRules = &OtherRules{u.Changes, known(u.Before), u.Unfinished != nil}
 	}
 	for _, k := range s.Kinds {
 		out.Kinds = append(out.Kinds, Kind{k.GroupResource, k.Changes, k.Quiet, k.ChangesSize, k.Live, k.StatesSize})

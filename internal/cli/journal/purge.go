@@ -128,7 +128,7 @@ func describe(path string, p *journal.Purging) string {
 		item("the last states of %s that tattler run has not read since; if it watches", plural(n, "stream", "streams"))
 		item("them, it records them anew, as at its first start: %s", names(p.Streams))
 	}
-	if p.Unfinished {
+	if p.Unfinished != nil {
 		item("what an earlier purge removed, and did not come to erase")
 	}
 	for _, m := range p.Missed {

@@ -103,9 +103,9 @@ func (p *page) head(b *strings.Builder) {
 		line("rules", "%s recorded under other redaction rules, before", plural(u.Changes, "change was", "changes were"))
 		line("", "%s; tattler journal purge --older-rules removes them", maybe(u.Before))
 	}
-	if u.Unfinished {
+	if u.Unfinished != nil {
 		line("purge", "not finished: what was removed may still be in the file;")
-		line("", "tattler journal purge --older-rules finishes it")
+		line("", "tattler journal purge %s finishes it", u.Unfinished)
 	}
 }
 
