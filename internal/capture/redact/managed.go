@@ -3,10 +3,34 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
-
-	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
+
+// note notes the plain values of what is hidden, as text.
+func (a *run) note(v any) {
+	switch v := v.(type) {
+	case nil:
+	case map[string]any:
+		for _, v := range v {
+			a.note(v)
+		}
+	case []any:
+		for _, v := range v {
+			a.note(v)
+		}
+	default:
+		if a.plain == nil {
+			a.plain = map[string]bool{}
+		}
+		s, isText := v.(string)
+		if !isText {
+			s = string(canonical(v))
+		}
+		a.plain[s] = true
+	}
+}
 
 // managedFields takes from the entries of an object's managed fields the trees that repeat a value that is
 // hidden: they name elements of sets by their values (v:), and those of other lists by their merge keys (k:).
@@ -31,11 +55,10 @@ func (a *run) repeats(fields any) bool {
 	if !ok {
 		text = canonical(fields)
 	}
-	if !a.mayRepeat(text) {
-		return false
-	}
-	tree, all, err := jsonmap.DecodeObject(text)
-	return err != nil || !all || a.treeRepeats(tree)
+	return a.mayRepeat(text) && !texts(text, func(s string) bool { // all texts in a tree are keys
+		kind, name, _ := strings.Cut(s, ":")
+		return kind != "v" && kind != "k" || texts([]byte(name), func(s string) bool { return !a.plain[s] })
+	})
 }
 
 // mayRepeat looks for what is hidden in a tree's text, which is JSON within JSON: what is escaped there may be
@@ -44,55 +67,41 @@ func (a *run) mayRepeat(text []byte) bool {
 	if !bytes.Contains(text, []byte(`"v:`)) && !bytes.Contains(text, []byte(`"k:`)) {
 		return false
 	}
-	for v := range a.plain {
-		s, isText := v.(string)
-		if !isText {
-			s = string(canonical(v))
-		}
-		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r) }) || bytes.Contains(text, []byte(s)) {
+	for s := range a.plain {
+		escaped := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r) })
+		if escaped || bytes.Contains(text, []byte(s)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (a *run) treeRepeats(tree map[string]any) bool {
-	for key, child := range tree {
-		kind, text, _ := strings.Cut(key, ":")
-		if (kind == "v" || kind == "k") && a.nameRepeats(text) {
+// texts calls fn with each string, number and boolean of a JSON text, names of fields included. It returns
+// false where fn does, or where the text cannot be read.
+func texts(raw []byte, fn func(string) bool) bool {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
 			return true
 		}
-		if child, ok := child.(map[string]any); ok && a.treeRepeats(child) {
-			return true
+		if err != nil {
+			return false
+		}
+		var s string
+		switch t := token.(type) {
+		case string:
+			s = t
+		case json.Number:
+			s = t.String()
+		case bool:
+			s = string(canonical(t))
+		default:
+			continue
+		}
+		if !fn(s) {
+			return false
 		}
 	}
-	return false
-}
-
-// nameRepeats is for the JSON of an element's value, or of its merge keys.
-func (a *run) nameRepeats(text string) bool {
-	wrapped, err := jsonmap.Decode([]byte(`{"v":` + text + `}`))
-	return err != nil || a.holds(wrapped)
-}
-
-func (a *run) holds(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, v := range v {
-			if a.holds(v) {
-				return true
-			}
-		}
-	case []any:
-		for _, v := range v {
-			if a.holds(v) {
-				return true
-			}
-		}
-	case string:
-		return a.plain[v] || credentialValue(v)
-	case int64, float64, bool:
-		return a.plain[v]
-	}
-	return false
 }

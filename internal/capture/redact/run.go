@@ -26,7 +26,7 @@ type run struct {
 	id       string          // the object's UID
 	path     []step          // of the value at hand
 	made     map[string]bool // the markers of this run, so that no rule hides them again
-	plain    map[any]bool    // what is hidden, as far as lists are merged by such values
+	plain    map[string]bool // the plain values of what is hidden: see note
 	again    bool            // markers of earlier runs stay, too
 }
 
@@ -196,25 +196,6 @@ func (a *run) hideAt(at diff.Path, v any) any {
 	a.made[marker] = true
 	a.note(v)
 	return marker
-}
-
-// note notes the plain values of what is hidden.
-func (a *run) note(v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, v := range v {
-			a.note(v)
-		}
-	case []any:
-		for _, v := range v {
-			a.note(v)
-		}
-	case string, int64, float64, bool:
-		if a.plain == nil {
-			a.plain = map[any]bool{}
-		}
-		a.plain[v] = true
-	}
 }
 
 // reveal is Redactor.Reveal for an object, or a part of one.
