@@ -1,0 +1,190 @@
+package clientgo
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/request"
+)
+
+// Engine is what informers share: the connection, the room for decoded objects, statistics. It is safe
+// for concurrent use.
+type Engine struct {
+	opts   Options
+	http   *http.Client
+	client *request.Client // for what is asked without client-go
+	lists  chan struct{}   // has an element for each list under way
+	hot    *compact.Hot
+	room   room
+
+	mu        sync.Mutex
+	informers map[*sharedInformer]struct{} // that run
+}
+
+// New returns an Engine; it does not talk to the server. cfg is copied. It may be nil for informers that
+// only ever use the ListerWatchers that they are made with: there is no HTTPClient then.
+func New(cfg *rest.Config, o Options) (*Engine, error) {
+	e := newEngine(o)
+	if cfg == nil {
+		return e, nil
+	}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("prepare connection: %w", err)
+	}
+	mine := *client // it may be http.DefaultClient
+	if mine.Transport == nil {
+		mine.Transport = http.DefaultTransport
+	}
+	mine.Transport = &capturing{mine.Transport}
+	e.http = &mine
+	if e.client, err = request.New(cfg); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// maxLists is how many lists run at once: few enough for the API server's default priority level.
+const maxLists = 8
+
+func newEngine(o Options) *Engine {
+	e := &Engine{
+		opts:      o,
+		lists:     make(chan struct{}, maxLists),
+		hot:       compact.NewHot(orDefault(o.Hot, defaultHot)),
+		informers: map[*sharedInformer]struct{}{},
+	}
+	e.room.budget = orDefault(o.Whole, defaultWhole)
+	return e
+}
+
+// HTTPClient is the client that requests are sent with: for controller-runtime's
+// cache.Options.HTTPClient and client-go's NewForConfigAndClient. It is nil where New had no
+// configuration.
+func (e *Engine) HTTPClient() *http.Client { return e.http }
+
+// NewInformer returns an informer of what lw lists and watches: cache.NewSharedIndexInformer, and the type
+// of controller-runtime's cache.Options.NewInformer. The indexers are copied.
+func (e *Engine) NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	name := fmt.Sprintf("%T", example)
+	return &sharedInformer{
+		engine:   e,
+		lw:       lw,
+		example:  example,
+		table:    newTable(e, e.opts.storageOf(example), indexers),
+		done:     done{name: "SharedIndexInformer " + name, ch: make(chan struct{})},
+		detector: cache.NewCacheMutationDetector(name),
+		fallback: resync,
+		check:    resync,
+	}
+}
+
+// NewSharedIndexInformer is cache.NewSharedIndexInformer with an Engine of its own.
+func NewSharedIndexInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	return newEngine(Options{}).NewInformer(lw, example, resync, indexers)
+}
+
+// NewTypedSharedIndexInformer is NewSharedIndexInformer with handlers, indexers and reads of a Go type. For an
+// informer of an Engine, use cache.NewTypedSharedIndexInformer on that.
+func NewTypedSharedIndexInformer[T cache.Object](lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.TypedIndexers[T]) cache.TypedSharedIndexInformer[T] {
+	return cache.NewTypedSharedIndexInformer[T](
+		NewSharedIndexInformer(lw, example, resync, cache.TypedIndexersToIndexers(indexers)))
+}
+
+func (e *Engine) join(s *sharedInformer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.informers[s] = struct{}{}
+}
+
+func (e *Engine) leave(s *sharedInformer) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.informers, s)
+}
+
+// folds tells that a handler has exceeded its budget.
+func (e *Engine) folds(l *listener) {
+	log := klog.Background()
+	if e.opts.Log != nil {
+		log = *e.opts.Log
+	}
+	log.Info("A handler is too slow: until it has caught up, it is told of each object's last state only",
+		"informer", l.informer.done.name, "handler", l.name, "budget", e.opts.handlerBudget())
+	if f := e.opts.Hooks.Folding; f != nil {
+		f(l.informer.done.name, l.name)
+	}
+}
+
+// Stats is what an Engine has.
+type Stats struct {
+	// Decoded is what objects that are kept decoded cost, in bytes of heap, estimated: because they were
+	// read or have changed, and because everything is read often.
+	Decoded, Whole int64
+	Informers      []InformerStats // that run, by name
+}
+
+// InformerStats describes an informer.
+type InformerStats struct {
+	Name    string
+	Objects int
+	// Bytes is what the objects cost at rest, with what they are stored as the difference from. Objects
+	// that are kept as they are count 4 KiB each.
+	Bytes int64
+	// Whole says that every object is kept decoded.
+	Whole    bool
+	Handlers []HandlerStats // in the order in which they came
+}
+
+// HandlerStats describes a handler.
+type HandlerStats struct {
+	Name string
+	// Queued is how many notifications it has yet to be told, Bytes what they keep in memory that nobody
+	// else needs.
+	Queued int
+	Bytes  int64
+	// Folded counts the notifications that it was not told since a later one said it all.
+	Folded uint64
+}
+
+// Stats tells what the engine has.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	running := make([]*sharedInformer, 0, len(e.informers))
+	for s := range e.informers {
+		running = append(running, s)
+	}
+	e.mu.Unlock()
+	st := Stats{Decoded: e.hot.Bytes(), Whole: e.room.used.Load()}
+	for _, s := range running {
+		st.Informers = append(st.Informers, s.stats())
+	}
+	slices.SortFunc(st.Informers, func(a, b InformerStats) int { return cmp.Compare(a.Name, b.Name) })
+	return st
+}
+
+func (s *sharedInformer) stats() InformerStats {
+	t := s.table
+	t.mu.RLock()
+	st := InformerStats{Name: s.done.name, Objects: len(t.list), Whole: t.live != nil}
+	t.mu.RUnlock()
+	st.Bytes = t.bytes.Load() + t.packing.packer.Router.Stats().Bytes
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	for _, l := range s.listeners {
+		h := HandlerStats{Name: l.name}
+		h.Queued, h.Bytes, h.Folded = l.queue.lag()
+		st.Handlers = append(st.Handlers, h)
+	}
+	return st
+}

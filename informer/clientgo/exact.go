@@ -1,0 +1,334 @@
+package clientgo
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"time"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// verdict says what becomes of a value that is encoded and decoded again.
+type verdict uint8
+
+const (
+	same    verdict = iota
+	unsure          // only decoding it tells
+	changed         // it comes back otherwise, if only as nil where it was empty
+)
+
+// check judges the value at p, of the type that it was made for. None is needed where every value of a
+// type comes back.
+type check func(p unsafe.Pointer) verdict
+
+// planner makes checks for one encoding: the generated protobuf, or JSON.
+type planner struct {
+	proto bool
+	plans map[reflect.Type]*check // those that are being made, too: types refer to themselves
+}
+
+// planOf returns the check of a struct that is an API object. Its TypeMeta is not looked at.
+func planOf(t reflect.Type, proto bool) check {
+	b := &planner{proto: proto, plans: map[reflect.Type]*check{}}
+	return b.fields(t, true)
+}
+
+func (b *planner) of(t reflect.Type) check {
+	if c, ok := b.special(t); ok {
+		return c
+	}
+	switch t.Kind() {
+	case reflect.Slice: // as an element, which JSON never leaves out
+		return b.slice(t, !b.proto)
+	case reflect.Map:
+		return b.dictionary(t, !b.proto)
+	case reflect.Pointer:
+		return b.pointer(t)
+	case reflect.Struct:
+		return b.structure(t)
+	case reflect.Array, reflect.Interface:
+		return where(t, unsure)
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return where(t, changed)
+	}
+	return nil
+}
+
+// where is v for every value but the zero value.
+func where(t reflect.Type, v verdict) check {
+	return func(p unsafe.Pointer) verdict {
+		if reflect.NewAt(t, p).Elem().IsZero() {
+			return same
+		}
+		return v
+	}
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// special knows the types that encode themselves.
+func (b *planner) special(t reflect.Type) (check, bool) {
+	switch t {
+	case reflect.TypeFor[metav1.Time]():
+		return checkTime, true
+	case reflect.TypeFor[metav1.MicroTime]():
+		return checkMicroTime, true
+	case reflect.TypeFor[resource.Quantity]():
+		return checkQuantity, true
+	case reflect.TypeFor[metav1.Duration]():
+		return nil, true
+	}
+	if b.proto {
+		return nil, t == reflect.TypeFor[metav1.FieldsV1]() // which holds bytes or a string, as it was built
+	}
+	switch t {
+	case reflect.TypeFor[intstr.IntOrString]():
+		return checkIntOrString, true
+	case reflect.TypeFor[metav1.FieldsV1]():
+		return checkFields, true
+	case reflect.TypeFor[runtime.RawExtension]():
+		return checkExtension, true
+	}
+	if p := reflect.PointerTo(t); t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface &&
+		(p.Implements(jsonMarshaler) || p.Implements(textMarshaler)) {
+		return where(t, unsure), true
+	}
+	return nil, false
+}
+
+// slice checks that nothing that is empty would come back as nil, unless kept says that it does not.
+func (b *planner) slice(t reflect.Type, kept bool) check {
+	bytes := t.Elem().Kind() == reflect.Uint8
+	if bytes && (b.proto || kept) {
+		return nil
+	}
+	elem, size := b.of(t.Elem()), t.Elem().Size()
+	if elem == nil && kept {
+		return nil
+	}
+	return func(p unsafe.Pointer) verdict {
+		s := (*struct {
+			data unsafe.Pointer
+			n, _ int
+		})(p)
+		if s.n == 0 && s.data != nil && !kept {
+			return changed
+		}
+		worst := same
+		for i := 0; elem != nil && i < s.n; i++ {
+			if v := elem(unsafe.Add(s.data, uintptr(i)*size)); v > worst {
+				worst = v
+			}
+		}
+		return worst
+	}
+}
+
+// dictionary does for maps what slice does for slices.
+func (b *planner) dictionary(t reflect.Type, kept bool) check {
+	value := b.of(t.Elem())
+	switch {
+	case t.Elem() == reflect.TypeFor[resource.Quantity]() && t.Key().Kind() == reflect.String:
+		return func(p unsafe.Pointer) verdict { return checkQuantities(*(*map[string]resource.Quantity)(p), kept) }
+	case t.Elem().Kind() == reflect.Slice && t.Elem().Elem().Kind() == reflect.Uint8 && b.proto:
+		value = func(p unsafe.Pointer) verdict { // nil comes back as empty
+			if *(*unsafe.Pointer)(p) == nil {
+				return changed
+			}
+			return same
+		}
+	}
+	return func(p unsafe.Pointer) verdict {
+		if *(*unsafe.Pointer)(p) == nil {
+			return same
+		}
+		m := reflect.NewAt(t, p).Elem()
+		if m.Len() == 0 && !kept {
+			return changed
+		}
+		if value == nil {
+			return same
+		}
+		worst, v := same, reflect.New(t.Elem())
+		for i := m.MapRange(); i.Next(); {
+			v.Elem().SetIterValue(i)
+			worst = max(worst, value(v.UnsafePointer()))
+		}
+		return worst
+	}
+}
+
+func (b *planner) pointer(t reflect.Type) check {
+	switch t.Elem().Kind() {
+	case reflect.Slice, reflect.Map, reflect.Pointer, reflect.Interface:
+		return where(t, unsure)
+	}
+	elem := b.of(t.Elem())
+	if elem == nil {
+		return nil
+	}
+	null := !b.proto && (t.Elem() == reflect.TypeFor[metav1.Time]() || t.Elem() == reflect.TypeFor[metav1.MicroTime]())
+	return func(p unsafe.Pointer) verdict {
+		q := *(*unsafe.Pointer)(p)
+		switch {
+		case q == nil:
+			return same
+		case null && (*time.Time)(q).IsZero(): // both types are a struct of a time.Time alone
+			return changed
+		}
+		return elem(q)
+	}
+}
+
+// structure returns a check that looks its fields' up when it is called first, since they may hold the
+// type itself.
+func (b *planner) structure(t reflect.Type) check {
+	if c, ok := b.plans[t]; ok {
+		return func(p unsafe.Pointer) verdict {
+			if *c == nil {
+				return same
+			}
+			return (*c)(p)
+		}
+	}
+	c := new(check)
+	b.plans[t] = c
+	*c = b.fields(t, false)
+	return *c
+}
+
+// fields is the check of a struct's fields; of the object itself, all but its TypeMeta.
+func (b *planner) fields(t reflect.Type, object bool) check {
+	type field struct {
+		offset uintptr
+		check  check
+	}
+	var fields []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if object && f.Type == reflect.TypeFor[metav1.TypeMeta]() {
+			continue
+		}
+		if c := b.field(f); c != nil {
+			fields = append(fields, field{f.Offset, c})
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return func(p unsafe.Pointer) verdict {
+		worst := same
+		for i := range fields {
+			if v := fields[i].check(unsafe.Add(p, fields[i].offset)); v > worst {
+				if worst = v; v == changed {
+					break
+				}
+			}
+		}
+		return worst
+	}
+}
+
+func (b *planner) field(f reflect.StructField) check {
+	if b.proto {
+		if f.Tag.Get("protobuf") == "" || !f.IsExported() {
+			return where(f.Type, changed)
+		}
+		return b.of(f.Type)
+	}
+	tag := f.Tag.Get("json")
+	if tag == "-" || !f.IsExported() && !f.Anonymous {
+		return where(f.Type, changed)
+	}
+	_, options, _ := strings.Cut(tag, ",")
+	kept := !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")
+	if _, ok := b.special(f.Type); !ok {
+		switch f.Type.Kind() {
+		case reflect.Slice:
+			return b.slice(f.Type, kept)
+		case reflect.Map:
+			return b.dictionary(f.Type, kept)
+		}
+	}
+	return b.of(f.Type)
+}
+
+// checkTime tells whether a time is as the decoders make it: in seconds, local, without a reading of
+// the monotonic clock.
+func checkTime(p unsafe.Pointer) verdict {
+	t := (*metav1.Time)(p).Time
+	return comesBack(t == time.Time{} || !t.IsZero() && t == time.Unix(t.Unix(), 0).Local())
+}
+
+func checkMicroTime(p unsafe.Pointer) verdict {
+	t := (*metav1.MicroTime)(p).Time
+	return comesBack(t == time.Time{} ||
+		!t.IsZero() && t == time.Unix(t.Unix(), int64(t.Nanosecond()/1000*1000)).Local())
+}
+
+func checkQuantity(p unsafe.Pointer) verdict {
+	q := *(*resource.Quantity)(p) // a copy: String would write into it
+	back, err := resource.ParseQuantity(q.String())
+	return comesBack(err == nil && back == *(*resource.Quantity)(p))
+}
+
+func checkQuantities(m map[string]resource.Quantity, kept bool) verdict {
+	if len(m) == 0 {
+		return comesBack(m == nil || kept)
+	}
+	for _, q := range m {
+		if v := checkQuantity(unsafe.Pointer(&q)); v != same {
+			return v
+		}
+	}
+	return same
+}
+
+func checkIntOrString(p unsafe.Pointer) verdict {
+	v := (*intstr.IntOrString)(p)
+	return comesBack(v.Type == intstr.Int && v.StrVal == "" || v.Type == intstr.String && v.IntVal == 0)
+}
+
+func checkFields(p unsafe.Pointer) verdict {
+	f := (*metav1.FieldsV1)(p)
+	if reflect.ValueOf(f).Elem().IsZero() {
+		return same
+	}
+	return plainJSON(f.GetRawBytes())
+}
+
+func checkExtension(p unsafe.Pointer) verdict {
+	x := (*runtime.RawExtension)(p)
+	switch {
+	case x.Object != nil:
+		return changed
+	case x.Raw == nil:
+		return same
+	}
+	return plainJSON(x.Raw)
+}
+
+// plainJSON tells whether encoding/json would leave the text of an object or array as it is.
+func plainJSON(raw []byte) verdict {
+	if len(raw) < 2 || raw[0] != '{' && raw[0] != '[' || bytes.ContainsAny(raw, " \t\r\n<>&\u2028\u2029") {
+		return unsure
+	}
+	return same
+}
+
+func comesBack(yes bool) verdict {
+	if yes {
+		return same
+	}
+	return changed
+}

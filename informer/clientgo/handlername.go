@@ -1,0 +1,66 @@
+package clientgo
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// nameOf names a handler by where it was written, as client-go does: the name shows up in what a
+// registration's HasSyncedChecker is called.
+func nameOf(h cache.ResourceEventHandler) string {
+	name := ""
+	switch h := h.(type) {
+	case nil:
+	case *cache.ResourceEventHandlerFuncs:
+		name = nameOfFuncs(h.AddFunc, h.UpdateFunc, h.DeleteFunc)
+	case cache.ResourceEventHandlerFuncs:
+		name = nameOfFuncs(h.AddFunc, h.UpdateFunc, h.DeleteFunc)
+	default:
+		name = nameOfType(reflect.TypeOf(h))
+	}
+	if name == "" {
+		name = fmt.Sprintf("%T", h)
+	}
+	return name
+}
+
+func nameOfType(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.PkgPath() == "" {
+		return t.Name()
+	}
+	return t.PkgPath() + "." + t.Name()
+}
+
+// nameOfFuncs is the place that has all of the functions, or else the name of each.
+func nameOfFuncs(funcs ...any) string {
+	var names []string
+	place, alike := "", true
+	for _, f := range funcs {
+		v := reflect.ValueOf(f)
+		if v.IsNil() {
+			continue
+		}
+		fn := runtime.FuncForPC(v.Pointer())
+		if fn == nil {
+			continue
+		}
+		name := fn.Name()
+		names = append(names, name)
+		if i := strings.LastIndexByte(name, '.'); i > 0 {
+			name = name[:i]
+		}
+		alike = alike && (place == "" || place == name)
+		place = name
+	}
+	if alike {
+		return place
+	}
+	return strings.Join(names, "+")
+}

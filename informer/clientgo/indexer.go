@@ -1,0 +1,188 @@
+package clientgo
+
+import (
+	"slices"
+
+	"k8s.io/client-go/features"
+	"k8s.io/client-go/tools/cache"
+)
+
+// indexer is a table as client-go knows it. What is written through it is kept as it is, since it is
+// the writer's, and no handler hears of it.
+type indexer struct{ *table }
+
+var (
+	_ cache.Indexer          = indexer{}
+	_ cache.TransactionStore = indexer{}
+)
+
+// keyOf is the key under which an object is stored.
+func keyOf(obj any) (string, error) {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+	if err != nil {
+		return "", cache.KeyError{Obj: obj, Err: err}
+	}
+	return key, nil
+}
+
+// Add implements cache.Store.
+func (x indexer) Add(obj any) error { return x.Update(obj) }
+
+// Update implements cache.Store.
+func (x indexer) Update(obj any) error {
+	key, err := keyOf(obj)
+	if err != nil {
+		return err
+	}
+	x.apply([]change{{key: key, item: held(obj), obj: obj}}, false, seen(obj))
+	return nil
+}
+
+// Delete implements cache.Store.
+func (x indexer) Delete(obj any) error {
+	key, err := keyOf(obj)
+	if err != nil {
+		return err
+	}
+	x.apply([]change{{key: key}}, false, seen(obj))
+	return nil
+}
+
+// seen is an object's version; nil is what has none.
+func seen(obj any) *string {
+	if v, ok := versionOf(obj); ok {
+		return &v
+	}
+	return nil
+}
+
+// Replace implements cache.Store.
+func (x indexer) Replace(objs []any, version string) error {
+	changes := make([]change, len(objs))
+	for i, obj := range objs {
+		key, err := keyOf(obj)
+		if err != nil {
+			return err
+		}
+		changes[i] = change{key: key, item: held(obj), obj: obj}
+	}
+	x.apply(changes, true, &version)
+	return nil
+}
+
+// Transaction implements cache.TransactionStore.
+func (x indexer) Transaction(txns ...cache.Transaction) *cache.TransactionError {
+	var changes []change
+	failed := &cache.TransactionError{TotalTransactions: len(txns)}
+	for i, t := range txns {
+		key, err := keyOf(t.Object)
+		if err != nil {
+			failed.Errors = append(failed.Errors, err)
+			continue
+		}
+		failed.SuccessfulIndices = append(failed.SuccessfulIndices, i)
+		c := change{key: key}
+		if t.Type != cache.TransactionTypeDelete {
+			c.item, c.obj = held(t.Object), t.Object
+		}
+		changes = append(changes, c)
+	}
+	if len(txns) > 0 {
+		x.apply(changes, false, seen(txns[len(txns)-1].Object))
+	}
+	if len(failed.Errors) > 0 {
+		return failed
+	}
+	return nil
+}
+
+// Get implements cache.Store.
+func (x indexer) Get(obj any) (item any, exists bool, err error) {
+	key, err := keyOf(obj)
+	if err != nil {
+		return nil, false, err
+	}
+	return x.GetByKey(key)
+}
+
+// GetByKey implements cache.Store.
+func (x indexer) GetByKey(key string) (item any, exists bool, err error) {
+	obj, ok := x.get(key)
+	return obj, ok, nil
+}
+
+// List implements cache.Store.
+func (x indexer) List() []any { return x.all() }
+
+// ListKeys implements cache.Store.
+func (x indexer) ListKeys() []string { return x.keys() }
+
+// Resync implements cache.Store: there is nothing to do.
+func (x indexer) Resync() error { return nil }
+
+// Bookmark implements cache.Store.
+func (x indexer) Bookmark(version string) { x.apply(nil, false, &version) }
+
+// LastStoreSyncResourceVersion implements cache.Store; like client-go's, it is empty where the feature
+// that keeps it is off.
+func (x indexer) LastStoreSyncResourceVersion() string {
+	if !features.FeatureGates().Enabled(features.AtomicFIFO) {
+		return ""
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.version
+}
+
+// Index implements cache.Indexer.
+func (x indexer) Index(name string, obj any) ([]any, error) {
+	x.mu.RLock()
+	ix, err := x.index(name)
+	x.mu.RUnlock()
+	if err != nil {
+		return nil, err
+	}
+	values, err := ix.of(obj)
+	if err != nil {
+		return nil, err
+	}
+	return x.lookup(name, values)
+}
+
+// ByIndex implements cache.Indexer.
+func (x indexer) ByIndex(name, value string) ([]any, error) { return x.lookup(name, []string{value}) }
+
+// IndexKeys implements cache.Indexer. The keys are sorted.
+func (x indexer) IndexKeys(name, value string) ([]string, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ix, err := x.index(name)
+	if err != nil {
+		return nil, err
+	}
+	keys := []string{}
+	ix.found[value].each(func(e *entry) { keys = append(keys, e.key) })
+	slices.Sort(keys)
+	return keys, nil
+}
+
+// ListIndexFuncValues implements cache.Indexer.
+func (x indexer) ListIndexFuncValues(name string) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	ix, err := x.index(name)
+	if err != nil {
+		return []string{}
+	}
+	values := make([]string, 0, len(ix.found))
+	for v := range ix.found {
+		values = append(values, v)
+	}
+	return values
+}
+
+// GetIndexers implements cache.Indexer. The map is the caller's.
+func (x indexer) GetIndexers() cache.Indexers { return x.indexers() }
+
+// AddIndexers implements cache.Indexer.
+func (x indexer) AddIndexers(more cache.Indexers) error { return x.addIndexers(more) }

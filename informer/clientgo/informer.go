@@ -1,0 +1,355 @@
+package clientgo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/features"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// sharedInformer is a cache.SharedIndexInformer.
+type sharedInformer struct {
+	engine   *Engine
+	lw       cache.ListerWatcher
+	example  runtime.Object
+	table    *table
+	done     done
+	detector cache.MutationDetector
+	fallback time.Duration // the resync period of handlers that name none
+
+	// turn is held while a change is made and told, and while handlers come and go: one that joins
+	// gets each object once, in its first state or as a change. It is taken after mu.
+	turn      sync.Mutex
+	listeners []*listener
+	started   bool // listeners run as they join
+	running   sync.WaitGroup
+
+	mu         sync.Mutex
+	ran        bool
+	stopped    bool
+	check      time.Duration // how often it is asked who is due for a resync; 0: never
+	onError    cache.WatchErrorHandlerWithContext
+	transform  cache.TransformFunc
+	controller source
+}
+
+// source feeds an informer.
+type source interface {
+	RunWithContext(ctx context.Context)
+	LastSyncResourceVersion() string
+}
+
+// done says that the first list is in the cache and was queued for every handler.
+type done struct {
+	name string
+	ch   chan struct{}
+}
+
+func (d done) Name() string          { return d.name }
+func (d done) Done() <-chan struct{} { return d.ch }
+
+var _ cache.SharedIndexInformer = (*sharedInformer)(nil)
+
+// Run implements cache.SharedInformer.
+func (s *sharedInformer) Run(stop <-chan struct{}) { s.RunWithContext(wait.ContextForChannel(stop)) }
+
+// RunWithContext implements cache.SharedInformer. It returns once every handler's goroutine is gone.
+func (s *sharedInformer) RunWithContext(ctx context.Context) {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	if !s.claim() {
+		klog.FromContext(ctx).Info("Warning: the sharedIndexInformer has started, run more than once is not allowed")
+		return
+	}
+	c := s.newSource(ctx)
+	s.begin(c)
+	s.engine.join(s)
+	defer s.engine.leave(s)
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.running.Go(func() { s.detector.Run(watching.Done()) })
+	defer s.running.Wait()
+	defer s.release()
+	defer stop()
+	defer s.end()
+	c.RunWithContext(ctx)
+}
+
+// claim tells whether the informer is to run: false is returned the second time.
+func (s *sharedInformer) claim() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := !s.ran
+	s.ran = true
+	return first
+}
+
+// begin starts the handlers.
+func (s *sharedInformer) begin(c source) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.controller = c
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.started = true
+	for _, l := range s.listeners {
+		s.running.Go(l.run)
+	}
+}
+
+// newSource is client-go's own Reflector, which lists and watches, and writes into us; or ours, where what
+// is asked for can be asked without client-go.
+func (s *sharedInformer) newSource(ctx context.Context) source {
+	of, raw := s.engine.probe(ctx, s.lw, s.example)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if raw {
+		return s.newRawSource(of)
+	}
+	in := &intake{informer: s, ctx: ctx, transform: s.transform, closed: make(chan struct{})}
+	return cache.New(&cache.Config{
+		Queue:                        in,
+		ListerWatcher:                s.lw,
+		ObjectType:                   s.example,
+		FullResyncPeriod:             s.check,
+		ShouldResync:                 s.shouldResync,
+		Process:                      func(any, bool) error { return nil },
+		WatchErrorHandlerWithContext: s.onError,
+	})
+}
+
+// end refuses new handlers.
+func (s *sharedInformer) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+}
+
+// release ends the handlers.
+func (s *sharedInformer) release() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	for _, l := range s.listeners {
+		l.queue.close()
+	}
+	s.listeners = nil
+}
+
+// HasStarted tells whether the informer was run.
+func (s *sharedInformer) HasStarted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ran
+}
+
+// IsStopped implements cache.SharedInformer.
+func (s *sharedInformer) IsStopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
+}
+
+// HasSynced implements cache.SharedInformer.
+func (s *sharedInformer) HasSynced() bool { return cache.IsDone(s.done) }
+
+// HasSyncedChecker implements cache.SharedInformer.
+func (s *sharedInformer) HasSyncedChecker() cache.DoneChecker { return s.done }
+
+// LastSyncResourceVersion implements cache.SharedInformer.
+func (s *sharedInformer) LastSyncResourceVersion() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.controller == nil {
+		return ""
+	}
+	return s.controller.LastSyncResourceVersion()
+}
+
+// GetStore implements cache.SharedInformer.
+func (s *sharedInformer) GetStore() cache.Store { return indexer{s.table} }
+
+// GetIndexer implements cache.SharedIndexInformer.
+func (s *sharedInformer) GetIndexer() cache.Indexer { return indexer{s.table} }
+
+// AddIndexers implements cache.SharedIndexInformer.
+func (s *sharedInformer) AddIndexers(more cache.Indexers) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return errors.New("indexer was not added because it has stopped already")
+	}
+	return s.table.addIndexers(more)
+}
+
+var errStarted = errors.New("informer has already started")
+
+// SetWatchErrorHandler implements cache.SharedInformer.
+func (s *sharedInformer) SetWatchErrorHandler(f cache.WatchErrorHandler) error {
+	return s.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { f(r, err) })
+}
+
+// SetWatchErrorHandlerWithContext implements cache.SharedInformer.
+func (s *sharedInformer) SetWatchErrorHandlerWithContext(f cache.WatchErrorHandlerWithContext) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ran {
+		return errStarted
+	}
+	s.onError = f
+	return nil
+}
+
+// SetTransform implements cache.SharedInformer.
+func (s *sharedInformer) SetTransform(f cache.TransformFunc) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ran {
+		return errStarted
+	}
+	s.transform = f
+	return nil
+}
+
+// GetController implements cache.SharedInformer. What it returns cannot be run, as in client-go.
+func (s *sharedInformer) GetController() cache.Controller { return dummy{s} }
+
+type dummy struct{ *sharedInformer }
+
+func (dummy) Run(<-chan struct{})            {}
+func (dummy) RunWithContext(context.Context) {}
+
+func (d dummy) LastSyncResourceVersion() string {
+	if !features.FeatureGates().Enabled(features.InformerResourceVersion) {
+		return ""
+	}
+	return d.sharedInformer.LastSyncResourceVersion()
+}
+
+// AddEventHandler implements cache.SharedInformer.
+func (s *sharedInformer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return s.AddEventHandlerWithOptions(h, cache.HandlerOptions{})
+}
+
+// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
+func (s *sharedInformer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return s.AddEventHandlerWithOptions(h, cache.HandlerOptions{ResyncPeriod: &period})
+}
+
+// AddEventHandlerWithOptions implements cache.SharedInformer. A handler that joins late starts with what
+// is there, as additions.
+func (s *sharedInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already", h)
+	}
+	log, period := klog.Background(), s.fallback
+	if o.Logger != nil {
+		log = *o.Logger
+	}
+	if o.ResyncPeriod != nil {
+		period = *o.ResyncPeriod
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	period = s.agree(log, period)
+	l := newListener(s, h, log, period, effective(log, period, s.check))
+	s.listeners = append(s.listeners, l)
+	if !s.started {
+		return l, nil
+	}
+	s.running.Go(l.run)
+	items := s.table.items()
+	for i := range items {
+		n := &note{op: added, initial: true, key: items[i].key, new: items[i].item}
+		if i < maxAtHand {
+			n.newObj = items[i].obj
+		}
+		l.add(n)
+	}
+	if s.HasSynced() {
+		l.synced.UpstreamHasSynced()
+	}
+	return l, nil
+}
+
+// minPeriod is the shortest resync period.
+const minPeriod = time.Second
+
+// agree is the period that a handler gets. Before the informer starts, the shortest one decides how
+// often it is asked who is due. The caller holds mu and turn.
+func (s *sharedInformer) agree(log klog.Logger, period time.Duration) time.Duration {
+	if period <= 0 {
+		return period
+	}
+	if period < minPeriod {
+		log.Info("Warning: resync period is too small. Changing it to the minimum allowed value", "resyncPeriod", period, "minimumResyncPeriod", minPeriod)
+		period = minPeriod
+	}
+	switch {
+	case period >= s.check:
+	case s.ran:
+		log.Info("Warning: resync period is smaller than resync check period and the informer has already started. Changing it to the resync check period", "resyncPeriod", period, "resyncCheckPeriod", s.check)
+		period = s.check
+	default:
+		s.check = period
+		for _, l := range s.listeners {
+			l.period = effective(log, l.wanted, period)
+		}
+	}
+	return period
+}
+
+// effective is what becomes of a period where it is asked this often who is due.
+func effective(log klog.Logger, wanted, check time.Duration) time.Duration {
+	switch {
+	case wanted == 0:
+		return 0
+	case check == 0:
+		log.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support resyncing", "desired", wanted)
+		return 0
+	case wanted < check:
+		log.Info("Warning: the specified resyncPeriod is being increased to the minimum resyncCheckPeriod", "desired", wanted, "resyncCheckPeriod", check)
+		return check
+	}
+	return wanted
+}
+
+// RemoveEventHandler implements cache.SharedInformer.
+func (s *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
+	l, ok := handle.(*listener)
+	if !ok {
+		return fmt.Errorf("invalid key type %T", handle)
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	i := slices.Index(s.listeners, l)
+	if i < 0 {
+		return nil
+	}
+	s.listeners = slices.Delete(s.listeners, i, i+1)
+	l.queue.close()
+	if !s.started {
+		close(l.finished)
+	}
+	return nil
+}
+
+// shouldResync asks who is due.
+func (s *sharedInformer) shouldResync() bool {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	now, some := time.Now(), false
+	for _, l := range s.listeners {
+		l.syncing = l.isDue(now)
+		some = some || l.syncing
+	}
+	return some
+}

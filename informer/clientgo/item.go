@@ -1,0 +1,187 @@
+package clientgo
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+	"unsafe"
+	"weak"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+)
+
+// item is one state of one object: packed, or as it is. It is immutable.
+type item struct {
+	v      *compact.Version // nil: obj is what is kept
+	obj    any
+	form   *form // of v
+	weight int64 // of the object when decoded, estimated, in bytes of heap
+}
+
+// form is what the bytes of an item do not say.
+type form struct {
+	codec *codec
+	kind  schema.GroupVersionKind // to be set on what is decoded; empty: none
+}
+
+// heldWeight is what an object that is kept as it is counts for, in bytes: nobody knows.
+const heldWeight = 4 << 10
+
+// held is an item that keeps the object itself.
+func held(obj any) *item { return &item{obj: obj, weight: heldWeight} }
+
+// size is what the item costs at rest, without dictionaries, in bytes.
+func (it *item) size() int64 {
+	const own = int64(unsafe.Sizeof(item{}))
+	switch {
+	case it == nil:
+		return 0
+	case it.v == nil:
+		return own + it.weight
+	}
+	return own + int64(it.v.Size())
+}
+
+// version is the object's resource version; false is returned for what has no metadata.
+func (it *item) version() (string, bool) {
+	if it.v != nil {
+		return it.v.RV(), true
+	}
+	return versionOf(it.obj)
+}
+
+func versionOf(obj any) (string, bool) {
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return "", false
+	}
+	return m.GetResourceVersion(), true
+}
+
+func (it *item) uid() string {
+	if it.v != nil {
+		return it.v.UID()
+	}
+	if m, err := meta.Accessor(it.obj); err == nil {
+		return string(m.GetUID())
+	}
+	return ""
+}
+
+// decode makes the object anew. What does not decode was not made by the codec.
+func (it *item) decode() any {
+	if it.v == nil {
+		return it.obj
+	}
+	b := borrow()
+	defer giveBack(b)
+	raw, err := it.v.Append(*b)
+	var obj any
+	if err == nil {
+		*b = raw
+		obj, err = it.form.codec.decode(raw)
+	}
+	if err != nil {
+		panic(fmt.Errorf("decode stored %v: %w", it.form.codec.typ, err))
+	}
+	setKind(obj, it.form.kind)
+	return obj
+}
+
+// packing makes the items of one informer.
+type packing struct {
+	live   bool // nothing is packed
+	packer compact.Packer
+
+	mu     sync.Mutex
+	codecs map[reflect.Type]*codec // nil where the type has none
+	forms  map[form]*form
+}
+
+func newPacking(live bool) *packing {
+	return &packing{
+		live:   live,
+		packer: compact.Packer{Router: compact.NewRouter(compact.Options{})},
+		codecs: map[reflect.Type]*codec{},
+		forms:  map[form]*form{},
+	}
+}
+
+// item packs an object, unless it would not come back as it is.
+func (p *packing) item(obj any) *item {
+	if p.live {
+		return held(obj)
+	}
+	c := p.codec(reflect.TypeOf(obj))
+	m, err := meta.Accessor(obj)
+	if c == nil || err != nil {
+		return held(obj)
+	}
+	b := borrow()
+	defer giveBack(b)
+	raw, err := c.encode((*b)[:0], obj)
+	if err != nil {
+		return held(obj)
+	}
+	*b = raw
+	f := form{codec: c}
+	if c.kinded {
+		f.kind = kindOf(obj)
+	}
+	return &item{
+		v:      p.packer.Pack(c.format, string(m.GetUID()), m.GetResourceVersion(), raw),
+		form:   p.form(f),
+		weight: c.weigh(len(raw)),
+	}
+}
+
+func (p *packing) codec(t reflect.Type) *codec {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, ok := p.codecs[t]
+	if !ok {
+		c = newCodec(t)
+		p.codecs[t] = c
+	}
+	return c
+}
+
+// form returns the one of its like: there are few.
+func (p *packing) form(f form) *form {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if have := p.forms[f]; have != nil {
+		return have
+	}
+	p.forms[f] = &f
+	return &f
+}
+
+// glimpse is a decoded object for as long as somebody else keeps it.
+type glimpse struct {
+	p   weak.Pointer[byte]
+	typ reflect.Type // of the struct; nil: none
+}
+
+func glimpseOf(obj any) glimpse {
+	v := reflect.ValueOf(obj)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return glimpse{}
+	}
+	return glimpse{weak.Make((*byte)(v.UnsafePointer())), v.Type().Elem()}
+}
+
+// get returns the object, or nil.
+func (g glimpse) get() any {
+	if g.typ == nil {
+		return nil
+	}
+	p := g.p.Value()
+	if p == nil {
+		return nil
+	}
+	return reflect.NewAt(g.typ, unsafe.Pointer(p)).Interface()
+}

@@ -1,0 +1,101 @@
+package clientgo
+
+import (
+	"fmt"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/cache/synctrack"
+	"k8s.io/klog/v2"
+)
+
+// listener is one handler's registration. One goroutine of its own calls the handler.
+type listener struct {
+	informer *sharedInformer
+	handler  cache.ResourceEventHandler
+	name     string
+	log      klog.Logger
+	queue    *queue
+	synced   *synctrack.SingleFileTracker
+	finished chan struct{} // closed once the handler is not called any more
+
+	// The informer's turn guards these.
+	wanted  time.Duration // the period that was asked for; 0: none
+	period  time.Duration // what became of it
+	due     time.Time     // of the next resync
+	syncing bool          // it is told of what did not change
+}
+
+var _ cache.ResourceEventHandlerRegistration = (*listener)(nil)
+
+func newListener(s *sharedInformer, h cache.ResourceEventHandler, log klog.Logger, wanted, period time.Duration) *listener {
+	name := nameOf(h)
+	o := &s.engine.opts
+	l := &listener{
+		informer: s, handler: h, name: name, log: log,
+		synced:   synctrack.NewSingleFileTracker(fmt.Sprintf("%s + event handler %s", s.done.Name(), name)),
+		finished: make(chan struct{}),
+		wanted:   wanted, period: period, due: time.Now().Add(period),
+		syncing: true, // until the first resync, like client-go's
+	}
+	l.queue = newQueue(o.handlerBudget(), o.Coalesce, func(*note) { l.synced.Finished() })
+	return l
+}
+
+// HasSynced implements cache.ResourceEventHandlerRegistration.
+func (l *listener) HasSynced() bool { return l.synced.HasSynced() }
+
+// HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
+func (l *listener) HasSyncedChecker() cache.DoneChecker { return l.synced }
+
+// ShutdownChan is closed once the handler is not called any more; cache.ShutDownEventHandler asks for it.
+func (l *listener) ShutdownChan() <-chan struct{} { return l.finished }
+
+// add queues a note.
+func (l *listener) add(n *note) {
+	if n.op == added && n.initial {
+		l.synced.Start()
+	}
+	if l.queue.push(n) {
+		l.informer.engine.folds(l)
+	}
+}
+
+// run calls the handler until the queue is closed.
+//
+// A handler that panics takes the process with it, unless k8s.io/apimachinery/pkg/util/runtime is told
+// otherwise: then the note is skipped and the next one told after a second, as client-go has it.
+func (l *listener) run() {
+	defer close(l.finished)
+	crashed := false
+	for {
+		n, ok := l.queue.next()
+		if !ok {
+			return
+		}
+		if crashed {
+			time.Sleep(time.Second)
+		}
+		crashed = !l.tell(n)
+	}
+}
+
+// tell calls the handler, and returns false if that panicked.
+func (l *listener) tell(n *note) (ok bool) {
+	defer utilruntime.HandleCrashWithLogger(l.log)
+	n.tell(l.handler, l.informer.table)
+	if n.op == added && n.initial {
+		l.synced.Finished()
+	}
+	return true
+}
+
+// isDue tells whether the listener is to be resynced, and when the next time is. The caller holds turn.
+func (l *listener) isDue(now time.Time) bool {
+	if l.period == 0 || now.Before(l.due) {
+		return false
+	}
+	l.due = now.Add(l.period)
+	return true
+}

@@ -1,0 +1,89 @@
+package clientgo
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+)
+
+// Storage says in what form an informer keeps its objects.
+type Storage uint8
+
+const (
+	// Auto keeps objects packed. Those that are read by key or change stay decoded for a while
+	// (Options.Hot); where a program reads everything, twice within ten minutes, all stay decoded
+	// until it has not done so for ten minutes (Options.Whole).
+	Auto Storage = iota
+	// Compact keeps objects packed whatever is read.
+	Compact
+	// Live keeps objects as they came, as client-go does: what is read twice is the same pointer.
+	Live
+)
+
+func (s Storage) String() string {
+	switch s {
+	case Compact:
+		return "compact"
+	case Live:
+		return "live"
+	}
+	return "auto"
+}
+
+// Options tune an Engine. With the zero value its informers behave as client-go's.
+type Options struct {
+	// Storage is the form in which objects are kept. StorageOf, if set, says it for each informer by
+	// the example object that it was made with.
+	Storage   Storage
+	StorageOf func(example runtime.Object) Storage
+	// Hot bounds, for all informers together, the objects that are kept decoded because they were read
+	// or have changed, in bytes of heap, estimated; 0 means 8 MiB.
+	Hot int64
+	// Whole bounds, for all informers together, what Auto keeps decoded because it is read whole and
+	// often, in bytes of heap, estimated; 0 means 512 MiB, less than nothing that there is none.
+	Whole int64
+	// HandlerBudget is what a handler may have queued, in bytes of memory that nobody else needs; 0
+	// means 64 MiB, less than nothing that there is no bound. While a handler has more, it is told, of
+	// each object, the difference between what it was told last and what is.
+	HandlerBudget int64
+	// Coalesce tells handlers nothing but such differences from the start, as soon as they can take
+	// them: who only asks what is, need not hear of what was.
+	Coalesce bool
+	// Recreate tells of an object with another UID as of a deletion and an addition. client-go, and
+	// the zero value, tell of an update.
+	Recreate bool
+	// Decoded asks for everything by the ListerWatchers that informers are made with, never by the
+	// engine's own requests.
+	Decoded bool
+	// Log, if set, is written to instead of klog's default.
+	Log   *klog.Logger
+	Hooks Hooks
+}
+
+// Hooks are told what happens. Each may be nil; they must be quick.
+type Hooks struct {
+	// Folding hears that a handler has exceeded its budget, each time anew after it had caught up. It
+	// is called by who feeds the informer.
+	Folding func(informer, handler string)
+}
+
+const (
+	defaultHot           = 8 << 20
+	defaultWhole         = 512 << 20
+	defaultHandlerBudget = 64 << 20
+)
+
+func (o *Options) handlerBudget() int64 { return orDefault(o.HandlerBudget, defaultHandlerBudget) }
+
+func (o *Options) storageOf(example runtime.Object) Storage {
+	if o.StorageOf != nil {
+		return o.StorageOf(example)
+	}
+	return o.Storage
+}
+
+func orDefault(n, otherwise int64) int64 {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}

@@ -1,0 +1,230 @@
+package clientgo
+
+import "sync"
+
+// queue holds what one handler has yet to be told. It keeps every note while they take no more than
+// its budget; beyond, it folds them by object, until the handler has caught up: what is left of an
+// object's changes is the difference between what the handler was told last and what is.
+type queue struct {
+	budget int64 // in bytes; negative: there is none
+	always bool  // it folds from the first
+	dead   func(*note)
+
+	mu     sync.Mutex
+	cond   sync.Cond
+	closed bool
+	notes  []*note // while it does not fold
+	head   int     // the first one
+	bytes  int64
+
+	folding     bool
+	fold        map[string]*folded
+	first, last *folded // in the order of the first change
+	lost        uint64  // notes that were folded away, ever
+}
+
+// folded is what is left of the changes of one object: one note, or a deletion and what came after.
+type folded struct {
+	key        string
+	a, b       *note
+	prev, next *folded
+}
+
+// newQueue returns a queue. dead hears of notes of the initial state that are folded away.
+func newQueue(budget int64, always bool, dead func(*note)) *queue {
+	q := &queue{budget: budget, always: always, dead: dead}
+	q.cond.L = &q.mu
+	return q
+}
+
+// push adds a note, and tells whether the queue began to fold because of it. It does not wait.
+func (q *queue) push(n *note) (began bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	switch {
+	case q.folding:
+		q.add(n)
+	case q.always:
+		q.startFolding()
+		q.add(n)
+	case q.budget >= 0 && q.bytes+n.weight() > q.budget && len(q.notes) > q.head:
+		began = true
+		q.startFolding()
+		q.add(n)
+	default:
+		q.notes = append(q.notes, n)
+		q.bytes += n.weight()
+	}
+	q.cond.Signal()
+	return began
+}
+
+// next waits for the next note; false is returned once the queue is closed.
+func (q *queue) next() (*note, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.closed && q.len() == 0 {
+		q.cond.Wait()
+	}
+	if q.closed {
+		return nil, false
+	}
+	if q.folding {
+		return q.takeFolded(), true
+	}
+	n := q.notes[q.head]
+	q.notes[q.head] = nil
+	q.head++
+	q.bytes -= n.weight()
+	switch {
+	case q.head == len(q.notes): // the array is kept, unless it is large
+		q.notes, q.head = q.notes[:0], 0
+		if cap(q.notes) > keepNotes {
+			q.notes = nil
+		}
+	case q.head > keepNotes && 2*q.head > len(q.notes):
+		q.notes = append(make([]*note, 0, 2*(len(q.notes)-q.head)), q.notes[q.head:]...)
+		q.head = 0
+	}
+	return n, true
+}
+
+// keepNotes is how many notes a queue keeps the room for.
+const keepNotes = 1024
+
+// close drops what is queued.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.notes, q.head, q.fold, q.first, q.last, q.bytes = nil, 0, nil, nil, nil, 0
+	q.cond.Broadcast()
+}
+
+// len is how many notes are queued, or objects while they are folded.
+func (q *queue) len() int {
+	if q.folding {
+		return len(q.fold)
+	}
+	return len(q.notes) - q.head
+}
+
+// waiting is len, for others.
+func (q *queue) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.len()
+}
+
+// lag is how much is queued, and how much was folded away.
+func (q *queue) lag() (notes int, bytes int64, lost uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.len(), q.bytes, q.lost
+}
+
+func (q *queue) startFolding() {
+	q.folding, q.fold = true, map[string]*folded{}
+	notes := q.notes[q.head:]
+	q.notes, q.head, q.bytes = nil, 0, 0
+	for _, n := range notes {
+		q.add(n)
+	}
+}
+
+// add folds a note in.
+func (q *queue) add(n *note) {
+	f := q.fold[n.key]
+	if f == nil {
+		f = &folded{key: n.key, a: n.bare(), prev: q.last}
+		q.fold[n.key] = f
+		if q.last == nil {
+			q.first = f
+		} else {
+			q.last.next = f
+		}
+		q.last = f
+		q.bytes += f.weight()
+		return
+	}
+	q.bytes -= f.weight()
+	if f.b != nil {
+		f.b = q.merge(f.b, n)
+	} else if f.a.op == deleted && n.op == added {
+		f.b = n.bare()
+	} else {
+		f.a = q.merge(f.a, n)
+	}
+	if f.a == nil {
+		q.unlink(f)
+		return
+	}
+	q.bytes += f.weight()
+}
+
+// merge returns what is left of two changes of an object, of which the handler knows neither; nil is
+// nothing.
+func (q *queue) merge(a, n *note) *note {
+	if n.op == resynced {
+		return a
+	}
+	q.lost++
+	switch {
+	case a.op == resynced, a.op == deleted: // a deletion of what is not there is told again
+		return n.bare()
+	case n.op == deleted && a.op == added:
+		if a.initial {
+			q.dead(a)
+		}
+		return nil
+	case n.op == deleted:
+		return n.bare()
+	}
+	b := a.bare()
+	b.new = n.new
+	return b
+}
+
+func (f *folded) weight() int64 {
+	const own = 96 // with its place in the map
+	w := own + f.a.weight()
+	if f.b != nil {
+		w += f.b.weight()
+	}
+	return w
+}
+
+// takeFolded removes the first note.
+func (q *queue) takeFolded() *note {
+	f := q.first
+	n := f.a
+	q.bytes -= f.weight()
+	if f.b != nil {
+		f.a, f.b = f.b, nil
+		q.bytes += f.weight()
+		return n
+	}
+	q.unlink(f)
+	if len(q.fold) == 0 && !q.always {
+		q.folding, q.fold = false, nil
+	}
+	return n
+}
+
+// unlink takes out what an object has left. Of a folded queue that gets empty so, the map stays.
+func (q *queue) unlink(f *folded) {
+	delete(q.fold, f.key)
+	if f.prev == nil {
+		q.first = f.next
+	} else {
+		f.prev.next = f.next
+	}
+	if f.next == nil {
+		q.last = f.prev
+	} else {
+		f.next.prev = f.prev
+	}
+}

@@ -1,0 +1,320 @@
+package clientgo
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+)
+
+// table is the objects of one informer and their indexes: its cache. Any number of goroutines read it
+// and any may write it, as client-go's stores allow.
+type table struct {
+	packing *packing
+	hot     *compact.Hot
+	scans   *scans // nil: what is read whole and often is not kept decoded for that
+
+	// writing is held by writers, and while indexes are added: values are computed under it, so that
+	// readers wait only for the pointers to move. It is taken before mu.
+	writing sync.Mutex
+
+	mu      sync.RWMutex
+	entries map[string]*entry
+	list    []*entry // all of them, in no order
+	live    []any    // what they are, while everything is kept decoded; else nil
+	indexes []*index
+	version string // the last one seen
+
+	bytes atomic.Int64 // of the items at rest
+}
+
+// entry is one object.
+type entry struct {
+	key    string
+	item   *item
+	place  int
+	values [][]string // by index; nil where the key says it, or there is nothing but that
+}
+
+func newTable(e *Engine, storage Storage, indexers cache.Indexers) *table {
+	t := &table{packing: newPacking(storage == Live), hot: e.hot, entries: map[string]*entry{}}
+	switch storage {
+	case Live:
+		t.live = []any{}
+	case Auto:
+		t.scans = &scans{room: &e.room}
+	}
+	for name, f := range indexers {
+		t.indexes = append(t.indexes, newIndex(name, f))
+	}
+	return t
+}
+
+// change is what a writer does to one object.
+type change struct {
+	key string
+	// item is the new state; nil deletes.
+	item *item
+	obj  any        // item decoded, if it is at hand
+	vals [][]string // computed by the table
+	old  *item      // what was there; set by the table
+	was  any        // old decoded, if that is at hand; set by the table
+}
+
+// apply makes the changes visible at once, and tells each what it replaced: of a key that occurs twice,
+// both times what was there before. With all, what they do not name is deleted, and returned.
+// The version, unless it is nil, is noted as the last one seen.
+func (t *table) apply(changes []change, all bool, version *string) (gone []change) {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	for i := range changes {
+		c := &changes[i]
+		if e := t.entries[c.key]; e != nil { // nobody else writes
+			c.old, c.was = e.item, t.decoded(e)
+		}
+		if c.item == nil {
+			continue
+		}
+		if t.live != nil && c.obj == nil {
+			c.obj = c.item.decode()
+		}
+		c.vals = t.compute(c)
+	}
+	if all {
+		gone = t.missing(changes)
+	}
+	t.mu.Lock()
+	for i := range gone {
+		t.remove(gone[i].key)
+	}
+	for i := range changes {
+		if c := &changes[i]; c.item == nil {
+			t.remove(c.key)
+		} else {
+			t.put(c)
+		}
+	}
+	if version != nil {
+		t.version = *version
+	}
+	t.mu.Unlock()
+	if t.scans.overdrawn() {
+		t.keepNone()
+	}
+	return gone
+}
+
+// missing are the objects that the changes do not name.
+func (t *table) missing(changes []change) []change {
+	named := make(map[string]struct{}, len(changes))
+	for i := range changes {
+		named[changes[i].key] = struct{}{}
+	}
+	var gone []change
+	for _, e := range t.list {
+		if _, ok := named[e.key]; !ok {
+			gone = append(gone, change{key: e.key, old: e.item, was: t.decoded(e)})
+		}
+	}
+	return gone
+}
+
+// decoded is an entry's object where that costs nothing, or nil. The caller holds writing or mu.
+func (t *table) decoded(e *entry) any {
+	switch {
+	case t.live != nil:
+		return t.live[e.place]
+	case e.item.v == nil:
+		return e.item.obj
+	}
+	if obj, ok := t.hot.Get(e.item.v, e.item.form.codec); ok {
+		return obj
+	}
+	return nil
+}
+
+// put stores one change. The caller holds mu.
+func (t *table) put(c *change) {
+	e := t.entries[c.key]
+	if e == nil {
+		e = t.enter(c.key)
+	} else {
+		t.forget(e)
+	}
+	t.bytes.Add(c.item.size())
+	e.item = c.item
+	if t.live != nil {
+		t.live[e.place] = c.obj
+		t.scans.grow(c.item.weight)
+	}
+	for i := range c.vals {
+		c.vals[i] = t.indexes[i].move(e, valuesAt(e.values, i), c.vals[i])
+	}
+	e.values = c.vals
+}
+
+// enter makes the entry of an object that is not there.
+func (t *table) enter(key string) *entry {
+	e := &entry{key: key, place: len(t.list)}
+	t.entries[key] = e
+	t.list = append(t.list, e)
+	if t.live != nil {
+		t.live = append(t.live, nil)
+	}
+	for _, ix := range t.indexes {
+		ix.enter(e)
+	}
+	return e
+}
+
+// forget lets go of what an entry has, which is about to be replaced.
+func (t *table) forget(e *entry) {
+	t.bytes.Add(-e.item.size())
+	t.hot.Drop(e.item.v)
+	if t.live != nil {
+		t.scans.grow(-e.item.weight)
+	}
+}
+
+// remove deletes an object, if it is there. The caller holds mu.
+func (t *table) remove(key string) {
+	e := t.entries[key]
+	if e == nil {
+		return
+	}
+	t.forget(e)
+	for i, ix := range t.indexes {
+		ix.leave(e)
+		ix.move(e, valuesAt(e.values, i), nil)
+	}
+	delete(t.entries, key)
+	last := len(t.list) - 1
+	t.list[e.place] = t.list[last]
+	t.list[e.place].place = e.place
+	t.list[last] = nil
+	t.list = t.list[:last]
+	if t.live != nil {
+		t.live[e.place] = t.live[last]
+		t.live[last] = nil
+		t.live = t.live[:last]
+	}
+}
+
+// keys are those of all objects, in no order.
+func (t *table) keys() []string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	keys := make([]string, len(t.list))
+	for i, e := range t.list {
+		keys[i] = e.key
+	}
+	return keys
+}
+
+// items are those of all objects, in no order.
+func (t *table) items() []change {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := make([]change, len(t.list))
+	for i, e := range t.list {
+		all[i] = change{key: e.key, item: e.item, obj: t.decoded(e)}
+	}
+	return all
+}
+
+// item is what is stored of an object; nil is nothing.
+func (t *table) item(key string) *item {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if e := t.entries[key]; e != nil {
+		return e.item
+	}
+	return nil
+}
+
+// get reads one object. What is read is kept decoded for a while.
+func (t *table) get(key string) (any, bool) {
+	t.mu.RLock()
+	e := t.entries[key]
+	if e == nil {
+		t.mu.RUnlock()
+		return nil, false
+	}
+	it, obj := e.item, t.decoded(e)
+	t.mu.RUnlock()
+	if obj != nil {
+		return obj, true
+	}
+	return t.read(it), true
+}
+
+// read decodes an item and keeps it decoded for a while.
+func (t *table) read(it *item) any {
+	if it.v == nil {
+		return it.obj
+	}
+	if obj, ok := t.hot.Get(it.v, it.form.codec); ok {
+		return obj
+	}
+	return t.hot.Put(it.v, it.form.codec, it.decode(), it.weight)
+}
+
+// warm keeps an object decoded for a while that was just changed: whoever hears of it may read it.
+func (t *table) warm(c *change) {
+	if c.item.v != nil && c.obj != nil {
+		t.hot.Put(c.item.v, c.item.form.codec, c.obj, c.item.weight)
+	}
+}
+
+// all reads every object.
+func (t *table) all() []any {
+	t.mu.RLock()
+	if t.live != nil {
+		objs := slices.Clone(t.live)
+		t.mu.RUnlock()
+		t.scanned(len(objs))
+		return objs
+	}
+	_, items := t.pick(t.list)
+	t.mu.RUnlock()
+	if t.scanned(len(items)) {
+		if objs := t.keepWhole(); objs != nil {
+			return objs
+		}
+	}
+	return t.scan(items)
+}
+
+// pick returns the objects of entries, where they are kept decoded, or their items. The caller holds mu.
+func (t *table) pick(entries []*entry) ([]any, []*item) {
+	if t.live != nil {
+		objs := make([]any, len(entries))
+		for i, e := range entries {
+			objs[i] = t.live[e.place]
+		}
+		return objs, nil
+	}
+	items := make([]*item, len(entries))
+	for i, e := range entries {
+		items[i] = e.item
+	}
+	return nil, items
+}
+
+// scan decodes items. They drive nothing out of what is kept decoded because it is read by key.
+func (t *table) scan(items []*item) []any {
+	objs := make([]any, len(items))
+	for i, it := range items {
+		if it.v == nil {
+			objs[i] = it.obj
+		} else if obj, ok := t.hot.Get(it.v, it.form.codec); ok {
+			objs[i] = obj
+		} else {
+			objs[i] = t.hot.Fill(it.v, it.form.codec, it.decode(), it.weight)
+		}
+	}
+	return objs
+}

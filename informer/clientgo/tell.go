@@ -1,0 +1,154 @@
+package clientgo
+
+// What happens to an informer's objects: each method changes the cache, then tells the handlers.
+
+// maxAtHand is how many notes may be queued for a handler whose objects are kept decoded for it, so
+// that a handler that keeps up costs no decoding.
+const maxAtHand = 256
+
+// put stores a new state of an object.
+func (s *sharedInformer) put(c change) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.sync() // what comes before a list is complete without one
+	changes := []change{c}
+	s.table.apply(changes, false, c.version())
+	s.table.warm(&changes[0])
+	s.stored(&changes[0], glimpse{}, s.atHand())
+}
+
+// drop deletes an object, which need not be there. What was said of it last is told.
+func (s *sharedInformer) drop(key string, last any) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.sync()
+	s.table.apply([]change{{key: key}}, false, seen(last))
+	n := &note{op: deleted, key: key, oldObj: last}
+	if s.atHand() {
+		n.old = held(last)
+	} else {
+		n.old, n.oldObj = s.table.packing.item(last), nil
+	}
+	s.tell(n, false)
+}
+
+// miss deletes an object of whose deletion no more is known.
+func (s *sharedInformer) miss(key string) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	changes := []change{{key: key}}
+	s.table.apply(changes, false, nil)
+	if old := changes[0].old; old != nil {
+		s.tell(&note{op: deleted, missed: true, key: key, old: old}, false)
+	}
+}
+
+// replace makes the objects those of a list: first everything is stored, then deletions are told, then
+// what was added or replaced.
+func (s *sharedInformer) replace(changes []change, glimpses []glimpse, version string) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	gone := s.table.apply(changes, true, &version)
+	for i := range gone {
+		n := &note{op: deleted, missed: true, key: gone[i].key, old: gone[i].old}
+		if s.atHand() {
+			n.oldObj = gone[i].was
+		}
+		s.tell(n, false)
+	}
+	for i := range changes {
+		c, atHand := &changes[i], s.atHand()
+		if c.obj != nil && !atHand {
+			glimpses[i] = glimpseOf(c.obj)
+		}
+		s.stored(c, glimpses[i], atHand)
+	}
+	s.sync()
+}
+
+// resync tells those who asked for it of every object.
+func (s *sharedInformer) resync() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	for _, it := range s.table.items() {
+		_, versioned := it.item.version()
+		s.tell(&note{op: resynced, key: it.key, new: it.item}, versioned)
+	}
+}
+
+func (s *sharedInformer) bookmark(version string) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.table.apply(nil, false, &version)
+}
+
+// sync says that the first list is complete. The caller holds turn.
+func (s *sharedInformer) sync() {
+	if s.HasSynced() {
+		return
+	}
+	close(s.done.ch)
+	for _, l := range s.listeners {
+		l.synced.UpstreamHasSynced()
+	}
+}
+
+// stored tells of a change that was applied. The caller holds turn.
+func (s *sharedInformer) stored(c *change, g glimpse, atHand bool) {
+	n := &note{op: added, initial: !s.HasSynced(), key: c.key, new: c.item, glimpse: g}
+	if atHand {
+		n.newObj = c.obj
+	}
+	if c.obj != nil {
+		s.detector.AddObject(c.obj)
+	}
+	if c.old == nil {
+		s.tell(n, false)
+		return
+	}
+	n.initial = false
+	if s.engine.opts.Recreate && c.old.uid() != c.item.uid() {
+		gone := &note{op: deleted, key: c.key, old: c.old}
+		if atHand {
+			gone.oldObj = c.was
+		}
+		s.tell(gone, false)
+		s.tell(n, false)
+		return
+	}
+	n.op, n.old = updated, c.old
+	if atHand {
+		n.oldObj = c.was
+	}
+	before, ok := c.old.version()
+	now, also := c.item.version()
+	s.tell(n, ok && also && before == now)
+}
+
+// tell queues a note for every handler; one of what did not change, for those who asked to hear of it.
+// The caller holds turn.
+func (s *sharedInformer) tell(n *note, unchanged bool) {
+	for _, l := range s.listeners {
+		if !unchanged || l.syncing {
+			l.add(n)
+		}
+	}
+}
+
+// atHand tells that handlers keep up. The caller holds turn.
+func (s *sharedInformer) atHand() bool {
+	for _, l := range s.listeners {
+		if l.queue.waiting() > maxAtHand {
+			return false
+		}
+	}
+	return true
+}
+
+// version is what the change says that the last version is; nil is nothing.
+func (c *change) version() *string {
+	if v, ok := c.item.version(); ok {
+		return &v
+	}
+	return nil
+}
