@@ -141,6 +141,8 @@ type InformerStats struct {
 	// Bytes is what the objects cost at rest, with what they are stored as the difference from. Objects
 	// that are kept as they are count 4 KiB each.
 	Bytes int64
+	// Raw says that lists and watches are the engine's own requests; else they are the ListerWatcher's.
+	Raw bool
 	// Whole says that every object is kept decoded.
 	Whole    bool
 	Handlers []HandlerStats // in the order in which they came
@@ -175,8 +177,11 @@ func (e *Engine) Stats() Stats {
 
 func (s *sharedInformer) stats() InformerStats {
 	t := s.table
+	s.mu.Lock()
+	_, raw := s.controller.(*rawSource)
+	s.mu.Unlock()
 	t.mu.RLock()
-	st := InformerStats{Name: s.done.name, Objects: len(t.list), Whole: t.live != nil}
+	st := InformerStats{Raw: raw, Name: s.done.name, Objects: len(t.list), Whole: t.live != nil}
 	t.mu.RUnlock()
 	st.Bytes = t.bytes.Load() + t.packing.packer.Router.Stats().Bytes
 	s.turn.Lock()

@@ -174,17 +174,14 @@ func (f *rawForms) of(w wire.Format) *form {
 	return f.json
 }
 
-// rawFormsOf decodes as client-go's clients do, of which the typed ones clear what an object says of its
-// kind, and the metadata client says that of metadata; controller-runtime's example has the real one.
+// rawFormsOf decodes as client-go's clients do from a streaming list: all but the dynamic one clear what an
+// object says of its kind. controller-runtime sets that of metadata to the kind of the example.
 func rawFormsOf(example any) rawForms {
 	switch example := example.(type) {
 	case *unstructured.Unstructured:
 		return rawForms{json: &form{codec: newCodec(reflect.TypeOf(example))}}
 	case *metav1.PartialObjectMetadata:
 		kind := example.GroupVersionKind()
-		if kind.Empty() {
-			kind = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
-		}
 		return rawForms{
 			json:     &form{codec: metadataCodec(wire.JSON, 2), kind: kind},
 			protobuf: &form{codec: metadataCodec(wire.Protobuf, 3), kind: kind},
@@ -200,7 +197,14 @@ func rawFormsOf(example any) rawForms {
 
 func metadataCodec(f wire.Format, growth float64) *codec {
 	return &codec{typ: reflect.TypeFor[metav1.PartialObjectMetadata](), format: f, growth: growth,
-		decode: func(raw []byte) (any, error) { return wire.DecodeMetadata(f, raw) }}
+		decode: func(raw []byte) (any, error) {
+			p, err := wire.DecodeMetadata(f, raw)
+			if err != nil {
+				return nil, err
+			}
+			p.TypeMeta = metav1.TypeMeta{}
+			return p, nil
+		}}
 }
 
 func decodeKindless(t reflect.Type) func([]byte) (any, error) {

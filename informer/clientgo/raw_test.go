@@ -1,0 +1,305 @@
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+var (
+	pods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+)
+
+// access is a way in which a program asks for a resource.
+type access struct {
+	name    string
+	gvr     schema.GroupVersionResource
+	example runtime.Object
+	accept  string // that of the requests
+	lw      func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+var accesses = []access{
+	{"typed, JSON", pods, &corev1.Pod{}, "application/json", func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		return ListWatch(must[*kubernetes.Clientset](t)(kubernetes.NewForConfigAndClient(cfg, c)).CoreV1().Pods("shop"))
+	}},
+	{"typed, protobuf", pods, &corev1.Pod{}, "application/vnd.kubernetes.protobuf", func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		cfg = rest.CopyConfig(cfg)
+		cfg.ContentType = runtime.ContentTypeProtobuf
+		return ListWatch(must[*kubernetes.Clientset](t)(kubernetes.NewForConfigAndClient(cfg, c)).CoreV1().Pods("shop"))
+	}},
+	{"dynamic", widgets, &unstructured.Unstructured{}, "application/json", func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		return ListWatch(must[*dynamic.DynamicClient](t)(dynamic.NewForConfigAndClient(cfg, c)).Resource(widgets).Namespace("shop"))
+	}},
+	{"metadata", widgets, &metav1.PartialObjectMetadata{}, "as=PartialObjectMetadata", func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		return ListWatch(must[metadata.Interface](t)(metadata.NewForConfigAndClient(cfg, c)).Resource(widgets).Namespace("shop"))
+	}},
+}
+
+// told is a handler that keeps what it is told.
+type told struct {
+	mu    sync.Mutex
+	notes []any
+}
+
+func (h *told) note(what string, objs ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notes = append(h.notes, append([]any{what}, objs...))
+}
+
+func (h *told) OnAdd(obj any, initial bool) { h.note(fmt.Sprint("add ", initial), obj) }
+func (h *told) OnUpdate(old, obj any)       { h.note("update", old, obj) }
+func (h *told) OnDelete(obj any)            { h.note("delete", obj) }
+
+// sorted puts what one list told into the order of names, since lists have none.
+func (h *told) sorted() []any {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	name := func(n any) string {
+		first := n.([]any)[1]
+		if d, ok := first.(cache.DeletedFinalStateUnknown); ok {
+			first = d.Obj
+		}
+		m, err := meta.Accessor(first)
+		if err != nil {
+			return ""
+		}
+		return m.GetName()
+	}
+	notes := slices.Clone(h.notes)
+	slices.SortStableFunc(notes, func(a, b any) int { return strings.Compare(name(a), name(b)) })
+	return notes
+}
+
+// TestRawRequests runs client-go's informer and ours, by the engine's own requests, on one server: handlers
+// are told the same, to the last field, and the caches are equal.
+func TestRawRequests(t *testing.T) {
+	for _, a := range accesses {
+		t.Run(a.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { compareRaw(t, a) })
+		})
+	}
+}
+
+func compareRaw(t *testing.T, a access) {
+	server := informertest.NewServer()
+	server.Serve(pods, "Pod")
+	server.Serve(widgets, "Widget")
+	put := func(name, node string) {
+		server.Put(a.gvr, "shop", name, map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": name}, "creationTimestamp": "2026-11-21T10:00:00Z"},
+			"spec":     map[string]any{"nodeName": node, "containers": []any{map[string]any{"name": "main", "image": "app:1"}}},
+		})
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		put(name, "n1")
+	}
+	server.Put(a.gvr, "else", "where", nil)
+	cfg := server.Config()
+	e := must[*Engine](t)(New(cfg, Options{}))
+	byApp := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, "app": func(obj any) ([]string, error) {
+		m, err := meta.Accessor(obj)
+		return []string{m.GetLabels()["app"]}, err
+	}}
+	theirs := cache.NewSharedIndexInformer(a.lw(t, cfg, &http.Client{Transport: cfg.Transport}), a.example, 0, byApp)
+	ours := e.NewInformer(a.lw(t, cfg, e.HTTPClient()), a.example, 0, byApp)
+	for _, i := range []cache.SharedIndexInformer{theirs, ours} {
+		// The usual one limits what it logs by the clock, and may have seen another one than the bubble's.
+		if err := i.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want, got told
+	handle(t, theirs, &want)
+	handle(t, ours, &got)
+	start(t, theirs)
+	asked := len(server.Recorded())
+	start(t, ours)
+	pass(time.Second)
+	if !e.Stats().Informers[0].Raw {
+		t.Fatal("the engine did not find out what to ask for")
+	}
+	for _, r := range server.Recorded()[asked:] {
+		if !strings.Contains(r.Accept, a.accept) || !strings.HasSuffix(r.Path, "/namespaces/shop/"+a.gvr.Resource) {
+			t.Errorf("asked for %s as %s", r.Path, r.Accept)
+		}
+	}
+	check := func(what string) {
+		t.Helper()
+		pass(10 * time.Second)
+		compareTold(t, what, want.sorted(), got.sorted())
+		compareStores(t, what, theirs, ours)
+	}
+	check("the first list")
+	put("b", "n2")
+	put("d", "n1")
+	server.Delete(a.gvr, "shop", "a")
+	check("events")
+	server.Cut()
+	server.Delete(a.gvr, "shop", "b")
+	put("e", "n1")
+	server.Compact()
+	check("a relist")
+	if v, w := ours.LastSyncResourceVersion(), theirs.LastSyncResourceVersion(); v != w || v == "" {
+		t.Errorf("version %q, want %q", v, w)
+	}
+}
+
+func compareTold(t *testing.T, what string, want, got []any) {
+	t.Helper()
+	for i := range max(len(want), len(got)) {
+		switch {
+		case i >= len(want):
+			t.Errorf("%s: told in excess: %.200v", what, got[i])
+		case i >= len(got):
+			t.Errorf("%s: not told: %.200v", what, want[i])
+		case !reflect.DeepEqual(want[i], got[i]):
+			t.Errorf("%s: %s", what, cmp.Diff(want[i], got[i]))
+		}
+	}
+}
+
+func compareStores(t *testing.T, what string, theirs, ours cache.SharedIndexInformer) {
+	t.Helper()
+	keys := theirs.GetStore().ListKeys()
+	if got := ours.GetStore().ListKeys(); len(got) != len(keys) {
+		t.Errorf("%s: keys %v, want %v", what, got, keys)
+	}
+	for _, k := range keys {
+		want, _, _ := theirs.GetStore().GetByKey(k)
+		got, ok, err := ours.GetStore().GetByKey(k)
+		if err != nil || !ok || !reflect.DeepEqual(want, got) {
+			t.Errorf("%s: %s is not theirs: %s", what, k, cmp.Diff(want, got))
+		}
+	}
+	for _, index := range []string{cache.NamespaceIndex, "app"} {
+		for _, v := range theirs.GetIndexer().ListIndexFuncValues(index) {
+			want, _ := theirs.GetIndexer().IndexKeys(index, v)
+			got, _ := ours.GetIndexer().IndexKeys(index, v)
+			expect(t, what+": index "+index, got, want...)
+		}
+	}
+}
+
+// altered is a ListerWatcher that hands on something else than it got.
+type altered struct{ cache.ListerWatcherWithContext }
+
+func (a altered) List(o metav1.ListOptions) (runtime.Object, error) {
+	return a.ListWithContext(context.Background(), o)
+}
+
+func (a altered) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return a.WatchWithContext(context.Background(), o)
+}
+
+func (a altered) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	l, err := a.ListerWatcherWithContext.ListWithContext(ctx, o)
+	if l, ok := l.(*corev1.PodList); ok && err == nil {
+		for i := range l.Items {
+			l.Items[i].Labels = map[string]string{"altered": "yes"}
+		}
+	}
+	return l, err
+}
+
+func TestWhatCannotBeAskedRaw(t *testing.T) {
+	for _, tc := range []struct {
+		why string
+		lw  func(t *testing.T, cfg *rest.Config, e *Engine) cache.ListerWatcher
+		o   Options
+	}{
+		{"another connection", func(t *testing.T, cfg *rest.Config, _ *Engine) cache.ListerWatcher {
+			return accesses[0].lw(t, cfg, &http.Client{Transport: cfg.Transport})
+		}, Options{}},
+		{"a ListerWatcher that changes objects", func(t *testing.T, cfg *rest.Config, e *Engine) cache.ListerWatcher {
+			return altered{cache.ToListerWatcherWithContext(accesses[0].lw(t, cfg, e.HTTPClient()))}
+		}, Options{}},
+		{"it was asked not to", func(t *testing.T, cfg *rest.Config, e *Engine) cache.ListerWatcher {
+			return accesses[0].lw(t, cfg, e.HTTPClient())
+		}, Options{Decoded: true}},
+		{"a fake", func(*testing.T, *rest.Config, *Engine) cache.ListerWatcher {
+			return newServer(pod("shop/a", "1", "n1"))
+		}, Options{}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := informertest.NewServer()
+			server.Serve(pods, "Pod")
+			server.Put(pods, "shop", "a", nil)
+			e := must[*Engine](t)(New(server.Config(), tc.o))
+			i := e.NewInformer(tc.lw(t, server.Config(), e), &corev1.Pod{}, 0, nil)
+			start(t, i)
+			pass(time.Second)
+			if e.Stats().Informers[0].Raw || !i.HasSynced() || len(i.GetStore().List()) != 1 {
+				t.Errorf("%s: %+v", tc.why, e.Stats())
+			}
+		})
+	}
+}
+
+func TestRawErrorsAndTransform(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := informertest.NewServer()
+		server.Serve(pods, "Pod")
+		server.Put(pods, "shop", "a", nil)
+		server.Misbehave(informertest.Fault{Code: http.StatusForbidden, Times: 2})
+		e := must[*Engine](t)(New(server.Config(), Options{}))
+		i := e.NewInformer(accesses[1].lw(t, server.Config(), e.HTTPClient()), &corev1.Pod{}, time.Minute, cache.Indexers{})
+		var failures []string
+		if err := i.SetWatchErrorHandler(func(r *cache.Reflector, err error) {
+			failures = append(failures, r.TypeDescription()+": "+err.Error())
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := i.SetTransform(func(obj any) (any, error) {
+			obj.(*corev1.Pod).Spec.NodeName = "hidden"
+			return obj, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var l log
+		handle(t, i, &l)
+		start(t, i)
+		pass(time.Second)
+		if i.HasSynced() || len(failures) != 1 || !strings.HasPrefix(failures[0], "*v1.Pod: failed to list *v1.Pod: ") {
+			t.Errorf("told of %q", failures)
+		}
+		pass(5 * time.Minute)
+		got := l.take()
+		expect(t, "transformed, and resynced", got[:2], "initial shop/a(uid-1 on hidden)", "same shop/a(uid-1 on hidden)")
+	})
+}
