@@ -27,11 +27,11 @@ var (
 	_ cache.ReflectorBookmarkStore = (*intake)(nil)
 )
 
-// parcel is an object of a streaming list, packed as it came: the list is never held decoded.
+// parcel is an object of a streaming list, packed as it came: the list is never held decoded. That handlers
+// have its objects decoded again costs no more than the collector would, which had to mark them all.
 type parcel struct {
-	key     string
-	item    *item
-	glimpse glimpse
+	key  string
+	item *item
 }
 
 // Transformer implements cache.TransformingStore: the Reflector calls it with each object of a streaming
@@ -49,7 +49,7 @@ func (in *intake) Transformer() cache.TransformFunc {
 		if err != nil {
 			return nil, err
 		}
-		return parcel{key, in.informer.table.packing.item(obj), glimpseOf(obj)}, nil
+		return parcel{key, in.informer.table.packing.item(obj)}, nil
 	}
 }
 
@@ -61,22 +61,22 @@ func (in *intake) transformed(obj any) (any, error) {
 }
 
 // receive is the change that makes an object what it is now.
-func (in *intake) receive(obj any) (change, glimpse, error) {
+func (in *intake) receive(obj any) (change, error) {
 	if p, ok := obj.(parcel); ok {
-		return change{key: p.key, item: p.item}, p.glimpse, nil
+		return change{key: p.key, item: p.item}, nil
 	}
 	if _, err := keyOf(obj); err != nil { // a transform is not asked for what cannot be stored
-		return change{}, glimpse{}, err
+		return change{}, err
 	}
 	obj, err := in.transformed(obj)
 	if err != nil {
-		return change{}, glimpse{}, err
+		return change{}, err
 	}
 	key, err := keyOf(obj)
 	if err != nil {
-		return change{}, glimpse{}, err
+		return change{}, err
 	}
-	return change{key: key, item: in.informer.table.packing.item(obj), obj: obj}, glimpse{}, nil
+	return change{key: key, item: in.informer.table.packing.item(obj), obj: obj}, nil
 }
 
 // Add implements cache.ReflectorStore.
@@ -85,7 +85,7 @@ func (in *intake) Add(obj any) error { return in.Update(obj) }
 // Update implements cache.ReflectorStore.
 func (in *intake) Update(obj any) error {
 	defer utilruntime.HandleCrashWithContext(in.ctx)
-	c, _, err := in.receive(obj)
+	c, err := in.receive(obj)
 	if err != nil {
 		return err
 	}
@@ -116,14 +116,14 @@ func (in *intake) Delete(obj any) error {
 // Replace implements cache.ReflectorStore.
 func (in *intake) Replace(objs []any, version string) error {
 	defer utilruntime.HandleCrashWithContext(in.ctx)
-	changes, glimpses := make([]change, len(objs)), make([]glimpse, len(objs))
+	changes := make([]change, len(objs))
 	for i, obj := range objs {
 		var err error
-		if changes[i], glimpses[i], err = in.receive(obj); err != nil {
+		if changes[i], err = in.receive(obj); err != nil {
 			return fmt.Errorf("replace objects: %w", err)
 		}
 	}
-	in.informer.replace(changes, glimpses, version)
+	in.informer.replace(changes, version)
 	return nil
 }
 

@@ -91,7 +91,7 @@ func (r *rawSource) Live(version string) {
 	defer utilruntime.HandleCrashWithContext(r.ctx)
 	changes := r.listed
 	r.listed, r.places = nil, nil
-	r.replace(changes, make([]glimpse, len(changes)), version)
+	r.replace(changes, version)
 	r.version.Store(&version)
 }
 

@@ -14,7 +14,7 @@ func (s *sharedInformer) put(c change) {
 	changes := []change{c}
 	s.table.apply(changes, false, c.version())
 	s.table.warm(&changes[0])
-	s.stored(&changes[0], glimpse{}, s.atHand())
+	s.stored(&changes[0], s.atHand())
 }
 
 // drop deletes an object, which need not be there. What was said of it last is told.
@@ -45,7 +45,7 @@ func (s *sharedInformer) miss(key string) {
 
 // replace makes the objects those of a list: first everything is stored, then deletions are told, then
 // what was added or replaced.
-func (s *sharedInformer) replace(changes []change, glimpses []glimpse, version string) {
+func (s *sharedInformer) replace(changes []change, version string) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	gone := s.table.apply(changes, true, &version)
@@ -57,11 +57,7 @@ func (s *sharedInformer) replace(changes []change, glimpses []glimpse, version s
 		s.tell(n, false)
 	}
 	for i := range changes {
-		c, atHand := &changes[i], s.atHand()
-		if c.obj != nil && !atHand {
-			glimpses[i] = glimpseOf(c.obj)
-		}
-		s.stored(c, glimpses[i], atHand)
+		s.stored(&changes[i], s.atHand())
 	}
 	s.sync()
 }
@@ -94,10 +90,14 @@ func (s *sharedInformer) sync() {
 }
 
 // stored tells of a change that was applied. The caller holds turn.
-func (s *sharedInformer) stored(c *change, g glimpse, atHand bool) {
-	n := &note{op: added, initial: !s.HasSynced(), key: c.key, new: c.item, glimpse: g}
-	if atHand {
+func (s *sharedInformer) stored(c *change, atHand bool) {
+	n := &note{op: added, initial: !s.HasSynced(), key: c.key, new: c.item}
+	switch {
+	case c.obj == nil:
+	case atHand:
 		n.newObj = c.obj
+	case len(s.listeners) > 0: // who is quick still finds it
+		n.glimpse = glimpseOf(c.obj)
 	}
 	if c.obj != nil {
 		s.detector.AddObject(c.obj)
