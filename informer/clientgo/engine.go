@@ -38,6 +38,10 @@ func New(cfg *rest.Config, o Options) (*Engine, error) {
 	if cfg == nil {
 		return e, nil
 	}
+	cfg = rest.CopyConfig(cfg)
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = rest.DefaultKubernetesUserAgent() // as client-go's clients have it
+	}
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("prepare connection: %w", err)
@@ -143,6 +147,9 @@ type InformerStats struct {
 	Bytes int64
 	// Raw says that lists and watches are the engine's own requests; else they are the ListerWatcher's.
 	Raw bool
+	// Misfits counts failures to decode what the server sent, where Raw; such an object is as if it were
+	// not there.
+	Misfits uint64
 	// Whole says that every object is kept decoded.
 	Whole    bool
 	Handlers []HandlerStats // in the order in which they came
@@ -178,11 +185,14 @@ func (e *Engine) Stats() Stats {
 func (s *sharedInformer) stats() InformerStats {
 	t := s.table
 	s.mu.Lock()
-	_, raw := s.controller.(*rawSource)
+	raw, isRaw := s.controller.(*rawSource)
 	s.mu.Unlock()
 	t.mu.RLock()
-	st := InformerStats{Raw: raw, Name: s.done.name, Objects: len(t.list), Whole: t.live != nil}
+	st := InformerStats{Raw: isRaw, Name: s.done.name, Objects: len(t.list), Whole: t.live != nil}
 	t.mu.RUnlock()
+	if isRaw {
+		st.Misfits = raw.misfits.n.Load()
+	}
 	st.Bytes = t.bytes.Load() + t.packing.packer.Router.Stats().Bytes
 	s.turn.Lock()
 	defer s.turn.Unlock()

@@ -46,6 +46,9 @@ func (t *table) compute(c *change) [][]string {
 		if c.obj == nil {
 			c.obj = t.read(c.item)
 		}
+		if c.obj == nil {
+			return nil // it cannot be decoded, nor found
+		}
 		if all == nil {
 			all = make([][]string, len(t.indexes))
 		}
@@ -229,6 +232,9 @@ func (t *table) computeMore(e *entry, added []*index) [][]string {
 		if obj == nil {
 			if obj = t.decoded(e); obj == nil {
 				obj = e.item.decode()
+			}
+			if obj == nil {
+				return nil
 			}
 			all = make([][]string, len(added))
 		}

@@ -1,14 +1,17 @@
 package clientgo
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
@@ -25,6 +28,20 @@ type item struct {
 type form struct {
 	codec *codec
 	kind  schema.GroupVersionKind // to be set on what is decoded; empty: none
+	// misfits, if set, says that the bytes are the server's: whether the type can hold them shows when
+	// they are decoded. It counts where it cannot.
+	misfits *misfits
+}
+
+// misfits counts failures to decode what the server sent.
+type misfits struct {
+	n    atomic.Uint64
+	name string // of the informer
+}
+
+func (m *misfits) add(err error) {
+	m.n.Add(1)
+	utilruntime.HandleErrorWithContext(context.Background(), err, "Unable to decode an object", "informer", m.name)
 }
 
 // heldWeight is what an object that is kept as it is counts for, in bytes: nobody knows.
@@ -71,24 +88,37 @@ func (it *item) uid() string {
 	return ""
 }
 
-// decode makes the object anew. What does not decode was not made by the codec.
+// decode makes the object anew. Nil is one that the server has and the type cannot hold; anything else
+// that does not decode was not made by the codec.
 func (it *item) decode() any {
 	if it.v == nil {
 		return it.obj
 	}
+	obj, err := it.tryDecode()
+	switch {
+	case err == nil:
+		return obj
+	case it.form.misfits != nil:
+		it.form.misfits.add(err)
+		return nil
+	}
+	panic(fmt.Errorf("decode stored %v: %w", it.form.codec.typ, err))
+}
+
+func (it *item) tryDecode() (any, error) {
 	b := borrow()
 	defer giveBack(b)
 	raw, err := it.v.Append(*b)
-	var obj any
-	if err == nil {
-		*b = raw
-		obj, err = it.form.codec.decode(raw)
-	}
 	if err != nil {
-		panic(fmt.Errorf("decode stored %v: %w", it.form.codec.typ, err))
+		return nil, err
+	}
+	*b = raw
+	obj, err := it.form.codec.decode(raw)
+	if err != nil {
+		return nil, err
 	}
 	setKind(obj, it.form.kind)
-	return obj
+	return obj, nil
 }
 
 // packing makes the items of one informer.

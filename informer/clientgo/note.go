@@ -42,21 +42,36 @@ func (n *note) bare() *note {
 	return &b
 }
 
-// tell calls the handler's method.
+// tell calls the handler's method. What cannot be decoded is as if it were not there.
 func (n *note) tell(h cache.ResourceEventHandler, t *table) {
+	if n.op == deleted {
+		n.tellDeleted(h, n.oldest(t))
+		return
+	}
+	obj := n.newest(t)
+	if obj == nil {
+		return
+	}
 	switch n.op {
 	case added:
-		h.OnAdd(n.newest(t), n.initial)
+		h.OnAdd(obj, n.initial)
 	case updated:
-		h.OnUpdate(n.oldest(t), n.newest(t))
-	case resynced:
-		obj := n.newest(t)
-		h.OnUpdate(obj, obj)
-	case deleted:
-		obj := n.oldest(t)
-		if n.missed {
-			obj = cache.DeletedFinalStateUnknown{Key: n.key, Obj: obj}
+		if old := n.oldest(t); old != nil {
+			h.OnUpdate(old, obj)
+		} else {
+			h.OnAdd(obj, false)
 		}
+	case resynced:
+		h.OnUpdate(obj, obj)
+	}
+}
+
+func (n *note) tellDeleted(h cache.ResourceEventHandler, obj any) {
+	switch {
+	case obj == nil:
+	case n.missed:
+		h.OnDelete(cache.DeletedFinalStateUnknown{Key: n.key, Obj: obj})
+	default:
 		h.OnDelete(obj)
 	}
 }

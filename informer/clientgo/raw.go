@@ -34,6 +34,7 @@ type rawSource struct {
 	transform cache.TransformFunc
 	onError   cache.WatchErrorHandlerWithContext
 	forms     rawForms
+	misfits   *misfits
 	// stand is what a watch error handler is given: a Reflector that does not run.
 	stand *cache.Reflector
 
@@ -48,9 +49,10 @@ type rawSource struct {
 }
 
 func (s *sharedInformer) newRawSource(of collection) *rawSource {
+	m := &misfits{name: s.done.name}
 	r := &rawSource{
 		sharedInformer: s, of: of, check: s.check, transform: s.transform, onError: s.onError,
-		forms: rawFormsOf(s.example),
+		misfits: m, forms: rawFormsOf(s.example, m),
 		stand: cache.NewReflectorWithOptions(s.lw, s.example, &intake{informer: s}, cache.ReflectorOptions{}),
 	}
 	if r.onError == nil {
@@ -104,7 +106,7 @@ func (r *rawSource) resyncNowAndThen(ctx context.Context) {
 // open asks for the collection, in protobuf where that is wanted and had: aggregated API servers without
 // it may refuse even a request that accepts JSON, too.
 func (r *rawSource) open(ctx context.Context, watch bool, q url.Values) (io.ReadCloser, wire.Format, error) {
-	want := request.Want{Protobuf: r.of.protobuf && !r.plain, Metadata: r.of.metadata, Watch: watch}
+	want := request.Want{Protobuf: r.of.protobuf && r.forms.protobuf != nil && !r.plain, Metadata: r.of.metadata, Watch: watch}
 	body, f, err := r.engine.client.Open(ctx, r.of.path, q, want)
 	var st apierrors.APIStatus
 	if !want.Protobuf || !errors.As(err, &st) {
@@ -133,13 +135,9 @@ func (r *rawSource) receive(o wire.Object) (change, error) {
 	if f == nil {
 		return c, fmt.Errorf("read %s: %T cannot be read from %v", c.key, r.example, o.Format)
 	}
-	if r.transform == nil {
-		p := r.table.packing
-		it := &item{v: p.packer.Pack(o.Format, o.UID, o.ResourceVersion, o.Raw), form: f, weight: f.codec.weigh(len(o.Raw))}
-		if p.live {
-			it = held(it.decode())
-		}
-		c.item = it
+	if p := r.table.packing; r.transform == nil && !p.live {
+		v := p.packer.Pack(o.Format, o.UID, o.ResourceVersion, o.Raw)
+		c.item = &item{v: v, form: f, weight: f.codec.weigh(len(o.Raw))}
 		return c, nil
 	}
 	obj, err := f.codec.decode(o.Raw)
@@ -147,8 +145,10 @@ func (r *rawSource) receive(o wire.Object) (change, error) {
 		return c, fmt.Errorf("decode %s: %w", c.key, err)
 	}
 	setKind(obj, f.kind)
-	if obj, err = r.transform(obj); err != nil {
-		return c, err
+	if r.transform != nil {
+		if obj, err = r.transform(obj); err != nil {
+			return c, err
+		}
 	}
 	if c.key, err = keyOf(obj); err != nil {
 		return c, err
@@ -176,21 +176,21 @@ func (f *rawForms) of(w wire.Format) *form {
 
 // rawFormsOf decodes as client-go's clients do from a streaming list: all but the dynamic one clear what an
 // object says of its kind. controller-runtime sets that of metadata to the kind of the example.
-func rawFormsOf(example any) rawForms {
+func rawFormsOf(example any, m *misfits) rawForms {
 	switch example := example.(type) {
 	case *unstructured.Unstructured:
-		return rawForms{json: &form{codec: newCodec(reflect.TypeOf(example))}}
+		return rawForms{json: &form{codec: newCodec(reflect.TypeOf(example)), misfits: m}}
 	case *metav1.PartialObjectMetadata:
 		kind := example.GroupVersionKind()
 		return rawForms{
-			json:     &form{codec: metadataCodec(wire.JSON, 2), kind: kind},
-			protobuf: &form{codec: metadataCodec(wire.Protobuf, 3), kind: kind},
+			json:     &form{codec: metadataCodec(wire.JSON, 2), kind: kind, misfits: m},
+			protobuf: &form{codec: metadataCodec(wire.Protobuf, 3), kind: kind, misfits: m},
 		}
 	}
 	t := reflect.TypeOf(example).Elem()
-	forms := rawForms{json: &form{codec: &codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeKindless(t)}}}
+	forms := rawForms{json: &form{codec: &codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeKindless(t)}, misfits: m}}
 	if c := newCodec(reflect.PointerTo(t)); c != nil && c.format == wire.Protobuf {
-		forms.protobuf = &form{codec: c}
+		forms.protobuf = &form{codec: c, misfits: m}
 	}
 	return forms
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -302,4 +303,79 @@ func TestRawErrorsAndTransform(t *testing.T) {
 		got := l.take()
 		expect(t, "transformed, and resynced", got[:2], "initial shop/a(uid-1 on hidden)", "same shop/a(uid-1 on hidden)")
 	})
+}
+
+// gadget is a Go type that cannot hold what some widgets are.
+type gadget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Size int `json:"size"`
+	} `json:"spec"`
+}
+
+func (g *gadget) DeepCopyObject() runtime.Object {
+	c := *g
+	return &c
+}
+
+func TestAnObjectThatTheTypeCannotHold(t *testing.T) {
+	for _, storage := range []Storage{Auto, Live} {
+		synctest.Test(t, func(t *testing.T) {
+			server := informertest.NewServer()
+			server.Serve(widgets, "Widget")
+			server.Put(widgets, "shop", "fits", map[string]any{"spec": map[string]any{"size": 1}})
+			server.Put(widgets, "shop", "not", map[string]any{"spec": map[string]any{"size": "large"}})
+			e := must[*Engine](t)(New(server.Config(), Options{Storage: storage}))
+			i := e.NewInformer(newServer(), &gadget{}, 0, cache.Indexers{"size": func(obj any) ([]string, error) {
+				return []string{fmt.Sprint(obj.(*gadget).Spec.Size)}, nil
+			}}).(*sharedInformer)
+			if err := i.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err != nil {
+				t.Fatal(err)
+			}
+			quiet(t)
+			var h told
+			r := handle(t, i, &h)
+			i.claim()
+			raw := i.newRawSource(collection{path: "/apis/example.com/v1/namespaces/shop/widgets"})
+			i.begin(raw)
+			ctx, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { raw.RunWithContext(ctx) })
+			pass(time.Second)
+			for range 4 { // the third list would be of what is kept whole
+				if objs := i.GetStore().List(); len(objs) != 1 || objs[0].(*gadget).Name != "fits" {
+					t.Errorf("%v: listed %v", storage, objs)
+				}
+			}
+			if _, ok, _ := i.GetStore().GetByKey("shop/not"); ok {
+				t.Errorf("%v: what cannot be decoded is not there", storage)
+			}
+			if objs, err := i.GetIndexer().ByIndex("size", "1"); err != nil || len(objs) != 1 {
+				t.Errorf("%v: indexed %v, %v", storage, objs, err)
+			}
+			server.Put(widgets, "shop", "not", map[string]any{"spec": map[string]any{"size": 2}})
+			server.Put(widgets, "shop", "fits", map[string]any{"spec": map[string]any{"size": "small"}})
+			server.Delete(widgets, "shop", "fits")
+			pass(time.Second)
+			if !r.HasSynced() || len(h.notes) < 2 {
+				t.Errorf("%v: told %v", storage, h.notes)
+			}
+			if obj, ok, _ := i.GetStore().GetByKey("shop/not"); !ok || obj.(*gadget).Spec.Size != 2 {
+				t.Errorf("%v: what fits again is there: %v", storage, obj)
+			}
+			cancel()
+			running.Wait()
+			i.release()
+			i.running.Wait()
+		})
+	}
+}
+
+// quiet keeps apimachinery's error handlers, which wait by a clock that is not the bubble's, out of a test.
+func quiet(t *testing.T) {
+	t.Helper()
+	before := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil
+	t.Cleanup(func() { utilruntime.ErrorHandlers = before })
 }

@@ -105,7 +105,7 @@ func (r *rawSource) Event(ev wire.Event) error {
 	case err != nil:
 		r.onError(r.ctx, r.stand, fmt.Errorf("read object %s: %w", c.key, err))
 	case ev.Type == wire.Deleted:
-		r.drop(c.key, r.lastWord(c))
+		r.dropRaw(c)
 	default:
 		r.put(c)
 	}
@@ -113,11 +113,16 @@ func (r *rawSource) Event(ev wire.Event) error {
 	return nil
 }
 
-func (r *rawSource) lastWord(c change) any {
-	if c.obj != nil {
-		return c.obj
+// dropRaw deletes an object with the server's last word on it, or what was known of it before.
+func (r *rawSource) dropRaw(c change) {
+	if c.obj == nil {
+		c.obj = c.item.decode()
 	}
-	return c.item.decode()
+	if c.obj == nil {
+		r.miss(c.key)
+		return
+	}
+	r.drop(c.key, c.obj)
 }
 
 // Bookmark implements reflector.Sink.

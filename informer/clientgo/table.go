@@ -79,7 +79,9 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 			continue
 		}
 		if t.live != nil && c.obj == nil {
-			c.obj = c.item.decode()
+			if c.obj = c.item.decode(); c.obj == nil { // which a list of all does not have
+				t.keepNone()
+			}
 		}
 		c.vals = t.compute(c)
 	}
@@ -248,10 +250,11 @@ func (t *table) get(key string) (any, bool) {
 	if obj != nil {
 		return obj, true
 	}
-	return t.read(it), true
+	obj = t.read(it)
+	return obj, obj != nil
 }
 
-// read decodes an item and keeps it decoded for a while.
+// read decodes an item and keeps it decoded for a while. Nil is one that cannot be decoded.
 func (t *table) read(it *item) any {
 	if it.v == nil {
 		return it.obj
@@ -259,7 +262,11 @@ func (t *table) read(it *item) any {
 	if obj, ok := t.hot.Get(it.v, it.form.codec); ok {
 		return obj
 	}
-	return t.hot.Put(it.v, it.form.codec, it.decode(), it.weight)
+	obj := it.decode()
+	if obj == nil {
+		return nil
+	}
+	return t.hot.Put(it.v, it.form.codec, obj, it.weight)
 }
 
 // warm keeps an object decoded for a while that was just changed: whoever hears of it may read it.
@@ -304,16 +311,17 @@ func (t *table) pick(entries []*entry) ([]any, []*item) {
 	return nil, items
 }
 
-// scan decodes items. They drive nothing out of what is kept decoded because it is read by key.
+// scan decodes items, but for those that cannot be. They drive nothing out of what is kept decoded because
+// it is read by key.
 func (t *table) scan(items []*item) []any {
-	objs := make([]any, len(items))
-	for i, it := range items {
+	objs := make([]any, 0, len(items))
+	for _, it := range items {
 		if it.v == nil {
-			objs[i] = it.obj
+			objs = append(objs, it.obj)
 		} else if obj, ok := t.hot.Get(it.v, it.form.codec); ok {
-			objs[i] = obj
-		} else {
-			objs[i] = t.hot.Fill(it.v, it.form.codec, it.decode(), it.weight)
+			objs = append(objs, obj)
+		} else if obj := it.decode(); obj != nil {
+			objs = append(objs, t.hot.Fill(it.v, it.form.codec, obj, it.weight))
 		}
 	}
 	return objs

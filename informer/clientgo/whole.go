@@ -97,6 +97,10 @@ func (t *table) keepWhole() []any {
 		items[i] = e.item
 	}
 	live := t.scan(items)
+	if len(live) < len(items) { // some cannot be decoded: places would not be the list's
+		t.scans.room.used.Add(-t.scans.taken.Swap(0))
+		return live
+	}
 	t.mu.Lock()
 	t.live = live
 	t.mu.Unlock()
