@@ -376,6 +376,6 @@ func TestAnObjectThatTheTypeCannotHold(t *testing.T) {
 func quiet(t *testing.T) {
 	t.Helper()
 	before := utilruntime.ErrorHandlers
-	utilruntime.ErrorHandlers = nil
-	t.Cleanup(func() { utilruntime.ErrorHandlers = before })
+	utilruntime.ErrorHandlers = nil                          //nolint:reassign // it is meant to be
+	t.Cleanup(func() { utilruntime.ErrorHandlers = before }) //nolint:reassign // as it was
 }

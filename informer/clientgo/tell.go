@@ -107,7 +107,7 @@ func (s *sharedInformer) stored(c *change, atHand bool) {
 		return
 	}
 	n.initial = false
-	if s.engine.opts.Recreate && c.old.uid() != c.item.uid() {
+	if s.engine.opts.Recreate && recreated(c.old.uid(), c.item.uid()) {
 		gone := &note{op: deleted, key: c.key, old: c.old}
 		if atHand {
 			gone.oldObj = c.was
@@ -124,6 +124,9 @@ func (s *sharedInformer) stored(c *change, atHand bool) {
 	now, also := c.item.version()
 	s.tell(n, ok && also && before == now)
 }
+
+// recreated tells that two UIDs are of two objects; fakes leave them empty.
+func recreated(before, now string) bool { return before != "" && now != "" && before != now }
 
 // tell queues a note for every handler; one of what did not change, for those who asked to hear of it.
 // The caller holds turn.
