@@ -1,0 +1,37 @@
+package clientgo
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// Dump writes the engine's Stats as text, for people.
+func (e *Engine) Dump(w io.Writer) error {
+	st := e.Stats()
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(t, "decoded because read or changed:\t%d bytes of %d\n", st.Decoded, orDefault(e.opts.Hot, defaultHot))
+	fmt.Fprintf(t, "decoded because read whole:\t%d bytes of %d\n", st.Whole, orDefault(e.opts.Whole, defaultWhole))
+	for _, i := range st.Informers {
+		how := "by its ListerWatcher"
+		if i.Raw {
+			how = "by requests"
+		}
+		kept := "packed"
+		if i.Whole {
+			kept = "decoded"
+		}
+		fmt.Fprintf(t, "%s\t%d objects, %d bytes, %s, %s", i.Name, i.Objects, i.Bytes, kept, how)
+		if i.Misfits > 0 {
+			fmt.Fprintf(t, ", %d not decoded", i.Misfits)
+		}
+		fmt.Fprintln(t)
+		for _, h := range i.Handlers {
+			fmt.Fprintf(t, "  %s\t%d queued, %d bytes, %d folded\n", h.Name, h.Queued, h.Bytes, h.Folded)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return fmt.Errorf("write dump: %w", err)
+	}
+	return nil
+}
