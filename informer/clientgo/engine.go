@@ -115,6 +115,9 @@ func (e *Engine) leave(s *sharedInformer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.informers, s)
+	if len(e.informers) == 0 && e.client != nil {
+		e.client.CloseIdle()
+	}
 }
 
 // folds tells that a handler has exceeded its budget.

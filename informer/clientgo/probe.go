@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -64,11 +65,23 @@ func probeWatch(ctx context.Context, lw cache.ListerWatcherWithContext) (capture
 	w, err := lw.WatchWithContext(c.mark(ctx), metav1.ListOptions{})
 	if err == nil && w != nil {
 		w.Stop()
-		for range w.ResultChan() { // until whoever reads the answer has seen its end
-			continue
-		}
+		readToEnd(ctx, w)
 	}
 	return c.only()
+}
+
+// readToEnd waits until whoever reads the answer has seen its end.
+func readToEnd(ctx context.Context, w watch.Interface) {
+	for {
+		select {
+		case _, ok := <-w.ResultChan():
+			if !ok {
+				return
+			}
+		case <-ctx.Done(): // not everybody closes the channel
+			return
+		}
+	}
 }
 
 // collectionOf reads a request for a list.

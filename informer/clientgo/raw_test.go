@@ -110,15 +110,24 @@ func (h *told) sorted() []any {
 // TestRawRequests runs client-go's informer and ours, by the engine's own requests, on one server: handlers
 // are told the same, to the last field, and the caches are equal.
 func TestRawRequests(t *testing.T) {
-	for _, a := range accesses {
-		t.Run(a.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { compareRaw(t, a) })
-		})
+	for why, f := range map[string]informertest.Fault{
+		"":                           {},
+		", lists that change midway": {On: informertest.StreamingLists, Effect: informertest.ChangesBeforeEnd},
+		", no streaming lists":       {On: informertest.StreamingLists, Code: http.StatusUnprocessableEntity},
+	} {
+		for _, a := range accesses {
+			t.Run(a.name+why, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { compareRaw(t, a, f) })
+			})
+		}
 	}
 }
 
-func compareRaw(t *testing.T, a access) {
+func compareRaw(t *testing.T, a access, f informertest.Fault) {
 	server := informertest.NewServer()
+	if f.On != 0 {
+		server.Misbehave(f)
+	}
 	server.Serve(pods, "Pod")
 	server.Serve(widgets, "Widget")
 	put := func(name, node string) {
@@ -127,9 +136,11 @@ func compareRaw(t *testing.T, a access) {
 			"spec":     map[string]any{"nodeName": node, "containers": []any{map[string]any{"name": "main", "image": "app:1"}}},
 		})
 	}
-	for _, name := range []string{"a", "b", "c"} {
+	for _, name := range []string{"a", "b", "x", "c"} {
 		put(name, "n1")
 	}
+	put("b", "n0")
+	server.Delete(a.gvr, "shop", "x")
 	server.Put(a.gvr, "else", "where", nil)
 	cfg := server.Config()
 	e := must[*Engine](t)(New(cfg, Options{}))
@@ -171,10 +182,13 @@ func compareRaw(t *testing.T, a access) {
 	put("d", "n1")
 	server.Delete(a.gvr, "shop", "a")
 	check("events")
+	server.SetDown(true) // so that nobody sees what happens
 	server.Cut()
+	synctest.Wait()
 	server.Delete(a.gvr, "shop", "b")
 	put("e", "n1")
 	server.Compact()
+	server.SetDown(false)
 	check("a relist")
 	if v, w := ours.LastSyncResourceVersion(), theirs.LastSyncResourceVersion(); v != w || v == "" {
 		t.Errorf("version %q, want %q", v, w)

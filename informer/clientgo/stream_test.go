@@ -108,8 +108,8 @@ func TestConsistencyDetector(t *testing.T) {
 }
 
 func TestAHandlerThatPanicsIsCalledAgainAfterASecond(t *testing.T) {
-	defer func(really bool) { utilruntime.ReallyCrash = really }(utilruntime.ReallyCrash) //nolint:reassign // as it was
-	utilruntime.ReallyCrash = false                                                       //nolint:reassign // it is meant to be
+	defer func(really bool) { utilruntime.ReallyCrash = really }(utilruntime.ReallyCrash)
+	utilruntime.ReallyCrash = false
 	eachMaker(t, func(t *testing.T, m maker) {
 		s := newServer(pod("a/one", "1", "n1"))
 		i := m(s, &corev1.Pod{}, 0, cache.Indexers{})
