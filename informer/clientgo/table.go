@@ -311,18 +311,36 @@ func (t *table) pick(entries []*entry) ([]any, []*item) {
 	return nil, items
 }
 
+// Reads of many objects are decoded by several goroutines: whoever lists all pods waits for them.
+const (
+	scanners = 4
+	scanEach = 256 // objects that are worth a goroutine
+)
+
 // scan decodes items, but for those that cannot be. They drive nothing out of what is kept decoded because
 // it is read by key.
 func (t *table) scan(items []*item) []any {
-	objs := make([]any, 0, len(items))
-	for _, it := range items {
+	objs := make([]any, len(items))
+	each := max(scanEach, (len(items)+scanners-1)/scanners)
+	var others sync.WaitGroup
+	for len(items) > each {
+		part, into := items[:each], objs[len(objs)-len(items):]
+		items = items[each:]
+		others.Go(func() { t.scanPart(part, into) })
+	}
+	t.scanPart(items, objs[len(objs)-len(items):])
+	others.Wait()
+	return slices.DeleteFunc(objs, func(obj any) bool { return obj == nil })
+}
+
+func (t *table) scanPart(items []*item, objs []any) {
+	for i, it := range items {
 		if it.v == nil {
-			objs = append(objs, it.obj)
+			objs[i] = it.obj
 		} else if obj, ok := t.hot.Get(it.v, it.form.codec); ok {
-			objs = append(objs, obj)
+			objs[i] = obj
 		} else if obj := it.decode(); obj != nil {
-			objs = append(objs, t.hot.Fill(it.v, it.form.codec, obj, it.weight))
+			objs[i] = t.hot.Fill(it.v, it.form.codec, obj, it.weight)
 		}
 	}
-	return objs
 }

@@ -130,3 +130,18 @@ func TestStorageByKind(t *testing.T) {
 		}
 	})
 }
+
+func TestManyObjectsAreReadByAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 5*scanEach + 7
+		_, i, _ := filled(t, Options{Storage: Compact, Hot: 1}, n)
+		seen := map[string]bool{}
+		for _, obj := range i.GetStore().List() {
+			seen[podKey(obj.(*corev1.Pod))] = true
+		}
+		objs, err := i.GetIndexer().ByIndex("node", "n1")
+		if len(seen) != n || len(objs) != n || err != nil {
+			t.Errorf("listed %d and found %d of %d, %v", len(seen), len(objs), n, err)
+		}
+	})
+}
