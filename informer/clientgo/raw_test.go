@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
 var (
@@ -141,6 +142,8 @@ func compareRaw(t *testing.T, a access, f informertest.Fault) {
 	}
 	put("b", "n0")
 	server.Delete(a.gvr, "shop", "x")
+	server.Delete(a.gvr, "shop", "c") // and there again
+	put("c", "n1")
 	server.Put(a.gvr, "else", "where", nil)
 	cfg := server.Config()
 	e := must[*Engine](t)(New(cfg, Options{}))
@@ -392,4 +395,36 @@ func quiet(t *testing.T) {
 	before := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil                          //nolint:reassign // it is meant to be
 	t.Cleanup(func() { utilruntime.ErrorHandlers = before }) //nolint:reassign // as it was
+}
+
+// TestRawKinds: an object says what it is as client-go's clients have it say.
+func TestRawKinds(t *testing.T) {
+	widget := &metav1.PartialObjectMetadata{}
+	widget.SetGroupVersionKind(widgets.GroupVersion().WithKind("Widget"))
+	raw := []byte(`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"w"}}`)
+	for _, tc := range []struct {
+		why     string
+		example any
+		want    string
+	}{
+		{"metadata says nothing", &metav1.PartialObjectMetadata{}, ""},
+		{"but as controller-runtime asks for it", widget, "example.com/v1, Kind=Widget"},
+		{"a Go type says nothing", &corev1.Pod{}, ""},
+		{"a map says what is in it", &unstructured.Unstructured{}, "meta.k8s.io/v1, Kind=PartialObjectMetadata"},
+	} {
+		forms := rawFormsOf(tc.example, &misfits{})
+		f := forms.of(wire.JSON)
+		obj, err := f.codec.decode(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setKind(obj, f.kind)
+		want := tc.want
+		if want == "" {
+			want = schema.GroupVersionKind{}.String()
+		}
+		if got := kindOf(obj).String(); got != want {
+			t.Errorf("%s: it is a %s", tc.why, got)
+		}
+	}
 }

@@ -57,6 +57,13 @@ func TestWhatIsReadWholeAndOftenStaysDecoded(t *testing.T) {
 				t.Errorf("%s is read as %v", podKey(p), same)
 			}
 		}
+		for range 5 {
+			pass(while / 2)
+			x.List()
+		}
+		if !whole(e) {
+			t.Error("it is read on, and packed")
+		}
 		pass(2*while + time.Minute)
 		if st := e.Stats(); st.Informers[0].Whole || st.Whole != 0 {
 			t.Errorf("nobody reads it any more, and %d bytes are kept", st.Whole)
