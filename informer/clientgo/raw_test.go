@@ -190,6 +190,7 @@ func compareRaw(t *testing.T, a access, f informertest.Fault) {
 	synctest.Wait()
 	server.Delete(a.gvr, "shop", "b")
 	put("e", "n1")
+	put("d", "n7")
 	server.Compact()
 	server.SetDown(false)
 	check("a relist")
