@@ -93,7 +93,8 @@ func (e *Engine) NewInformer(lw cache.ListerWatcher, example runtime.Object, res
 	}
 }
 
-// NewSharedIndexInformer is cache.NewSharedIndexInformer with an Engine of its own.
+// NewSharedIndexInformer is cache.NewSharedIndexInformer with an Engine of its own, and so with rooms for
+// decoded objects that it shares with no other; it never asks by itself.
 func NewSharedIndexInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return newEngine(Options{}).NewInformer(lw, example, resync, indexers)
 }

@@ -73,19 +73,30 @@ func (r *rawSource) RunWithContext(ctx context.Context) {
 	if r.check > 0 {
 		resyncing.Go(func() { r.resyncNowAndThen(ctx) })
 	}
-	loop := reflector.Reflector{
+	for ctx.Err() == nil {
+		loop := r.loop()
+		loop.Run(ctx)
+		_ = loop.AwaitServed(ctx) // the loop ends where the kind is not served, or ctx does
+	}
+}
+
+func (r *rawSource) loop() *reflector.Reflector {
+	return &reflector.Reflector{
 		Open:   r.open,
 		Query:  r.of.query,
 		Sink:   r,
 		Lists:  r.engine.lists,
-		Timing: reflector.DefaultTiming,
+		Timing: timing(),
 		Paged:  !features.FeatureGates().Enabled(features.WatchListClient),
+		Synced: r.HasSynced(),
 	}
-	for ctx.Err() == nil {
-		loop.Synced = r.HasSynced()
-		loop.Run(ctx)
-		_ = loop.AwaitServed(ctx) // the loop ends where the kind is not served, or ctx does
-	}
+}
+
+// timing waits no longer than client-go's Reflector does, whose delays grow to half a minute.
+func timing() reflector.Timing {
+	t := reflector.DefaultTiming
+	t.Refused, t.Unserved, t.MaxUnserved = 30*time.Second, 15*time.Second, 30*time.Second
+	return t
 }
 
 func (r *rawSource) resyncNowAndThen(ctx context.Context) {

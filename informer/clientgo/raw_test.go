@@ -429,3 +429,26 @@ func TestRawKinds(t *testing.T) {
 		}
 	}
 }
+
+func TestAKindThatIsServedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := informertest.NewServer()
+		e := must[*Engine](t)(New(server.Config(), Options{}))
+		i := e.NewInformer(accesses[2].lw(t, server.Config(), e.HTTPClient()), &unstructured.Unstructured{}, 0, nil)
+		failures := 0
+		if err := i.SetWatchErrorHandler(func(*cache.Reflector, error) { failures++ }); err != nil {
+			t.Fatal(err)
+		}
+		start(t, i)
+		pass(10 * time.Minute)
+		if i.HasSynced() || failures == 0 {
+			t.Errorf("synced with what is not served, %d failures", failures)
+		}
+		server.Serve(widgets, "Widget")
+		server.Put(widgets, "shop", "w", nil)
+		pass(time.Minute)
+		if !i.HasSynced() || len(i.GetStore().List()) != 1 {
+			t.Error("it is served, and not seen")
+		}
+	})
+}
