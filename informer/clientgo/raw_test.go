@@ -374,8 +374,15 @@ func TestAnObjectThatTheTypeCannotHold(t *testing.T) {
 			}
 			server.Put(widgets, "shop", "not", map[string]any{"spec": map[string]any{"size": 2}})
 			server.Put(widgets, "shop", "fits", map[string]any{"spec": map[string]any{"size": "small"}})
+			pass(time.Second)
+			if objs, err := i.GetIndexer().ByIndex("size", "1"); err != nil || len(objs) != 0 && storage == Auto {
+				t.Errorf("%v: found by what it was: %v, %v", storage, objs, err)
+			}
 			server.Delete(widgets, "shop", "fits")
 			pass(time.Second)
+			if keys := i.GetIndexer().ListIndexFuncValues("size"); len(keys) != 1 || keys[0] != "2" {
+				t.Errorf("%v: values %v", storage, keys)
+			}
 			if !r.HasSynced() || len(h.notes) < 2 {
 				t.Errorf("%v: told %v", storage, h.notes)
 			}

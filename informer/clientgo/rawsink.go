@@ -100,7 +100,7 @@ func (r *rawSource) Event(ev wire.Event) error {
 	defer utilruntime.HandleCrashWithContext(r.ctx)
 	c, err := r.receive(ev.Object)
 	switch {
-	case err != nil && ev.Type == wire.Deleted && ev.Raw == nil: // what is known of it was its last state
+	case err != nil && ev.Type == wire.Deleted: // what was known of it is its last state
 		r.miss(c.key)
 	case err != nil:
 		r.onError(r.ctx, r.stand, fmt.Errorf("read object %s: %w", c.key, err))

@@ -75,7 +75,7 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 		if e := t.entries[c.key]; e != nil { // nobody else writes
 			c.old, c.was = e.item, t.decoded(e)
 		}
-		if c.item == nil {
+		if c.item == nil || c.item == c.old {
 			continue
 		}
 		if t.live != nil && c.obj == nil {
@@ -141,9 +141,13 @@ func (t *table) decoded(e *entry) any {
 // put stores one change. The caller holds mu.
 func (t *table) put(c *change) {
 	e := t.entries[c.key]
-	if e == nil {
+	switch {
+	case e == nil:
 		e = t.enter(c.key)
-	} else {
+	case e.item == c.item: // a list named what is there
+		c.obj = c.was
+		return
+	default:
 		t.forget(e)
 	}
 	t.bytes.Add(c.item.size())
@@ -152,8 +156,10 @@ func (t *table) put(c *change) {
 		t.live[e.place] = c.obj
 		t.scans.grow(c.item.weight)
 	}
-	for i := range c.vals {
-		c.vals[i] = t.indexes[i].move(e, valuesAt(e.values, i), c.vals[i])
+	for i, ix := range t.indexes {
+		if kept := ix.move(e, valuesAt(e.values, i), valuesAt(c.vals, i)); c.vals != nil {
+			c.vals[i] = kept
+		}
 	}
 	e.values = c.vals
 }
