@@ -42,7 +42,8 @@ func (n *note) bare() *note {
 	return &b
 }
 
-// tell calls the handler's method. What cannot be decoded is as if it were not there.
+// tell calls the handler's method. What cannot be decoded is as if it were not there; that it is gone is
+// told without it, since the handler may have known another version.
 func (n *note) tell(h cache.ResourceEventHandler, t *table) {
 	if n.op == deleted {
 		n.tellDeleted(h, n.oldest(t))
@@ -67,13 +68,10 @@ func (n *note) tell(h cache.ResourceEventHandler, t *table) {
 }
 
 func (n *note) tellDeleted(h cache.ResourceEventHandler, obj any) {
-	switch {
-	case obj == nil:
-	case n.missed:
-		h.OnDelete(cache.DeletedFinalStateUnknown{Key: n.key, Obj: obj})
-	default:
-		h.OnDelete(obj)
+	if n.missed || obj == nil {
+		obj = cache.DeletedFinalStateUnknown{Key: n.key, Obj: obj}
 	}
+	h.OnDelete(obj)
 }
 
 func (n *note) oldest(t *table) any {

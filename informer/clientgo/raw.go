@@ -143,7 +143,7 @@ func (r *rawSource) open(ctx context.Context, watch bool, q url.Values) (io.Read
 func (r *rawSource) receive(o wire.Object) (change, error) {
 	f := r.forms.of(o.Format)
 	c := change{key: rawKey(o.Meta)}
-	if f == nil {
+	if f == nil || o.Raw == nil {
 		return c, fmt.Errorf("read %s: %T cannot be read from %v", c.key, r.example, o.Format)
 	}
 	if p := r.table.packing; r.transform == nil && !p.live {

@@ -383,8 +383,12 @@ func TestAnObjectThatTheTypeCannotHold(t *testing.T) {
 			if keys := i.GetIndexer().ListIndexFuncValues("size"); len(keys) != 1 || keys[0] != "2" {
 				t.Errorf("%v: values %v", storage, keys)
 			}
-			if !r.HasSynced() || len(h.notes) < 2 {
+			if !r.HasSynced() {
 				t.Errorf("%v: told %v", storage, h.notes)
+			}
+			last, ok := h.notes[len(h.notes)-1].([]any)[1].(cache.DeletedFinalStateUnknown)
+			if !ok || last.Key != "shop/fits" {
+				t.Errorf("%v: who knew it hears that it is gone, not %v", storage, h.notes)
 			}
 			if obj, ok, _ := i.GetStore().GetByKey("shop/not"); !ok || obj.(*gadget).Spec.Size != 2 {
 				t.Errorf("%v: what fits again is there: %v", storage, obj)
