@@ -36,7 +36,7 @@ type Options struct {
 	Storage   Storage
 	StorageOf func(example runtime.Object) Storage
 	// Hot bounds, for all informers together, the objects that are kept decoded because they were read
-	// or have changed, in bytes of heap, estimated; 0 means 8 MiB.
+	// or have changed, in bytes of heap, estimated; 0 means 16 MiB.
 	Hot int64
 	// Whole bounds, for all informers together, what Auto keeps decoded because it is read whole and
 	// often, in bytes of heap, estimated; 0 means 512 MiB, less than nothing that there is none.
@@ -67,7 +67,7 @@ type Hooks struct {
 }
 
 const (
-	defaultHot           = 8 << 20
+	defaultHot           = 16 << 20
 	defaultWhole         = 512 << 20
 	defaultHandlerBudget = 64 << 20
 )

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -21,6 +22,7 @@ type collection struct {
 	query    url.Values // selectors and the like
 	protobuf bool
 	metadata bool
+	kind     schema.GroupVersionKind // what its objects say that they are; empty: nothing
 }
 
 // probeTimeout bounds the two calls, which need no server where they are captured.
@@ -43,21 +45,21 @@ func (e *Engine) probe(ctx context.Context, lw cache.ListerWatcher, example any)
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	both := cache.ToListerWatcherWithContext(lw)
-	watched, ok := probeWatch(ctx, both)
-	if !ok {
-		return collection{}, false
-	}
 	c := &capture{answer: body}
 	list, err := both.ListWithContext(c.mark(ctx), metav1.ListOptions{Limit: 1})
 	listed, ok := c.only()
-	if err != nil || !ok || listed.url.Path != watched.url.Path {
+	if err != nil || !ok {
 		return collection{}, false
 	}
 	items, err := meta.ExtractList(list)
 	if err != nil || len(items) != 1 || !isProbe(items[0], example) {
 		return collection{}, false
 	}
-	return e.collectionOf(listed)
+	// Only now, since to whoever is not captured another watch may be one too many.
+	if watched, ok := probeWatch(ctx, both); !ok || watched.url.Path != listed.url.Path {
+		return collection{}, false
+	}
+	return e.collectionOf(listed, kindOf(items[0]))
 }
 
 func probeWatch(ctx context.Context, lw cache.ListerWatcherWithContext) (captured, bool) {
@@ -84,8 +86,8 @@ func readToEnd(ctx context.Context, w watch.Interface) {
 	}
 }
 
-// collectionOf reads a request for a list.
-func (e *Engine) collectionOf(r captured) (collection, bool) {
+// collectionOf reads a request for a list, whose object said that it is of a kind: the answer did not.
+func (e *Engine) collectionOf(r captured, kind schema.GroupVersionKind) (collection, bool) {
 	_, base := e.client.HTTP()
 	path, ok := strings.CutPrefix(r.url.Path, strings.TrimSuffix(base.Path, "/"))
 	if !ok || r.url.Host != base.Host || r.url.Scheme != base.Scheme {
@@ -100,6 +102,7 @@ func (e *Engine) collectionOf(r captured) (collection, bool) {
 		query:    q,
 		protobuf: strings.Contains(r.accept, "application/vnd.kubernetes.protobuf"),
 		metadata: strings.Contains(r.accept, "as=PartialObjectMetadata"),
+		kind:     kind,
 	}, true
 }
 

@@ -52,7 +52,7 @@ func (s *sharedInformer) newRawSource(of collection) *rawSource {
 	m := &misfits{name: s.done.name}
 	r := &rawSource{
 		sharedInformer: s, of: of, check: s.check, transform: s.transform, onError: s.onError,
-		misfits: m, forms: rawFormsOf(s.example, m),
+		misfits: m, forms: rawFormsOf(s.example, of.kind, m),
 		stand: cache.NewReflectorWithOptions(s.lw, s.example, &intake{informer: s}, cache.ReflectorOptions{}),
 	}
 	if r.onError == nil {
@@ -186,22 +186,23 @@ func (f *rawForms) of(w wire.Format) *form {
 }
 
 // rawFormsOf decodes as client-go's clients do from a streaming list: all but the dynamic one clear what an
-// object says of its kind. controller-runtime sets that of metadata to the kind of the example.
-func rawFormsOf(example any, m *misfits) rawForms {
-	switch example := example.(type) {
+// object says of its kind. It is then given the kind that the ListerWatcher gives it, as controller-runtime's
+// does with metadata.
+func rawFormsOf(example any, kind schema.GroupVersionKind, m *misfits) rawForms {
+	switch example.(type) {
 	case *unstructured.Unstructured:
 		return rawForms{json: &form{codec: newCodec(reflect.TypeOf(example)), misfits: m}}
 	case *metav1.PartialObjectMetadata:
-		kind := example.GroupVersionKind()
 		return rawForms{
 			json:     &form{codec: metadataCodec(wire.JSON, 2), kind: kind, misfits: m},
 			protobuf: &form{codec: metadataCodec(wire.Protobuf, 3), kind: kind, misfits: m},
 		}
 	}
 	t := reflect.TypeOf(example).Elem()
-	forms := rawForms{json: &form{codec: &codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeKindless(t)}, misfits: m}}
+	plain := &codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeKindless(t)}
+	forms := rawForms{json: &form{codec: plain, kind: kind, misfits: m}}
 	if c := newCodec(reflect.PointerTo(t)); c != nil && c.format == wire.Protobuf {
-		forms.protobuf = &form{codec: c, misfits: m}
+		forms.protobuf = &form{codec: c, kind: kind, misfits: m}
 	}
 	return forms
 }

@@ -67,9 +67,70 @@ var accesses = []access{
 	{"dynamic", widgets, &unstructured.Unstructured{}, "application/json", func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
 		return ListWatch(must[*dynamic.DynamicClient](t)(dynamic.NewForConfigAndClient(cfg, c)).Resource(widgets).Namespace("shop"))
 	}},
-	{"metadata", widgets, &metav1.PartialObjectMetadata{}, "as=PartialObjectMetadata", func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
-		return ListWatch(must[metadata.Interface](t)(metadata.NewForConfigAndClient(cfg, c)).Resource(widgets).Namespace("shop"))
-	}},
+	{"metadata", widgets, &metav1.PartialObjectMetadata{}, "as=PartialObjectMetadata", metadataOf},
+	{"metadata, asked for by kind", widgets, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "Widget", APIVersion: "example.com/v1"}},
+		"as=PartialObjectMetadata", metadataOf},
+	{"metadata, given its kind", widgets, &metav1.PartialObjectMetadata{}, "as=PartialObjectMetadata",
+		func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+			return kinded{cache.ToListerWatcherWithContext(metadataOf(t, cfg, c))}
+		}},
+}
+
+func metadataOf(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+	return ListWatch(must[metadata.Interface](t)(metadata.NewForConfigAndClient(cfg, c)).Resource(widgets).Namespace("shop"))
+}
+
+// kinded says what metadata is of, as controller-runtime's ListerWatcher does.
+type kinded struct{ cache.ListerWatcherWithContext }
+
+var widgetKind = widgets.GroupVersion().WithKind("Widget")
+
+func (k kinded) List(o metav1.ListOptions) (runtime.Object, error) {
+	return k.ListWithContext(context.Background(), o)
+}
+
+func (k kinded) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return k.WatchWithContext(context.Background(), o)
+}
+
+func (k kinded) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	l, err := k.ListerWatcherWithContext.ListWithContext(ctx, o)
+	if l, ok := l.(*metav1.PartialObjectMetadataList); ok && err == nil {
+		for i := range l.Items {
+			l.Items[i].SetGroupVersionKind(widgetKind)
+		}
+	}
+	return l, err
+}
+
+func (k kinded) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	w, err := k.ListerWatcherWithContext.WatchWithContext(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	events := make(chan watch.Event)
+	p := watch.NewProxyWatcher(events) // watch.Filter's goroutine may outlive who reads it
+	go func() {
+		defer close(events)
+		defer w.Stop()
+		for {
+			select {
+			case ev, ok := <-w.ResultChan():
+				if !ok {
+					return
+				}
+				ev.Object.GetObjectKind().SetGroupVersionKind(widgetKind)
+				select {
+				case events <- ev:
+				case <-p.StopChan():
+					return
+				}
+			case <-p.StopChan():
+				return
+			}
+		}
+	}()
+	return p, nil
 }
 
 // told is a handler that keeps what it is told.
@@ -409,34 +470,30 @@ func quiet(t *testing.T) {
 	t.Cleanup(func() { utilruntime.ErrorHandlers = before }) //nolint:reassign // as it was
 }
 
-// TestRawKinds: an object says what it is as client-go's clients have it say.
+// TestRawKinds: an object says what it is as client-go's clients have it say, or as the ListerWatcher does.
 func TestRawKinds(t *testing.T) {
-	widget := &metav1.PartialObjectMetadata{}
-	widget.SetGroupVersionKind(widgets.GroupVersion().WithKind("Widget"))
+	kind := widgets.GroupVersion().WithKind("Widget")
 	raw := []byte(`{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"w"}}`)
 	for _, tc := range []struct {
 		why     string
 		example any
-		want    string
+		given   schema.GroupVersionKind
+		want    schema.GroupVersionKind
 	}{
-		{"metadata says nothing", &metav1.PartialObjectMetadata{}, ""},
-		{"but as controller-runtime asks for it", widget, "example.com/v1, Kind=Widget"},
-		{"a Go type says nothing", &corev1.Pod{}, ""},
-		{"a map says what is in it", &unstructured.Unstructured{}, "meta.k8s.io/v1, Kind=PartialObjectMetadata"},
+		{"metadata says nothing", &metav1.PartialObjectMetadata{}, schema.GroupVersionKind{}, schema.GroupVersionKind{}},
+		{"but as controller-runtime asks for it", &metav1.PartialObjectMetadata{}, kind, kind},
+		{"a Go type says nothing", &corev1.Pod{}, schema.GroupVersionKind{}, schema.GroupVersionKind{}},
+		{"unless it is told", &corev1.Pod{}, kind, kind},
+		{"a map says what is in it", &unstructured.Unstructured{}, kind, metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")},
 	} {
-		forms := rawFormsOf(tc.example, &misfits{})
+		forms := rawFormsOf(tc.example, tc.given, &misfits{})
 		f := forms.of(wire.JSON)
 		obj, err := f.codec.decode(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		setKind(obj, f.kind)
-		want := tc.want
-		if want == "" {
-			want = schema.GroupVersionKind{}.String()
-		}
-		if got := kindOf(obj).String(); got != want {
-			t.Errorf("%s: it is a %s", tc.why, got)
+		if setKind(obj, f.kind); kindOf(obj) != tc.want {
+			t.Errorf("%s: it is a %s", tc.why, kindOf(obj))
 		}
 	}
 }

@@ -14,7 +14,7 @@ func (s *sharedInformer) put(c change) {
 	changes := []change{c}
 	s.table.apply(changes, false, c.version())
 	s.table.warm(&changes[0])
-	s.stored(&changes[0], s.atHand())
+	s.stored(&changes[0], s.atHand(), glimpse{}) // the room for what has changed has it
 }
 
 // drop deletes an object, which need not be there. What was said of it last is told.
@@ -57,7 +57,11 @@ func (s *sharedInformer) replace(changes []change, version string) {
 		s.tell(n, false)
 	}
 	for i := range changes {
-		s.stored(&changes[i], s.atHand())
+		c, atHand, g := &changes[i], s.atHand(), glimpse{}
+		if c.obj != nil && !atHand { // who is quick still finds it
+			g = glimpseOf(c.obj)
+		}
+		s.stored(c, atHand, g)
 	}
 	s.sync()
 }
@@ -90,14 +94,10 @@ func (s *sharedInformer) sync() {
 }
 
 // stored tells of a change that was applied. The caller holds turn.
-func (s *sharedInformer) stored(c *change, atHand bool) {
-	n := &note{op: added, initial: !s.HasSynced(), key: c.key, new: c.item}
-	switch {
-	case c.obj == nil:
-	case atHand:
+func (s *sharedInformer) stored(c *change, atHand bool, g glimpse) {
+	n := &note{op: added, initial: !s.HasSynced(), key: c.key, new: c.item, glimpse: g}
+	if atHand {
 		n.newObj = c.obj
-	case len(s.listeners) > 0: // who is quick still finds it
-		n.glimpse = glimpseOf(c.obj)
 	}
 	if c.obj != nil {
 		s.detector.AddObject(c.obj)
