@@ -1,0 +1,155 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tattler-dev/tattler/internal/twin"
+)
+
+// settled bounds the wait for quiescence; client-go waits up to a minute after failures.
+const settled = 3 * time.Minute
+
+// TestJudge lets two managers with client-go's informers judge each other.
+func TestJudge(t *testing.T) {
+	compare(t, func(*testing.T, *rest.Config, *cache.Options) {}, here.writes/4)
+}
+
+func compare(t *testing.T, with func(*testing.T, *rest.Config, *cache.Options), writes int) {
+	w := newWorkload(t)
+	for range writes / 4 {
+		w.write()
+	}
+	theirs := newOperator(t, "client-go", func(*rest.Config, *cache.Options) {})
+	ours := newOperator(t, "ours", func(cfg *rest.Config, o *cache.Options) { with(t, cfg, o) })
+	theirs.run(t)
+	ours.run(t)
+	for i := range writes {
+		w.write()
+		if i%50 == 49 {
+			w.quiet(theirs, ours, i > 99)
+		}
+		if i%100 == 99 {
+			theirs.line.cut()
+			ours.line.cut()
+		}
+	}
+	w.quiet(theirs, ours, true)
+}
+
+// quiet waits until both have seen the truth, and compares what they hold. Once a line was cut, each may have
+// been told another way of what happened meanwhile.
+func (w *workload) quiet(theirs, ours *operator, cut bool) {
+	w.Helper()
+	truth, err := w.truth()
+	if err != nil {
+		w.Fatal(err)
+	}
+	until(w.T, settled, func() error {
+		for _, o := range []*operator{theirs, ours} {
+			record := o.record()
+			maps.DeleteFunc(record, func(_, what string) bool { return what == "gone" })
+			if d := difference(truth, record); d != "" {
+				return fmt.Errorf("%s: %s", o.name, d)
+			}
+		}
+		return w.same(theirs, ours)
+	})
+	for _, kind := range slices.Sorted(maps.Keys(theirs.told)) {
+		a, b := twin.PerKey(theirs.told[kind].Take()), twin.PerKey(ours.told[kind].Take()) // ConfigMaps have two informers
+		if cut {
+			continue
+		}
+		if d := twin.Differ(a, b, false); d != "" {
+			w.Fatalf("handler of %s: %s", kind, d)
+		}
+	}
+}
+
+func difference(want, got map[string]string) string {
+	var out []string
+	for key := range want {
+		if want[key] != got[key] {
+			out = append(out, fmt.Sprintf("%s: want %q, got %q", key, want[key], got[key]))
+		}
+	}
+	for key := range got {
+		if _, ok := want[key]; !ok {
+			out = append(out, fmt.Sprintf("%s: got %q, it is gone", key, got[key]))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n  ")
+}
+
+// same compares everything that the caches give, in every way that they can be asked.
+func (w *workload) same(theirs, ours *operator) error {
+	widgets, secrets := &unstructured.UnstructuredList{}, &metav1.PartialObjectMetadataList{}
+	widgets.SetGroupVersionKind(widgetKind)
+	secrets.SetGroupVersionKind(secretKind)
+	for _, tc := range []struct {
+		what string
+		list client.ObjectList
+		opts []client.ListOption
+	}{
+		{"pods", &corev1.PodList{}, nil},
+		{"pods of a namespace", &corev1.PodList{}, []client.ListOption{client.InNamespace("default")}},
+		{"pods of a node", &corev1.PodList{}, []client.ListOption{client.MatchingFields{byNode: "node-1"}}},
+		{"pods of a node and namespace", &corev1.PodList{}, []client.ListOption{client.InNamespace("default"), client.MatchingFields{byNode: "node-2"}}},
+		{"pods with a label", &corev1.PodList{}, []client.ListOption{client.HasLabels{"n"}}},
+		{"pods, not copied", &corev1.PodList{}, []client.ListOption{client.UnsafeDisableDeepCopy}},
+		{"ConfigMaps of some namespaces", &corev1.ConfigMapList{}, nil},
+		{"widgets", widgets, nil},
+		{"widgets of a namespace", widgets.DeepCopy(), []client.ListOption{client.InNamespace("kube-public")}},
+		{"secrets", secrets, nil},
+	} {
+		a, err := listed(theirs, tc.list, tc.opts)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", theirs.name, tc.what, err)
+		}
+		b, err := listed(ours, tc.list, tc.opts)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", ours.name, tc.what, err)
+		}
+		if len(a) != len(b) {
+			return fmt.Errorf("%s: client-go has %d, ours %d", tc.what, len(a), len(b))
+		}
+		for i := range a {
+			if !equality.Semantic.DeepEqual(a[i], b[i]) {
+				return fmt.Errorf("%s:\n  %+v\n  %+v", tc.what, a[i], b[i])
+			}
+		}
+	}
+	return nil
+}
+
+// listed returns the objects of a list in the order of their keys.
+func listed(o *operator, list client.ObjectList, opts []client.ListOption) ([]runtime.Object, error) {
+	list = list.DeepCopyObject().(client.ObjectList)
+	if err := o.mgr.GetClient().List(context.Background(), list, opts...); err != nil {
+		return nil, err
+	}
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(objects, func(a, b runtime.Object) int {
+		return strings.Compare(client.ObjectKeyFromObject(a.(client.Object)).String(), client.ObjectKeyFromObject(b.(client.Object)).String())
+	})
+	return objects, nil
+}

@@ -1,0 +1,186 @@
+package dropin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tattler-dev/tattler/internal/twin"
+)
+
+// constructor is client-go's, or one that stands in for it.
+type constructor func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
+
+// candidate is a way to have informers.
+type candidate struct {
+	name  string
+	build constructor
+	// through is the HTTP client that the program's clients are given.
+	through func(*rest.Config) (*http.Client, error)
+}
+
+var theirs = candidate{name: "client-go", build: cache.NewSharedIndexInformer, through: rest.HTTPClientFor}
+
+var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+// form is a client of client-go's, and what it gives.
+type form struct {
+	name    string
+	example func() runtime.Object
+	listen  func(*rest.Config, *http.Client) (cache.ListerWatcher, error)
+}
+
+var forms = []form{
+	{"typed, protobuf", func() runtime.Object { return &corev1.Pod{} }, typed("application/vnd.kubernetes.protobuf")},
+	{"typed, JSON", func() runtime.Object { return &corev1.Pod{} }, typed("application/json")},
+	{"dynamic", unstructuredPod, func(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
+		c, err := dynamic.NewForConfigAndClient(cfg, h)
+		if err != nil {
+			return nil, err
+		}
+		return listWatch(c.Resource(pods).List, c.Resource(pods).Watch), nil
+	}},
+	{"metadata", metadataPod, func(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
+		c, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), h)
+		if err != nil {
+			return nil, err
+		}
+		return listWatch(c.Resource(pods).List, c.Resource(pods).Watch), nil
+	}},
+}
+
+func typed(contentType string) func(*rest.Config, *http.Client) (cache.ListerWatcher, error) {
+	return func(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
+		cfg = rest.CopyConfig(cfg)
+		cfg.ContentType, cfg.AcceptContentTypes = contentType, contentType+",application/json"
+		c, err := kubernetes.NewForConfigAndClient(cfg, h)
+		if err != nil {
+			return nil, err
+		}
+		return listWatch(c.CoreV1().Pods("").List, c.CoreV1().Pods("").Watch), nil
+	}
+}
+
+func listWatch[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), watch cache.WatchFuncWithContext) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) },
+		WatchFuncWithContext: watch,
+	}
+}
+
+func unstructuredPod() runtime.Object {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
+}
+
+func metadataPod() runtime.Object {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
+}
+
+// pair is client-go's informer and another for the same form.
+type pair struct {
+	name         string
+	theirs, ours *side
+}
+
+// side is one informer.
+type side struct {
+	line     line
+	informer cache.SharedIndexInformer
+	handlers []*handler
+	state    map[string]string // by a first handler that stays: what it knows
+}
+
+// handler is one registration; on both sides they are the same by their place.
+type handler struct {
+	twin.Handler
+	registration cache.ResourceEventHandlerRegistration
+	removed      bool
+}
+
+func newPair(t *testing.T, f form, other candidate) *pair {
+	t.Helper()
+	return &pair{name: other.name + ", " + f.name, theirs: newSide(t, f, theirs), ours: newSide(t, f, other)}
+}
+
+func newSide(t *testing.T, f form, c candidate) *side {
+	t.Helper()
+	s := &side{state: map[string]string{}}
+	cfg := rest.CopyConfig(here.cfg)
+	cfg.Dial = s.line.dial
+	h, err := c.through(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lw, err := f.listen(cfg, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.informer = c.build(lw, f.example(), 0, cache.Indexers{
+		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+		"app": func(o any) ([]string, error) {
+			m, err := meta.Accessor(o)
+			if err != nil {
+				return nil, err
+			}
+			return []string{m.GetLabels()["app"]}, nil
+		},
+	})
+	s.add(t)
+	return s
+}
+
+func (s *side) add(t *testing.T) {
+	t.Helper()
+	h := &handler{}
+	var err error
+	if h.registration, err = s.informer.AddEventHandler(&h.Handler); err != nil {
+		t.Fatal(err)
+	}
+	s.handlers = append(s.handlers, h)
+}
+
+func (s *side) remove(t *testing.T, n int) {
+	t.Helper()
+	s.handlers[n].removed = true
+	if err := cache.ShutDownEventHandler(s.informer, s.handlers[n].registration); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the informer until the test ends.
+func (s *side) run(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.informer.RunWithContext(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
+// has tells whether all who listen have been told of a version.
+func (s *side) has(key, version string) error {
+	for n, h := range s.handlers {
+		if got := h.Seen(key); got != version && !h.removed {
+			return fmt.Errorf("handler %d knows %s at %q, not at %s", n, key, got, version)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package dropin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tattler-dev/tattler/internal/twin"
+)
+
+// settled bounds the wait for informers that were cut off; client-go waits up to a minute between attempts.
+const settled = 3 * time.Minute
+
+// world is the pods on the server, and who follows them.
+type world struct {
+	*testing.T
+	rng   *rand.Rand
+	pairs []*pair
+	made  int
+	marks int
+	trace []string
+}
+
+func (w *world) note(format string, args ...any) {
+	w.trace = append(w.trace, time.Now().Format("05.000 ")+fmt.Sprintf(format, args...))
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.Helper()
+	last := w.trace[max(0, len(w.trace)-60):]
+	w.Fatalf("%s\nafter:\n  %s\nrepeat with %s=%d", fmt.Sprintf(format, args...), strings.Join(last, "\n  "), seedEnv, here.seed)
+}
+
+// each does something on all sides.
+func (w *world) each(do func(*side)) {
+	for _, p := range w.pairs {
+		do(p.theirs)
+		do(p.ours)
+	}
+}
+
+// write changes a random pod, or is answered that it cannot.
+func (w *world) write() {
+	w.made++
+	namespace, name := []string{"default", "kube-public"}[w.rng.IntN(2)], fmt.Sprintf("p%d", w.rng.IntN(12))
+	what := w.rng.IntN(8)
+	w.note("write %s/%s: %d", namespace, name, what)
+	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	defer cancel()
+	api := here.client.CoreV1().Pods(namespace)
+	var err error
+	switch {
+	case what < 3:
+		_, err = api.Create(ctx, w.pod(name), metav1.CreateOptions{})
+	case what < 5:
+		patch := fmt.Sprintf(`{"metadata":{"labels":{"app":"a%d"},"annotations":{"n":"%d"}}}`, w.rng.IntN(3), w.made)
+		_, err = api.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	case what < 6:
+		patch := fmt.Sprintf(`{"status":{"phase":"Running","podIP":"10.0.0.%d","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`, w.made%250)
+		_, err = api.Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	case what < 7:
+		err = api.Delete(ctx, name, now)
+	default: // another of the same name
+		if err = api.Delete(ctx, name, now); err == nil {
+			_, err = api.Create(ctx, w.pod(name), metav1.CreateOptions{})
+		}
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
+		w.fail("write: %v", err)
+	}
+}
+
+var now = metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+
+func (w *world) pod(name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": fmt.Sprintf("a%d", w.rng.IntN(3))}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "main", Image: fmt.Sprintf("image:%d", w.made), Env: []corev1.EnvVar{{Name: "TEXT", Value: "<é\n\">"}},
+		}}},
+	}
+}
+
+// settle waits until everybody has been told of all that was written. The first mark may come with a list,
+// before other objects of it; the second comes by a watch.
+func (w *world) settle() {
+	w.Helper()
+	for range 2 {
+		key, version := w.mark()
+		deadline := time.After(settled)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for err := errors.New("not asked yet"); err != nil; {
+			err = nil
+			for _, p := range w.pairs {
+				err = errors.Join(err, tell(p.theirs.has(key, version), "client-go beside "+p.name), tell(p.ours.has(key, version), p.name))
+			}
+			select {
+			case <-tick.C:
+			case <-deadline:
+				if err != nil {
+					w.fail("after %v: %v", settled, err)
+				}
+			}
+		}
+	}
+}
+
+func tell(err error, who string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", who, err)
+}
+
+// mark writes to a pod of its own, and returns its key and version.
+func (w *world) mark() (key, version string) {
+	w.Helper()
+	w.marks++
+	api := here.client.CoreV1().Pods("default")
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{"mark":"%d"}}}`, w.marks)
+	p, err := api.Patch(w.Context(), "mark", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		p, err = api.Create(w.Context(), w.pod("mark"), metav1.CreateOptions{})
+	}
+	if err != nil {
+		w.fail("mark: %v", err)
+	}
+	return "default/mark", p.ResourceVersion
+}
+
+// compare judges a step. Stormy: writes went on while nothing reached the informers, so that each may have
+// skipped versions; quiet failures only repeat what was known.
+func (w *world) compare(failed, stormy bool) {
+	w.Helper()
+	for _, p := range w.pairs {
+		for n := range p.theirs.handlers {
+			a, b := p.theirs.handlers[n].Take(), p.ours.handlers[n].Take()
+			if n == 0 {
+				if err := errors.Join(tell(follow(p.theirs.state, a), "client-go"), tell(follow(p.ours.state, b), "ours")); err != nil {
+					w.fail("%s: %v", p.name, err)
+				}
+			}
+			if stormy {
+				continue
+			}
+			if failed {
+				a, b = twin.News(a), twin.News(b)
+			}
+			if d := twin.Differ(a, b, failed); d != "" {
+				w.fail("%s: handler %d: %s", p.name, n, d)
+			}
+		}
+		if d := twin.Views(p.theirs.informer.GetIndexer(), p.ours.informer.GetIndexer(), unnamed(p)); d != "" {
+			w.fail("%s: the stores differ: %s", p.name, d)
+		}
+		if a, b := fmt.Sprint(p.theirs.state), fmt.Sprint(p.ours.state); a != b {
+			w.fail("%s: client-go's handler knows %s, ours %s", p.name, a, b)
+		}
+	}
+}
+
+// unnamed is an object that is not there.
+func unnamed(p *pair) any {
+	return &metav1.ObjectMeta{Namespace: "default", Name: "nobody", Labels: map[string]string{"app": "a1"}}
+}
+
+// follow applies calls to what a handler knows, and says where they cannot have come from one history.
+func follow(state map[string]string, calls []twin.Call) error {
+	for _, c := range calls {
+		known, ok := state[c.Key]
+		switch c.Kind {
+		case twin.Added:
+			if ok {
+				return fmt.Errorf("%s, which was there at %s", c, known)
+			}
+			state[c.Key] = twin.Version(c.New)
+		case twin.Updated:
+			if known != twin.Version(c.Old) {
+				return fmt.Errorf("%s, which was at %s", c, known)
+			}
+			state[c.Key] = twin.Version(c.New)
+		case twin.Deleted:
+			if !ok {
+				return fmt.Errorf("%s, which was not there", c)
+			}
+			delete(state, c.Key)
+		}
+	}
+	return nil
+}
