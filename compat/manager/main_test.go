@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -49,6 +50,7 @@ func run(m *testing.M) int {
 	fmt.Fprintf(os.Stderr, "manager: %d writes, %s=%d\n", writes, seedEnv, here.seed)
 	log.SetLogger(logr.Discard())
 	klog.LogToStderr(false)
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}}
 	klog.SetOutput(io.Discard)
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute) // cold, it is built first
 	defer cancel()

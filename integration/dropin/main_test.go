@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -56,6 +57,7 @@ func run(m *testing.M) int {
 		}
 	}
 	klog.LogToStderr(false)
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}}
 	klog.SetOutput(io.Discard)                                               // failures are what is tested
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute) // cold, it is built first
 	defer cancel()

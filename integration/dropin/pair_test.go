@@ -27,13 +27,15 @@ type constructor func(cache.ListerWatcher, runtime.Object, time.Duration, cache.
 
 // candidate is a way to have informers.
 type candidate struct {
-	name  string
-	build constructor
-	// through is the HTTP client that the program's clients are given.
-	through func(*rest.Config) (*http.Client, error)
+	name string
+	// prepare returns the HTTP client for the program's clients, and what makes its informers.
+	prepare func(*rest.Config) (*http.Client, constructor, error)
 }
 
-var theirs = candidate{name: "client-go", build: cache.NewSharedIndexInformer, through: rest.HTTPClientFor}
+var theirs = candidate{name: "client-go", prepare: func(cfg *rest.Config) (*http.Client, constructor, error) {
+	h, err := rest.HTTPClientFor(cfg)
+	return h, cache.NewSharedIndexInformer, err
+}}
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
@@ -54,13 +56,16 @@ var forms = []form{
 		}
 		return listWatch(c.Resource(pods).List, c.Resource(pods).Watch), nil
 	}},
-	{"metadata", metadataPod, func(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
-		c, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), h)
-		if err != nil {
-			return nil, err
-		}
-		return listWatch(c.Resource(pods).List, c.Resource(pods).Watch), nil
-	}},
+	{"metadata", func() runtime.Object { return &metav1.PartialObjectMetadata{} }, onlyMetadata},
+	//{"metadata, of a kind", metadataPod, onlyMetadata},
+}
+
+func onlyMetadata(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
+	c, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), h)
+	if err != nil {
+		return nil, err
+	}
+	return listWatch(c.Resource(pods).List, c.Resource(pods).Watch), nil
 }
 
 func typed(contentType string) func(*rest.Config, *http.Client) (cache.ListerWatcher, error) {
@@ -86,6 +91,7 @@ func unstructuredPod() runtime.Object {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
 }
 
+//nolint:unused // x
 func metadataPod() runtime.Object {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 }
@@ -121,7 +127,7 @@ func newSide(t *testing.T, f form, c candidate) *side {
 	s := &side{state: map[string]string{}}
 	cfg := rest.CopyConfig(here.cfg)
 	cfg.Dial = s.line.dial
-	h, err := c.through(cfg)
+	h, build, err := c.prepare(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +135,7 @@ func newSide(t *testing.T, f form, c candidate) *side {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.informer = c.build(lw, f.example(), 0, cache.Indexers{
+	s.informer = build(lw, f.example(), 0, cache.Indexers{
 		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 		"app": func(o any) ([]string, error) {
 			m, err := meta.Accessor(o)

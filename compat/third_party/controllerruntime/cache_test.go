@@ -841,7 +841,7 @@ func CacheTest(createCacheFunc func(config *rest.Config, opts cache.Options) (ca
 					Expect(err).To(HaveOccurred())
 				})
 
-				It("should return an error when context is cancelled", func(specCtx SpecContext) {
+				It("should return an error when context is cancelled", FlakeAttempts(5), func(specCtx SpecContext) {
 					By("cancelling the context")
 					ctx := cancelledCtx(specCtx)
 

@@ -20,12 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tattler-dev/tattler/devcluster"
+	"github.com/tattler-dev/tattler/informer/clientgo"
 )
 
 func TestCache(t *testing.T) {
 	RegisterFailHandler(Fail)
 	suite, reporter := GinkgoConfiguration()
-	reporter.Succinct = true
+	reporter.Succinct, reporter.NoColor = true, true
 	RunSpecs(t, "Cache Suite", suite, reporter)
 }
 
@@ -54,25 +55,33 @@ type candidate struct {
 	name string
 	// open prepares informers for a cache of this configuration. The HTTP client may be nil.
 	open func(*rest.Config) (*http.Client, newInformer, error)
-	// copies says that what is read twice is not the same pointer, even where nothing asks for a copy.
-	copies bool
 }
 
 type newInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
 
-// candidates are all that are judged.
-var candidates = []candidate{
-	{name: "client-go", open: func(*rest.Config) (*http.Client, newInformer, error) {
-		return nil, toolscache.NewSharedIndexInformer, nil
-	}},
+// candidates are those that are judged: all of them only where allEnv is set, since each takes minutes.
+func candidates() []candidate {
+	all := []candidate{
+		{name: "raw", open: raw(clientgo.Options{})},
+		{name: "decoded", open: decoded},
+		{name: "client-go", open: func(*rest.Config) (*http.Client, newInformer, error) {
+			return nil, toolscache.NewSharedIndexInformer, nil
+		}},
+	}
+	if os.Getenv(allEnv) == "" {
+		return all[:1]
+	}
+	return all
 }
+
+const allEnv = "TATTLER_COMPAT_ALL"
 
 // current is whose turn it is.
 var current candidate
 
 // both describes specs once for each candidate.
 func both(text string, specs func()) bool {
-	for _, c := range candidates {
+	for _, c := range candidates() {
 		Describe(text+", "+c.name, func() {
 			BeforeEach(func() { current = c })
 			specs()
