@@ -4,7 +4,7 @@
 export GOWORK = off
 export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
 
-MODULES = . devcluster integration bench
+MODULES = . devcluster integration compat bench
 VERSION = $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
 GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
@@ -38,6 +38,7 @@ integration: control-plane ## run the tests on a real control plane
 	@tools/preflight.sh race
 	@cd devcluster && $(GO_TEST) -timeout 15m ./...
 	@cd integration && $(GO_TEST) -timeout 20m ./...
+	@cd compat && $(GO_TEST) -timeout 30m ./...
 	@cd bench && $(GO_TEST) -timeout 20m ./...
 
 bench: control-plane ## measure the engine beside client-go (about half an hour); ARGS='-quick' or '-run REGEXP'
@@ -46,8 +47,9 @@ bench: control-plane ## measure the engine beside client-go (about half an hour)
 
 soak: control-plane ## the model tests with 10,000 seeds each, and 20,000 pods on a real API server (an hour or two)
 	@tools/preflight.sh race
-	INFORMER_SEEDS=10000 CHECKPOINT_SEEDS=10000 go test -timeout 4h -run 'Model|Protocol' ./informer/...
-	@cd integration && TATTLER_SOAK=20000 $(GO_TEST) -timeout 4h ./soak
+	INFORMER_SEEDS=10000 CHECKPOINT_SEEDS=10000 CLIENTGO_SEEDS=10000 go test -timeout 4h -run 'Model|Protocol|Differential' ./informer/...
+	@cd integration && TATTLER_SOAK=20000 TATTLER_DROPIN=300 $(GO_TEST) -timeout 4h ./soak ./dropin
+	@cd compat && TATTLER_COMPAT_ALL=1 TATTLER_MANAGER=10000 $(GO_TEST) -timeout 2h ./...
 
 torture: control-plane ## kill the daemon KILLS (1000) times on a real control plane while all else fails, too, and judge (an hour or two)
 	@tools/preflight.sh race
