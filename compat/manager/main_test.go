@@ -50,7 +50,7 @@ func run(m *testing.M) int {
 	fmt.Fprintf(os.Stderr, "manager: %d writes, %s=%d\n", writes, seedEnv, here.seed)
 	log.SetLogger(logr.Discard())
 	klog.LogToStderr(false)
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}}
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // it is meant to be
 	klog.SetOutput(io.Discard)
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute) // cold, it is built first
 	defer cancel()
@@ -60,7 +60,7 @@ func run(m *testing.M) int {
 	if err != nil {
 		return complain(err)
 	}
-	code := 1
+	var code int
 	if here.cfg, err = clientcmd.BuildConfigFromFlags("", here.Kubeconfig()); err == nil {
 		here.cfg.QPS = -1
 		code = m.Run()

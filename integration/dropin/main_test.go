@@ -57,7 +57,7 @@ func run(m *testing.M) int {
 		}
 	}
 	klog.LogToStderr(false)
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}}
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // it is meant to be
 	klog.SetOutput(io.Discard)                                               // failures are what is tested
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute) // cold, it is built first
 	defer cancel()

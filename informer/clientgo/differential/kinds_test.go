@@ -94,7 +94,7 @@ func (k kind) object(namespace, name, uid string, n int, rng *rand.Rand) runtime
 		m.SetLabels(nil)
 	}
 	if rng.IntN(2) == 0 {
-		m.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:a":{}}`)}}})
+		m.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:a":{}}`)}})
 	}
 	k.fill(o, n)
 	return o
