@@ -1,7 +1,7 @@
 // Package dropin holds informers that stand in for client-go's to client-go's own, on a real API server: both
 // follow the same objects through random changes and failures, and must have told their handlers the same.
 //
-// TATTLER_DROPIN is how many steps are done (40), TATTLER_SEED repeats the choices of a former run, though not
+// TATTLER_DROPIN is how many steps are done (24), TATTLER_SEED repeats the choices of a former run, though not
 // the timing of the servers.
 package dropin
 
@@ -41,7 +41,7 @@ var here struct {
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	steps, err := number(stepsEnv, 40)
+	steps, err := number(stepsEnv, 24)
 	if err != nil {
 		return complain(err)
 	}
