@@ -17,6 +17,7 @@
 //	harness  processes, deadlines, time, CPU, memory
 //	peer     client-go as its users use it, and the bare download
 //	ours     this repository
+//	operator a program made with controller-runtime, with client-go's informers and with ours
 //	recorder the journal and the daemon, beside nothing
 //	suite    scenarios, rows, aims, the table
 //

@@ -33,6 +33,7 @@ func Scenarios(z Size) []Scenario {
 		typed(z), typedIndex(z), unstructured(z), widgets(z), storages(z), reads(z),
 		relistHeap(z), relistRSS(z), events(z), stuck(z, "updates"), stuck(z, "churn"), restart(z), million(z),
 	}
+	all = append(all, operator(z))
 	all = append(all, daemon(z)...)
 	for i := range all {
 		all[i].Warm = append(all[i].Warm, "bare/stream-protobuf")
@@ -147,6 +148,7 @@ func events(z Size) Scenario {
 		{"Shared objects", "tattler/events-shared", Aim{Text: "≥ 1.5×", Limit: 1.5, AtLeast: true}},
 		{"private copies", "tattler/events-copies", Aim{}},
 		{"Shared objects, every version", "tattler/events-every", Aim{}},
+		{"objects, as handlers of client-go's interface", "operator/events", Aim{}},
 	} {
 		sc.Jobs = append(sc.Jobs, Step{Job: s.job})
 		rate := func(job string) Measure { return Per(job, "sent", "events s", 1) }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/tattler-dev/tattler/bench/harness"
+	"github.com/tattler-dev/tattler/bench/operator"
 	"github.com/tattler-dev/tattler/bench/ours"
 	"github.com/tattler-dev/tattler/bench/peer"
 	"github.com/tattler-dev/tattler/bench/recorder"
@@ -35,7 +36,9 @@ func begin() {
 }
 
 // jobs are all that can be measured.
-func jobs() []harness.Job { return slices.Concat(ours.Jobs(), peer.Jobs(), recorder.Jobs()) }
+func jobs() []harness.Job {
+	return slices.Concat(ours.Jobs(), peer.Jobs(), operator.Jobs(), recorder.Jobs())
+}
 
 // serve is the synthetic server's process.
 func serve(ctx context.Context, in harness.Input, ready func(harness.Server)) error {

@@ -1,0 +1,24 @@
+package operator
+
+import (
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/tattler-dev/tattler/informer/clientgo"
+)
+
+// decoded has what client-go's Reflector lists and watches.
+func decoded(_ *rest.Config, o *cache.Options) error {
+	o.NewInformer = clientgo.NewSharedIndexInformer
+	return nil
+}
+
+// raw has the engine send the requests itself.
+func raw(cfg *rest.Config, o *cache.Options) error {
+	e, err := clientgo.New(cfg, clientgo.Options{})
+	if err != nil {
+		return err
+	}
+	o.HTTPClient, o.NewInformer = e.HTTPClient(), e.NewInformer
+	return nil
+}
