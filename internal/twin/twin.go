@@ -1,15 +1,13 @@
 // Package twin compares two shared informers by what client-go's interfaces show of them.
 //
 // One is client-go's own, which decides. A Handler keeps what it was called with, Differ compares what two
-// handlers were called with, and View writes down all that a store answers. Where client-go's contract leaves
+// handlers were called with, and Views what two stores answer to every question. Where client-go's contract leaves
 // an order open, all orders are the same to it:
 //
 //   - of the objects in a list, the first or a later one,
 //   - of those that a late handler gets at once,
 //   - of those that a resync repeats,
 //   - of those that were found gone by a list.
-//
-// A nil and an empty map or slice are the same, because JSON and protobuf do not tell them apart.
 package twin
 
 import (
@@ -19,7 +17,6 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 )
@@ -213,7 +210,7 @@ func content(a, b any) string {
 	switch {
 	case reflect.TypeOf(a) != reflect.TypeOf(b):
 		return fmt.Sprintf("%T and %T", a, b)
-	case !equality.Semantic.DeepEqual(a, b):
+	case !reflect.DeepEqual(a, b):
 		return fmt.Sprintf("\n  %s\n  %s", dump(a), dump(b))
 	}
 	return ""

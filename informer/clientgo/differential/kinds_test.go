@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,6 +35,10 @@ var kinds = []kind{
 			p.Spec.NodeName = fmt.Sprintf("node-%d", n%3)
 			p.Spec.Containers = []corev1.Container{{Name: "main", Image: fmt.Sprintf("image:%d", n), Ports: []corev1.ContainerPort{{ContainerPort: int32(n)}}}}
 			p.Status.Phase = corev1.PodPhase([]string{"Pending", "Running", ""}[n%3])
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(fmt.Sprint(n, "m")), "memory": resource.MustParse("1Gi")}
+			if n%4 == 0 { // what no codec tells from nothing
+				p.Annotations, p.Spec.Tolerations, p.Spec.NodeSelector = map[string]string{}, []corev1.Toleration{}, map[string]string{}
+			}
 			p.Status.StartTime = &metav1.Time{Time: metav1.Unix(int64(n), 0).Time}
 		},
 	},
