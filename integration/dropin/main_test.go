@@ -58,8 +58,8 @@ func run(m *testing.M) int {
 	}
 	klog.LogToStderr(false)
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // it is meant to be
-	klog.SetOutput(io.Discard)                                               // failures are what is tested
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute) // cold, it is built first
+	klog.SetOutput(io.Discard)                                                                              // failures are what is tested
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute)                                // cold, it is built first
 	defer cancel()
 	here.Cluster, err = devcluster.Start(ctx, devcluster.Options{Out: os.Stderr, APIServerArgs: []string{
 		"--disable-admission-plugins=ServiceAccount", // pods without the controller that makes service accounts

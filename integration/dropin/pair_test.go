@@ -57,7 +57,6 @@ var forms = []form{
 		return listWatch(c.Resource(pods).List, c.Resource(pods).Watch), nil
 	}},
 	{"metadata", func() runtime.Object { return &metav1.PartialObjectMetadata{} }, onlyMetadata},
-	//{"metadata, of a kind", metadataPod, onlyMetadata},
 }
 
 func onlyMetadata(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
@@ -89,11 +88,6 @@ func listWatch[L runtime.Object](list func(context.Context, metav1.ListOptions) 
 
 func unstructuredPod() runtime.Object {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
-}
-
-//nolint:unused // x
-func metadataPod() runtime.Object {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 }
 
 // pair is client-go's informer and another for the same form.
