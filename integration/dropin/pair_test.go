@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -44,19 +45,37 @@ type form struct {
 	name    string
 	example func() runtime.Object
 	listen  func(*rest.Config, *http.Client) (cache.ListerWatcher, error)
+	// transform, if set, is the informer's.
+	transform cache.TransformFunc
 }
 
 var forms = []form{
-	{"typed, protobuf", func() runtime.Object { return &corev1.Pod{} }, typed("application/vnd.kubernetes.protobuf")},
-	{"typed, JSON", func() runtime.Object { return &corev1.Pod{} }, typed("application/json")},
-	{"dynamic", unstructuredPod, func(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
-		c, err := dynamic.NewForConfigAndClient(cfg, h)
-		if err != nil {
-			return nil, err
-		}
-		return listWatch(c.Resource(pods).List, c.Resource(pods).Watch), nil
-	}},
-	{"metadata", func() runtime.Object { return &metav1.PartialObjectMetadata{} }, onlyMetadata},
+	{"typed, protobuf", typedPod, typed("application/vnd.kubernetes.protobuf", "", ""), nil},
+	{"typed, JSON", typedPod, typed("application/json", "", ""), nil},
+	{"dynamic", unstructuredPod, untyped, nil},
+	{"metadata", func() runtime.Object { return &metav1.PartialObjectMetadata{} }, onlyMetadata, nil},
+	{"typed, selected", typedPod, typed("application/vnd.kubernetes.protobuf", "default", "app!=a2"), nil},
+	{"typed, transformed", typedPod, typed("application/vnd.kubernetes.protobuf", "", ""), withoutManagers},
+	{"dynamic, transformed", unstructuredPod, untyped, withoutManagers},
+}
+
+// withoutManagers is the transform that most programs have.
+func withoutManagers(o any) (any, error) {
+	m, err := meta.Accessor(o)
+	if err == nil {
+		m.SetManagedFields(nil)
+	}
+	return o, err
+}
+
+func typedPod() runtime.Object { return &corev1.Pod{} }
+
+func untyped(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
+	c, err := dynamic.NewForConfigAndClient(cfg, h)
+	if err != nil {
+		return nil, err
+	}
+	return listWatch(c.Resource(pods).List, c.Resource(pods).Watch, ""), nil
 }
 
 func onlyMetadata(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
@@ -64,10 +83,10 @@ func onlyMetadata(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error)
 	if err != nil {
 		return nil, err
 	}
-	return listWatch(c.Resource(pods).List, c.Resource(pods).Watch), nil
+	return listWatch(c.Resource(pods).List, c.Resource(pods).Watch, ""), nil
 }
 
-func typed(contentType string) func(*rest.Config, *http.Client) (cache.ListerWatcher, error) {
+func typed(contentType, namespace, selector string) func(*rest.Config, *http.Client) (cache.ListerWatcher, error) {
 	return func(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
 		cfg = rest.CopyConfig(cfg)
 		cfg.ContentType, cfg.AcceptContentTypes = contentType, contentType+",application/json"
@@ -75,14 +94,20 @@ func typed(contentType string) func(*rest.Config, *http.Client) (cache.ListerWat
 		if err != nil {
 			return nil, err
 		}
-		return listWatch(c.CoreV1().Pods("").List, c.CoreV1().Pods("").Watch), nil
+		return listWatch(c.CoreV1().Pods(namespace).List, c.CoreV1().Pods(namespace).Watch, selector), nil
 	}
 }
 
-func listWatch[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), watch cache.WatchFuncWithContext) cache.ListerWatcher {
+func listWatch[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), follow cache.WatchFuncWithContext, selector string) cache.ListerWatcher {
 	return &cache.ListWatch{
-		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) },
-		WatchFuncWithContext: watch,
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return follow(ctx, o)
+		},
 	}
 }
 
@@ -139,6 +164,11 @@ func newSide(t *testing.T, f form, c candidate) *side {
 			return []string{m.GetLabels()["app"]}, nil
 		},
 	})
+	if f.transform != nil {
+		if err := s.informer.SetTransform(f.transform); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.add(t)
 	return s
 }

@@ -130,7 +130,9 @@ func (w *world) mark() (key, version string) {
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"mark":"%d"}}}`, w.marks)
 	p, err := api.Patch(w.Context(), "mark", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
-		p, err = api.Create(w.Context(), w.pod("mark"), metav1.CreateOptions{})
+		mark := w.pod("mark")
+		mark.Labels["app"] = "a0" // everybody selects it
+		p, err = api.Create(w.Context(), mark, metav1.CreateOptions{})
 	}
 	if err != nil {
 		w.fail("mark: %v", err)
