@@ -225,23 +225,24 @@ type stranger struct {
 // fault lets lists or watches of both sides fail.
 func (w *world) fault(n int) {
 	w.resyncsDiffer = w.resync > 0
-	told := true // the watch error handler
+	told := w.rng.IntN(4) > 0 // the watch error handler: of a watch that ends sooner, only if the list fails, too
+	if told {
+		w.sleep(long)
+	}
 	switch n {
 	case 0: // what was missed is in a new list
 		w.change(true)
 		w.note("reset")
 		w.source.ResetWatch()
 	case 1:
-		if w.rng.IntN(4) > 0 {
-			w.sleep(long)
-		}
 		w.note("cut")
 		w.each((*line).cut)
 		told = false
 	case 2:
-		told = w.errorEvent()
+		w.errorEvent()
+		told = false
 	case 3:
-		told = w.refuseWatch()
+		told = w.refuseWatch() && told
 	case 4:
 		w.note("lists are refused for a while")
 		w.refuse(apierrors.NewForbidden(things, "", errors.New("not now")))
@@ -277,8 +278,8 @@ func (w *world) recover(told bool) {
 // long is how long a watch must be for client-go to go on after its end, without a list.
 const long = 1200 * time.Millisecond
 
-// errorEvent ends the watches by an error event, and returns whether the watch error handler is told.
-func (w *world) errorEvent() bool {
+// errorEvent ends the watches by an error event.
+func (w *world) errorEvent() {
 	events := []apierrors.APIStatus{
 		apierrors.NewResourceExpired("too old"),
 		apierrors.NewInternalError(errors.New("broken")),
@@ -288,10 +289,9 @@ func (w *world) errorEvent() bool {
 	status := events[w.rng.IntN(len(events))].Status()
 	w.note("error event: %s", status.Reason)
 	w.each(func(l *line) { l.send(watch.Event{Type: watch.Error, Object: status.DeepCopy()}) })
-	return false
 }
 
-// refuseWatch cuts, and refuses the next watch.
+// refuseWatch cuts, and refuses the next watch. It returns whether that is an error for the watch error handler.
 func (w *world) refuseWatch() bool {
 	errs := []error{
 		apierrors.NewResourceExpired("too old"),
