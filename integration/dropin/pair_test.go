@@ -54,6 +54,7 @@ var forms = []form{
 	{"typed, JSON", typedPod, typed("application/json", "", ""), nil},
 	{"dynamic", unstructuredPod, untyped, nil},
 	{"metadata", func() runtime.Object { return &metav1.PartialObjectMetadata{} }, onlyMetadata, nil},
+	{"metadata, of a kind", metadataPod, onlyMetadata, nil}, // which the client does not set
 	{"typed, selected", typedPod, typed("application/vnd.kubernetes.protobuf", "default", "app!=a2"), nil},
 	{"typed, transformed", typedPod, typed("application/vnd.kubernetes.protobuf", "", ""), withoutManagers},
 	{"dynamic, transformed", unstructuredPod, untyped, withoutManagers},
@@ -113,6 +114,10 @@ func listWatch[L runtime.Object](list func(context.Context, metav1.ListOptions) 
 
 func unstructuredPod() runtime.Object {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
+}
+
+func metadataPod() runtime.Object {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 }
 
 // pair is client-go's informer and another for the same form.
