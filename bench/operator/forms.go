@@ -9,7 +9,11 @@ import (
 
 // decoded has what client-go's Reflector lists and watches.
 func decoded(_ *rest.Config, o *cache.Options) error {
-	o.NewInformer = clientgo.NewSharedIndexInformer
+	e, err := clientgo.New(nil, clientgo.Options{})
+	if err != nil {
+		return err
+	}
+	o.NewInformer = e.NewInformer
 	return nil
 }
 
