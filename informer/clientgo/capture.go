@@ -11,8 +11,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// capturing is a transport that answers the requests of a marked context itself, and takes note of
-// them: so a ListerWatcher tells what it would ask for.
+// capturing is a transport that answers what a marked context reads itself, and takes note of it: so a
+// ListerWatcher tells what it would ask for. What it writes goes on to the server, and is noted as well.
 type capturing struct{ next http.RoundTripper }
 
 var _ utilnet.RoundTripperWrapper = (*capturing)(nil)
@@ -26,10 +26,13 @@ func (t *capturing) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return t.next.RoundTrip(req)
 	}
+	c.note(req)
+	if req.Method != http.MethodGet {
+		return t.next.RoundTrip(req)
+	}
 	if req.Body != nil {
 		_ = req.Body.Close() // which a transport must
 	}
-	c.note(req)
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header:  http.Header{"Content-Type": {"application/json"}},
@@ -42,7 +45,7 @@ type captureKey struct{}
 
 // capture is what was asked under a marked context.
 type capture struct {
-	answer []byte // to every request: JSON
+	answer []byte // to everything that is read: JSON
 
 	mu       sync.Mutex
 	requests []captured

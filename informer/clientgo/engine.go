@@ -58,8 +58,9 @@ func New(cfg *rest.Config, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// maxLists is how many lists run at once: few enough for the API server's default priority level.
-const maxLists = 8
+// maxLists is how many lists run at once. client-go knows no such bound: one that keeps others waiting behind
+// kinds whose servers hang must be rare.
+const maxLists = 64
 
 func newEngine(o Options) *Engine {
 	e := &Engine{
@@ -130,7 +131,7 @@ func (e *Engine) folds(l *listener) {
 	log.Info("A handler is too slow: until it has caught up, it is told of each object's last state only",
 		"informer", l.informer.done.name, "handler", l.name, "budget", e.opts.handlerBudget())
 	if f := e.opts.Hooks.Folding; f != nil {
-		f(l.informer.done.name, l.name)
+		go f(l.informer.done.name, l.name) // it may ask the engine, which is busy with this handler
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -57,6 +58,10 @@ func (b *planner) of(t reflect.Type) check {
 		return where(t, unsure)
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
 		return where(t, changed)
+	case reflect.String:
+		if !b.proto { // what is no UTF-8 is written as U+FFFD
+			return func(p unsafe.Pointer) verdict { return comesBack(utf8.ValidString(*(*string)(p))) }
+		}
 	}
 	return nil
 }
@@ -74,7 +79,17 @@ func where(t reflect.Type, v verdict) check {
 var (
 	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+	// Who only reads in a way of its own need not understand what is written.
+	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+	zeroer          = reflect.TypeFor[interface{ IsZero() bool }]()
 )
+
+// codes tells that a type encodes or decodes itself.
+func codes(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler) || p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)
+}
 
 // special knows the types that encode themselves.
 func (b *planner) special(t reflect.Type) (check, bool) {
@@ -99,8 +114,7 @@ func (b *planner) special(t reflect.Type) (check, bool) {
 	case reflect.TypeFor[runtime.RawExtension]():
 		return checkExtension, true
 	}
-	if p := reflect.PointerTo(t); t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface &&
-		(p.Implements(jsonMarshaler) || p.Implements(textMarshaler)) {
+	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && codes(t) {
 		return where(t, unsure), true
 	}
 	return nil, false
@@ -138,6 +152,10 @@ func (b *planner) slice(t reflect.Type, kept bool) check {
 func (b *planner) dictionary(t reflect.Type, kept bool) check {
 	value := b.of(t.Elem())
 	switch {
+	case !b.proto && codes(t.Key()):
+		return where(t, unsure)
+	case !b.proto && t.Key().Kind() == reflect.String && t.Elem().Kind() == reflect.String:
+		return func(p unsafe.Pointer) verdict { return checkTexts(*(*map[string]string)(p), kept) }
 	case t.Elem() == reflect.TypeFor[resource.Quantity]() && t.Key().Kind() == reflect.String:
 		return func(p unsafe.Pointer) verdict { return checkQuantities(*(*map[string]resource.Quantity)(p), kept) }
 	case t.Elem().Kind() == reflect.Slice && t.Elem().Elem().Kind() == reflect.Uint8 && b.proto:
@@ -148,6 +166,7 @@ func (b *planner) dictionary(t reflect.Type, kept bool) check {
 			return same
 		}
 	}
+	texts := !b.proto && t.Key().Kind() == reflect.String
 	return func(p unsafe.Pointer) verdict {
 		if *(*unsafe.Pointer)(p) == nil {
 			return same
@@ -156,13 +175,18 @@ func (b *planner) dictionary(t reflect.Type, kept bool) check {
 		if m.Len() == 0 && !kept {
 			return changed
 		}
-		if value == nil {
+		if value == nil && !texts {
 			return same
 		}
 		worst, v := same, reflect.New(t.Elem())
 		for i := m.MapRange(); i.Next(); {
-			v.Elem().SetIterValue(i)
-			worst = max(worst, value(v.UnsafePointer()))
+			if texts && !utf8.ValidString(i.Key().String()) {
+				return changed
+			}
+			if value != nil {
+				v.Elem().SetIterValue(i)
+				worst = max(worst, value(v.UnsafePointer()))
+			}
 		}
 		return worst
 	}
@@ -241,7 +265,7 @@ func (b *planner) fields(t reflect.Type, object bool) check {
 
 func (b *planner) field(f reflect.StructField) check {
 	if b.proto {
-		if f.Tag.Get("protobuf") == "" || !f.IsExported() {
+		if tag := f.Tag.Get("protobuf"); tag == "" || tag == "-" || !f.IsExported() {
 			return where(f.Type, changed)
 		}
 		return b.of(f.Type)
@@ -251,6 +275,12 @@ func (b *planner) field(f reflect.StructField) check {
 		return where(f.Type, changed)
 	}
 	_, options, _ := strings.Cut(tag, ",")
+	switch {
+	case f.Anonymous && f.Type.Kind() == reflect.Pointer: // it is made by the first field that is written
+		return where(f.Type, unsure)
+	case strings.Contains(options, "omitzero") && (f.Type.Implements(zeroer) || reflect.PointerTo(f.Type).Implements(zeroer)):
+		return where(f.Type, unsure)
+	}
 	kept := !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")
 	if _, ok := b.special(f.Type); !ok {
 		switch f.Type.Kind() {
@@ -289,6 +319,18 @@ func checkQuantities(m map[string]resource.Quantity, kept bool) verdict {
 	for _, q := range m {
 		if v := checkQuantity(unsafe.Pointer(&q)); v != same {
 			return v
+		}
+	}
+	return same
+}
+
+func checkTexts(m map[string]string, kept bool) verdict {
+	if len(m) == 0 {
+		return comesBack(m == nil || kept)
+	}
+	for k, v := range m {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return changed
 		}
 	}
 	return same

@@ -81,6 +81,7 @@ func (ix *index) move(e *entry, from, to []string) []string {
 	for _, v := range from {
 		ix.remove(e, v)
 	}
+	to = slices.Clone(to) // it may be a part of the object
 	for i, v := range to {
 		to[i] = ix.add(e, v)
 	}

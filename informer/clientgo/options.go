@@ -52,17 +52,19 @@ type Options struct {
 	// the zero value, tell of an update.
 	Recreate bool
 	// Decoded asks for everything by the ListerWatchers that informers are made with, never by the
-	// engine's own requests.
-	Decoded bool
+	// engine's own requests. DecodedOf, if set, says it for each informer by the example object that it was
+	// made with: it must be true where a ListerWatcher leaves objects or parts of them out, or asks for
+	// something else from time to time, which the engine does not see.
+	Decoded   bool
+	DecodedOf func(example runtime.Object) bool
 	// Log, if set, is written to instead of klog's default.
 	Log   *klog.Logger
 	Hooks Hooks
 }
 
-// Hooks are told what happens. Each may be nil; they must be quick.
+// Hooks are told what happens, each time on a goroutine of its own. Each may be nil.
 type Hooks struct {
-	// Folding hears that a handler has exceeded its budget, each time anew after it had caught up. It
-	// is called by who feeds the informer.
+	// Folding hears that a handler has exceeded its budget, each time anew after it had caught up.
 	Folding func(informer, handler string)
 }
 
@@ -79,6 +81,11 @@ func (o *Options) storageOf(example runtime.Object) Storage {
 		return o.StorageOf(example)
 	}
 	return o.Storage
+}
+
+func (o *Options) decoded(example any) bool {
+	obj, ok := example.(runtime.Object)
+	return o.Decoded || ok && o.DecodedOf != nil && o.DecodedOf(obj)
 }
 
 func orDefault(n, otherwise int64) int64 {

@@ -39,7 +39,7 @@ var steering = []string{
 // hands on is not what it gets: its objects can only be had from itself.
 func (e *Engine) probe(ctx context.Context, lw cache.ListerWatcher, example any) (collection, bool) {
 	body := probeList(example)
-	if e.http == nil || e.opts.Decoded || body == nil {
+	if e.http == nil || e.opts.decoded(example) || body == nil {
 		return collection{}, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)

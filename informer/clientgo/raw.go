@@ -92,10 +92,10 @@ func (r *rawSource) loop() *reflector.Reflector {
 	}
 }
 
-// timing waits no longer than client-go's Reflector does, whose delays grow to half a minute.
+// timing waits about as long as client-go's Reflector does, whose delays grow from one second to half a minute.
 func timing() reflector.Timing {
 	t := reflector.DefaultTiming
-	t.Refused, t.Unserved, t.MaxUnserved = 30*time.Second, 15*time.Second, 30*time.Second
+	t.Refused, t.Unserved, t.MaxUnserved = 5*time.Second, 15*time.Second, 30*time.Second
 	return t
 }
 

@@ -14,8 +14,13 @@ import (
 
 var _ reflector.Sink = (*rawSource)(nil)
 
-// Begin implements reflector.Sink.
-func (r *rawSource) Begin(bool) { r.listed, r.places = nil, map[string]int{} }
+// Begin implements reflector.Sink. In another history of the server, versions start anew.
+func (r *rawSource) Begin(newEpoch bool) {
+	r.listed, r.places = nil, map[string]int{}
+	if newEpoch {
+		r.version.Store(new(string))
+	}
+}
 
 // Item implements reflector.Sink.
 func (r *rawSource) Item(o wire.Object) error {

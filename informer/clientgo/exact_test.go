@@ -1,0 +1,124 @@
+package clientgo
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// odd is a type whose fields encode and decode in ways of their own.
+type odd struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	*OddBase          `json:",inline"`
+	Level             oddLevel          `json:"level,omitempty"`
+	ByKey             map[oddKey]int    `json:"byKey,omitempty"`
+	Zero              oddZero           `json:"zero,omitzero"`
+	Note              string            `json:"note,omitempty"`
+	Notes             map[string]string `json:"notes,omitempty"`
+}
+
+type OddBase struct {
+	Replicas int `json:"replicas,omitempty"`
+}
+
+// oddLevel reads words and writes numbers.
+type oddLevel int
+
+func (l *oddLevel) UnmarshalJSON(b []byte) error {
+	if string(b) != `"high"` {
+		return fmt.Errorf("bad level %s", b)
+	}
+	*l = 1
+	return nil
+}
+
+type oddKey string
+
+func (k oddKey) MarshalText() ([]byte, error) { return []byte("one"), nil }
+
+// oddZero says that it is nothing where it is something.
+type oddZero struct {
+	A int `json:"a"`
+}
+
+func (z oddZero) IsZero() bool { return z.A < 10 }
+
+func (o *odd) DeepCopyObject() runtime.Object { c := *o; return &c }
+
+// TestOddTypes: what no field of the first objects has shown comes back, too, or is kept as it is.
+func TestOddTypes(t *testing.T) {
+	p := newPacking(false)
+	for i := range proveFirst {
+		if it := p.item(&odd{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}}); it.v == nil {
+			t.Fatal("a plain one is not packed")
+		}
+	}
+	for _, tc := range []struct {
+		why string
+		obj *odd
+	}{
+		{"it reads in a way of its own", &odd{Level: 1}},
+		{"a map's keys write in a way of their own", &odd{ByKey: map[oddKey]int{"two": 1}}},
+		{"an embedded pointer to nothing", &odd{OddBase: &OddBase{}}},
+		{"it says that it is nothing", &odd{Zero: oddZero{A: 1}}},
+		{"text that is no UTF-8", &odd{Note: "a\xff"}},
+		{"the same in a map", &odd{Notes: map[string]string{"a": "\xff"}}},
+		{"the same in a map's key", &odd{Notes: map[string]string{"\xff": "a"}}},
+	} {
+		if back := p.item(tc.obj).decode(); !reflect.DeepEqual(back, tc.obj) {
+			t.Errorf("%s: comes back as %+v", tc.why, back)
+		}
+	}
+}
+
+// hiding has an unexported field below its own, which nobody may compare.
+type hiding struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`
+	Dest              hidingPart `json:"dest" protobuf:"bytes,2,opt,name=dest"`
+}
+
+type hidingPart struct {
+	Server string `json:"server" protobuf:"bytes,1,opt,name=server"`
+	hidden bool
+}
+
+func (h *hiding) DeepCopyObject() runtime.Object { c := *h; return &c }
+func (h *hiding) Reset()                         {}
+func (h *hiding) Size() int                      { return len(h.text()) }
+func (h *hiding) Unmarshal(b []byte) error       { return json.Unmarshal(b, h) }
+
+func (h *hiding) MarshalToSizedBuffer(b []byte) (int, error) { return copy(b, h.text()), nil }
+
+func (h *hiding) text() []byte {
+	text, err := json.Marshal(h)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// TestHiddenBelow: an object that cannot be compared is kept as it is, and harms nobody.
+func TestHiddenBelow(t *testing.T) {
+	p := newPacking(false)
+	obj := &hiding{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Dest: hidingPart{Server: "x", hidden: false}}
+	if back := p.item(obj).decode(); !reflect.DeepEqual(back, obj) {
+		t.Errorf("comes back as %+v", back)
+	}
+}
+
+// TestIndexesKeepTheirOwn: what an index function returns may be a part of the object, and stays as it is.
+func TestIndexesKeepTheirOwn(t *testing.T) {
+	values := []string{"all"}
+	ix := &index{name: "x", found: map[string]*bucket{}}
+	kept := ix.move(&entry{}, nil, values)
+	values[0] = "other"
+	if kept[0] != "all" {
+		t.Errorf("the index has %q", kept)
+	}
+}
