@@ -153,9 +153,15 @@ func testHammerController(t *testing.T) {
 	}
 	wg.Wait()
 
-	// Let's wait for the controller to finish processing the things we just added.
-	// TODO: look in the queue to see how many items need to be processed.
-	time.Sleep(100 * time.Millisecond)
+	// Let's wait for the controller to finish processing the things we just added: events come in order.
+	source.Add(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "the-last-one"}})
+	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, wait.ForeverTestTimeout, true, func(context.Context) (bool, error) {
+		outputSetLock.Lock()
+		defer outputSetLock.Unlock()
+		return len(outputSet["the-last-one"]) > 0, nil
+	}); err != nil {
+		t.Errorf("the last object was not seen: %v", err)
+	}
 	cancel()
 
 	// Before we permanently lock this mutex, we have to be sure
@@ -508,8 +514,8 @@ func testTransformingInformerRace(t *testing.T) {
 		}(i)
 	}
 
-	// Let resyncs to happen for some time.
-	time.Sleep(time.Second)
+	// Let a resync of each object happen.
+	checkEvents(numObjs)
 
 	cancel()
 	wg.Wait()

@@ -378,8 +378,7 @@ func testSharedInformerWatchDisruption(t *testing.T) {
 	source.ResetWatch()
 
 	// Wait long enough for the reflector to exit and the backoff function to start waiting
-	// on the fake clock, otherwise advancing the fake clock will have no effect.
-	// TODO: Make this deterministic by counting the number of waiters on FakeClock
+	// on the clock of the bubble.
 	time.Sleep(10 * time.Millisecond)
 
 	// Advance the clock to cause the backoff wait to expire.

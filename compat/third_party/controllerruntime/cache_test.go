@@ -54,7 +54,6 @@ const testNamespaceOne = "test-namespace-1"
 const testNamespaceTwo = "test-namespace-2"
 const testNamespaceThree = "test-namespace-3"
 
-// TODO(community): Pull these helper functions into testenv.
 // Restart policy is included to allow indexing on that field.
 func createPodWithLabels(ctx context.Context, name, namespace string, restartPolicy corev1.RestartPolicy, labels map[string]string) client.Object {
 	three := int64(3)
