@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/tattler-dev/tattler/internal/cli"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-func main() { os.Exit(cli.Main()) }
+func main() { os.Exit(cli.Main(kinds.Tattler())) }

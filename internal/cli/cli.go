@@ -31,6 +31,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/watch"
 	fileconfig "github.com/tattler-dev/tattler/internal/config"
 	journaldb "github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
@@ -41,8 +42,8 @@ const (
 	exitUsage
 )
 
-// Main runs the command line of the process and returns its exit code.
-func Main() int {
+// Main runs the command line of the process, which is the program's, and returns its exit code.
+func Main(program *kinds.Program) int {
 	// What net/http and client-go log comes back as an error, too; stderr is ours.
 	log.SetOutput(io.Discard)
 	klog.SetLogger(klog.Logger{})
@@ -53,12 +54,12 @@ func Main() int {
 	// Without this, writing to a closed pipe would kill the process before it could end its work.
 	// Unlike an ignored signal, this is not inherited by credential plugins.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return execute(ctx, os.Args, terminal.System())
+	return execute(ctx, os.Args, terminal.System(), program)
 }
 
 // execute runs one command line.
-func execute(ctx context.Context, args []string, io *terminal.IO) int {
-	root := newRoot(filepath.Base(args[0]), io)
+func execute(ctx context.Context, args []string, io *terminal.IO, program *kinds.Program) int {
+	root := newRoot(filepath.Base(args[0]), io, program)
 	root.SetArgs(args[1:])
 	understood := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
@@ -109,13 +110,13 @@ func brokenPipe(err error) bool {
 	return errors.As(err, &file) && errors.Is(file, syscall.EPIPE)
 }
 
-func newRoot(binary string, io *terminal.IO) *cobra.Command {
-	name := "tattler"
+func newRoot(binary string, io *terminal.IO, program *kinds.Program) *cobra.Command {
+	name := program.Name
 	if strings.HasPrefix(binary, "kubectl-") {
-		name = "kubectl tattler" // https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/
+		name = "kubectl " + strings.ReplaceAll(name, "-", " ") // https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/
 	}
 	root := &cobra.Command{
-		Use:           "tattler",
+		Use:           program.Name,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		Short:         "Tell what changed in a Kubernetes cluster",
 		Long:          "Tattler tells what changed in a Kubernetes cluster: every change, once, with its\ndiff and which manager wrote it.",
@@ -128,9 +129,9 @@ func newRoot(binary string, io *terminal.IO) *cobra.Command {
 	root.SetErr(io.Err)
 	root.SetUsageTemplate(usageTemplate)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	root.AddCommand(watch.NewCommand(io), run.NewCommand(io), logverb.NewCommand(io), show.NewCommand(io),
+	root.AddCommand(watch.NewCommand(io), run.NewCommand(io, program), logverb.NewCommand(io), show.NewCommand(io),
 		statusverb.NewCommand(io), sinks.NewCommand(io),
-		journal.NewCommand(io), config.NewCommand(io), rbac.NewCommand(io), version.NewCommand(io))
+		journal.NewCommand(io), config.NewCommand(io, program), rbac.NewCommand(io, program), version.NewCommand(io))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -24,6 +24,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	journaldb "github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 var update = flag.Bool("update", false, "rewrite the help texts in testdata")
@@ -31,7 +32,7 @@ var update = flag.Bool("update", false, "rewrite the help texts in testdata")
 // tattler runs a command line and returns its exit code and what it wrote.
 func tattler(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = execute(ctx, args, &terminal.IO{Out: &out, Err: &err, Width: func() int { return 0 }})
+	code = execute(ctx, args, &terminal.IO{Out: &out, Err: &err, Width: func() int { return 0 }}, kinds.Tattler())
 	return code, out.String(), err.String()
 }
 
@@ -66,7 +67,7 @@ func TestUsage(t *testing.T) {
 		{"a path to ignore", "watch --ignore-path spec[", "--ignore-path: "},
 		{"no such command of a command", "config foo", "unknown command \"foo\" for \"tattler config\"; see `tattler config --help`"},
 		{"no such command of another", "journal foo", "unknown command \"foo\" for \"tattler journal\"; see `tattler journal --help`"},
-		{"a sink of no kind", "run --to ftp://x", "read --to ftp://x/…: want an address that begins with one of file:, http:, https:, log:"},
+		{"a sink of no kind", "run --to ftp://x", "read --to ftp:…: want an address that begins with one of file:, http:, https:, log:"},
 		{"no such format, before there is a journal", "sinks -o xml", `unknown output "xml": say text or json`},
 		{"two files to begin", "config init a b", "accepts at most 1 arg(s), received 2; see `tattler config init --help`"},
 		{"a key that there is not", "config explain sinks.nmae", "explain sinks.nmae: there is no such key; did you mean sinks[].name?"},
@@ -291,7 +292,7 @@ func TestWatch(t *testing.T) {
 	var stdout bytes.Buffer
 	stderr := &until{text: "Waiting for changes", then: cancel}
 	code = execute(ctx, []string{"tattler", "watch", "cm", "--kubeconfig", kubeconfig(t, cluster(t)), "-n", "a,default,a"},
-		&terminal.IO{Out: &stdout, Err: stderr, Width: func() int { return 0 }})
+		&terminal.IO{Out: &stdout, Err: stderr, Width: func() int { return 0 }}, kinds.Tattler())
 	if code != exitDone || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), "prod, namespaces a, default: 1 kind, 1 object, live after ") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout.String(), stderr)
 	}

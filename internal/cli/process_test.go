@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 // asCommand makes the test's binary the command.
@@ -19,7 +21,7 @@ const asCommand = "TATTLER_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
-		os.Exit(Main())
+		os.Exit(Main(kinds.Tattler()))
 	}
 	goleak.VerifyTestMain(m)
 }

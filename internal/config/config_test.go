@@ -75,15 +75,28 @@ type fakeLog struct {
 func (o *fakeLog) Validate() error { return nil }
 
 func types() []SinkType {
-	hook := func(a string) Options { return &fakeHook{URL: a} }
+	hook := func(a string) (Options, error) { return &fakeHook{URL: a}, nil }
 	return []SinkType{
-		{Name: "file", New: func() Options { return &fakeFile{Rotate: fakeRotate{Keep: 5}} }, Schemes: map[string]func(string) Options{
-			"file": func(a string) Options { return &fakeFile{Path: strings.TrimPrefix(a, "file:")} },
+		{Name: "file", New: func() Options { return &fakeFile{Rotate: fakeRotate{Keep: 5}} }, Schemes: map[string]func(string) (Options, error){
+			"file": func(a string) (Options, error) { return &fakeFile{Path: strings.TrimPrefix(a, "file:")}, nil },
 		}},
-		{Name: "webhook", New: func() Options { return &fakeHook{} }, Schemes: map[string]func(string) Options{"http": hook, "https": hook}},
-		{Name: "log", New: func() Options { return &fakeLog{Format: "text"} }, Schemes: map[string]func(string) Options{
-			"log": func(string) Options { return &fakeLog{Format: "text"} },
+		{Name: "webhook", New: func() Options { return &fakeHook{} }, Schemes: map[string]func(string) (Options, error){"http": hook, "https": hook}},
+		{Name: "log", New: func() Options { return &fakeLog{Format: "text"} }, Schemes: map[string]func(string) (Options, error){
+			"log": func(string) (Options, error) { return &fakeLog{Format: "text"}, nil },
 		}},
+		{
+			Name: "chat", New: func() Options { return &fakeHook{} }, Secret: true,
+			Takes: func(u *url.URL) bool { return u.Host == "chat.example.com" },
+			Schemes: map[string]func(string) (Options, error){
+				"https": hook,
+				"chat": func(a string) (Options, error) {
+					if a == "chat:" {
+						return nil, errors.New("want chat://TOKEN@CHANNEL")
+					}
+					return &fakeHook{URL: "https://" + a}, nil
+				},
+			},
+		},
 	}
 }
 

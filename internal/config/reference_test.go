@@ -5,16 +5,10 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/tattler-dev/tattler/internal/sink/file"
-	"github.com/tattler-dev/tattler/internal/sink/log"
-	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
 var update = flag.Bool("update", false, "write reference.json and docs/config.md")
@@ -28,8 +22,10 @@ func TestReferenceIsFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(keys, func(k Key) bool { return k.Path == "listen" })
+	shared := readSource(t, "../sink")
 	for _, dir := range dirs {
 		s := readSource(t, dir)
+		s.shared = shared
 		if s.structs["Options"] == nil {
 			continue // sinktest is no sink
 		}
@@ -63,82 +59,6 @@ func golden(t *testing.T, file string, want []byte) {
 	}
 	if string(got) != string(want) {
 		t.Errorf("%s is not what the comments say: run `go test ./internal/config -update`", file)
-	}
-}
-
-// shipped are the sinks that there are, as a program would name them.
-var shipped = []SinkType{
-	{Name: "file", New: func() Options { return &file.Options{} }},
-	{Name: "webhook", New: func() Options { return &webhook.Options{} }},
-	{Name: "log", New: func() Options { return &log.Options{} }},
-}
-
-// TestShippedSinks sets every key of every sink that the reference has, and loads the example with them.
-func TestShippedSinks(t *testing.T) {
-	l := &Loader{Sinks: shipped, LookupEnv: loader().LookupEnv}
-	c, err := l.Parse("t.yaml", []byte(head+`
-sinks:
-- name: a
-  file: {path: /a, rotate: {size: 1GiB, keep: 3}, sync: interval, syncEvery: 1m}
-- name: b
-  webhook:
-    url: https://x/${env:SHORT}
-    headers: {A: b}
-    secret: ${env:SHORT}
-    template: "{{json .}}"
-    timeout: 1m
-    parallel: 2
-    tls: {ca: /ca, cert: /c, key: /k, serverName: s}
-- name: c
-  log: {format: json}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantFile := &file.Options{Path: "/a", Rotate: file.Rotate{Size: 1 << 30, Keep: 3}, Sync: file.Interval, SyncEvery: time.Minute}
-	wantHook := &webhook.Options{
-		URL: "https://x/hunter2", Headers: map[string]string{"A": "b"}, Secret: "hunter2", Template: "{{json .}}", Timeout: time.Minute,
-		Parallel: 2, TLS: webhook.TLS{CA: "/ca", Cert: "/c", Key: "/k", ServerName: "s"},
-	}
-	for i, want := range []Options{wantFile, wantHook, &log.Options{Format: log.JSON}} {
-		if !reflect.DeepEqual(c.Sinks[i].Options, want) {
-			t.Errorf("%+v, want %+v", c.Sinks[i].Options, want)
-		}
-	}
-	if _, err := l.Parse("example", []byte(Example())); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestKeysAreDecoded compares the reference with the fields that the decoder fills.
-func TestKeysAreDecoded(t *testing.T) {
-	want := map[string]bool{}
-	decoded(reflect.TypeFor[Config](), "", want)
-	for _, s := range shipped {
-		want["sinks[]."+s.Name] = true
-		decoded(reflect.TypeOf(s.New()).Elem(), "sinks[]."+s.Name+".", want)
-	}
-	for _, k := range Keys() {
-		if !want[k.Path] {
-			t.Errorf("the reference has %s, which is not decoded", k.Path)
-		}
-		delete(want, k.Path)
-	}
-	for path := range want {
-		t.Errorf("the reference lacks %s", path)
-	}
-}
-
-func decoded(typ reflect.Type, prefix string, out map[string]bool) {
-	for _, f := range fieldsOf(typ) {
-		at, inner := prefix+f.name, typ.Field(f.index).Type
-		out[at] = true
-		if inner.Kind() == reflect.Slice {
-			at, inner = at+"[]", inner.Elem()
-		}
-		if inner.Kind() == reflect.Struct {
-			decoded(inner, at+".", out)
-		}
 	}
 }
 

@@ -27,8 +27,13 @@ type SinkType struct {
 	// New returns the options' defaults; each call another pointer.
 	New func() Options
 	// Schemes are the forms of an address for --to: what stands before the colon, and the options for an
-	// address, which comes whole.
-	Schemes map[string]func(address string) Options
+	// address, which comes whole. Its error names no credential.
+	Schemes map[string]func(address string) (Options, error)
+	// Takes claims addresses of a scheme that several types have, such as the URLs that a chat service
+	// hands out; nil takes what no other claims.
+	Takes func(address *url.URL) bool
+	// Secret says that the path of an address is a credential, and with the type's own schemes all of it.
+	Secret bool
 }
 
 func (d *decoder) isType(name string) bool { return slices.Contains(d.typeNames(), name) }
@@ -79,29 +84,63 @@ func (l *Loader) SinkFromURL(address string) (Sink, error) {
 		scheme, rest, found = "log", "", true
 	}
 	scheme = strings.ToLower(scheme)
+	t := l.typeFor(address, scheme)
+	if !found || t == nil {
+		return Sink{}, fmt.Errorf("read --to %s: %s", shorten(address, nil), l.wanted(address, found))
+	}
+	options, err := t.Schemes[scheme](address)
+	if err != nil {
+		return Sink{}, fmt.Errorf("read --to %s: %w", shorten(address, t), err)
+	}
+	sink := Sink{Type: t.Name, Options: options}
+	setDefaults(&sink)
+	sink.Name = sinkName(t.Name, scheme, rest, address)
+	if err := sink.Options.Validate(); err != nil {
+		hidden := strings.ReplaceAll(err.Error(), address, shorten(address, t))
+		return Sink{}, fmt.Errorf("read --to %s: %s", shorten(address, t), hidden)
+	}
+	return sink, nil
+}
+
+// typeFor is the type that has an address's scheme; of several the one that claims it, else the one that
+// claims nothing.
+func (l *Loader) typeFor(address, scheme string) *SinkType {
+	var having []*SinkType
+	for i := range l.Sinks {
+		if l.Sinks[i].Schemes[scheme] != nil {
+			having = append(having, &l.Sinks[i])
+		}
+	}
+	if len(having) == 1 {
+		return having[0]
+	}
+	u, err := url.Parse(address)
+	var first *SinkType
+	for _, t := range having {
+		switch {
+		case t.Takes == nil && first == nil:
+			first = t
+		case t.Takes != nil && err == nil && t.Takes(u):
+			return t
+		}
+	}
+	return first
+}
+
+// wanted says which addresses there are.
+func (l *Loader) wanted(address string, hasScheme bool) string {
 	var schemes []string
 	for _, t := range l.Sinks {
-		for s, options := range t.Schemes {
+		for s := range t.Schemes {
 			schemes = append(schemes, s+":")
-			if !found || s != scheme {
-				continue
-			}
-			sink := Sink{Type: t.Name, Options: options(address)}
-			setDefaults(&sink)
-			sink.Name = sinkName(t.Name, scheme, rest, address)
-			if err := sink.Options.Validate(); err != nil {
-				hidden := strings.ReplaceAll(err.Error(), address, shorten(address))
-				return Sink{}, fmt.Errorf("read --to %s: %s", shorten(address), hidden)
-			}
-			return sink, nil
 		}
 	}
 	slices.Sort(schemes)
-	reason := fmt.Sprintf("want an address that begins with one of %s", strings.Join(schemes, ", "))
-	if !found {
-		reason += fmt.Sprintf("; for a file, file:%s", shorten(address))
+	reason := fmt.Sprintf("want an address that begins with one of %s", strings.Join(slices.Compact(schemes), ", "))
+	if !hasScheme {
+		reason += fmt.Sprintf("; for a file, file:%s", shorten(address, nil))
 	}
-	return Sink{}, fmt.Errorf("read --to %s: %s", shorten(address), reason)
+	return reason
 }
 
 // Add adds a sink that SinkFromURL made to those of a file. A name that is taken is an error.
@@ -121,6 +160,9 @@ func sinkName(typ, scheme, rest, address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		u.User, u.RawQuery, u.Fragment = nil, "", ""
 		rest = u.String()
+	} else if authority, ok := strings.CutPrefix(rest, "//"); ok && scheme != "file" { // several hosts, which url does not read
+		authority, _, _ = strings.Cut(authority, "?")
+		rest = scheme + "://" + authority[strings.LastIndexByte(authority, '@')+1:]
 	} else if abs, err := filepath.Abs(rest); err == nil {
 		rest = scheme + ":" + abs
 	}
@@ -128,15 +170,17 @@ func sinkName(typ, scheme, rest, address string) string {
 	return typ + "-" + hex.EncodeToString(sum[:4])
 }
 
-// shorten leaves out of an address what may be a credential.
-func shorten(address string) string {
+// shorten leaves out of an address what may be a credential. Of one that no type takes, or whose type says
+// that it is one, only the scheme is left, or the host where that is a web server's.
+func shorten(address string, t *SinkType) string {
 	u, err := url.Parse(address)
+	web := err == nil && (u.Scheme == "http" || u.Scheme == "https")
 	switch {
-	case err != nil:
-		scheme, _, _ := strings.Cut(address, ":")
-		return scheme + ":…"
-	case u.Host == "":
+	case err == nil && u.Host == "" && (t == nil || !t.Secret) && u.User == nil && u.RawQuery == "":
 		return address
+	case err == nil && u.Host != "" && (web || t != nil && !t.Secret):
+		return u.Scheme + "://" + u.Host + "/…"
 	}
-	return u.Scheme + "://" + u.Host + "/…"
+	scheme, _, _ := strings.Cut(address, ":")
+	return scheme + ":…"
 }

@@ -15,6 +15,8 @@ func TestSinkFromURL(t *testing.T) {
 		{"a file", "file:changes.jsonl", "file", `^file-[0-9a-f]{8}$`, func(o Options) bool { return o.(*fakeFile).Path == "changes.jsonl" }},
 		{"a URL, whole", "https://example.com/x?y=z", "webhook", `^webhook-[0-9a-f]{8}$`, func(o Options) bool { return o.(*fakeHook).URL == "https://example.com/x?y=z" }},
 		{"a scheme in another case", "HTTP://example.com", "webhook", `^webhook-[0-9a-f]{8}$`, func(o Options) bool { return o.(*fakeHook).URL == "HTTP://example.com" }},
+		{"a URL that another type claims", "https://chat.example.com/w0rd", "chat", `^chat-[0-9a-f]{8}$`, func(o Options) bool { return o.(*fakeHook).URL == "https://chat.example.com/w0rd" }},
+		{"a scheme of its own", "chat://w0rd@channel", "chat", `^chat-[0-9a-f]{8}$`, func(o Options) bool { return true }},
 		{"stdout", "log:", "log", `^log$`, func(o Options) bool { return o.(*fakeLog).Format == "text" }},
 		{"stdout, as everywhere", "-", "log", `^log$`, func(o Options) bool { return o.(*fakeLog).Format == "text" }},
 	} {
@@ -60,10 +62,11 @@ func TestSinkNamesAreStable(t *testing.T) {
 
 func TestSinkFromURLErrors(t *testing.T) {
 	for _, tc := range []struct{ why, address, want string }{
-		{"no scheme", "changes.jsonl", "want an address that begins with one of file:, http:, https:, log:; for a file, file:changes.jsonl"},
-		{"an unknown one", "kafka://broker/topic", "read --to kafka://broker/…: want an address that begins with one of"},
+		{"no scheme", "changes.jsonl", "want an address that begins with one of chat:, file:, http:, https:, log:; for a file, file:changes.jsonl"},
+		{"an unknown one", "kafka://broker/topic", "read --to kafka:…: want an address that begins with one of"},
 		{"nothing", "", "want an address"},
 		{"no address", "file:", "read --to file:: path: a file sink needs one"},
+		{"an address that its type does not take", "chat:", "read --to chat:…: want chat://TOKEN@CHANNEL"},
 		{"a wrong URL does not tell its password", "https://user:w0rd@x/%zz", "read --to https:…: parse"},
 	} {
 		_, err := loader().SinkFromURL(tc.address)

@@ -18,6 +18,7 @@ type source struct {
 	structs  map[string]*ast.StructType
 	comments map[string]string
 	enums    map[string][]string // the constants of a named type
+	shared   *source             // package sink, of which a sink's options may have structs
 	purpose  string              // the first sentence of the package's comment, without its subject
 }
 
@@ -75,6 +76,9 @@ func (s *source) add(d *ast.GenDecl) {
 
 func (s *source) keys(t *testing.T, prefix, typ string) (out []Key) {
 	t.Helper()
+	if name, ok := strings.CutPrefix(typ, "sink."); ok {
+		return s.shared.keys(t, prefix, name)
+	}
 	before := ""
 	for _, f := range s.structs[typ].Fields.List {
 		if f.Tag == nil {
@@ -87,7 +91,9 @@ func (s *source) keys(t *testing.T, prefix, typ string) (out []Key) {
 		}
 		words, below := s.words(f.Type, tag.Get("enum"))
 		doc := strings.Join(strings.Fields(f.Doc.Text()), " ")
-		if doc == "" {
+		if name, ok := strings.CutPrefix(below, "sink."); ok && doc == "" {
+			doc = s.shared.comments[name]
+		} else if doc == "" {
 			doc = s.comments[below]
 		}
 		if doc == "" && strings.Contains(before, " and "+f.Names[0].Name+" ") {
@@ -130,6 +136,9 @@ func (s *source) words(e ast.Expr, enum string) (words, below string) {
 	case *ast.SelectorExpr:
 		if e.Sel.Name == "Duration" || e.Sel.Name == "Size" {
 			return strings.ToLower(e.Sel.Name), ""
+		}
+		if s.shared != nil && s.shared.structs[e.Sel.Name] != nil {
+			return "object", "sink." + e.Sel.Name
 		}
 	case *ast.Ident:
 		switch {

@@ -19,8 +19,8 @@ type batch struct {
 	upTo     int64 // all up to it was looked at
 }
 
-func (b *batch) full() bool {
-	return len(b.messages) >= batchMessages || b.bytes >= batchBytes || b.scanned >= batchScanned
+func (b *batch) full(most int) bool {
+	return len(b.messages) >= most || b.bytes >= batchBytes || b.scanned >= batchScanned
 }
 
 // result is what came of a batch.
@@ -74,6 +74,7 @@ func (p *Pump) deliver(ctx context.Context) result {
 		return result{more: more}
 	}
 	acked, err := p.send(ctx, b.messages)
+	p.alone = err != nil && acked == 0 // one of many may be to blame
 	p.report(func(s *Status) { s.Delivered += int64(acked) })
 	if acked > 0 {
 		p.sent = true
@@ -86,11 +87,48 @@ func (p *Pump) deliver(ctx context.Context) result {
 	if err == nil { // a slow sink
 		return result{acked: acked, more: true}
 	}
-	var permanent *sink.PermanentError
-	if errors.As(err, &permanent) {
+	if p.cut(b.messages[acked], err) {
+		return result{acked: acked, more: true}
+	}
+	if isPermanent(err) {
 		return p.refused(ctx, b.items[acked], b.messages[acked], acked, err)
 	}
 	return result{acked: acked, err: err}
+}
+
+// isPermanent tells whether a message is to blame: also one that is too long, and cannot be cut.
+func isPermanent(err error) bool {
+	var permanent *sink.PermanentError
+	var long *sink.TooLargeError
+	return errors.As(err, &permanent) || errors.As(err, &long)
+}
+
+// most is how many messages a batch has.
+func (p *Pump) most() int {
+	if p.alone {
+		return 1
+	}
+	return batchMessages
+}
+
+// cut tells whether a message that is too long can be made shorter; it will be when it is made next.
+func (p *Pump) cut(m sink.Message, err error) bool {
+	var long *sink.TooLargeError
+	if !errors.As(err, &long) {
+		return false
+	}
+	limit := long.Limit
+	if limit <= 0 || limit >= len(m.Body) { // the receiver counts what we do not see, or does not say
+		limit = len(m.Body) / 2
+	}
+	if limit < MinMaxBytes {
+		limit = MinMaxBytes
+	}
+	if limit >= len(m.Body) || p.short.id == m.ID && p.short.bytes <= limit { // as short as it gets
+		return false
+	}
+	p.short = short{id: m.ID, bytes: limit}
+	return true
 }
 
 // refused counts the attempts of a message that the sink will never take; after the last it is buried.
@@ -158,7 +196,7 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 			}
 		}
 		b.upTo = item.Seq
-		if b.full() {
+		if b.full(p.most()) {
 			break
 		}
 	}
@@ -170,7 +208,11 @@ func (p *Pump) message(item Item) (sink.Message, error) {
 	if item.Err != nil {
 		return sink.Message{}, item.Err
 	}
-	return p.o.message(item)
+	limit := p.o.MaxBytes
+	if item.Event.ID == p.short.id && (limit == 0 || p.short.bytes < limit) {
+		limit = p.short.bytes
+	}
+	return p.o.message(item, limit)
 }
 
 // wants tells whether the sink gets an item. What cannot be read cannot be filtered either.

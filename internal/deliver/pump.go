@@ -37,6 +37,8 @@ type Pump struct {
 	written   time.Time // when it got that
 	sent      bool      // something was, since the last commit
 	poison    poison
+	short     short
+	alone     bool // the next batch is of one message: of the last one none was taken
 
 	mu     sync.Mutex // guards the fields below
 	paused bool
@@ -49,6 +51,12 @@ type Pump struct {
 type poison struct {
 	id       string
 	attempts int
+}
+
+// short is the message that was too long for the sink, and how long it may be.
+type short struct {
+	id    string
+	bytes int
 }
 
 // closeTime bounds the closing of a sink.

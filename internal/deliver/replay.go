@@ -90,13 +90,9 @@ func (p *Pump) replay(ctx context.Context, d DeadLetter) (taken bool, err error)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ending, cancel)()
-	m, err := p.exhumed(ctx, d)
-	if err == nil {
-		_, err = p.send(ctx, []sink.Message{m})
-	}
-	var permanent *sink.PermanentError
+	err = p.again(ctx, d)
 	switch {
-	case errors.As(err, &permanent):
+	case isPermanent(err):
 		d.Reason, d.Attempts = err.Error(), d.Attempts+1
 		return false, p.o.Store.Bury(ctx, d)
 	case err != nil:
@@ -106,6 +102,19 @@ func (p *Pump) replay(ctx context.Context, d DeadLetter) (taken bool, err error)
 	ctx, done := finishing(ctx)
 	defer done()
 	return true, p.o.Store.Exhume(ctx, d)
+}
+
+// again sends a dead letter's message, shorter each time that the sink finds it too long.
+func (p *Pump) again(ctx context.Context, d DeadLetter) error {
+	for {
+		m, err := p.exhumed(ctx, d)
+		if err != nil {
+			return err
+		}
+		if _, err = p.send(ctx, []sink.Message{m}); !p.cut(m, err) {
+			return err
+		}
+	}
 }
 
 // exhumed makes the message of a dead letter. The filter took it when it was buried.

@@ -10,17 +10,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// message makes what the sink gets of an item: the event with what is included, within MaxBytes. It
-// shares the item's objects and writes to none.
-func (o *Options) message(item Item) (sink.Message, error) {
+// message makes what the sink gets of an item: the event with what is included, within so many bytes (0 does
+// not bound). It shares the item's objects and writes to none.
+func (o *Options) message(item Item, limit int) (sink.Message, error) {
 	e := *item.Event
 	o.shape(&e.Data)
 	body, err := marshal(e)
 	if err != nil {
 		return sink.Message{}, fmt.Errorf("write event: %w", err)
 	}
-	if o.MaxBytes > 0 && len(body) > o.MaxBytes {
-		if body, err = truncate(&e, o.MaxBytes); err != nil {
+	if limit > 0 && len(body) > limit {
+		if body, err = truncate(&e, limit); err != nil {
 			return sink.Message{}, fmt.Errorf("write event: %w", err)
 		}
 	}

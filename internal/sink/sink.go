@@ -22,9 +22,10 @@ import (
 //	What may be      Nothing: what is not acknowledged is sent again. The pump, not the sink, gives up on a
 //	skipped          message.
 //	Errors           Not nil exactly where fewer than all are acknowledged. A *PermanentError is about the
-//	                 first message that is not, and says that the receiver will never take it; any other
-//	                 is passing, and a *RetryAfterError says when the receiver wants to be asked again.
-//	                 No text of an error holds a credential.
+//	                 first message that is not, and says that the receiver will never take it; a
+//	                 *TooLargeError that it is too long; any other is passing, and a *RetryAfterError says
+//	                 when the receiver wants to be asked again. After an error the pump sends one message
+//	                 alone, so that one of many may be blamed. No text of an error holds a credential.
 //	Slow consumers   Send takes as long as the receiver, until its context ends; then it returns soon, with
 //	                 what was acknowledged by then.
 //	Concurrency      One call at a time, except String.
@@ -58,6 +59,19 @@ type PermanentError struct{ Err error }
 func (e *PermanentError) Error() string { return e.Err.Error() }
 
 func (e *PermanentError) Unwrap() error { return e.Err }
+
+// TooLargeError says that the first message that is not acknowledged is longer than the receiver takes. The
+// message is cut to the limit and sent again; where nothing can be cut any more, the error is as a
+// *PermanentError.
+type TooLargeError struct {
+	// Limit is how many bytes Body may have; 0 where the receiver did not say.
+	Limit int
+	Err   error
+}
+
+func (e *TooLargeError) Error() string { return e.Err.Error() }
+
+func (e *TooLargeError) Unwrap() error { return e.Err }
 
 // RetryAfterError is a passing error of a receiver that says when it wants to be asked again.
 type RetryAfterError struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 // Check are the flags and arguments of `config check`.
@@ -32,8 +33,8 @@ const checkExamples = `  tattler config check -c tattler.yaml
   tattler config check deploy,cm -n shop
   tattler config check -c tattler.yaml --offline`
 
-func newCheck(io *terminal.IO) *cobra.Command {
-	o := &Check{IO: io}
+func newCheck(io *terminal.IO, program *kinds.Program) *cobra.Command {
+	o := &Check{IO: io, Setup: setup.Flags{Program: program}}
 	cmd := &cobra.Command{
 		Use:     "check [TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
 		Short:   "Say what tattler run would do",

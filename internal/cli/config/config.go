@@ -12,17 +12,18 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 // NewCommand returns the verb.
-func NewCommand(io *terminal.IO) *cobra.Command {
+func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check, explain or begin a configuration",
 		Long:  "Check, explain or begin a configuration of tattler run.",
 		Args:  cobra.NoArgs, // a word that is no command
 	}
-	cmd.AddCommand(newCheck(io), newInit(io), newExplain(io))
+	cmd.AddCommand(newCheck(io, program), newInit(io), newExplain(io))
 	return cmd
 }
 

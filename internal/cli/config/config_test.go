@@ -21,6 +21,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 // api is an API server with some objects, that refuses what a test says.
@@ -110,7 +111,7 @@ func configuration(t *testing.T, text string) string {
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := NewCommand(&terminal.IO{Out: &out, Err: &out})
+	cmd := NewCommand(&terminal.IO{Out: &out, Err: &out}, kinds.Tattler())
 	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetOut(&out)

@@ -238,7 +238,7 @@ func (r *report) sinks() {
 	fmt.Fprint(t, "SINK\tTO\tGETS\n")
 	for i := range r.setup.Sinks {
 		s := &r.setup.Sinks[i]
-		to, err := setup.Place(s)
+		to, err := r.setup.Place(s)
 		if err != nil {
 			to = s.Type
 			r.wrong(err)

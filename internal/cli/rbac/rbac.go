@@ -12,6 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 // Options are the verb's flags and arguments.
@@ -36,8 +37,8 @@ const examples = `  tattler rbac -c tattler.yaml | kubectl apply -f -
   tattler rbac deploy,cm -n shop --serviceaccount shop:tattler`
 
 // NewCommand returns the verb.
-func NewCommand(io *terminal.IO) *cobra.Command {
-	o := &Options{IO: io}
+func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
+	o := &Options{IO: io, Setup: setup.Flags{Program: program}}
 	cmd := &cobra.Command{
 		Use:     "rbac [TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
 		Short:   "Print the rights that a configuration needs",

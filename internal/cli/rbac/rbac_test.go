@@ -18,6 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 // serve starts an API server with some kinds, and returns a kubeconfig for it.
@@ -52,7 +53,7 @@ func write(t *testing.T, name, text string) string {
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := NewCommand(&terminal.IO{Out: &out, Err: &out})
+	cmd := NewCommand(&terminal.IO{Out: &out, Err: &out}, kinds.Tattler())
 	cmd.SetArgs(args)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	err := cmd.ExecuteContext(t.Context())

@@ -25,6 +25,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/ops"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 // Options are the verb's flags and arguments.
@@ -58,8 +59,8 @@ const examples = `  tattler run                                  record everythi
   tattler rbac -c tattler.yaml                 the rights that it needs`
 
 // NewCommand returns the verb.
-func NewCommand(io *terminal.IO) *cobra.Command {
-	o := &Options{IO: io}
+func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
+	o := &Options{IO: io, Setup: setup.Flags{Program: program}}
 	cmd := &cobra.Command{
 		Use:     "run [TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
 		Short:   "Record every change, and deliver it",

@@ -18,10 +18,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 // Flags are those of run that make a configuration.
 type Flags struct {
+	// Program says which sinks there are; nil is tattler.
+	Program *kinds.Program
+
 	Kube  kube.Flags
 	Scope scope.Flags
 	// Types are the arguments, as of watch.
@@ -59,6 +63,7 @@ func (f *Flags) watch(cmd *cobra.Command) {
 // Setup is what the flags or a file say.
 type Setup struct {
 	*config.Config
+	program *kinds.Program
 	// Scopes are what is watched: one for each element of Config.Watch, or one for the command line.
 	Scopes []capture.Scope
 }
@@ -69,7 +74,8 @@ func (f *Flags) Load() (*Setup, error) {
 	if err := f.Scope.Validate(); err != nil {
 		return nil, err
 	}
-	loader, c := Loader(), config.Default()
+	program := cmp.Or(f.Program, kinds.Tattler())
+	loader, c := config.Loader{Sinks: program.Types()}, config.Default()
 	if f.File != "" {
 		if len(f.Types) > 0 || f.Scope.Given() || f.Noise {
 			return nil, capture.Usage("-c says what is watched: leave out TYPE, and the flags that select")
@@ -94,7 +100,7 @@ func (f *Flags) Load() (*Setup, error) {
 	}
 	// As for the verbs that read it: else they would read another one than is written.
 	c.Journal.Path = cmp.Or(f.Journal, os.Getenv(kube.JournalVariable), c.Journal.Path)
-	return &Setup{Config: c, Scopes: f.scopes(c)}, nil
+	return &Setup{Config: c, program: program, Scopes: f.scopes(c)}, nil
 }
 
 func (f *Flags) scopes(c *config.Config) []capture.Scope {

@@ -14,6 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 // write makes a configuration file of what follows its head.
@@ -173,7 +174,7 @@ func TestSinks(t *testing.T) {
 	f := Flags{To: []string{"-", "file:" + dir + "/a.jsonl", "file://" + dir + "/b.jsonl", "https://u:geheim@example.com/token"}}
 	s := load(t, &f)
 	for i, want := range []string{"log stdout", "file " + dir + "/a.jsonl", "file " + dir + "/b.jsonl", "webhook https://example.com"} {
-		if got, err := Place(&s.Sinks[i]); err != nil || got != want {
+		if got, err := s.Place(&s.Sinks[i]); err != nil || got != want {
 			t.Errorf("%s, %v; want %s", got, err, want)
 		}
 	}
@@ -203,7 +204,7 @@ func TestSinks(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	bad := &Setup{Config: &config.Config{Sinks: []config.Sink{{Name: "x", Type: "none"}}}}
+	bad := &Setup{program: kinds.Tattler(), Config: &config.Config{Sinks: []config.Sink{{Name: "x", Type: "none"}}}}
 	if _, _, err := bad.MakeSinks(os.Stdout); err == nil || !strings.Contains(err.Error(), "sink x: unknown type none") {
 		t.Error(err)
 	}

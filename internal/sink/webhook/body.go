@@ -8,9 +8,9 @@ import (
 	"mime"
 	"strings"
 	"text/template"
-	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // maxBody bounds what a template makes.
@@ -26,36 +26,12 @@ func parseTemplate(text string) (*template.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range samples() {
+	for _, e := range sink.Samples() {
 		if _, err := execute(t, e); err != nil {
 			return nil, fmt.Errorf("for an event with op %s: %w", e.Data.Op, err)
 		}
 	}
 	return t, nil
-}
-
-// samples are events with and without what may be absent.
-func samples() []*event.Event {
-	object := map[string]any{"metadata": map[string]any{"name": "web"}}
-	res := event.Resource{Group: "apps", Version: "v1", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "1"}
-	var out []*event.Event
-	for _, d := range []event.Data{
-		{Op: event.Snapshot, After: object},
-		{Op: event.Created, After: object},
-		{Op: event.Updated, Changes: []event.Change{{Path: "spec.replicas", Op: "replace", From: int64(1), To: int64(2), Manager: "kubectl"}}},
-		{Op: event.Deleted, Before: object},
-		{Op: event.Entered, After: object},
-		{Op: event.Left, Before: object},
-		{Op: event.Gap, Gap: &event.GapInfo{From: "1", To: "2", Reason: "sample"}},
-	} {
-		d.Resource = res
-		if d.Op == event.Deleted {
-			d.Resource.Owner = &event.Owner{Kind: "Shop", Name: "main", UID: "o"}
-		}
-		e := event.New("sample", time.Unix(0, 0), d)
-		out = append(out, &e)
-	}
-	return out
 }
 
 // jsonText writes a value as JSON, for use within a body: {"text": {{json .Subject}}}.

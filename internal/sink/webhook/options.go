@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // Options are the keys of a webhook sink.
@@ -30,22 +32,8 @@ type Options struct {
 	Timeout time.Duration `yaml:"timeout"`
 	// Parallel is how many requests are on their way at a time (1, at most 64). One keeps the order of all
 	// changes; more keep that of each object's.
-	Parallel int `yaml:"parallel"`
-	TLS      TLS `yaml:"tls"`
-}
-
-// TLS says whom to trust and who we are.
-type TLS struct {
-	// CA is a file of certificates in PEM that take the place of the system's.
-	CA string `yaml:"ca"`
-	// Cert and Key are files in PEM that show who we are. They are read for each connection, so that
-	// they can be renewed.
-	Cert string `yaml:"cert"`
-	Key  string `yaml:"key"`
-	// ServerName is expected in the server's certificate instead of the URL's host.
-	ServerName string `yaml:"serverName"`
-	// Insecure trusts any certificate.
-	Insecure bool `yaml:"insecure"`
+	Parallel int      `yaml:"parallel"`
+	TLS      sink.TLS `yaml:"tls"`
 }
 
 const maxParallel = 64
@@ -76,12 +64,11 @@ func (o Options) Validate() error {
 		return errors.New("timeout: not negative")
 	case o.Parallel < 0 || o.Parallel > maxParallel:
 		return fmt.Errorf("parallel: from 1 to %d", maxParallel)
-	case u.Scheme != "https" && o.TLS != (TLS{}):
+	case u.Scheme != "https" && o.TLS != (sink.TLS{}):
 		return errors.New("tls: the url does not begin with https://")
-	case (o.TLS.Cert == "") != (o.TLS.Key == ""):
-		return errors.New("tls: cert and key belong together")
-	case o.TLS.Insecure && (o.TLS.CA != "" || o.TLS.ServerName != ""):
-		return errors.New("tls: insecure trusts any certificate; ca and serverName would not be looked at")
+	}
+	if err := o.TLS.Validate(); err != nil {
+		return fmt.Errorf("tls: %w", err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
@@ -66,7 +67,7 @@ tls: {ca: a, cert: b, key: c, serverName: d, insecure: true}`
 	}
 	want := Options{
 		URL: "https://example.com", Headers: map[string]string{"X-A": "b"}, Secret: "s", Template: "{}", Timeout: 3 * time.Second, Parallel: 4,
-		TLS: TLS{CA: "a", Cert: "b", Key: "c", ServerName: "d", Insecure: true},
+		TLS: sink.TLS{CA: "a", Cert: "b", Key: "c", ServerName: "d", Insecure: true},
 	}
 	if d := cmp.Diff(want, o); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

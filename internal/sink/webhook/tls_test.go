@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
@@ -60,18 +61,18 @@ func TestTLS(t *testing.T) {
 		cert   string // the server's
 		key    string
 		mutual bool
-		o      TLS
+		o      sink.TLS
 		want   string // empty: it works
 	}{
-		{"a CA that is not known", cert, key, false, TLS{}, "certificate signed by unknown authority"},
-		{"a CA that is", cert, key, false, TLS{CA: cert}, ""},
-		{"another CA", cert, key, false, TLS{CA: elsewhere}, "certificate signed by unknown authority"},
-		{"another name", elsewhere, elsewhereKey, false, TLS{CA: elsewhere}, "doesn't contain any IP SANs"},
-		{"another name that is expected", elsewhere, elsewhereKey, false, TLS{CA: elsewhere, ServerName: "hooks.example"}, ""},
-		{"insecure takes any", cert, key, false, TLS{Insecure: true}, ""},
-		{"who we are is asked for", cert, key, true, TLS{CA: cert}, "post to https://"}, // the alert may come after the write has failed,
-		{"and shown", cert, key, true, TLS{CA: cert, Cert: ours, Key: oursKey}, ""},
-		{"but not known", cert, key, true, TLS{CA: cert, Cert: elsewhere, Key: elsewhereKey}, "post to https://"},
+		{"a CA that is not known", cert, key, false, sink.TLS{}, "certificate signed by unknown authority"},
+		{"a CA that is", cert, key, false, sink.TLS{CA: cert}, ""},
+		{"another CA", cert, key, false, sink.TLS{CA: elsewhere}, "certificate signed by unknown authority"},
+		{"another name", elsewhere, elsewhereKey, false, sink.TLS{CA: elsewhere}, "doesn't contain any IP SANs"},
+		{"another name that is expected", elsewhere, elsewhereKey, false, sink.TLS{CA: elsewhere, ServerName: "hooks.example"}, ""},
+		{"insecure takes any", cert, key, false, sink.TLS{Insecure: true}, ""},
+		{"who we are is asked for", cert, key, true, sink.TLS{CA: cert}, "post to https://"}, // the alert may come after the write has failed,
+		{"and shown", cert, key, true, sink.TLS{CA: cert, Cert: ours, Key: oursKey}, ""},
+		{"but not known", cert, key, true, sink.TLS{CA: cert, Cert: elsewhere, Key: elsewhereKey}, "post to https://"},
 	} {
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 		server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshakes that are to fail
@@ -106,7 +107,7 @@ func TestRenewedCertificate(t *testing.T) {
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(cert, key))(t)}, ClientAuth: tls.RequireAnyClientCert}
 	server.StartTLS()
 	defer server.Close()
-	s := newSink(t, Options{URL: server.URL, TLS: TLS{CA: cert, Cert: old, Key: oldKey}})
+	s := newSink(t, Options{URL: server.URL, TLS: sink.TLS{CA: cert, Cert: old, Key: oldKey}})
 	if _, err := s.Send(t.Context(), sinktest.Messages(0, 1)); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type Sink struct {
 	key      []byte
 	template *template.Template
 	header   http.Header
-	blot     *strings.Replacer
+	blot     *sink.Blot
 	client   *http.Client
 
 	mu     sync.Mutex // Close may come from another goroutine than Send
@@ -168,13 +168,13 @@ func (s *Sink) failed(err error) error {
 	if errors.As(err, &of) {
 		err = of.Err
 	}
-	return fmt.Errorf("post to %s: %w", s.place, blotted{err, s.blot.Replace(err.Error())})
+	return fmt.Errorf("post to %s: %w", s.place, s.blot.Error(err))
 }
 
 // refused is about an answer that does not acknowledge.
 func (s *Sink) refused(resp *http.Response, text []byte) error {
 	err := fmt.Errorf("post to %s: %s", s.place, status(resp.StatusCode))
-	if said := s.excerpt(text); said != "" {
+	if said := s.blot.Excerpt(text); said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
 	switch code := resp.StatusCode; {

@@ -1,0 +1,117 @@
+package deliver_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+// long is a change whose event is longer than so many bytes.
+func long(n, bytes int) deliver.Item {
+	item := sinktest.Item(n)
+	e := *item.Event
+	e.Data.Op = event.Created
+	e.Data.After = map[string]any{"data": strings.Repeat("x", bytes)}
+	item.Event = &e
+	return item
+}
+
+// bounded refuses messages of more than most bytes, and says the limit or not.
+func bounded(most, told int) func(context.Context, []sink.Message) (int, error) {
+	return func(_ context.Context, ms []sink.Message) (int, error) {
+		for i, m := range ms {
+			if len(m.Body) > most {
+				return i, &sink.TooLargeError{Limit: told, Err: errors.New("too long")}
+			}
+		}
+		return len(ms), nil
+	}
+}
+
+func TestTooLargeIsCut(t *testing.T) {
+	for _, tc := range []struct {
+		why        string
+		most, told int
+	}{
+		{"to the limit that the receiver tells", 10_000, 10_000},
+		{"by halves where it tells none", 10_000, 0},
+		{"by halves where it counts what we do not see", 10_000, 2_000_000},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, 1, deliver.Options{})
+			r.store.Append(long(1, 1_000_000))
+			r.append(2, 1)
+			r.sink.send = bounded(tc.most, tc.told)
+			r.start()
+			defer r.stop()
+			r.want(tc.why, "[1 2 3]")
+			if m := r.sink.got[1]; !m.Event.Data.Truncated || m.ID != id(1) || len(m.Body) > tc.most {
+				t.Errorf("%s: %d bytes, id %s, truncated %v", tc.why, len(m.Body), m.ID, m.Event.Data.Truncated)
+			}
+			if r.sink.got[2].Event.Data.Truncated {
+				t.Errorf("%s: the next is cut, too", tc.why)
+			}
+			if dead := r.store.Dead(); len(dead) != 0 || len(r.sink.calls) != 2 {
+				t.Errorf("%s: %d calls, dead letters %+v", tc.why, len(r.sink.calls), dead)
+			}
+		})
+	}
+}
+
+// TestTooLargeForEver: what cannot be cut any more is as what is refused, and its replay is cut as well.
+func TestTooLargeForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 0, deliver.Options{Retry: deliver.Retry{Attempts: 2}})
+		r.store.Append(long(0, 100_000))
+		r.append(1, 1)
+		r.sink.send = func(_ context.Context, ms []sink.Message) (int, error) {
+			if ms[0].ID == id(0) {
+				return 0, &sink.TooLargeError{Limit: 10, Err: errors.New("too long")}
+			}
+			return len(ms), nil
+		}
+		r.start()
+		defer r.stop()
+		time.Sleep(10 * time.Second) // in the bubble
+		r.want("only the other arrives", "[2]")
+		dead := r.store.Dead()
+		if len(dead) != 1 || dead[0].ID != id(0) || dead[0].Attempts != 2 || dead[0].Reason != "too long" {
+			t.Fatalf("dead letters %+v", dead)
+		}
+		r.sink.send = bounded(10_000, 0)
+		if n, err := r.pump.ReplayDead(t.Context()); n != 1 || err != nil {
+			t.Errorf("replayed %d, %v", n, err)
+		}
+		r.want("the replayed one is cut", "[2 1]")
+	})
+}
+
+// TestAlone: after an error one message goes alone, so that one of many may be blamed.
+func TestAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 20, deliver.Options{})
+		failed := false
+		r.sink.send = func(_ context.Context, ms []sink.Message) (int, error) {
+			if !failed {
+				failed = true
+				return 0, errors.New("some of them")
+			}
+			return len(ms), nil
+		}
+		r.start()
+		defer r.stop()
+		time.Sleep(10 * time.Second) // in the bubble
+		synctest.Wait()
+		if got := r.sink.sizes; len(got) != 3 || got[0] != 20 || got[1] != 1 || got[2] != 19 {
+			t.Errorf("sent %v messages at a time, want 20, 1, 19", got)
+		}
+	})
+}

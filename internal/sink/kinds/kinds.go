@@ -1,0 +1,111 @@
+// Package kinds is the list of the sinks that a program has: for each its options, the addresses of --to
+// that mean it, and how one is made.
+package kinds
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/sink/file"
+	"github.com/tattler-dev/tattler/internal/sink/log"
+	"github.com/tattler-dev/tattler/internal/sink/webhook"
+)
+
+// Program is a program that has sinks: tattler, or one that is built with more.
+type Program struct {
+	// Name is what it is called on the command line.
+	Name  string
+	Kinds []Kind
+}
+
+// Tattler is the program that has what is built in.
+func Tattler() *Program { return &Program{Name: "tattler", Kinds: Builtin()} }
+
+// Types are what the configuration needs to know of the kinds.
+func (p *Program) Types() []config.SinkType {
+	var types []config.SinkType
+	for _, k := range p.Kinds {
+		types = append(types, k.SinkType)
+	}
+	return types
+}
+
+// Make makes a configured sink, which neither opens a file nor connects to anybody yet.
+func (p *Program) Make(s *config.Sink, env Env) (sink.Sink, error) {
+	i := slices.IndexFunc(p.Kinds, func(k Kind) bool { return k.Name == s.Type })
+	if i < 0 {
+		return nil, fmt.Errorf("unknown type %s", s.Type)
+	}
+	return p.Kinds[i].make(s.Options, env)
+}
+
+// Kind is a kind of sinks; Of makes one.
+type Kind struct {
+	config.SinkType
+	make func(o config.Options, env Env) (sink.Sink, error)
+}
+
+// Env is what a sink gets of the program that it is in.
+type Env struct {
+	// Agent is how the program calls itself to receivers, such as tattler/v1.2.3.
+	Agent string
+	// Out is stdout.
+	Out io.Writer
+}
+
+// Addresses make options of an address for --to, by its scheme. An error names no credential.
+type Addresses[P any] map[string]func(address string) (P, error)
+
+// Of is a kind whose options are O.
+func Of[O any, P interface {
+	*O
+	config.Options
+}](name string, addresses Addresses[P], open func(o O, env Env) (sink.Sink, error)) Kind {
+	schemes := map[string]func(string) (config.Options, error){}
+	for scheme, parse := range addresses {
+		schemes[scheme] = func(address string) (config.Options, error) { return parse(address) }
+	}
+	return Kind{
+		SinkType: config.SinkType{Name: name, New: func() config.Options { return P(new(O)) }, Schemes: schemes},
+		make: func(o config.Options, env Env) (sink.Sink, error) {
+			return open(*(*O)(o.(P)), env) //nolint:forcetypeassert // the type made them
+		},
+	}
+}
+
+// Builtin are the sinks that need no program of their own.
+func Builtin() []Kind {
+	hook := func(address string) (*webhook.Options, error) { return &webhook.Options{URL: address}, nil }
+	return []Kind{
+		Of("file", Addresses[*file.Options]{
+			"file": func(address string) (*file.Options, error) { return &file.Options{Path: pathOf(address)}, nil },
+		}, newFile),
+		Of("webhook", Addresses[*webhook.Options]{"http": hook, "https": hook},
+			func(o webhook.Options, env Env) (sink.Sink, error) { return webhook.New(env.Agent, o) }),
+		Of("log", Addresses[*log.Options]{
+			"log": func(string) (*log.Options, error) { return &log.Options{}, nil },
+		}, func(o log.Options, env Env) (sink.Sink, error) { return log.New(env.Out, "stdout", o) }),
+	}
+}
+
+func newFile(o file.Options, _ Env) (sink.Sink, error) {
+	if _, err := os.Stat(filepath.Dir(o.Path)); err != nil {
+		return nil, fmt.Errorf("look at its folder, which must exist: %w", err)
+	}
+	return file.New(o)
+}
+
+// pathOf is that of file:PATH or file:///PATH.
+func pathOf(address string) string {
+	p := strings.TrimPrefix(address, "file:")
+	if rest, found := strings.CutPrefix(p, "//"); found && strings.HasPrefix(rest, "/") {
+		return rest
+	}
+	return p
+}

@@ -1,0 +1,113 @@
+package sink
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+	"text/template/parse"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// Name makes a name, such as a subject or a topic, of an event. It is safe for concurrent use.
+type Name struct {
+	template *template.Template
+	check    func(name string) error
+}
+
+// NewName compiles a text/template over the event, with the field names of package event, such as
+// changes.{{.Data.Resource.Namespace}}. What an action prints goes through clean, so that an object's name
+// adds no level to a subject; the text around does not. Each name must pass check. Both may be nil. The
+// template is tried on Samples, so that a wrong field shows before the first change.
+func NewName(text string, clean func(value string) string, check func(name string) error) (*Name, error) {
+	if clean == nil {
+		clean = func(value string) string { return value }
+	}
+	t, err := template.New("name").Funcs(template.FuncMap{
+		"lower": strings.ToLower,
+		cleaner: func(v any) string { return clean(fmt.Sprint(v)) },
+	}).Option("missingkey=error").Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if t.Tree != nil {
+		wrap(t.Tree.Root)
+	}
+	n := &Name{template: t, check: check}
+	for _, e := range Samples() {
+		if _, err := n.Of(e); err != nil {
+			return nil, fmt.Errorf("for an event with op %s: %w", e.Data.Op, err)
+		}
+	}
+	return n, nil
+}
+
+// Of is the name for an event. An error is for ever: the same event has it again.
+func (n *Name) Of(e *event.Event) (string, error) {
+	var b strings.Builder
+	if err := n.template.Execute(&b, e); err != nil {
+		return "", err
+	}
+	name := b.String()
+	if name == "" {
+		return "", errors.New("the template makes an empty name")
+	}
+	if n.check != nil {
+		if err := n.check(name); err != nil {
+			return "", err
+		}
+	}
+	return name, nil
+}
+
+const cleaner = "tattlerClean"
+
+// wrap appends the cleaner to whatever is printed.
+func wrap(list *parse.ListNode) {
+	if list == nil {
+		return
+	}
+	for _, node := range list.Nodes {
+		switch node := node.(type) {
+		case *parse.ActionNode:
+			if len(node.Pipe.Decl) == 0 {
+				call := parse.NewIdentifier(cleaner).SetPos(node.Pos)
+				node.Pipe.Cmds = append(node.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: node.Pos, Args: []parse.Node{call}})
+			}
+		case *parse.IfNode:
+			wrap(node.List)
+			wrap(node.ElseList)
+		case *parse.WithNode:
+			wrap(node.List)
+			wrap(node.ElseList)
+		case *parse.RangeNode:
+			wrap(node.List)
+			wrap(node.ElseList)
+		}
+	}
+}
+
+// Samples are events of each operation, with and without what may be absent: what a template must bear.
+func Samples() []*event.Event {
+	object := map[string]any{"metadata": map[string]any{"name": "web"}}
+	web := event.Resource{Group: "apps", Version: "v1", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "1"}
+	var out []*event.Event
+	for _, d := range []event.Data{
+		{Op: event.Snapshot, After: object, Resource: web},
+		{Op: event.Created, After: object, Resource: event.Resource{Version: "v1", Resource: "nodes", Kind: "Node", Name: "n1", UID: "u", ResourceVersion: "1"}},
+		{Op: event.Updated, Changes: []event.Change{{Path: "spec.replicas", Op: "replace", From: int64(1), To: int64(2), Manager: "kubectl"}}, Resource: web},
+		{Op: event.Deleted, Before: object, Resource: web},
+		{Op: event.Entered, After: object, Resource: web},
+		{Op: event.Left, Before: object, Resource: web},
+		{Op: event.Gap, Gap: &event.GapInfo{From: "1", To: "2", Reason: "sample"}, Resource: event.Resource{Version: "v1", Resource: "pods", Kind: "Pod"}},
+	} {
+		if d.Op == event.Deleted {
+			d.Resource.Owner = &event.Owner{Kind: "Shop", Name: "main", UID: "o"}
+		}
+		e := event.New("sample", time.Unix(0, 0), d)
+		out = append(out, &e)
+	}
+	return out
+}
