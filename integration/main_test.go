@@ -12,6 +12,7 @@ import (
 
 	"github.com/tattler-dev/tattler/devcluster"
 	"github.com/tattler-dev/tattler/internal/cli"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 // cluster is the control plane that the scripts share; each script has a namespace of its own.
@@ -41,6 +42,6 @@ func (t shared) Run() int {
 
 func TestMain(m *testing.M) {
 	testscript.Main(shared{m}, map[string]func(){
-		"tattler": func() { os.Exit(cli.Main()) },
+		"tattler": func() { os.Exit(cli.Main(kinds.Tattler())) },
 	})
 }

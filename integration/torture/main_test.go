@@ -19,6 +19,7 @@ import (
 
 	"github.com/tattler-dev/tattler/devcluster"
 	"github.com/tattler-dev/tattler/internal/cli"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 const (
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			os.Exit(3)
 		}()
-		os.Exit(cli.Main())
+		os.Exit(cli.Main(kinds.Tattler()))
 	}
 	os.Exit(run(m))
 }

@@ -130,6 +130,7 @@ func TestHelp(t *testing.T) {
 		{"help-config.txt", [][]string{{"tattler", "config"}, {"tattler", "help", "config"}}},
 		{"help-config-check.txt", [][]string{{"tattler", "config", "check", "--help"}, {"tattler", "help", "config", "check"}}},
 		{"help-config-init.txt", [][]string{{"tattler", "config", "init", "--help"}}},
+		{"help-config-import.txt", [][]string{{"tattler", "config", "import", "--help"}}},
 		{"help-config-explain.txt", [][]string{{"tattler", "config", "explain", "--help"}}},
 		{"help-rbac.txt", [][]string{{"tattler", "rbac", "--help"}}},
 		{"help-status.txt", [][]string{{"tattler", "status", "--help"}, {"tattler", "help", "status"}}},

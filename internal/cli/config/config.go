@@ -1,4 +1,4 @@
-// Package config is the verb that checks, explains and begins a configuration.
+// Package config is the verb that checks, explains, begins and imports a configuration.
 package config
 
 import (
@@ -19,11 +19,11 @@ import (
 func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check, explain or begin a configuration",
-		Long:  "Check, explain or begin a configuration of tattler run.",
+		Short: "Check, explain, begin or import a configuration",
+		Long:  "Check, explain, begin or import a configuration of tattler run.",
 		Args:  cobra.NoArgs, // a word that is no command
 	}
-	cmd.AddCommand(newCheck(io, program), newInit(io), newExplain(io))
+	cmd.AddCommand(newCheck(io, program), newInit(io), newImport(io), newExplain(io))
 	return cmd
 }
 

@@ -1,0 +1,181 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// names are kubewatch's names of kinds: those of its fields, which its YAML has, and those of its JSON tags,
+// flags and charts.
+var names = map[string]string{
+	"deployment": "deployments.apps", "rc": "replicationcontrollers", "replicationcontroller": "replicationcontrollers",
+	"rs": "replicasets.apps", "replicaset": "replicasets.apps", "ds": "daemonsets.apps", "daemonset": "daemonsets.apps",
+	"statefulset": "statefulsets.apps", "svc": "services", "service": "services", "services": "services",
+	"po": "pods", "pod": "pods", "job": "jobs.batch", "node": "nodes",
+	"clusterrole": "clusterroles.rbac.authorization.k8s.io", "clusterrolebinding": "clusterrolebindings.rbac.authorization.k8s.io",
+	"sa": "serviceaccounts", "serviceaccount": "serviceaccounts", "pv": "persistentvolumes", "persistentvolume": "persistentvolumes",
+	"ns": "namespaces", "namespace": "namespaces", "secret": "secrets", "configmap": "configmaps", "cm": "configmaps",
+	"ing": "ingresses.networking.k8s.io", "ingress": "ingresses.networking.k8s.io", "hpa": "horizontalpodautoscalers.autoscaling",
+	"event": "events.events.k8s.io", "coreevent": "events",
+}
+
+// kubewatch reads a .kubewatch.yaml: handler, resource, namespace and customresources, as of
+// github.com/robusta-dev/kubewatch, config/config.go.
+func kubewatch(root *yaml.Node) (draft, error) {
+	var d draft
+	if root.Kind != yaml.MappingNode {
+		return d, fmt.Errorf("line %d: want keys such as handler and resource", root.Line)
+	}
+	for name, value := range pairs(root) {
+		var err error
+		switch strings.ToLower(name.Value) {
+		case "handler":
+			d.handlers(value)
+		case "resource":
+			err = d.resources(value)
+		case "customresources":
+			d.customResources(value)
+		case "namespace":
+			if value.Value != "" {
+				d.namespaces = []string{value.Value}
+			}
+		case "message": // a title; our messages name cluster and object
+		default:
+			d.note("The key %s in line %d is not one that is known of kubewatch; it was left out.", name.Value, name.Line)
+		}
+		if err != nil {
+			return d, err
+		}
+	}
+	if len(d.include) == 0 {
+		return d, errors.New("resource: none is true, so kubewatch watches nothing")
+	}
+	if slices.Contains(d.include, "events") && slices.Contains(d.include, "events.events.k8s.io") {
+		d.include = slices.DeleteFunc(d.include, func(s string) bool { return s == "events.events.k8s.io" })
+		d.note("event and coreevent are two names of the same objects: tattler tells each once.")
+	}
+	if len(d.sinks) == 0 {
+		d.sinks = []sink{{name: "stdout", typ: "log"}}
+		d.note("No handler is set, so kubewatch prints; the file has a log sink for that.")
+	}
+	return d, nil
+}
+
+func (d *draft) resources(n *yaml.Node) error {
+	for name, value := range pairs(n) {
+		kind, ok := names[strings.ToLower(name.Value)]
+		on, err := strconv.ParseBool(value.Value)
+		switch {
+		case err != nil:
+			return fmt.Errorf("line %d: resource.%s: want true or false", value.Line, name.Value)
+		case !ok && on:
+			d.note("resource.%s in line %d is not one that is known of kubewatch; it was left out.", name.Value, name.Line)
+		case on && !slices.Contains(d.include, kind):
+			d.include = append(d.include, kind)
+		}
+	}
+	return nil
+}
+
+func (d *draft) customResources(n *yaml.Node) {
+	for _, e := range n.Content {
+		if plural := get(e, "resource"); plural != nil && plural.Value != "" {
+			name := plural.Value
+			if group := get(e, "group"); group != nil && group.Value != "" {
+				name += "." + group.Value
+			}
+			d.include = append(d.include, name)
+		}
+	}
+}
+
+// handlers are kubewatch's one; where several are set, it takes the last, and we all.
+func (d *draft) handlers(n *yaml.Node) {
+	for name, h := range pairs(n) {
+		handler := strings.ToLower(name.Value)
+		set := func(key string) string {
+			if v := get(h, key); v != nil {
+				return strings.TrimSpace(v.Value)
+			}
+			return ""
+		}
+		switch handler {
+		case "slack":
+			if channel := set("channel"); channel != "" || set("token") != "" {
+				d.slack(or(channel, "CHANNEL"))
+			}
+		case "slackwebhook":
+			if set("slackwebhookurl") != "" {
+				d.chat("slack", "SLACK_URL", "slackwebhookurl as it is")
+				d.note("channel, username and emoji of slackwebhook are left out: Slack takes them from the webhook's own settings.")
+			}
+		case "mattermost":
+			if set("url") != "" {
+				d.chat("mattermost", "MATTERMOST_URL", "mattermost://HOST/TOKEN/CHANNEL, made of url and channel (see the page of the notify sink)")
+			}
+		case "msteams":
+			if set("webhookurl") != "" {
+				d.chat("teams", "TEAMS_URL", "webhookurl as it is; one of webhook.office.com works no more: make one by a workflow in Teams")
+			}
+		case "lark":
+			if set("webhookurl") != "" {
+				d.chat("lark", "LARK_URL", "lark://HOST/TOKEN, made of webhookurl")
+			}
+		case "smtp":
+			if set("to") != "" {
+				d.chat("mail", "MAIL_URL", fmt.Sprintf("smtp://USER:PASSWORD@%s/?from=%s&to=%s, where the characters of user and password are escaped as in URLs",
+					or(set("smarthost"), "HOST:PORT"), set("from"), set("to")))
+			}
+		case "webhook":
+			if set("url") != "" {
+				keys := [][2]string{}
+				if cert := set("cert"); cert != "" {
+					keys = append(keys, [2]string{"tls", fmt.Sprintf("{ca: %s}", quote(cert))})
+				} else if set("tlsskip") == "true" {
+					keys = append(keys, [2]string{"tls", "{insecure: true}"})
+				}
+				d.post("webhook", "WEBHOOK_URL", keys...)
+			}
+		case "cloudevent":
+			if set("url") != "" {
+				d.post("cloudevent", "CLOUDEVENT_URL")
+			}
+		case "hipchat", "flock":
+			if set("url") != "" || set("token") != "" {
+				d.note("The handler %s was left out: tattler has none for it; a webhook sink with a template can take its place.", handler)
+			}
+		default:
+			d.note("The handler %s in line %d is not one that is known of kubewatch; it was left out.", name.Value, name.Line)
+		}
+	}
+}
+
+// slack is a sink for a bot's token.
+func (d *draft) slack(channel string) {
+	d.chat("slack", "SLACK_URL", fmt.Sprintf("the https URL of an incoming webhook of %s, or to slack://TOKEN@%[1]s, where a token xoxb-1-2 is written xoxb:1-2", channel))
+}
+
+func (d *draft) chat(name, variable, value string) {
+	d.sinks = append(d.sinks, sink{name: name, typ: "notify", keys: [][2]string{{"url", fmt.Sprintf(`"${env:%s}"`, variable)}}})
+	d.note("Set %s to %s.", variable, value)
+}
+
+func (d *draft) post(name, variable string, keys ...[2]string) {
+	d.sinks = append(d.sinks, sink{
+		name: name, typ: "webhook", keys: append([][2]string{{"url", fmt.Sprintf(`"${env:%s}"`, variable)}}, keys...),
+		comment: "The body is another: an event as docs/sinks/webhook.md shows it; template makes one of your own.",
+	})
+	d.note("Set %s to the url of the handler %s.", variable, name)
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

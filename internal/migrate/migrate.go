@@ -1,0 +1,190 @@
+// Package migrate turns the configurations of other watchers into one of Tattler's.
+//
+// What comes out is a file to begin with, in which comments tell what is meant; what has no counterpart is
+// in Notes. Credentials do not come out: the file has ${env:NAME} for them, and Notes says what to set.
+package migrate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Result is what came of a file.
+type Result struct {
+	// YAML is a configuration.
+	YAML string
+	// Notes are what a person should know, a sentence each.
+	Notes []string
+}
+
+// Formats are the names of the tools whose files are read.
+func Formats() []string { return []string{"kubediff", "kubewatch"} }
+
+// File turns a file of a tool into a configuration. Where the file is a manifest with a ConfigMap that holds
+// the tool's, that is read. An error names the place, and no value.
+func File(tool string, text []byte) (Result, error) {
+	var read func(*yaml.Node) (draft, error)
+	switch tool {
+	case "kubewatch":
+		read = kubewatch
+	case "kubediff":
+		read = kubediff
+	default:
+		return Result{}, fmt.Errorf("import from %s: not known; want one of %s", tool, strings.Join(Formats(), ", "))
+	}
+	root, err := document(text)
+	if err != nil {
+		return Result{}, fmt.Errorf("read the file of %s: %w", tool, err)
+	}
+	d, err := read(root)
+	if err != nil {
+		return Result{}, fmt.Errorf("read the file of %s: %w", tool, err)
+	}
+	return Result{YAML: d.yaml(tool), Notes: d.notes}, nil
+}
+
+// document is the root of the tool's own file.
+func document(text []byte) (*yaml.Node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var doc yaml.Node
+		if err := dec.Decode(&doc); err != nil {
+			return nil, fmt.Errorf("no configuration in it: %w", err)
+		}
+		if len(doc.Content) == 0 {
+			continue
+		}
+		root := doc.Content[0]
+		if get(root, "apiVersion") == nil {
+			return root, nil
+		}
+		if kind := get(root, "kind"); kind == nil || kind.Value != "ConfigMap" {
+			continue // another object of the same manifest
+		}
+		data := get(root, "data")
+		for i := 1; data != nil && i < len(data.Content); i += 2 {
+			if name := data.Content[i-1].Value; !strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml") {
+				continue
+			}
+			var inner yaml.Node
+			if err := yaml.Unmarshal([]byte(data.Content[i].Value), &inner); err != nil {
+				return nil, fmt.Errorf("%s: %w", data.Content[i-1].Value, err)
+			}
+			if len(inner.Content) > 0 {
+				return inner.Content[0], nil
+			}
+		}
+		return nil, errors.New("the ConfigMap has no key that ends with .yaml")
+	}
+}
+
+// get is the value of a key; nil where there is none. Keys are compared without their case, as these tools do.
+func get(n *yaml.Node, key string) *yaml.Node {
+	for name, value := range pairs(n) {
+		if strings.EqualFold(name.Value, key) {
+			return value
+		}
+	}
+	return nil
+}
+
+func pairs(n *yaml.Node) func(func(name, value *yaml.Node) bool) {
+	return func(yield func(name, value *yaml.Node) bool) {
+		if n == nil || n.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !yield(n.Content[i], n.Content[i+1]) {
+				return
+			}
+		}
+	}
+}
+
+// draft is a configuration in the making.
+type draft struct {
+	include    []string
+	namespaces []string
+	noise      bool
+	sinks      []sink
+	notes      []string
+}
+
+// sink is one sink: its type, and its keys with their values, which are written as they are.
+type sink struct {
+	name, typ string
+	keys      [][2]string
+	comment   string
+}
+
+func (d *draft) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(d.notes, text) {
+		d.notes = append(d.notes, text)
+	}
+}
+
+func (d *draft) yaml(tool string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Made by `tattler config import %s`; `tattler config check -c FILE` says what it would do.\n", tool)
+	b.WriteString("apiVersion: tattler.dev/v1alpha1\nkind: Config\nwatch:\n")
+	include := d.include
+	if len(include) == 0 {
+		include = []string{"*"}
+	}
+	fmt.Fprintf(&b, "- resources: {include: [%s]}\n", list(include))
+	if len(d.namespaces) > 0 {
+		fmt.Fprintf(&b, "  namespaces: {include: [%s]}\n", list(d.namespaces))
+	}
+	if d.noise {
+		b.WriteString("  noise: true\n")
+	}
+	if len(d.sinks) == 0 {
+		return b.String()
+	}
+	b.WriteString("sinks:\n")
+	for _, s := range d.sinks {
+		if s.comment != "" {
+			fmt.Fprintf(&b, "# %s\n", s.comment)
+		}
+		fmt.Fprintf(&b, "- name: %s\n", s.name)
+		if len(s.keys) == 0 {
+			fmt.Fprintf(&b, "  %s: {}\n", s.typ)
+			continue
+		}
+		fmt.Fprintf(&b, "  %s:\n", s.typ)
+		for _, k := range s.keys {
+			fmt.Fprintf(&b, "    %s: %s\n", k[0], k[1])
+		}
+	}
+	return b.String()
+}
+
+// list writes texts within brackets.
+func list(texts []string) string {
+	out := make([]string, len(texts))
+	for i, s := range texts {
+		out[i] = quote(s)
+	}
+	return strings.Join(out, ", ")
+}
+
+// quote writes a text as YAML does, in double quotes where it must be; ${ is the file's own sign.
+func quote(s string) string {
+	s = strings.ReplaceAll(s, "${", "$${")
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '/')
+	}) && s[0] != '-' {
+		var v any
+		if yaml.Unmarshal([]byte(s), &v) == nil {
+			if text, ok := v.(string); ok && text == s {
+				return s
+			}
+		}
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,86 @@
+package migrate
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
+)
+
+var update = flag.Bool("update", false, "write what comes out into testdata")
+
+// TestFiles reads testdata: in, the file of the tool; out, what comes of it, which must load; notes.
+func TestFiles(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(paths) < 4 {
+		t.Fatalf("%d files, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(archive.Files) != 3 {
+			t.Fatalf("%s: want the files in, out, notes", path)
+		}
+		in, out, notes := archive.Files[0], &archive.Files[1], &archive.Files[2]
+		tool, _, _ := strings.Cut(filepath.Base(path), "-")
+		r, err := File(tool, in.Data)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		said := []byte(strings.Join(r.Notes, "\n") + "\n")
+		if *update {
+			out.Data, notes.Data = []byte(r.YAML), said
+			if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r.YAML != string(out.Data) || !bytes.Equal(bytes.TrimSpace(said), bytes.TrimSpace(notes.Data)) {
+			t.Errorf("%s: got\n%s%s", path, r.YAML, said)
+		}
+		if strings.Contains(r.YAML+string(said), "s3cr3t") {
+			t.Errorf("%s: a credential comes out", path)
+		}
+		l := &config.Loader{Sinks: kinds.Tattler().Types(), LookupEnv: func(name string) (string, bool) {
+			if name == "SLACK_URL" {
+				return "https://hooks.slack.com/services/T0/B0/x", true
+			}
+			return "https://example.com/x", true
+		}}
+		if strings.Contains(r.YAML, "${env:") && !strings.Contains(r.YAML, "SLACK_URL") && !strings.Contains(r.YAML, "WEBHOOK_URL") {
+			continue // the addresses of other services have forms of their own
+		}
+		if _, err := l.Parse(path, []byte(r.YAML)); err != nil {
+			t.Errorf("%s: what comes out does not load: %v", path, err)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, tc := range []struct{ why, tool, text, want string }{
+		{"another tool", "botkube", "a: b", "import from botkube: not known; want one of kubediff, kubewatch"},
+		{"nothing", "kubewatch", "", "read the file of kubewatch: no configuration in it: EOF"},
+		{"no YAML", "kubewatch", "a: [", "read the file of kubewatch: no configuration in it"},
+		{"a list", "kubewatch", "- a", "line 1: want keys such as handler"},
+		{"a manifest without the file", "kubewatch", "apiVersion: v1\nkind: Deployment\n", "no configuration in it"},
+		{"a ConfigMap without it", "kubewatch", "apiVersion: v1\nkind: ConfigMap\ndata: {x: y}\n", "no key that ends with .yaml"},
+		{"nothing to watch", "kubewatch", "resource: {pod: false}", "resource: none is true"},
+		{"a wrong truth", "kubewatch", "resource:\n  pod: perhaps\n", "line 2: resource.pod: want true or false"},
+		{"nothing to watch", "kubediff", "mode: watch", "resources: none"},
+		{"a resource without a kind", "kubediff", "resources:\n- name: x\n", "line 2: a resource without a kind"},
+		{"all and another namespace", "kubediff", "resources: [{kind: v1/pods}]\nnamespaces: [all, a]\n", "kubediff refuses that"},
+	} {
+		if _, err := File(tc.tool, []byte(tc.text)); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.why, err, tc.want)
+		}
+	}
+}
