@@ -36,12 +36,14 @@ unit: ## run the tests that need no cluster
 
 integration: control-plane ## run the tests on a real control plane
 	@tools/preflight.sh race
+	@tools/redis.sh && tools/rabbitmq.sh
 	@cd devcluster && $(GO_TEST) -timeout 15m ./...
 	@cd integration && $(GO_TEST) -timeout 20m ./...
 	@cd compat && $(GO_TEST) -timeout 30m ./...
 	@cd bench && $(GO_TEST) -timeout 20m ./...
 
 bench: control-plane ## measure the engine beside client-go (about half an hour); ARGS='-quick' or '-run REGEXP'
+	@tools/redis.sh && tools/rabbitmq.sh
 	@go build -C bench -o ../bin/bench ./cmd/bench
 	@cd bench && exec ../bin/bench $(ARGS)
 
