@@ -3,14 +3,13 @@ package integration
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tattler-dev/tattler/devcluster"
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 	"github.com/tattler-dev/tattler/internal/cli"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
@@ -24,20 +23,13 @@ var cluster *devcluster.Cluster
 type shared struct{ m *testing.M }
 
 func (t shared) Run() int {
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute) // cold, it is built first
-	defer cancel()
-	var err error
-	cluster, err = devcluster.Start(ctx, devcluster.Options{Nodes: 2, Out: os.Stderr})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "start the control plane:", err)
-		return 1
-	}
-	code := t.m.Run()
-	if err := cluster.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the control plane:", err)
-		return 1
-	}
-	return code
+	return clustertest.Main(t.m, clustertest.Options{
+		Cluster: devcluster.Options{Nodes: 2},
+		Begin: func(_ context.Context, c *devcluster.Cluster) error {
+			cluster = c
+			return nil
+		},
+	})
 }
 
 func TestMain(m *testing.M) {

@@ -10,9 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -22,70 +20,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tattler-dev/tattler/devcluster"
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
-const (
-	writesEnv = "TATTLER_MANAGER"
-	seedEnv   = "TATTLER_SEED"
-)
-
+// here is the control plane of every test, and what they are to do.
 var here struct {
-	*devcluster.Cluster
 	cfg    *rest.Config
 	seed   uint64
 	writes int
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	writes, err := number(writesEnv, 400)
-	if err != nil {
-		return complain(err)
-	}
-	if here.seed, err = number(seedEnv, rand.Uint64N(1e9)); err != nil {
-		return complain(err)
-	}
-	here.writes = int(writes)
-	fmt.Fprintf(os.Stderr, "manager: %d writes, %s=%d\n", writes, seedEnv, here.seed)
+func TestMain(m *testing.M) {
+	writes := uint64(400)
+	here.seed = rand.Uint64N(1e9)
 	log.SetLogger(logr.Discard())
 	klog.LogToStderr(false)
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // it is meant to be
 	klog.SetOutput(io.Discard)
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute) // cold, it is built first
-	defer cancel()
-	here.Cluster, err = devcluster.Start(ctx, devcluster.Options{Out: os.Stderr, APIServerArgs: []string{
-		"--disable-admission-plugins=ServiceAccount", // pods without the controller that makes service accounts
-	}})
-	if err != nil {
-		return complain(err)
-	}
-	var code int
-	if here.cfg, err = clientcmd.BuildConfigFromFlags("", here.Kubeconfig()); err == nil {
-		here.cfg.QPS = -1
-		code = m.Run()
-	} else {
-		code = complain(err)
-	}
-	if err := here.Stop(); err != nil {
-		return complain(err)
-	}
-	return code
-}
-
-func complain(err error) int {
-	fmt.Fprintln(os.Stderr, "manager:", err)
-	return 1
-}
-
-func number(env string, otherwise uint64) (uint64, error) {
-	text := os.Getenv(env)
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", env, err)
-	}
-	return n, nil
+	os.Exit(clustertest.Main(m, clustertest.Options{
+		PodsAnywhere: true,
+		Numbers:      map[string]*uint64{"TATTLER_MANAGER": &writes, "TATTLER_SEED": &here.seed},
+		// client-go's metadata client filters watches, and a filter that is stopped may wait for its reader forever.
+		Leaks: []string{"k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"},
+		Begin: func(_ context.Context, c *devcluster.Cluster) (err error) {
+			here.writes = int(writes)
+			if here.cfg, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
+				return fmt.Errorf("read kubeconfig: %w", err)
+			}
+			here.cfg.QPS = -1
+			return nil
+		},
+	}))
 }

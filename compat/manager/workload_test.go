@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
 const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
@@ -149,18 +151,9 @@ func (w *workload) truth() (map[string]string, error) {
 // until waits for a condition, and fails with what it said last.
 func until(t *testing.T, limit time.Duration, ok func() error) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(limit)
-	for {
-		err := ok()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("after %v: %v", limit, err)
-		}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("not within %v", limit))
+	defer cancel()
+	if err := clustertest.Poll(ctx, 20*time.Millisecond, ok); err != nil {
+		t.Fatal(err)
 	}
 }

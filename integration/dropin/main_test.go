@@ -11,9 +11,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
-	"time"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -22,12 +20,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tattler-dev/tattler/devcluster"
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
-const (
-	stepsEnv = "TATTLER_DROPIN"
-	seedEnv  = "TATTLER_SEED"
-)
+const seedEnv = "TATTLER_SEED"
 
 // here is the control plane of every test.
 var here struct {
@@ -38,64 +34,24 @@ var here struct {
 	steps  int
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	steps, err := number(stepsEnv, 24)
-	if err != nil {
-		return complain(err)
-	}
-	if here.seed, err = number(seedEnv, rand.Uint64N(1e9)); err != nil {
-		return complain(err)
-	}
-	here.steps = int(steps)
-	fmt.Fprintf(os.Stderr, "dropin: %d steps, %s=%d\n", steps, seedEnv, here.seed)
-	// client-go pings a silent HTTP/2 connection after these; by default a stalled one would take 45 s.
-	for _, env := range []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS", "HTTP2_PING_TIMEOUT_SECONDS"} {
-		if err := os.Setenv(env, "2"); err != nil {
-			return complain(err)
-		}
-	}
+func TestMain(m *testing.M) {
+	steps := uint64(24)
+	here.seed = rand.Uint64N(1e9)
 	klog.LogToStderr(false)
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // it is meant to be
 	klog.SetOutput(io.Discard)                                                                              // failures are what is tested
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute)                                // cold, it is built first
-	defer cancel()
-	here.Cluster, err = devcluster.Start(ctx, devcluster.Options{Out: os.Stderr, APIServerArgs: []string{
-		"--disable-admission-plugins=ServiceAccount", // pods without the controller that makes service accounts
-	}})
-	if err != nil {
-		return complain(err)
-	}
-	code := 1
-	if here.cfg, err = clientcmd.BuildConfigFromFlags("", here.Kubeconfig()); err == nil {
-		here.cfg.QPS = -1
-		if here.client, err = kubernetes.NewForConfig(here.cfg); err == nil {
-			code = m.Run()
-		}
-	}
-	if err != nil {
-		code = complain(err)
-	}
-	if err := here.Stop(); err != nil {
-		return complain(err)
-	}
-	return code
-}
-
-func complain(err error) int {
-	fmt.Fprintln(os.Stderr, "dropin:", err)
-	return 1
-}
-
-func number(env string, otherwise uint64) (uint64, error) {
-	text := os.Getenv(env)
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", env, err)
-	}
-	return n, nil
+	os.Exit(clustertest.Main(m, clustertest.Options{
+		PodsAnywhere: true,
+		FastPings:    true,
+		Numbers:      map[string]*uint64{"TATTLER_DROPIN": &steps, seedEnv: &here.seed},
+		Begin: func(_ context.Context, c *devcluster.Cluster) (err error) {
+			here.Cluster, here.steps = c, int(steps)
+			if here.cfg, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
+				return fmt.Errorf("read kubeconfig: %w", err)
+			}
+			here.cfg.QPS = -1
+			here.client, err = kubernetes.NewForConfig(here.cfg)
+			return err
+		},
+	}))
 }

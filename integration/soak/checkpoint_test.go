@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 	"github.com/tattler-dev/tattler/informer"
 )
 
@@ -118,7 +119,7 @@ func (k *keeper) sync(ctx context.Context) {
 	k.Logf("synced after %v", time.Since(began).Round(time.Millisecond))
 	marks := must(k.world.mark(ctx, rand.New(rand.NewPCG(k.world.seed, uint64(k.world.ledger.next())))))(k.T)
 	for _, v := range k.views {
-		if err := poll(ctx, 20*time.Millisecond, func() error { return current(v, marks) }); err != nil {
+		if err := clustertest.Poll(ctx, 20*time.Millisecond, func() error { return current(v, marks) }); err != nil {
 			k.Fatalf("%v\n%s", err, k.dump())
 		}
 	}

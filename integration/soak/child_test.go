@@ -19,13 +19,6 @@ import (
 // killed, or until what it reads ends. It says "synced" when it is.
 const childEnv = "TATTLER_SOAK_CHILD"
 
-func child() int {
-	if err := keep(os.Getenv(childEnv)); err != nil {
-		return complain(err)
-	}
-	return 0
-}
-
 func keep(dir string) error {
 	cfg, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
 // churn is many hands that write until they are stopped, whether the server is there or not.
@@ -47,7 +49,7 @@ func (w *world) churn(ctx context.Context, occasion uint64) *churn {
 // some waits until the server has taken that many more writes.
 func (c *churn) some(ctx context.Context, n int64) error {
 	until := c.taken.Load() + n
-	return poll(ctx, 20*time.Millisecond, func() error {
+	return clustertest.Poll(ctx, 20*time.Millisecond, func() error {
 		if left := until - c.taken.Load(); left > 0 {
 			return fmt.Errorf("the server has to take %d more writes", left)
 		}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 	"github.com/tattler-dev/tattler/informer"
 )
 
@@ -139,7 +140,7 @@ func (s *soak) recovered(ctx context.Context, after string) {
 		s.Fatalf("write after %s: %v", after, err)
 	}
 	for _, v := range s.views {
-		if err := poll(ctx, 20*time.Millisecond, func() error { return current(v, marks) }); err != nil {
+		if err := clustertest.Poll(ctx, 20*time.Millisecond, func() error { return current(v, marks) }); err != nil {
 			s.Fatalf("%v\n%s\n%s", err, s.watch.dump(), s.paged.dump())
 		}
 	}
@@ -179,7 +180,7 @@ func (w *world) mark(ctx context.Context, rng *rand.Rand) ([]object, error) {
 				writes = append(writes, func() error { return h.patch(ctx, o, "status", running) })
 			}
 			for _, write := range writes {
-				if err := poll(ctx, 50*time.Millisecond, func() error {
+				if err := clustertest.Poll(ctx, 50*time.Millisecond, func() error {
 					err := write()
 					if err != nil && isRefusal(err) {
 						return nil // it is there, by an attempt that got no answer

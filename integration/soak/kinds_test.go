@@ -41,6 +41,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 	"github.com/tattler-dev/tattler/informer"
 )
 
@@ -136,7 +137,7 @@ func TestBuiltinKinds(t *testing.T) {
 	}) {
 		o := guessed[gvr]
 		// Some of them, such as leases, are written to all the time.
-		if err := poll(ctx, 50*time.Millisecond, func() error { return here.same(ctx, gvr, o.state()) }); err != nil {
+		if err := clustertest.Poll(ctx, 50*time.Millisecond, func() error { return here.same(ctx, gvr, o.state()) }); err != nil {
 			t.Errorf("%v: %v", gvr, err)
 		}
 		for _, st := range o.source.Status() {

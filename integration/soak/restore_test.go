@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 	"github.com/tattler-dev/tattler/informer"
 )
 
@@ -64,7 +65,7 @@ func TestRestoredBackup(t *testing.T) {
 	})
 	t.Run("stopped, the server is ahead", func(t *testing.T) {
 		c := w.churn(ctx, 31)
-		err := poll(ctx, 100*time.Millisecond, func() error {
+		err := clustertest.Poll(ctx, 100*time.Millisecond, func() error {
 			now, err := w.version(ctx)
 			if err == nil && !older(version, now) {
 				err = errors.New("the server is at " + now + ", want it behind " + version)

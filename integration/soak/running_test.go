@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 	"github.com/tattler-dev/tattler/informer"
 )
 
@@ -156,7 +157,7 @@ func stacks() string {
 func leftOver(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return poll(ctx, 20*time.Millisecond, func() error {
+	return clustertest.Poll(ctx, 20*time.Millisecond, func() error {
 		for goroutine := range strings.SplitSeq(stacks(), "\n\n") {
 			if strings.Contains(goroutine, "tattler/informer") {
 				return fmt.Errorf("a goroutine is left:\n%s", goroutine)

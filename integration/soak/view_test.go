@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 	"github.com/tattler-dev/tattler/informer"
 )
 
@@ -90,7 +91,7 @@ func (v *watched[T]) equal(ctx context.Context) error {
 	}
 	wanted := versions(slices.Values(listed))
 	// Who is told of changes is told in the background.
-	if err := poll(ctx, 50*time.Millisecond, func() error { return v.settled(wanted) }); err != nil {
+	if err := clustertest.Poll(ctx, 50*time.Millisecond, func() error { return v.settled(wanted) }); err != nil {
 		return wrap(v.name, err)
 	}
 	errs := []error{v.cache(want, wanted)}

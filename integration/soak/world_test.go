@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/tattler-dev/tattler/devcluster"
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
 var (
@@ -55,19 +56,11 @@ type world struct {
 	ledger *ledger
 }
 
-func newWorld(ctx context.Context, size int, seed uint64) (*world, error) {
+func newWorld(ctx context.Context, c *devcluster.Cluster, size int, seed uint64) (*world, error) {
 	began := time.Now()
-	c, err := devcluster.Start(ctx, devcluster.Options{Out: os.Stderr, APIServerArgs: []string{
-		// Pods in any namespace, without the controller that makes service accounts.
-		"--disable-admission-plugins=ServiceAccount",
-		"--runtime-config=api/all=true", // as many kinds as it has
-	}})
-	if err != nil {
-		return nil, err
-	}
 	w := &world{Cluster: c, size: size, seed: seed, ledger: newLedger()}
 	if err := errors.Join(w.connect(), w.prepare(ctx), w.fill(ctx)); err != nil {
-		return nil, errors.Join(err, c.Stop())
+		return nil, err
 	}
 	fmt.Fprintf(os.Stderr, "soak: the control plane is full after %v\n", time.Since(began).Round(time.Second))
 	return w, nil
@@ -111,7 +104,7 @@ func (w *world) prepare(ctx context.Context) error {
 	if _, err := w.send(ctx, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "", []byte(crd)); err != nil {
 		return fmt.Errorf("create kind: %w", err)
 	}
-	return poll(ctx, 50*time.Millisecond, func() error {
+	return clustertest.Poll(ctx, 50*time.Millisecond, func() error {
 		_, err := w.dyn.Resource(widgetResource).List(ctx, metav1.ListOptions{Limit: 1})
 		return err
 	})

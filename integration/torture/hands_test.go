@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
 // hands write, each by itself and in the name of several managers, whether the server is there or not.
@@ -53,7 +55,7 @@ func newHands(ctx context.Context, w *witness, rng *rand.Rand, pace float32, nam
 // some waits until the server has taken so many more writes.
 func (h *hands) some(ctx context.Context, n int64) error {
 	until := h.taken.Load() + n
-	return poll(ctx, func() error {
+	return clustertest.Poll(ctx, often, func() error {
 		if left := until - h.taken.Load(); left > 0 {
 			return fmt.Errorf("the server has to take %d more writes", left)
 		}

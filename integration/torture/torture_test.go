@@ -29,7 +29,7 @@ type torture struct {
 
 // TestTorture kills the daemon again and again while all else goes wrong, too, and then judges.
 func TestTorture(t *testing.T) {
-	kills := int(number(t, killsEnv, 15))
+	kills := int(kills)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(kills)*20*time.Second)
 	defer cancel()
 	to := newTorture(ctx, t)
