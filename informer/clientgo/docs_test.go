@@ -7,29 +7,51 @@ import (
 	"testing"
 )
 
-// TestDocs holds the code of docs/drop-in.md against the examples, which are compiled. What is for
-// controller-runtime is compiled where that is a dependency.
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestDocs holds the code of docs/drop-in.md against the examples, which are compiled: what is for
+// controller-runtime where that is a dependency.
 func TestDocs(t *testing.T) {
-	read := func(file string) string {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
+	examples := read(t, "example_test.go") + read(t, "example_stats_test.go") + read(t, "../../compat/dropin/example_test.go")
+	// A block stands in a function, at any depth, or outside of one.
+	examples = regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(examples, "")
+	flat := regexp.MustCompile(`(?m)^\t+`)
+	blocks := regexp.MustCompile("(?s)```(go|text)\n(.*?)\n```").FindAllStringSubmatch(read(t, "../../docs/drop-in.md"), -1)
+	if len(blocks) != 10 {
+		t.Errorf("there are %d blocks, want 10", len(blocks))
 	}
-	examples := read("example_test.go")
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)\n```").FindAllStringSubmatch(read("../../docs/drop-in.md"), -1)
-	checked := 0
 	for _, b := range blocks {
-		if strings.Contains(b[1], "ctrl.") {
-			continue
+		code := flat.ReplaceAllString(b[2], "")
+		if b[1] == "text" {
+			code = "// Output: " + code
 		}
-		checked++
-		if code := "\t" + strings.ReplaceAll(b[1], "\n", "\n\t"); !strings.Contains(examples, code) {
-			t.Errorf("no example has\n%s", b[1])
+		if !strings.Contains(examples, code+"\n") {
+			t.Errorf("no example has\n%s", b[2])
 		}
 	}
-	if checked != 3 {
-		t.Errorf("%d blocks were checked, want 3", checked)
+}
+
+// TestVersions: the page names those that the code is made for.
+func TestVersions(t *testing.T) {
+	page := strings.Join(strings.Fields(read(t, "../../docs/drop-in.md")), " ")
+	for _, tc := range []struct{ mod, line, page string }{
+		{"../../go.mod", `k8s\.io/client-go (v0\.\d+)\.`, "made for client-go "},
+		{"../../compat/go.mod", `sigs\.k8s\.io/controller-runtime (v0\.\d+)\.`, "tested with controller-runtime "},
+		{"../../go.mod", `(?m)^go (1\.\d+)`, "with Go "},
+	} {
+		found := regexp.MustCompile(tc.line).FindStringSubmatch(read(t, tc.mod))
+		if found == nil {
+			t.Fatalf("%s has no %s", tc.mod, tc.line)
+		}
+		if want := tc.page + found[1]; !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
 	}
 }
