@@ -161,7 +161,7 @@ func fill(ctx context.Context, m *harness.Meter, path, what string, o *objects, 
 		return err
 	}
 	for done := 0; done < count; done += batchSize {
-		d, err := write(batchSize)
+		d, err := write(min(batchSize, count-done))
 		if err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func build(ctx context.Context, path string, changes int) (err error) {
 	b := busy{last: map[string][]byte{}}
 	for b.n < changes {
 		batch := journal.Batch{Stream: journal.Stream{GroupResource: "all"}, Head: journal.Head{Version: "1", Live: true, At: epoch}}
-		for range 2000 {
+		for range 1000 { // so many that each rare thing is there
 			batch.Rows = append(batch.Rows, b.row())
 		}
 		if _, err := j.Append(ctx, []journal.Batch{batch}); err != nil {

@@ -172,11 +172,12 @@ func events(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	return m.Sample(), r.stop(ctx)
 }
 
-// posts is how many changes are delivered, one after another.
-const posts = 300
+// maxPosts is how many changes are delivered, one after another, unless fewer are asked for.
+const maxPosts = 300
 
 // webhooks measures the time from a change to the request that tells of it.
 func webhooks(ctx context.Context, in harness.Input) (s harness.Sample, err error) {
+	posts := min(in.Events, maxPosts)
 	heard := make(chan time.Time, posts)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
