@@ -20,7 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/devcluster"
 	"github.com/tattler-dev/tattler/devcluster/clustertest"
 	"github.com/tattler-dev/tattler/internal/cli"
-	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	sinkkinds "github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
 const (
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			os.Exit(3)
 		}()
-		os.Exit(cli.Main(kinds.Tattler()))
+		os.Exit(cli.Main(sinkkinds.Tattler()))
 	}
 	os.Exit(clustertest.Main(m, clustertest.Options{
 		Numbers: map[string]*uint64{"TATTLER_TORTURE_KILLS": &kills, seedEnv: &seed},
