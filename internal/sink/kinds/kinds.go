@@ -12,8 +12,10 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/config"
 	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/sink/exec"
 	"github.com/tattler-dev/tattler/internal/sink/file"
 	"github.com/tattler-dev/tattler/internal/sink/log"
+	"github.com/tattler-dev/tattler/internal/sink/nats"
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
@@ -91,6 +93,10 @@ func Builtin() []Kind {
 		Of("log", Addresses[*log.Options]{
 			"log": func(string) (*log.Options, error) { return &log.Options{}, nil },
 		}, func(o log.Options, env Env) (sink.Sink, error) { return log.New(env.Out, "stdout", o) }),
+		Of("exec", Addresses[*exec.Options]{"exec": exec.FromURL},
+			func(o exec.Options, _ Env) (sink.Sink, error) { return exec.New(o) }),
+		Of("nats", Addresses[*nats.Options]{"nats": nats.FromURL, "tls": nats.FromURL, "ws": nats.FromURL, "wss": nats.FromURL},
+			func(o nats.Options, env Env) (sink.Sink, error) { return nats.New(env.Agent, o) }),
 	}
 }
 

@@ -1,0 +1,113 @@
+package nats
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// Codes of JetStream's errors that the client has no names for.
+const (
+	codeHeaderTooLong jetstream.ErrorCode = 10097 // JSStreamHeaderExceedsMaximumErr
+	codeOtherStream   jetstream.ErrorCode = 10060 // JSStreamNotMatchErr
+	codeOverlap       jetstream.ErrorCode = 10065 // JSStreamSubjectOverlapErr
+)
+
+// refused is about a message that was published and not acknowledged.
+func (s *Sink) refused(l *link, subject string, err error) error {
+	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+		l.ensured = false // it may have been deleted
+		return fmt.Errorf("publish to %s: %w: %s", subject, err, s.noStream(subject))
+	}
+	if errors.Is(err, jetstream.ErrAsyncPublishTimeout) {
+		return fmt.Errorf("publish to %s: no acknowledgement within %s", subject, s.o.Timeout)
+	}
+	err = fmt.Errorf("publish to %s: %w%s", subject, err, hint(err))
+	var answer jetstream.JetStreamError
+	if errors.As(err, &answer) && answer.APIError() != nil {
+		switch answer.APIError().ErrorCode {
+		case jetstream.JSErrCodeStreamMessageExceedsMaximum:
+			return &sink.TooLargeError{Err: err}
+		case codeHeaderTooLong:
+			return &sink.PermanentError{Err: err}
+		}
+	}
+	return err
+}
+
+// noStream says what to do where no stream has a subject.
+func (s *Sink) noStream(subject string) string {
+	const off = " (or JetStream is off on the server)"
+	if s.o.Stream.Create {
+		return fmt.Sprintf("the stream %s does not have the subject%s: add it to the stream's subjects", s.o.Stream.Name, off)
+	}
+	cover := covering(s.o.Subject)
+	if cover == nil {
+		cover = []string{subject}
+	}
+	stream := s.o.Stream.Name
+	if stream == "" {
+		stream = "TATTLER"
+	}
+	return fmt.Sprintf("no stream has the subject%s: make one, as by nats stream add %s --subjects '%s', or set stream: {name: %s, create: true}",
+		off, stream, cover[0], stream)
+}
+
+// hint says what to do about an error; empty where the error says it.
+func hint(err error) string {
+	var answer jetstream.JetStreamError
+	if errors.As(err, &answer) && answer.APIError() != nil {
+		switch answer.APIError().ErrorCode {
+		case codeOtherStream:
+			return ": another stream has the subject: see stream.name"
+		case codeOverlap:
+			return ": another stream has some of its subjects: name that one, or choose a subject of our own"
+		case jetstream.JSErrCodeJetStreamNotEnabled, jetstream.JSErrCodeJetStreamNotEnabledForAccount:
+			return ": the sink needs JetStream, on the server and for the account"
+		}
+	}
+	text := strings.ToLower(err.Error())
+	switch {
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return ": the user needs the right to publish to the subject and to subscribe to _INBOX.> (or inboxPrefix)" +
+			", and with create: true to publish to $JS.API.STREAM.INFO.* and $JS.API.STREAM.CREATE.*"
+	case errors.Is(err, nats.ErrAuthorization), strings.Contains(text, "authorization violation"), strings.Contains(text, "authentication"):
+		return ": see user, password, token, credentials and nkey"
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return ": the server has no TLS on this port"
+	}
+	return ""
+}
+
+// shown is an error with the place, and without credentials.
+func (s *Sink) shown(err error) error {
+	var long *sink.TooLargeError
+	var permanent *sink.PermanentError
+	text := func(err error) error { return fmt.Errorf("nats %s: %w", s.place, s.blot.Error(err)) }
+	switch {
+	case errors.As(err, &long):
+		return &sink.TooLargeError{Limit: long.Limit, Err: text(long.Err)}
+	case errors.As(err, &permanent):
+		return &sink.PermanentError{Err: text(permanent.Err)}
+	}
+	return text(err)
+}
+
+// blotter knows the credentials of the options.
+func blotter(o Options) *sink.Blot {
+	b := &sink.Blot{}
+	b.Add(sink.LeastPassword, o.Password, o.Token)
+	servers, _ := parseServers(o.Servers)
+	for _, u := range servers {
+		b.AddUser(u.User)
+		if _, ok := u.User.Password(); !ok && u.User != nil {
+			b.Add(sink.LeastPassword, u.User.Username()) // a token
+		}
+	}
+	return b
+}

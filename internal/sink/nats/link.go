@@ -1,0 +1,216 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// link is one connection, which is not mended: after a failure the next Send makes another, so that nothing
+// waits in a buffer to overtake what is sent again.
+type link struct {
+	nc  *nats.Conn
+	js  jetstream.JetStream
+	raw net.Conn
+	// failed ends when the connection is of no use any more, with the reason as its cause.
+	failed context.Context
+	fail   context.CancelCauseFunc
+	// ensured says that the stream is there.
+	ensured bool
+}
+
+// dialer dials one connection, within the time of one Send.
+type dialer struct {
+	ctx     context.Context //nolint:containedctx // the client's interface has none
+	timeout time.Duration
+
+	mu   sync.Mutex
+	conn net.Conn
+	err  error // of the last attempt: the client says less
+}
+
+// Dial is called by the client for each server, one after the other.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	n := net.Dialer{Timeout: d.timeout, KeepAlive: 30 * time.Second}
+	conn, err := n.DialContext(d.ctx, network, address)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conn, d.err = conn, err
+	if err != nil {
+		return nil, err
+	}
+	return conn, conn.SetDeadline(time.Now().Add(d.timeout)) // until the client sets its own
+}
+
+// cut ends what is being dialled.
+func (d *dialer) cut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn != nil {
+		d.conn.Close()
+	}
+}
+
+// connect makes a connection, within ctx.
+func (s *Sink) connect(ctx context.Context) (*link, error) {
+	d := &dialer{ctx: ctx, timeout: s.o.Timeout}
+	stop := context.AfterFunc(ctx, d.cut)
+	defer stop()
+	l := &link{}
+	l.failed, l.fail = context.WithCancelCause(context.Background())
+	options, err := s.options()
+	if err != nil {
+		return nil, err
+	}
+	options = append(options,
+		nats.SetCustomDialer(d),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { l.fail(err) }),
+		nats.ClosedHandler(func(nc *nats.Conn) {
+			err := nc.LastError()
+			if err == nil {
+				err = nats.ErrConnectionClosed
+			}
+			l.fail(err)
+		}),
+	)
+	servers := make([]string, len(s.servers))
+	for i, u := range s.servers {
+		servers[i] = u.String()
+	}
+	l.nc, err = nats.Connect(strings.Join(servers, ","), options...)
+	if err != nil {
+		l.fail(err)
+		if errors.Is(err, nats.ErrNoServers) && d.err != nil {
+			err = d.err
+		}
+		return nil, fmt.Errorf("connect: %w%s", err, hint(err))
+	}
+	l.raw = d.conn
+	l.js, err = jetstream.New(l.nc, jetstream.WithPublishAsyncTimeout(s.o.Timeout), jetstream.WithDefaultTimeout(s.o.Timeout))
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// options are the client's.
+func (s *Sink) options() ([]nats.Option, error) {
+	out := []nats.Option{
+		nats.Name(s.agent),
+		nats.NoReconnect(),
+		nats.SkipHostLookup(), // the dialer looks up, within its time
+		nats.Timeout(s.o.Timeout),
+		nats.FlusherTimeout(s.o.Timeout),
+	}
+	secure := s.o.TLS != (sink.TLS{})
+	for _, u := range s.servers {
+		secure = secure || u.Scheme == "tls" || u.Scheme == "wss"
+	}
+	if secure {
+		out = append(out, nats.Secure(s.tls))
+	}
+	switch {
+	case s.o.User != "":
+		out = append(out, nats.UserInfo(s.o.User, s.o.Password))
+	case s.o.Token != "":
+		out = append(out, nats.Token(s.o.Token))
+	case s.o.Credentials != "":
+		out = append(out, nats.UserCredentials(s.o.Credentials))
+	case s.o.NKey != "":
+		key, err := nats.NkeyOptionFromSeed(s.o.NKey)
+		if err != nil {
+			return nil, fmt.Errorf("nkey: %w", err)
+		}
+		out = append(out, key)
+	}
+	if s.o.InboxPrefix != "" {
+		out = append(out, nats.CustomInboxPrefix(s.o.InboxPrefix))
+	}
+	return out, nil
+}
+
+// readable checks the files of credentials once, so that a slip shows before the first change.
+func (o Options) readable() error {
+	for key, path := range map[string]string{"credentials": o.Credentials, "nkey": o.NKey} {
+		if path == "" {
+			continue
+		}
+		if _, err := os.ReadFile(path); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// ensure makes the stream where that is asked for and it is not there.
+func (s *Sink) ensure(ctx context.Context, l *link) error {
+	if !s.o.Stream.Create || l.ensured {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	stop := context.AfterFunc(l.failed, cancel)
+	defer stop()
+	_, err := l.js.Stream(ctx, s.o.Stream.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		_, err = l.js.CreateStream(ctx, s.o.stream())
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // made by somebody else meanwhile
+		if cause := context.Cause(l.failed); cause != nil {
+			err = cause
+		}
+		return fmt.Errorf("create stream %s: %w%s", s.o.Stream.Name, err, hint(err))
+	}
+	l.ensured = true
+	return nil
+}
+
+// stream is the stream that is made.
+func (o Options) stream() jetstream.StreamConfig {
+	c := jetstream.StreamConfig{
+		Name:        o.Stream.Name,
+		Description: "changes of a Kubernetes cluster",
+		Subjects:    o.Stream.Subjects,
+		Storage:     jetstream.FileStorage,
+		Replicas:    max(o.Stream.Replicas, 1),
+		MaxAge:      o.Stream.MaxAge,
+		MaxBytes:    -1,
+		Duplicates:  o.Stream.Duplicates,
+	}
+	if len(c.Subjects) == 0 {
+		c.Subjects = covering(o.Subject)
+	}
+	if o.Stream.Storage == Memory {
+		c.Storage = jetstream.MemoryStorage
+	}
+	if o.Stream.MaxBytes > 0 {
+		c.MaxBytes = int64(o.Stream.MaxBytes)
+	}
+	if c.Duplicates == 0 {
+		c.Duplicates = defaultDuplicates
+		if c.MaxAge > 0 {
+			c.Duplicates = min(c.Duplicates, c.MaxAge)
+		}
+	}
+	return c
+}
+
+// close ends the connection and its goroutines. The socket first: the client would try to flush.
+func (l *link) close() {
+	if l.raw != nil {
+		l.raw.Close()
+	}
+	l.nc.Close()
+	l.fail(nats.ErrConnectionClosed)
+}

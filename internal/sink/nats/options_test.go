@@ -1,0 +1,171 @@
+package nats_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/sink/nats"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+func TestMain(m *testing.M) {
+	sinktest.Main(m, func(string) (sink.Sink, error) { panic("the suite is in integration/sinks/nats") })
+}
+
+const canary = "w0rdw0rdw0rdw0rd"
+
+func load(options string) (*nats.Options, error) {
+	l := &config.Loader{Sinks: kinds.Tattler().Types()}
+	text := "apiVersion: tattler.dev/v1alpha1\nkind: Config\nsinks:\n- name: a\n  nats:\n    " + strings.ReplaceAll(options, "\n", "\n    ") + "\n"
+	c, err := l.Parse("t.yaml", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return c.Sinks[0].Options.(*nats.Options), nil
+}
+
+// check checks an error's text, each half of want by itself: the configuration writes the key its own way.
+func check(t *testing.T, why string, err error, want string) {
+	t.Helper()
+	if want == "" {
+		if err != nil {
+			t.Errorf("%s: %v", why, err)
+		}
+		return
+	}
+	key, rest, _ := strings.Cut(want, ": ")
+	if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), rest) {
+		t.Errorf("%s: %v, want %q", why, err, want)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	with := func(more string) string { return "{servers: ['nats://h'], " + more + "}" }
+	for _, tc := range []struct{ why, text, want string }{
+		{"the least", "servers: ['nats://h']", ""},
+		{"several, and a user", "servers: ['nats://u:p@h:4222', 'tls://g']", ""},
+		{"no server", "{}", "servers: a NATS sink needs one"},
+		{"no scheme", "servers: ['h:4222']", "servers: number 1 must begin with nats://"},
+		{"another scheme", "servers: ['nats://h', 'http://u:" + canary + "@h']", "servers: number 2 must begin with nats://"},
+		{"no host", "servers: ['nats://:4222']", "servers: number 1 must begin with"},
+		{"a port that is none", "servers: ['nats://u@h:" + canary + "']", "servers: number 1 is not a URL"},
+		{"a subject in it", "servers: ['nats://h/a.b']", "servers: number 1 has more than a host"},
+		{"a query in it", "servers: ['nats://h?token=" + canary + "']", "servers: number 1 has more than a host"},
+		{"half WebSockets", "servers: ['nats://h', 'ws://h']", "servers: all or none begin with ws://"},
+		{"no template", with("subject: '{{'"), "subject: unclosed action"},
+		{"a wrong name in it", with("subject: '{{.Data.Nmae}}'"), "subject: can't evaluate field Nmae"},
+		{"a wildcard", with("subject: 'a.*'"), "subject: has a wildcard"},
+		{"a space", with("subject: 'a b'"), "subject: neither spaces"},
+		{"an empty word", with("subject: 'a..b'"), "subject: has nothing before, between or behind dots"},
+		{"the server's", with("subject: '$JS.API.x'"), "subject: is the server's"},
+		{"too long", with("subject: '" + strings.Repeat("a", 1025) + "'"), "subject: longer than 1024"},
+		{"what may be absent becomes _", with("subject: 'a.{{.Data.Resource.Namespace}}'"), ""},
+		{"a stream's name", with("stream: {name: a.b}"), "stream: a name has no spaces"},
+		{"a stream without a name", with("stream: {create: true}"), "stream: to create it, a name is needed"},
+		{"a stream that is not made", with("stream: {name: a, replicas: 3}"), "stream: for create: true only"},
+		{"storage", with("stream: {name: a, create: true, storage: tape}"), "stream: storage is file or memory"},
+		{"replicas", with("stream: {name: a, create: true, replicas: 6}"), "stream: replicas are from 1 to 5"},
+		{"a window longer than the age", with("stream: {name: a, create: true, maxAge: 1m, duplicates: 2m}"), "stream: duplicates is at most maxAge"},
+		{"a subject of the stream", with("stream: {name: a, create: true, subjects: ['a.>', 'b.*.c', 'd..e']}"), "stream: subjects: \"d..e\" has nothing before"},
+		{"no subject of the stream", with("subject: '{{.Data.Op}}', stream: {name: a, create: true}"), "stream: begins with a template"},
+		{"two ways to say who", with("user: u, password: " + canary + ", token: " + canary), "user, token, credentials and nkey exclude each other: exclude"},
+		{"who in two places", "{servers: ['nats://u:" + canary + "@h'], token: t}", "servers: an address has a user already"},
+		{"no password", with("user: u"), "password: the user needs one"},
+		{"no user", with("password: " + canary), "user: the password needs one"},
+		{"an inbox", with("inboxPrefix: '_INBOX.>'"), "inboxPrefix: has a wildcard"},
+		{"time goes forward", with("timeout: -1s"), `timeout: "-1s" is negative`},
+		{"half of a pair", with("tls: {cert: a}"), "tls: cert and key belong together"},
+		{"TLS without TLS", "{servers: ['ws://h'], tls: {ca: a}}", "tls: begins with ws://"},
+	} {
+		_, err := load(tc.text)
+		check(t, tc.why, err, tc.want)
+	}
+	for _, tc := range []struct {
+		why  string
+		o    nats.Options
+		want string
+	}{
+		{"no such CA", nats.Options{Servers: []string{"tls://h"}, TLS: sink.TLS{CA: "/nonexistent"}}, "nats sink: tls: ca: open /nonexistent"},
+		{"no such credentials", nats.Options{Servers: []string{"nats://h"}, Credentials: "/nonexistent"}, "nats sink: credentials: open /nonexistent"},
+		{"no such key", nats.Options{Servers: []string{"nats://h"}, NKey: "/nonexistent"}, "nats sink: nkey: open /nonexistent"},
+	} {
+		_, err := nats.New("tattler/test", tc.o)
+		check(t, tc.why, err, tc.want)
+	}
+}
+
+func TestOptionKeys(t *testing.T) {
+	for text, want := range map[string]*nats.Options{
+		`servers: ["nats://h:1", "tls://g:2"]
+subject: a.b
+stream: {name: S, create: true, subjects: [a.b, c.>], storage: memory, replicas: 3, maxAge: 24h, maxBytes: 1Gi, duplicates: 5m}
+user: u
+password: p
+inboxPrefix: in
+timeout: 3s
+tls: {ca: a, cert: b, key: c, serverName: d}`: {
+			Servers: []string{"nats://h:1", "tls://g:2"}, Subject: "a.b",
+			Stream: nats.Stream{
+				Name: "S", Create: true, Subjects: []string{"a.b", "c.>"}, Storage: nats.Memory, Replicas: 3,
+				MaxAge: 24 * time.Hour, MaxBytes: 1 << 30, Duplicates: 5 * time.Minute,
+			},
+			User: "u", Password: "p", InboxPrefix: "in", Timeout: 3 * time.Second, TLS: sink.TLS{CA: "a", Cert: "b", Key: "c", ServerName: "d"},
+		},
+		"{servers: ['nats://h'], token: t}":        {Servers: []string{"nats://h"}, Token: "t"},
+		"{servers: ['nats://h'], credentials: /c}": {Servers: []string{"nats://h"}, Credentials: "/c"},
+		"{servers: ['nats://h'], nkey: /n}":        {Servers: []string{"nats://h"}, NKey: "/n"},
+	} {
+		got, err := load(text)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+}
+
+func TestFromURL(t *testing.T) {
+	l := &config.Loader{Sinks: kinds.Tattler().Types()}
+	for _, tc := range []struct {
+		why, address string
+		want         nats.Options
+	}{
+		{"a host", "nats://h", nats.Options{Servers: []string{"nats://h"}}},
+		{"a subject", "nats://h:4222/changes", nats.Options{Servers: []string{"nats://h:4222"}, Subject: "changes"}},
+		{"a template", "nats://h/c.{{.Data.Op}}", nats.Options{Servers: []string{"nats://h"}, Subject: "c.{{.Data.Op}}"}},
+		{"a template, escaped", "nats://h/c.%7B%7B.Data.Op%7D%7D", nats.Options{Servers: []string{"nats://h"}, Subject: "c.{{.Data.Op}}"}},
+		{"a user, and several hosts", "NATS://u:p%40@h:1,g:2/c", nats.Options{Servers: []string{"nats://u:p%40@h:1", "nats://u:p%40@g:2"}, Subject: "c"}},
+		{"a token", "tls://t0ken@h", nats.Options{Servers: []string{"tls://t0ken@h"}}},
+		{"a stream", "wss://h/c?stream=S&create=true", nats.Options{Servers: []string{"wss://h"}, Subject: "c", Stream: nats.Stream{Name: "S", Create: true}}},
+		{"the rest", "tls://h/c?credentials=/c&ca=/ca&timeout=3s", nats.Options{
+			Servers: []string{"tls://h"}, Subject: "c", Credentials: "/c", TLS: sink.TLS{CA: "/ca"}, Timeout: 3 * time.Second,
+		}},
+		{"a key", "nats://h/c?nkey=/n", nats.Options{Servers: []string{"nats://h"}, Subject: "c", NKey: "/n"}},
+	} {
+		s, err := l.SinkFromURL(tc.address)
+		if err != nil {
+			t.Errorf("%s: %v", tc.why, err)
+			continue
+		}
+		if got := *s.Options.(*nats.Options); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, want %+v", tc.why, got, tc.want)
+		}
+	}
+	for _, tc := range []struct{ why, address, want string }{
+		{"no host", "nats:", "must begin with nats://"},
+		{"no host behind slashes", "nats:///c", "must begin with nats://"},
+		{"an unknown key", "nats://u:" + canary + "@h/c?strem=" + canary, `unknown key "strem" in the query: there are ca, create`},
+		{"no truth", "nats://u:" + canary + "@h/c?create=" + canary, "create is true or false"},
+		{"no duration", "nats://u:" + canary + "@h/c?timeout=" + canary, "timeout is a duration"},
+		{"a query that is none", "nats://u:" + canary + "@h/c?a=%zz", "not a URL"},
+		{"a subject that is none", "nats://u:" + canary + "@h/%zz", "not a URL"},
+		{"a password with a slash", "nats://u:" + canary + "/" + canary + "@h/c", "number 1 is not a URL"},
+		{"a wrong escape in a password", "nats://u:" + canary + "%zz@h/c", "number 1 is not a URL"},
+	} {
+		_, err := l.SinkFromURL(tc.address)
+		check(t, tc.why, err, tc.want)
+	}
+}

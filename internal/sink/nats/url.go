@@ -1,0 +1,72 @@
+package nats
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FromURL makes options of an address for --to:
+//
+//	nats://user:password@host:4222,host:4222/SUBJECT?stream=NAME&create=true
+//
+// A user without a password is a token. The subject may be a template, and may be left out. The query may
+// also have credentials and nkey (files), ca (a file) and timeout.
+func FromURL(address string) (*Options, error) {
+	hidden := errors.New("not a URL (not shown: it may hold a credential)")
+	scheme, rest, found := strings.Cut(address, "://")
+	if !found {
+		return nil, errors.New("must begin with nats://, tls://, ws:// or wss:// and a host")
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	subject, err := url.PathUnescape(path)
+	if err != nil {
+		return nil, hidden
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, hidden
+	}
+	o := &Options{Subject: subject}
+	user := ""
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		user, authority = authority[:at+1], authority[at+1:]
+	}
+	for host := range strings.SplitSeq(authority, ",") {
+		o.Servers = append(o.Servers, strings.ToLower(scheme)+"://"+user+host)
+	}
+	return o, o.fromQuery(values)
+}
+
+// fromQuery takes the keys of a query.
+func (o *Options) fromQuery(values url.Values) error {
+	for key, all := range values {
+		value := all[len(all)-1]
+		var err error
+		switch key {
+		case "stream":
+			o.Stream.Name = value
+		case "create":
+			if o.Stream.Create, err = strconv.ParseBool(value); err != nil {
+				return errors.New("create is true or false")
+			}
+		case "credentials":
+			o.Credentials = value
+		case "nkey":
+			o.NKey = value
+		case "ca":
+			o.TLS.CA = value
+		case "timeout":
+			if o.Timeout, err = time.ParseDuration(value); err != nil {
+				return errors.New("timeout is a duration, such as 10s")
+			}
+		default:
+			return fmt.Errorf("unknown key %q in the query: there are ca, create, credentials, nkey, stream and timeout", key)
+		}
+	}
+	return nil
+}
