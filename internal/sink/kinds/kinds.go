@@ -14,6 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/exec"
 	"github.com/tattler-dev/tattler/internal/sink/file"
+	"github.com/tattler-dev/tattler/internal/sink/kafka"
 	"github.com/tattler-dev/tattler/internal/sink/log"
 	"github.com/tattler-dev/tattler/internal/sink/nats"
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
@@ -90,6 +91,8 @@ func Builtin() []Kind {
 		}, newFile),
 		Of("webhook", Addresses[*webhook.Options]{"http": hook, "https": hook},
 			func(o webhook.Options, env Env) (sink.Sink, error) { return webhook.New(env.Agent, o) }),
+		Of("kafka", Addresses[*kafka.Options]{"kafka": kafka.FromURL},
+			func(o kafka.Options, env Env) (sink.Sink, error) { return kafka.New(env.Agent, o) }),
 		Of("log", Addresses[*log.Options]{
 			"log": func(string) (*log.Options, error) { return &log.Options{}, nil },
 		}, func(o log.Options, env Env) (sink.Sink, error) { return log.New(env.Out, "stdout", o) }),
