@@ -17,6 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kafka"
 	"github.com/tattler-dev/tattler/internal/sink/log"
 	"github.com/tattler-dev/tattler/internal/sink/nats"
+	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
@@ -93,6 +94,8 @@ func Builtin() []Kind {
 			func(o webhook.Options, env Env) (sink.Sink, error) { return webhook.New(env.Agent, o) }),
 		Of("kafka", Addresses[*kafka.Options]{"kafka": kafka.FromURL},
 			func(o kafka.Options, env Env) (sink.Sink, error) { return kafka.New(env.Agent, o) }),
+		Of("rabbitmq", Addresses[*rabbitmq.Options]{"amqp": rabbitmq.FromURL, "amqps": rabbitmq.FromURL},
+			func(o rabbitmq.Options, env Env) (sink.Sink, error) { return rabbitmq.New(env.Agent, o) }),
 		Of("log", Addresses[*log.Options]{
 			"log": func(string) (*log.Options, error) { return &log.Options{}, nil },
 		}, func(o log.Options, env Env) (sink.Sink, error) { return log.New(env.Out, "stdout", o) }),

@@ -1,0 +1,204 @@
+package rabbitmq
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// window is how many messages are on their way at a time.
+const window = 256
+
+// connection is a connection with one channel, on which publishings are confirmed.
+type connection struct {
+	net  net.Conn
+	amqp *amqp.Connection
+	ch   *amqp.Channel
+
+	// returns has room for all that can be on its way, twice: a full one would stop the reader.
+	returns chan amqp.Return
+	// chClosed and connClosed get the reason when the channel and the connection are closed.
+	chClosed, connClosed chan *amqp.Error
+
+	mu      sync.Mutex
+	blocked string        // why the server reads nothing at the moment; empty where it does
+	free    chan struct{} // closed where it does
+}
+
+// dial makes a connection. The time bounds it.
+func (s *Sink) dial(ctx context.Context) (*connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.server.address)
+	if err != nil {
+		return nil, err
+	}
+	// The handshake knows no context; without its connection it ends.
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	defer stop()
+	c, err := s.handshake(ctx, raw)
+	if err != nil {
+		raw.Close()
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("no answer within %s: %w", s.o.Timeout, ctx.Err())
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// handshake makes of a connection one of AMQP.
+func (s *Sink) handshake(ctx context.Context, raw net.Conn) (*connection, error) {
+	guarded := net.Conn(&writeDeadline{raw, s.o.Timeout})
+	if s.server.tls {
+		c := s.tls.Clone()
+		if c.ServerName == "" {
+			c.ServerName, _, _ = net.SplitHostPort(s.server.address)
+		}
+		over := tls.Client(guarded, c)
+		if err := over.HandshakeContext(ctx); err != nil {
+			return nil, err
+		}
+		guarded = over
+	}
+	properties := amqp.NewConnectionProperties()
+	properties["connection_name"] = s.agent
+	client, err := amqp.Open(guarded, amqp.Config{
+		SASL: s.auth(), Vhost: s.server.vhost, Heartbeat: s.o.Heartbeat, Locale: "en_US",
+		FrameSize: 128 << 10, Properties: properties,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{
+		net: raw, amqp: client, returns: make(chan amqp.Return, 2*window), free: make(chan struct{}),
+		chClosed: make(chan *amqp.Error, 1), connClosed: make(chan *amqp.Error, 1),
+	}
+	close(c.free)
+	go c.watch(client.NotifyBlocked(make(chan amqp.Blocking, 1)))
+	client.NotifyClose(c.connClosed)
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// auth is the user's, or that of our certificate where there is no user.
+func (s *Sink) auth() []amqp.Authentication {
+	if s.server.user == nil {
+		if s.o.TLS.Cert != "" {
+			return []amqp.Authentication{&amqp.ExternalAuth{}}
+		}
+		return []amqp.Authentication{&amqp.PlainAuth{Username: "guest", Password: "guest"}} // the default of every client
+	}
+	password, _ := s.server.user.Password()
+	return []amqp.Authentication{&amqp.PlainAuth{Username: s.server.user.Username(), Password: password}}
+}
+
+// open opens the channel.
+func (c *connection) open() error {
+	ch, err := c.amqp.Channel()
+	if err != nil {
+		return err
+	}
+	c.ch = ch
+	ch.NotifyReturn(c.returns)
+	ch.NotifyClose(c.chClosed)
+	return ch.Confirm(false)
+}
+
+// watch notes whether the server takes anything. It ends with the connection.
+func (c *connection) watch(blockings <-chan amqp.Blocking) {
+	for b := range blockings {
+		c.mu.Lock()
+		switch was := c.blocked != ""; {
+		case b.Active && !was:
+			c.blocked, c.free = cmp.Or(b.Reason, "no reason given"), make(chan struct{})
+		case !b.Active && was:
+			c.blocked = ""
+			close(c.free)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// ready waits until the server takes something: what is written before that would come twice.
+func (c *connection) ready(ctx context.Context, within time.Duration) error {
+	c.mu.Lock()
+	free := c.free
+	c.mu.Unlock()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-free:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return errSilent
+	}
+}
+
+func (c *connection) isBlocked() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.blocked
+}
+
+// alive tells whether the channel can still be used.
+func (c *connection) alive() bool { return !c.ch.IsClosed() && !c.amqp.IsClosed() }
+
+// reason is why the channel was closed.
+func (c *connection) reason() error {
+	timer := time.NewTimer(time.Second) // what closes it tells at once
+	defer timer.Stop()
+	for _, closed := range []chan *amqp.Error{c.chClosed, c.connClosed} {
+		select {
+		case e := <-closed:
+			if e != nil {
+				return e
+			}
+		case <-timer.C:
+		}
+	}
+	return amqp.ErrClosed
+}
+
+// close ends the connection at once where it hangs; else it tells the server, within the time.
+func (c *connection) close(within time.Duration) {
+	if within > 0 {
+		defer time.AfterFunc(within, func() { c.net.Close() }).Stop()
+		_ = c.amqp.CloseDeadline(time.Now().Add(within)) // it is gone either way
+	}
+	c.net.Close()
+	_ = c.amqp.CloseDeadline(time.Now())
+}
+
+// writeDeadline is a connection on which no write hangs.
+type writeDeadline struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (c *writeDeadline) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// code is the AMQP code of an error; 0 if it has none.
+func code(err error) int {
+	var e *amqp.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
