@@ -18,6 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/log"
 	"github.com/tattler-dev/tattler/internal/sink/nats"
 	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
+	"github.com/tattler-dev/tattler/internal/sink/otlp"
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
@@ -103,6 +104,9 @@ func Builtin() []Kind {
 			func(o exec.Options, _ Env) (sink.Sink, error) { return exec.New(o) }),
 		Of("nats", Addresses[*nats.Options]{"nats": nats.FromURL, "tls": nats.FromURL, "ws": nats.FromURL, "wss": nats.FromURL},
 			func(o nats.Options, env Env) (sink.Sink, error) { return nats.New(env.Agent, o) }),
+		Of("otlp", Addresses[*otlp.Options]{
+			"otlp": otlp.FromURL, "otlps": otlp.FromURL, "otlp+http": otlp.FromURL, "otlp+https": otlp.FromURL,
+		}, func(o otlp.Options, env Env) (sink.Sink, error) { return otlp.New(env.Agent, o) }),
 	}
 }
 

@@ -1,0 +1,215 @@
+package otlp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// web is protobuf over HTTP.
+type web struct {
+	s      *Sink
+	url    string
+	header http.Header
+	client *http.Client
+}
+
+const mediaType = "application/x-protobuf"
+
+func newWeb(s *Sink, config *tls.Config) *web {
+	u := *s.url
+	u.User = nil // a header says it
+	w := &web{s: s, url: u.String(), header: http.Header{"User-Agent": {s.agent}, "Content-Type": {mediaType}}}
+	for name, value := range headers(s) {
+		w.header.Set(name, value)
+	}
+	if s.o.Compression == Gzip {
+		w.header.Set("Content-Encoding", "gzip")
+	}
+	w.client = &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			TLSClientConfig:        config,
+			ForceAttemptHTTP2:      true,
+			MaxConnsPerHost:        1,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: most,
+		},
+	}
+	return w
+}
+
+func (w *web) close() { w.client.CloseIdleConnections() }
+
+func (w *web) export(ctx context.Context, message *collogspb.ExportLogsServiceRequest) (answer, error) {
+	body, err := proto.Marshal(message)
+	if err != nil {
+		return answer{}, &sink.PermanentError{Err: w.s.failed(fmt.Errorf("write protobuf: %w", err))}
+	}
+	if w.s.o.Compression == Gzip {
+		body = squeeze(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, w.failed(err)
+	}
+	req.Header = w.header.Clone()
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return answer{}, w.failed(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // the status says all that matters
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode/100 != 2 {
+		return answer{}, w.refused(resp, media, text)
+	}
+	if media == "text/html" {
+		return answer{}, w.s.failed(errors.New("the answer is a page for people: is the endpoint a receiver for OTLP?"))
+	}
+	if media != mediaType {
+		return answer{}, nil
+	}
+	a := partial(text)
+	a.said = w.s.blot.Excerpt([]byte(a.said))
+	return a, nil
+}
+
+func squeeze(body []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(body) // a buffer takes all
+	_ = z.Close()
+	return b.Bytes()
+}
+
+// failed is about a request without an answer.
+func (w *web) failed(err error) error {
+	var of *url.Error // it shows the URL
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return w.s.failed(err)
+}
+
+// refused is about an answer that does not take the request. Its body should be a google.rpc.Status.
+func (w *web) refused(resp *http.Response, media string, text []byte) error {
+	code := resp.StatusCode
+	said := string(text)
+	var sent statuspb.Status
+	if media == mediaType {
+		if err := proto.Unmarshal(text, &sent); err == nil {
+			said = sent.GetMessage()
+		}
+	}
+	told := errors.New(strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code)))
+	if said = w.s.blot.Excerpt([]byte(said)); said != "" {
+		told = fmt.Errorf("%w: %s", told, said)
+	}
+	st := &statuspb.Status{Code: int32(meaning(code)), Message: said, Details: sent.GetDetails()}
+	if code == http.StatusRequestEntityTooLarge {
+		return &sink.TooLargeError{Err: w.s.failed(told)}
+	}
+	err := w.s.judge(status.FromProto(st), told)
+	if after, ok := retryAfter(resp.Header.Get("Retry-After"), time.Now()); ok && !isBlame(err) {
+		return &sink.RetryAfterError{After: after, Err: err}
+	}
+	return err
+}
+
+// meaning is the code of gRPC for one of HTTP, as far as we judge them differently.
+func meaning(code int) codes.Code {
+	switch code {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
+		return codes.Unauthenticated
+	case http.StatusForbidden:
+		return codes.PermissionDenied
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusMisdirectedRequest, http.StatusUnsupportedMediaType:
+		return codes.NotFound // a receiver for OTLP takes what we send: this is something else
+	case http.StatusTooManyRequests:
+		return codes.ResourceExhausted
+	case http.StatusRequestTimeout, http.StatusTooEarly:
+		return codes.Unavailable
+	}
+	if code/100 == 4 {
+		return codes.InvalidArgument
+	}
+	return codes.Unavailable
+}
+
+// partial reads the beginning of an ExportLogsServiceResponse; the rest may be missing.
+func partial(text []byte) (a answer) {
+	inner, ok := field(text, 1, protowire.BytesType)
+	if !ok {
+		return answer{}
+	}
+	if n, ok := field(inner, 1, protowire.VarintType); ok {
+		v, _ := protowire.ConsumeVarint(n)
+		a.rejected = int64(v)
+	}
+	if said, ok := field(inner, 2, protowire.BytesType); ok {
+		a.said = string(said)
+	}
+	return a
+}
+
+// field is a field's value, cut off where the message is.
+func field(message []byte, number protowire.Number, typ protowire.Type) ([]byte, bool) {
+	for len(message) > 0 {
+		num, t, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return nil, false
+		}
+		message = message[n:]
+		if num != number || t != typ {
+			if n = protowire.ConsumeFieldValue(num, t, message); n < 0 {
+				return nil, false
+			}
+			message = message[n:]
+			continue
+		}
+		if t != protowire.BytesType {
+			return message, protowire.ConsumeFieldValue(num, t, message) > 0
+		}
+		size, n := protowire.ConsumeVarint(message)
+		if n < 0 {
+			return nil, false
+		}
+		return message[n:][:min(size, uint64(len(message)-n))], true
+	}
+	return nil, false
+}
+
+// retryAfter reads the header's two forms: seconds, or a date.
+func retryAfter(text string, now time.Time) (time.Duration, bool) {
+	const most = 365 * 24 * time.Hour
+	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
+		return time.Duration(min(n, int(most/time.Second))) * time.Second, true
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(0, at.Sub(now)), most), true
+	}
+	return 0, false
+}

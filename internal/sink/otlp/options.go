@@ -1,0 +1,177 @@
+package otlp
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// Options are the keys of an otlp sink.
+type Options struct {
+	// Endpoint is the receiver's URL: https://HOST:PORT, or http://HOST:PORT without TLS. The port is 4317 where
+	// it has none, and 4318 for the protocol http, for which a path takes the place of /v1/logs. A user and a
+	// password in it are sent as the header authorization.
+	Endpoint string `yaml:"endpoint"`
+	// Protocol is grpc, or http for protobuf over HTTP (grpc).
+	Protocol Protocol `yaml:"protocol"`
+	// Body is what a record's body holds: event for the CloudEvents JSON as a map, or object for what the
+	// Collector's k8sobjects receiver writes while it watches: type and object. For the objects of updates
+	// the sink has to include after (event).
+	Body Body `yaml:"body"`
+	// Headers are added to each request; such as authorization.
+	Headers map[string]string `yaml:"headers"`
+	// Resource has attributes that are added to those of the resource, such as deployment.environment.name,
+	// or take their place.
+	Resource map[string]string `yaml:"resource"`
+	// Compression is gzip or none (gzip).
+	Compression Compression `yaml:"compression"`
+	// MaxBatchBytes bounds a request as it is before compression, at least 64Ki (4032Ki: receivers of gRPC take
+	// 4Mi where nobody tells them otherwise). What is longer is sent as several; one change that is longer
+	// is cut.
+	MaxBatchBytes sink.Size `yaml:"maxBatchBytes"`
+	// Timeout bounds one request, its answer and the connecting included (10 seconds).
+	Timeout time.Duration `yaml:"timeout"`
+	TLS     sink.TLS      `yaml:"tls"`
+}
+
+// Protocol is how requests travel.
+type Protocol string
+
+// The protocols.
+const (
+	GRPC Protocol = "grpc"
+	HTTP Protocol = "http"
+)
+
+// Body is what the body of a record holds.
+type Body string
+
+// The bodies.
+const (
+	BodyEvent  Body = "event"
+	BodyObject Body = "object"
+)
+
+// Compression is that of requests.
+type Compression string
+
+// The compressions.
+const (
+	Gzip Compression = "gzip"
+	None Compression = "none"
+)
+
+const (
+	defaultBatchBytes = 4<<20 - 64<<10
+	leastBatchBytes   = 64 << 10
+	logsPath          = "/v1/logs"
+)
+
+// Validate says what is wrong with the options, naming the key, and showing no credential.
+func (o Options) Validate() error {
+	if !slices.Contains([]Protocol{"", GRPC, HTTP}, o.Protocol) {
+		return fmt.Errorf("protocol: %q is neither grpc nor http", o.Protocol)
+	}
+	u, err := parseEndpoint(o.Endpoint, cmp.Or(o.Protocol, GRPC))
+	if err != nil {
+		return fmt.Errorf("endpoint: %w", err)
+	}
+	if err := validateHeaders(o.Headers, u.User != nil); err != nil {
+		return fmt.Errorf("headers: %w", err)
+	}
+	if _, found := o.Resource[""]; found {
+		return errors.New("resource: an attribute without a name")
+	}
+	switch {
+	case !slices.Contains([]Body{"", BodyEvent, BodyObject}, o.Body):
+		return fmt.Errorf("body: %q is neither event nor object", o.Body)
+	case !slices.Contains([]Compression{"", Gzip, None}, o.Compression):
+		return fmt.Errorf("compression: %q is neither gzip nor none", o.Compression)
+	case o.MaxBatchBytes != 0 && o.MaxBatchBytes < leastBatchBytes:
+		return fmt.Errorf("maxBatchBytes: at least %d", leastBatchBytes)
+	case o.Timeout < 0:
+		return errors.New("timeout: not negative")
+	case u.Scheme != "https" && o.TLS != (sink.TLS{}):
+		return errors.New("tls: the endpoint does not begin with https://")
+	}
+	if err := o.TLS.Validate(); err != nil {
+		return fmt.Errorf("tls: %w", err)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	o.Protocol = cmp.Or(o.Protocol, GRPC)
+	o.Body = cmp.Or(o.Body, BodyEvent)
+	o.Compression = cmp.Or(o.Compression, Gzip)
+	o.MaxBatchBytes = cmp.Or(o.MaxBatchBytes, defaultBatchBytes)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	return o
+}
+
+// parseEndpoint reads the URL, and adds the port and the path that it may lack.
+func parseEndpoint(s string, p Protocol) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return nil, errors.New("an otlp sink needs one, such as http://collector:4317")
+	case err != nil: // its text quotes what may be a part of a password
+		return nil, errors.New("not a URL (not shown: it may hold a credential)")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return nil, errors.New("must begin with https:// or http:// and a host")
+	case u.RawQuery != "" && p == GRPC || u.Fragment != "":
+		return nil, errors.New("has a query or a fragment")
+	case p == GRPC && strings.Trim(u.Path, "/") != "":
+		return nil, errors.New("has a path, which gRPC has no use for; protocol: http has")
+	}
+	port := "4317"
+	if p == HTTP {
+		port = "4318"
+	}
+	if u.Port() == "" {
+		u.Host = strings.TrimSuffix(u.Host, ":") + ":" + port
+	}
+	if p == HTTP && strings.Trim(u.Path, "/") == "" {
+		u.Path = logsPath
+	}
+	return u, nil
+}
+
+// reserved headers are the sink's or the protocol's.
+var reserved = []string{
+	"connection", "content-encoding", "content-length", "content-type", "host", "te", "trailer", "transfer-encoding",
+	"upgrade", "user-agent",
+}
+
+// validateHeaders holds headers to what both protocols can send.
+func validateHeaders(headers map[string]string, user bool) error {
+	const sign = "!#$%&'*+-.^_`|~" // RFC 9110, 5.6.2, besides letters and digits
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		lower := strings.ToLower(name)
+		switch {
+		case name == "" || strings.ContainsFunc(lower, func(r rune) bool {
+			return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || strings.ContainsRune(sign, r))
+		}):
+			return fmt.Errorf("%q is no name of a header", name)
+		case seen[lower]:
+			return fmt.Errorf("%s is there twice", http.CanonicalHeaderKey(name))
+		case slices.Contains(reserved, lower) || strings.HasPrefix(lower, "grpc-") || strings.HasSuffix(lower, "-bin"):
+			return fmt.Errorf("%s cannot be set", name)
+		case lower == "authorization" && user:
+			return errors.New("authorization is there, and a user in the endpoint as well")
+		case strings.ContainsFunc(headers[name], func(r rune) bool { return r < ' ' || r > '~' }): // what gRPC takes
+			return fmt.Errorf("the value of %s holds what is no printable ASCII, such as a line end after a secret from a file", name)
+		}
+		seen[lower] = true
+	}
+	return nil
+}
