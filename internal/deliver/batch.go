@@ -25,10 +25,11 @@ func (b *batch) full(most int) bool {
 
 // result is what came of a batch.
 type result struct {
-	cursor int64
-	acked  int
-	more   bool // there was something: there may be more
-	err    error
+	read  int64 // as far as was looked
+	acked int
+	held  bool // the sink holds something
+	more  bool // there was something: there may be more
+	err   error
 }
 
 // once delivers one batch, and commits.
@@ -43,7 +44,7 @@ func (p *Pump) once(ctx context.Context) result {
 	if err := p.flush(ctx, false); r.err == nil {
 		r.err = err
 	}
-	r.cursor = p.cursor
+	r.read, r.held = p.read, p.held.count > 0
 	return r
 }
 
@@ -64,21 +65,21 @@ func (p *Pump) deliver(ctx context.Context) result {
 			return result{err: err}
 		}
 	}
+	if r, did := p.tell(ctx); did {
+		return r
+	}
 	b, err := p.gather(ctx)
 	if err != nil {
 		return result{err: err}
 	}
 	if len(b.messages) == 0 {
-		more := b.upTo > p.cursor
+		more := b.upTo > p.read
 		p.move(b.upTo)
 		return result{more: more}
 	}
 	acked, err := p.send(ctx, b.messages)
 	p.alone = err != nil && acked == 0 // one of many may be to blame
-	p.report(func(s *Status) { s.Delivered += int64(acked) })
-	if acked > 0 {
-		p.sent = true
-	}
+	p.took(&b, acked)
 	if acked == len(b.messages) {
 		p.move(b.upTo)
 		return result{acked: acked, more: true}
@@ -108,7 +109,7 @@ func (p *Pump) most() int {
 	if p.alone {
 		return 1
 	}
-	return batchMessages
+	return p.room()
 }
 
 // cut tells whether a message that is too long can be made shorter; it will be when it is made next.
@@ -168,11 +169,11 @@ func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
 	return acked, err
 }
 
-// gather reads a batch from the cursor on. Changes that cannot be read become dead letters here, where they
+// gather reads a batch, from where the last one ended. Changes that cannot be read become dead letters here, where they
 // are the first.
 func (p *Pump) gather(ctx context.Context) (batch, error) {
-	b := batch{upTo: p.cursor}
-	for item, err := range p.o.Store.Read(ctx, p.cursor) {
+	b := batch{upTo: p.read}
+	for item, err := range p.o.Store.Read(ctx, p.read) {
 		if err != nil {
 			return b, fmt.Errorf("read journal: %w", err)
 		}
@@ -237,7 +238,7 @@ func (p *Pump) wants(item Item) bool {
 	return ok && err == nil
 }
 
-// bury makes a dead letter of the first change after the cursor, and moves that past it.
+// bury makes a dead letter of the first change that is not done, and moves past it.
 func (p *Pump) bury(ctx context.Context, seq int64, e *event.Event, attempts int, reason error) error {
 	d := DeadLetter{
 		Sink: p.o.Name, Seq: seq, ID: e.ID, Subject: e.Subject,
@@ -253,9 +254,16 @@ func (p *Pump) bury(ctx context.Context, seq int64, e *event.Event, attempts int
 	return nil
 }
 
-// move sets the cursor; flush writes it.
+// move goes on to a place, and the cursor with it unless the sink holds what is before; flush writes that.
 func (p *Pump) move(to int64) {
+	p.read = to
+	if p.held.count > 0 {
+		return
+	}
 	p.cursor = to
+	if to >= p.held.until {
+		p.held.most, p.held.until = 0, 0
+	}
 	p.report(func(s *Status) { s.Cursor = to })
 }
 

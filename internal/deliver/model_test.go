@@ -35,29 +35,34 @@ func TestModel(t *testing.T) {
 	}
 	total := tally{}
 	for s := first; s < first+count; s++ {
-		synctest.Test(t, func(t *testing.T) {
-			m := newModel(t, s)
-			m.run()
-			m.check()
-			total.add(m.seen)
-		})
-		if t.Failed() {
-			t.Fatalf("seed %d; run it again with -seed=%d", s, s)
+		for _, holds := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				m := newModel(t, s)
+				m.holds = holds
+				m.run()
+				m.check()
+				total.add(m.seen)
+			})
+			if t.Failed() {
+				t.Fatalf("seed %d; run it again with -seed=%d", s, s)
+			}
 		}
 	}
-	if *seed == 0 && (total.crashes == 0 || total.repeats == 0 || total.poison == 0 || total.uncommitted == 0) {
+	if *seed == 0 && (total.crashes == 0 || total.repeats == 0 || total.poison == 0 || total.uncommitted == 0 || total.together == 0 || total.dropped == 0) {
 		t.Errorf("the faults did not happen: %+v", total)
 	}
 }
 
 // tally counts what a run has met, so that a run that met nothing fails.
-type tally struct{ crashes, uncommitted, repeats, poison int }
+type tally struct{ crashes, uncommitted, repeats, poison, together, dropped int }
 
 func (t *tally) add(o tally) {
 	t.crashes += o.crashes
 	t.uncommitted += o.uncommitted
 	t.repeats += o.repeats
 	t.poison += o.poison
+	t.together += o.together
+	t.dropped += o.dropped
 }
 
 const modelChanges = 250
@@ -76,6 +81,7 @@ type model struct {
 	*testing.T
 	r     *rand.Rand
 	base  *sinktest.Store
+	holds bool            // the sink tells later
 	kinds map[string]kind // by id
 	seqs  map[string]int64
 
@@ -224,9 +230,13 @@ type process struct {
 
 func (m *model) process() *process {
 	p := &process{Store: m.base, m: m, done: make(chan error, 1)}
+	var to sink.Sink = p
+	if m.holds {
+		to = &later{process: p}
+	}
 	var err error
 	p.pump, err = deliver.New(deliver.Options{
-		Name: "model", Sink: p, Store: p, From: deliver.Beginning, SendTimeout: 20 * time.Second,
+		Name: "model", Sink: to, Store: p, From: deliver.Beginning, SendTimeout: 20 * time.Second,
 		Match: func(d *event.Data) (bool, error) { return d.Resource.Kind != "Unmatched", nil },
 	})
 	if err != nil {
@@ -294,6 +304,7 @@ func (p *process) SetCursor(ctx context.Context, name string, seq int64) error {
 	if p.m.chance(10) {
 		return errors.New("disk full")
 	}
+	p.m.passed(seq)
 	err := p.Store.SetCursor(ctx, name, seq)
 	p.mu.Lock()
 	p.unsaved = false
@@ -353,6 +364,17 @@ func (p *process) Send(ctx context.Context, ms []sink.Message) (int, error) {
 		err = nil
 	}
 	return take, err
+}
+
+// passed checks that what a crash would not have sent again has arrived.
+func (m *model) passed(cursor int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, k := range m.kinds {
+		if k == wanted && m.seqs[id] <= cursor && !m.arrived[id] {
+			m.Errorf("the cursor is set to %d, and change %d has not arrived", cursor, m.seqs[id])
+		}
+	}
 }
 
 func (m *model) arrive(msg sink.Message) {

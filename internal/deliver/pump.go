@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // Pump delivers to one sink.
@@ -19,6 +21,8 @@ import (
 //	                 sent again, too. Replayed dead letters come when they are replayed.
 //	What may be      Nothing but what the filter leaves out, snapshots that nobody asked for, quiet changes,
 //	skipped          and what has become a dead letter.
+//	Later            What a sink.Holder has taken in and not told is done with when it is told: the cursor stays
+//	                 before it. A crash, Rewind, Pause, a replay or the end has it sent again, later.
 //	Slow consumers   Hold back their own pump, which holds one batch in memory; the rest waits in the store.
 //	Ownership        The pump closes its sink when Run ends.
 //	After close      A pump runs once. Status, Pause and Resume work before and after; what sends does not.
@@ -32,6 +36,8 @@ type Pump struct {
 	turn      chan struct{}
 	prepared  bool
 	closed    bool
+	read      int64     // all up to it was looked at: what is wanted of it is done, or held by the sink
+	held      hold      // what the sink tells later
 	cursor    int64     // all up to it is done
 	committed int64     // what the store has of that
 	written   time.Time // when it got that
@@ -68,6 +74,7 @@ func New(o Options) (*Pump, error) {
 		return nil, fmt.Errorf("prepare sink %s: %w", o.Name, err)
 	}
 	p := &Pump{o: o.withDefaults(), turn: make(chan struct{}, 1), paused: o.Paused}
+	p.held.sink, _ = o.Sink.(sink.Holder)
 	p.ending, p.end = context.WithCancel(context.Background())
 	p.status = Status{Name: o.Name, Sink: o.Sink.String()}
 	return p, nil
@@ -123,6 +130,7 @@ func (p *Pump) Run(ctx context.Context) error {
 		return err
 	}
 	defer p.pass()
+	p.drop()
 	p.closed = true
 	p.report(func(s *Status) { s.State = Stopped })
 	if err := p.o.Sink.Close(closing); err != nil {
@@ -146,8 +154,7 @@ func (p *Pump) follow(ctx, work context.Context) (failures int) {
 	blind := false // the store could not be waited for: that the sink works does not end this failure
 	for ctx.Err() == nil {
 		if p.isPaused() {
-			p.report(func(s *Status) { s.State = Paused })
-			p.nap(ctx, 0)
+			p.rest(ctx)
 			continue
 		}
 		r := p.once(work)
@@ -176,18 +183,37 @@ func (p *Pump) follow(ctx, work context.Context) (failures int) {
 	return failures
 }
 
+// rest is what a paused pump does, until something is asked of it. What the sink holds is told later: it is
+// sent again then.
+func (p *Pump) rest(ctx context.Context) {
+	if p.take(ctx) != nil {
+		return
+	}
+	p.drop()
+	p.pass()
+	p.report(func(s *Status) { s.State = Paused })
+	p.nap(ctx, 0)
+}
+
 // await returns when there may be something to deliver, or to do.
 func (p *Pump) await(ctx context.Context) error {
 	if p.take(ctx) != nil {
 		return nil //nolint:nilerr // the end is no failure
 	}
-	cursor, uncommitted := p.cursor, p.cursor != p.committed
+	read, uncommitted := p.read, p.cursor != p.committed
+	due, held := p.due()
 	p.pass()
 	longest := time.Duration(0)
 	if uncommitted {
 		longest = commitEvery
 	}
-	return p.until(ctx, longest, func(ctx context.Context) error { return p.o.Store.Wait(ctx, cursor) })
+	if held {
+		left := max(time.Until(due), 1)
+		if longest == 0 || left < longest {
+			longest = left
+		}
+	}
+	return p.until(ctx, longest, func(ctx context.Context) error { return p.o.Store.Wait(ctx, read) })
 }
 
 // nap waits until something is asked of the pump, ctx ends, or the time (if it is not 0) is up.
@@ -232,17 +258,19 @@ func (p *Pump) wake() {
 	}
 }
 
-// drain delivers what the store holds now. The first error ends it: the cursor remembers.
+// drain delivers what the store holds now. The first error ends it: the cursor remembers. So does what a sink
+// holds to tell later.
 func (p *Pump) drain(work context.Context) {
 	last, err := p.o.Store.Last(work)
 	for err == nil && work.Err() == nil {
 		r := p.once(work)
 		err = r.err
-		if !r.more || r.cursor >= last {
+		if !r.more || r.held || r.read >= last {
 			break
 		}
 	}
 	if err == nil && p.take(work) == nil {
+		p.drop()
 		err = p.flush(work, true)
 		p.pass()
 	}

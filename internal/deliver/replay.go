@@ -39,10 +39,11 @@ func (p *Pump) Rewind(ctx context.Context, seq int64) error {
 	if seq > last { // else what comes would be skipped
 		return fmt.Errorf("rewind: the journal ends at %d, before %d", last, seq)
 	}
+	p.drop()
 	if err := p.commit(ctx, seq); err != nil {
 		return err
 	}
-	p.prepared, p.poison = true, poison{}
+	p.prepared, p.poison, p.held.until = true, poison{}, 0
 	p.move(seq)
 	p.wake()
 	return nil
@@ -111,7 +112,7 @@ func (p *Pump) again(ctx context.Context, d DeadLetter) error {
 		if err != nil {
 			return err
 		}
-		if _, err = p.send(ctx, []sink.Message{m}); !p.cut(m, err) {
+		if err = p.single(ctx, m); !p.cut(m, err) {
 			return err
 		}
 	}

@@ -22,8 +22,10 @@ type Status struct {
 	State      State
 	// Cursor is the sequence number up to which the sink is done.
 	Cursor int64
-	// Delivered are acknowledged messages, Dead dead letters, Attempts calls of Send, Failures those errors
-	// after which the pump waited, the store's included.
+	// Held are messages that the sink has taken in, and tells later.
+	Held int64
+	// Delivered are acknowledged messages, those that are held not among them, Dead dead letters,
+	// Attempts calls of Send and Flush, Failures those errors after which the pump waited, the store's included.
 	Delivered, Dead, Attempts, Failures int64
 	// FilterErrors counts how often the filter failed, again for an event that is read again; FilterError is
 	// its last error.

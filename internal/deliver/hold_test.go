@@ -1,0 +1,348 @@
+package deliver_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+// holder is a sink that tells what it has taken in a window after the first of it. What it has told is what
+// its receiver has got.
+type holder struct {
+	*receiver
+	window time.Duration
+	full   int // so many it holds at most; 0: any number
+	// flush, if set, decides.
+	flush func(ctx context.Context, ms []sink.Message) error
+
+	held    []sink.Message
+	due     time.Time
+	flushes []int // how many each told, or tried to
+	sends   int
+}
+
+func (h *holder) Send(_ context.Context, ms []sink.Message) (int, error) {
+	h.sends++
+	if len(h.held) == 0 && len(ms) > 0 {
+		h.due = time.Now().Add(h.window)
+	}
+	h.held = append(h.held, ms...)
+	if h.full > 0 && len(h.held) >= h.full {
+		h.due = time.Now()
+	}
+	return len(ms), nil
+}
+
+func (h *holder) Due() time.Time { return h.due }
+
+func (h *holder) Flush(ctx context.Context) error {
+	h.flushes = append(h.flushes, len(h.held))
+	h.mu.Lock()
+	flush := h.flush
+	h.mu.Unlock()
+	if flush != nil {
+		if err := flush(ctx, h.held); err != nil {
+			return err
+		}
+	}
+	h.mu.Lock()
+	h.got = append(h.got, h.held...)
+	h.mu.Unlock()
+	h.Drop()
+	return nil
+}
+
+// answer sets how Flush ends from now on; nil: well.
+func (h *holder) answer(flush func(ctx context.Context, ms []sink.Message) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.flush = flush
+}
+
+func (h *holder) Drop() { h.held, h.due = nil, time.Time{} }
+
+// holding is a rig whose sink holds for so long.
+func holding(t *testing.T, changes int, window time.Duration) (*rig, *holder) {
+	r := newRig(t, changes, deliver.Options{})
+	h := &holder{receiver: r.sink, window: window}
+	r.o.Sink = h
+	return r, h
+}
+
+// wait lets time pass, in the bubble, until all is done that is to be done by then.
+func wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// stands checks the cursor, and how many messages the sink holds.
+func (r *rig) stands(why string, cursor, held int64) {
+	r.Helper()
+	synctest.Wait()
+	if s := r.pump.Status(); r.cursor() != cursor || s.Cursor != cursor || s.Held != held {
+		r.Errorf("%s: the cursor is at %d (status %d), held are %d; want %d and %d", why, r.cursor(), s.Cursor, s.Held, cursor, held)
+	}
+}
+
+func TestHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, h := holding(t, 0, 10*time.Second)
+		quiet := sinktest.Item(0)
+		quiet.Event.Data.Quiet = true
+		r.store.Append(quiet)
+		r.append(1, 2)
+		r.start()
+		defer r.stop()
+		wait(2 * time.Second) // in the bubble: the cursor is written lazily where nothing is sent
+		r.stands("what nobody wants is done, what is held is not", 1, 2)
+		wait(3 * time.Second)
+		r.append(3, 1)
+		r.stands("it reads on", 1, 3)
+		r.want("before its time nothing is told", "[]")
+		wait(5 * time.Second)
+		r.want("all at once", "[2 3 4]")
+		r.stands("what is told is done", 4, 0)
+		if s := r.pump.Status(); s.Delivered != 3 || !slices.Equal(h.flushes, []int{3}) {
+			t.Errorf("delivered %d, flushes %v", s.Delivered, h.flushes)
+		}
+		r.append(4, 1)
+		wait(time.Minute)
+		r.want("the next window", "[2 3 4 5]")
+		r.stands("is done as well", 5, 0)
+	})
+}
+
+// TestHoldNothing: a Holder that tells at once is as any sink.
+func TestHoldNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 3, deliver.Options{})
+		r.o.Sink = eager{r.sink}
+		r.start()
+		defer r.stop()
+		r.want("at once", "[1 2 3]")
+		r.stands("and done", 3, 0)
+	})
+}
+
+// eager is a Holder that tells at once.
+type eager struct{ *receiver }
+
+func (eager) Due() time.Time              { return time.Time{} }
+func (eager) Flush(context.Context) error { return errors.New("there is nothing to flush") }
+func (eager) Drop()                       {}
+
+func TestHoldFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, h := holding(t, 250, time.Hour)
+		h.full = 150
+		r.start()
+		defer r.stop()
+		r.stands("a sink that is full does not wait", 200, 50)
+		if !slices.Equal(h.flushes, []int{200}) {
+			t.Errorf("flushes %v", h.flushes)
+		}
+	})
+}
+
+// TestHoldRetries: while the receiver is down, what is held is neither read again nor added to.
+func TestHoldRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, h := holding(t, 3, time.Second)
+		h.flush = func(context.Context, []sink.Message) error {
+			return &sink.RetryAfterError{After: 7 * time.Second, Err: errDown}
+		}
+		r.start()
+		defer r.stop()
+		wait(time.Second)
+		r.append(3, 1)
+		wait(time.Hour)
+		r.stands("down", 0, 3)
+		if s := r.pump.Status(); s.State != deliver.Retrying || len(h.flushes) < 10 || s.Failures != int64(len(h.flushes)) || h.sends != 1 {
+			t.Errorf("%+v; %d flushes, %d sends", s, len(h.flushes), h.sends)
+		}
+		h.answer(nil)
+		r.pump.Resume()
+		wait(time.Minute)
+		r.want("once it works again", "[1 2 3 4]")
+		r.stands("all done", 4, 0)
+	})
+}
+
+// TestHoldHangs: a Flush is bounded as a Send is.
+func TestHoldHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, h := holding(t, 1, time.Second)
+		h.answer(func(ctx context.Context, _ []sink.Message) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		r.start()
+		defer r.stop()
+		wait(2 * time.Minute)
+		if s := r.pump.Status(); s.Failures == 0 || !strings.Contains(s.Error, "deadline") {
+			t.Errorf("%+v", s)
+		}
+		h.answer(nil)
+	})
+}
+
+// TestHoldPoison: of what is refused together only the one that is to blame is a dead letter.
+func TestHoldPoison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, h := holding(t, 40, time.Second)
+		bad := refuse(7, 30)
+		h.answer(func(ctx context.Context, ms []sink.Message) error {
+			if _, err := bad(ctx, ms); err != nil {
+				return err
+			}
+			return nil
+		})
+		r.start()
+		defer r.stop()
+		wait(5 * time.Minute)
+		dead := r.store.Dead()
+		if len(dead) != 2 || dead[0].ID != id(6) || dead[0].Seq != 7 || dead[0].Attempts != 3 || dead[0].Reason != "400 bad request" || dead[1].ID != id(29) {
+			t.Errorf("dead letters %+v", dead)
+		}
+		r.stands("all done", 40, 0)
+		if s := r.pump.Status(); s.Delivered != 38 || r.sink.count() != 38 || len(h.flushes) > 30 {
+			t.Errorf("%+v; flushes %v", s, h.flushes)
+		}
+		r.append(40, 3)
+		wait(time.Minute)
+		if last := h.flushes[len(h.flushes)-1]; last != 3 {
+			t.Errorf("later messages are told %d at a time, want all 3", last)
+		}
+		h.answer(nil)
+		if n, err := r.pump.ReplayDead(t.Context(), id(6)); n != 1 || err != nil {
+			t.Errorf("replayed %d, %v", n, err)
+		}
+		if got := h.flushes[len(h.flushes)-1]; got != 1 || len(r.store.Dead()) != 1 {
+			t.Errorf("the replay told %d, left are %+v", got, r.store.Dead())
+		}
+	})
+}
+
+// TestHoldDamaged: a change that cannot be read, after one that is held, is a dead letter, and the cursor
+// stays.
+func TestHoldDamaged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := holding(t, 1, time.Minute)
+		damaged := sinktest.Item(1)
+		damaged.Err = errors.New("checksum differs")
+		r.store.Append(damaged, sinktest.Item(2))
+		r.start()
+		defer r.stop()
+		r.stands("held", 0, 2)
+		if dead := r.store.Dead(); len(dead) != 1 || dead[0].Seq != 2 {
+			t.Errorf("dead letters %+v", dead)
+		}
+		wait(time.Minute)
+		r.want("told", "[1 3]")
+		r.stands("done", 3, 0)
+	})
+}
+
+// TestHoldIsDropped: whatever moves the pump has what is held sent again, and told in its time.
+func TestHoldIsDropped(t *testing.T) {
+	for _, tc := range []struct {
+		why  string
+		do   func(r *rig)
+		want string
+	}{
+		{"a restart", func(r *rig) { r.stop(); r.start() }, "[1 2 3]"},
+		{"a pause", func(r *rig) {
+			r.pump.Pause()
+			synctest.Wait()
+			r.stands("paused", 0, 0)
+			wait(time.Hour)
+			r.want("a paused sink tells nothing", "[]")
+			r.pump.Resume()
+		}, "[1 2 3]"},
+		{"a rewind", func(r *rig) {
+			if err := r.pump.Rewind(r.Context(), 1); err != nil {
+				r.Error(err)
+			}
+		}, "[2 3]"},
+		{"a replay, which is told at once", func(r *rig) {
+			if err := r.store.Bury(r.Context(), deliver.DeadLetter{Sink: "test", Seq: 3, ID: id(2)}); err != nil {
+				r.Error(err)
+			}
+			if n, err := r.pump.ReplayDead(r.Context()); n != 1 || err != nil {
+				r.Errorf("replayed %d, %v", n, err)
+			}
+			r.want("at once", "[3]")
+		}, "[3 1 2 3]"},
+		{"a replay that fails", func(r *rig) {
+			h := r.o.Sink.(*holder)
+			h.answer(func(context.Context, []sink.Message) error { return errDown })
+			if err := r.store.Bury(r.Context(), deliver.DeadLetter{Sink: "test", Seq: 3, ID: id(2)}); err != nil {
+				r.Error(err)
+			}
+			if n, err := r.pump.ReplayDead(r.Context()); n != 0 || !errors.Is(err, errDown) {
+				r.Errorf("replayed %d, %v", n, err)
+			}
+			h.answer(nil)
+		}, "[1 2 3]"},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, h := holding(t, 3, time.Minute)
+				r.start()
+				defer func() { r.stop() }()
+				wait(30 * time.Second)
+				r.stands("held", 0, 3)
+				tc.do(r)
+				wait(2 * time.Minute)
+				r.want(tc.why, tc.want)
+				r.stands("done", 3, 0)
+				if len(h.held) != 0 {
+					t.Errorf("the sink still holds %d", len(h.held))
+				}
+			})
+		})
+	}
+}
+
+// TestHoldEnds: at the end what is held is not told, and not done.
+func TestHoldEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, h := holding(t, 3, time.Hour)
+		r.start()
+		asked := time.Now()
+		r.stop()
+		if r.cursor() != 0 || r.sink.count() != 0 || r.sink.closed != 1 || len(h.held) != 0 || time.Since(asked) != 0 {
+			t.Errorf("cursor %d, %d told, closed %d times, %d held, after %s", r.cursor(), r.sink.count(), r.sink.closed, len(h.held), time.Since(asked))
+		}
+	})
+}
+
+// TestHoldFilter: a filter's work is not done twice while something is held.
+func TestHoldFilter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := holding(t, 0, time.Minute)
+		asked := 0
+		r.o.Match = func(d *event.Data) (bool, error) {
+			asked++
+			return d.Resource.Name == "web-0", nil
+		}
+		r.start()
+		defer r.stop()
+		for n := range 30 {
+			r.append(n, 1)
+			wait(time.Second)
+		}
+		if asked != 30 {
+			t.Errorf("asked %d times about 30 changes", asked)
+		}
+	})
+}
