@@ -19,6 +19,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/nats"
 	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
 	"github.com/tattler-dev/tattler/internal/sink/otlp"
+	"github.com/tattler-dev/tattler/internal/sink/notify"
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
@@ -107,7 +108,20 @@ func Builtin() []Kind {
 		Of("otlp", Addresses[*otlp.Options]{
 			"otlp": otlp.FromURL, "otlps": otlp.FromURL, "otlp+http": otlp.FromURL, "otlp+https": otlp.FromURL,
 		}, func(o otlp.Options, env Env) (sink.Sink, error) { return otlp.New(env.Agent, o) }),
+		newNotify(),
 	}
+}
+
+// newNotify is the kind whose addresses are credentials. Of the web's it claims those of the chat services.
+func newNotify() Kind {
+	addresses := Addresses[*notify.Options]{"http": notify.FromURL, "https": notify.FromURL}
+	for _, scheme := range notify.Schemes() {
+		addresses[scheme] = notify.FromURL
+	}
+	k := Of("notify", addresses, func(o notify.Options, env Env) (sink.Sink, error) { return notify.New(env.Agent, o) })
+	k.New = func() config.Options { return &notify.Options{Window: notify.DefaultWindow} }
+	k.Takes, k.Secret = notify.Takes, true
+	return k
 }
 
 func newFile(o file.Options, _ Env) (sink.Sink, error) {

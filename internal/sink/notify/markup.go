@@ -1,0 +1,112 @@
+package notify
+
+import (
+	"html"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// text is written in a service's markup already.
+type text string
+
+// markup is how a service's text is written. What is within names and values means nothing there, and
+// mentions nobody.
+type markup struct {
+	escape func(s string) string
+	bold   [2]string // before and after
+	code   func(s string) string
+	link   func(label, url string) string
+	// length is how long a text is as the service counts, limit the most; zero: no limit.
+	length func(s string) int
+	limit  int
+}
+
+func (m markup) strong(v any) text { return text(m.bold[0] + m.plain(v) + m.bold[1]) }
+
+// plain is a value escaped, unless it is written in the markup.
+func (m markup) plain(v any) string {
+	if t, ok := v.(text); ok {
+		return string(t)
+	}
+	return m.escape(printed(v))
+}
+
+// backtick is what stands for the character that would end a code span.
+var backtick = strings.NewReplacer("`", "ˋ")
+
+const gap = "\u200b" // a space of no width: what is broken by it is no mention
+
+// quiet breaks what services without an escape of their own may take for a mention, of a user or of all.
+var quiet = strings.NewReplacer("@", "@"+gap, "<", "<"+gap)
+
+func quoted(s string) string { return "`" + backtick.Replace(s) + "`" }
+
+var (
+	slackEscape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "ˋ", "*", "∗")
+	slackCode   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	// markdown is escaped with what CommonMark and Discord have in common.
+	markdown = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "~", "\\~", "|", "\\|",
+		"[", "\\[", "]", "\\]", "<", "\\<", ">", "\\>", "#", "\\#", "@", "@"+gap, "://", ":"+gap+"//")
+	slackURL    = strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C")
+	markdownURL = strings.NewReplacer("(", "%28", ")", "%29", " ", "%20")
+)
+
+func markdownLink(label, url string) string {
+	return "[" + label + "](" + markdownURL.Replace(url) + ")"
+}
+
+func wide(s string) int { return len(utf16.Encode([]rune(s))) }
+
+// markups are those of the services. Discord's and Telegram's limits count UTF-16, as they do; a Teams card
+// may have 28 KB, of which the frame of each line takes some; Slack would take more than anyone reads.
+var markups = map[Service]markup{
+	Slack: {
+		escape: slackEscape.Replace, bold: [2]string{"*", "*"}, length: utf8.RuneCountInString, limit: 11_000,
+		code: func(s string) string { return slackCode.Replace(quoted(s)) },
+		link: func(label, url string) string { return "<" + slackURL.Replace(url) + "|" + label + ">" },
+	},
+	Discord: {
+		escape: markdown.Replace, bold: [2]string{"**", "**"}, code: quoted, link: markdownLink, length: wide, limit: 4096,
+	},
+	Mattermost: {
+		escape: markdown.Replace, bold: [2]string{"**", "**"}, code: quoted, link: markdownLink,
+		length: utf8.RuneCountInString, limit: 15_000,
+	},
+	Teams: { // cards know no code spans
+		escape: markdown.Replace, bold: [2]string{"**", "**"}, code: markdown.Replace, link: markdownLink,
+		length: func(s string) int { return 2*len(s) + 100*strings.Count(s, "\n") }, limit: 24_000,
+	},
+	Telegram: {
+		escape: func(s string) string { return strings.ReplaceAll(html.EscapeString(s), "@", "@"+gap) },
+		bold:   [2]string{"<b>", "</b>"}, length: wide, limit: 3_500,
+		code: func(s string) string { return "<code>" + html.EscapeString(s) + "</code>" },
+		link: func(label, url string) string { return `<a href="` + html.EscapeString(url) + `">` + label + "</a>" },
+	},
+	email: {
+		escape: func(s string) string { return s }, code: func(s string) string { return s },
+		link: func(_, url string) string { return url }, length: func(s string) int { return len(s) }, limit: 200_000,
+	},
+	others: {
+		escape: quiet.Replace, code: quiet.Replace,
+		link: func(_, url string) string { return url }, length: func(s string) int { return len(s) }, limit: 3_500,
+	},
+}
+
+// icons make an operation visible in a list.
+var icons = map[string]text{
+	"": "🔵", "created": "🟢", "updated": "🔵", "deleted": "🔴", "gap": "⚠️", "entered": "🟢", "left": "🟠", "snapshot": "⚪",
+}
+
+// color is that of a message where services show one.
+func color(m *Message) int {
+	switch {
+	case m.Op == "gap":
+		return 0xe37400
+	case m.Loud:
+		return 0xd93025
+	case m.Op == "created":
+		return 0x188038
+	}
+	return 0x1a73e8
+}

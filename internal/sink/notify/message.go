@@ -1,0 +1,271 @@
+package notify
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// Message is what a template makes text of: a change, or what has changed within a window.
+type Message struct {
+	// Cluster is the name of the cluster, Title one line that says all in short.
+	Cluster, Title string
+	// Total is how many changes this stands for, From and To when the first and the last of them happened.
+	Total    int
+	From, To time.Time
+	// Stories are what happened, deletions and gaps first.
+	Stories []Story
+	// Counts are the changes by what happened to which kind, the most first, where there are several.
+	Counts []Count
+	// More are how many changes no story tells of, only Counts.
+	More int
+	// Op, Loud and Link are those of the only story; of several, Loud tells that one is.
+	Op, Link string
+	Loud     bool
+
+	key string // equal for the same changes
+}
+
+// Several tells whether there are several stories.
+func (m *Message) Several() bool { return len(m.Stories) > 1 || m.More > 0 }
+
+// Story is what happened to an object and to what it owns.
+type Story struct {
+	// Title says all in short, Op what happened to the object: snapshot, created, updated, deleted, entered,
+	// left, gap; empty where only what it owns has changed.
+	Title, Op string
+	// Kind, Namespace and Name are the object's.
+	Kind, Namespace, Name string
+	// Loud is true for what stands out: gaps, and deletions of what nobody owns.
+	Loud bool
+	// Changes is how many changes the story stands for.
+	Changes int
+	// Fields are those of the object that have changed, MoreFields how many others have.
+	Fields     []Field
+	MoreFields int
+	// Owned are the changes of what the object owns, by what happened to which kind.
+	Owned []Count
+	// Note says why, for a gap.
+	Note string
+	// At is when it happened, ID the id of the last change and Link where that is shown.
+	At       time.Time
+	ID, Link string
+}
+
+// Field is a changed field: Op is add, remove or replace; values are texts, cut where they are long.
+type Field struct{ Path, Op, From, To, Manager string }
+
+func (f Field) isStatus() bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") }
+
+// Count is how often something happened to objects of a kind.
+type Count struct {
+	Op, Kind string
+	N        int
+}
+
+// message makes what is told of a summary.
+func (s *summary) message(k kin, link func(id string) string) *Message {
+	m := &Message{Cluster: clean(s.cluster), Total: s.total, From: s.from, To: s.to, More: s.untold, key: s.first + "." + s.last}
+	for _, t := range s.merged(k) {
+		m.Stories = append(m.Stories, t.tell(link))
+	}
+	slices.SortStableFunc(m.Stories, func(a, b Story) int {
+		if a.Loud != b.Loud {
+			return map[bool]int{true: -1, false: 1}[a.Loud]
+		}
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
+	})
+	if len(m.Stories) > 0 {
+		m.Op, m.Loud = m.Stories[0].Op, m.Stories[0].Loud
+	}
+	if m.Several() {
+		m.Counts, m.Op = counted(s.counts), ""
+		m.Title = fmt.Sprintf("%s: %s", plural(s.total, "change"), listed(byOp(m.Counts)))
+	} else if len(m.Stories) == 1 {
+		m.Title, m.Link = m.Stories[0].Title, m.Stories[0].Link
+	}
+	if m.Cluster != "" {
+		m.Title += " · " + m.Cluster
+	}
+	return m
+}
+
+// merged are the stories, those of one owner as one, also where that became known later.
+func (s *summary) merged(k kin) []*story {
+	var all []*story
+	into := map[string]*story{}
+	for _, t := range s.stories {
+		root := k.root(event.Owner{UID: t.uid})
+		if root.UID == t.uid { // nobody owns it
+			own := *t // what is held stays as it is: it may have to be told again
+			own.kin, own.members = maps.Clone(t.kin), slices.Clone(t.members)
+			into[t.uid] = &own
+			all = append(all, &own)
+		}
+	}
+	for _, t := range s.stories {
+		root := k.root(event.Owner{UID: t.uid})
+		if root.UID == t.uid {
+			continue
+		}
+		to := into[root.UID]
+		if to == nil {
+			to = &story{uid: root.UID, root: &root, space: t.space, kin: map[Count]int{}}
+			into[root.UID] = to
+			all = append(all, to)
+		}
+		to.changes += t.changes
+		to.loud = to.loud || t.loud
+		for c, n := range t.kin {
+			to.kin[c] += n
+		}
+		for _, m := range t.members { // it was taken for the owner, and not counted
+			if m.uid == t.uid {
+				to.kin[Count{Op: string(m.op), Kind: m.resource.Kind}] += m.changes
+			}
+			to.members = append(to.members, m)
+		}
+	}
+	for _, t := range all {
+		slices.SortFunc(t.members, func(a, b *member) int {
+			isRoot := func(m *member) int { return map[bool]int{true: -1}[m.uid == t.uid] }
+			return cmp.Or(cmp.Compare(isRoot(a), isRoot(b)), a.at.Compare(b.at), cmp.Compare(a.id, b.id))
+		})
+	}
+	return all
+}
+
+// tell makes a story's public form.
+func (t *story) tell(link func(id string) string) Story {
+	var last *member
+	for _, m := range t.members {
+		if last == nil || m.at.After(last.at) {
+			last = m
+		}
+	}
+	out := Story{Loud: t.loud, Changes: t.changes, Namespace: t.space, Owned: counted(t.kin), ID: last.id, At: last.at}
+	head := t.members[0]
+	kin := 0
+	for _, n := range t.kin {
+		kin += n
+	}
+	switch {
+	case head.uid == t.uid, len(t.members) == 1 && kin == head.changes: // the owner, or only one that it owns
+		if head.uid != t.uid {
+			out.Owned = nil
+		}
+		out.Op, out.Kind, out.Namespace, out.Name = string(head.op), head.resource.Kind, head.resource.Namespace, head.resource.Name
+		out.Fields, out.MoreFields, out.Note = slices.Clone(head.fields), head.more, head.note
+		out.ID, out.At = head.id, head.at
+		slices.SortStableFunc(out.Fields, func(a, b Field) int { // what is wanted before what is
+			return cmp.Compare(map[bool]int{true: 1}[a.isStatus()], map[bool]int{true: 1}[b.isStatus()])
+		})
+		out.Title = object(out) + " " + happened(head.op, t.loud)
+		if head.op == event.Gap {
+			out.Title = "GAP: changes of " + head.resource.Resource + " were missed"
+		}
+	default:
+		out.Kind, out.Name = t.root.Kind, t.root.Name
+		out.Title = object(out) + ": changes of what it owns"
+	}
+	if len(out.Owned) > 0 && out.Op != "" {
+		out.Title += fmt.Sprintf(", with %s of what it owns", plural(kin, "change"))
+	}
+	out.Link = link(out.ID)
+	return out
+}
+
+// happened is an operation for people.
+func happened(op event.Op, loud bool) string {
+	switch op {
+	case event.Entered:
+		return "entered the selection"
+	case event.Left:
+		return "left the selection"
+	case event.Snapshot:
+		return "is there"
+	}
+	if loud {
+		return strings.ToUpper(string(op))
+	}
+	return string(op)
+}
+
+func object(s Story) string {
+	name := clean(s.Name)
+	if s.Namespace != "" {
+		name = clean(s.Namespace) + "/" + name
+	}
+	return strings.TrimSpace(clean(s.Kind) + " " + name)
+}
+
+// byOp sums counts up over the kinds.
+func byOp(counts []Count) []Count {
+	sums := map[Count]int{}
+	for _, c := range counts {
+		sums[Count{Op: c.Op}] += c.N
+	}
+	return counted(sums)
+}
+
+// listed is counts on a line: 3 updated, 1 deleted.
+func listed(counts []Count) string {
+	var out []string
+	for _, c := range counts {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%d %s %s", c.N, c.Kind, c.Op)))
+	}
+	return strings.Join(out, ", ")
+}
+
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// value is a field's value on a line: text as it is, else JSON.
+func value(v any) string {
+	s, ok := v.(string)
+	if !ok || s == "" {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return "?"
+		}
+		s = string(text)
+	}
+	return cut(clean(cut(s, 8*maxValue)), maxValue)
+}
+
+// clean is a text on one line, without what cannot be seen.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return '⏎'
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return '·'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "·"))
+}
+
+// cut is a text of at most so many runes, which says so where it was longer.
+func cut(s string, most int) string {
+	n := 0
+	for i := range s {
+		if n++; n > most {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}

@@ -1,0 +1,119 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nicholas-fedor/shoutrrr/pkg/router"
+	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// Schemes are those of the addresses that a notify sink takes besides the URLs that Takes claims.
+func Schemes() []string {
+	all := []string{"slack", "teams", "discord", "mattermost", "telegram", "smtp", "smtps", "generic+http", "generic+https"}
+	for _, scheme := range (&router.ServiceRouter{}).ListServices() {
+		if scheme != "logger" && !slices.Contains(all, scheme) { // the logger tells nobody
+			all = append(all, scheme)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// shoutrrr is for a service that only shoutrrr knows.
+func (t *target) shoutrrr(u *url.URL, address string) error {
+	if !slices.Contains(Schemes(), u.Scheme) {
+		return fmt.Errorf("the scheme %s is none of %s", u.Scheme, strings.Join(Schemes(), ", "))
+	}
+	scheme, _, _ := strings.Cut(u.Scheme, "+")
+	t.service, t.raw = others, address
+	t.place = scheme
+	if u.User == nil && u.Host != "" && u.Path != "" { // else the host may be a token
+		t.place += " " + u.Hostname()
+	}
+	if scheme == "matrix" { // its service logs in when it is made
+		return nil
+	}
+	if _, err := (&router.ServiceRouter{}).Locate(address); err != nil {
+		return fmt.Errorf("shoutrrr does not take it as one of %s: see its documentation for the form", scheme) // its error may quote it
+	}
+	return nil
+}
+
+// shout sends by shoutrrr, which knows no contexts: what hangs there is left to its end, and nothing more is
+// sent before.
+type shout struct {
+	address string
+	service types.Service
+	pending chan error // the call that was not waited for
+	titled  bool
+}
+
+// titled are the services that take a title apart from the text.
+var titled = []string{"ntfy", "gotify", "pushover", "pushbullet", "bark", "join"}
+
+func newShout(t target) *shout {
+	scheme, _, _ := strings.Cut(t.raw, ":")
+	return &shout{address: t.raw, titled: slices.Contains(titled, scheme)}
+}
+
+// refusal is what shoutrrr's errors say where a service will not take a message.
+var refusal = regexp.MustCompile(`\b(400|413|422)\b`)
+
+func (s *shout) send(ctx context.Context, title, text string) error {
+	if s.pending != nil {
+		select {
+		case <-s.pending:
+			s.pending = nil
+		case <-ctx.Done():
+			return fmt.Errorf("the message before is still on its way: %w", ctx.Err())
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.call(title, text) }()
+	select {
+	case err := <-done:
+		if err != nil && refusal.MatchString(err.Error()) {
+			return &sink.PermanentError{Err: err}
+		}
+		return err
+	case <-ctx.Done():
+		s.pending = done
+		return ctx.Err()
+	}
+}
+
+func (s *shout) call(title, text string) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // of a service that nobody here has tried
+			err = errors.New("shoutrrr cannot send it")
+		}
+	}()
+	if s.service == nil {
+		service, err := (&router.ServiceRouter{}).Locate(s.address)
+		if err != nil {
+			return err
+		}
+		s.service = service
+	}
+	params := &types.Params{}
+	if s.titled {
+		params.SetTitle(title)
+	} else if text = strings.TrimSpace(title + "\n" + text); text == "" {
+		text = title
+	}
+	if text == "" {
+		text = title
+	}
+	return s.service.Send(text, params)
+}

@@ -1,0 +1,248 @@
+package notify
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// What a summary keeps: stories of so many owners, and of so many more that are loud; of a story the object
+// that owns the rest and two others, with so many fields. All else is counted. That is some 10 KiB a story,
+// some 700 KiB in all where every name and value is as long as it may be, and a tenth of that as a rule.
+const (
+	maxStories  = 40
+	maxLoud     = 20
+	maxMembers  = 3
+	maxFields   = 8
+	minorFields = 3
+	maxCounts   = 64
+	maxKin      = 4096
+	maxPath     = 200 // runes
+	maxValue    = 120
+)
+
+// summary is what is held of many changes, so that one message can tell of them.
+type summary struct {
+	cluster     string
+	total       int
+	first, last string // ids of events
+	from, to    time.Time
+	stories     map[string]*story // by the UID of who owns all
+	ordinary    int               // of them
+	loud        int
+	counts      map[Count]int
+	untold      int // changes of which only counts tells
+}
+
+// story is what happened to an object and to what it owns.
+type story struct {
+	uid     string
+	root    *event.Owner // who owns all, where that is known by its name only
+	space   string
+	loud    bool
+	changes int
+	members []*member // the root first, where it has changed
+	kin     map[Count]int
+}
+
+// member is an object, and what became of it.
+type member struct {
+	uid      string
+	resource event.Resource
+	op       event.Op
+	id       string // of the last change
+	at       time.Time
+	changes  int
+	fields   []Field
+	more     int // fields that are not kept
+	note     string
+}
+
+// kin knows who owns whom, longer than a window lasts: a rollout may. It is bounded.
+type kin map[string]event.Owner
+
+// learn remembers an object's owner.
+func (k kin) learn(r *event.Resource) {
+	if r.Owner == nil || r.UID == "" {
+		return
+	}
+	if len(k) >= maxKin {
+		clear(k)
+	}
+	k[r.UID] = *r.Owner
+}
+
+// root is who owns an owner in the end.
+func (k kin) root(o event.Owner) event.Owner {
+	for range 8 { // longer chains, and rings, are not worth following
+		next, ok := k[o.UID]
+		if !ok {
+			break
+		}
+		o = next
+	}
+	return o
+}
+
+// isLoud tells what stands out, and is kept where others are only counted.
+func isLoud(d *event.Data) bool {
+	return d.Op == event.Gap || d.Op == event.Deleted && d.Resource.Owner == nil
+}
+
+// add takes a change in.
+func (s *summary) add(e *event.Event, k kin) {
+	d := &e.Data
+	k.learn(&d.Resource)
+	if s.total == 0 {
+		s.first, s.from = e.ID, e.Time
+		s.cluster, _ = url.PathUnescape(strings.TrimPrefix(e.Source, "/clusters/"))
+		s.stories, s.counts = map[string]*story{}, map[Count]int{}
+	}
+	s.total++
+	s.last, s.to = e.ID, e.Time
+	count(s.counts, d)
+	uid := cmp.Or(d.Resource.UID, e.Subject)
+	var root *event.Owner
+	if d.Resource.Owner != nil {
+		o := k.root(*d.Resource.Owner)
+		root, uid = &o, o.UID
+	}
+	t := s.stories[uid]
+	if t == nil {
+		if t = s.begin(uid, isLoud(d)); t == nil {
+			s.untold++
+			return
+		}
+		t.root, t.space = root, d.Resource.Namespace
+	}
+	t.add(e, uid)
+}
+
+// begin makes room for a story; nil where there is none.
+func (s *summary) begin(uid string, loud bool) *story {
+	switch {
+	case s.ordinary < maxStories:
+		s.ordinary++
+	case loud && s.loud < maxLoud:
+		s.loud++
+	default:
+		return nil
+	}
+	t := &story{uid: uid, kin: map[Count]int{}}
+	s.stories[uid] = t
+	return t
+}
+
+// count counts a change by what happened to which kind.
+func count(counts map[Count]int, d *event.Data) {
+	c := Count{Op: string(d.Op), Kind: d.Resource.Kind}
+	if _, ok := counts[c]; !ok && len(counts) >= maxCounts {
+		c.Kind = "other"
+	}
+	counts[c]++
+}
+
+func (t *story) add(e *event.Event, rootUID string) {
+	d := &e.Data
+	t.changes++
+	t.loud = t.loud || isLoud(d)
+	uid := cmp.Or(d.Resource.UID, e.Subject)
+	isRoot := uid == rootUID
+	if !isRoot {
+		count(t.kin, d)
+	}
+	i := slices.IndexFunc(t.members, func(m *member) bool { return m.uid == uid })
+	switch {
+	case i >= 0:
+		t.members[i].add(e, fieldsOf(isRoot))
+		return
+	case !isRoot && len(t.members) >= maxMembers:
+		return
+	}
+	m := &member{uid: uid, resource: d.Resource}
+	m.resource.Owner = nil
+	m.add(e, fieldsOf(isRoot))
+	if isRoot {
+		t.members = slices.Insert(t.members, 0, m)
+	} else {
+		t.members = append(t.members, m)
+	}
+}
+
+func fieldsOf(isRoot bool) int {
+	if isRoot {
+		return maxFields
+	}
+	return minorFields
+}
+
+// add notes another change of the object: what it came to.
+func (m *member) add(e *event.Event, fields int) {
+	d := &e.Data
+	m.changes++
+	m.id, m.at = e.ID, e.Time
+	if m.op != event.Created || d.Op != event.Updated { // created and updated is created
+		m.op = d.Op
+	}
+	if d.Gap != nil {
+		m.note = cut(clean(d.Gap.Reason), maxPath)
+	}
+	for i := range d.Changes {
+		if c := &d.Changes[i]; !c.Quiet {
+			m.field(c, fields)
+		}
+	}
+	if d.Op != event.Updated {
+		m.fields, m.more = nil, 0
+	}
+}
+
+// field notes a changed field, from its first value to its last. Where there are too many, what is
+// wanted goes before the status.
+func (m *member) field(c *event.Change, most int) {
+	f := Field{Path: cut(clean(c.Path), maxPath), Op: c.Op, Manager: cut(clean(c.Manager), maxPath)}
+	if c.Op != "add" {
+		f.From = value(c.From)
+	}
+	if c.Op != "remove" {
+		f.To = value(c.To)
+	}
+	if i := slices.IndexFunc(m.fields, func(o Field) bool { return o.Path == f.Path }); i >= 0 {
+		old := &m.fields[i]
+		switch {
+		case old.Op == "add" && f.Op == "replace":
+			f.Op, f.From = "add", ""
+		case old.Op == "remove" && f.Op == "add":
+			f.Op, f.From = "replace", old.From
+		default:
+			f.From = old.From
+		}
+		*old = f
+		return
+	}
+	if len(m.fields) >= most {
+		m.more++
+		i := slices.IndexFunc(m.fields, Field.isStatus)
+		if i < 0 || f.isStatus() {
+			return
+		}
+		m.fields = slices.Delete(m.fields, i, i+1)
+	}
+	m.fields = append(m.fields, f)
+}
+
+// counted are counts, the most first.
+func counted(counts map[Count]int) []Count {
+	var all []Count
+	for _, c := range slices.SortedFunc(maps.Keys(counts), func(a, b Count) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind))
+	}) {
+		all = append(all, Count{Op: c.Op, Kind: c.Kind, N: counts[c]})
+	}
+	return all
+}

@@ -1,0 +1,172 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// standard is the text of who sets no template.
+const standard = `{{range .Stories -}}
+{{if $.Several}}{{icon .Op}} {{bold .Title}}{{with .Link}} {{link "show" .}}{{end}}
+{{end}}{{with .Note}}{{.}}
+{{end}}{{range .Fields}}• {{code .Path}}: {{if eq .Op "add"}}set to {{code .To}}{{else if eq .Op "remove"}}removed, was {{code .From}}{{else}}{{code .From}} → {{code .To}}{{end}}{{if and .Manager (ne .Manager "?")}} by {{.Manager}}{{end}}
+{{end}}{{with .MoreFields}}• and {{.}} more fields
+{{end}}{{with .Owned}}• owned: {{counts .}}
+{{end}}{{end}}{{with .More}}…and {{.}} more changes.
+{{end}}{{if .Several}}In all: {{counts .Counts}}{{end}}`
+
+// maxText bounds what a template makes, in bytes.
+const maxText = 4 << 20
+
+const escaper = "tattlerEscape"
+
+// parseTemplate compiles a template, the standard one where there is none, and tries it on what may come, so
+// that a wrong name shows before the first change. What is printed is escaped for the markup.
+func parseTemplate(source string, m markup) (*template.Template, error) {
+	if source == "" {
+		source = standard
+	}
+	t, err := template.New("template").Option("missingkey=error").Funcs(template.FuncMap{
+		"bold":   m.strong,
+		"code":   func(v any) text { return text(m.code(printed(v))) },
+		"link":   func(label, url any) text { return text(m.link(m.plain(label), printed(url))) },
+		"icon":   func(op string) text { return icons[op] },
+		"counts": listed,
+		escaper:  m.plain,
+	}).Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range t.Templates() {
+		if one.Tree != nil {
+			escapeAll(one.Root)
+		}
+	}
+	all := &summary{}
+	k := kin{}
+	for _, e := range sink.Samples() {
+		single := &summary{}
+		single.add(e, k)
+		all.add(e, k)
+		if _, err := execute(t, single.message(k, sample)); err != nil {
+			return nil, fmt.Errorf("for an event with op %s: %w", e.Data.Op, err)
+		}
+	}
+	if _, err := execute(t, all.message(k, sample)); err != nil {
+		return nil, fmt.Errorf("for several events: %w", err)
+	}
+	return t, nil
+}
+
+func sample(id string) string { return "https://example.com/changes/" + id }
+
+// escapeAll appends the escaper to whatever is printed.
+func escapeAll(list *parse.ListNode) {
+	if list == nil {
+		return
+	}
+	branches := func(b *parse.BranchNode) {
+		escapeAll(b.List)
+		escapeAll(b.ElseList)
+	}
+	for _, node := range list.Nodes {
+		switch node := node.(type) {
+		case *parse.ActionNode:
+			if len(node.Pipe.Decl) == 0 {
+				call := parse.NewIdentifier(escaper).SetPos(node.Pos)
+				node.Pipe.Cmds = append(node.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: node.Pos, Args: []parse.Node{call}})
+			}
+		case *parse.IfNode:
+			branches(&node.BranchNode)
+		case *parse.WithNode:
+			branches(&node.BranchNode)
+		case *parse.RangeNode:
+			branches(&node.BranchNode)
+		}
+	}
+}
+
+// printed is a value as a template prints it, on a line.
+func printed(v any) string {
+	switch v := v.(type) {
+	case string:
+		return clean(v)
+	case text:
+		return string(v)
+	case event.Op:
+		return string(v)
+	}
+	return clean(fmt.Sprint(v))
+}
+
+func execute(t *template.Template, m *Message) (string, error) {
+	b := &bounded{}
+	if err := t.Execute(b, m); err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// bounded is text that does not grow without end.
+type bounded struct{ strings.Builder }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxText {
+		return 0, fmt.Errorf("the text is longer than %d bytes", maxText)
+	}
+	return b.Builder.Write(p)
+}
+
+var errCut = errors.New("the text is too long, and cannot be cut within the service's markup")
+
+// fit makes a message's text, with less detail until it has room: first fewer fields, then fewer stories,
+// which the message says; what the template makes of even that is cut at the end of a line.
+func fit(t *template.Template, m *Message, u markup) (string, error) {
+	for _, detail := range []struct{ stories, fields int }{
+		{maxStories + maxLoud, maxFields}, {20, maxFields}, {20, minorFields}, {20, 1}, {10, 1}, {5, 1}, {2, 1}, {1, 1}, {1, 0},
+	} {
+		s, err := execute(t, m.less(detail.stories, detail.fields))
+		if err != nil {
+			return "", err
+		}
+		if u.length(s) <= u.limit {
+			return s, nil
+		}
+		if detail.fields > 0 {
+			continue
+		}
+		const said = "\n…cut: too long for this service."
+		for u.length(s+said) > u.limit {
+			i := strings.LastIndexByte(s, '\n')
+			if i <= 0 {
+				return "", errCut
+			}
+			s = s[:i]
+		}
+		return s + said, nil
+	}
+	return "", errCut
+}
+
+// less is a message with at most so many stories, and fields of each.
+func (m *Message) less(stories, fields int) *Message {
+	out := *m
+	out.Stories = nil
+	for i, s := range m.Stories {
+		if i >= stories {
+			out.More += s.Changes
+			continue
+		}
+		if more := len(s.Fields) - fields; more > 0 {
+			s.Fields, s.MoreFields = s.Fields[:fields], s.MoreFields+more
+		}
+		out.Stories = append(out.Stories, s)
+	}
+	return &out
+}
