@@ -61,6 +61,13 @@ var rows = []row{
 		why:   "they are modules of their own, so that go install and go get of this one stay light",
 	},
 	{
+		who: "./...",
+		never: []string{
+			"./cloud/...", "github.com/aws/...", "cloud.google.com/...", "google.golang.org/api/...", "github.com/Azure/...", "gocloud.dev/...",
+		},
+		why: "the SDKs of cloud providers are in the module cloud, so that the default binary stays free of them",
+	},
+	{
 		who:   "./...",
 		never: []string{"testing", "./informer/informertest/...", "./internal/twin", "./internal/sink/sinktest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
 		why:   "tests and fakes do not ship",
