@@ -1,0 +1,337 @@
+// Package amazontest is a fake of the parts of Amazon SQS and SNS that the sinks use, as their SDK speaks to
+// them: AWS's JSON protocol for SQS, its query protocol for SNS. It is ours, not Amazon's: what it knows of
+// their answers comes from the SDK's source and Amazon's documentation.
+package amazontest
+
+import (
+	"crypto/md5" // SQS proves with it that a body arrived
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+// Message is one that arrived.
+type Message struct {
+	ID, Body, Group, Dedup string
+	Attributes             map[string]string
+}
+
+// Answer is what is said of one message of a request: nothing where Code is empty.
+type Answer struct {
+	Code, Text string
+	Sender     bool
+}
+
+// Server is a queue or a topic, whichever is asked for.
+type Server struct {
+	t      *testing.T
+	server *httptest.Server
+
+	mu       sync.Mutex
+	messages []Message
+	requests [][]Message
+	header   http.Header
+	b        sinktest.Behaviour
+	id       string
+	changed  chan struct{} // closed at the next change of behaviour
+	downs    int
+	each     func(Message) Answer
+	whole    func([]Message) (status int, a Answer)
+}
+
+// New starts one that ends with the test.
+func New(t *testing.T) *Server {
+	s := &Server{t: t, changed: make(chan struct{})}
+	s.server = httptest.NewServer(s)
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+// Target is its URL.
+func (s *Server) Target() string { return s.server.URL }
+
+// Behave is as in sinktest.Receiver.
+func (s *Server) Behave(b sinktest.Behaviour, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.b, s.id = b, id
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Each has a function judge each message; Whole each request, before its messages. A status of 0 takes it.
+func (s *Server) Each(f func(Message) Answer) { s.set(func() { s.each = f }) }
+
+// Whole is described at Each.
+func (s *Server) Whole(f func([]Message) (status int, a Answer)) { s.set(func() { s.whole = f }) }
+
+func (s *Server) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// Messages are those that were taken.
+func (s *Server) Messages() (out []Message) {
+	s.set(func() { out = append(out, s.messages...) })
+	return out
+}
+
+// Requests are those that were understood, taken or not; Header is that of the last.
+func (s *Server) Requests() (out [][]Message) {
+	s.set(func() { out = append(out, s.requests...) })
+	return out
+}
+
+// Header is described at Requests.
+func (s *Server) Header() (h http.Header) {
+	s.set(func() { h = s.header.Clone() })
+	return h
+}
+
+// Received are the ids of the events that arrived.
+func (s *Server) Received(*testing.T) []string {
+	var ids []string
+	for _, m := range s.Messages() {
+		ids = append(ids, eventID(m))
+	}
+	return ids
+}
+
+func eventID(m Message) string {
+	var e struct{ ID string }
+	if json.Unmarshal([]byte(m.Body), &e) != nil {
+		return ""
+	}
+	return e.ID
+}
+
+// ServeHTTP takes a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the sender has gone
+	}
+	var answer protocol = &query{}
+	if target := r.Header.Get("X-Amz-Target"); target != "" {
+		answer = &jsonRPC{target: target}
+	}
+	ms, err := answer.read(body)
+	if err != nil || len(ms) == 0 || len(ms) > 10 {
+		s.t.Errorf("request %q: %v, %d messages", body, err, len(ms))
+	}
+	if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ") {
+		s.t.Errorf("no signature: %v", r.Header)
+	}
+	for _, m := range ms {
+		if eventID(m) == "" {
+			s.t.Errorf("no event: %q", m.Body)
+		}
+	}
+	s.serve(w, r, ms, answer)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, ms []Message, p protocol) {
+	s.mu.Lock()
+	b, changed, each, whole := s.b, s.changed, s.each, s.whole
+	s.downs++
+	downs, poison := s.downs, s.id
+	s.requests = append(s.requests, ms)
+	s.header = r.Header
+	s.mu.Unlock()
+	switch {
+	case b == sinktest.Down && downs%3 == 0:
+		reset(s.t, w)
+		return
+	case b == sinktest.Down:
+		p.fail(w, http.StatusInternalServerError, Answer{Code: "InternalError", Text: "try again"})
+		return
+	case b == sinktest.Busy: // Amazon says nothing of when; a proxy in front of it may
+		w.Header().Set("Retry-After", strconv.Itoa(int(sinktest.BusyFor/time.Second)))
+		p.fail(w, http.StatusServiceUnavailable, Answer{Code: "ThrottlingException", Text: "Rate exceeded"})
+		return
+	case b == sinktest.Hangs:
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	case b == sinktest.Slow:
+		<-time.After(20 * time.Millisecond)
+	}
+	if whole != nil {
+		if status, a := whole(ms); status != 0 {
+			p.fail(w, status, a)
+			return
+		}
+	}
+	answers := make([]Answer, len(ms))
+	for i, m := range ms {
+		if each != nil {
+			answers[i] = each(m)
+		}
+		if b == sinktest.Refuses && eventID(m) == poison {
+			answers[i] = Answer{Code: "InvalidMessageContents", Text: "characters outside the allowed set", Sender: true}
+		}
+		if answers[i].Code == "" {
+			s.set(func() { s.messages = append(s.messages, m) })
+		}
+	}
+	p.answer(w, ms, answers)
+}
+
+// reset ends a connection as a process does that dies.
+func reset(t *testing.T, w http.ResponseWriter) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close() // it is reset anyway
+}
+
+// protocol is how a service is spoken to.
+type protocol interface {
+	read(body []byte) ([]Message, error)
+	answer(w http.ResponseWriter, ms []Message, as []Answer)
+	fail(w http.ResponseWriter, status int, a Answer)
+}
+
+// jsonRPC is AWS JSON 1.0, which SQS speaks.
+type jsonRPC struct{ target string }
+
+func (j *jsonRPC) read(body []byte) ([]Message, error) {
+	if j.target != "AmazonSQS.SendMessageBatch" {
+		return nil, fmt.Errorf("unknown target %s", j.target)
+	}
+	var in struct {
+		Entries []struct {
+			ID                string `json:"Id"`
+			MessageBody       string
+			MessageAttributes map[string]struct{ DataType, StringValue string }
+			Group             string `json:"MessageGroupId"`
+			Dedup             string `json:"MessageDeduplicationId"`
+		}
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	var ms []Message
+	for _, e := range in.Entries {
+		m := Message{ID: e.ID, Body: e.MessageBody, Group: e.Group, Dedup: e.Dedup, Attributes: map[string]string{}}
+		for name, a := range e.MessageAttributes {
+			m.Attributes[name] = a.StringValue
+		}
+		ms = append(ms, m)
+	}
+	return ms, nil
+}
+
+func (j *jsonRPC) answer(w http.ResponseWriter, ms []Message, as []Answer) {
+	successful, failed := []map[string]any{}, []map[string]any{}
+	for i, m := range ms {
+		if as[i].Code != "" {
+			failed = append(failed, map[string]any{"Id": m.ID, "Code": as[i].Code, "Message": as[i].Text, "SenderFault": as[i].Sender})
+			continue
+		}
+		sum := md5.Sum([]byte(m.Body))
+		successful = append(successful, map[string]any{"Id": m.ID, "MessageId": "m-" + m.ID, "MD5OfMessageBody": hex.EncodeToString(sum[:])})
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	_ = json.NewEncoder(w).Encode(map[string]any{"Successful": successful, "Failed": failed})
+}
+
+func (j *jsonRPC) fail(w http.ResponseWriter, status int, a Answer) {
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"__type": "com.amazonaws.sqs#" + a.Code, "message": a.Text})
+}
+
+// query is AWS's query protocol, which SNS speaks.
+type query struct{}
+
+func (q *query) read(body []byte) ([]Message, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil || form.Get("Action") != "PublishBatch" {
+		return nil, fmt.Errorf("unknown action %q: %w", form.Get("Action"), err)
+	}
+	var ms []Message
+	for i := 1; ; i++ {
+		at := fmt.Sprintf("PublishBatchRequestEntries.member.%d.", i)
+		if !form.Has(at + "Id") {
+			return ms, nil
+		}
+		m := Message{
+			ID: form.Get(at + "Id"), Body: form.Get(at + "Message"), Attributes: map[string]string{},
+			Group: form.Get(at + "MessageGroupId"), Dedup: form.Get(at + "MessageDeduplicationId"),
+		}
+		for j := 1; form.Has(fmt.Sprintf("%sMessageAttributes.entry.%d.Name", at, j)); j++ {
+			entry := fmt.Sprintf("%sMessageAttributes.entry.%d.", at, j)
+			m.Attributes[form.Get(entry+"Name")] = form.Get(entry + "Value.StringValue")
+		}
+		ms = append(ms, m)
+	}
+}
+
+func (q *query) answer(w http.ResponseWriter, ms []Message, as []Answer) {
+	var successful, failed strings.Builder
+	for i, m := range ms {
+		if as[i].Code != "" {
+			fmt.Fprintf(&failed, "<member><Id>%s</Id><Code>%s</Code><Message>%s</Message><SenderFault>%t</SenderFault></member>",
+				m.ID, as[i].Code, escape(as[i].Text), as[i].Sender)
+			continue
+		}
+		fmt.Fprintf(&successful, "<member><Id>%s</Id><MessageId>m-%s</MessageId></member>", m.ID, m.ID)
+	}
+	w.Header().Set("Content-Type", "text/xml")
+	fmt.Fprintf(w, `<PublishBatchResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><PublishBatchResult><Successful>%s</Successful>`+
+		`<Failed>%s</Failed></PublishBatchResult></PublishBatchResponse>`, &successful, &failed)
+}
+
+func (q *query) fail(w http.ResponseWriter, status int, a Answer) {
+	w.Header().Set("Content-Type", "text/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `<ErrorResponse xmlns="http://sns.amazonaws.com/doc/2010-03-31/"><Error><Type>Sender</Type><Code>%s</Code><Message>%s</Message></Error></ErrorResponse>`,
+		a.Code, escape(a.Text))
+}
+
+func escape(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(s))
+	return b.String()
+}
+
+// Environment makes credentials of a process's environment, and leaves the user's own alone.
+func Environment(setenv func(key, value string) error) {
+	for key, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "AKIDTEST", "AWS_SECRET_ACCESS_KEY": SecretKey, "AWS_SESSION_TOKEN": SessionToken,
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_ENDPOINT_URL": "", "AWS_CA_BUNDLE": "",
+	} {
+		if err := setenv(key, value); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// The credentials of Environment.
+const (
+	SecretKey    = "secret/key+of/the/test"
+	SessionToken = "session-token-of-the-test"
+)

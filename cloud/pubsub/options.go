@@ -1,0 +1,103 @@
+package pubsub
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Options are the keys of a Pub/Sub sink.
+type Options struct {
+	// Topic is the topic's full name: projects/PROJECT/topics/TOPIC.
+	Topic string `yaml:"topic"`
+	// Unordered sends without ordering keys: requests have messages of any objects, and a subscription may
+	// hand out the changes of one object in any order (false).
+	Unordered bool `yaml:"unordered"`
+	// Parallel is how many objects are sent of at a time (16, at most 64): a request has one ordering key. It
+	// means nothing to what is unordered.
+	Parallel int `yaml:"parallel"`
+	// CredentialsFile is a file in JSON as Google gives it out: a service account's key or a workload
+	// identity's configuration (that of GOOGLE_APPLICATION_CREDENTIALS, of gcloud, or the machine's account).
+	CredentialsFile string `yaml:"credentialsFile"`
+	// Endpoint is the host and port of a region's server, such as europe-west1-pubsub.googleapis.com:443: order
+	// is kept among what is published in one region (the nearest).
+	Endpoint string `yaml:"endpoint"`
+	// Emulator is the host and port of Google's emulator or of another server without TLS and credentials
+	// (PUBSUB_EMULATOR_HOST, or none).
+	Emulator string `yaml:"emulator"`
+	// Timeout bounds one request, its answer included (10 seconds).
+	Timeout time.Duration `yaml:"timeout"`
+}
+
+const maxParallel = 64
+
+// topicName is what Pub/Sub takes for a name, within a project.
+var topicName = regexp.MustCompile(`^projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
+
+// Validate says what is wrong with the options, naming the key; it talks to nobody.
+func (o Options) Validate() error {
+	switch {
+	case o.Topic == "":
+		return errors.New("topic: the sink needs one, such as projects/my-project/topics/changes")
+	case !topicName.MatchString(o.Topic):
+		return fmt.Errorf("topic: %q is not projects/PROJECT/topics/TOPIC", o.Topic)
+	case o.Parallel < 0 || o.Parallel > maxParallel:
+		return fmt.Errorf("parallel: from 1 to %d", maxParallel)
+	case o.Timeout < 0:
+		return errors.New("timeout: not negative")
+	case o.Emulator != "" && (o.Endpoint != "" || o.CredentialsFile != ""):
+		return errors.New("emulator: has neither an endpoint beside it nor credentials")
+	}
+	for key, address := range map[string]string{"endpoint": o.Endpoint, "emulator": o.Emulator} {
+		if address == "" {
+			continue
+		}
+		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" || strings.Contains(address, "/") {
+			return fmt.Errorf("%s: %q is not HOST:PORT", key, address)
+		}
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	o.Parallel = cmp.Or(o.Parallel, 16)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	o.Emulator = cmp.Or(o.Emulator, os.Getenv("PUBSUB_EMULATOR_HOST"))
+	return o
+}
+
+// FromURL reads an address such as gcppubsub://projects/my-project/topics/changes, whose query may have
+// credentialsFile, emulator, endpoint and unordered.
+func FromURL(address string) (*Options, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil {
+		return nil, errors.New("want gcppubsub://projects/PROJECT/topics/TOPIC")
+	}
+	o := &Options{Topic: u.Host + u.Path}
+	for key, values := range u.Query() {
+		switch value := values[0]; {
+		case len(values) != 1:
+			return nil, fmt.Errorf("%q is in the query twice", key)
+		case key == "credentialsFile":
+			o.CredentialsFile = value
+		case key == "emulator":
+			o.Emulator = value
+		case key == "endpoint":
+			o.Endpoint = value
+		case key == "unordered":
+			if o.Unordered, err = strconv.ParseBool(value); err != nil {
+				return nil, errors.New("unordered: true or false")
+			}
+		default:
+			return nil, fmt.Errorf("%q in the query: there may be credentialsFile, emulator, endpoint and unordered", key)
+		}
+	}
+	return o, nil
+}

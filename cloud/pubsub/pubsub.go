@@ -1,0 +1,211 @@
+// Package pubsub is the sink that publishes each change to a topic of Google Cloud Pub/Sub.
+//
+// Pub/Sub takes or refuses a request as a whole, and a request has one ordering key, which is the object's
+// UID: so the objects' changes are published beside each other, and those of one object in order. Where a
+// request of several is refused as an invalid argument, they are sent one by one, to find the one that is to
+// blame: it is permanent, such as what does not fit the topic's schema. What is longer than Pub/Sub takes is
+// cut (sink.TooLargeError). All else passes: no connection, no answer in time, quotas, rights that are
+// missing, a topic that is not there. Pub/Sub drops no repeats: a subscriber must know ids.
+package pubsub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tattler-dev/tattler/cloud/internal/binding"
+	"github.com/tattler-dev/tattler/cloud/internal/lanes"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// What Pub/Sub bounds: bytes and messages of a request.
+const (
+	maxRequest  = 10_000_000
+	maxMessages = 1000
+	// frame is for the fields around a message in a request.
+	frame = 16
+	// maxKey is how many bytes an ordering key may have.
+	maxKey = 1024
+)
+
+// Sink publishes to a topic.
+type Sink struct {
+	agent string
+	o     Options
+
+	mu     sync.Mutex // Close may come from another goroutine than Send
+	client *pubsub.TopicAdminClient
+	closed bool
+}
+
+// New makes a sink. It looks for credentials and connects with the first Send. The agent is what it calls
+// itself, such as tattler/v1.2.3.
+func New(agent string, o Options) (*Sink, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("pubsub sink: %w", err)
+	}
+	return &Sink{agent: agent, o: o.withDefaults()}, nil
+}
+
+func (s *Sink) String() string { return "pubsub " + s.o.Topic }
+
+// Close ends the connection.
+func (s *Sink) Close(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return s.drop()
+}
+
+// drop ends the connection; the next Send makes another.
+func (s *Sink) drop() error {
+	c := s.client
+	s.client = nil
+	if c == nil {
+		return nil
+	}
+	return c.Close()
+}
+
+// connect makes the client, which connects when it is used.
+func (s *Sink) connect(ctx context.Context) (*pubsub.TopicAdminClient, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("%s: the sink is closed", s.what())
+	}
+	if s.client != nil {
+		return s.client, nil
+	}
+	options, err := s.options()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.what(), err)
+	}
+	// The client outlives this call.
+	c, err := pubsub.NewTopicAdminClient(context.WithoutCancel(ctx), options...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: find credentials (GOOGLE_APPLICATION_CREDENTIALS, gcloud auth application-default login, "+
+			"or the machine's account): %w", s.what(), err)
+	}
+	c.CallOptions.Publish = nil // the pump tries again
+	s.client = c
+	return c, nil
+}
+
+func (s *Sink) options() ([]option.ClientOption, error) {
+	options := []option.ClientOption{option.WithUserAgent(s.agent), option.WithGRPCConnectionPool(1), option.WithTelemetryDisabled()}
+	if s.o.Emulator != "" {
+		return append(options, option.WithEndpoint(s.o.Emulator), option.WithoutAuthentication(),
+			option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials()))), nil
+	}
+	if s.o.Endpoint != "" {
+		options = append(options, option.WithEndpoint(s.o.Endpoint))
+	}
+	if s.o.CredentialsFile != "" {
+		text, err := os.ReadFile(s.o.CredentialsFile)
+		if err != nil {
+			return nil, fmt.Errorf("credentialsFile: %w", err)
+		}
+		var is struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal(text, &is); err != nil || is.Type == "" { // its text is not for an error
+			return nil, fmt.Errorf("credentialsFile: %s holds no credentials of Google in JSON", s.o.CredentialsFile)
+		}
+		options = append(options, option.WithAuthCredentialsJSON(option.CredentialsType(is.Type), text))
+	}
+	return options, nil
+}
+
+// Send publishes messages, those of one object one request after the other.
+func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
+	client, err := s.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	put := func(ctx context.Context, ms []sink.Message) (int, error) { return s.put(ctx, client, ms) }
+	if s.o.Unordered {
+		acked, err = put(ctx, ms)
+	} else {
+		acked, err = lanes.Send(ctx, ms, s.o.Parallel, put)
+	}
+	var r *refusal
+	if errors.As(err, &r) && (r.code == codes.DeadlineExceeded || r.code == codes.Unavailable) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		_ = s.drop() // a connection that hangs is not to be used again
+	}
+	return acked, err
+}
+
+// put publishes messages in order, in as few requests as may be.
+func (s *Sink) put(ctx context.Context, c *pubsub.TopicAdminClient, ms []sink.Message) (acked int, err error) {
+	most := maxMessages
+	for acked < len(ms) {
+		if err := ctx.Err(); err != nil {
+			return acked, fmt.Errorf("%s: %w", s.what(), err)
+		}
+		req, err := s.request(ms[acked:], most)
+		if err != nil {
+			return acked, err
+		}
+		err = s.publish(ctx, c, req)
+		if status.Code(err) == codes.InvalidArgument && len(req.Messages) > 1 {
+			most = 1 // one of them is to blame
+			continue
+		}
+		if err != nil {
+			return acked, s.failed(err)
+		}
+		acked += len(req.Messages)
+	}
+	return acked, nil
+}
+
+func (s *Sink) publish(ctx context.Context, c *pubsub.TopicAdminClient, req *pubsubpb.PublishRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	answer, err := c.Publish(ctx, req)
+	if err == nil && len(answer.MessageIds) != len(req.Messages) {
+		err = fmt.Errorf("the answer is for %d of %d messages", len(answer.MessageIds), len(req.Messages))
+	}
+	return err
+}
+
+// request makes a request of at most so many of the first messages.
+func (s *Sink) request(ms []sink.Message, most int) (*pubsubpb.PublishRequest, error) {
+	req := &pubsubpb.PublishRequest{Topic: s.o.Topic}
+	size := len(s.o.Topic) + frame
+	for i, m := range ms[:min(len(ms), most)] {
+		pm := &pubsubpb.PubsubMessage{Data: m.Body, Attributes: binding.Attributes(m)}
+		pm.Attributes["id"] = m.ID
+		if !s.o.Unordered {
+			pm.OrderingKey = binding.Key(m.Key, maxKey)
+		}
+		length := proto.Size(pm) + frame
+		if i == 0 && size+length > maxRequest {
+			return nil, &sink.TooLargeError{Limit: maxRequest - size - (length - len(m.Body)), Err: fmt.Errorf(
+				"%s: %d bytes in a request, and the limit is %d", s.what(), size+length, maxRequest)}
+		}
+		if size+length > maxRequest {
+			break
+		}
+		size += length
+		req.Messages = append(req.Messages, pm)
+	}
+	return req, nil
+}
+
+func (s *Sink) what() string { return "publish to " + s.o.Topic }

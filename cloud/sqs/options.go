@@ -1,0 +1,116 @@
+package sqs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/cloud/internal/amazon"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// Options are the keys of an SQS sink.
+type Options struct {
+	// Queue is the queue's URL, as the console and GetQueueUrl show it. The name of a FIFO queue ends with
+	// .fifo.
+	Queue string `yaml:"queue"`
+	// Limit is how long a message may be with its attributes, and one request with up to ten of them (256Ki,
+	// which every queue takes; at most 1Mi, which is the newer limit, and that of the queue's attribute
+	// MaximumMessageSize).
+	Limit sink.Size `yaml:"limit"`
+	// Timeout bounds one request, its answer and the credentials for it included (10 seconds).
+	Timeout time.Duration `yaml:"timeout"`
+	// AWS says which AWS is meant, and as whom.
+	AWS amazon.Access `yaml:"aws"`
+	// TLS says whom to trust.
+	TLS sink.TLS `yaml:"tls"`
+}
+
+// Validate says what is wrong with the options, naming the key; it talks to nobody.
+func (o Options) Validate() error {
+	if _, err := parse(o.Queue); err != nil {
+		return fmt.Errorf("queue: %w", err)
+	}
+	switch {
+	case o.Limit != 0 && (o.Limit < amazon.LowestLimit || o.Limit > amazon.HighestLimit):
+		return errors.New("limit: from 8Ki to 1Mi")
+	case o.Timeout < 0:
+		return errors.New("timeout: not negative")
+	}
+	if err := o.AWS.Validate(); err != nil {
+		return fmt.Errorf("aws: %w", err)
+	}
+	if err := o.TLS.Validate(); err != nil {
+		return fmt.Errorf("tls: %w", err)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	o.Limit = cmp.Or(o.Limit, amazon.DefaultLimit)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	return o
+}
+
+// parse reads a queue's URL.
+func parse(queue string) (*url.URL, error) {
+	u, err := url.Parse(queue)
+	switch {
+	case queue == "":
+		return nil, errors.New("the sink needs a queue's URL, such as https://sqs.eu-west-1.amazonaws.com/123456789012/changes")
+	case err != nil:
+		return nil, errors.New("not a URL")
+	case u.User != nil:
+		return nil, errors.New("holds a user; credentials come from AWS's own places (see aws)")
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
+		return nil, errors.New("must begin with https:// or http:// and a host")
+	case strings.Trim(u.Path, "/") == "" || strings.HasSuffix(u.Path, "/"):
+		return nil, errors.New("must end with the queue's account and name")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("has more than a host and a path")
+	}
+	return u, nil
+}
+
+// Hosts of queues.
+var (
+	public = regexp.MustCompile(`^sqs\.([a-z0-9-]+)\.(amazonaws\.com|amazonaws\.com\.cn)$`)
+	legacy = regexp.MustCompile(`^([a-z0-9-]+)\.queue\.(amazonaws\.com|amazonaws\.com\.cn)$`)
+	vpce   = regexp.MustCompile(`\.sqs\.([a-z0-9-]+)\.vpce\.amazonaws\.com$`)
+)
+
+// where is what a queue's host tells: its region, and the endpoint to ask where it is not the region's
+// public one, which the SDK knows.
+func where(u *url.URL) (region, endpoint string) {
+	for _, known := range []*regexp.Regexp{public, legacy} {
+		if m := known.FindStringSubmatch(u.Host); m != nil {
+			return m[1], ""
+		}
+	}
+	if m := vpce.FindStringSubmatch(u.Hostname()); m != nil {
+		region = m[1]
+	}
+	return region, u.Scheme + "://" + u.Host
+}
+
+// FromURL reads an address such as sqs://sqs.eu-west-1.amazonaws.com/123456789012/changes, whose query may
+// have some of the keys of aws.
+func FromURL(address string) (*Options, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("want sqs://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE")
+	}
+	o := &Options{}
+	for key, values := range u.Query() {
+		if len(values) != 1 || !o.AWS.Set(key, values[0]) {
+			return nil, fmt.Errorf("%q in the query: there may be one each of %s", key, amazon.QueryKeys)
+		}
+	}
+	u.Scheme, u.RawQuery = "https", ""
+	o.Queue = u.String()
+	return o, nil
+}

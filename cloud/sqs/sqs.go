@@ -1,0 +1,106 @@
+// Package sqs is the sink that sends each change to a queue of Amazon SQS.
+//
+// SQS acknowledges each message of a request on its own; the first ones that it took are acknowledged here.
+// What is too long for the queue is cut (sink.TooLargeError), and what it calls InvalidMessageContents is
+// permanent. All else passes: no connection, no answer in time, throttling, rights that are missing,
+// credentials that have expired, a queue that is not there, a key of KMS that may not be used.
+//
+// A FIFO queue keeps the order of each object (the message group is the object's UID), and drops what comes
+// again within five minutes (the deduplication id is the event's). A standard queue promises neither: a
+// consumer must bear changes of an object that overtake each other, and those that come twice.
+package sqs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/tattler-dev/tattler/cloud/internal/amazon"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// Sink sends to a queue.
+type Sink struct {
+	bus    *amazon.Bus
+	queue  string
+	client *sqs.Client
+}
+
+// New makes a sink. It reads AWS's configuration and the files of TLS, and connects with the first Send.
+// The agent is what it calls itself, such as tattler/v1.2.3.
+func New(agent string, o Options) (*Sink, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("sqs sink: %w", err)
+	}
+	o = o.withDefaults()
+	u, err := parse(o.Queue)
+	if err != nil {
+		return nil, fmt.Errorf("sqs sink: queue: %w", err)
+	}
+	region, endpoint := where(u)
+	if o.AWS.Endpoint != "" {
+		endpoint = o.AWS.Endpoint
+	}
+	c, err := amazon.NewClient(agent, o.AWS, region, o.TLS, o.Timeout)
+	if err != nil {
+		return nil, fmt.Errorf("sqs sink: %w", err)
+	}
+	s := &Sink{queue: o.Queue}
+	s.client = sqs.NewFromConfig(c.Config, func(so *sqs.Options) {
+		if endpoint != "" {
+			so.BaseEndpoint = &endpoint
+		}
+	})
+	s.bus = &amazon.Bus{
+		Client: c, Place: u.Host + u.Path, Right: "sqs:SendMessage", FIFO: strings.HasSuffix(u.Path, ".fifo"),
+		Limit: int(o.Limit), Timeout: o.Timeout, Put: s.put,
+	}
+	return s, nil
+}
+
+func (s *Sink) String() string { return "sqs " + s.bus.Place }
+
+// Send sends messages, up to ten with a request, one request after the other.
+func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
+	return s.bus.Send(ctx, ms)
+}
+
+// Close closes idle connections; no other is there after Send.
+func (s *Sink) Close(context.Context) error {
+	s.bus.Close()
+	return nil
+}
+
+// put sends one request.
+func (s *Sink) put(ctx context.Context, entries []amazon.Entry) (taken []string, failed []amazon.Failed, err error) {
+	in := &sqs.SendMessageBatchInput{QueueUrl: &s.queue}
+	for i := range entries {
+		in.Entries = append(in.Entries, request(&entries[i]))
+	}
+	out, err := s.client.SendMessageBatch(ctx, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range out.Successful {
+		taken = append(taken, aws.ToString(e.Id))
+	}
+	for _, e := range out.Failed {
+		failed = append(failed, amazon.Failed{ID: aws.ToString(e.Id), Code: aws.ToString(e.Code), Text: aws.ToString(e.Message), Sender: e.SenderFault})
+	}
+	return taken, failed, nil
+}
+
+func request(e *amazon.Entry) types.SendMessageBatchRequestEntry {
+	r := types.SendMessageBatchRequestEntry{Id: &e.ID, MessageBody: &e.Body, MessageAttributes: map[string]types.MessageAttributeValue{}}
+	for name, value := range e.Attributes {
+		r.MessageAttributes[name] = types.MessageAttributeValue{DataType: amazon.AttributeType(), StringValue: &value}
+	}
+	if e.Group != "" {
+		r.MessageGroupId, r.MessageDeduplicationId = &e.Group, &e.Dedup
+	}
+	return r
+}
