@@ -140,7 +140,8 @@ func (l *jsonList) item() (Object, error) {
 	if !m.Typed && l.head != nil {
 		// As in a watch, so that the bytes of a list and of a watch are comparable.
 		l.typed = append(append(l.typed[:0], l.head...), raw[1:]...)
-		raw, m.Typed = l.typed, true
+		m.Typed = true
+		return Object{Meta: m, Format: JSON, Raw: l.typed, Lent: true}, nil
 	}
 	return Object{Meta: m, Format: JSON, Raw: raw}, nil
 }

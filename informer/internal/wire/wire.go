@@ -31,6 +31,8 @@ type Object struct {
 	// Raw is the object in its format: valid until the next call of Next, and not to be written to.
 	// JSON has apiVersion and kind, if the object is Typed; protobuf is the bare message.
 	Raw []byte
+	// Lent is true where apiVersion and kind are those that the list says: the item itself has none.
+	Lent bool
 }
 
 // ListMeta is the metadata of a list.
