@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/clientgo"
 )
 
-// TestManager: the engine sends the requests itself, and never decodes what nobody reads.
+// TestManager: the engine takes the answers undecoded, and never decodes what nobody reads.
 func TestManager(t *testing.T) {
 	compare(t, func(t *testing.T, cfg *rest.Config, o *cache.Options) {
 		e, err := clientgo.New(cfg, clientgo.Options{})

@@ -1,8 +1,13 @@
 package clientgo
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,43 +16,339 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestProbeWrites: what a ListerWatcher writes when it is asked arrives, and such a one is asked each time.
-func TestProbeWrites(t *testing.T) {
+// wrapped is a ListerWatcher in whose answers functions meddle.
+func wrapped(lw cache.ListerWatcher, list func(*corev1.PodList), event func(watch.Event) (watch.Event, bool)) *cache.ListWatch {
+	both := cache.ToListerWatcherWithContext(lw)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			l, err := both.ListWithContext(ctx, o)
+			if pods, ok := l.(*corev1.PodList); ok && err == nil && list != nil {
+				list(pods)
+			}
+			return l, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := both.WatchWithContext(ctx, o)
+			if err != nil || event == nil {
+				return w, err
+			}
+			return filter(w, event), nil
+		},
+	}
+}
+
+// filter is watch.Filter, whose goroutine ends with it.
+func filter(w watch.Interface, f func(watch.Event) (watch.Event, bool)) watch.Interface {
+	events := make(chan watch.Event)
+	p := watch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		defer w.Stop()
+		for {
+			var ev watch.Event
+			var ok bool
+			select {
+			case ev, ok = <-w.ResultChan():
+			case <-p.StopChan():
+			}
+			if !ok {
+				return
+			}
+			if ev, ok = f(ev); !ok {
+				continue
+			}
+			select {
+			case events <- ev:
+			case <-p.StopChan():
+				return
+			}
+		}
+	}()
+	return p
+}
+
+// stripped leaves a part of pods out.
+func stripped(obj runtime.Object) {
+	if p, ok := obj.(*corev1.Pod); ok {
+		p.Spec.Containers = nil
+	}
+}
+
+// roundTripper is a transport around another one.
+type roundTripper struct {
+	f    func(*http.Request)
+	next http.RoundTripper
+}
+
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	r.f(req)
+	return r.next.RoundTrip(req)
+}
+
+// way is a way to ask for pods.
+type way struct {
+	why string
+	lw  func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher
+	// decoded is why it cannot be raw; empty: it is.
+	decoded string
+	o       Options
+	// paged: the server has no streaming lists.
+	paged bool
+}
+
+// plain is the usual way.
+func plain(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+	t.Helper()
+	return accesses[0].lw(t, cfg, c)
+}
+
+var ways = []way{
+	{why: "the usual one", lw: plain},
+	{why: "with pages", lw: plain, paged: true},
+	{why: "a patient client", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		cfg = rest.CopyConfig(cfg)
+		cfg.QPS, cfg.Burst = 0.01, 1
+		client := must[*kubernetes.Clientset](t)(kubernetes.NewForConfigAndClient(cfg, c))
+		_, _ = client.CoreV1().Pods("shop").Get(t.Context(), "a", metav1.GetOptions{}) // has used up its rate
+		return ListWatch(client.CoreV1().Pods("shop"))
+	}, paged: true},
+	{why: "headers of a transport around", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		mine := *c
+		mine.Transport = roundTripper{func(r *http.Request) { r.Header.Set("Accept", r.Header.Get("Accept")+", application/foreign") }, c.Transport}
+		return plain(t, cfg, &mine)
+	}},
+	{why: "other selectors of lists and watches", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		all := plain(t, cfg, c)
+		some := ListWatch(must[*kubernetes.Clientset](t)(kubernetes.NewForConfigAndClient(cfg, c)).CoreV1().Pods("shop"),
+			func(o *metav1.ListOptions) { o.LabelSelector = "app=b" })
+		return &cache.ListWatch{
+			ListWithContextFunc:  some.ListWithContext,
+			WatchFuncWithContext: cache.ToListerWatcherWithContext(all).WatchWithContext,
+		}
+	}, paged: true},
+	{why: "selectors that change", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		n := 0
+		return ListWatch(must[*kubernetes.Clientset](t)(kubernetes.NewForConfigAndClient(cfg, c)).CoreV1().Pods("shop"),
+			func(o *metav1.ListOptions) { o.LabelSelector = fmt.Sprint("app!=", n); n++ })
+	}},
+	{why: "another connection", lw: func(t *testing.T, cfg *rest.Config, _ *http.Client) cache.ListerWatcher {
+		return plain(t, cfg, &http.Client{Transport: cfg.Transport})
+	}, decoded: "HTTPClient"},
+	{why: "functions without context", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		lw := plain(t, cfg, c)
+		return &cache.ListWatch{ListFunc: lw.List, WatchFunc: lw.Watch} //nolint:staticcheck // as old programs do
+	}, decoded: "HTTPClient"},
+	{why: "functions without context, in pages", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		lw := plain(t, cfg, c)
+		return &cache.ListWatch{ListFunc: lw.List, WatchFunc: lw.Watch} //nolint:staticcheck // as old programs do
+	}, paged: true, decoded: "HTTPClient"},
+	{why: "it was asked not to", lw: plain, o: Options{Decoded: true}, decoded: "options"},
+	{why: "lists that are stripped", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		return wrapped(plain(t, cfg, c), func(l *corev1.PodList) {
+			for i := range l.Items {
+				stripped(&l.Items[i])
+			}
+		}, nil)
+	}, paged: true, decoded: errAltered.Error()},
+	{why: "lists without some", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		return wrapped(plain(t, cfg, c), func(l *corev1.PodList) {
+			l.Items = slices.DeleteFunc(l.Items, func(p corev1.Pod) bool { return p.Labels["app"] == "" })
+		}, nil)
+	}, paged: true, decoded: errAltered.Error()},
+	{why: "events that are stripped", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		return wrapped(plain(t, cfg, c), nil, func(ev watch.Event) (watch.Event, bool) {
+			stripped(ev.Object)
+			return ev, true
+		})
+	}, decoded: errAltered.Error()},
+	{why: "events that are stripped after a list", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		return wrapped(plain(t, cfg, c), nil, func(ev watch.Event) (watch.Event, bool) {
+			stripped(ev.Object)
+			return ev, true
+		})
+	}, paged: true, decoded: errAltered.Error()},
+	{why: "events left out", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		return wrapped(plain(t, cfg, c), nil, func(ev watch.Event) (watch.Event, bool) { return ev, ev.Type != watch.Deleted })
+	}, decoded: errAltered.Error()},
+	{why: "two lists in one", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		lw := cache.ToListerWatcherWithContext(plain(t, cfg, c))
+		return &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				if _, err := lw.ListWithContext(ctx, o); err != nil {
+					return nil, err
+				}
+				return lw.ListWithContext(ctx, o)
+			},
+			WatchFuncWithContext: lw.WatchWithContext,
+		}
+	}, paged: true, decoded: errSeveral.Error()},
+	{why: "a list before each watch", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		lw := cache.ToListerWatcherWithContext(plain(t, cfg, c))
+		return &cache.ListWatch{
+			ListWithContextFunc: lw.ListWithContext,
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				if _, err := lw.ListWithContext(ctx, metav1.ListOptions{}); err != nil {
+					return nil, err
+				}
+				return lw.WatchWithContext(ctx, o)
+			},
+		}
+	}, decoded: "in order to"},
+	{why: "writes", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
+		client := must[*kubernetes.Clientset](t)(kubernetes.NewForConfigAndClient(cfg, c))
+		lw := ListWatch(client.CoreV1().Pods("shop"))
+		before := lw.WatchFuncWithContext
+		lw.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			lock := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "lock"}}
+			_, _ = client.CoreV1().ConfigMaps("shop").Create(ctx, lock, metav1.CreateOptions{})
+			return before(ctx, o)
+		}
+		return lw
+	}, decoded: "writes"},
+}
+
+// TestWays: whatever a ListerWatcher does, the cache is that of client-go's informer, and the server is asked
+// for the same, but once more where it turns out that answers are altered.
+func TestWays(t *testing.T) {
+	for _, w := range ways {
+		t.Run(w.why, func(t *testing.T) {
+			var lines bytes.Buffer
+			log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&lines)))
+			w.o.Log = &log
+			theirs, asked := goTheWay(t, w, false)
+			ours, alsoAsked := goTheWay(t, w, true)
+			if !reflect.DeepEqual(ours, theirs) {
+				t.Errorf("ours has %v, client-go's %v", ours, theirs)
+			}
+			again := w.decoded == errAltered.Error() || w.decoded == errSeveral.Error()
+			if !again && !slices.Equal(asked, alsoAsked) {
+				t.Errorf("asked %q,\nclient-go's %q", alsoAsked, asked)
+			}
+			if more := len(alsoAsked) - len(asked); again && (more < 1 || more > 3) {
+				t.Errorf("asked %q,\nclient-go's %q", alsoAsked, asked)
+			}
+			want := 1
+			if w.decoded == "" || w.o.Decoded {
+				want = 0
+			}
+			if n := strings.Count(lines.String(), "\n"); n != want || want == 1 && !strings.Contains(lines.String(), w.decoded) {
+				t.Errorf("logged %q", &lines)
+			}
+		})
+	}
+}
+
+// goTheWay returns what an informer has and what the server was asked for.
+func goTheWay(t *testing.T, w way, ours bool) (objs map[string]any, asked []string) {
+	t.Helper()
+	objs = map[string]any{}
 	synctest.Test(t, func(t *testing.T) {
 		s := informertest.NewServer()
 		s.Serve(pods, "Pod")
-		s.Put(pods, "shop", "a", nil)
-		e := must[*Engine](t)(New(s.Config(), Options{}))
-		client := must[*kubernetes.Clientset](t)(kubernetes.NewForConfigAndClient(s.Config(), e.HTTPClient()))
-		var posts int
-		s.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Method == http.MethodPost {
-				posts++
-			}
+		put := func(name string, labels map[string]any) {
+			s.Put(pods, "shop", name, map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "main"}}},
+			})
+		}
+		put("a", nil)
+		put("b", map[string]any{"app": "b"})
+		var mu sync.Mutex
+		s.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			q := r.URL.Query()
+			q.Del("timeoutSeconds")
+			q.Del("timeout")
+			asked = append(asked, fmt.Sprint(r.Method, " ", r.URL.Path, "?", q.Encode(), " ", r.Header.Get("Accept")))
 			return false
 		})
-		var once sync.Once
-		lw := ListWatch(client.CoreV1().Pods("shop"))
-		list := lw.ListWithContextFunc
-		lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			once.Do(func() {
-				_, _ = client.CoreV1().ConfigMaps("shop").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "lock"}}, metav1.CreateOptions{})
-			})
-			return list(ctx, o)
+		if w.paged {
+			s.Misbehave(informertest.Fault{On: informertest.StreamingLists, Code: http.StatusUnprocessableEntity})
 		}
-		i := e.NewInformer(lw, &corev1.Pod{}, 0, cache.Indexers{})
+		e := must[*Engine](t)(New(s.Config(), w.o))
+		m, c := e.NewInformer, e.HTTPClient()
+		if !ours {
+			m, c = cache.NewSharedIndexInformer, &http.Client{Transport: s.Config().Transport}
+		}
+		i := m(w.lw(t, s.Config(), c), &corev1.Pod{}, 0, nil)
 		start(t, i)
+		pass(3 * time.Minute)
+		put("b", map[string]any{"app": "b", "more": "yes"})
+		put("c", map[string]any{"app": "b"})
+		s.Delete(pods, "shop", "a")
 		pass(time.Minute)
-		if posts != 1 || !i.HasSynced() || e.Stats().Informers[0].Raw {
-			t.Errorf("%d posts, synced %v, %+v", posts, i.HasSynced(), e.Stats())
+		for _, obj := range i.GetStore().List() {
+			key, _ := cache.MetaNamespaceKeyFunc(obj)
+			objs[key] = obj
+		}
+		if !ours {
+			return
+		}
+		if st := e.Stats().Informers[0]; st.Raw != (w.decoded == "") || (st.Decoded == "") != st.Raw || !strings.Contains(st.Decoded, w.decoded) {
+			t.Errorf("raw is %v: %s", st.Raw, st.Decoded)
 		}
 	})
+	return objs, asked
+}
+
+// TestSample: an object that is made up has something in what programs leave out.
+func TestSample(t *testing.T) {
+	s := newSample(&corev1.Pod{}, "/api/v1/namespaces/shop/pods")
+	p := &corev1.Pod{}
+	if _, err := s.check(p, true); err == nil {
+		t.Error("an empty pod is not what was sent")
+	}
+	obj := must[any](t)(decodeJSON(reflect.TypeFor[corev1.Pod]())(s.typed(s.filled)))
+	p = obj.(*corev1.Pod)
+	if k, err := s.check(p.DeepCopy(), false); err != nil || k != (kinds{}) {
+		t.Errorf("what was sent is not: %v, %+v", err, k)
+	}
+	for what, f := range map[string]func(*corev1.Pod){
+		"managed fields":   func(p *corev1.Pod) { p.ManagedFields = nil },
+		"annotations":      func(p *corev1.Pod) { p.Annotations = nil },
+		"owners":           func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"volumes":          func(p *corev1.Pod) { p.Spec.Volumes = nil },
+		"probes":           func(p *corev1.Pod) { p.Spec.Containers[0].LivenessProbe.HTTPGet.Path = "" },
+		"container status": func(p *corev1.Pod) { p.Status.ContainerStatuses = nil },
+		"another name":     func(p *corev1.Pod) { p.Name += "-" },
+	} {
+		c := p.DeepCopy()
+		f(c)
+		if _, err := s.check(c, false); err == nil {
+			t.Errorf("%s: not noticed", what)
+		}
+	}
+	if len(s.filled) > 1<<20 {
+		t.Errorf("%d bytes", len(s.filled))
+	}
+}
+
+// TestCollections: only the paths of collections are taken for such.
+func TestCollections(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/api/v1/pods": true, "/api/v1/namespaces/shop/pods": true, "/api/v1/namespaces": true,
+		"/apis/apps/v1/deployments": true, "/apis/apps/v1/namespaces/shop/deployments": true,
+		"/api/v1/namespaces/shop": false, "/api/v1/namespaces/shop/pods/a": false, "/api/v1/nodes/n1": false,
+		"/apis": false, "/apis/apps/v1": false, "/api/v1": false, "/version": false, "/": false, "": false,
+	} {
+		if got := isCollection(path); got != want {
+			t.Errorf("%q: %v", path, got)
+		}
+		if got := isCollection(belowBase("/clusters/one"+path, "/clusters/one/")); got != want {
+			t.Errorf("%q behind a path: %v", path, got)
+		}
+	}
 }
 
 // TestDecodedOf: where a kind's ListerWatcher must be asked, it is.
@@ -59,13 +360,35 @@ func TestDecodedOf(t *testing.T) {
 		isPod := func(example runtime.Object) bool { _, ok := example.(*corev1.Pod); return ok }
 		for _, decoded := range []bool{true, false} {
 			e := must[*Engine](t)(New(s.Config(), Options{DecodedOf: func(example runtime.Object) bool { return decoded && isPod(example) }}))
-			client := must[*kubernetes.Clientset](t)(kubernetes.NewForConfigAndClient(s.Config(), e.HTTPClient()))
-			i := e.NewInformer(ListWatch(client.CoreV1().Pods("shop")), &corev1.Pod{}, 0, cache.Indexers{})
+			i := e.NewInformer(plain(t, s.Config(), e.HTTPClient()), &corev1.Pod{}, 0, cache.Indexers{})
 			start(t, i)
 			pass(time.Minute)
 			if got := e.Stats().Informers[0].Raw; got == decoded {
 				t.Errorf("DecodedOf says %v, and it is raw: %v", decoded, got)
 			}
+		}
+	})
+}
+
+// TestTimeout: what ends a request of the program does not end a watch whose answer was taken.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := informertest.NewServer()
+		s.Serve(pods, "Pod")
+		s.Put(pods, "shop", "a", nil)
+		cfg := s.Config()
+		cfg.Timeout = 10 * time.Second
+		e := must[*Engine](t)(New(cfg, Options{}))
+		if e.HTTPClient().Timeout != cfg.Timeout {
+			t.Errorf("the program's requests may take %v", e.HTTPClient().Timeout)
+		}
+		i := e.NewInformer(plain(t, cfg, e.HTTPClient()), &corev1.Pod{}, 0, nil)
+		start(t, i)
+		pass(4 * time.Minute)
+		s.Put(pods, "shop", "b", nil)
+		pass(time.Second)
+		if asked := s.Requests(); len(asked) != 1 || len(i.GetStore().ListKeys()) != 2 {
+			t.Errorf("asked %q, has %v", asked, i.GetStore().ListKeys())
 		}
 	})
 }

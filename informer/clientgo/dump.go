@@ -13,9 +13,12 @@ func (e *Engine) Dump(w io.Writer) error {
 	fmt.Fprintf(t, "decoded because read or changed:\t%d bytes of %d\n", st.Decoded, orDefault(e.opts.Hot, defaultHot))
 	fmt.Fprintf(t, "decoded because read whole:\t%d bytes of %d\n", st.Whole, orDefault(e.opts.Whole, defaultWhole))
 	for _, i := range st.Informers {
-		how := "by its ListerWatcher"
-		if i.Raw {
-			how = "by requests"
+		how := "not asked for yet"
+		switch {
+		case i.Raw:
+			how = "cut out of what the server sends"
+		case i.Decoded != "":
+			how = "by its ListerWatcher: " + i.Decoded
 		}
 		kept := "packed"
 		if i.Whole {

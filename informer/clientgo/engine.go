@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/request"
@@ -22,8 +21,8 @@ import (
 type Engine struct {
 	opts   Options
 	http   *http.Client
-	client *request.Client // for what is asked without client-go
-	lists  chan struct{}   // has an element for each list under way
+	client *request.Client // has the connection
+	base   string          // path of the server's address
 	hot    *compact.Hot
 	room   room
 
@@ -42,30 +41,24 @@ func New(cfg *rest.Config, o Options) (*Engine, error) {
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = rest.DefaultKubernetesUserAgent() // as client-go's clients have it
 	}
-	client, err := rest.HTTPClientFor(cfg)
+	client, err := request.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("prepare connection: %w", err)
+		return nil, err
 	}
-	mine := *client // it may be http.DefaultClient
+	plain, base := client.HTTP()
+	mine := *plain
 	if mine.Transport == nil {
 		mine.Transport = http.DefaultTransport
 	}
-	mine.Transport = &capturing{mine.Transport}
-	e.http = &mine
-	if e.client, err = request.New(cfg); err != nil {
-		return nil, err
-	}
+	mine.Transport = &capturing{next: mine.Transport, base: base.Path, gzip: !cfg.DisableCompression}
+	mine.Timeout = cfg.Timeout
+	e.http, e.client, e.base = &mine, client, base.Path
 	return e, nil
 }
-
-// maxLists is how many lists run at once. client-go knows no such bound: one that keeps others waiting behind
-// kinds whose servers hang must be rare.
-const maxLists = 64
 
 func newEngine(o Options) *Engine {
 	e := &Engine{
 		opts:      o,
-		lists:     make(chan struct{}, maxLists),
 		hot:       compact.NewHot(orDefault(o.Hot, defaultHot)),
 		informers: map[*sharedInformer]struct{}{},
 	}
@@ -74,8 +67,8 @@ func newEngine(o Options) *Engine {
 }
 
 // HTTPClient is the client that requests are sent with: for controller-runtime's
-// cache.Options.HTTPClient and client-go's NewForConfigAndClient. It is nil where New had no
-// configuration.
+// cache.Options.HTTPClient and client-go's NewForConfigAndClient. What is asked by it for an informer is
+// answered to the engine, undecoded; all else passes through. It is nil where New had no configuration.
 func (e *Engine) HTTPClient() *http.Client { return e.http }
 
 // NewInformer returns an informer of what lw lists and watches: cache.NewSharedIndexInformer, and the type
@@ -95,7 +88,7 @@ func (e *Engine) NewInformer(lw cache.ListerWatcher, example runtime.Object, res
 }
 
 // NewSharedIndexInformer is cache.NewSharedIndexInformer with an Engine of its own, and so with rooms for
-// decoded objects that it shares with no other; it never asks by itself.
+// decoded objects that it shares with no other; what it lists and watches comes decoded.
 func NewSharedIndexInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return newEngine(Options{}).NewInformer(lw, example, resync, indexers)
 }
@@ -124,11 +117,7 @@ func (e *Engine) leave(s *sharedInformer) {
 
 // folds tells that a handler has exceeded its budget.
 func (e *Engine) folds(l *listener) {
-	log := klog.Background()
-	if e.opts.Log != nil {
-		log = *e.opts.Log
-	}
-	log.Info("A handler is too slow: until it has caught up, it is told of each object's last state only",
+	e.log().Info("A handler is too slow: until it has caught up, it is told of each object's last state only",
 		"informer", l.informer.done.name, "handler", l.name, "budget", e.opts.handlerBudget())
 	if f := e.opts.Hooks.Folding; f != nil {
 		go f(l.informer.done.name, l.name) // it may ask the engine, which is busy with this handler
@@ -150,8 +139,10 @@ type InformerStats struct {
 	// Bytes is what the objects cost at rest, with what they are stored as the difference from. Objects
 	// that are kept as they are count 4 KiB each.
 	Bytes int64
-	// Raw says that lists and watches are the engine's own requests; else they are the ListerWatcher's.
-	Raw bool
+	// Raw says that objects are cut out of what the server sends; else they come decoded by the
+	// ListerWatcher, and Decoded says why. Both are empty until the first list has begun.
+	Raw     bool
+	Decoded string
 	// Misfits counts failures to decode what the server sent, where Raw; such an object is as if it were
 	// not there.
 	Misfits uint64
@@ -191,11 +182,13 @@ func (s *sharedInformer) stats() InformerStats {
 	t := s.table
 	s.mu.Lock()
 	raw, isRaw := s.controller.(*rawSource)
+	why := s.plainly
 	s.mu.Unlock()
 	t.mu.RLock()
-	st := InformerStats{Raw: isRaw, Name: s.done.name, Objects: len(t.list), Whole: t.live != nil}
+	st := InformerStats{Decoded: why, Name: s.done.name, Objects: len(t.list), Whole: t.live != nil}
 	t.mu.RUnlock()
 	if isRaw {
+		st.Raw, st.Decoded = raw.state()
 		st.Misfits = raw.misfits.n.Load()
 	}
 	st.Bytes = t.bytes.Load() + t.packing.packer.Router.Stats().Bytes

@@ -40,6 +40,7 @@ type sharedInformer struct {
 	onError    cache.WatchErrorHandlerWithContext
 	transform  cache.TransformFunc
 	controller source
+	plainly    string // why objects come decoded from the start; empty: that is not so
 }
 
 // source feeds an informer.
@@ -104,25 +105,25 @@ func (s *sharedInformer) begin(c source) {
 	}
 }
 
-// newSource is client-go's own Reflector, which lists and watches, and writes into us; or ours, where what
-// is asked for can be asked without client-go.
+// newSource is client-go's own Reflector, which lists and watches, and writes into us: what it has decoded, or
+// what is cut out of what the server says.
 func (s *sharedInformer) newSource(ctx context.Context) source {
-	of, raw := s.engine.probe(ctx, s.lw, s.example)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if raw {
-		return s.newRawSource(of)
-	}
-	in := &intake{informer: s, ctx: ctx, transform: s.transform, closed: make(chan struct{})}
-	return cache.New(&cache.Config{
-		Queue:                        in,
+	config := cache.Config{
 		ListerWatcher:                s.lw,
 		ObjectType:                   s.example,
 		FullResyncPeriod:             s.check,
 		ShouldResync:                 s.shouldResync,
 		Process:                      func(any, bool) error { return nil },
 		WatchErrorHandlerWithContext: s.onError,
-	})
+	}
+	raw, why := s.newRawSource(config)
+	if s.plainly = why; raw != nil {
+		return raw
+	}
+	config.Queue = &intake{informer: s, ctx: ctx, transform: s.transform, closed: make(chan struct{})}
+	return cache.New(&config)
 }
 
 // end refuses new handlers.

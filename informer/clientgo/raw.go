@@ -4,228 +4,146 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
 	"reflect"
 	"sync"
-	"sync/atomic"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/features"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/tattler-dev/tattler/informer/internal/reflector"
-	"github.com/tattler-dev/tattler/informer/internal/request"
-	"github.com/tattler-dev/tattler/informer/internal/wire"
+	"k8s.io/client-go/util/consistencydetector"
+	"k8s.io/klog/v2"
 )
 
-// rawSource lists and watches a collection with the engine's own reflector, which cuts objects out of the
-// bytes: nothing is decoded before somebody reads it.
+// rawSource is client-go's Reflector over what the server answers to its ListerWatcher, out of which objects
+// are cut: nothing is decoded before somebody reads it. When and what is asked, what becomes of errors and how
+// long it takes until the next attempt is up to client-go. Where the ListerWatcher turns out to be one whose
+// answers cannot be had so, the source becomes a plain one.
 type rawSource struct {
-	*sharedInformer
-	of        collection
-	check     time.Duration
-	transform cache.TransformFunc
-	onError   cache.WatchErrorHandlerWithContext
-	forms     rawForms
-	misfits   *misfits
-	// stand is what a watch error handler is given: a Reflector that does not run.
-	stand *cache.Reflector
+	informer *sharedInformer
+	lw       cache.ListerWatcherWithContext
+	forms    rawForms
+	misfits  *misfits
+	config   cache.Config // of the plain one
+	decode   bool         // objects at once: a transform wants them, or they are kept so
 
-	ctx         context.Context
-	plain       bool // the server has no protobuf of this
-	jsonInstead int  // requests in a row that were answered 500 in protobuf, and in JSON were not
+	ctx  context.Context // of RunWithContext
+	over chan struct{}   // closed once the Reflector of raw objects has ended
 
-	listed  []change // of the list under way
-	places  map[string]int
-	version atomic.Pointer[string]
-	told    reflector.Machine // what was reported last
+	mu      sync.Mutex
+	now     cache.Controller
+	cancel  context.CancelFunc // ends now
+	why     string             // it became a plain one; empty: it has not
+	hand    handover
+	listed  *kinds // what becomes of kinds in lists; nil: no list has been seen
+	watched *kinds // and in watches
 }
 
-func (s *sharedInformer) newRawSource(of collection) *rawSource {
+// newRawSource returns a source; or why there is none for this informer. The caller holds s.mu.
+func (s *sharedInformer) newRawSource(plain cache.Config) (*rawSource, string) {
+	switch _, object := s.example.(metav1.Object); {
+	case s.engine.http == nil:
+		return nil, "the engine has no configuration"
+	case s.engine.opts.decoded(s.example):
+		return nil, "the options say so"
+	case !object || reflect.TypeOf(s.example).Kind() != reflect.Pointer:
+		return nil, "the example is no object"
+	case consistencydetector.IsDataConsistencyDetectionForWatchListEnabled(): // which compares objects
+		return nil, "the environment wants watch lists compared"
+	}
 	m := &misfits{name: s.done.name}
 	r := &rawSource{
-		sharedInformer: s, of: of, check: s.check, transform: s.transform, onError: s.onError,
-		misfits: m, forms: rawFormsOf(s.example, of.kind, m),
-		stand: cache.NewReflectorWithOptions(s.lw, s.example, &intake{informer: s}, cache.ReflectorOptions{}),
+		informer: s, lw: cache.ToListerWatcherWithContext(s.lw), config: plain, over: make(chan struct{}),
+		misfits: m, forms: newRawForms(s.example, m), decode: s.transform != nil || s.table.packing.live,
 	}
-	if r.onError == nil {
-		r.onError = cache.DefaultWatchErrorHandler
-	}
-	r.version.Store(new(string))
-	return r
+	return r, ""
 }
-
-// LastSyncResourceVersion is where a watch resumes.
-func (r *rawSource) LastSyncResourceVersion() string { return *r.version.Load() }
 
 // RunWithContext serves the informer until ctx ends.
 func (r *rawSource) RunWithContext(ctx context.Context) {
 	r.ctx = ctx
-	var resyncing sync.WaitGroup
-	defer resyncing.Wait()
-	if r.check > 0 {
-		resyncing.Go(func() { r.resyncNowAndThen(ctx) })
-	}
-	for ctx.Err() == nil {
-		loop := r.loop()
-		loop.Run(ctx)
-		_ = loop.AwaitServed(ctx) // the loop ends where the kind is not served, or ctx does
-	}
-}
-
-func (r *rawSource) loop() *reflector.Reflector {
-	return &reflector.Reflector{
-		Open:   r.open,
-		Query:  r.of.query,
-		Sink:   r,
-		Lists:  r.engine.lists,
-		Timing: timing(),
-		Paged:  !features.FeatureGates().Enabled(features.WatchListClient),
-		Synced: r.HasSynced(),
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := r.config
+	c.Queue = &rawIntake{intake: r.newIntake(), raw: r}
+	c.ListerWatcher = rawListerWatcher{r}
+	c.ObjectType, c.ObjectDescription = &rawObject{}, describe(r.informer.example)
+	first := r.become(cache.New(&c), cancel)
+	first.RunWithContext(running)
+	close(r.over)
+	if why, hand := r.declined(); why != "" && ctx.Err() == nil {
+		c := r.config
+		c.Queue, c.ListerWatcher = r.newIntake(), hand.before(r.informer.lw)
+		r.become(cache.New(&c), cancel).RunWithContext(ctx)
 	}
 }
 
-// timing waits about as long as client-go's Reflector does, whose delays grow from one second to half a minute.
-func timing() reflector.Timing {
-	t := reflector.DefaultTiming
-	t.Refused, t.Unserved, t.MaxUnserved = 5*time.Second, 15*time.Second, 30*time.Second
-	return t
+func (r *rawSource) newIntake() *intake {
+	return &intake{informer: r.informer, ctx: r.ctx, transform: r.informer.transform, closed: make(chan struct{})}
 }
 
-func (r *rawSource) resyncNowAndThen(ctx context.Context) {
-	ticks := time.NewTicker(r.check)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ticks.C:
-			if r.shouldResync() {
-				r.resync()
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+func (r *rawSource) become(c cache.Controller, cancel context.CancelFunc) cache.Controller {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now, r.cancel = c, cancel
+	return c
 }
 
-// open asks for the collection, in protobuf where that is wanted and had: aggregated API servers without
-// it may refuse even a request that accepts JSON, too.
-func (r *rawSource) open(ctx context.Context, watch bool, q url.Values) (io.ReadCloser, wire.Format, error) {
-	want := request.Want{Protobuf: r.of.protobuf && r.forms.protobuf != nil && !r.plain, Metadata: r.of.metadata, Watch: watch}
-	body, f, err := r.engine.client.Open(ctx, r.of.path, q, want)
-	var st apierrors.APIStatus
-	if !want.Protobuf || !errors.As(err, &st) {
-		r.jsonInstead = 0
-		return body, f, err
+// LastSyncResourceVersion is where a watch resumes.
+func (r *rawSource) LastSyncResourceVersion() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.now == nil {
+		return ""
 	}
-	code := st.Status().Code
-	sure := code == http.StatusNotAcceptable || code == http.StatusUnsupportedMediaType
-	if !sure && code != http.StatusInternalServerError {
-		return body, f, err
-	}
-	want.Protobuf = false
-	body, f, plainErr := r.engine.client.Open(ctx, r.of.path, q, want)
-	if plainErr != nil {
-		return nil, 0, err // it was not the format
-	}
-	r.jsonInstead++
-	r.plain = sure || r.jsonInstead > 1
-	return body, f, nil
+	return r.now.LastSyncResourceVersion()
 }
 
-// receive is the change that makes an object what the server says.
-func (r *rawSource) receive(o wire.Object) (change, error) {
-	f := r.forms.of(o.Format)
-	c := change{key: rawKey(o.Meta)}
-	if f == nil || o.Raw == nil {
-		return c, fmt.Errorf("read %s: %T cannot be read from %v", c.key, r.example, o.Format)
-	}
-	if p := r.table.packing; r.transform == nil && !p.live {
-		v := p.packer.Pack(o.Format, o.UID, o.ResourceVersion, o.Raw)
-		c.item = &item{v: v, form: f, weight: f.codec.weigh(len(o.Raw))}
-		return c, nil
-	}
-	obj, err := f.codec.decode(o.Raw)
-	if err != nil {
-		return c, fmt.Errorf("decode %s: %w", c.key, err)
-	}
-	setKind(obj, f.kind)
-	if r.transform != nil {
-		if obj, err = r.transform(obj); err != nil {
-			return c, err
-		}
-	}
-	if c.key, err = keyOf(obj); err != nil {
-		return c, err
-	}
-	c.item, c.obj = r.table.packing.item(obj), obj
-	return c, nil
+// state tells whether objects are cut out of what the server says, and if not, why not: empty where that is
+// not known yet.
+func (r *rawSource) state() (raw bool, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why == "" && (r.listed != nil || r.watched != nil), r.why
 }
 
-func rawKey(m wire.Meta) string {
-	if m.Namespace == "" {
-		return m.Name
-	}
-	return m.Namespace + "/" + m.Name
+func (r *rawSource) declined() (string, handover) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why, r.hand
 }
 
-// rawForms are how an informer's objects are read from either format; nil where they cannot be.
-type rawForms struct{ json, protobuf *form }
-
-func (f *rawForms) of(w wire.Format) *form {
-	if w == wire.Protobuf {
-		return f.protobuf
+// decline ends the Reflector of raw objects. What the ListerWatcher has answered, if it can be used, is for the
+// one that follows.
+func (r *rawSource) decline(not *declined) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.why != "" {
+		return
 	}
-	return f.json
+	r.why, r.hand = not.why.Error(), not.hand
+	r.informer.engine.log().Info("Objects are decoded as they come, which takes more memory and time",
+		"informer", r.informer.done.name, "reason", r.why)
+	r.cancel()
 }
 
-// rawFormsOf decodes as client-go's clients do from a streaming list: all but the dynamic one clear what an
-// object says of its kind. It is then given the kind that the ListerWatcher gives it, as controller-runtime's
-// does with metadata.
-func rawFormsOf(example any, kind schema.GroupVersionKind, m *misfits) rawForms {
-	switch example.(type) {
-	case *unstructured.Unstructured:
-		return rawForms{json: &form{codec: newCodec(reflect.TypeOf(example)), misfits: m}}
-	case *metav1.PartialObjectMetadata:
-		return rawForms{
-			json:     &form{codec: metadataCodec(wire.JSON, 2), kind: kind, misfits: m},
-			protobuf: &form{codec: metadataCodec(wire.Protobuf, 3), kind: kind, misfits: m},
-		}
+// describe is what client-go's Reflector calls an example's type.
+func describe(example runtime.Object) string {
+	if u, ok := example.(*unstructured.Unstructured); ok && !u.GroupVersionKind().Empty() {
+		return u.GroupVersionKind().String()
 	}
-	t := reflect.TypeOf(example).Elem()
-	plain := &codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeKindless(t)}
-	forms := rawForms{json: &form{codec: plain, kind: kind, misfits: m}}
-	if c := newCodec(reflect.PointerTo(t)); c != nil && c.format == wire.Protobuf {
-		forms.protobuf = &form{codec: c, kind: kind, misfits: m}
-	}
-	return forms
+	return fmt.Sprintf("%T", example)
 }
 
-func metadataCodec(f wire.Format, growth float64) *codec {
-	return &codec{typ: reflect.TypeFor[metav1.PartialObjectMetadata](), format: f, growth: growth,
-		decode: func(raw []byte) (any, error) {
-			p, err := wire.DecodeMetadata(f, raw)
-			if err != nil {
-				return nil, err
-			}
-			p.TypeMeta = metav1.TypeMeta{}
-			return p, nil
-		}}
+func (e *Engine) log() klog.Logger {
+	if e.opts.Log != nil {
+		return *e.opts.Log
+	}
+	return klog.Background()
 }
 
-func decodeKindless(t reflect.Type) func([]byte) (any, error) {
-	decode := decodeJSON(t)
-	return func(raw []byte) (any, error) {
-		obj, err := decode(raw)
-		if o, ok := obj.(runtime.Object); ok && err == nil {
-			o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-		}
-		return obj, err
-	}
-}
+// Why a ListerWatcher's answers cannot be had as they come.
+var (
+	errElsewhere = errors.New("its requests do not come by the engine's HTTPClient, with the context of the call")
+	errSeveral   = errors.New("it makes several requests")
+)

@@ -17,7 +17,7 @@ func TestDecoded(t *testing.T) {
 	}}, here.steps)
 }
 
-// TestRaw: the engine sends the requests itself, and never decodes what nobody reads.
+// TestRaw: the engine takes the answers undecoded, and never decodes what nobody reads.
 func TestRaw(t *testing.T) {
 	differ(t, candidate{name: "raw", prepare: func(cfg *rest.Config) (*http.Client, constructor, error) {
 		e, err := clientgo.New(cfg, clientgo.Options{})

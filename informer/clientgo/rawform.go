@@ -1,0 +1,105 @@
+package clientgo
+
+import (
+	"reflect"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// rawForms are how an informer's objects are read from what the server sent.
+type rawForms struct {
+	codecs  map[wire.Format]*codec // none where the type cannot be read from it
+	bare    map[wire.Format]*codec // those that clear what an object says of its kind
+	misfits *misfits
+
+	mu   *sync.Mutex
+	made map[rawForm]*form
+}
+
+type rawForm struct {
+	format wire.Format
+	kinds  kinds
+}
+
+func newRawForms(example runtime.Object, m *misfits) rawForms {
+	f := rawForms{
+		codecs: map[wire.Format]*codec{}, bare: map[wire.Format]*codec{},
+		misfits: m, mu: &sync.Mutex{}, made: map[rawForm]*form{},
+	}
+	add := func(c *codec) {
+		cleared := &codec{typ: c.typ, format: c.format, growth: c.growth, decode: kindless(c.decode)}
+		f.codecs[c.format], f.bare[c.format] = c, cleared
+	}
+	switch t := reflect.TypeOf(example).Elem(); t {
+	case reflect.TypeFor[unstructured.Unstructured]():
+		add(newCodec(reflect.PointerTo(t)))
+	case reflect.TypeFor[metav1.PartialObjectMetadata]():
+		add(metadataCodec(wire.JSON, 2))
+		add(metadataCodec(wire.Protobuf, 3))
+	default:
+		add(&codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeJSON(t)})
+		if c := newCodec(reflect.PointerTo(t)); c != nil && c.format == wire.Protobuf {
+			add(c)
+		}
+	}
+	return f
+}
+
+// of returns the form of objects, nil where they cannot be read. A kind that only the list says is one that
+// Go types are not told.
+func (f *rawForms) of(w wire.Format, k kinds, lent bool) *form {
+	if f.codecs[w] == nil {
+		return nil
+	}
+	if lent && k.given.Empty() && f.codecs[w].typ != reflect.TypeFor[unstructured.Unstructured]() {
+		k.clear = true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := rawForm{w, k}
+	if have := f.made[key]; have != nil {
+		return have
+	}
+	made := &form{codec: f.codecs[w], kind: k.given, misfits: f.misfits}
+	if k.clear {
+		made.codec = f.bare[w]
+	}
+	f.made[key] = made
+	return made
+}
+
+// settle has a decoded object say the kind that the form has it say.
+func (f *rawForms) settle(obj any, w wire.Format, k kinds, lent bool) {
+	form := f.of(w, k, lent)
+	if form.codec == f.bare[w] {
+		clearKind(obj)
+	}
+	setKind(obj, form.kind)
+}
+
+func clearKind(obj any) {
+	if o, ok := obj.(runtime.Object); ok {
+		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+}
+
+func metadataCodec(f wire.Format, growth float64) *codec {
+	return &codec{typ: reflect.TypeFor[metav1.PartialObjectMetadata](), format: f, growth: growth,
+		decode: func(raw []byte) (any, error) { return wire.DecodeMetadata(f, raw) }}
+}
+
+func kindless(decode func([]byte) (any, error)) func([]byte) (any, error) {
+	return func(raw []byte) (any, error) {
+		obj, err := decode(raw)
+		if err == nil {
+			clearKind(obj)
+		}
+		return obj, err
+	}
+}

@@ -1,0 +1,99 @@
+package clientgo
+
+import (
+	"fmt"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+// rawIntake is an intake of rawObjects. One that is decoded is what the Reflector would have written.
+type rawIntake struct {
+	*intake
+	raw *rawSource
+}
+
+var (
+	_ cache.Queue                  = (*rawIntake)(nil)
+	_ cache.TransformingStore      = (*rawIntake)(nil)
+	_ cache.ReflectorBookmarkStore = (*rawIntake)(nil)
+)
+
+// Transformer implements cache.TransformingStore.
+func (in *rawIntake) Transformer() cache.TransformFunc {
+	transform := in.intake.Transformer()
+	return func(obj any) (any, error) {
+		if o, ok := obj.(*rawObject); ok && o.obj != nil {
+			return transform(o.obj)
+		}
+		return obj, nil
+	}
+}
+
+// Add implements cache.ReflectorStore.
+func (in *rawIntake) Add(obj any) error { return in.Update(obj) }
+
+// Update implements cache.ReflectorStore. What cannot be decoded leaves what is stored.
+func (in *rawIntake) Update(obj any) error {
+	o, ok := obj.(*rawObject)
+	switch {
+	case !ok:
+		return in.intake.Update(obj)
+	case o.obj != nil:
+		return in.intake.Update(o.obj)
+	case o.misfit:
+		return nil
+	}
+	defer utilruntime.HandleCrashWithContext(in.ctx)
+	in.informer.put(change{key: o.key, item: o.item})
+	return nil
+}
+
+// Delete implements cache.ReflectorStore. Where the server's last word on an object cannot be decoded, what was
+// known of it before is.
+func (in *rawIntake) Delete(obj any) error {
+	o, ok := obj.(*rawObject)
+	switch {
+	case !ok:
+		return in.intake.Delete(obj)
+	case o.obj != nil:
+		return in.intake.Delete(o.obj)
+	}
+	defer utilruntime.HandleCrashWithContext(in.ctx)
+	if !o.misfit {
+		if last := o.item.decode(); last != nil {
+			in.informer.drop(o.key, last)
+			return nil
+		}
+	}
+	in.informer.miss(o.key)
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (in *rawIntake) Replace(objs []any, version string) error {
+	defer utilruntime.HandleCrashWithContext(in.ctx)
+	changes := make([]change, 0, len(objs))
+	for _, obj := range objs {
+		o, ok := obj.(*rawObject)
+		switch {
+		case ok && o.misfit:
+			if it := in.informer.table.item(o.key); it != nil {
+				changes = append(changes, change{key: o.key, item: it})
+			}
+			continue
+		case ok && o.obj == nil:
+			changes = append(changes, change{key: o.key, item: o.item})
+			continue
+		case ok:
+			obj = o.obj
+		}
+		c, err := in.receive(obj)
+		if err != nil {
+			return fmt.Errorf("replace objects: %w", err)
+		}
+		changes = append(changes, c)
+	}
+	in.informer.replace(changes, version)
+	return nil
+}

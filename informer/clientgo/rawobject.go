@@ -1,0 +1,211 @@
+package clientgo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// rawObject is an object on its way from the server into the cache, in the guise in which client-go's
+// Reflector takes objects. Of its metadata there is what that asks for.
+type rawObject struct {
+	metav1.Object // nil
+
+	key, version string
+	item         *item // its form is set by settle
+	obj          any   // decoded, where that is needed at once; then there is no item
+	stored       *item // has the same bytes
+	format       wire.Format
+	lent         bool // the kind is the list's
+	misfit       bool // the type cannot hold it: it is as if it were not there
+	end          bool // it is the bookmark that ends a list
+}
+
+// GetNamespace implements metav1.Object.
+func (o *rawObject) GetNamespace() string {
+	namespace, _, _ := cache.SplitMetaNamespaceKey(o.key)
+	return namespace
+}
+
+// GetName implements metav1.Object.
+func (o *rawObject) GetName() string {
+	_, name, _ := cache.SplitMetaNamespaceKey(o.key)
+	return name
+}
+
+// GetResourceVersion implements metav1.Object.
+func (o *rawObject) GetResourceVersion() string { return o.version }
+
+// GetAnnotations implements metav1.Object.
+func (o *rawObject) GetAnnotations() map[string]string {
+	if o.end {
+		return map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	return nil
+}
+
+// GetObjectKind implements runtime.Object.
+func (o *rawObject) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. Nobody writes to it.
+func (o *rawObject) DeepCopyObject() runtime.Object { return o }
+
+// page is what was read of a list; items is nil where it was not read to its end.
+type page struct {
+	items []runtime.Object
+	meta  wire.ListMeta
+}
+
+// readPage cuts a list into objects.
+func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
+	from := &faulty{Reader: body}
+	l := wire.NewList(f, from)
+	items := []runtime.Object{}
+	for {
+		o, err := l.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return page{items, l.Meta()}, nil
+		case from.err != nil:
+			return page{}, from.err
+		case err == nil:
+			items = append(items, r.receive(o, true))
+		case errors.As(err, new(*wire.ObjectError)):
+			r.misfits.add(err)
+			if o.Name != "" {
+				items = append(items, &rawObject{key: rawKey(o.Meta), version: o.ResourceVersion, misfit: true})
+			}
+		default:
+			return page{}, fmt.Errorf("read list: %w", err)
+		}
+	}
+}
+
+// faulty notes how a connection failed.
+type faulty struct {
+	io.Reader
+	err error
+}
+
+// Read implements io.Reader.
+func (f *faulty) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
+}
+
+// receive packs an object, or decodes it where that is needed. Of a list, what is stored already is not packed
+// again: within one server's history, UID and version say what an object is.
+func (r *rawSource) receive(o wire.Object, listed bool) *rawObject {
+	raw := &rawObject{key: rawKey(o.Meta), version: o.ResourceVersion, format: o.Format, lent: o.Lent}
+	f := r.forms.of(o.Format, kinds{}, false)
+	switch {
+	case f == nil || o.Raw == nil:
+		raw.misfit = true
+		r.misfits.add(fmt.Errorf("read %s: a %T cannot be read from %v", raw.key, r.informer.example, o.Format))
+	case r.decode:
+		obj, err := f.codec.decode(o.Raw)
+		if err != nil {
+			raw.misfit = true
+			r.misfits.add(fmt.Errorf("decode %s: %w", raw.key, err))
+			break
+		}
+		raw.obj = obj
+	default:
+		if listed {
+			raw.stored = r.same(raw.key, o)
+		}
+		if raw.stored == nil {
+			p := r.informer.table.packing
+			raw.item = &item{v: p.packer.Pack(o.Format, o.UID, o.ResourceVersion, o.Raw), weight: f.codec.weigh(len(o.Raw))}
+		}
+	}
+	return raw
+}
+
+// same is what is stored of an object, if that has its bytes.
+func (r *rawSource) same(key string, o wire.Object) *item {
+	if o.UID == "" || o.ResourceVersion == "" {
+		return nil
+	}
+	it := r.informer.table.item(key)
+	if it == nil || it.v == nil || it.form.misfits != r.misfits || it.form.codec.format != o.Format || it.uid() != o.UID {
+		return nil
+	}
+	if v, _ := it.version(); v != o.ResourceVersion {
+		return nil
+	}
+	return it
+}
+
+// settle has an object say what it is as the program's client has it say.
+func (r *rawSource) settle(o *rawObject, k kinds) {
+	if o.misfit {
+		return
+	}
+	f := r.forms.of(o.format, k, o.lent)
+	switch {
+	case o.obj != nil:
+		r.forms.settle(o.obj, o.format, k, o.lent)
+	case o.stored == nil:
+		o.item.form = f
+	case o.stored.form == f:
+		o.item = o.stored
+	default:
+		o.item = &item{v: o.stored.v, weight: o.stored.weight, form: f}
+	}
+	o.stored = nil
+}
+
+// rawDecoder cuts a watch into events, for client-go's reader of watches.
+type rawDecoder struct {
+	*rawSource
+	body    io.ReadCloser
+	frames  wire.Watch
+	kinds   kinds
+	initial bool // a list is under way
+}
+
+var _ watch.Decoder = (*rawDecoder)(nil)
+
+// Decode implements watch.Decoder. The errors are those of the connection, and of what cannot be read.
+func (d *rawDecoder) Decode() (watch.EventType, runtime.Object, error) {
+	ev, err := d.frames.Next()
+	if err != nil {
+		return "", nil, err
+	}
+	switch ev.Type {
+	case wire.Error:
+		st, err := wire.DecodeStatus(ev.Format, ev.Raw)
+		if err != nil {
+			return "", nil, fmt.Errorf("read error event: %w", err)
+		}
+		return watch.Error, st, nil
+	case wire.Bookmark:
+		d.initial = d.initial && !ev.InitialEnd
+		return watch.Bookmark, &rawObject{version: ev.ResourceVersion, end: ev.InitialEnd}, nil
+	}
+	o := d.receive(ev.Object, d.initial)
+	d.settle(o, d.kinds)
+	return watch.EventType(ev.Type), o, nil
+}
+
+// Close implements watch.Decoder.
+func (d *rawDecoder) Close() { _ = d.body.Close() }
+
+func rawKey(m wire.Meta) string {
+	if m.Namespace == "" {
+		return m.Name
+	}
+	return m.Namespace + "/" + m.Name
+}
