@@ -132,7 +132,7 @@ func quoted(s string) []byte {
 var sampleEvents = [...]struct {
 	typ  watch.EventType
 	bare bool
-}{{watch.Added, false}, {watch.Modified, true}, {watch.Deleted, false}}
+}{{watch.Added, false}, {watch.Modified, true}, {watch.Deleted, true}}
 
 func (s *sample) events() []byte {
 	var raw []byte

@@ -7,14 +7,12 @@ import (
 	"io"
 	"net/http"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
@@ -171,8 +169,7 @@ func (r *rawSource) watch(o metav1.ListOptions) (watch.Interface, error) {
 		rawSource: r, body: c.body, frames: wire.NewWatch(c.format, c.body), kinds: *r.kindsOf(true),
 		initial: o.SendInitialEvents != nil && *o.SendInitialEvents,
 	}
-	return watch.NewStreamWatcherWithLogger(klog.FromContext(r.ctx), d,
-		apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")), nil
+	return newRawWatch(r.ctx, d), nil
 }
 
 // untouched ends a watch whose answer was taken, and tells why that cannot be used; s is what came instead, if

@@ -167,7 +167,7 @@ func (r *rawSource) settle(o *rawObject, k kinds) {
 	o.stored = nil
 }
 
-// rawDecoder cuts a watch into events, for client-go's reader of watches.
+// rawDecoder cuts a watch into events.
 type rawDecoder struct {
 	*rawSource
 	body    io.ReadCloser
@@ -176,9 +176,7 @@ type rawDecoder struct {
 	initial bool // a list is under way
 }
 
-var _ watch.Decoder = (*rawDecoder)(nil)
-
-// Decode implements watch.Decoder. The errors are those of the connection, and of what cannot be read.
+// Decode returns the next event. The errors are those of the connection, and of what cannot be read.
 func (d *rawDecoder) Decode() (watch.EventType, runtime.Object, error) {
 	ev, err := d.frames.Next()
 	if err != nil {
@@ -200,7 +198,7 @@ func (d *rawDecoder) Decode() (watch.EventType, runtime.Object, error) {
 	return watch.EventType(ev.Type), o, nil
 }
 
-// Close implements watch.Decoder.
+// Close ends a Decode that waits.
 func (d *rawDecoder) Close() { _ = d.body.Close() }
 
 func rawKey(m wire.Meta) string {
