@@ -63,7 +63,7 @@ func newCodec(t reflect.Type) *codec {
 	}
 	if _, ok := zero.(generated); ok && tagged(t.Elem()) {
 		return &codec{
-			typ: t.Elem(), format: wire.Protobuf, kinded: true, growth: 2.2,
+			typ: t.Elem(), format: wire.Protobuf, kinded: true, growth: protobufGrowth,
 			check: planOf(t.Elem(), true), append: appendProtobuf, decode: decodeProtobuf(t.Elem()),
 		}
 	}
@@ -138,7 +138,7 @@ func (c *codec) returns(raw []byte, obj any) (same bool) {
 }
 
 // weigh estimates what a decoded object costs on the heap, in bytes.
-func (c *codec) weigh(raw int) int64 { return 512 + int64(c.growth*float64(raw)) }
+func (c *codec) weigh(raw int) int64 { return weighBytes(c.growth, raw) }
 
 // kindOf is what an object says of its kind.
 func kindOf(obj any) schema.GroupVersionKind {

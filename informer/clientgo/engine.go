@@ -136,16 +136,18 @@ type Stats struct {
 type InformerStats struct {
 	Name    string
 	Objects int
-	// Bytes is what the objects cost at rest, with what they are stored as the difference from. Objects
-	// that are kept as they are count 4 KiB each.
+	// Bytes is what the objects cost at rest, with what they are stored as the difference from. What
+	// objects cost that are kept as they are is estimated.
 	Bytes int64
 	// Raw says that objects are cut out of what the server sends; else they come decoded by the
 	// ListerWatcher, and Decoded says why. Both are empty until the first list has begun.
 	Raw     bool
 	Decoded string
-	// Misfits counts failures to decode what the server sent, where Raw; such an object is as if it were
-	// not there.
+	// Misfits counts the versions of objects that the server sent and the type cannot hold, where Raw: it
+	// shows when they are read first. Such an object is as if it were not there.
 	Misfits uint64
+	// LeftOut counts the objects, each time that they came, for which a transform returned nothing.
+	LeftOut uint64
 	// Whole says that every object is kept decoded.
 	Whole    bool
 	Handlers []HandlerStats // in the order in which they came
@@ -191,6 +193,7 @@ func (s *sharedInformer) stats() InformerStats {
 		st.Raw, st.Decoded = raw.state()
 		st.Misfits = raw.misfits.n.Load()
 	}
+	st.LeftOut = s.left.Load()
 	st.Bytes = t.bytes.Load() + t.packing.packer.Router.Stats().Bytes
 	s.turn.Lock()
 	defer s.turn.Unlock()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 )
@@ -36,6 +37,14 @@ func (ix *index) values(key string, obj any) []string {
 	return values
 }
 
+// valuesOrNone is values for what nobody hears of who writes by hand. Where k8s.io/apimachinery/pkg/util/runtime
+// is told not to crash, an object that has no values is left out of the index, and of nothing else; client-go
+// stores it then and tells no handler.
+func (ix *index) valuesOrNone(key string, obj any) (values []string) {
+	defer utilruntime.HandleCrash()
+	return ix.values(key, obj)
+}
+
 // compute returns the values of a change's object for every index.
 func (t *table) compute(c *change) [][]string {
 	var all [][]string
@@ -44,7 +53,7 @@ func (t *table) compute(c *change) [][]string {
 			continue
 		}
 		if c.obj == nil {
-			c.obj = t.read(c.item)
+			c.obj = c.item.decode() // lists drive nothing out of what is kept decoded
 		}
 		if c.obj == nil {
 			return nil // it cannot be decoded, nor found
@@ -52,7 +61,11 @@ func (t *table) compute(c *change) [][]string {
 		if all == nil {
 			all = make([][]string, len(t.indexes))
 		}
-		all[i] = ix.values(c.key, c.obj)
+		if c.byHand {
+			all[i] = ix.values(c.key, c.obj)
+		} else {
+			all[i] = ix.valuesOrNone(c.key, c.obj)
+		}
 	}
 	return all
 }

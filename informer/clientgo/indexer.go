@@ -34,7 +34,7 @@ func (x indexer) Update(obj any) error {
 	if err != nil {
 		return err
 	}
-	x.apply([]change{{key: key, item: held(obj), obj: obj}}, false, seen(obj))
+	x.apply([]change{{key: key, item: held(obj), obj: obj, byHand: true}}, false, seen(obj))
 	return nil
 }
 
@@ -64,7 +64,7 @@ func (x indexer) Replace(objs []any, version string) error {
 		if err != nil {
 			return err
 		}
-		changes[i] = change{key: key, item: held(obj), obj: obj}
+		changes[i] = change{key: key, item: held(obj), obj: obj, byHand: true}
 	}
 	x.apply(changes, true, &version)
 	return nil
@@ -81,7 +81,7 @@ func (x indexer) Transaction(txns ...cache.Transaction) *cache.TransactionError 
 			continue
 		}
 		failed.SuccessfulIndices = append(failed.SuccessfulIndices, i)
-		c := change{key: key}
+		c := change{key: key, byHand: true}
 		if t.Type != cache.TransactionTypeDelete {
 			c.item, c.obj = held(t.Object), t.Object
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +33,9 @@ type sharedInformer struct {
 	listeners []*listener
 	started   bool // listeners run as they join
 	running   sync.WaitGroup
+
+	// left counts what a transform returned nothing for.
+	left atomic.Uint64
 
 	mu         sync.Mutex
 	ran        bool
@@ -74,6 +78,7 @@ func (s *sharedInformer) RunWithContext(ctx context.Context) {
 	s.begin(c)
 	s.engine.join(s)
 	defer s.engine.leave(s)
+	defer s.table.end()
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.running.Go(func() { s.detector.Run(watching.Done()) })
 	defer s.running.Wait()

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 	"weak"
 
@@ -16,12 +17,14 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// item is one state of one object: packed, or as it is. It is immutable.
+// item is one state of one object: packed, or as it is. It is immutable, but for what was found out.
 type item struct {
 	v      *compact.Version // nil: obj is what is kept
 	obj    any
-	form   *form // of v
-	weight int64 // of the object when decoded, estimated, in bytes of heap
+	form   *form       // of v
+	weight int64       // of the object when decoded, estimated, in bytes of heap
+	misfit atomic.Bool // v could not be decoded, and was counted
+	gone   atomic.Bool // it was stored, and is not any more: what it is decoded to is not kept
 }
 
 // form is what the bytes of an item do not say.
@@ -29,26 +32,36 @@ type form struct {
 	codec *codec
 	kind  schema.GroupVersionKind // to be set on what is decoded; empty: none
 	// misfits, if set, says that the bytes are the server's: whether the type can hold them shows when
-	// they are decoded. It counts where it cannot.
+	// they are decoded. It counts those that it cannot hold.
 	misfits *misfits
 }
 
-// misfits counts failures to decode what the server sent.
+// misfits counts what the server sent and a type cannot hold: each version of an object once.
 type misfits struct {
 	n    atomic.Uint64
 	name string // of the informer
+
+	mu   sync.Mutex
+	said time.Time // when it was logged last
 }
+
+// sayMisfits is how often misfits of an informer are logged: there may be as many as objects.
+const sayMisfits = time.Minute
 
 func (m *misfits) add(err error) {
-	m.n.Add(1)
-	utilruntime.HandleErrorWithContext(context.Background(), err, "Unable to decode an object", "informer", m.name)
+	n := m.n.Add(1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if !m.said.IsZero() && now.Sub(m.said) < sayMisfits {
+		return
+	}
+	m.said = now
+	utilruntime.HandleErrorWithContext(context.Background(), err, "Unable to decode an object", "informer", m.name, "objectsSoFar", n)
 }
 
-// heldWeight is what an object that is kept as it is counts for, in bytes: nobody knows.
-const heldWeight = 4 << 10
-
 // held is an item that keeps the object itself.
-func held(obj any) *item { return &item{obj: obj, weight: heldWeight} }
+func held(obj any) *item { return &item{obj: obj, weight: weigh(obj)} }
 
 // size is what the item costs at rest, without dictionaries, in bytes.
 func (it *item) size() int64 {
@@ -91,15 +104,20 @@ func (it *item) uid() string {
 // decode makes the object anew. Nil is one that the server has and the type cannot hold; anything else
 // that does not decode was not made by the codec.
 func (it *item) decode() any {
-	if it.v == nil {
+	switch {
+	case it.v == nil:
 		return it.obj
+	case it.misfit.Load():
+		return nil
 	}
 	obj, err := it.tryDecode()
 	switch {
 	case err == nil:
 		return obj
 	case it.form.misfits != nil:
-		it.form.misfits.add(err)
+		if !it.misfit.Swap(true) {
+			it.form.misfits.add(err)
+		}
 		return nil
 	}
 	panic(fmt.Errorf("decode stored %v: %w", it.form.codec.typ, err))
@@ -152,7 +170,7 @@ func (p *packing) item(obj any) *item {
 	}
 	b := borrow()
 	defer giveBack(b)
-	raw, err := c.encode((*b)[:0], obj)
+	raw, err := encode(c, (*b)[:0], obj)
 	if err != nil {
 		return held(obj)
 	}
@@ -166,6 +184,16 @@ func (p *packing) item(obj any) *item {
 		form:   p.form(f),
 		weight: c.weigh(len(raw)),
 	}
+}
+
+// encode is the codec's, where a type's own methods may panic that client-go would never call.
+func encode(c *codec, dst []byte, obj any) (raw []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			raw, err = dst, fmt.Errorf("encode object: %v", r)
+		}
+	}()
+	return c.encode(dst, obj)
 }
 
 func (p *packing) codec(t reflect.Type) *codec {
@@ -202,6 +230,23 @@ func glimpseOf(obj any) glimpse {
 		return glimpse{}
 	}
 	return glimpse{weak.Make((*byte)(v.UnsafePointer())), v.Type().Elem()}
+}
+
+// sight is where an object was seen last: whoever comes soon after finds it, and need not decode it again.
+type sight struct{ at atomic.Pointer[glimpse] }
+
+func (s *sight) set(obj any) {
+	if g := glimpseOf(obj); g.typ != nil {
+		s.at.Store(&g)
+	}
+}
+
+// get returns the object, or nil.
+func (s *sight) get() any {
+	if g := s.at.Load(); g != nil {
+		return g.get()
+	}
+	return nil
 }
 
 // get returns the object, or nil.

@@ -39,7 +39,7 @@ func newListener(s *sharedInformer, h cache.ResourceEventHandler, log klog.Logge
 		wanted:   wanted, period: period, due: time.Now().Add(period),
 		syncing: true, // until the first resync, like client-go's
 	}
-	l.queue = newQueue(o.handlerBudget(), o.Coalesce, func(*note) { l.synced.Finished() })
+	l.queue = newQueue(o.handlerBudget(), o.Coalesce, func(*note) { l.synced.Finished() }, s.table.packing.item)
 	return l
 }
 

@@ -16,7 +16,7 @@ const (
 	resynced // nothing happened: the handler asked to be told now and then
 )
 
-// note tells handlers of one change. It is shared by all of them, and immutable.
+// note tells handlers of one change. It is shared by all of them, and immutable, but for what was seen.
 type note struct {
 	op      op
 	initial bool // added: the object is of the state that the handler starts with
@@ -26,8 +26,8 @@ type note struct {
 	new     *item // added, updated, resynced
 
 	// The objects, where they are at hand: the queue is short. Else they may still be elsewhere.
-	oldObj, newObj any
-	glimpse        glimpse // of new
+	oldObj, newObj   any
+	oldSeen, newSeen sight
 }
 
 // weight is what a queued note keeps in memory that nobody else needs, in bytes: what is new is stored.
@@ -35,18 +35,46 @@ func (n *note) weight() int64 {
 	return int64(unsafe.Sizeof(note{})) + n.old.size()
 }
 
-// bare is the note without objects at hand.
-func (n *note) bare() *note {
-	b := *n
-	b.oldObj, b.newObj, b.glimpse = nil, nil, glimpse{}
-	return &b
+// atHand is what the objects at hand cost beside that, in bytes. Others may have them, too: nobody knows for
+// how long.
+func (n *note) atHand() int64 {
+	var w int64
+	if n.oldObj != nil && n.old != nil && n.old.v != nil {
+		w += n.old.weight
+	}
+	if n.newObj != nil && n.new.v != nil {
+		w += n.new.weight
+	}
+	return w
+}
+
+// handy tells whether objects are at hand.
+func (n *note) handy() bool { return n.oldObj != nil || n.newObj != nil }
+
+// bare is the note without objects at hand. pack makes the item of a deleted object that was held since it was
+// at hand.
+func (n *note) bare(pack func(any) *item) *note {
+	b := &note{op: n.op, initial: n.initial, missed: n.missed, key: n.key, old: n.old, new: n.new}
+	if n.op == deleted && n.oldObj != nil && n.old.v == nil {
+		b.old = pack(n.oldObj)
+	}
+	b.oldSeen.set(firstOf(n.oldObj, &n.oldSeen))
+	b.newSeen.set(firstOf(n.newObj, &n.newSeen))
+	return b
+}
+
+func firstOf(obj any, seen *sight) any {
+	if obj != nil {
+		return obj
+	}
+	return seen.get()
 }
 
 // tell calls the handler's method. What cannot be decoded is as if it were not there; that it is gone is
 // told without it, since the handler may have known another version.
 func (n *note) tell(h cache.ResourceEventHandler, t *table) {
 	if n.op == deleted {
-		n.tellDeleted(h, n.oldest(t))
+		n.tellDeleted(h, n.oldest())
 		return
 	}
 	obj := n.newest(t)
@@ -57,7 +85,7 @@ func (n *note) tell(h cache.ResourceEventHandler, t *table) {
 	case added:
 		h.OnAdd(obj, n.initial)
 	case updated:
-		if old := n.oldest(t); old != nil {
+		if old := n.oldest(); old != nil {
 			h.OnUpdate(old, obj)
 		} else {
 			h.OnAdd(obj, false)
@@ -74,19 +102,21 @@ func (n *note) tellDeleted(h cache.ResourceEventHandler, obj any) {
 	h.OnDelete(obj)
 }
 
-func (n *note) oldest(t *table) any {
-	if n.oldObj != nil {
-		return n.oldObj
+// oldest is not kept decoded for readers, who read what is.
+func (n *note) oldest() any {
+	if obj := firstOf(n.oldObj, &n.oldSeen); obj != nil {
+		return obj
 	}
-	return t.read(n.old)
+	obj := n.old.decode()
+	n.oldSeen.set(obj)
+	return obj
 }
 
 func (n *note) newest(t *table) any {
-	if n.newObj != nil {
-		return n.newObj
-	}
-	if obj := n.glimpse.get(); obj != nil {
+	if obj := firstOf(n.newObj, &n.newSeen); obj != nil {
 		return obj
 	}
-	return t.read(n.new)
+	obj := t.glance(n.new)
+	n.newSeen.set(obj)
+	return obj
 }

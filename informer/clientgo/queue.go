@@ -3,19 +3,23 @@ package clientgo
 import "sync"
 
 // queue holds what one handler has yet to be told. It keeps every note while they take no more than
-// its budget; beyond, it folds them by object, until the handler has caught up: what is left of an
-// object's changes is the difference between what the handler was told last and what is.
+// its budget, if need be without the objects at hand; beyond, it folds them by object, until the handler
+// has caught up: what is left of an object's changes is the difference between what the handler was told
+// last and what is.
 type queue struct {
 	budget int64 // in bytes; negative: there is none
 	always bool  // it folds from the first
 	dead   func(*note)
+	pack   func(any) *item
 
 	mu     sync.Mutex
 	cond   sync.Cond
 	closed bool
 	notes  []*note // while it does not fold
 	head   int     // the first one
-	bytes  int64
+	bytes  int64   // without objects at hand
+	atHand int64   // bytes of those
+	handy  int     // notes that have some
 
 	folding     bool
 	fold        map[string]*folded
@@ -30,9 +34,10 @@ type folded struct {
 	prev, next *folded
 }
 
-// newQueue returns a queue. dead hears of notes of the initial state that are folded away.
-func newQueue(budget int64, always bool, dead func(*note)) *queue {
-	q := &queue{budget: budget, always: always, dead: dead}
+// newQueue returns a queue. dead hears of notes of the initial state that are folded away; pack makes items
+// of deleted objects that cannot stay at hand.
+func newQueue(budget int64, always bool, dead func(*note), pack func(any) *item) *queue {
+	q := &queue{budget: budget, always: always, dead: dead, pack: pack}
 	q.cond.L = &q.mu
 	return q
 }
@@ -50,16 +55,47 @@ func (q *queue) push(n *note) (began bool) {
 	case q.always:
 		q.startFolding()
 		q.add(n)
-	case q.budget >= 0 && q.bytes+n.weight() > q.budget && len(q.notes) > q.head:
-		began = true
-		q.startFolding()
-		q.add(n)
-	default:
+	case !q.exceededBy(n):
+		q.count(n, 1)
 		q.notes = append(q.notes, n)
-		q.bytes += n.weight()
+	default:
+		q.strip()
+		if n = n.bare(q.pack); q.exceededBy(n) {
+			began = true
+			q.startFolding()
+			q.add(n)
+			break
+		}
+		q.count(n, 1)
+		q.notes = append(q.notes, n)
 	}
 	q.cond.Signal()
 	return began
+}
+
+// exceededBy tells whether a note is too much; the only one never is.
+func (q *queue) exceededBy(n *note) bool {
+	return q.budget >= 0 && len(q.notes) > q.head && q.bytes+q.atHand+n.weight()+n.atHand() > q.budget
+}
+
+// count notes that a note came, or with -1 that it went.
+func (q *queue) count(n *note, sign int) {
+	q.bytes += int64(sign) * n.weight()
+	q.atHand += int64(sign) * n.atHand()
+	if n.handy() {
+		q.handy += sign
+	}
+}
+
+// strip lets go of the objects at hand. Those that have some are among the first (maxAtHand).
+func (q *queue) strip() {
+	for i := q.head; q.handy > 0 && i < len(q.notes); i++ {
+		if n := q.notes[i]; n.handy() {
+			q.count(n, -1)
+			q.notes[i] = n.bare(q.pack)
+			q.count(q.notes[i], 1)
+		}
+	}
 }
 
 // next waits for the next note; false is returned once the queue is closed.
@@ -78,7 +114,7 @@ func (q *queue) next() (*note, bool) {
 	n := q.notes[q.head]
 	q.notes[q.head] = nil
 	q.head++
-	q.bytes -= n.weight()
+	q.count(n, -1)
 	switch {
 	case q.head == len(q.notes): // the array is kept, unless it is large
 		q.notes, q.head = q.notes[:0], 0
@@ -100,7 +136,8 @@ func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.notes, q.head, q.fold, q.first, q.last, q.bytes = nil, 0, nil, nil, nil, 0
+	q.notes, q.head, q.fold, q.first, q.last = nil, 0, nil, nil, nil
+	q.bytes, q.atHand, q.handy = 0, 0, 0
 	q.cond.Broadcast()
 }
 
@@ -123,13 +160,13 @@ func (q *queue) waiting() int {
 func (q *queue) lag() (notes int, bytes int64, lost uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.len(), q.bytes, q.lost
+	return q.len(), q.bytes + q.atHand, q.lost
 }
 
 func (q *queue) startFolding() {
 	q.folding, q.fold = true, map[string]*folded{}
 	notes := q.notes[q.head:]
-	q.notes, q.head, q.bytes = nil, 0, 0
+	q.notes, q.head, q.bytes, q.atHand, q.handy = nil, 0, 0, 0, 0
 	for _, n := range notes {
 		q.add(n)
 	}
@@ -139,7 +176,7 @@ func (q *queue) startFolding() {
 func (q *queue) add(n *note) {
 	f := q.fold[n.key]
 	if f == nil {
-		f = &folded{key: n.key, a: n.bare(), prev: q.last}
+		f = &folded{key: n.key, a: n.bare(q.pack), prev: q.last}
 		q.fold[n.key] = f
 		if q.last == nil {
 			q.first = f
@@ -151,11 +188,15 @@ func (q *queue) add(n *note) {
 		return
 	}
 	q.bytes -= f.weight()
-	if f.b != nil {
-		f.b = q.merge(f.b, n)
-	} else if f.a.op == deleted && n.op == added {
-		f.b = n.bare()
-	} else {
+	switch {
+	case f.b != nil:
+		if f.b = q.merge(f.b, n); f.b != nil && f.b.op == deleted { // one deletion says it, with the last words
+			f.a, f.b = f.b, nil
+			q.lost++
+		}
+	case f.a.op == deleted && n.op != deleted: // an addition, or what became of an object that was put there by hand
+		f.b = n.bare(q.pack)
+	default:
 		f.a = q.merge(f.a, n)
 	}
 	if f.a == nil {
@@ -174,17 +215,18 @@ func (q *queue) merge(a, n *note) *note {
 	q.lost++
 	switch {
 	case a.op == resynced, a.op == deleted: // a deletion of what is not there is told again
-		return n.bare()
+		return n.bare(q.pack)
 	case n.op == deleted && a.op == added:
 		if a.initial {
 			q.dead(a)
 		}
 		return nil
 	case n.op == deleted:
-		return n.bare()
+		return n.bare(q.pack)
 	}
-	b := a.bare()
-	b.new = n.new
+	b := &note{op: a.op, initial: a.initial, key: a.key, old: a.old, new: n.new}
+	b.oldSeen.set(firstOf(a.oldObj, &a.oldSeen))
+	b.newSeen.set(firstOf(n.newObj, &n.newSeen))
 	return b
 }
 

@@ -55,6 +55,11 @@ func TestQueueFolds(t *testing.T) {
 		{"a deletion is the last word", "~a1>2 -a2", "-a2", 0},
 		{"an object that comes back is deleted and added", "~a1>2 -a2 +a3 ~a3>4", "-a2 +a4", 0},
 		{"and may go again", "-a1 +a2 -a2", "-a1", 0},
+		{"nor is it lost what becomes of what was put there by hand", "-a1 ~a5>6 ~a6>7", "-a1 ~a5>7", 0},
+		{"until it goes: that is told once", "-a1 ~a5>6 -a6 +b1", "-a6 +b1", 0},
+		{"and may come back", "-a1 ~a5>6 -a6 +a7", "-a6 +a7", 0},
+		{"what was put there by hand is resynced", "-a1 =a5", "-a1 =a5", 0},
+		{"a deletion is told with its last words", "-a1 -a2", "-a2", 0},
 		{"objects keep the place of their first change", "~a1>2 ~b1>2 ~a2>3", "~a1>3 ~b1>2", 0},
 		{"a resync tells what is queued anyway", "~a1>2 =a2 =b1", "~a1>2 =b1", 0},
 		{"and gives way to a change", "=a1 ~a1>2", "~a1>2", 0},
@@ -62,7 +67,7 @@ func TestQueueFolds(t *testing.T) {
 		{"a relist may add twice what it names twice", "+a1 +a2", "+a2", 0},
 	} {
 		dead := 0
-		q := newQueue(0, true, func(*note) { dead++ })
+		q := newQueue(0, true, func(*note) { dead++ }, held)
 		for _, s := range strings.Fields(tc.in) {
 			q.push(saying(s))
 		}
@@ -90,7 +95,7 @@ func drain(t *testing.T, q *queue) string {
 }
 
 func TestQueueKeepsEveryNoteWithinItsBudget(t *testing.T) {
-	q := newQueue(1<<20, false, func(*note) {})
+	q := newQueue(1<<20, false, func(*note) {}, held)
 	var want []string
 	for i := range 5000 {
 		s := fmt.Sprintf("+a%d", i)
@@ -111,7 +116,7 @@ func TestQueueKeepsEveryNoteWithinItsBudget(t *testing.T) {
 }
 
 func TestQueueFoldsBeyondItsBudgetUntilItIsEmpty(t *testing.T) {
-	q := newQueue(3*saying("~a1>2").weight(), false, func(*note) {})
+	q := newQueue(3*saying("~a1>2").weight(), false, func(*note) {}, held)
 	began := 0
 	push := func(s string) {
 		if q.push(saying(s)) {

@@ -93,6 +93,7 @@ func (s *server) lose(key string) *corev1.Pod {
 
 func (s *server) tell(typ watch.EventType, p runtime.Object) {
 	s.mu.Lock()
+	s.watches = slices.DeleteFunc(s.watches, (*watch.FakeWatcher).IsStopped)
 	watches := slices.Clone(s.watches)
 	s.mu.Unlock()
 	for _, w := range watches {

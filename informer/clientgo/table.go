@@ -27,6 +27,7 @@ type table struct {
 	live    []any    // what they are, while everything is kept decoded; else nil
 	indexes []*index
 	version string // the last one seen
+	ended   bool   // nothing is kept decoded any more
 
 	bytes atomic.Int64 // of the items at rest
 }
@@ -57,11 +58,12 @@ func newTable(e *Engine, storage Storage, indexers cache.Indexers) *table {
 type change struct {
 	key string
 	// item is the new state; nil deletes.
-	item *item
-	obj  any        // item decoded, if it is at hand
-	vals [][]string // computed by the table
-	old  *item      // what was there; set by the table
-	was  any        // old decoded, if that is at hand; set by the table
+	item   *item
+	obj    any        // item decoded, if it is at hand
+	byHand bool       // whoever writes hears of an index function that panics
+	vals   [][]string // computed by the table
+	old    *item      // what was there; set by the table
+	was    any        // old decoded, if that is at hand; set by the table
 }
 
 // apply makes the changes visible at once, and tells each what it replaced: of a key that occurs twice,
@@ -151,6 +153,7 @@ func (t *table) put(c *change) {
 		t.forget(e)
 	}
 	t.bytes.Add(c.item.size())
+	c.item.gone.Store(false)
 	e.item = c.item
 	if t.live != nil {
 		t.live[e.place] = c.obj
@@ -181,6 +184,7 @@ func (t *table) enter(key string) *entry {
 // forget lets go of what an entry has, which is about to be replaced.
 func (t *table) forget(e *entry) {
 	t.bytes.Add(-e.item.size())
+	e.item.gone.Store(true)
 	t.hot.Drop(e.item.v)
 	if t.live != nil {
 		t.scans.grow(-e.item.weight)
@@ -256,12 +260,15 @@ func (t *table) get(key string) (any, bool) {
 	if obj != nil {
 		return obj, true
 	}
-	obj = t.read(it)
-	return obj, obj != nil
+	if obj = it.decode(); obj == nil {
+		return nil, false
+	}
+	return t.keep(it, obj, t.hot.Put), true
 }
 
-// read decodes an item and keeps it decoded for a while. Nil is one that cannot be decoded.
-func (t *table) read(it *item) any {
+// glance decodes an item for a handler, which goes over much: that drives nothing out of what is kept for
+// readers. Nil is one that cannot be decoded.
+func (t *table) glance(it *item) any {
 	if it.v == nil {
 		return it.obj
 	}
@@ -272,13 +279,40 @@ func (t *table) read(it *item) any {
 	if obj == nil {
 		return nil
 	}
-	return t.hot.Put(it.v, it.form.codec, obj, it.weight)
+	return t.keep(it, obj, t.hot.Fill)
 }
 
 // warm keeps an object decoded for a while that was just changed: whoever hears of it may read it.
 func (t *table) warm(c *change) {
 	if c.item.v != nil && c.obj != nil {
-		t.hot.Put(c.item.v, c.item.form.codec, c.obj, c.item.weight)
+		t.keep(c.item, c.obj, t.hot.Put)
+	}
+}
+
+// keep keeps what an item was decoded to for a while, by one of Hot's methods, unless it was replaced since:
+// nobody would drop it. It returns what is kept, or obj.
+func (t *table) keep(it *item, obj any, by func(v *compact.Version, decoder, obj any, size int64) any) any {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.ended || it.gone.Load() {
+		return obj
+	}
+	return by(it.v, it.form.codec, obj, it.weight)
+}
+
+// end lets go of what is decoded: nobody is going to read much. What is still read is decoded each time.
+func (t *table) end() {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	if t.scans != nil {
+		t.scans.end()
+		t.keepNone()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	for _, e := range t.list {
+		t.hot.Drop(e.item.v)
 	}
 }
 
@@ -346,7 +380,7 @@ func (t *table) scanPart(items []*item, objs []any) {
 		} else if obj, ok := t.hot.Get(it.v, it.form.codec); ok {
 			objs[i] = obj
 		} else if obj := it.decode(); obj != nil {
-			objs[i] = t.hot.Fill(it.v, it.form.codec, obj, it.weight)
+			objs[i] = t.keep(it, obj, t.hot.Fill)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package clientgo
 // What happens to an informer's objects: each method changes the cache, then tells the handlers.
 
 // maxAtHand is how many notes may be queued for a handler whose objects are kept decoded for it, so
-// that a handler that keeps up costs no decoding.
+// that a handler that keeps up costs no decoding. They count against its budget, and go first.
 const maxAtHand = 256
 
 // put stores a new state of an object.
@@ -14,7 +14,7 @@ func (s *sharedInformer) put(c change) {
 	changes := []change{c}
 	s.table.apply(changes, false, c.version())
 	s.table.warm(&changes[0])
-	s.stored(&changes[0], s.atHand(), glimpse{}) // the room for what has changed has it
+	s.stored(&changes[0], s.atHand())
 }
 
 // drop deletes an object, which need not be there. What was said of it last is told.
@@ -23,11 +23,9 @@ func (s *sharedInformer) drop(key string, last any) {
 	defer s.turn.Unlock()
 	s.sync()
 	s.table.apply([]change{{key: key}}, false, seen(last))
-	n := &note{op: deleted, key: key, oldObj: last}
-	if s.atHand() {
-		n.old = held(last)
-	} else {
-		n.old, n.oldObj = s.table.packing.item(last), nil
+	n := &note{op: deleted, key: key, oldObj: last, old: held(last)}
+	if !s.atHand() {
+		n = n.bare(s.table.packing.item)
 	}
 	s.tell(n, false)
 }
@@ -57,11 +55,7 @@ func (s *sharedInformer) replace(changes []change, version string) {
 		s.tell(n, false)
 	}
 	for i := range changes {
-		c, atHand, g := &changes[i], s.atHand(), glimpse{}
-		if c.obj != nil && !atHand { // who is quick still finds it
-			g = glimpseOf(c.obj)
-		}
-		s.stored(c, atHand, g)
+		s.stored(&changes[i], s.atHand())
 	}
 	s.sync()
 }
@@ -94,10 +88,12 @@ func (s *sharedInformer) sync() {
 }
 
 // stored tells of a change that was applied. The caller holds turn.
-func (s *sharedInformer) stored(c *change, atHand bool, g glimpse) {
-	n := &note{op: added, initial: !s.HasSynced(), key: c.key, new: c.item, glimpse: g}
+func (s *sharedInformer) stored(c *change, atHand bool) {
+	n := &note{op: added, initial: !s.HasSynced(), key: c.key, new: c.item}
 	if atHand {
 		n.newObj = c.obj
+	} else { // who is quick still finds it
+		n.newSeen.set(c.obj)
 	}
 	if c.obj != nil {
 		s.detector.AddObject(c.obj)

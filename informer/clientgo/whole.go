@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,9 @@ const (
 	often = 2
 	// while is how long it stays so without such a read.
 	while = 10 * time.Minute
+	// roomy is the part of the room, in eighths, that all of it must fit into before it is kept: what comes
+	// and goes at the very edge is not decoded again and again.
+	roomy = 7
 )
 
 // room is what all informers of an engine may keep decoded because it is read whole and often.
@@ -28,7 +32,9 @@ type scans struct {
 	since  time.Time // when it began to count
 	read   int       // objects
 	latest time.Time // when they were read last
+	ended  bool
 
+	timer *time.Timer  // asks whether it is still read; made once. Guarded by the table's writing
 	taken atomic.Int64 // of the room; nothing is taken while the table is packed
 }
 
@@ -52,7 +58,46 @@ func (t *table) scanned(n int) bool {
 	if s.read >= objects {
 		s.latest = now
 	}
-	return !live && s.read >= often*objects
+	return !live && !s.ended && s.read >= often*objects
+}
+
+// anew counts from nothing.
+func (s *scans) anew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.since, s.read = time.Time{}, 0
+}
+
+// end lets nothing be kept any more.
+func (s *scans) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}
+
+func (s *scans) isEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// askLater asks once more in a while.
+func (s *scans) askLater(ask func()) {
+	if s.timer == nil {
+		s.timer = time.AfterFunc(while, ask)
+		return
+	}
+	s.timer.Reset(while)
+}
+
+// fit takes so much of the room, if that leaves some.
+func (s *scans) fit(weight int64) bool {
+	if s.room.used.Add(weight) > s.room.budget/8*roomy {
+		s.room.used.Add(-weight)
+		return false
+	}
+	s.taken.Add(weight)
+	return true
 }
 
 // grow notes that what is kept decoded weighs more, or less.
@@ -83,46 +128,43 @@ func (t *table) keepWhole() []any {
 	if t.live != nil { // somebody else was quicker
 		return t.all()
 	}
-	var weight int64
-	for _, e := range t.list { // nobody else writes
-		weight += e.item.weight
-	}
-	if t.scans.room.used.Add(weight) > t.scans.room.budget {
-		t.scans.room.used.Add(-weight)
+	if t.scans.isEnded() {
 		return nil
 	}
-	t.scans.taken.Add(weight)
-	items := make([]*item, len(t.list))
-	for i, e := range t.list {
+	var weight int64
+	items, fit := make([]*item, len(t.list)), true
+	for i, e := range t.list { // nobody else writes
 		items[i] = e.item
+		weight += e.item.weight
+		fit = fit && !e.item.misfit.Load() // else places would not be the list's
+	}
+	if !fit || !t.scans.fit(weight) {
+		t.scans.anew() // until there may be room
+		return nil
 	}
 	live := t.scan(items)
-	if len(live) < len(items) { // some cannot be decoded: places would not be the list's
+	if len(live) < len(items) {
 		t.scans.room.used.Add(-t.scans.taken.Swap(0))
+		t.scans.anew()
 		return live
 	}
 	t.mu.Lock()
 	t.live = live
 	t.mu.Unlock()
-	time.AfterFunc(while, t.reconsider)
-	objs := make([]any, len(live))
-	copy(objs, live)
-	return objs
+	t.scans.askLater(t.reconsider)
+	return slices.Clone(live)
 }
 
 // reconsider lets go of what is kept decoded once nobody reads it any more.
 func (t *table) reconsider() {
-	t.mu.RLock()
-	live := t.live != nil
-	t.mu.RUnlock()
+	t.writing.Lock()
+	defer t.writing.Unlock()
 	switch {
-	case !live:
+	case t.live == nil: // nobody else writes
 	case t.scans.idle():
-		t.writing.Lock()
-		defer t.writing.Unlock()
 		t.keepNone()
 	default:
-		time.AfterFunc(while, t.reconsider)
+		t.scans.askLater(t.reconsider)
 	}
 }
 
@@ -132,7 +174,8 @@ func (t *table) keepNone() {
 	defer t.mu.Unlock()
 	t.live = nil
 	t.scans.room.used.Add(-t.scans.taken.Swap(0))
-	t.scans.mu.Lock()
-	defer t.scans.mu.Unlock()
-	t.scans.since, t.scans.read = time.Time{}, 0
+	if t.scans.timer != nil {
+		t.scans.timer.Stop()
+	}
+	t.scans.anew()
 }

@@ -1,0 +1,252 @@
+package clientgo
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// favourites are what a reader keeps reading.
+func favourites(t *testing.T, i cache.SharedIndexInformer) (objs []any) {
+	t.Helper()
+	for n := range 5 {
+		obj, ok, err := i.GetStore().GetByKey(fmt.Sprintf("a/p%d", n))
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		objs = append(objs, obj)
+	}
+	return objs
+}
+
+// TestHandlersDriveNothingOut: what is read by key stays decoded while handlers go over everything, and lists come.
+func TestHandlersDriveNothingOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(Options{Storage: Compact, Hot: 20 << 10})
+		s := newServer()
+		for n := range 600 {
+			s.set(pod(fmt.Sprintf("a/p%d", n), fmt.Sprint(n), "n1"))
+		}
+		i := e.NewInformer(s, &corev1.Pod{}, time.Minute, cache.Indexers{"node": byNode})
+		var quick log
+		handle(t, i, &quick)
+		start(t, i)
+		quick.take()
+		kept := favourites(t, i)
+		check := func(what string) {
+			t.Helper()
+			synctest.Wait()
+			for n, obj := range favourites(t, i) {
+				if obj != kept[n] {
+					t.Errorf("%s: %s is decoded again", what, show(obj))
+				}
+			}
+		}
+		check("it is kept")
+		pass(time.Minute + time.Second)
+		if got := len(quick.take()); got != 600 {
+			t.Errorf("resynced %d objects", got)
+		}
+		check("a resync")
+		slow := log{gate: make(chan struct{})}
+		handle(t, i, &slow)
+		synctest.Wait()
+		close(slow.gate)
+		if got := len(slow.take()); got != 600 {
+			t.Errorf("told of %d objects", got)
+		}
+		check("a slow handler")
+	})
+}
+
+// TestListsDriveNothingOut: index functions need every object of a list decoded, once.
+func TestListsDriveNothingOut(t *testing.T) {
+	tb := newTable(newEngine(Options{Hot: 4 << 10}), Compact, cache.Indexers{"node": byNode})
+	list := func(n int) (changes []change) {
+		for k := range n {
+			p := pod(fmt.Sprintf("a/p%d", k), fmt.Sprint(k), "n1")
+			changes = append(changes, change{key: podKey(p), item: tb.packing.item(p)})
+		}
+		return changes
+	}
+	first := list(100)
+	tb.apply(first, true, nil)
+	one, _ := tb.get("a/p1")
+	more := list(100)
+	more[1] = change{key: "a/p1", item: first[1].item} // it did not change
+	tb.apply(more, true, nil)
+	if again, _ := tb.get("a/p1"); again != one {
+		t.Error("what is read is decoded again, since a list came")
+	}
+}
+
+// TestOldVersionsAreNotKept: what a handler is told that is no more is kept for nobody.
+func TestOldVersionsAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(Options{Storage: Compact, Hot: 1 << 20})
+		s := newServer(pod("a/one", "1", "n0"))
+		i := e.NewInformer(s, &corev1.Pod{}, 0, cache.Indexers{})
+		slow := log{gate: make(chan struct{})}
+		handle(t, i, &slow)
+		start(t, i)
+		for n := range 3 * maxAtHand {
+			s.modify(pod("a/one", "1", fmt.Sprint("n", n+1)))
+		}
+		synctest.Wait()
+		runtime.GC() // nobody else has them
+		close(slow.gate)
+		slow.take()
+		if e.Stats().Decoded > 4<<10 {
+			t.Errorf("%d bytes are kept decoded, of one small pod", e.Stats().Decoded)
+		}
+	})
+}
+
+func TestOneTimerAsksWhetherItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, i, s := filled(t, Options{Hot: 1, Whole: 100 << 10}, 50)
+		scans := i.(*sharedInformer).table.scans
+		twice := func() { i.GetStore().List(); i.GetStore().List() }
+		var first *time.Timer
+		for range 3 {
+			twice()
+			if first == nil {
+				first = scans.timer
+			}
+			if !whole(e) || scans.timer != first || first == nil {
+				t.Fatal("there is another timer, or none")
+			}
+			for n := range 150 { // more than there is room for
+				s.add(pod(fmt.Sprintf("b/p%d", n), fmt.Sprint(n), "n1"))
+			}
+			synctest.Wait()
+			if whole(e) || first.Stop() {
+				t.Fatal("it is packed, and the timer goes on")
+			}
+			for n := range 150 {
+				s.remove(fmt.Sprintf("b/p%d", n))
+			}
+			synctest.Wait()
+		}
+	})
+}
+
+// TestWhatJustFitsStaysPacked: it would be packed by the next object that comes, and decoded again when one goes.
+func TestWhatJustFitsStaysPacked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var weight int64
+		_, probe, _ := filled(t, Options{}, 100)
+		for _, e := range probe.(*sharedInformer).table.list {
+			weight += e.item.weight
+		}
+		for budget, want := range map[int64]bool{weight + weight/20: false, weight + weight/3: true} {
+			e, i, s := filled(t, Options{Hot: 1, Whole: budget}, 100)
+			i.GetStore().List()
+			i.GetStore().List()
+			if got := whole(e); got != want {
+				t.Errorf("%d bytes in a room of %d are kept decoded: %v", weight, budget, got)
+			}
+			for n := range 10 { // which has room for some that come
+				s.add(pod(fmt.Sprintf("b/p%d", n), fmt.Sprint(n), "n1"))
+			}
+			synctest.Wait()
+			if got := whole(e); got != want {
+				t.Errorf("with a few more it is %v", got)
+			}
+		}
+	})
+}
+
+func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
+	for _, o := range []Options{{}, {Storage: Compact}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer()
+			for n := range 100 {
+				s.set(pod(fmt.Sprintf("a/p%d", n), fmt.Sprint(n), "n1"))
+			}
+			e := newEngine(o)
+			i := e.NewInformer(s, &corev1.Pod{}, 0, cache.Indexers{"node": byNode})
+			handle(t, i, &log{})
+			stop := start(t, i)
+			s.modify(pod("a/p7", "7", "n2"))
+			favourites(t, i)
+			i.GetStore().List()
+			var seen births
+			for _, obj := range i.GetStore().List() {
+				if _, err := seen.note(obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if e.hot.Bytes()+e.room.used.Load() == 0 {
+				t.Fatal("nothing was decoded")
+			}
+			stop()
+			read := func() {
+				t.Helper()
+				if len(i.GetStore().List()) != 100 || len(favourites(t, i)) != 5 {
+					t.Error("what was cached can still be read")
+				}
+			}
+			for range 3 {
+				read()
+			}
+			if hot, whole := e.hot.Bytes(), e.room.used.Load(); hot != 0 || whole != 0 {
+				t.Errorf("%d and %d bytes are still decoded", hot, whole)
+			}
+			if n := seen.alive(); n > 0 {
+				t.Errorf("%d objects are still in memory", n)
+			}
+			if x := i.(*sharedInformer).table.scans; x != nil && (x.timer == nil || x.timer.Stop()) {
+				t.Error("the timer goes on")
+			}
+			runtime.KeepAlive(i)
+		})
+	}
+}
+
+func TestMisfitsAreCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(Options{Hot: 1})
+		tb := newTable(e, Auto, cache.Indexers{"node": byNode})
+		m := &misfits{name: "pods"}
+		decodes := 0
+		c := *newCodec(typeOfPod)
+		f := &form{misfits: m, codec: &codec{typ: c.typ, format: c.format, decode: func([]byte) (any, error) {
+			decodes++
+			return nil, errors.New("a list where a map should be")
+		}}}
+		const n = 10
+		var changes []change
+		for k := range n {
+			key := fmt.Sprint("a/bad", k)
+			changes = append(changes, change{key: key, item: &item{form: f, v: tb.packing.packer.Pack(wire.JSON, key, "1", []byte(`{}`))}})
+		}
+		before := complaints.Load()
+		tb.apply(changes, true, nil)
+		for range 5 {
+			tb.all()
+			tb.get("a/bad1")
+			(&note{op: resynced, key: "a/bad2", new: changes[2].item}).tell(&log{}, tb)
+			(&note{op: deleted, key: "a/bad3", old: changes[3].item}).tell(&log{}, tb)
+		}
+		if got := m.n.Load(); got != n || decodes != n {
+			t.Errorf("%d objects were counted %d times, and decoded %d times", n, got, decodes)
+		}
+		if said := complaints.Load() - before; said != 1 {
+			t.Errorf("logged %d times within a minute", said)
+		}
+		pass(sayMisfits)
+		tb.apply([]change{{key: "a/worse", item: &item{form: f, v: tb.packing.packer.Pack(wire.JSON, "w", "2", []byte(`{}`))}}}, false, nil)
+		if said := complaints.Load() - before; said != 2 || m.n.Load() != n+1 {
+			t.Errorf("logged %d times in two minutes, of %d", said, m.n.Load())
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package clientgo
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// protobufGrowth is how much larger than its protobuf an object is on the heap. Measured on pods; it
+	// only has to be near.
+	protobufGrowth = 2.2
+	// maxWeighed is how many values of an object are looked at: one that refers to itself has no end.
+	maxWeighed = 1 << 16
+	// perPair is what a map needs for a pair beside key and value, in bytes.
+	perPair = 16
+)
+
+// weigh estimates what an object costs on the heap, in bytes.
+func weigh(obj any) int64 {
+	v := reflect.ValueOf(obj)
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return 0
+	}
+	switch o := obj.(type) {
+	case generated:
+		return weighBytes(protobufGrowth, o.Size())
+	case *unstructured.Unstructured:
+		return 512 + weighJSON(o.Object)
+	}
+	s := scale{left: maxWeighed}
+	return s.beyond(v)
+}
+
+// weighBytes is what an object costs whose encoding grows so much when it is decoded.
+func weighBytes(growth float64, raw int) int64 { return 512 + int64(growth*float64(raw)) }
+
+// weighJSON is weigh for the values that decoding JSON makes.
+func weighJSON(v any) int64 {
+	const boxed = 16 // a string's or a slice's header, or a number, that an interface refers to
+	switch v := v.(type) {
+	case string:
+		return boxed + int64(len(v))
+	case map[string]any:
+		w := int64(48)
+		for k, value := range v {
+			w += perPair + 32 + int64(len(k)) + weighJSON(value)
+		}
+		return w
+	case []any:
+		w := int64(boxed + 16*cap(v))
+		for _, value := range v {
+			w += weighJSON(value)
+		}
+		return w
+	}
+	return boxed
+}
+
+// scale weighs values of any type.
+type scale struct{ left int }
+
+// beyond is what a value refers to, without itself.
+func (s *scale) beyond(v reflect.Value) (w int64) {
+	if s.left--; s.left < 0 {
+		return 0
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return int64(v.Len())
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return 0
+		}
+		return int64(v.Elem().Type().Size()) + s.beyond(v.Elem())
+	case reflect.Slice:
+		w = int64(v.Cap()) * int64(v.Type().Elem().Size())
+		if flat(v.Type().Elem()) {
+			return w
+		}
+		fallthrough
+	case reflect.Array:
+		for i := 0; i < v.Len() && s.left > 0; i++ {
+			w += s.beyond(v.Index(i))
+		}
+	case reflect.Map:
+		w = int64(v.Len()) * (perPair + int64(v.Type().Key().Size()+v.Type().Elem().Size()))
+		for i := v.MapRange(); i.Next() && s.left > 0; {
+			w += s.beyond(i.Key()) + s.beyond(i.Value())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			w += s.beyond(v.Field(i))
+		}
+	}
+	return w
+}
+
+// flat tells that values of a type refer to nothing.
+func flat(t reflect.Type) bool { return t.Kind() >= reflect.Bool && t.Kind() <= reflect.Complex128 }
