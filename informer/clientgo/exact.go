@@ -35,8 +35,12 @@ type planner struct {
 	plans map[reflect.Type]*check // those that are being made, too: types refer to themselves
 }
 
-// planOf returns the check of a struct that is an API object. Its TypeMeta is not looked at.
+// planOf returns the check of a struct that is an API object. Its TypeMeta is not looked at. Of one that writes or
+// reads its JSON in a way of its own, as a whole, nothing is known that decoding it does not tell.
 func planOf(t reflect.Type, proto bool) check {
+	if !proto && codes(t) {
+		return func(unsafe.Pointer) verdict { return unsure }
+	}
 	b := &planner{proto: proto, plans: map[reflect.Type]*check{}}
 	return b.fields(t, true)
 }

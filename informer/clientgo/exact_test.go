@@ -122,3 +122,51 @@ func TestIndexesKeepTheirOwn(t *testing.T) {
 		t.Errorf("the index has %q", kept)
 	}
 }
+
+// whimsical writes and reads itself as a whole, and forgets what it does not like.
+type whimsical struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	Mood string
+}
+
+func (w *whimsical) DeepCopyObject() runtime.Object { c := *w; return &c }
+
+func (w *whimsical) MarshalJSON() ([]byte, error) {
+	switch w.Mood {
+	case "bad":
+		return json.Marshal([]string{w.Name, ""})
+	case "worse":
+		panic("not in this mood")
+	}
+	return json.Marshal([]string{w.Name, w.Mood})
+}
+
+func (w *whimsical) UnmarshalJSON(b []byte) error {
+	var both [2]string
+	err := json.Unmarshal(b, &both)
+	w.Name, w.Mood = both[0], both[1]
+	return err
+}
+
+// TestATypeThatWritesItselfIsProvedEachTime: what it did with the first objects says nothing of the next, nor what
+// it does with one of others.
+func TestATypeThatWritesItselfIsProvedEachTime(t *testing.T) {
+	p := newPacking(false)
+	make := func(mood string) *whimsical {
+		return &whimsical{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Mood: mood}
+	}
+	for range 2 * proveFirst {
+		if it := p.item(make("good")); it.v == nil {
+			t.Fatal("one that comes back is not packed")
+		}
+	}
+	for _, mood := range []string{"bad", "worse"} {
+		if back := p.item(make(mood)).decode(); !reflect.DeepEqual(back, make(mood)) {
+			t.Errorf("comes back as %+v", back)
+		}
+		if it := p.item(make("good")); it.v == nil {
+			t.Error("the others suffer for it")
+		}
+	}
+}
