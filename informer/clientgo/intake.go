@@ -3,6 +3,7 @@ package clientgo
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -27,11 +28,21 @@ var (
 	_ cache.ReflectorBookmarkStore = (*intake)(nil)
 )
 
+// What a transform does decides what becomes of an object:
+//
+//	nothing   The object is left out: it is not stored, and deleted if it was there (as if a list did not name
+//	          it). It is counted. client-go does not sync then.
+//	an error  Of a list: the whole list fails, and the Reflector lists again; so it does with client-go, whose
+//	          streaming lists go on without the object. Of a watch, as with client-go: the Reflector logs it, and
+//	          what was known of the object stays until its next version; but that it is deleted is believed.
+//	a panic   goes on into the Reflector, as with client-go: if that does not end the process, it lists again.
+
 // parcel is an object of a streaming list, packed as it came: the list is never held decoded. That handlers
 // have its objects decoded again costs no more than the collector would, which had to mark them all.
 type parcel struct {
 	key  string
-	item *item
+	item *item // nil: it is left out
+	err  error // what the transform said; the Reflector would leave the object out
 }
 
 // Transformer implements cache.TransformingStore: the Reflector calls it with each object of a streaming
@@ -41,15 +52,8 @@ func (in *intake) Transformer() cache.TransformFunc {
 		return in.transform
 	}
 	return func(obj any) (any, error) {
-		obj, err := in.transformed(obj)
-		if err != nil {
-			return nil, err
-		}
-		key, err := keyOf(obj)
-		if err != nil {
-			return nil, err
-		}
-		return parcel{key, in.informer.table.packing.item(obj)}, nil
+		c, err := in.receive(obj)
+		return parcel{c.key, c.item, err}, nil
 	}
 }
 
@@ -60,17 +64,24 @@ func (in *intake) transformed(obj any) (any, error) {
 	return in.transform(obj)
 }
 
-// receive is the change that makes an object what it is now.
+// receive is the change that makes an object what it is now; one without an item is of an object that is left
+// out.
 func (in *intake) receive(obj any) (change, error) {
 	if p, ok := obj.(parcel); ok {
-		return change{key: p.key, item: p.item}, nil
+		return change{key: p.key, item: p.item}, p.err
 	}
-	if _, err := keyOf(obj); err != nil { // a transform is not asked for what cannot be stored
+	if none(obj) { // of a streaming list, where that is compared
+		return change{}, nil
+	}
+	before, err := keyOf(obj)
+	if err != nil { // a transform is not asked for what cannot be stored
 		return change{}, err
 	}
-	obj, err := in.transformed(obj)
-	if err != nil {
-		return change{}, err
+	if obj, err = in.transformed(obj); err != nil {
+		return change{}, fmt.Errorf("transform %s: %w", before, err)
+	}
+	if none(obj) {
+		return change{key: before}, nil
 	}
 	key, err := keyOf(obj)
 	if err != nil {
@@ -79,50 +90,65 @@ func (in *intake) receive(obj any) (change, error) {
 	return change{key: key, item: in.informer.table.packing.item(obj), obj: obj}, nil
 }
 
+// none tells that there is no object.
+func none(obj any) bool {
+	if obj == nil {
+		return true
+	}
+	v := reflect.ValueOf(obj)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
 // Add implements cache.ReflectorStore.
 func (in *intake) Add(obj any) error { return in.Update(obj) }
 
 // Update implements cache.ReflectorStore.
 func (in *intake) Update(obj any) error {
-	defer utilruntime.HandleCrashWithContext(in.ctx)
 	c, err := in.receive(obj)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case c.item == nil:
+		in.informer.left.Add(1)
+		in.informer.miss(c.key)
+	default:
+		in.informer.put(c)
 	}
-	in.informer.put(c)
 	return nil
 }
 
 // Delete implements cache.ReflectorStore.
 func (in *intake) Delete(obj any) error {
-	defer utilruntime.HandleCrashWithContext(in.ctx)
-	if _, err := keyOf(obj); err != nil {
-		return err
-	}
-	if _, ok := obj.(cache.DeletedFinalStateUnknown); !ok {
-		var err error
-		if obj, err = in.transformed(obj); err != nil {
-			return err
-		}
-	}
 	key, err := keyOf(obj)
 	if err != nil {
 		return err
+	}
+	if _, ok := obj.(cache.DeletedFinalStateUnknown); !ok {
+		if obj, err = in.transformed(obj); err != nil || none(obj) {
+			in.informer.miss(key) // what was known of it is its last state
+			return err
+		}
+		if key, err = keyOf(obj); err != nil {
+			return err
+		}
 	}
 	in.informer.drop(key, obj)
 	return nil
 }
 
-// Replace implements cache.ReflectorStore.
+// Replace implements cache.ReflectorStore. After an error nothing has changed, and the Reflector lists again.
 func (in *intake) Replace(objs []any, version string) error {
-	defer utilruntime.HandleCrashWithContext(in.ctx)
-	changes := make([]change, len(objs))
-	for i, obj := range objs {
-		var err error
-		if changes[i], err = in.receive(obj); err != nil {
+	changes := make([]change, 0, len(objs))
+	for _, obj := range objs {
+		c, err := in.receive(obj)
+		if err != nil {
 			return fmt.Errorf("replace objects: %w", err)
 		}
+		if c.item != nil {
+			changes = append(changes, c)
+		}
 	}
+	in.informer.left.Add(uint64(len(objs) - len(changes)))
 	in.informer.replace(changes, version)
 	return nil
 }
