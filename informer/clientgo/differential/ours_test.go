@@ -2,9 +2,30 @@ package differential
 
 import (
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/tattler-dev/tattler/informer/clientgo"
 )
 
-// TestDifferential lets client-go's informer judge ours.
-func TestDifferential(t *testing.T) { run(t, 60, clientgo.NewSharedIndexInformer) }
+// TestDifferential lets client-go's informer judge ours, however it stores.
+func TestDifferential(t *testing.T) {
+	t.Run("default", func(t *testing.T) { run(t, 40, clientgo.NewSharedIndexInformer) })
+	for _, o := range []clientgo.Options{
+		{Storage: clientgo.Compact, Hot: 1}, // what is read is unpacked each time
+		{Storage: clientgo.Live},
+		{Storage: clientgo.Auto, Hot: 1, Whole: 8 << 10}, // what is read whole is decoded, until there is too much
+	} {
+		t.Run(o.Storage.String()+" alone", func(t *testing.T) {
+			run(t, 40, func(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+				engine, err := clientgo.New(nil, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return engine.NewInformer(lw, example, resync, indexers)
+			})
+		})
+	}
+}
