@@ -13,8 +13,11 @@
 //	Exactness        An object that is packed comes back as it was, nil slices and empty ones told apart.
 //	                 One that would not, and one of a type that cannot be packed, is kept as it is.
 //	Index functions  Are called once for each version. client-go calls them again with the old object,
-//	                 which must then give the same values.
-//	Transforms       Are called once for each object. client-go's streaming lists call them twice.
+//	                 which must then give the same values. Where one fails and that does not end the
+//	                 process, the object is left out of that index, and of nothing else.
+//	Transforms       Are called once for each object. client-go's streaming lists call them twice. Where
+//	                 one returns nothing, that object is left out; where one fails for an object of a
+//	                 list, the list is repeated.
 //	Slow handlers    Are told of every version, up to Options.HandlerBudget; beyond, of each object's
 //	                 difference since, until they have caught up. client-go goes on to queue.
 //	Handlers         Are called by one goroutine each. Their order among each other is that in which

@@ -153,19 +153,19 @@ func (w *whimsical) UnmarshalJSON(b []byte) error {
 // it does with one of others.
 func TestATypeThatWritesItselfIsProvedEachTime(t *testing.T) {
 	p := newPacking(false)
-	make := func(mood string) *whimsical {
+	feeling := func(mood string) *whimsical {
 		return &whimsical{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Mood: mood}
 	}
 	for range 2 * proveFirst {
-		if it := p.item(make("good")); it.v == nil {
+		if it := p.item(feeling("good")); it.v == nil {
 			t.Fatal("one that comes back is not packed")
 		}
 	}
 	for _, mood := range []string{"bad", "worse"} {
-		if back := p.item(make(mood)).decode(); !reflect.DeepEqual(back, make(mood)) {
+		if back := p.item(feeling(mood)).decode(); !reflect.DeepEqual(back, feeling(mood)) {
 			t.Errorf("comes back as %+v", back)
 		}
-		if it := p.item(make("good")); it.v == nil {
+		if it := p.item(feeling("good")); it.v == nil {
 			t.Error("the others suffer for it")
 		}
 	}

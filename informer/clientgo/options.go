@@ -41,9 +41,10 @@ type Options struct {
 	// Whole bounds, for all informers together, what Auto keeps decoded because it is read whole and
 	// often, in bytes of heap, estimated; 0 means 512 MiB, less than nothing that there is none.
 	Whole int64
-	// HandlerBudget is what a handler may have queued, in bytes of memory that nobody else needs; 0
-	// means 64 MiB, less than nothing that there is no bound. While a handler has more, it is told, of
-	// each object, the difference between what it was told last and what is.
+	// HandlerBudget is what a handler may have queued, in bytes of memory that nobody else needs, decoded
+	// objects included, which are let go of first; 0 means 64 MiB, less than nothing that there is no
+	// bound. While a handler has more, it is told, of each object, the difference between what it was told
+	// last and what is.
 	HandlerBudget int64
 	// Coalesce tells handlers nothing but such differences from the start, as soon as they can take
 	// them: who only asks what is, need not hear of what was.

@@ -67,10 +67,42 @@ var kinds = []kind{
 		},
 	},
 	{
+		name:    "a Go type of a custom resource",
+		example: func() runtime.Object { return &gadget{} },
+		fill: func(o runtime.Object, n int) {
+			g := o.(*gadget)
+			g.Spec = gadgetSpec{Size: n, Limits: map[string]string{"n": fmt.Sprint(n)}, Parts: []string{fmt.Sprint(n)}, Since: metav1.Unix(int64(n), 0)}
+			if n%4 == 0 { // what no codec tells from nothing
+				g.Annotations, g.Spec.Limits, g.Spec.Parts = map[string]string{}, map[string]string{}, []string{}
+			}
+		},
+	},
+	{
 		name:    "no type of an API",
 		example: func() runtime.Object { return &plain{} },
 		fill:    func(o runtime.Object, n int) { o.(*plain).Only = n },
 	},
+}
+
+// gadget has no encoding but JSON.
+type gadget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              gadgetSpec `json:"spec"`
+}
+
+type gadgetSpec struct {
+	Size   int               `json:"size"`
+	Limits map[string]string `json:"limits,omitempty"`
+	Parts  []string          `json:"parts,omitempty"`
+	Since  metav1.Time       `json:"since,omitempty"`
+}
+
+func (g *gadget) DeepCopyObject() runtime.Object {
+	c := *g
+	g.DeepCopyInto(&c.ObjectMeta)
+	c.Spec.Limits, c.Spec.Parts = maps.Clone(g.Spec.Limits), slices.Clone(g.Spec.Parts)
+	return &c
 }
 
 // plain is what a test or a fake client may put into an informer: no codec knows it.
