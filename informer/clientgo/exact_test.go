@@ -67,6 +67,7 @@ func TestOddTypes(t *testing.T) {
 		{"an embedded pointer to nothing", &odd{OddBase: &OddBase{}}},
 		{"it says that it is nothing", &odd{Zero: oddZero{A: 1}}},
 		{"text that is no UTF-8", &odd{Note: "a\xff"}},
+		{"an empty map of texts", &odd{Notes: map[string]string{}}},
 		{"the same in a map", &odd{Notes: map[string]string{"a": "\xff"}}},
 		{"the same in a map's key", &odd{Notes: map[string]string{"\xff": "a"}}},
 	} {

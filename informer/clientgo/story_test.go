@@ -1,0 +1,125 @@
+package clientgo
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// story is a handler that knows what it was told, and notices where that does not fit.
+type story struct {
+	t     *testing.T
+	seed  uint64
+	known map[string]string
+}
+
+func (s *story) check(what string, obj any, want string) {
+	if got := show(obj); got != want {
+		s.t.Errorf("seed %d: %s %s, where %q was known", s.seed, what, got, want)
+	}
+}
+
+func (s *story) OnAdd(obj any, _ bool) {
+	key := podKey(obj.(*corev1.Pod))
+	if known, ok := s.known[key]; ok {
+		s.check("added", obj, known)
+	}
+	s.known[key] = show(obj)
+}
+
+func (s *story) OnUpdate(old, obj any) {
+	key := podKey(obj.(*corev1.Pod))
+	s.check("updated from", old, s.known[key])
+	s.known[key] = show(obj)
+}
+
+func (s *story) OnDelete(obj any) {
+	if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = d.Obj
+	}
+	key := podKey(obj.(*corev1.Pod))
+	if _, ok := s.known[key]; !ok {
+		s.t.Errorf("seed %d: deleted %s, which was not known", s.seed, key)
+	}
+	delete(s.known, key)
+}
+
+// TestAQueueTellsAStory: whatever is folded, and whatever objects are let go of, what a handler is told fits what it
+// was told before, and ends with what is.
+func TestAQueueTellsAStory(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		tb := newTable(newEngine(Options{Hot: 1}), []Storage{Compact, Live}[rng.IntN(2)], nil)
+		budget, always := []int64{-1, 2 << 10, 8 << 10, 64 << 10}[rng.IntN(4)], rng.IntN(4) == 0
+		q := newQueue(budget, always, func(*note) {}, tb.packing.item)
+		h := &story{t: t, seed: seed, known: map[string]string{}}
+		is := map[string]*corev1.Pod{}
+		for step := range 400 {
+			q.push(happens(rng, tb, is, step))
+			if bytes := q.bytes + q.atHand; budget >= 0 && !always && !q.folding && bytes > budget && q.waiting() > 1 {
+				t.Errorf("seed %d: %d bytes are queued", seed, bytes)
+			}
+			for rng.IntN(3) == 0 && q.waiting() > 0 {
+				n, _ := q.next()
+				n.tell(h, tb)
+			}
+			if rng.IntN(400) == 0 {
+				runtime.GC() // what is seen no more
+			}
+		}
+		for q.waiting() > 0 {
+			n, _ := q.next()
+			n.tell(h, tb)
+		}
+		want := map[string]string{}
+		for key, p := range is {
+			want[key] = show(p)
+		}
+		if !maps.Equal(h.known, want) || q.bytes != 0 || q.atHand != 0 || q.handy != 0 {
+			t.Errorf("seed %d: ends with %v, want %v; the empty queue has %d and %d bytes", seed, h.known, want, q.bytes, q.atHand)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// happens does something to an object, and notes it.
+func happens(rng *rand.Rand, tb *table, is map[string]*corev1.Pod, step int) *note {
+	key := fmt.Sprint("a/p", rng.IntN(4))
+	old, now := is[key], pod(key, "1", fmt.Sprint("n", step))
+	n := &note{key: key}
+	if old != nil {
+		n.old = tb.packing.item(old)
+	}
+	switch what := rng.IntN(4); {
+	case old == nil:
+		n.op, n.new = added, tb.packing.item(now)
+	case what == 0:
+		n.op, n.missed, now = deleted, rng.IntN(2) == 0, nil
+	case what == 1:
+		n.op, n.old, n.new, now = resynced, nil, n.old, old
+	default:
+		n.op, n.new = updated, tb.packing.item(now)
+	}
+	if rng.IntN(2) == 0 { // what is at hand
+		if n.old != nil {
+			n.oldObj = old
+		}
+		if n.new != nil {
+			n.newObj = now
+		}
+		if n.op == deleted {
+			n.old = held(old)
+		}
+	}
+	if is[key] = now; now == nil {
+		delete(is, key)
+	}
+	return n
+}
