@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,14 +125,14 @@ func TestAListIsNotSyncedWithoutWhatATransformFailsOn(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			bothLists(t, func(t *testing.T, s *server, lw cache.ListerWatcher) {
 				i := NewSharedIndexInformer(lw, &corev1.Pod{}, 0, cache.Indexers{})
-				works := false
-				var told []string
+				var works atomic.Bool
+				told := make(chan string, 100)
 				err := errors.Join(i.SetTransform(func(obj any) (any, error) {
-					if obj.(*corev1.Pod).Name == "bad" && !works {
+					if obj.(*corev1.Pod).Name == "bad" && !works.Load() {
 						return nil, fail()
 					}
 					return obj, nil
-				}), i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { told = append(told, err.Error()) }))
+				}), i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { told <- err.Error() }))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -142,10 +143,12 @@ func TestAListIsNotSyncedWithoutWhatATransformFailsOn(t *testing.T) {
 				if i.HasSynced() || r.HasSynced() || len(i.GetStore().List()) > 0 {
 					t.Errorf("synced with %v", names(i.GetStore().List()))
 				}
-				if what == "an error" && (len(told) == 0 || !strings.Contains(told[0], "transform a/bad: not now")) {
-					t.Errorf("the watch error handler was told %q", told)
+				if what == "an error" {
+					if first := <-told; !strings.Contains(first, "transform a/bad: not now") {
+						t.Errorf("the watch error handler was told %q", first)
+					}
 				}
-				works = true
+				works.Store(true)
 				pass(2 * time.Minute)
 				if !i.HasSynced() || !r.HasSynced() {
 					t.Error("not synced")
@@ -154,23 +157,23 @@ func TestAListIsNotSyncedWithoutWhatATransformFailsOn(t *testing.T) {
 				if got := l.take(); len(got) != 3 {
 					t.Errorf("told %q", got)
 				}
-				works = false
+				works.Store(false)
 				s.modify(pod("a/bad", "2", "n2"))
 				pass(2 * time.Second)
 				expect(t, "what cannot be transformed keeps its last state", names(i.GetStore().List()), "bad", "good", "other")
-				works = true
+				works.Store(true)
 				pass(2 * time.Minute)
 				s.modify(pod("a/bad", "2", "n3"))
 				synctest.Wait()
 				if p, ok, _ := i.GetStore().GetByKey("a/bad"); !ok || p.(*corev1.Pod).Spec.NodeName != "n3" {
 					t.Errorf("it is %v", p)
 				}
-				works = false
+				works.Store(false)
 				if s.remove("a/bad"); what == "an error" {
 					synctest.Wait()
 					expect(t, "but when it is deleted, it goes", names(i.GetStore().List()), "good", "other")
 				}
-				works = true
+				works.Store(true)
 				pass(2 * time.Minute)
 				expect(t, "in any case", names(i.GetStore().List()), "good", "other")
 			})
