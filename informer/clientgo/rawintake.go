@@ -3,7 +3,6 @@ package clientgo
 import (
 	"fmt"
 
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -44,7 +43,6 @@ func (in *rawIntake) Update(obj any) error {
 	case o.misfit:
 		return nil
 	}
-	defer utilruntime.HandleCrashWithContext(in.ctx)
 	in.informer.put(change{key: o.key, item: o.item})
 	return nil
 }
@@ -59,7 +57,6 @@ func (in *rawIntake) Delete(obj any) error {
 	case o.obj != nil:
 		return in.intake.Delete(o.obj)
 	}
-	defer utilruntime.HandleCrashWithContext(in.ctx)
 	if !o.misfit {
 		if last := o.item.decode(); last != nil {
 			in.informer.drop(o.key, last)
@@ -72,13 +69,13 @@ func (in *rawIntake) Delete(obj any) error {
 
 // Replace implements cache.ReflectorStore.
 func (in *rawIntake) Replace(objs []any, version string) error {
-	defer utilruntime.HandleCrashWithContext(in.ctx)
 	changes := make([]change, 0, len(objs))
+	left := uint64(0)
 	for _, obj := range objs {
 		o, ok := obj.(*rawObject)
 		switch {
 		case ok && o.misfit:
-			if it := in.informer.table.item(o.key); it != nil {
+			if it := in.informer.table.item(o.key); it != nil { // as it was known
 				changes = append(changes, change{key: o.key, item: it})
 			}
 			continue
@@ -92,8 +89,13 @@ func (in *rawIntake) Replace(objs []any, version string) error {
 		if err != nil {
 			return fmt.Errorf("replace objects: %w", err)
 		}
+		if c.item == nil {
+			left++
+			continue
+		}
 		changes = append(changes, c)
 	}
+	in.informer.left.Add(left)
 	in.informer.replace(changes, version)
 	return nil
 }
