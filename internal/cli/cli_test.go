@@ -67,7 +67,7 @@ func TestUsage(t *testing.T) {
 		{"a path to ignore", "watch --ignore-path spec[", "--ignore-path: "},
 		{"no such command of a command", "config foo", "unknown command \"foo\" for \"tattler config\"; see `tattler config --help`"},
 		{"no such command of another", "journal foo", "unknown command \"foo\" for \"tattler journal\"; see `tattler journal --help`"},
-		{"a sink of no kind", "run --to ftp://x", "read --to ftp:…: want an address that begins with one of file:, http:, https:, log:"},
+		{"a sink of no kind", "run --to ftp://x", "read --to ftp:…: "},
 		{"no such format, before there is a journal", "sinks -o xml", `unknown output "xml": say text or json`},
 		{"two files to begin", "config init a b", "accepts at most 1 arg(s), received 2; see `tattler config init --help`"},
 		{"a key that there is not", "config explain sinks.nmae", "explain sinks.nmae: there is no such key; did you mean sinks[].name?"},
