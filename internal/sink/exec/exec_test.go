@@ -90,11 +90,11 @@ func TestTree(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	sinktest.Until(t, func() error {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(stat), ") Z ") { // gone, or waiting for its new parent
-			return nil
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))     // not there: it is gone
+		if len(stat) > 0 && !strings.Contains(string(stat), ") Z ") { // else it waits for its new parent
+			return fmt.Errorf("process %d lives: %s", pid, stat)
 		}
-		return fmt.Errorf("process %d lives: %s", pid, stat)
+		return nil
 	})
 }
 

@@ -57,7 +57,7 @@ func (d *dialer) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.conn != nil {
-		d.conn.Close()
+		_ = d.conn.Close() // whatever comes of it, it is cut
 	}
 }
 
@@ -209,7 +209,7 @@ func (o Options) stream() jetstream.StreamConfig {
 // close ends the connection and its goroutines. The socket first: the client would try to flush.
 func (l *link) close() {
 	if l.raw != nil {
-		l.raw.Close()
+		_ = l.raw.Close() // again by the client, which hears of it
 	}
 	l.nc.Close()
 	l.fail(nats.ErrConnectionClosed)

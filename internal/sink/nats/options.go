@@ -142,12 +142,12 @@ func (o Options) validateUser(servers []*url.URL) error {
 	return nil
 }
 
-// name is what JetStream takes as the name of a stream.
-var name = regexp.MustCompile(`^[^\s.*>/\\\x00-\x1f\x7f]+$`)
+// streamName is what JetStream takes as the name of a stream.
+var streamName = regexp.MustCompile(`^[^\s.*>/\\\x00-\x1f\x7f]+$`)
 
 func (s Stream) validate(subject string) error {
 	switch {
-	case s.Name != "" && !name.MatchString(s.Name):
+	case s.Name != "" && !streamName.MatchString(s.Name):
 		return errors.New("a name has no spaces, dots, *, > and slashes")
 	case !s.Create && (len(s.Subjects) > 0 || s.Storage != "" || s.Replicas != 0 || s.MaxAge != 0 || s.MaxBytes != 0 || s.Duplicates != 0):
 		return errors.New("what a stream is like is for create: true only")
