@@ -1,6 +1,7 @@
 package exec_test
 
 import (
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -110,5 +111,28 @@ func TestFromURL(t *testing.T) {
 	} {
 		_, err := l.SinkFromURL(tc.address)
 		check(t, tc.why, err, tc.want)
+	}
+}
+
+// TestPage: what docs/sinks/exec.md shows is taken.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/sinks/exec.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(language string) string {
+		_, rest, _ := strings.Cut(string(page), "```"+language+"\n")
+		text, _, _ := strings.Cut(rest, "```")
+		return text
+	}
+	l := &config.Loader{Sinks: kinds.Tattler().Types(), LookupEnv: func(string) (string, bool) { return canary, true }}
+	c, err := l.Parse("page.yaml", []byte("apiVersion: tattler.dev/v1alpha1\nkind: Config\n"+block("yaml")))
+	if err != nil || len(c.Sinks) != 1 {
+		t.Errorf("the configuration: %v", err)
+	}
+	_, address, _ := strings.Cut(block("sh"), "--to '")
+	address, _, _ = strings.Cut(address, "'")
+	if s, err := l.SinkFromURL(address); err != nil || s.Type != "exec" {
+		t.Errorf("the address %s: %v", address, err)
 	}
 }

@@ -1,6 +1,7 @@
 package nats_test
 
 import (
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func TestOptions(t *testing.T) {
 		{"a query in it", "servers: ['nats://h?token=" + canary + "']", "servers: number 1 has more than a host"},
 		{"half WebSockets", "servers: ['nats://h', 'ws://h']", "servers: all or none begin with ws://"},
 		{"no template", with("subject: '{{'"), "subject: unclosed action"},
-		{"a wrong name in it", with("subject: '{{.Data.Nmae}}'"), "subject: can't evaluate field Nmae"},
+		{"a wrong name in it", with("subject: '{{.Data.Title}}'"), "subject: can't evaluate field Title"},
 		{"a wildcard", with("subject: 'a.*'"), "subject: has a wildcard"},
 		{"a space", with("subject: 'a b'"), "subject: neither spaces"},
 		{"an empty word", with("subject: 'a..b'"), "subject: has nothing before, between or behind dots"},
@@ -167,5 +168,28 @@ func TestFromURL(t *testing.T) {
 	} {
 		_, err := l.SinkFromURL(tc.address)
 		check(t, tc.why, err, tc.want)
+	}
+}
+
+// TestPage: what docs/sinks/nats.md shows is taken.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/sinks/nats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(language string) string {
+		_, rest, _ := strings.Cut(string(page), "```"+language+"\n")
+		text, _, _ := strings.Cut(rest, "```")
+		return text
+	}
+	l := &config.Loader{Sinks: kinds.Tattler().Types(), LookupEnv: func(string) (string, bool) { return canary, true }}
+	c, err := l.Parse("page.yaml", []byte("apiVersion: tattler.dev/v1alpha1\nkind: Config\n"+block("yaml")))
+	if err != nil || len(c.Sinks) != 1 {
+		t.Errorf("the configuration: %v", err)
+	}
+	_, address, _ := strings.Cut(block("sh"), "--to '")
+	address, _, _ = strings.Cut(address, "'")
+	if s, err := l.SinkFromURL(address); err != nil || s.Type != "nats" {
+		t.Errorf("the address %s: %v", address, err)
 	}
 }
