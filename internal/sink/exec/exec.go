@@ -8,8 +8,8 @@
 // blotted out; stdout is thrown away. A repeat is another run with the same id: the program remembers
 // ids where that matters.
 //
-// The program is killed, with all that it has started in its group, when its time is over and when the
-// context ends. It outlives a kill -9 of ours; then its changes come again.
+// The program is killed, with all that it has started in its group, when its time is over, and two seconds
+// after the context has ended. It outlives a kill -9 of ours; then its changes come again.
 package exec
 
 import (
@@ -87,6 +87,10 @@ func (s *Sink) each(ctx context.Context, ms []sink.Message) (int, error) {
 // lingering is how long what the program left behind may keep stderr open once it has ended.
 const lingering = time.Second
 
+// finishing is how long a run that is under way may go on once the context has ended: what is killed halfway
+// is done again.
+const finishing = 2 * time.Second
+
 // run runs the program once.
 func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 	if s.closed.Err() != nil {
@@ -95,9 +99,13 @@ func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 	if err := ctx.Err(); err != nil {
 		return s.failed(err, nil)
 	}
-	during, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	during, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 	defer cancel()
 	defer context.AfterFunc(s.closed, cancel)()
+	defer context.AfterFunc(ctx, func() {
+		late := time.AfterFunc(finishing, cancel)
+		context.AfterFunc(during, func() { late.Stop() })
+	})()
 	var stdin bytes.Buffer
 	for _, m := range ms {
 		stdin.Write(m.Body)

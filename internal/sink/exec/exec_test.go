@@ -98,6 +98,37 @@ func TestTree(t *testing.T) {
 	})
 }
 
+// TestFinishing: a run that ends soon after the context is not killed, and counts; none begins after it.
+func TestFinishing(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := shell(t, "mkdir begun; sleep 0.1; while [ ! -e canceled ]; do sleep 0.01; done; echo >> ended", Options{Dir: dir, Timeout: time.Minute})
+	type result struct {
+		acked int
+		err   error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		n, err := s.Send(ctx, sinktest.Messages(0, 2))
+		ended <- result{n, err}
+	}()
+	sinktest.Until(t, func() error {
+		_, err := os.Stat(filepath.Join(dir, "begun"))
+		return err
+	})
+	cancel()
+	if err := os.Mkdir(filepath.Join(dir, "canceled"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-ended; r.acked != 1 || !errors.Is(r.err, context.Canceled) {
+		t.Errorf("acknowledged %d, %v; want 1", r.acked, r.err)
+	}
+	if text := must(os.ReadFile(filepath.Join(dir, "ended")))(t); string(text) != "\n" {
+		t.Errorf("%d runs", len(text))
+	}
+}
+
 // TestLeftBehind: a child that keeps stderr open does not hold up the sink.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()

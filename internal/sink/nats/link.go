@@ -49,6 +49,10 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.ctx.Err(); err != nil { // cut came before there was anything to cut
+		_ = conn.Close()
+		return nil, err
+	}
 	return conn, conn.SetDeadline(time.Now().Add(d.timeout)) // until the client sets its own
 }
 
