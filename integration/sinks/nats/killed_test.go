@@ -1,0 +1,70 @@
+package nats_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+// TestKilledServer kills the server in the middle of its work, again and again: each change is stored once,
+// those of an object in order.
+func TestKilledServer(t *testing.T) {
+	const events, kills = 3000, 6
+	r := newReceiver(t, "", "servers: ['nats://%s']\ntimeout: 5s", nil)
+	s := must(open(r.Target()))(t)
+	store := &sinktest.Store{}
+	for n := range events {
+		store.Append(sinktest.Item(n))
+	}
+	p := must(deliver.New(deliver.Options{
+		Name: "killed", Sink: s, Store: store, From: deliver.Beginning,
+		Retry: deliver.Retry{Min: time.Millisecond, Max: 20 * time.Millisecond},
+	}))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	upTo := func(cursor int64) {
+		sinktest.Until(t, func() error {
+			if status := p.Status(); status.Cursor < cursor {
+				return fmt.Errorf("%d of %d done; last error: %s", status.Cursor, events, status.Error)
+			}
+			return nil
+		})
+	}
+	for kill := range kills {
+		upTo(int64(events * (kill + 1) / (kills + 1)))
+		r.Behave(sinktest.Down, "")
+		r.Behave(sinktest.Works, "")
+	}
+	upTo(events)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if p.Status().Failures == 0 {
+		t.Error("no kill was noticed")
+	}
+	place := map[string]int{}
+	for i, id := range r.Received(t) {
+		if _, repeated := place[id]; repeated {
+			t.Errorf("%s is stored twice", id)
+		}
+		place[id] = i + 1
+	}
+	for n := range events {
+		id, before := sinktest.Event(n).ID, 0
+		if n >= 3 { // of three objects in turn
+			before = place[sinktest.Event(n-3).ID]
+		}
+		if place[id] <= before {
+			t.Errorf("event %d is at %d, the one before it of its object at %d", n, place[id], before)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
