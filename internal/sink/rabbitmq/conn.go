@@ -41,11 +41,11 @@ func (s *Sink) dial(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	// The handshake knows no context; without its connection it ends.
-	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	c, err := s.handshake(ctx, raw)
 	if err != nil {
-		raw.Close()
+		_ = raw.Close()
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = fmt.Errorf("no answer within %s: %w", s.o.Timeout, ctx.Err())
 		}
@@ -174,10 +174,10 @@ func (c *connection) reason() error {
 // close ends the connection at once where it hangs; else it tells the server, within the time.
 func (c *connection) close(within time.Duration) {
 	if within > 0 {
-		defer time.AfterFunc(within, func() { c.net.Close() }).Stop()
+		defer time.AfterFunc(within, func() { _ = c.net.Close() }).Stop()
 		_ = c.amqp.CloseDeadline(time.Now().Add(within)) // it is gone either way
 	}
-	c.net.Close()
+	_ = c.net.Close()
 	_ = c.amqp.CloseDeadline(time.Now())
 }
 

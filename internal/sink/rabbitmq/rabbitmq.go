@@ -258,7 +258,7 @@ func (s *Sink) one(ctx context.Context, c *connection, m sink.Message) (*amqp.De
 			return nil, &sink.PermanentError{Err: fmt.Errorf("make routing key: %w", err)}
 		}
 	}
-	stop := context.AfterFunc(ctx, func() { c.net.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = c.net.Close() })
 	defer stop()
 	p := amqp.Publishing{
 		ContentType: "application/cloudevents+json; charset=UTF-8", DeliveryMode: amqp.Persistent,

@@ -1,0 +1,260 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+func newSink(t *testing.T, o rabbitmq.Options) *rabbitmq.Sink {
+	t.Helper()
+	s, err := rabbitmq.New("tattler/test", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *server) url() string { return "amqp://guest:guest@" + s.plain }
+
+// mustPass checks that an error is passing, and says something.
+func mustPass(t *testing.T, err error, says string) {
+	t.Helper()
+	var permanent *sink.PermanentError
+	var long *sink.TooLargeError
+	if err == nil || errors.As(err, &permanent) || errors.As(err, &long) || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v, want a passing error with %q", err, says)
+	}
+}
+
+func send(t *testing.T, s *rabbitmq.Sink, ms []sink.Message) {
+	t.Helper()
+	if n, err := s.Send(t.Context(), ms); err != nil {
+		t.Fatalf("acknowledged %d: %v", n, err)
+	}
+}
+
+// take takes the ids of all that is in a queue.
+func take(t *testing.T, ch *amqp.Channel, queue string) []string {
+	t.Helper()
+	var ids []string
+	for {
+		d, ok, err := ch.Get(queue, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			return ids
+		}
+		ids = append(ids, id(t, d))
+	}
+}
+
+func ids(ms []sink.Message) []string {
+	var out []string
+	for _, m := range ms {
+		out = append(out, m.ID)
+	}
+	return out
+}
+
+// message: what a consumer sees besides the body.
+func message(t *testing.T, s *server) {
+	ch, queue := s.queue(t, nil)
+	m := sinktest.Messages(0, 1)
+	send(t, newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue}), m)
+	d, ok, err := ch.Get(queue, true)
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if d.ContentType != "application/cloudevents+json; charset=UTF-8" || d.DeliveryMode != amqp.Persistent || d.MessageId != m[0].ID ||
+		d.AppId != "tattler/test" || !d.Timestamp.Equal(m[0].Event.Time.Truncate(time.Second)) || d.Type != m[0].Event.Type || string(d.Body) != string(m[0].Body) {
+		t.Errorf("%+v", d)
+	}
+}
+
+// unroutable: what no queue is bound for waits for one, and nothing of its object overtakes it.
+func unroutable(t *testing.T, s *server) {
+	ch, queue := s.queue(t, nil)
+	exchange := queue + "-x"
+	if err := ch.ExchangeDeclare(exchange, "topic", true, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ch.ExchangeDelete(exchange, false, false) }()
+	const key = `{{with .Data.Resource}}{{.Name}}.{{.ResourceVersion}}{{end}}`
+	o := rabbitmq.Options{URL: s.url(), Exchange: exchange, RoutingKey: key}
+	ms := sinktest.Messages(0, 9)
+	bind := func(keys ...string) {
+		for _, k := range keys {
+			if err := ch.QueueBind(queue, k, exchange, false, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	bind("web-0.#", "web-2.#", "web-1.1001", "web-1.1007") // not web-1.1004, the fifth
+	out := newSink(t, o)
+	n, err := out.Send(t.Context(), ms)
+	mustPass(t, err, "bind one, or set allowUnroutable")
+	if n != 4 {
+		t.Errorf("acknowledged %d, want 4", n)
+	}
+	got := take(t, ch, queue)
+	if slices.Contains(got, ms[7].ID) {
+		t.Error("a change overtook one of its object that was returned")
+	}
+	bind("web-1.1004")
+	send(t, out, ms[n:])
+	got = append(got, take(t, ch, queue)...)
+	for _, m := range ms {
+		if !slices.Contains(got, m.ID) {
+			t.Errorf("%s is missing", m.ID)
+		}
+	}
+	o.RoutingKey, o.AllowUnroutable = "nobody", true
+	send(t, newSink(t, o), ms)
+
+	_, err = newSink(t, rabbitmq.Options{URL: s.url(), Queue: "not-there"}).Send(t.Context(), ms)
+	mustPass(t, err, "declare it")
+	_, err = newSink(t, rabbitmq.Options{URL: s.url(), Exchange: "not-there"}).Send(t.Context(), ms)
+	mustPass(t, err, "no exchange 'not-there'")
+}
+
+// fullQueue: a queue that rejects what is too much gets it later.
+func fullQueue(t *testing.T, s *server) {
+	ch, queue := s.queue(t, amqp.Table{"x-max-length": 2, "x-overflow": "reject-publish"})
+	out := newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue})
+	ms := sinktest.Messages(0, 3)
+	n, err := out.Send(t.Context(), ms)
+	mustPass(t, err, "a queue is full")
+	got := take(t, ch, queue)
+	send(t, out, ms[n:])
+	if got = append(got, take(t, ch, queue)...); n == 0 || !slices.Equal(got, ids(ms)) {
+		t.Errorf("acknowledged %d, received %v", n, got)
+	}
+}
+
+// tooLong: the server's limit (100000 here) is learned when it first refuses, and the rest arrives.
+func tooLong(t *testing.T, s *server) {
+	ch, queue := s.queue(t, nil)
+	out := newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue})
+	ms := sinktest.Messages(0, 5)
+	ms[3].Body = fmt.Appendf(nil, `{"id":%q,"x":%q}`, ms[3].ID, strings.Repeat("x", 100_000))
+	n, err := out.Send(t.Context(), ms)
+	var long *sink.TooLargeError
+	if n != 3 || !errors.As(err, &long) || long.Limit != 100_000 {
+		t.Fatalf("acknowledged %d, %v; want 3 and the limit", n, err)
+	}
+	ms[3].Body = ms[3].Body[:0]
+	ms[3].Body = fmt.Appendf(ms[3].Body, `{"id":%q,"x":%q}`, ms[3].ID, strings.Repeat("x", 99_900-len(ms[3].ID)))
+	send(t, out, ms[3:])
+	got := take(t, ch, queue)
+	slices.Sort(got)
+	if want := slices.Sorted(slices.Values(ids(ms))); !slices.Equal(slices.Compact(got), want) {
+		t.Errorf("received %v, want %v", got, want)
+	}
+}
+
+// rights: what is refused passes, and no error shows the password.
+func rights(t *testing.T, s *server) {
+	for _, tc := range []struct{ why, url, says string }{
+		{"a wrong password", "amqp://guest:p4ssword@" + s.plain, "look at user, password"},
+		{"no vhost", s.url() + "/not-there", "not allowed in vhost not-there"},
+	} {
+		_, err := newSink(t, rabbitmq.Options{URL: tc.url, Queue: "q"}).Send(t.Context(), sinktest.Messages(0, 1))
+		mustPass(t, err, tc.says)
+		if err != nil && strings.Contains(err.Error(), "p4ssword") {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+	}
+}
+
+func encrypted(t *testing.T, s *server) {
+	ch, queue := s.queue(t, nil)
+	o := rabbitmq.Options{URL: "amqps://guest:guest@" + s.tls, Queue: queue}
+	ms := sinktest.Messages(0, 3)
+	_, err := newSink(t, o).Send(t.Context(), ms)
+	mustPass(t, err, "certificate")
+	o.TLS.CA = filepath.Join(s.dir, "ca.pem")
+	send(t, newSink(t, o), ms)
+	if got := take(t, ch, queue); !slices.Equal(got, ids(ms)) {
+		t.Errorf("received %v", got)
+	}
+}
+
+// alarm: while memory is short the server takes nothing; then all arrives, at most what it read in the middle twice.
+func alarm(t *testing.T, s *server) {
+	ch, queue := s.queue(t, nil)
+	out := newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue, Timeout: 2 * time.Second})
+	ms := sinktest.Messages(0, 6)
+	send(t, out, ms[:1])
+	s.ctl(t, "set_vm_memory_high_watermark", "absolute", "1")
+	acked := 1
+	for range 3 {
+		n, err := out.Send(t.Context(), ms[acked:])
+		mustPass(t, err, "its alarm: low on memory")
+		acked += n
+	}
+	s.ctl(t, "set_vm_memory_high_watermark", "absolute", "4GB")
+	sinktest.Until(t, func() error {
+		n, err := out.Send(t.Context(), ms[acked:])
+		acked += n
+		return err
+	})
+	got := take(t, ch, queue)
+	if len(got) > len(ms)+3 {
+		t.Errorf("%d messages for %d", len(got), len(ms))
+	}
+	slices.Sort(got)
+	if want := slices.Sorted(slices.Values(ids(ms))); !slices.Equal(slices.Compact(got), want) {
+		t.Errorf("received %v, want %v", got, want)
+	}
+}
+
+// routingKey: a template decides which queue gets a change.
+func routingKey(t *testing.T, s *server) {
+	ch, queue := s.queue(t, nil)
+	out := newSink(t, rabbitmq.Options{URL: s.url(), Exchange: "amq.topic", RoutingKey: "k8s.{{.Data.Resource.Kind | lower}}.{{.Data.Resource.Name}}", AllowUnroutable: true})
+	if err := ch.QueueBind(queue, "k8s.deployment.web-1", "amq.topic", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	ms := sinktest.Messages(0, 6)
+	send(t, out, ms)
+	if got := take(t, ch, queue); !slices.Equal(got, []string{ms[1].ID, ms[4].ID}) {
+		t.Errorf("received %v", got)
+	}
+}
+
+// pace logs what pipelining brings: 100 messages of 3 objects, and of 100.
+func pace(t *testing.T, s *server) {
+	ch, queue := s.queue(t, nil)
+	out := newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue})
+	ms := sinktest.Messages(0, 300)
+	send(t, out, ms[:1])
+	for _, objects := range []int{1, 3, 100} {
+		for i := range ms {
+			ms[i].Key = fmt.Sprint(i % objects)
+		}
+		began := time.Now()
+		send(t, out, ms)
+		t.Logf("%d messages of %d objects in %s", len(ms), objects, time.Since(began))
+	}
+	if got := take(t, ch, queue); len(got) != 1+3*len(ms) {
+		t.Errorf("received %d", len(got))
+	}
+}

@@ -1,0 +1,84 @@
+package rabbitmq_test
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+// begin: docs
+// consume hands each change in a queue to handle once, however often it was delivered.
+func consume(ch *amqp.Channel, queue string, seen map[string]bool, handle func(event.Event) error) error {
+	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
+	if err != nil {
+		return err
+	}
+	for d := range deliveries {
+		var e event.Event
+		if err := json.Unmarshal(d.Body, &e); err != nil {
+			return err
+		}
+		if !seen[e.ID] { // keep the last ids where you keep what you make of the events
+			if err := handle(e); err != nil {
+				return err
+			}
+			seen[e.ID] = true
+		}
+		if err := d.Ack(false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end: docs
+
+func consumer(t *testing.T, s *server) {
+	ch, queue := s.queue(t, nil)
+	out := newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue})
+	ms := sinktest.Messages(0, 5)
+	send(t, out, ms)
+	send(t, out, ms) // a repeat, as after a crash
+	var got []string
+	consuming := s.connect(t)
+	seen := 0
+	err := consume(consuming, queue, map[string]bool{}, func(e event.Event) error {
+		got = append(got, e.ID)
+		if seen++; seen == len(ms) {
+			return consuming.Close()
+		}
+		return nil
+	})
+	if err != nil && !strings.Contains(err.Error(), "not open") {
+		t.Error(err)
+	}
+	if !slices.Equal(got, ids(ms)) {
+		t.Errorf("handled %v, want each once: %v", got, ids(ms))
+	}
+	_ = ch
+}
+
+// TestDocs: the page shows the code that was run.
+func TestDocs(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/sinks/rabbitmq.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("consumer_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(source), "// begin: docs\n")
+	code, _, _ = strings.Cut(code, "\n// end: docs")
+	if !strings.Contains(string(page), "```go\n"+code+"```\n") {
+		t.Errorf("the page has not this code:\n%s", code)
+	}
+}

@@ -1,0 +1,188 @@
+package rabbitmq_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// program is RabbitMQ's own script: the one in the PATH wants to be run by the user rabbitmq.
+const program = "/usr/lib/rabbitmq/bin/rabbitmq-server"
+
+// server is a RabbitMQ node of this process.
+type server struct {
+	dir        string
+	plain, tls string // addresses
+	log        string
+	cmd        *exec.Cmd
+	exited     chan error
+}
+
+// freePort is a port that was free a moment ago.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// start runs a node with a name, folder and cookie of its own, which talks to no epmd and to no other node.
+func start() (*server, error) {
+	if _, err := os.Stat(program); err != nil {
+		return nil, fmt.Errorf("the real RabbitMQ is needed (Debian's rabbitmq-server; `make integration` installs it): %w", err)
+	}
+	dir, err := os.MkdirTemp("", "tattler-rabbitmq-")
+	if err != nil {
+		return nil, err
+	}
+	var ports [4]int
+	for i := range ports {
+		if ports[i], err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	s := &server{
+		dir: dir, plain: fmt.Sprint("127.0.0.1:", ports[0]), tls: fmt.Sprint("127.0.0.1:", ports[1]), log: filepath.Join(dir, "out.log"),
+	}
+	if err := writeCertificates(dir); err != nil {
+		return nil, err
+	}
+	conf := fmt.Sprintf(`listeners.tcp.1 = %s
+listeners.ssl.1 = %s
+ssl_options.cacertfile = %[3]s/ca.pem
+ssl_options.certfile = %[3]s/cert.pem
+ssl_options.keyfile = %[3]s/key.pem
+ssl_options.verify = verify_none
+max_message_size = 100000
+log.console = true
+log.file = false
+vm_memory_high_watermark.absolute = 4GB
+disk_free_limit.absolute = 1MB
+`, s.plain, s.tls, dir)
+	if err := os.WriteFile(filepath.Join(dir, "rabbitmq.conf"), []byte(conf), 0o600); err != nil {
+		return nil, err
+	}
+	out, err := os.Create(s.log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	s.cmd = exec.Command(program)
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, out, out
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.cmd.Env = append(os.Environ(), s.env(ports[2])...)
+	s.cmd.Env = append(s.cmd.Env,
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+fmt.Sprintf("-start_epmd false -erl_epmd_port %d -kernel inet_dist_use_interface {127,0,0,1}", ports[2]),
+		fmt.Sprint("ERL_EPMD_PORT=", ports[3])) // nobody listens there: another node's epmd is not asked
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	s.exited = make(chan error, 1)
+	go func() { s.exited <- s.cmd.Wait() }()
+	if err := s.wait(); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *server) env(distribution int) []string {
+	return []string{
+		"HOME=" + s.dir, // the cookie's place
+		fmt.Sprintf("RABBITMQ_NODENAME=tattler-%d@localhost", os.Getpid()),
+		"RABBITMQ_CONF_ENV_FILE=/dev/null",
+		"RABBITMQ_CONFIG_FILE=" + filepath.Join(s.dir, "rabbitmq.conf"),
+		"RABBITMQ_MNESIA_BASE=" + filepath.Join(s.dir, "mnesia"),
+		"RABBITMQ_LOG_BASE=" + s.dir,
+		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(s.dir, "enabled_plugins"),
+		"RABBITMQ_GENERATED_CONFIG_DIR=" + filepath.Join(s.dir, "generated"),
+		fmt.Sprint("RABBITMQ_DIST_PORT=", distribution),
+		"NOTIFY_SOCKET=",
+	}
+}
+
+// wait returns when the server takes connections.
+func (s *server) wait() error {
+	deadline := time.After(2 * time.Minute)
+	for tick := time.NewTicker(200 * time.Millisecond); ; {
+		text, err := os.ReadFile(s.log)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(text, []byte("Server startup complete")) {
+			tick.Stop()
+			return nil
+		}
+		select {
+		case err := <-s.exited:
+			s.exited <- err
+			return fmt.Errorf("RabbitMQ ended: %w\n%s", err, text)
+		case <-tick.C:
+		case <-deadline:
+			return fmt.Errorf("RabbitMQ did not start:\n%s", text)
+		}
+	}
+}
+
+// end kills all processes of the node: nothing of it is needed any more.
+func (s *server) end() {
+	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	<-s.exited
+	// Erlang's helper leaves the group, and ends when it sees its end.
+	_ = os.RemoveAll(s.dir)
+}
+
+// connect opens a channel that ends with the test.
+func (s *server) connect(t *testing.T) *amqp.Channel {
+	t.Helper()
+	c, err := amqp.Dial("amqp://guest:guest@" + s.plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	ch, err := c.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ch
+}
+
+// queue declares a durable queue that ends with the test.
+func (s *server) queue(t *testing.T, args amqp.Table) (*amqp.Channel, string) {
+	t.Helper()
+	ch := s.connect(t)
+	name := strings.NewReplacer("/", "-", "#", "-").Replace(t.Name()) + fmt.Sprint("-", time.Now().UnixNano())
+	if _, err := ch.QueueDeclare(name, true, false, false, false, args); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := ch.QueueDelete(name, false, false, false); err != nil {
+			t.Error(err)
+		}
+	})
+	return ch, name
+}
+
+// ctl runs a command of rabbitmqctl on the node.
+func (s *server) ctl(t *testing.T, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/usr/lib/rabbitmq/bin/rabbitmqctl", args...)
+	cmd.Env = s.cmd.Env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("rabbitmqctl %s: %v\n%s", args, err, out)
+	}
+}
