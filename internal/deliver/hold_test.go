@@ -78,12 +78,6 @@ func holding(t *testing.T, changes int, window time.Duration) (*rig, *holder) {
 	return r, h
 }
 
-// wait lets time pass, in the bubble, until all is done that is to be done by then.
-func wait(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
 // stands checks the cursor, and how many messages the sink holds.
 func (r *rig) stands(why string, cursor, held int64) {
 	r.Helper()
@@ -102,20 +96,24 @@ func TestHold(t *testing.T) {
 		r.append(1, 2)
 		r.start()
 		defer r.stop()
-		wait(2 * time.Second) // in the bubble: the cursor is written lazily where nothing is sent
+		time.Sleep(2 * time.Second) // in the bubble: the cursor is written lazily where nothing is sent
+		synctest.Wait()
 		r.stands("what nobody wants is done, what is held is not", 1, 2)
-		wait(3 * time.Second)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		r.append(3, 1)
 		r.stands("it reads on", 1, 3)
 		r.want("before its time nothing is told", "[]")
-		wait(5 * time.Second)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		r.want("all at once", "[2 3 4]")
 		r.stands("what is told is done", 4, 0)
 		if s := r.pump.Status(); s.Delivered != 3 || !slices.Equal(h.flushes, []int{3}) {
 			t.Errorf("delivered %d, flushes %v", s.Delivered, h.flushes)
 		}
 		r.append(4, 1)
-		wait(time.Minute)
+		time.Sleep(time.Minute)
+		synctest.Wait()
 		r.want("the next window", "[2 3 4 5]")
 		r.stands("is done as well", 5, 0)
 	})
@@ -162,16 +160,19 @@ func TestHoldRetries(t *testing.T) {
 		}
 		r.start()
 		defer r.stop()
-		wait(time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
 		r.append(3, 1)
-		wait(time.Hour)
+		time.Sleep(time.Hour)
+		synctest.Wait()
 		r.stands("down", 0, 3)
 		if s := r.pump.Status(); s.State != deliver.Retrying || len(h.flushes) < 10 || s.Failures != int64(len(h.flushes)) || h.sends != 1 {
 			t.Errorf("%+v; %d flushes, %d sends", s, len(h.flushes), h.sends)
 		}
 		h.answer(nil)
 		r.pump.Resume()
-		wait(time.Minute)
+		time.Sleep(time.Minute)
+		synctest.Wait()
 		r.want("once it works again", "[1 2 3 4]")
 		r.stands("all done", 4, 0)
 	})
@@ -187,7 +188,8 @@ func TestHoldHangs(t *testing.T) {
 		})
 		r.start()
 		defer r.stop()
-		wait(2 * time.Minute)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		if s := r.pump.Status(); s.Failures == 0 || !strings.Contains(s.Error, "deadline") {
 			t.Errorf("%+v", s)
 		}
@@ -208,7 +210,8 @@ func TestHoldPoison(t *testing.T) {
 		})
 		r.start()
 		defer r.stop()
-		wait(5 * time.Minute)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
 		dead := r.store.Dead()
 		if len(dead) != 2 || dead[0].ID != id(6) || dead[0].Seq != 7 || dead[0].Attempts != 3 || dead[0].Reason != "400 bad request" || dead[1].ID != id(29) {
 			t.Errorf("dead letters %+v", dead)
@@ -218,7 +221,8 @@ func TestHoldPoison(t *testing.T) {
 			t.Errorf("%+v; flushes %v", s, h.flushes)
 		}
 		r.append(40, 3)
-		wait(time.Minute)
+		time.Sleep(time.Minute)
+		synctest.Wait()
 		if last := h.flushes[len(h.flushes)-1]; last != 3 {
 			t.Errorf("later messages are told %d at a time, want all 3", last)
 		}
@@ -246,7 +250,8 @@ func TestHoldDamaged(t *testing.T) {
 		if dead := r.store.Dead(); len(dead) != 1 || dead[0].Seq != 2 {
 			t.Errorf("dead letters %+v", dead)
 		}
-		wait(time.Minute)
+		time.Sleep(time.Minute)
+		synctest.Wait()
 		r.want("told", "[1 3]")
 		r.stands("done", 3, 0)
 	})
@@ -264,7 +269,8 @@ func TestHoldIsDropped(t *testing.T) {
 			r.pump.Pause()
 			synctest.Wait()
 			r.stands("paused", 0, 0)
-			wait(time.Hour)
+			time.Sleep(time.Hour)
+			synctest.Wait()
 			r.want("a paused sink tells nothing", "[]")
 			r.pump.Resume()
 		}, "[1 2 3]"},
@@ -299,10 +305,12 @@ func TestHoldIsDropped(t *testing.T) {
 				r, h := holding(t, 3, time.Minute)
 				r.start()
 				defer func() { r.stop() }()
-				wait(30 * time.Second)
+				time.Sleep(30 * time.Second)
+				synctest.Wait()
 				r.stands("held", 0, 3)
 				tc.do(r)
-				wait(2 * time.Minute)
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
 				r.want(tc.why, tc.want)
 				r.stands("done", 3, 0)
 				if len(h.held) != 0 {
@@ -339,7 +347,8 @@ func TestHoldFilter(t *testing.T) {
 		defer r.stop()
 		for n := range 30 {
 			r.append(n, 1)
-			wait(time.Second)
+			time.Sleep(time.Second)
+			synctest.Wait()
 		}
 		if asked != 30 {
 			t.Errorf("asked %d times about 30 changes", asked)

@@ -6,25 +6,30 @@ import (
 	_ "time/tzdata" // a container has no zones of its own
 )
 
-// Clock is a time of day. Its text is HH:MM.
-type Clock struct {
-	minutes int
-	set     bool
-}
+// Clock is a time of day, HH:MM; empty for none.
+type Clock string
 
 // UnmarshalText reads HH:MM.
 func (c *Clock) UnmarshalText(text []byte) error {
-	t, err := time.Parse("15:04", string(text))
-	if err != nil || len(text) != len("15:04") {
+	if _, err := time.Parse("15:04", string(text)); err != nil || len(text) != len("15:04") {
 		return fmt.Errorf("%q is no time of day such as 08:00", text)
 	}
-	*c = Clock{minutes: t.Hour()*60 + t.Minute(), set: true}
+	*c = Clock(text)
 	return nil
+}
+
+// validate is UnmarshalText for who sets the field; no time is right.
+func (c Clock) validate() error {
+	if c == "" {
+		return nil
+	}
+	return c.UnmarshalText([]byte(c))
 }
 
 // on is the time of day on the day of t, so many days later.
 func (c Clock) on(t time.Time, days int) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day()+days, 0, c.minutes, 0, 0, t.Location())
+	clock, _ := time.Parse("15:04", string(c)) // Validate has seen to it
+	return time.Date(t.Year(), t.Month(), t.Day()+days, clock.Hour(), clock.Minute(), 0, 0, t.Location())
 }
 
 // schedule says when what is held is told.
@@ -39,7 +44,7 @@ type schedule struct {
 // digest counts from when the change was seen: one that the process has slept through is told when it wakes.
 func (s schedule) due(taken, seen time.Time) time.Time {
 	at := taken.Add(s.window)
-	if s.digest.set {
+	if s.digest != "" {
 		seen = seen.In(s.zone)
 		next := s.digest.on(seen, 0)
 		if !next.After(seen) {
@@ -57,13 +62,13 @@ func (s schedule) due(taken, seen time.Time) time.Time {
 
 // quietUntil is the end of the quiet hours that a time is in.
 func (s schedule) quietUntil(at time.Time) (end time.Time, quiet bool) {
-	if !s.quiet.From.set {
+	if s.quiet.From == "" {
 		return end, false
 	}
 	at = at.In(s.zone)
 	for _, day := range []int{-1, 0} { // those that began yesterday may not be over
 		from, to := s.quiet.From.on(at, day), s.quiet.To.on(at, day)
-		if s.quiet.To.minutes < s.quiet.From.minutes {
+		if s.quiet.To < s.quiet.From {
 			to = s.quiet.To.on(at, day+1)
 		}
 		if !at.Before(from) && at.Before(to) {
@@ -76,5 +81,5 @@ func (s schedule) quietUntil(at time.Time) (end time.Time, quiet bool) {
 // holds tells whether changes of now are told later.
 func (s schedule) holds(now time.Time) bool {
 	_, quiet := s.quietUntil(now)
-	return s.window > 0 || s.digest.set || quiet
+	return s.window > 0 || s.digest != "" || quiet
 }

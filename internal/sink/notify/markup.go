@@ -17,9 +17,11 @@ type markup struct {
 	bold   [2]string // before and after
 	code   func(s string) string
 	link   func(label, url string) string
-	// length is how long a text is as the service counts, limit the most; zero: no limit.
+	// length is how long a text is as the service counts, limit the most.
 	length func(s string) int
 	limit  int
+	// stories are the most that people read there.
+	stories int
 }
 
 func (m markup) strong(v any) text { return text(m.bold[0] + m.plain(v) + m.bold[1]) }
@@ -34,6 +36,9 @@ func (m markup) plain(v any) string {
 
 // backtick is what stands for the character that would end a code span.
 var backtick = strings.NewReplacer("`", "ˋ")
+
+// inChat is how many stories a message in a chat has at most; the others are counted.
+const inChat = 12
 
 const gap = "\u200b" // a space of no width: what is broken by it is no mention
 
@@ -62,40 +67,48 @@ func wide(s string) int { return len(utf16.Encode([]rune(s))) }
 // may have 28 KB, of which the frame of each line takes some; Slack would take more than anyone reads.
 var markups = map[Service]markup{
 	Slack: {
-		escape: slackEscape.Replace, bold: [2]string{"*", "*"}, length: utf8.RuneCountInString, limit: 11_000,
+		escape: slackEscape.Replace, bold: [2]string{"*", "*"}, length: utf8.RuneCountInString, limit: 11_000, stories: inChat,
 		code: func(s string) string { return slackCode.Replace(quoted(s)) },
 		link: func(label, url string) string { return "<" + slackURL.Replace(url) + "|" + label + ">" },
 	},
 	Discord: {
-		escape: markdown.Replace, bold: [2]string{"**", "**"}, code: quoted, link: markdownLink, length: wide, limit: 4096,
+		escape: markdown.Replace, bold: [2]string{"**", "**"}, code: quoted, link: markdownLink, length: wide, limit: 4096, stories: inChat,
 	},
 	Mattermost: {
 		escape: markdown.Replace, bold: [2]string{"**", "**"}, code: quoted, link: markdownLink,
-		length: utf8.RuneCountInString, limit: 15_000,
+		length: utf8.RuneCountInString, limit: 15_000, stories: inChat,
 	},
 	Teams: { // cards know no code spans
 		escape: markdown.Replace, bold: [2]string{"**", "**"}, code: markdown.Replace, link: markdownLink,
-		length: func(s string) int { return 2*len(s) + 100*strings.Count(s, "\n") }, limit: 24_000,
+		length: func(s string) int { return 2*len(s) + 100*strings.Count(s, "\n") }, limit: 24_000, stories: inChat,
 	},
 	Telegram: {
 		escape: func(s string) string { return strings.ReplaceAll(html.EscapeString(s), "@", "@"+gap) },
-		bold:   [2]string{"<b>", "</b>"}, length: wide, limit: 3_500,
+		bold:   [2]string{"<b>", "</b>"}, length: wide, limit: 3_500, stories: inChat,
 		code: func(s string) string { return "<code>" + html.EscapeString(s) + "</code>" },
 		link: func(label, url string) string { return `<a href="` + html.EscapeString(url) + `">` + label + "</a>" },
 	},
 	email: {
 		escape: func(s string) string { return s }, code: func(s string) string { return s },
-		link: func(_, url string) string { return url }, length: func(s string) int { return len(s) }, limit: 200_000,
+		link: func(_, url string) string { return url }, length: func(s string) int { return len(s) }, limit: 200_000, stories: maxStories + maxLoud,
 	},
 	others: {
 		escape: quiet.Replace, code: quiet.Replace,
-		link: func(_, url string) string { return url }, length: func(s string) int { return len(s) }, limit: 3_500,
+		link: func(_, url string) string { return url }, length: func(s string) int { return len(s) }, limit: 3_500, stories: inChat,
 	},
 }
 
 // icons make an operation visible in a list.
 var icons = map[string]text{
 	"": "🔵", "created": "🟢", "updated": "🔵", "deleted": "🔴", "gap": "⚠️", "entered": "🟢", "left": "🟠", "snapshot": "⚪",
+}
+
+// icon is the message's own.
+func (m *Message) icon() string {
+	if m.Op == "" && m.Loud {
+		return string(icons["deleted"])
+	}
+	return string(icons[m.Op])
 }
 
 // color is that of a message where services show one.

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -219,7 +218,7 @@ func byOp(counts []Count) []Count {
 func listed(counts []Count) string {
 	var out []string
 	for _, c := range counts {
-		out = append(out, strings.TrimSpace(fmt.Sprintf("%d %s %s", c.N, c.Kind, c.Op)))
+		out = append(out, fmt.Sprintf("%d %s", c.N, strings.TrimSpace(clean(c.Kind)+" "+c.Op)))
 	}
 	return strings.Join(out, ", ")
 }
@@ -235,7 +234,7 @@ func plural(n int, what string) string {
 func value(v any) string {
 	s, ok := v.(string)
 	if !ok || s == "" {
-		text, err := json.Marshal(v)
+		text, err := marshal(v)
 		if err != nil {
 			return "?"
 		}

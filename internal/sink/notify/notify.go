@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"text/template"
 	"time"
@@ -187,7 +188,10 @@ func (s *Sink) tell(ctx context.Context, what *summary) error {
 	case email:
 		err = s.mailer.send(sending, m, body, s.agent)
 	case others:
-		err = s.shout.send(sending, m.Title, body)
+		if m.Link != "" {
+			body = strings.TrimSpace(body + "\n" + m.Link)
+		}
+		err = s.shout.send(sending, quiet.Replace(m.Title), body)
 	default:
 		err = s.post(sending, m, body)
 	}

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -54,15 +55,19 @@ type QuietHours struct {
 // Service is a chat service that is told from others by the form of its messages.
 type Service string
 
-// The services that have webhooks which Tattler speaks itself, and mail. Others are shoutrrr's.
+// The services whose webhooks Tattler speaks to itself. Others are shoutrrr's.
 const (
 	Slack      Service = "slack"
 	Teams      Service = "teams"
 	Discord    Service = "discord"
 	Mattermost Service = "mattermost"
 	Telegram   Service = "telegram"
-	email      Service = "smtp"
-	others     Service = "shoutrrr"
+)
+
+// What is no option.
+var (
+	email  = Service("smtp")
+	others = Service("shoutrrr")
 )
 
 var webServices = []Service{Slack, Teams, Discord, Mattermost, Telegram}
@@ -90,10 +95,16 @@ func (o Options) Validate() error {
 		return errors.New("window: not negative")
 	case o.Timeout < 0:
 		return errors.New("timeout: not negative")
-	case (o.QuietHours.From == Clock{}) != (o.QuietHours.To == Clock{}):
+	case (o.QuietHours.From == "") != (o.QuietHours.To == ""):
 		return errors.New("quietHours: from and to belong together")
-	case o.QuietHours.From.set && o.QuietHours.From == o.QuietHours.To:
+	case o.QuietHours.From != "" && o.QuietHours.From == o.QuietHours.To:
 		return errors.New("quietHours: from and to are the same time")
+	}
+	if err := o.Digest.validate(); err != nil {
+		return fmt.Errorf("digest: %w", err)
+	}
+	if err := cmp.Or(o.QuietHours.From.validate(), o.QuietHours.To.validate()); err != nil {
+		return fmt.Errorf("quietHours: %w", err)
 	}
 	if _, err := o.location(); err != nil {
 		return fmt.Errorf("timezone: %w", err)

@@ -15,10 +15,7 @@ type jsonObject = map[string]any
 func (t target) payload(m *Message, body string) ([]byte, error) {
 	u := markups[t.service]
 	title := cut(m.Title, maxTitle)
-	head := string(icons[m.Op]) + " " + string(u.strong(title))
-	if m.Op == "" && m.Loud {
-		head = string(icons["deleted"]) + " " + string(u.strong(title))
-	}
+	head := m.icon() + " " + string(u.strong(title))
 	if m.Link != "" {
 		head += " " + u.link("show", m.Link)
 	}
@@ -44,7 +41,7 @@ func (t target) payload(m *Message, body string) ([]byte, error) {
 		}
 		v = jsonObject{"embeds": []jsonObject{embed}, "allowed_mentions": jsonObject{"parse": []string{}}}
 	case Mattermost:
-		attachment := jsonObject{"color": shade, "fallback": title, "text": strings.TrimSpace(head + "\n" + body)}
+		attachment := jsonObject{"color": shade, "fallback": quiet.Replace(title), "text": strings.TrimSpace(head + "\n" + body)}
 		v = jsonObject{"attachments": []jsonObject{attachment}}
 		if t.channel != "" {
 			v["channel"] = t.channel

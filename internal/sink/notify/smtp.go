@@ -206,7 +206,7 @@ func (m *mailer) compose(what *Message, text, agent string, now time.Time) ([]by
 	header("Auto-Submitted", "auto-generated") // so that nobody's absence note answers
 	header("User-Agent", agent)
 	b.WriteString("\r\n")
-	full := string(icons[what.Op]) + " " + what.Title + "\n"
+	full := what.icon() + " " + what.Title + "\n"
 	if what.Link != "" {
 		full += what.Link + "\n"
 	}

@@ -12,14 +12,14 @@ import (
 )
 
 // standard is the text of who sets no template.
-const standard = `{{range .Stories -}}
+const standard = `{{if .Several}}{{counts .Counts}}
+{{end}}{{range .Stories -}}
 {{if $.Several}}{{icon .Op}} {{bold .Title}}{{with .Link}} {{link "show" .}}{{end}}
 {{end}}{{with .Note}}{{.}}
 {{end}}{{range .Fields}}• {{code .Path}}: {{if eq .Op "add"}}set to {{code .To}}{{else if eq .Op "remove"}}removed, was {{code .From}}{{else}}{{code .From}} → {{code .To}}{{end}}{{if and .Manager (ne .Manager "?")}} by {{.Manager}}{{end}}
 {{end}}{{with .MoreFields}}• and {{.}} more fields
 {{end}}{{with .Owned}}• owned: {{counts .}}
-{{end}}{{end}}{{with .More}}…and {{.}} more changes.
-{{end}}{{if .Several}}In all: {{counts .Counts}}{{end}}`
+{{end}}{{end}}{{with .More}}…and {{.}} more changes{{end}}`
 
 // maxText bounds what a template makes, in bytes.
 const maxText = 4 << 20
@@ -129,9 +129,9 @@ var errCut = errors.New("the text is too long, and cannot be cut within the serv
 // which the message says; what the template makes of even that is cut at the end of a line.
 func fit(t *template.Template, m *Message, u markup) (string, error) {
 	for _, detail := range []struct{ stories, fields int }{
-		{maxStories + maxLoud, maxFields}, {20, maxFields}, {20, minorFields}, {20, 1}, {10, 1}, {5, 1}, {2, 1}, {1, 1}, {1, 0},
+		{maxStories + maxLoud, maxFields}, {maxStories, minorFields}, {20, minorFields}, {20, 1}, {10, 1}, {5, 1}, {2, 1}, {1, 1}, {1, 0},
 	} {
-		s, err := execute(t, m.less(detail.stories, detail.fields))
+		s, err := execute(t, m.less(min(detail.stories, u.stories), detail.fields))
 		if err != nil {
 			return "", err
 		}

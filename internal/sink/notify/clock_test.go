@@ -1,0 +1,53 @@
+package notify
+
+import (
+	"testing"
+	"time"
+)
+
+func TestDue(t *testing.T) {
+	berlin := must(time.LoadLocation("Europe/Berlin"))(t)
+	night := QuietHours{From: clock("22:00"), To: clock("07:00")}
+	for _, tc := range []struct {
+		why               string
+		s                 schedule
+		taken, seen, want string // in Berlin; seen empty: when it was taken
+	}{
+		{"a window", schedule{window: time.Minute}, "2026-11-21 10:00", "", "2026-11-21 10:01"},
+		{"before the digest", schedule{digest: clock("08:00")}, "2026-11-21 07:59", "", "2026-11-21 08:00"},
+		{"after it, the next day's", schedule{digest: clock("08:00")}, "2026-11-21 08:00", "", "2026-11-22 08:00"},
+		{"over the end of a month", schedule{digest: clock("08:00")}, "2026-11-30 09:00", "", "2026-12-01 08:00"},
+		{"one that was slept through is told soon", schedule{window: time.Minute, digest: clock("08:00")}, "2026-11-21 10:00", "2026-11-20 23:00", "2026-11-21 10:01"},
+		{"one that was not is told in time", schedule{window: time.Minute, digest: clock("08:00")}, "2026-11-21 07:00", "2026-11-20 23:00", "2026-11-21 08:00"},
+		{"before quiet hours", schedule{quiet: night}, "2026-11-21 21:59", "", "2026-11-21 21:59"},
+		{"a window that ends in them", schedule{window: time.Minute, quiet: night}, "2026-11-21 21:59", "", "2026-11-22 07:00"},
+		{"in them, before midnight", schedule{quiet: night}, "2026-11-21 23:00", "", "2026-11-22 07:00"},
+		{"after midnight", schedule{quiet: night}, "2026-11-22 06:59", "", "2026-11-22 07:00"},
+		{"their end", schedule{quiet: night}, "2026-11-22 07:00", "", "2026-11-22 07:00"},
+		{"quiet hours of a day", schedule{quiet: QuietHours{From: clock("12:00"), To: clock("13:00")}}, "2026-11-21 12:30", "", "2026-11-21 13:00"},
+		{"a digest in quiet hours", schedule{digest: clock("06:00"), quiet: night}, "2026-11-21 10:00", "", "2026-11-22 07:00"},
+		{"when the clocks go back, the morning is the morning", schedule{quiet: night}, "2026-10-24 23:00", "", "2026-10-25 07:00"},
+		{"and forth", schedule{digest: clock("08:00")}, "2026-03-28 09:00", "", "2026-03-29 08:00"},
+	} {
+		at := func(text string) time.Time { return must(time.ParseInLocation("2006-01-02 15:04", text, berlin))(t) }
+		tc.s.zone = berlin
+		taken := at(tc.taken)
+		seen := taken
+		if tc.seen != "" {
+			seen = at(tc.seen)
+		}
+		// Times come in UTC.
+		if got := tc.s.due(taken.UTC(), seen.UTC()); !got.Equal(at(tc.want)) {
+			t.Errorf("%s: %s, want %s", tc.why, got.In(berlin), tc.want)
+		}
+	}
+}
+
+func TestClock(t *testing.T) {
+	for text, ok := range map[string]bool{"08:00": true, "00:00": true, "23:59": true, "8:00": false, "24:00": false, "08:60": false, "": false, "08:00:00": false} {
+		var c Clock
+		if err := c.UnmarshalText([]byte(text)); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package notify
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// told is the message of events.
+func told(k kin, events ...*event.Event) *Message {
+	var s summary
+	for _, e := range events {
+		s.add(e, k)
+	}
+	return s.message(k, sample)
+}
+
+func TestTitles(t *testing.T) {
+	web, cart := resource("Deployment", "shop", "web", nil), resource("Deployment", "shop", "cart", nil)
+	owned := resource("Pod", "shop", "web-1", &event.Owner{Kind: "ReplicaSet", Name: "web-a", UID: "rs"})
+	other := resource("Pod", "shop", "web-2", &event.Owner{Kind: "ReplicaSet", Name: "web-a", UID: "rs"})
+	for _, tc := range []struct {
+		why  string
+		data []event.Data
+		want string
+		loud bool
+	}{
+		{"an update", []event.Data{updated(web)}, "Deployment shop/web updated · prod", false},
+		{"of the cluster's own", []event.Data{updated(resource("Node", "", "n1", nil))}, "Node n1 updated · prod", false},
+		{"a deletion stands out", []event.Data{{Op: event.Deleted, Resource: web}}, "Deployment shop/web DELETED · prod", true},
+		{"one that its owner makes does not", []event.Data{{Op: event.Deleted, Resource: owned}}, "Pod shop/web-1 deleted · prod", false},
+		{"a gap", []event.Data{{Op: event.Gap, Resource: event.Resource{Resource: "pods", Kind: "Pod"}, Gap: &event.GapInfo{}}}, "GAP: changes of pods were missed · prod", true},
+		{"a selection", []event.Data{{Op: event.Left, Resource: web}}, "Deployment shop/web left the selection · prod", false},
+		{"created and then updated is created", []event.Data{{Op: event.Created, Resource: web}, updated(web)}, "Deployment shop/web created · prod", false},
+		{"created and then deleted is deleted", []event.Data{{Op: event.Created, Resource: web}, {Op: event.Deleted, Resource: web}}, "Deployment shop/web DELETED · prod", true},
+		{"the same twice", []event.Data{updated(web), updated(web)}, "Deployment shop/web updated · prod", false},
+		{"an owner that has not changed", []event.Data{updated(owned), {Op: event.Deleted, Resource: other}}, "ReplicaSet shop/web-a: changes of what it owns · prod", false},
+		{"two objects", []event.Data{updated(web), {Op: event.Deleted, Resource: cart}}, "2 changes: 1 deleted, 1 updated · prod", true},
+	} {
+		m := told(kin{}, changes(tc.data...)...)
+		if m.Title != tc.want || m.Loud != tc.loud || m.Total != len(tc.data) {
+			t.Errorf("%s: %q, loud %v, total %d", tc.why, m.Title, m.Loud, m.Total)
+		}
+	}
+}
+
+// TestFieldsAreNet: of a field that changes often, the first value and the last are told.
+func TestFieldsAreNet(t *testing.T) {
+	web := resource("Deployment", "shop", "web", nil)
+	c := func(path, op string, from, to any) event.Change {
+		return event.Change{Path: path, Op: op, From: from, To: to, Manager: "m"}
+	}
+	m := told(kin{}, changes(
+		updated(web, c("status.replicas", "replace", 1, 2), c("a", "replace", "1", "2"), c("b", "add", nil, "1"), c("c", "remove", "1", nil)),
+		updated(web, c("a", "replace", "2", "3"), c("b", "replace", "1", "2"), c("c", "add", nil, "2"), c("d", "replace", nil, "")),
+	)...)
+	want := []Field{
+		{"a", "replace", "1", "3", "m"}, {"b", "add", "", "2", "m"}, {"c", "replace", "1", "2", "m"},
+		{"d", "replace", "null", `""`, "m"}, {"status.replicas", "replace", "1", "2", "m"},
+	}
+	if d := cmp.Diff(want, m.Stories[0].Fields); d != "" {
+		t.Errorf("what is wanted comes before the status (-want +got):\n%s", d)
+	}
+}
+
+func TestManyFields(t *testing.T) {
+	var all []event.Change
+	for i := range 20 {
+		all = append(all, event.Change{Path: fmt.Sprint("status.f", i), Op: "add", To: strings.Repeat("x", 500)})
+	}
+	all = append(all, event.Change{Path: "spec.replicas", Op: "add", To: 1})
+	s := told(kin{}, changes(updated(resource("Deployment", "shop", "web", nil), all...))...).Stories[0]
+	if len(s.Fields) != maxFields || s.MoreFields != 21-maxFields || s.Fields[0].Path != "spec.replicas" {
+		t.Errorf("%d fields and %d more; first %s", len(s.Fields), s.MoreFields, s.Fields[0].Path)
+	}
+	if got := s.Fields[1].To; utf8.RuneCountInString(got) != maxValue+1 || !strings.HasSuffix(got, "…") {
+		t.Errorf("a long value is %q", got)
+	}
+}
+
+// TestKinLastsLonger: a rollout that takes longer than a window is still of one owner.
+func TestKinLastsLonger(t *testing.T) {
+	k := kin{}
+	set := resource("ReplicaSet", "shop", "web-a", &event.Owner{Kind: "Deployment", Name: "web", UID: "d"})
+	pod := func(n string) event.Data {
+		return updated(resource("Pod", "shop", n, &event.Owner{Kind: "ReplicaSet", Name: "web-a", UID: set.UID}))
+	}
+	told(k, changes(updated(set))...)
+	m := told(k, changes(pod("1"), pod("2"))...)
+	if len(m.Stories) != 1 || m.Stories[0].Kind != "Deployment" || m.Stories[0].Name != "web" {
+		t.Errorf("%+v", m.Stories)
+	}
+	for i := range 3 * maxKin {
+		r := event.Resource{UID: fmt.Sprint(i), Owner: &event.Owner{UID: fmt.Sprint(i + 1)}}
+		k.learn(&r)
+	}
+	if len(k) > maxKin {
+		t.Errorf("%d owners are known", len(k))
+	}
+	ring := kin{"a": {UID: "b"}, "b": {UID: "a"}}
+	ring.root(event.Owner{UID: "a"}) // ends
+}
+
+// TestSummaryIsBounded: however much happens, a summary stays small, counts all, and keeps what is loud.
+func TestSummaryIsBounded(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var s summary
+	k := kin{}
+	long := strings.Repeat("ü", 100_000)
+	for i := range 20_000 {
+		d := event.Data{Op: event.Updated, Resource: resource(fmt.Sprint("Kind", r.IntN(200)), "shop", fmt.Sprint("o", r.IntN(5000)), nil)}
+		if r.IntN(2) == 0 {
+			d.Resource.Owner = &event.Owner{Kind: "K", Name: "o", UID: fmt.Sprint("owner-", r.IntN(100))}
+		}
+		if i%1000 == 0 {
+			d.Changes = []event.Change{{Path: long, Op: "replace", From: long, To: map[string]any{"a": long}, Manager: long}}
+		}
+		e := changes(d)[0]
+		s.add(e, k)
+	}
+	gone := changes(event.Data{Op: event.Deleted, Resource: resource("Deployment", "shop", "the-one", nil)})[0]
+	s.add(gone, k)
+	m := s.message(k, sample)
+	sum := m.More
+	for _, st := range m.Stories {
+		sum += st.Changes
+	}
+	if m.Total != 20_001 || sum != m.Total {
+		t.Errorf("%d changes, of which %d are accounted for", m.Total, sum)
+	}
+	if len(s.stories) > maxStories+maxLoud || len(s.counts) > maxCounts+8 || m.Stories[0].Name != "the-one" {
+		t.Errorf("%d stories, %d counts, first %s", len(s.stories), len(s.counts), m.Stories[0].Title)
+	}
+	bytes := 0
+	for _, st := range s.stories {
+		if len(st.members) > maxMembers || len(st.kin) > maxCounts+8 {
+			t.Errorf("a story of %d members, %d counts", len(st.members), len(st.kin))
+		}
+		for _, mem := range st.members {
+			for _, f := range mem.fields {
+				bytes += len(f.Path) + len(f.From) + len(f.To) + len(f.Manager)
+			}
+		}
+	}
+	if bytes > 500<<10 {
+		t.Errorf("texts of %d bytes", bytes)
+	}
+	// It may have to be told again.
+	if d := cmp.Diff(m, s.message(k, sample), cmp.AllowUnexported(Message{})); d != "" {
+		t.Errorf("the second time it says something else:\n%s", d)
+	}
+}
+
+// TestFits: however long the names and values, what is sent is within the service's limits, and says what is
+// left out.
+func TestFits(t *testing.T) {
+	evil := strings.Repeat("&<@`*_[", 60)
+	var data []event.Data
+	for i := range 60 {
+		r := resource("Deployment", "shop", fmt.Sprint(evil[:200], i), nil)
+		d := updated(r)
+		for f := range 10 {
+			d.Changes = append(d.Changes, event.Change{Path: fmt.Sprint("spec.f", f, evil), Op: "replace", From: evil, To: evil, Manager: evil})
+		}
+		data = append(data, d)
+	}
+	one := changes(data[:1]...)
+	for service, u := range markups {
+		for name, events := range map[string][]*event.Event{"one": one, "many": changes(data...)} {
+			m := told(kin{}, events...)
+			s, err := fit(must(parseTemplate("", u))(t), m, u)
+			if err != nil {
+				t.Errorf("%s, %s: %v", service, name, err)
+				continue
+			}
+			if n := u.length(s); n > u.limit || n == 0 {
+				t.Errorf("%s, %s: %d, of at most %d", service, name, n, u.limit)
+			}
+			if !strings.Contains(s, " more ") && !strings.Contains(s, "cut: too long") {
+				t.Errorf("%s, %s: does not say that something is left out: %s", service, name, s)
+			}
+			if service == email || service == others {
+				continue
+			}
+			body := must(target{service: service, chat: "-1"}.payload(m, s))(t)
+			if most := map[Service]int{Teams: 28 << 10, Discord: 20_000, Telegram: 30_000}[service]; most > 0 && len(body) > most {
+				t.Errorf("%s, %s: a body of %d bytes", service, name, len(body))
+			}
+		}
+	}
+}
+
+// TestOwnTemplate: a template's text is as it stands; what it prints is escaped.
+func TestOwnTemplate(t *testing.T) {
+	e := changes(updated(resource("Deployment", "shop", "a*b<@U1>", nil), event.Change{Path: "p", Op: "add", To: "`"}))
+	for service, want := range map[Service]string{
+		Slack:      "*hi* a∗b&lt;@U1&gt; `ˋ` <https://x/?a&amp;b|a∗b&lt;@U1&gt;> 🔵 1",
+		Mattermost: "*hi* a\\*b\\<@\u200bU1\\> `ˋ` [a\\*b\\<@\u200bU1\\>](https://x/?a&b) 🔵 1",
+		Telegram:   "*hi* a*b&lt;@\u200bU1&gt; <code>`</code> <a href=\"https://x/?a&amp;b\">a*b&lt;@\u200bU1&gt;</a> 🔵 1",
+		others:     "*hi* a*b<\u200b@\u200bU1> ` https://x/?a&b 🔵 1",
+	} {
+		u := markups[service]
+		tmpl, err := parseTemplate(`{{define "name"}}{{.Name}}{{end}}{{range .Stories}}*hi* {{template "name" .}} {{range .Fields}}{{code .To}}{{end}} {{link .Name "https://x/?a&b"}} {{icon .Op}}{{end}} {{.Total}}`, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := fit(tmpl, told(kin{}, e...), u); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", service, got, err, want)
+		}
+	}
+	tmpl := must(parseTemplate(`{{range .Stories}}{{printf "%0100000d" 1}}{{end}}`, markups[Telegram]))(t)
+	if _, err := fit(tmpl, told(kin{}, e...), markups[Telegram]); err == nil {
+		t.Error("a text that cannot be cut is sent")
+	}
+}
+
+func TestParts(t *testing.T) {
+	for _, tc := range []struct {
+		why, text string
+		want      []string
+	}{
+		{"short", "ab\ncd", []string{"ab\ncd"}},
+		{"at the ends of lines", "abcd\nefgh\nij", []string{"abcd", "efgh\nij"}},
+		{"within a long one", "ab\ncdefghijklmn", []string{"ab", "cdefghi", "jklmn"}},
+		{"nothing", "", nil},
+	} {
+		if d := cmp.Diff(tc.want, parts(tc.text, 7)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.why, d)
+		}
+	}
+}
