@@ -1,0 +1,59 @@
+// Package yamltest is what the tests of the sinks' options share.
+package yamltest
+
+import (
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tattler-dev/tattler/internal/config"
+)
+
+// Hush is a word that stands for a credential in tests: no error shows it.
+const Hush = "hush"
+
+// FromEnvironment is what ${env:HUSH} stands for in Load.
+const FromEnvironment = "from the environment"
+
+// Decode reads options.
+func Decode[O any](t *testing.T, text string) O {
+	t.Helper()
+	var o O
+	if err := yaml.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return o
+}
+
+// Check compares an error: want is a part of its text, or empty for none.
+func Check(t *testing.T, why string, err error, want string) {
+	t.Helper()
+	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v, want %q", why, err, want)
+	}
+	if err != nil && strings.Contains(err.Error(), Hush) {
+		t.Errorf("%s: a credential in %q", why, err)
+	}
+}
+
+// Load reads the options of a sink as a file has them, which also checks them.
+func Load[O any, P interface {
+	*O
+	config.Options
+}](t *testing.T, name, options string) *O {
+	t.Helper()
+	l := &config.Loader{
+		Sinks: []config.SinkType{{Name: name, New: func() config.Options { return P(new(O)) }}},
+		LookupEnv: func(name string) (string, bool) {
+			return FromEnvironment, name == "HUSH"
+		},
+	}
+	text := "apiVersion: tattler.dev/v1alpha1\nkind: Config\nsinks:\n- name: test\n  " + name + ":\n" +
+		strings.ReplaceAll("\n"+strings.TrimSpace(options), "\n", "\n    ")
+	c, err := l.Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return (*O)(c.Sinks[0].Options.(P)) //nolint:forcetypeassert // the type made them
+}

@@ -1,0 +1,111 @@
+package sqs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tattler-dev/tattler/cloud/internal/amazon"
+	"github.com/tattler-dev/tattler/cloud/internal/yamltest"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+const queue = "https://sqs.eu-west-1.amazonaws.com/123456789012/changes"
+
+func TestOptions(t *testing.T) {
+	for _, tc := range []struct{ why, text, want string }{
+		{"the least", "queue: " + queue, ""},
+		{"an emulator", "queue: http://localhost:4566/000000000000/changes\naws: {region: eu-west-1}", ""},
+		{"no queue", "{}", "queue: the sink needs a queue's URL"},
+		{"a name", "queue: changes", "queue: must begin with https://"},
+		{"an ARN", "queue: 'arn:aws:sqs:eu-west-1:1:changes'", "queue: must begin with https://"},
+		{"no name", "queue: https://sqs.eu-west-1.amazonaws.com/", "queue: must end with the queue's account and name"},
+		{"a user", "queue: https://hush:hush@sqs.eu-west-1.amazonaws.com/1/q", "queue: holds a user"},
+		{"a query", "queue: '" + queue + "?a=b'", "queue: has more than a host and a path"},
+		{"no URL", "queue: 'https://%zz/hush'", "queue: not a URL"},
+		{"a limit below the least", "{queue: '" + queue + "', limit: 1Ki}", "limit: from 8Ki to 1Mi"},
+		{"a limit above the highest", "{queue: '" + queue + "', limit: 2Mi}", "limit: from 8Ki to 1Mi"},
+		{"the highest limit", "{queue: '" + queue + "', limit: 1Mi}", ""},
+		{"time goes forward", "{queue: '" + queue + "', timeout: -1s}", "timeout: not negative"},
+		{"no region", "{queue: '" + queue + "', aws: {region: Ireland}}", `aws: region: "Ireland"`},
+		{"no role", "{queue: '" + queue + "', aws: {roleARN: admin}}", "aws: roleARN"},
+		{"an external id for nobody", "{queue: '" + queue + "', aws: {externalID: hush}}", "aws: externalID: belongs to a roleARN"},
+		{"no endpoint", "{queue: '" + queue + "', aws: {endpoint: 'localhost:4566'}}", "aws: endpoint"},
+		{"half of a pair", "{queue: '" + queue + "', tls: {cert: a}}", "tls: cert and key belong together"},
+		{"no file", "{queue: '" + queue + "', tls: {ca: /nonexistent/ca.pem}}", "tls: ca: open /nonexistent/ca.pem"},
+		{"a profile that is not there", "{queue: '" + queue + "', aws: {profile: nobody}}", "nobody"},
+		{"a region that nobody knows", "queue: http://localhost:4566/000000000000/changes", "aws: region: neither"},
+	} {
+		o := yamltest.Decode[Options](t, tc.text)
+		_, err := New("tattler/test", o)
+		yamltest.Check(t, tc.why, err, tc.want)
+	}
+}
+
+func TestOptionKeys(t *testing.T) {
+	got := yamltest.Load[Options](t, "sqs", `
+queue: https://sqs.eu-west-1.amazonaws.com/123456789012/changes
+limit: 1Mi
+timeout: 3s
+aws: {region: eu-west-1, profile: p, roleARN: "arn:aws:iam::1:role/r", externalID: "${env:HUSH}", endpoint: "https://h"}
+tls: {ca: a, cert: b, key: c, serverName: d}`)
+	want := &Options{
+		Queue: queue, Limit: 1 << 20, Timeout: 3 * time.Second,
+		AWS: amazon.Access{Region: "eu-west-1", Profile: "p", RoleARN: "arn:aws:iam::1:role/r", ExternalID: yamltest.FromEnvironment, Endpoint: "https://h"},
+		TLS: sink.TLS{CA: "a", Cert: "b", Key: "c", ServerName: "d"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestFromURL(t *testing.T) {
+	for _, tc := range []struct {
+		address string
+		want    *Options
+		err     string
+	}{
+		{"sqs://sqs.eu-west-1.amazonaws.com/123456789012/changes", &Options{Queue: queue}, ""},
+		{
+			"sqs://localhost:4566/0/q?endpoint=http://localhost:4566&region=eu-west-1&profile=p&roleARN=arn:aws:iam::1:role/r",
+			&Options{Queue: "https://localhost:4566/0/q", AWS: amazon.Access{Endpoint: "http://localhost:4566", Region: "eu-west-1", Profile: "p", RoleARN: "arn:aws:iam::1:role/r"}}, "",
+		},
+		{"sqs:changes", nil, "want sqs://"},
+		{"sqs://h/1/q?secret=hush", nil, "endpoint, profile, region and roleARN"},
+		{"sqs://h/1/q?region=a&region=b", nil, "one each"},
+	} {
+		got, err := FromURL(tc.address)
+		yamltest.Check(t, tc.address, err, tc.err)
+		if d := cmp.Diff(tc.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.address, d)
+		}
+	}
+	o, err := FromURL("sqs://user:hush@sqs.eu-west-1.amazonaws.com/1/q")
+	if err == nil {
+		err = o.Validate()
+	}
+	if err == nil || strings.Contains(err.Error(), "hush") {
+		t.Errorf("a user in an address: %v", err)
+	}
+}
+
+func TestWhere(t *testing.T) {
+	for queue, want := range map[string][2]string{
+		"https://sqs.eu-west-1.amazonaws.com/1/q":                    {"eu-west-1", ""},
+		"https://sqs.cn-north-1.amazonaws.com.cn/1/q":                {"cn-north-1", ""},
+		"https://eu-west-1.queue.amazonaws.com/1/q":                  {"eu-west-1", ""},
+		"https://vpce-0a1b.sqs.eu-west-1.vpce.amazonaws.com/1/q":     {"eu-west-1", "https://vpce-0a1b.sqs.eu-west-1.vpce.amazonaws.com"},
+		"http://localhost:4566/000000000000/q":                       {"", "http://localhost:4566"},
+		"https://sqs.eu-west-1.amazonaws.com.evil.example.com/1/foo": {"", "https://sqs.eu-west-1.amazonaws.com.evil.example.com"},
+	} {
+		u, err := parse(queue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if region, endpoint := where(u); region != want[0] || endpoint != want[1] {
+			t.Errorf("%s: %q at %q, want %q", queue, region, endpoint, want)
+		}
+	}
+}
