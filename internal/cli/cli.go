@@ -65,22 +65,23 @@ func execute(ctx context.Context, args []string, io *terminal.IO, program *kinds
 	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
 
 	cmd, err := root.ExecuteContextC(ctx)
+	told := named(root)
 	var usage *capture.UsageError
 	var file *fileconfig.Error
 	switch {
 	case err == nil, brokenPipe(err):
 		return exitDone
 	case errors.As(err, &usage):
-		fmt.Fprintf(io.Err, "tattler: %s\n", ours(err.Error()))
+		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, told(ours(err.Error())))
 		return exitUsage
 	case !understood: // cobra's own errors have no type
-		fmt.Fprintf(io.Err, "tattler: %s; see `%s --help`\n", terminal.Line(err.Error()), cmd.CommandPath())
+		fmt.Fprintf(io.Err, "%s: %s; see `%s --help`\n", program.Name, terminal.Line(err.Error()), cmd.CommandPath())
 		return exitUsage
 	case errors.As(err, &file):
-		fmt.Fprintf(io.Err, "tattler: %s\n", ours(err.Error()))
+		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, told(ours(err.Error())))
 		return exitFailed
 	}
-	fmt.Fprintf(io.Err, "tattler: %s%s\n", terminal.Line(err.Error()), hint(err))
+	fmt.Fprintf(io.Err, "%s: %s\n", program.Name, told(terminal.Line(err.Error())+hint(err)))
 	return exitFailed
 }
 
@@ -134,6 +135,7 @@ func newRoot(binary string, io *terminal.IO, program *kinds.Program) *cobra.Comm
 		journal.NewCommand(io), config.NewCommand(io, program), rbac.NewCommand(io, program), version.NewCommand(io))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
+	rename(root, named(root))
 	for _, c := range root.Commands() {
 		if !c.Runnable() { // cobra would take a wrong word after it for a wish for help
 			c.Args, c.RunE = cobra.NoArgs, root.RunE

@@ -19,8 +19,8 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 		Args:  cobra.NoArgs,
 
 		DisableFlagsInUseLine: true,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(io.Out, "tattler %s %s %s/%s\n", buildinfo.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(io.Out, "%s %s %s %s/%s\n", cmd.Root().Name(), buildinfo.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
