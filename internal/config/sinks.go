@@ -163,6 +163,8 @@ func sinkName(typ, scheme, rest, address string) string {
 	} else if authority, ok := strings.CutPrefix(rest, "//"); ok && scheme != "file" { // several hosts, which url does not read
 		authority, _, _ = strings.Cut(authority, "?")
 		rest = scheme + "://" + authority[strings.LastIndexByte(authority, '@')+1:]
+	} else if scheme != "file" { // a name, such as an ARN: the same in every directory
+		rest, _, _ = strings.Cut(scheme+":"+rest, "?")
 	} else if abs, err := filepath.Abs(rest); err == nil {
 		rest = scheme + ":" + abs
 	}

@@ -53,8 +53,11 @@ func TestSinkNamesAreStable(t *testing.T) {
 	if name("https://example.com/y") == pinned || name("http://example.com/x") == pinned {
 		t.Error("two addresses have one name")
 	}
-	here := name("file:changes.jsonl")
+	here, opaque := name("file:changes.jsonl"), name("log:arn:a:b")
 	t.Chdir(t.TempDir())
+	if name("log:arn:a:b?key=value") != opaque {
+		t.Error("what is no file has another name in another directory, or with a query")
+	}
 	if name("file:changes.jsonl") == here {
 		t.Error("files in two directories have one name")
 	}
