@@ -50,6 +50,9 @@ type Server struct {
 	downs    int
 	each     func(Message) Answer
 	whole    func([]Message) (status int, a Answer)
+	received int    // so many were handed out
+	deleted  int    // and so many deleted
+	empty    func() // is called when all are
 }
 
 // New starts one that ends with the test.
@@ -124,6 +127,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the sender has gone
+	}
+	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ReceiveMessage") || strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".DeleteMessage") {
+		s.consume(w, r, body)
+		return
 	}
 	var answer protocol = &query{}
 	if target := r.Header.Get("X-Amz-Target"); target != "" {

@@ -1,0 +1,36 @@
+package consumer
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// FromSQS hands each change in a queue to handle, once.
+func FromSQS(ctx context.Context, client *sqs.Client, queue string, handle func(event.Event) error) error {
+	seen := map[string]bool{} // what runs for long forgets the oldest
+	for {
+		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 20})
+		if err != nil {
+			return err
+		}
+		for _, m := range out.Messages {
+			var e event.Event
+			if err := json.Unmarshal([]byte(*m.Body), &e); err != nil {
+				return err
+			}
+			if !seen[e.ID] {
+				if err := handle(e); err != nil {
+					return err // it comes again
+				}
+				seen[e.ID] = true
+			}
+			if _, err := client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &queue, ReceiptHandle: m.ReceiptHandle}); err != nil {
+				return err
+			}
+		}
+	}
+}
