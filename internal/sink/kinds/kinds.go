@@ -20,6 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
 	"github.com/tattler-dev/tattler/internal/sink/otlp"
 	"github.com/tattler-dev/tattler/internal/sink/notify"
+	"github.com/tattler-dev/tattler/internal/sink/redis"
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
@@ -109,6 +110,8 @@ func Builtin() []Kind {
 			"otlp": otlp.FromURL, "otlps": otlp.FromURL, "otlp+http": otlp.FromURL, "otlp+https": otlp.FromURL,
 		}, func(o otlp.Options, env Env) (sink.Sink, error) { return otlp.New(env.Agent, o) }),
 		newNotify(),
+		Of("redis", Addresses[*redis.Options]{"redis": redis.FromURL, "rediss": redis.FromURL},
+			func(o redis.Options, env Env) (sink.Sink, error) { return redis.New(env.Agent, o) }),
 	}
 }
 

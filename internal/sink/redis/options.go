@@ -1,0 +1,100 @@
+package redis
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// Options are the keys of a redis sink.
+type Options struct {
+	// URL is the server's: redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS. The port is 6379 and
+	// the database 0 where it has none; without a user, the password is that of the user default.
+	URL string `yaml:"url"`
+	// Stream is the name of the stream, a text/template over the event with the field names of package event:
+	// changes:{{.Data.Resource.Namespace}} (tattler). The server makes a stream with its first entry.
+	Stream string `yaml:"stream"`
+	// MaxLen is about how many entries a stream keeps; the oldest go first, also those that a slow consumer
+	// has not read. Zero keeps all of them (0).
+	MaxLen int64 `yaml:"maxLen"`
+	// Replicas is how many replicas must have the entries before they count as sent (0).
+	Replicas int `yaml:"replicas"`
+	// Timeout bounds the connecting, and each answer (10 seconds).
+	Timeout time.Duration `yaml:"timeout"`
+	TLS     sink.TLS      `yaml:"tls"`
+}
+
+const maxReplicas = 100
+
+// Validate says what is wrong with the options, naming the key, and showing no credential.
+func (o Options) Validate() error {
+	t, err := parseURL(o.URL)
+	if err != nil {
+		return fmt.Errorf("url: %w", err)
+	}
+	if _, err := streamName(o.Stream); err != nil {
+		return fmt.Errorf("stream: %w", err)
+	}
+	switch {
+	case o.MaxLen < 0:
+		return errors.New("maxLen: not negative")
+	case o.Replicas < 0 || o.Replicas > maxReplicas:
+		return fmt.Errorf("replicas: from 0 to %d", maxReplicas)
+	case o.Timeout < 0:
+		return errors.New("timeout: not negative")
+	case !t.tls && o.TLS != (sink.TLS{}):
+		return errors.New("tls: the url does not begin with rediss://")
+	}
+	if err := o.TLS.Validate(); err != nil {
+		return fmt.Errorf("tls: %w", err)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	return o
+}
+
+// streamName compiles the template of the stream's name.
+func streamName(text string) (*sink.Name, error) {
+	return sink.NewName(cmp.Or(text, "tattler"), nil, nil)
+}
+
+// target is what a URL says.
+type target struct {
+	tls      bool
+	host     string // without the port
+	address  string
+	user     *url.Userinfo
+	database int
+}
+
+func parseURL(s string) (target, error) {
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return target{}, errors.New("a redis sink needs one, such as redis://localhost:6379/0")
+	case err != nil: // its text quotes what may be a part of a password
+		return target{}, errors.New("not a URL (not shown: it may hold a credential)")
+	case u.Scheme != "redis" && u.Scheme != "rediss" || u.Hostname() == "":
+		return target{}, errors.New("must begin with rediss:// or redis:// and a host")
+	case u.RawQuery != "" || u.Fragment != "":
+		return target{}, errors.New("has a query or a fragment: options are keys of their own")
+	}
+	t := target{tls: u.Scheme == "rediss", host: u.Hostname(), user: u.User}
+	t.address = net.JoinHostPort(t.host, cmp.Or(u.Port(), "6379"))
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		if t.database, err = strconv.Atoi(path); err != nil || t.database < 0 {
+			return target{}, errors.New("behind the host there must be the number of a database")
+		}
+	}
+	return t, nil
+}

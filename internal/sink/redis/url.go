@@ -1,0 +1,54 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settings are the options that an address's query may set.
+var settings = map[string]func(o *Options, value string) error{
+	"stream": func(o *Options, v string) error { o.Stream = v; return nil },
+	"ca":     func(o *Options, v string) error { o.TLS.CA = v; return nil },
+	"cert":   func(o *Options, v string) error { o.TLS.Cert = v; return nil },
+	"key":    func(o *Options, v string) error { o.TLS.Key = v; return nil },
+	"maxLen": func(o *Options, v string) (err error) {
+		o.MaxLen, err = strconv.ParseInt(v, 10, 64)
+		return err
+	},
+	"timeout": func(o *Options, v string) (err error) {
+		o.Timeout, err = time.ParseDuration(v)
+		return err
+	},
+}
+
+// FromURL makes options of an address: redis://USER:PASSWORD@HOST:PORT/DB?stream=NAME, or rediss:// with
+// TLS. An error shows no credential.
+func FromURL(address string) (*Options, error) {
+	u, err := url.Parse(address)
+	if err != nil { // its text quotes what may be a part of a password
+		return nil, errors.New("not a URL")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errors.New("the query is none")
+	}
+	o := &Options{}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		set := settings[name]
+		if set == nil {
+			return nil, fmt.Errorf("unknown option %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
+		}
+		if err := set(o, query.Get(name)); err != nil {
+			return nil, fmt.Errorf("option %s: %w", name, err)
+		}
+	}
+	u.RawQuery = ""
+	o.URL = u.String()
+	return o, nil
+}
