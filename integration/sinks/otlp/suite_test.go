@@ -1,0 +1,185 @@
+// Package otlp_test checks the otlp sink on the receiver of the OpenTelemetry Collector.
+package otlp_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/config/configtls"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/sink/otlp"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+func TestMain(m *testing.M) { sinktest.Main(m, open) }
+
+func TestSuite(t *testing.T) {
+	for name, o := range map[string]otlp.Options{
+		"grpc": {Protocol: otlp.GRPC},
+		"http": {Protocol: otlp.HTTP, Body: otlp.BodyObject, Compression: otlp.None},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sinktest.Run(t, sinktest.Suite{
+				Type: "*otlp.Sink", Name: "otlp",
+				Start: func(t *testing.T) sinktest.Receiver { return newCollector(t, o, nil, "") },
+				Open: func(t *testing.T, r sinktest.Receiver) sink.Sink {
+					t.Helper()
+					s, err := open(r.Target())
+					if err != nil {
+						t.Fatal(err)
+					}
+					return s
+				},
+			})
+		})
+	}
+}
+
+// send opens a sink, sends messages, and closes it.
+func send(t *testing.T, o otlp.Options, ms []sink.Message) (int, error) {
+	t.Helper()
+	s, err := otlp.New("tattler/test", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	return s.Send(t.Context(), ms)
+}
+
+// TestBody: the Collector reads the event as it was written; and the object as its own k8sobjects receiver writes
+// one.
+func TestBody(t *testing.T) {
+	for _, p := range []otlp.Protocol{otlp.GRPC, otlp.HTTP} {
+		c := newCollector(t, otlp.Options{Protocol: p}, nil, "")
+		c.start()
+		m := sinktest.Messages(0, 1)
+		if _, err := send(t, c.o, m); err != nil {
+			t.Fatal(err)
+		}
+		c.o.Body = otlp.BodyObject
+		if _, err := send(t, c.o, m); err != nil {
+			t.Fatal(err)
+		}
+		var event map[string]any
+		if err := json.Unmarshal(m[0].Body, &event); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []map[string]any{event, {"type": "MODIFIED", "object": m[0].Event.Data.After}} {
+			l := records(c.logs[i])[0]
+			if got := l.Body().Map().AsRaw(); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: body %v, want %v", p, got, want)
+			}
+			if !l.Timestamp().AsTime().Equal(m[0].Event.Time) || !l.ObservedTimestamp().AsTime().Equal(m[0].Event.Data.Observed.At) {
+				t.Errorf("%s: at %s, observed %s", p, l.Timestamp(), l.ObservedTimestamp())
+			}
+			for key, want := range map[string]string{"k8s.resource.name": "deployments", "event.domain": "k8s", "event.name": "web-0", "k8s.deployment.uid": "uid-web-0"} {
+				if got, _ := l.Attributes().Get(key); got.AsString() != want {
+					t.Errorf("%s: %s is %q, want %q", p, key, got.AsString(), want)
+				}
+			}
+			resource := c.logs[i].ResourceLogs().At(0).Resource().Attributes().AsRaw()
+			if want := map[string]any{"service.name": "tattler", "k8s.cluster.name": "prod", "k8s.namespace.name": "shop"}; !reflect.DeepEqual(resource, want) {
+				t.Errorf("%s: resource %v, want %v", p, resource, want)
+			}
+		}
+		c.stop()
+	}
+}
+
+// TestTooLarge: the Collector's own limits are said as such, so that the change is cut; also by HTTP, where it
+// answers with 400.
+func TestTooLarge(t *testing.T) {
+	for _, p := range []otlp.Protocol{otlp.GRPC, otlp.HTTP} {
+		c := newCollector(t, otlp.Options{Protocol: p, MaxBatchBytes: 64 << 20}, nil, "")
+		c.maxBytes = 4 << 20
+		c.start()
+		ms := sinktest.Messages(0, 3)
+		ms[1].Body = fmt.Appendf(nil, `{"id": %q, "data": %q}`, ms[1].ID, strings.Repeat("x", 5<<20))
+		n, err := send(t, c.o, ms)
+		var long *sink.TooLargeError
+		if n != 1 || !errors.As(err, &long) || p == otlp.GRPC && (long.Limit < 3<<20 || long.Limit > 4<<20) {
+			t.Errorf("%s: %d, %v (%+v)", p, n, err, long)
+		}
+		c.o.MaxBatchBytes = 0 // the default is within what receivers take
+		if n, err := send(t, c.o, ms); n != 1 || !errors.As(err, &long) || !strings.Contains(err.Error(), "more than maxBatchBytes") {
+			t.Errorf("%s: %d, %v", p, n, err)
+		}
+		c.stop()
+	}
+}
+
+// TestTLSAndCredentials: who we are, whom we trust, and what an error shows of it.
+func TestTLSAndCredentials(t *testing.T) {
+	cert, key := pair(t)
+	ours, oursKey := pair(t)
+	server := &configtls.ServerConfig{Config: configtls.Config{CertFile: cert, KeyFile: key}, ClientCAFile: ours}
+	for _, p := range []otlp.Protocol{otlp.GRPC, otlp.HTTP} {
+		c := newCollector(t, otlp.Options{Protocol: p}, server, "Bearer hunter2-and-more")
+		c.start()
+		for _, tc := range []struct {
+			why, token, want string
+			tls              sink.TLS
+		}{
+			{"all is right", "hunter2-and-more", "", sink.TLS{CA: cert, Cert: ours, Key: oursKey}},
+			{"a CA that is not known", "hunter2-and-more", "certificate signed by unknown authority", sink.TLS{Cert: ours, Key: oursKey}},
+			{"nobody", "hunter2-and-more", "export to https://", sink.TLS{CA: cert}},
+			{"another token", "hunter2-or-less", "see headers", sink.TLS{CA: cert, Cert: ours, Key: oursKey}},
+		} {
+			o := c.o
+			o.TLS, o.Headers = tc.tls, map[string]string{"Authorization": "Bearer " + tc.token}
+			_, err := send(t, o, sinktest.Messages(0, 2))
+			var permanent *sink.PermanentError
+			if (err == nil) != (tc.want == "") || err != nil && (errors.As(err, &permanent) || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), tc.token)) {
+				t.Errorf("%s, %s: %v, want %q", p, tc.why, err, tc.want)
+			}
+		}
+		c.stop()
+	}
+}
+
+// pair makes a certificate for loopback and its key, as files. It is its own authority.
+func pair(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "tattler"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
