@@ -116,11 +116,11 @@ func (d *draft) handlers(n *yaml.Node) {
 			}
 		case "mattermost":
 			if set("url") != "" {
-				d.chat("mattermost", "MATTERMOST_URL", "mattermost://HOST/TOKEN/CHANNEL, made of url and channel (see the page of the notify sink)")
+				d.chat("mattermost", "MATTERMOST_URL", "url as it is; room and username are those of the webhook's own settings", "mattermost")
 			}
 		case "msteams":
 			if set("webhookurl") != "" {
-				d.chat("teams", "TEAMS_URL", "webhookurl as it is; one of webhook.office.com works no more: make one by a workflow in Teams")
+				d.chat("teams", "TEAMS_URL", "webhookurl as it is; one of webhook.office.com works no more: make one by a workflow in Teams", "teams")
 			}
 		case "lark":
 			if set("webhookurl") != "" {
@@ -160,8 +160,13 @@ func (d *draft) slack(channel string) {
 	d.chat("slack", "SLACK_URL", fmt.Sprintf("the https URL of an incoming webhook of %s, or to slack://TOKEN@%[1]s, where a token xoxb-1-2 is written xoxb:1-2", channel))
 }
 
-func (d *draft) chat(name, variable, value string) {
-	d.sinks = append(d.sinks, sink{name: name, typ: "notify", keys: [][2]string{{"url", fmt.Sprintf(`"${env:%s}"`, variable)}}})
+// chat is a sink whose URL is in an environment variable, and which service that is where it does not say so.
+func (d *draft) chat(name, variable, value string, service ...string) {
+	keys := [][2]string{{"url", fmt.Sprintf(`"${env:%s}"`, variable)}}
+	for _, s := range service {
+		keys = append(keys, [2]string{"service", s})
+	}
+	d.sinks = append(d.sinks, sink{name: name, typ: "notify", keys: keys})
 	d.note("Set %s to %s.", variable, value)
 }
 

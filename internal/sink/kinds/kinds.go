@@ -17,9 +17,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kafka"
 	"github.com/tattler-dev/tattler/internal/sink/log"
 	"github.com/tattler-dev/tattler/internal/sink/nats"
-	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
-	"github.com/tattler-dev/tattler/internal/sink/otlp"
 	"github.com/tattler-dev/tattler/internal/sink/notify"
+	"github.com/tattler-dev/tattler/internal/sink/otlp"
+	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
 	"github.com/tattler-dev/tattler/internal/sink/redis"
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
