@@ -117,8 +117,11 @@ type Sink struct {
 	Dead      int64 `json:"dead"`
 	Buried    int64 `json:"buried"`
 	Delivered int64 `json:"delivered"`
-	Attempts  int64 `json:"attempts"`
-	Failures  int64 `json:"failures"`
+	// Held are changes that the sink has taken in, and tells later, such as at the end of quiet hours: the
+	// cursor stays before them.
+	Held     int64 `json:"held,omitempty"`
+	Attempts int64 `json:"attempts"`
+	Failures int64 `json:"failures"`
 	// Lost are changes that the sink will never get, ever since the journal knows it: those that retention
 	// removed before, of which its filter may have left out some, and dead letters beyond what is kept.
 	Lost         int64     `json:"lost"`

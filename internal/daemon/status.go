@@ -99,7 +99,7 @@ func (d *daemon) tellSinks(ctx context.Context, s *control.Status) error {
 		st := p.Status()
 		row := control.Sink{
 			Name: st.Name, To: st.Sink, State: string(st.State), Cursor: st.Cursor, Dead: int64(standing[st.Name].Dead), Buried: st.Dead,
-			Delivered: st.Delivered, Attempts: st.Attempts, Failures: st.Failures, Lost: standing[st.Name].Lost,
+			Delivered: st.Delivered, Held: st.Held, Attempts: st.Attempts, Failures: st.Failures, Lost: standing[st.Name].Lost,
 			FilterErrors: st.FilterErrors, FilterError: st.FilterError, Error: st.Error, ErrorAt: st.ErrorAt, RetryAt: st.Retry,
 		}
 		if err == nil {

@@ -269,7 +269,7 @@ func TestHoldIsDropped(t *testing.T) {
 			r.pump.Pause()
 			synctest.Wait()
 			r.stands("paused", 0, 0)
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			synctest.Wait()
 			r.want("a paused sink tells nothing", "[]")
 			r.pump.Resume()

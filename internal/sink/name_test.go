@@ -40,7 +40,7 @@ func TestNameErrors(t *testing.T) {
 	}
 	for _, tc := range []struct{ why, text, want string }{
 		{"no template", "{{", "unclosed action"},
-		{"no such field", "{{.Data.Nmae}}", "can't evaluate field Nmae"},
+		{"no such field", "{{.Data.Nome}}", "can't evaluate field Nome"},
 		{"nothing", "", "for an event with op snapshot: the template makes an empty name"},
 		{"nothing for some", "{{.Data.Resource.Namespace}}", "for an event with op created: the template makes an empty name"},
 		{"a wrong name", "a {{.ID}}", "has a space"},

@@ -180,6 +180,9 @@ func (p *page) sink(in int, s *control.Sink) {
 		}
 		p.text(in, "%s", text)
 	}
+	if s.Held > 0 {
+		p.text(in, "holds %s, to tell later", Count(s.Held, "change"))
+	}
 	if s.FilterErrors > 0 {
 		p.text(in, "its where failed for %s: %s", Count(s.FilterErrors, "change"), s.FilterError)
 	}

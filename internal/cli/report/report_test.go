@@ -62,7 +62,7 @@ func TestStatus(t *testing.T) {
 				Error: "503 Service Unavailable", ErrorAt: before(12 * time.Second), RetryAt: now.Add(8 * time.Second),
 				FilterErrors: 1, FilterError: "no such key: spec",
 			},
-			{Name: "später", State: "paused", Behind: 3},
+			{Name: "später", State: "paused", Behind: 3, Held: 3},
 		},
 		Left: []string{"old"},
 	}
@@ -93,6 +93,7 @@ func TestStatus(t *testing.T) {
 	            its where failed for 1 change: no such key: spec
 	            2 dead letters: tattler sinks dead hook
 	          später      paused         3     0s          -     0     -
+	            holds 3 changes, to tell later
 	          old is configured no more and keeps its place: tattler sinks remove
 	          old
 

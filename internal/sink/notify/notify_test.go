@@ -80,7 +80,9 @@ func TestAnswers(t *testing.T) {
 		case strings.Contains(err.Error(), w0rd):
 			t.Errorf("%s: the error shows a credential: %v", tc.why, err)
 		}
-		s.Close(t.Context())
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 		server.Close()
 	}
 }
@@ -101,17 +103,20 @@ func TestNobodyThere(t *testing.T) {
 		if err == nil || errors.As(err, &permanent) || strings.Contains(err.Error(), w0rd) {
 			t.Errorf("%v", err)
 		}
-		s.Close(t.Context())
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
 // TestShoutrrr: its services' refusals and hanging calls.
 func TestShoutrrr(t *testing.T) {
 	hang := make(chan struct{})
-	var code atomic.Int64
+	var code, calls atomic.Int64
 	code.Store(http.StatusOK)
 	const hangs = 1
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
 		if code.Load() == hangs {
 			<-hang
 			return
@@ -154,6 +159,9 @@ func TestShoutrrr(t *testing.T) {
 	if err := send(t.Context()); err != nil {
 		t.Errorf("once it has ended: %v", err)
 	}
+	if n := calls.Load(); n != 4 {
+		t.Errorf("%d calls, want 4: what arrived late is not sent again", n)
+	}
 }
 
 // nobody is a sink whose messages go nowhere, so that no network is needed; what it tells is counted.
@@ -167,7 +175,7 @@ func nobody(t *testing.T, o Options) (s *Sink, titles *[]string) {
 		body, err := io.ReadAll(r.Body)
 		text, _, _ := strings.Cut(string(body), ` · prod`)
 		*titles = append(*titles, fmt.Sprint(time.Now().UTC().Format("15:04:05 "), text[strings.LastIndex(text, `"`)+1:]))
-		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("ok"))}, err
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("ok"))}, err
 	})}
 	return s, titles
 }

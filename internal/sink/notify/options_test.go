@@ -130,7 +130,7 @@ func TestValidate(t *testing.T) {
 		{"a page that is none", func(o *Options) { o.BaseURL = "example.com" }, "baseURL: must begin with https://"},
 		{"no template", func(o *Options) { o.Template = "{{" }, "template: template: template:1: unclosed action"},
 		{"a field that is not there", func(o *Options) { o.Template = "{{.Name}}" }, "template: for an event with op snapshot:"},
-		{"only with several", func(o *Options) { o.Template = "{{if .Several}}{{.Nmae}}{{end}}" }, "template: for several events:"},
+		{"only with several", func(o *Options) { o.Template = "{{if .Several}}{{.None}}{{end}}" }, "template: for several events:"},
 		{"a negative window", func(o *Options) { o.Window = -1 }, "window: not negative"},
 		{"a negative timeout", func(o *Options) { o.Timeout = -1 }, "timeout: not negative"},
 		{"quiet hours without an end", func(o *Options) { o.QuietHours.From = clock("22:00") }, "quietHours: from and to belong together"},

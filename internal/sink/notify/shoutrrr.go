@@ -52,7 +52,8 @@ func (t *target) shoutrrr(u *url.URL, address string) error {
 type shout struct {
 	address string
 	service types.Service
-	pending chan error // the call that was not waited for
+	pending chan error // of the call that was not waited for
+	said    string     // what it says
 	titled  bool
 }
 
@@ -70,8 +71,11 @@ var refusal = regexp.MustCompile(`\b(400|413|422)\b`)
 func (s *shout) send(ctx context.Context, title, text string) error {
 	if s.pending != nil {
 		select {
-		case <-s.pending:
+		case err := <-s.pending:
 			s.pending = nil
+			if err == nil && s.said == title+"\n"+text { // it has arrived after all
+				return nil
+			}
 		case <-ctx.Done():
 			return fmt.Errorf("the message before is still on its way: %w", ctx.Err())
 		}
@@ -88,7 +92,7 @@ func (s *shout) send(ctx context.Context, title, text string) error {
 		}
 		return err
 	case <-ctx.Done():
-		s.pending = done
+		s.pending, s.said = done, title+"\n"+text
 		return ctx.Err()
 	}
 }

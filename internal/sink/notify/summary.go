@@ -13,7 +13,8 @@ import (
 
 // What a summary keeps: stories of so many owners, and of so many more that are loud; of a story the object
 // that owns the rest and two others, with so many fields. All else is counted. That is some 10 KiB a story,
-// some 700 KiB in all where every name and value is as long as it may be, and a tenth of that as a rule.
+// some 700 KiB in all where every name and value is as long as it may be, and a tenth of that as a rule. Who
+// owns whom takes as much again.
 const (
 	maxStories  = 40
 	maxLoud     = 20
