@@ -22,7 +22,7 @@ func serve(t *testing.T, o Options) (*Sink, *fake) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close(t.Context()) })
+	t.Cleanup(func() { _ = s.Close(t.Context()) }) // the suite looks at its error
 	return s, f
 }
 

@@ -50,7 +50,7 @@ func (a Access) Validate() error {
 	case a.Region != "" && !regionName.MatchString(a.Region):
 		return fmt.Errorf("region: %q is no region, such as eu-west-1", a.Region)
 	case a.RoleARN != "" && !strings.HasPrefix(a.RoleARN, "arn:"):
-		return fmt.Errorf("roleARN: %q does not begin with arn:", a.RoleARN)
+		return fmt.Errorf("roleARN: %q is not the ARN of a role", a.RoleARN)
 	case a.RoleARN == "" && a.ExternalID != "":
 		return errors.New("externalID: belongs to a roleARN")
 	}
