@@ -1,0 +1,94 @@
+package lanes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// messages are named by key and number: a0 b0 a1.
+func messages(text string) []sink.Message {
+	var ms []sink.Message
+	for _, id := range strings.Fields(text) {
+		ms = append(ms, sink.Message{ID: id, Key: id[:1]})
+	}
+	return ms
+}
+
+func TestSend(t *testing.T) {
+	permanent := &sink.PermanentError{Err: errors.New("bad")}
+	down := errors.New("down")
+	for _, tc := range []struct {
+		why, ms string
+		fails   map[string]error // by id
+		acked   int
+		err     error
+		sent    string // by key, in any order of keys
+	}{
+		{"all", "a0 b0 a1 c0 b1", nil, 5, nil, "a0a1 b0b1 c0"},
+		{"nothing", "", nil, 0, nil, ""},
+		{"one is to blame: the other keys go on, its own does not", "a0 b0 a1 c0 b1 a2", map[string]error{"a1": permanent}, 2, permanent, "a0 b0b1 c0"},
+		{"the first of two errors is told", "a0 b0 a1 b1", map[string]error{"a1": permanent, "b0": down}, 1, down, "a0"},
+		{"what was not begun has the receiver's error, and not a message's", "a0 b0 c0", map[string]error{"a0": down}, 0, down, ""},
+	} {
+		var mu sync.Mutex
+		var sent []string
+		put := func(_ context.Context, ms []sink.Message) (int, error) {
+			var run strings.Builder
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				if run.Len() > 0 {
+					sent = append(sent, run.String())
+				}
+			}()
+			for i, m := range ms {
+				if err := tc.fails[m.ID]; err != nil {
+					return i, err
+				}
+				run.WriteString(m.ID)
+			}
+			return len(ms), nil
+		}
+		// One at a time, so that it is known what was not begun.
+		acked, err := Send(t.Context(), messages(tc.ms), 1, put)
+		slices.Sort(sent)
+		if got := strings.Join(sent, " "); acked != tc.acked || !errors.Is(err, tc.err) || got != tc.sent {
+			t.Errorf("%s: %d, %v, sent %q; want %d, %v, %q", tc.why, acked, err, got, tc.acked, tc.err, tc.sent)
+		}
+	}
+}
+
+// TestParallel: as many keys at a time as may be, and no more.
+func TestParallel(t *testing.T) {
+	const parallel = 3
+	var mu sync.Mutex
+	now, most := 0, 0
+	full := make(chan struct{})
+	put := func(_ context.Context, ms []sink.Message) (int, error) {
+		mu.Lock()
+		now++
+		most = max(most, now)
+		if now == parallel {
+			select {
+			case <-full:
+			default:
+				close(full)
+			}
+		}
+		mu.Unlock()
+		<-full // else it would depend on luck
+		mu.Lock()
+		defer mu.Unlock()
+		now--
+		return len(ms), nil
+	}
+	if acked, err := Send(t.Context(), messages("a0 b0 c0 d0 e0 f0 g0"), parallel, put); acked != 7 || err != nil || most != parallel {
+		t.Errorf("%d, %v, %d at a time", acked, err, most)
+	}
+}
