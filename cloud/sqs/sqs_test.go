@@ -237,6 +237,33 @@ func TestTimeoutFake(t *testing.T) {
 	}
 }
 
+// TestTLSFake: a server is trusted by the certificates of tls or of AWS_CA_BUNDLE, and by no others.
+func TestTLSFake(t *testing.T) {
+	server, ca := amazontest.NewTLS(t)
+	send := func(o Options) error {
+		s, err := New("tattler/test", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(t.Context())
+		_, err = s.Send(t.Context(), sinktest.Messages(0, 1))
+		return err
+	}
+	o := on(server.Target(), "standard")
+	if err := send(o); kind(err) != "passing" || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a stranger: %v", err)
+	}
+	o.TLS.CA = ca
+	if err := send(o); err != nil {
+		t.Errorf("tls.ca: %v", err)
+	}
+	o.TLS.CA = ""
+	t.Setenv("AWS_CA_BUNDLE", ca)
+	if err := send(o); err != nil {
+		t.Errorf("AWS_CA_BUNDLE: %v", err)
+	}
+}
+
 // TestNoCredentialsFake: who has none is told where they come from.
 func TestNoCredentialsFake(t *testing.T) {
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {

@@ -7,13 +7,17 @@ import (
 	"crypto/md5" // SQS proves with it that a body arrived
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"encoding/xml"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,6 +65,21 @@ func New(t *testing.T) *Server {
 	s.server = httptest.NewServer(s)
 	t.Cleanup(s.server.Close)
 	return s
+}
+
+// NewTLS starts one with TLS, and returns a file of its certificate.
+func NewTLS(t *testing.T) (s *Server, ca string) {
+	s = &Server{t: t, changed: make(chan struct{})}
+	s.server = httptest.NewUnstartedServer(s)
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust it is no news
+	s.server.StartTLS()
+	t.Cleanup(s.server.Close)
+	ca = filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
+	if err := os.WriteFile(ca, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s, ca
 }
 
 // Target is its URL.
