@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"net"
 	"time"
+
+	client "github.com/redis/go-redis/v9"
 )
 
 // dialer makes connections, and remembers the newest.
@@ -34,11 +36,32 @@ func (s *Sink) dialer(t target) (func(ctx context.Context, network, address stri
 	}, nil
 }
 
+// open is the client; nil where the sink is closed.
+func (s *Sink) open() *client.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client == nil && !s.closed {
+		s.client = client.NewClient(s.config)
+	}
+	return s.client
+}
+
+// drop closes the client, if there is one. The caller holds mu.
+func (s *Sink) drop() error {
+	if s.client == nil {
+		return nil
+	}
+	err := s.client.Close()
+	s.client, s.conn = nil, nil
+	return err
+}
+
 // hangUp ends whatever waits for an answer.
 func (s *Sink) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
 		_ = s.conn.Close() // a second time is no matter
+		s.conn = nil
 	}
 }

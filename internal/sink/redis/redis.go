@@ -35,12 +35,13 @@ type Sink struct {
 	place  string // the URL, as far as it may be shown
 	stream *sink.Name
 	blot   *sink.Blot
-	client *client.Client
+	config *client.Options
 	limit  int // the longest value; 0 where the server is to be asked
 
 	mu     sync.Mutex // Close may come from another goroutine than Send
 	closed bool
-	conn   net.Conn // the newest
+	client *client.Client // nil where there is none
+	conn   net.Conn       // its newest
 }
 
 // defaultLimit is proto-max-bulk-len where nobody has changed it.
@@ -65,16 +66,17 @@ func New(_ string, o Options) (*Sink, error) {
 	}
 	password, _ := t.user.Password()
 	logging.Disable() // what it would print to stderr, Send returns
-	s.client = client.NewClient(&client.Options{
+	s.config = &client.Options{
 		Addr: t.address, Dialer: dial, DB: t.database, Username: t.user.Username(), Password: password,
-		// One connection keeps the order; the pump tries again.
-		PoolSize: 1, PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: 1,
+		// One connection at a time is used, and the pump tries again. A pool whose size is the number of failed
+		// dials would dial on, in a goroutine of its own that outlives Close by a second.
+		PoolSize: 2, PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: s.o.Timeout, ReadTimeout: s.o.Timeout, WriteTimeout: s.o.Timeout, PoolTimeout: s.o.Timeout,
 		ContextTimeoutEnabled:    true,
 		Protocol:                 2,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	}
 	return s, nil
 }
 
@@ -84,67 +86,74 @@ func (s *Sink) String() string { return "redis " + s.place }
 func (s *Sink) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil
-	}
 	s.closed = true
-	return s.failed(s.client.Close())
+	return s.failed(s.drop())
 }
 
 // Send adds messages, all in one transaction.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
+	c := s.open()
 	switch {
-	case closed:
+	case c == nil:
 		return 0, s.failed(errors.New("the sink is closed"))
 	case ctx.Err() != nil:
 		return 0, s.failed(context.Cause(ctx))
 	case len(ms) == 0:
 		return 0, nil
 	}
-	stop := context.AfterFunc(ctx, s.hangUp) // the client looks at the context only before it waits
-	defer stop()
-	acked, err = s.send(ctx, ms)
-	if err != nil && ctx.Err() != nil {
-		return acked, s.failed(fmt.Errorf("%w before there was an answer", context.Cause(ctx)))
-	}
-	return acked, err
-}
-
-// send adds the messages before the first that cannot be sent, and says what is wrong with that one.
-func (s *Sink) send(ctx context.Context, ms []sink.Message) (int, error) {
-	if err := s.ask(ctx); err != nil {
-		return 0, err
+	hung := make(chan struct{}) // the client looks at the context only before it waits
+	stop := context.AfterFunc(ctx, func() { defer close(hung); s.hangUp() })
+	defer func() {
+		if !stop() {
+			<-hung // else it would take the next connection for this one
+		}
+	}()
+	if err := s.ask(ctx, c); err != nil {
+		return 0, s.ended(ctx, err)
 	}
 	entries, refusal := s.entries(ms)
 	if len(entries) > 0 {
-		if err := s.add(ctx, entries); err != nil {
-			s.limit = 0 // the server, or what we may, can be another the next time
-			return 0, err
+		if err := s.add(ctx, c, entries); err != nil {
+			return 0, s.ended(ctx, err)
 		}
 	}
 	return len(entries), refusal
 }
 
-// ask asks, first and after each failure, whether we may have transactions, and for the longest value. Who may not ask for that gets
-// the default. Where MULTI is refused, the server takes what follows one by one, each time that it is sent: so
-// it is tried alone.
-func (s *Sink) ask(ctx context.Context) error {
+// ended is what ended a Send that was not about a message. After it the connection, what we may, and the server
+// can be others.
+func (s *Sink) ended(ctx context.Context, err error) error {
+	s.limit = 0
+	var refused client.Error
+	if !errors.As(err, &refused) {
+		s.mu.Lock()
+		_ = s.drop() // what it had is broken
+		s.mu.Unlock()
+	}
+	if ctx.Err() != nil {
+		return s.failed(fmt.Errorf("%w before there was an answer", context.Cause(ctx)))
+	}
+	return err
+}
+
+// ask asks, first and after each failure, whether we may have transactions, and for the longest value. Who may
+// not ask for that gets the default. Where MULTI is refused, the server takes what follows one by one, each time
+// that it is sent: so it is tried alone.
+func (s *Sink) ask(ctx context.Context, c *client.Client) error {
 	if s.limit > 0 {
 		return nil
 	}
-	conn := s.client.Conn()
-	defer conn.Close()
-	for _, command := range []string{"multi", "exec"} {
-		if err := conn.Do(ctx, command).Err(); err != nil {
-			return s.refused(err)
+	pipe := c.Pipeline()
+	multi, exec := pipe.Do(ctx, "multi"), pipe.Do(ctx, "exec")
+	limit := pipe.ConfigGet(ctx, "proto-max-bulk-len")
+	_, _ = pipe.Exec(ctx) // each has its own error
+	for _, cmd := range []*client.Cmd{multi, exec} {
+		if cmd.Err() != nil {
+			return s.refused(cmd.Err())
 		}
 	}
-	values, err := conn.ConfigGet(ctx, "proto-max-bulk-len").Result()
-	var refused client.Error
-	if err != nil && (!errors.As(err, &refused) || !mayNotAsk(err)) {
+	values, err := limit.Result()
+	if err != nil && !mayNotAsk(err) {
 		return s.refused(err)
 	}
 	s.limit = defaultLimit
@@ -174,8 +183,8 @@ func (s *Sink) entries(ms []sink.Message) ([]*client.XAddArgs, error) {
 }
 
 // add adds entries: all, or none for an error. Of those that differ in their stream, some may be there then.
-func (s *Sink) add(ctx context.Context, entries []*client.XAddArgs) error {
-	conn := s.client.Conn() // the one whose writes WAIT waits for
+func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAddArgs) error {
+	conn := c.Conn() // the one whose writes WAIT waits for
 	defer conn.Close()
 	pipe := conn.TxPipeline()
 	for _, e := range entries {

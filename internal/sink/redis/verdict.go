@@ -9,11 +9,11 @@ import (
 	client "github.com/redis/go-redis/v9"
 )
 
-// hints say what to do about the server's errors, by their first word.
+// hints say what to do about the server's errors, by how they begin behind "ERR ".
 var hints = []struct{ word, hint string }{
 	{"NOAUTH", "the server wants a password: see url"},
 	{"WRONGPASS", "user or password are wrong, or the user is off: see url"},
-	{"ERR AUTH", "the server knows no password, or no such user: see url"},
+	{"AUTH", "the server knows no password, or no such user: see url"},
 	{"NOPERM", "the user's rights are to have XADD, MULTI, EXEC (and WAIT for replicas), and the stream's key"},
 	{"WRONGTYPE", "a key of the stream's name is there that is no stream: delete it, or change stream"},
 	{"OOM", "the server has used up maxmemory: see maxLen, and its maxmemory-policy"},
@@ -25,8 +25,8 @@ var hints = []struct{ word, hint string }{
 	{"MOVED", "this is a cluster, which the sink does not follow: a stream needs a server of its own, or a proxy"},
 	{"CROSSSLOT", "this is a cluster, which the sink does not follow: a stream needs a server of its own, or a proxy"},
 	{"CLUSTERDOWN", "this is a cluster, which the sink does not follow: a stream needs a server of its own, or a proxy"},
-	{"ERR invalid DB", "the server has not so many databases: see url"},
-	{"ERR DB index", "the server has not so many databases: see url"},
+	{"invalid DB", "the server has not so many databases: see url"},
+	{"DB index", "the server has not so many databases: see url"},
 }
 
 // refused is about what the client returns: the server's error, or that of the connection. All of them pass.
@@ -45,7 +45,7 @@ func (s *Sink) refused(err error) error {
 
 // mayNotAsk tells whether an error is about CONFIG: services that run Redis rename it, or forbid it.
 func mayNotAsk(err error) bool {
-	return slices.ContainsFunc([]string{"NOPERM", "ERR unknown command", "unknown command", "ERR unknown subcommand"}, func(word string) bool {
+	return slices.ContainsFunc([]string{"NOPERM", "unknown command", "unknown subcommand"}, func(word string) bool {
 		return client.HasErrorPrefix(err, word)
 	})
 }

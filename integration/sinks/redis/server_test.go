@@ -1,0 +1,205 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	client "github.com/redis/go-redis/v9"
+
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+// server is a redis-server of the test's own: on a free port of loopback, in a folder of the test's, each write
+// on disk before its answer.
+type server struct {
+	t       *testing.T
+	dir     string
+	port    string
+	options []string
+	admin   *client.Client
+	cmd     *exec.Cmd // nil while it is down
+}
+
+func newServer(t *testing.T, options ...string) *server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Fatal("there is no redis-server here: `make integration` installs it (Debian's package redis-server)")
+	}
+	s := &server{t: t, dir: t.TempDir(), port: freePort(t), options: options}
+	s.admin = client.NewClient(&client.Options{Addr: s.addr(), Protocol: 2, DisableIdentity: true, DialerRetries: 1, MaxRetries: -1})
+	t.Cleanup(func() { s.kill(); s.admin.Close() })
+	s.start()
+	return s
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func (s *server) addr() string { return "127.0.0.1:" + s.port }
+
+func (s *server) start() {
+	s.t.Helper()
+	if s.cmd != nil {
+		return
+	}
+	log := filepath.Join(s.dir, "log")
+	args := append([]string{
+		"--port", s.port, "--bind", "127.0.0.1", "--dir", s.dir, "--logfile", log, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
+		"--daemonize", "no", "--enable-debug-command", "yes",
+	}, s.options...)
+	s.cmd = exec.Command("redis-server", args...)
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	sinktest.Until(s.t, func() error {
+		conn, err := net.Dial("tcp", s.addr()) // the client would go on trying in a goroutine of its own
+		if err == nil {
+			conn.Close()
+			err = s.admin.Ping(context.Background()).Err()
+		}
+		if text, _ := os.ReadFile(log); err != nil {
+			err = fmt.Errorf("%w; its log: %s", err, text)
+		}
+		return err
+	})
+}
+
+// kill is kill -9.
+func (s *server) kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill() // it may have ended
+	_ = s.cmd.Wait()         // it says that it was killed
+	s.cmd = nil
+}
+
+// do has the server carry out a command.
+func (s *server) do(command string) {
+	s.t.Helper()
+	var args []any
+	for _, word := range strings.Fields(command) {
+		args = append(args, word)
+	}
+	if err := s.admin.Do(context.Background(), args...).Err(); err != nil {
+		s.t.Fatalf("%s: %v", command, err)
+	}
+}
+
+// entries are those of a stream.
+func (s *server) entries(stream string) []client.XMessage {
+	s.t.Helper()
+	out, err := s.admin.XRange(context.Background(), stream, "-", "+").Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// proxy stands between the sink and the server, and can hold back what the server gets.
+type proxy struct {
+	t       *testing.T
+	l       net.Listener
+	to      string
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	held  chan struct{} // not nil while it holds; closed at the end of that
+	slow  bool
+	conns []net.Conn
+}
+
+func newProxy(t *testing.T, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{t: t, l: l, to: to}
+	p.running.Go(p.accept)
+	t.Cleanup(func() {
+		p.hold(false, false)
+		l.Close()
+		p.mu.Lock()
+		for _, c := range p.conns {
+			c.Close()
+		}
+		p.mu.Unlock()
+		p.running.Wait()
+	})
+	return p
+}
+
+func (p *proxy) accept() {
+	for {
+		in, err := p.l.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", p.to)
+		if err != nil { // the server is down
+			in.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, in, out)
+		p.mu.Unlock()
+		p.running.Go(func() { p.copy(out, in, false) })
+		p.running.Go(func() { p.copy(in, out, true) })
+	}
+}
+
+func (p *proxy) copy(to, from net.Conn, answers bool) {
+	defer to.Close()
+	defer from.Close()
+	for b := make([]byte, 64<<10); ; {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		held, slow := p.held, p.slow && answers
+		p.mu.Unlock()
+		if held != nil {
+			<-held
+		}
+		if slow {
+			<-time.After(20 * time.Millisecond)
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// hold holds all bytes back, or lets them go, the answers at their pace or slowly.
+func (p *proxy) hold(on, slow bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow = slow
+	if on && p.held == nil {
+		p.held = make(chan struct{})
+	} else if !on && p.held != nil {
+		close(p.held)
+		p.held = nil
+	}
+}
