@@ -1,0 +1,87 @@
+package otlp_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink/otlp"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+// consume hands each change in logs to handle, once. It can stand in a processor or an exporter of the
+// Collector.
+func consume(_ context.Context, logs plog.Logs, seen map[string]bool, handle func(event.Event) error) error {
+	for _, resource := range logs.ResourceLogs().All() {
+		for _, scope := range resource.ScopeLogs().All() {
+			for _, record := range scope.LogRecords().All() {
+				body, err := json.Marshal(record.Body().AsRaw()) // body: event
+				if err != nil {
+					return err
+				}
+				var e event.Event
+				if err := json.Unmarshal(body, &e); err != nil {
+					return err
+				}
+				if seen[e.ID] { // it has come before: a repeat
+					continue
+				}
+				if err := handle(e); err != nil {
+					return err
+				}
+				seen[e.ID] = true
+			}
+		}
+	}
+	return nil
+}
+
+func TestConsumer(t *testing.T) {
+	c := newCollector(t, otlp.Options{}, nil, "")
+	c.start()
+	ms := sinktest.Messages(0, 6)
+	for _, part := range [][2]int{{0, 4}, {2, 6}} { // two come again
+		if _, err := send(t, c.o, ms[part[0]:part[1]]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got, want []string
+	for _, m := range ms {
+		want = append(want, m.ID)
+	}
+	seen := map[string]bool{}
+	for _, logs := range c.logs {
+		if err := consume(t.Context(), logs, seen, func(e event.Event) error {
+			got = append(got, e.ID)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(got, want) || len(c.ids) != 8 {
+		t.Errorf("got %v of %d, want %v", got, len(c.ids), want)
+	}
+}
+
+// TestDocs: the consumer in the documentation is the one above.
+func TestDocs(t *testing.T) {
+	source, err := os.ReadFile("consumer_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/sinks/otlp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(source), "\n// consume hands")
+	code, _, _ = strings.Cut(code, "\n}\n")
+	if block := "```go\n// consume hands" + code + "\n}\n```\n"; !strings.Contains(string(page), block) {
+		t.Errorf("docs/sinks/otlp.md lacks\n%s", block)
+	}
+}

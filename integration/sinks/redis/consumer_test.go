@@ -1,0 +1,77 @@
+package redis_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	client "github.com/redis/go-redis/v9"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink/redis"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+// consume hands each change of a stream to handle, once, and returns the place at which to go on.
+func consume(ctx context.Context, rdb *client.Client, stream, after string, seen map[string]bool, handle func(event.Event) error) (string, error) {
+	for {
+		read, err := rdb.XRange(ctx, stream, "("+after, "+").Result() // XRead with Block waits for more
+		if err != nil || len(read) == 0 {
+			return after, err
+		}
+		for _, entry := range read {
+			var e event.Event
+			if err := json.Unmarshal([]byte(entry.Values["data"].(string)), &e); err != nil {
+				return after, err
+			}
+			if !seen[e.ID] { // else it has come before: a repeat
+				if err := handle(e); err != nil {
+					return after, err
+				}
+				seen[e.ID] = true
+			}
+			after = entry.ID
+		}
+	}
+}
+
+func TestConsumer(t *testing.T) {
+	s := newServer(t)
+	ms := sinktest.Messages(0, 6)
+	for _, part := range [][2]int{{0, 4}, {2, 6}} { // two come again
+		if _, err := send(t, redis.Options{URL: "redis://" + s.addr()}, ms[part[0]:part[1]]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got, want []string
+	for _, m := range ms {
+		want = append(want, m.ID)
+	}
+	place, err := consume(t.Context(), s.admin, "tattler", "0-0", map[string]bool{}, func(e event.Event) error {
+		got = append(got, e.ID)
+		return nil
+	})
+	if err != nil || !slices.Equal(got, want) || place != s.entries("tattler")[7].ID {
+		t.Errorf("%v, at %s, got %v, want %v", err, place, got, want)
+	}
+}
+
+// TestDocs: the consumer in the documentation is the one above.
+func TestDocs(t *testing.T) {
+	source, err := os.ReadFile("consumer_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/sinks/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(source), "\n// consume hands")
+	code, _, _ = strings.Cut(code, "\n}\n")
+	if block := "```go\n// consume hands" + code + "\n}\n```\n"; !strings.Contains(string(page), block) {
+		t.Errorf("docs/sinks/redis.md lacks\n%s", block)
+	}
+}
