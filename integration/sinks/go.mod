@@ -12,6 +12,11 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/tattler-dev/tattler v0.0.0
 	go.yaml.in/yaml/v3 v3.0.5
+	github.com/rabbitmq/amqp091-go v1.16.0
+	github.com/tattler-dev/tattler v0.0.0-00010101000000-000000000000
+	github.com/twmb/franz-go v1.22.2
+	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
+	github.com/twmb/franz-go/pkg/kmsg v1.15.0
 )
 
 require (

@@ -112,4 +112,3 @@ func (p *proxy) hold() bool {
 		}
 	}
 }
-

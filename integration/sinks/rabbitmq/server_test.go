@@ -151,7 +151,7 @@ func (s *server) connect(t *testing.T) *amqp.Channel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { _ = c.Close() }) // a test may have closed it
 	ch, err := c.Channel()
 	if err != nil {
 		t.Fatal(err)

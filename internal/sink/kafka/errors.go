@@ -3,6 +3,7 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -52,6 +53,9 @@ func (s *Sink) failed(r record, err error) error {
 		return fmt.Errorf("produce to topic %s: set another compression: %w", topic, said)
 	}
 	var way *connectError
+	if errors.As(err, &way) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		return fmt.Errorf("connect to %s: the broker closed the connection (look at tls and sasl): %w", s.place, said)
+	}
 	if errors.As(err, &way) {
 		return fmt.Errorf("connect to %s: %w", s.place, said)
 	}

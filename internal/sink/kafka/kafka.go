@@ -9,8 +9,8 @@
 // idempotent: what the client itself sends again is not doubled. What the sink sends again, after a failure
 // or a crash, comes twice under the same id (the header ce_id): consumers remember ids.
 //
-// Where a batch of a partition fails, the client fails all of that partition that came after it; and the sink
-// hands over nothing while a batch is on its way. So no change overtakes another of its object.
+// Where a record fails, the client fails all of its partition that came after it; and the sink hands over
+// nothing while anything is on its way. So no change overtakes another of its object.
 package kafka
 
 import (
@@ -35,6 +35,9 @@ type Sink struct {
 	topic *sink.Name
 	opts  []kgo.Opt
 	blot  *sink.Blot
+
+	// topics are those of which the client knows the partitions. Only Send uses it.
+	topics map[string]bool
 
 	mu     sync.Mutex // Close may come from another goroutine than Send
 	client *kgo.Client
@@ -68,7 +71,7 @@ func (s *Sink) configure(hosts []string) error {
 		kgo.ProducerBatchCompression(codecs[o.Compression], kgo.NoCompression()),
 		kgo.ProducerBatchMaxBytes(int32(o.MaxMessageBytes)), //nolint:gosec // Validate bounds it
 		kgo.BrokerMaxWriteBytes(max(100<<20, int32(o.MaxMessageBytes)+1<<20)),
-		// A batch is handed over whole before any of it goes: what fails takes all of its partition with it.
+		// A part is handed over whole before any of it goes: what fails takes all of its partition with it.
 		kgo.ManualFlushing(),
 		// After so many tries the broker's own reason shows, within the default timeout; the pump goes on.
 		kgo.RecordRetries(6),
@@ -123,7 +126,7 @@ func (s *Sink) drop() {
 	}
 }
 
-// Send produces messages as one batch.
+// Send produces messages.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("produce to %s: %w", s.place, err)
@@ -159,24 +162,48 @@ func (s *Sink) records(ms []sink.Message) ([]record, error) {
 	return out, nil
 }
 
-// deliver produces records. Where one of several may be to blame, those that are left go one by one.
+// deliver produces records, part by part. Where one of several may be to blame, those that are left go one
+// by one.
 func (s *Sink) deliver(ctx context.Context, records []record) (acked int, err error) {
 	client, err := s.connect(ctx)
 	if err != nil {
 		return 0, err
 	}
-	acked, err = s.produce(ctx, client, records)
-	if aboutOne(err) && len(records)-acked > 1 {
-		for err = nil; err == nil && acked < len(records); {
-			var n int
-			n, err = s.produce(ctx, client, records[acked:acked+1])
-			acked += n
+	most := len(records)
+	for acked < len(records) {
+		next := s.part(records[acked:min(len(records), acked+most)])
+		n, err := s.produce(ctx, client, next)
+		acked += n
+		switch {
+		case err == nil:
+			s.topics[next[len(next)-1].topic] = true
+		case aboutOne(err) && len(next) > 1:
+			most = 1
+		case aboutOne(err):
+			return acked, err
+		default:
+			s.drop() // a producer id that was refused once is refused for ever
+			return acked, err
 		}
 	}
-	if err != nil && !aboutOne(err) {
-		s.drop() // a producer id that was refused once is refused for ever
+	return acked, nil
+}
+
+// part is as many of the first records as the client is sure to hold back until all of them are handed over:
+// it begins to send when a partition has more than one batch, and, of a topic that it does not know yet, with
+// the first record. Then one could fail, and the next of its object, handed over after that, arrive.
+func (s *Sink) part(records []record) []record {
+	size := 0
+	for i, r := range records {
+		size += overhead(r.message) + len(r.message.Body)
+		if i > 0 && size > int(s.o.MaxMessageBytes) {
+			return records[:i]
+		}
+		if !s.topics[r.topic] {
+			return records[:i+1]
+		}
 	}
-	return acked, err
+	return records
 }
 
 // connect is the client; a new one has heard of a broker, so that what is wrong with the way there shows.
@@ -196,6 +223,7 @@ func (s *Sink) connect(ctx context.Context) (*kgo.Client, error) {
 		client.Close()
 		return nil, err
 	}
+	s.topics = map[string]bool{}
 	return client, nil
 }
 

@@ -1,0 +1,87 @@
+package kafka_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink/kafka"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
+)
+
+// begin: docs
+// consume hands each change in a topic to handle once, however often it was delivered.
+func consume(ctx context.Context, brokers []string, topic string, seen map[string]bool, handle func(event.Event) error) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return err
+		}
+		for _, r := range fetches.Records() {
+			var e event.Event
+			if err := json.Unmarshal(r.Value, &e); err != nil {
+				return err
+			}
+			if seen[e.ID] { // keep the last ids where you keep what you make of the events
+				continue
+			}
+			if err := handle(e); err != nil {
+				return err
+			}
+			seen[e.ID] = true
+		}
+	}
+}
+
+// end: docs
+
+func TestConsumerFake(t *testing.T) {
+	c := fake(t, nil, kfake.SeedTopics(1, topic))
+	ms := sinktest.Messages(0, 5)
+	s := newSink(t, c, kafka.Options{})
+	send(t, s, ms)
+	send(t, s, ms) // a repeat, as after a crash
+	send(t, s, sinktest.Messages(5, 1))
+	enough := errors.New("enough")
+	var got []string
+	err := consume(t.Context(), c.ListenAddrs(), topic, map[string]bool{}, func(e event.Event) error {
+		if len(got) == len(ms) { // what was sent last: the repeats have gone by
+			return enough
+		}
+		got = append(got, e.ID)
+		return nil
+	})
+	if !errors.Is(err, enough) || !slices.Equal(got, idsOf(ms)) {
+		t.Errorf("handled %v, %v; want each once: %v", got, err, idsOf(ms))
+	}
+}
+
+// TestDocs: the page shows the code that was run.
+func TestDocs(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/sinks/kafka.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("consumer_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(source), "// begin: docs\n")
+	code, _, _ = strings.Cut(code, "\n// end: docs")
+	if !strings.Contains(string(page), "```go\n"+code+"```\n") {
+		t.Errorf("the page has not this code:\n%s", code)
+	}
+}
