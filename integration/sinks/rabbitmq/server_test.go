@@ -26,6 +26,7 @@ type server struct {
 	log        string
 	cmd        *exec.Cmd
 	exited     chan error
+	epmd       *exec.Cmd
 }
 
 // freePort is a port that was free a moment ago.
@@ -38,7 +39,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// start runs a node with a name, folder and cookie of its own, which talks to no epmd and to no other node.
+// start runs a node with a name, folder, cookie and epmd of its own, which talks to no other node.
 func start() (*server, error) {
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("the real RabbitMQ is needed (Debian's rabbitmq-server; `make integration` installs it): %w", err)
@@ -83,10 +84,13 @@ disk_free_limit.absolute = 1MB
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, out, out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.cmd.Env = append(os.Environ(), s.env(ports[2])...)
-	s.cmd.Env = append(s.cmd.Env,
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+fmt.Sprintf("-start_epmd false -erl_epmd_port %d -kernel inet_dist_use_interface {127,0,0,1}", ports[2]),
-		fmt.Sprint("ERL_EPMD_PORT=", ports[3])) // nobody listens there: another node's epmd is not asked
+	s.cmd.Env = append(s.cmd.Env, "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
+		fmt.Sprint("ERL_EPMD_PORT=", ports[3]), "ERL_EPMD_ADDRESS=127.0.0.1")
+	if err := s.startEPMD(ports[3]); err != nil {
+		return nil, err
+	}
 	if err := s.cmd.Start(); err != nil {
+		s.endEPMD()
 		return nil, err
 	}
 	s.exited = make(chan error, 1)
@@ -96,6 +100,34 @@ disk_free_limit.absolute = 1MB
 		return nil, err
 	}
 	return s, nil
+}
+
+// startEPMD runs the daemon that finds nodes, in the foreground: else each node and each rabbitmqctl would
+// start one that nobody ends.
+func (s *server) startEPMD(port int) error {
+	s.epmd = exec.Command("epmd", "-port", fmt.Sprint(port), "-address", "127.0.0.1")
+	if err := s.epmd.Start(); err != nil {
+		return err
+	}
+	deadline := time.After(time.Minute)
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		c, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err == nil {
+			tick.Stop()
+			return c.Close()
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			s.endEPMD()
+			return fmt.Errorf("epmd does not listen: %w", err)
+		}
+	}
+}
+
+func (s *server) endEPMD() {
+	_ = s.epmd.Process.Kill()
+	_ = s.epmd.Wait()
 }
 
 func (s *server) env(distribution int) []string {
@@ -140,6 +172,7 @@ func (s *server) wait() error {
 func (s *server) end() {
 	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 	<-s.exited
+	s.endEPMD()
 	// Erlang's helper leaves the group, and ends when it sees its end.
 	_ = os.RemoveAll(s.dir)
 }
