@@ -4,13 +4,13 @@
 export GOWORK = off
 export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
 
-MODULES = . devcluster integration compat bench
+MODULES = . devcluster integration integration/sinks cloud compat bench
 VERSION = $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
 GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build test lint unit integration bench soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
+.PHONY: help demo build cloud test lint unit integration bench soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,10 @@ build: preflight ## build bin/tattler
 	@echo "building bin/tattler" >&2
 	@go build -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/buildinfo.stamped=$(VERSION)' -o bin/tattler ./cmd/tattler
 
+cloud: preflight ## build bin/tattler-cloud, which has the sinks of AWS, Google Cloud and Azure as well
+	@echo "building bin/tattler-cloud" >&2
+	@go build -C cloud -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/buildinfo.stamped=$(VERSION)' -o ../bin/tattler-cloud ./cmd/tattler-cloud
+
 test: lint unit integration ## everything that must be green: linters, unit tests, tests on a real control plane
 
 lint: linter ## check every module with the linters of .golangci.yml
@@ -33,12 +37,14 @@ lint: linter ## check every module with the linters of .golangci.yml
 unit: ## run the tests that need no cluster
 	@tools/preflight.sh race
 	$(GO_TEST) ./...
+	@cd cloud && $(GO_TEST) -timeout 15m ./...
 
 integration: control-plane ## run the tests on a real control plane
 	@tools/preflight.sh race
 	@tools/redis.sh && tools/rabbitmq.sh
 	@cd devcluster && $(GO_TEST) -timeout 15m ./...
 	@cd integration && $(GO_TEST) -timeout 20m ./...
+	@cd integration/sinks && $(GO_TEST) -timeout 15m ./...
 	@cd compat && $(GO_TEST) -timeout 30m ./...
 	@cd bench && $(GO_TEST) -timeout 20m ./...
 
