@@ -35,7 +35,10 @@ func newServer(t *testing.T, options ...string) *server {
 	}
 	s := &server{t: t, dir: t.TempDir(), port: freePort(t), options: options}
 	s.admin = client.NewClient(&client.Options{Addr: s.addr(), Protocol: 2, DisableIdentity: true, DialerRetries: 1, MaxRetries: -1})
-	t.Cleanup(func() { s.kill(); s.admin.Close() })
+	t.Cleanup(func() {
+		s.kill()
+		s.admin.Close()
+	})
 	s.start()
 	return s
 }

@@ -165,6 +165,23 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
+// TestWrongType: of a batch with an entry that fails as it is executed, what is before that is acknowledged, so
+// that it does not come again each time that the entry is tried.
+func TestWrongType(t *testing.T) {
+	s := newServer(t)
+	s.do("set a:web-1 x")
+	o := redis.Options{URL: "redis://" + s.addr(), Stream: "a:{{.Data.Resource.Name}}"}
+	if n, err := send(t, o, sinktest.Messages(0, 9)); n != 1 || err == nil || !strings.Contains(err.Error(), "that is no stream") {
+		t.Errorf("%d, %v", n, err)
+	}
+	if n, err := send(t, o, sinktest.Messages(1, 1)); n != 0 || err == nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if n := len(s.entries("a:web-0")); n != 3 {
+		t.Errorf("%d entries", n)
+	}
+}
+
 // TestRepeats: what is sent again is another entry, with the same id field.
 func TestRepeats(t *testing.T) {
 	s := newServer(t)

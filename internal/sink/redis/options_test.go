@@ -178,7 +178,7 @@ func answer(t *testing.T, text string) string {
 			if err != nil {
 				return
 			}
-			context.AfterFunc(ctx, func() { conn.Close() })
+			context.AfterFunc(ctx, func() { _ = conn.Close() }) // it may be closed
 			running.Go(func() {
 				defer conn.Close()
 				for b := make([]byte, 64<<10); ; {
@@ -191,7 +191,11 @@ func answer(t *testing.T, text string) string {
 			})
 		}
 	})
-	t.Cleanup(func() { cancel(); l.Close(); running.Wait() })
+	t.Cleanup(func() {
+		cancel()
+		l.Close()
+		running.Wait()
+	})
 	return l.Addr().String()
 }
 

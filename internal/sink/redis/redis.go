@@ -2,7 +2,7 @@
 // subject, type and data, the last being the event's JSON.
 //
 // A batch is one transaction (MULTI, EXEC): the server takes the whole batch or, where it refuses an entry
-// before it executes, none, so that no change overtakes one before it. EXEC's answer acknowledges; what
+// before it executes, none, so that no change overtakes one before it in a stream. EXEC's answer acknowledges; what
 // that survives is the server's appendfsync, and the option replicas.
 //
 // Permanent is only that a stream's name cannot be made. A value that is longer than the server's
@@ -113,8 +113,8 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	}
 	entries, refusal := s.entries(ms)
 	if len(entries) > 0 {
-		if err := s.add(ctx, c, entries); err != nil {
-			return 0, s.ended(ctx, err)
+		if n, err := s.add(ctx, c, entries); err != nil {
+			return n, s.ended(ctx, err)
 		}
 	}
 	return len(entries), refusal
@@ -182,35 +182,45 @@ func (s *Sink) entries(ms []sink.Message) ([]*client.XAddArgs, error) {
 	return out, nil
 }
 
-// add adds entries: all, or none for an error. Of those that differ in their stream, some may be there then.
-func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAddArgs) error {
+// add adds entries: all, or none for an error; but where one fails as it is executed (WRONGTYPE), those of other
+// streams are there, and those before it are acknowledged.
+func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAddArgs) (int, error) {
 	conn := c.Conn() // the one whose writes WAIT waits for
 	defer conn.Close()
 	pipe := conn.TxPipeline()
-	for _, e := range entries {
-		pipe.XAdd(ctx, e)
+	cmds := make([]*client.StringCmd, len(entries))
+	for i, e := range entries {
+		cmds[i] = pipe.XAdd(ctx, e)
 	}
-	cmds, err := pipe.Exec(ctx)
+	_, err := pipe.Exec(ctx)
+	added := 0
+	for added < len(cmds) && cmds[added].Err() == nil && cmds[added].Val() != "" { // only an entry that has its name is there
+		added++
+	}
 	for _, cmd := range cmds {
-		if err := cmd.Err(); err != nil && !client.HasErrorPrefix(err, "EXECABORT") { // the cause, rather than what came of it
-			return s.refused(err)
+		if cmd.Err() != nil && !client.HasErrorPrefix(cmd.Err(), "EXECABORT") { // the cause, rather than what came of it
+			err = cmd.Err()
+			break
 		}
 	}
-	if err != nil {
-		return s.refused(err)
+	if err == nil && added < len(cmds) {
+		err = errors.New("the server answered without the name of an entry")
 	}
-	if s.o.Replicas == 0 {
-		return nil
+	if err != nil {
+		err = s.refused(err)
+	}
+	if added == 0 || s.o.Replicas == 0 {
+		return added, err
 	}
 	// Half of the time: the answer, too, has to come within it.
-	n, err := conn.Wait(ctx, s.o.Replicas, s.o.Timeout/2).Result()
-	if err != nil {
-		return s.refused(err)
+	n, waiting := conn.Wait(ctx, s.o.Replicas, s.o.Timeout/2).Result()
+	switch {
+	case waiting != nil:
+		return 0, s.refused(waiting)
+	case n < int64(s.o.Replicas):
+		return 0, s.failed(fmt.Errorf("%d of %d replicas have the entries (replicas)", n, s.o.Replicas))
 	}
-	if n < int64(s.o.Replicas) {
-		return s.failed(fmt.Errorf("%d of %d replicas have the entries (replicas)", n, s.o.Replicas))
-	}
-	return nil
+	return added, err
 }
 
 // failed says where, and shows no credential.
