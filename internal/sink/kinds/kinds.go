@@ -21,6 +21,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/otlp"
 	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
 	"github.com/tattler-dev/tattler/internal/sink/redis"
+	"github.com/tattler-dev/tattler/internal/sink/mqtt"
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
@@ -112,6 +113,8 @@ func Builtin() []Kind {
 		newNotify(),
 		Of("redis", Addresses[*redis.Options]{"redis": redis.FromURL, "rediss": redis.FromURL},
 			func(o redis.Options, env Env) (sink.Sink, error) { return redis.New(env.Agent, o) }),
+		Of("mqtt", Addresses[*mqtt.Options]{"mqtt": mqtt.FromURL, "mqtts": mqtt.FromURL},
+			func(o mqtt.Options, env Env) (sink.Sink, error) { return mqtt.New(env.Agent, o) }),
 	}
 }
 

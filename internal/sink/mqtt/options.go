@@ -1,0 +1,169 @@
+package mqtt
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// Options are the keys of an MQTT sink.
+type Options struct {
+	// URL is the server's address: mqtt://HOST:1883, or mqtts://HOST:8883 for TLS. The ports may be left out.
+	URL string `yaml:"url"`
+	// Topic is a text/template over the event, with the field names of package event
+	// (tattler/{{.Data.Resource.Namespace}}/{{.Data.Resource.Resource}}/{{.Data.Op}}). What it prints is
+	// cleaned: slashes, +, # and control characters become _, and so does nothing, such as the namespace
+	// of a node.
+	Topic string `yaml:"topic"`
+	// Retain has the server keep the last message of each topic for those who subscribe later (false).
+	Retain bool `yaml:"retain"`
+	// Expiry is how long the server keeps a message for a subscriber who is away; whole seconds (for ever).
+	Expiry time.Duration `yaml:"expiry"`
+	// ClientID is the name of the connection (one that the server gives). Two connections of one name end
+	// each other.
+	ClientID string `yaml:"clientId"`
+	// User and Password say who we are, where the server asks for that. A password may stand alone, as a
+	// token does.
+	User     string `yaml:"user"`
+	Password string `yaml:"password"`
+	// KeepAlive is after how much silence the server may take us for dead; whole seconds (30 seconds). We
+	// ask twice in that time whether the server is still there. A server may want another one.
+	KeepAlive time.Duration `yaml:"keepAlive"`
+	// Timeout bounds each attempt to connect and each wait for an answer (10 seconds).
+	Timeout time.Duration `yaml:"timeout"`
+	// TLS is for addresses with mqtts://.
+	TLS sink.TLS `yaml:"tls"`
+}
+
+const (
+	defaultTopic     = "tattler/{{.Data.Resource.Namespace}}/{{.Data.Resource.Resource}}/{{.Data.Op}}"
+	defaultKeepAlive = 30 * time.Second
+	// maxText is how many bytes a text has in MQTT.
+	maxText = math.MaxUint16
+)
+
+// Validate says what is wrong with the options, naming the key, and showing no credential.
+func (o Options) Validate() error {
+	u, err := parseURL(o.URL)
+	if err != nil {
+		return fmt.Errorf("url: %w", err)
+	}
+	o = o.withDefaults()
+	if _, err := topics(o.Topic); err != nil {
+		return fmt.Errorf("topic: %w", err)
+	}
+	for _, text := range []struct{ key, value string }{{"clientId", o.ClientID}, {"user", o.User}} {
+		if err := checkText(text.value); err != nil {
+			return fmt.Errorf("%s: %w", text.key, err)
+		}
+	}
+	switch {
+	case len(o.Password) > maxText:
+		return fmt.Errorf("password: longer than %d bytes", maxText)
+	case o.Expiry < 0 || o.Expiry%time.Second != 0 || o.Expiry/time.Second > math.MaxUint32:
+		return errors.New("expiry: whole seconds, at most 136 years")
+	case o.KeepAlive < time.Second || o.KeepAlive%time.Second != 0 || o.KeepAlive/time.Second > math.MaxUint16:
+		return errors.New("keepAlive: whole seconds, from 1s to 18h")
+	case o.Timeout < 0:
+		return errors.New("timeout: not negative")
+	case u.Scheme != "mqtts" && o.TLS != (sink.TLS{}):
+		return errors.New("tls: the url does not begin with mqtts://")
+	}
+	if err := o.TLS.Validate(); err != nil {
+		return fmt.Errorf("tls: %w", err)
+	}
+	return nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Topic == "" {
+		o.Topic = defaultTopic
+	}
+	if o.KeepAlive == 0 {
+		o.KeepAlive = defaultKeepAlive
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
+	}
+	return o
+}
+
+// parseURL reads the address of a server. Its errors show none: what is wrong may be a part of a password.
+func parseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return nil, errors.New("an MQTT sink needs one, such as mqtt://127.0.0.1:1883")
+	case err != nil:
+		return nil, errors.New("not a URL (not shown: it may hold a credential)")
+	case u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Hostname() == "":
+		return nil, errors.New("must begin with mqtt:// or mqtts:// and a host")
+	case u.User != nil:
+		return nil, errors.New("user and password are keys of their own")
+	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("has more than a host; the topic is a key of its own")
+	}
+	return u, nil
+}
+
+// hostPort is where to connect to.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	switch {
+	case port != "":
+	case u.Scheme == "mqtts":
+		port = "8883"
+	default:
+		port = "1883"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// topics compiles the template of a topic.
+func topics(template string) (*sink.Name, error) {
+	return sink.NewName(template, cleanLevel, checkTopic)
+}
+
+// cleanLevel makes of a value one level of a topic. Names in Kubernetes have no _, so that nothing that is
+// replaced becomes another object's name.
+func cleanLevel(value string) string {
+	if value == "" {
+		return "_"
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '/' || r == '+' || r == '#' || r == utf8.RuneError || unicode.IsControl(r) {
+			return '_'
+		}
+		return r
+	}, value)
+}
+
+// checkTopic says why nobody can publish to a topic.
+func checkTopic(topic string) error {
+	if err := checkText(topic); err != nil {
+		return err
+	}
+	if strings.ContainsAny(topic, "+#") {
+		return fmt.Errorf("%q has a wildcard", topic)
+	}
+	return nil
+}
+
+// checkText says why a text is none of MQTT.
+func checkText(text string) error {
+	switch {
+	case len(text) > maxText:
+		return fmt.Errorf("longer than %d bytes", maxText)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		return errors.New("holds what is not UTF-8 or a control character, such as a line end after a word from a file")
+	}
+	return nil
+}

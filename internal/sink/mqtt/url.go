@@ -1,0 +1,60 @@
+package mqtt
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FromURL makes options of an address for --to:
+//
+//	mqtts://user:password@host:8883/TOPIC/LEVELS?retain=true&clientId=NAME
+//
+// The topic may be a template, and may be left out. The query may also have ca (a file), expiry, keepAlive
+// and timeout.
+func FromURL(address string) (*Options, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, errors.New("not a URL (not shown: it may hold a credential)")
+	}
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errors.New("the query cannot be read (not shown: it may hold a credential)")
+	}
+	if u.Fragment != "" || strings.Contains(address, "#") {
+		return nil, errors.New("a topic to publish to has no #; in a password it is %23")
+	}
+	o := &Options{URL: (&url.URL{Scheme: u.Scheme, Host: u.Host}).String(), Topic: strings.TrimPrefix(u.Path, "/")}
+	o.User = u.User.Username()
+	o.Password, _ = u.User.Password()
+	return o, o.fromQuery(values)
+}
+
+// fromQuery takes the keys of a query.
+func (o *Options) fromQuery(values url.Values) error {
+	durations := map[string]*time.Duration{"expiry": &o.Expiry, "keepAlive": &o.KeepAlive, "timeout": &o.Timeout}
+	for key, all := range values {
+		value := all[len(all)-1]
+		var err error
+		switch key {
+		case "ca":
+			o.TLS.CA = value
+		case "clientId":
+			o.ClientID = value
+		case "retain":
+			if o.Retain, err = strconv.ParseBool(value); err != nil {
+				return errors.New("retain is true or false")
+			}
+		case "expiry", "keepAlive", "timeout":
+			if *durations[key], err = time.ParseDuration(value); err != nil {
+				return fmt.Errorf("%s is a duration, such as 10s", key)
+			}
+		default:
+			return fmt.Errorf("unknown key %q in the query: there are ca, clientId, expiry, keepAlive, retain and timeout", key)
+		}
+	}
+	return nil
+}
