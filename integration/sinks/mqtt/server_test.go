@@ -27,6 +27,8 @@ type broker struct {
 	publish func(cl *server.Client, pk packets.Packet) error
 	// encode, if set, changes what is sent.
 	encode func(pk packets.Packet) packets.Packet
+	// subscribed, if set, is told of each subscription.
+	subscribed chan struct{}
 
 	mu       sync.Mutex
 	running  *server.Server // nil while it is down
@@ -38,7 +40,7 @@ type broker struct {
 func (b *broker) ID() string { return "test" }
 
 func (b *broker) Provides(hook byte) bool {
-	return bytes.IndexByte([]byte{server.OnConnectAuthenticate, server.OnACLCheck, server.OnPublish, server.OnPublished, server.OnPacketEncode}, hook) >= 0
+	return bytes.IndexByte([]byte{server.OnConnectAuthenticate, server.OnACLCheck, server.OnPublish, server.OnPacketEncode, server.OnSubscribed}, hook) >= 0
 }
 
 func (b *broker) OnConnectAuthenticate(_ *server.Client, pk packets.Packet) bool {
@@ -73,6 +75,12 @@ func (b *broker) OnPacketEncode(_ *server.Client, pk packets.Packet) packets.Pac
 		return b.encode(pk)
 	}
 	return pk
+}
+
+func (b *broker) OnSubscribed(*server.Client, packets.Packet, []byte) {
+	if b.subscribed != nil {
+		b.subscribed <- struct{}{}
+	}
 }
 
 // on changes what becomes of messages.
