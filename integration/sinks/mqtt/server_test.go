@@ -34,13 +34,14 @@ type broker struct {
 	running  *server.Server // nil while it is down
 	addr     string
 	arrived  []packets.Packet
+	passedOn int // so many messages were given to those who have subscribed
 	connects []packets.Packet
 }
 
 func (b *broker) ID() string { return "test" }
 
 func (b *broker) Provides(hook byte) bool {
-	return bytes.IndexByte([]byte{server.OnConnectAuthenticate, server.OnACLCheck, server.OnPublish, server.OnPacketEncode, server.OnSubscribed}, hook) >= 0
+	return bytes.IndexByte([]byte{server.OnConnectAuthenticate, server.OnACLCheck, server.OnPublish, server.OnPublished, server.OnPacketEncode, server.OnSubscribed}, hook) >= 0
 }
 
 func (b *broker) OnConnectAuthenticate(_ *server.Client, pk packets.Packet) bool {
@@ -68,6 +69,12 @@ func (b *broker) OnPublish(cl *server.Client, pk packets.Packet) (packets.Packet
 	defer b.mu.Unlock()
 	b.arrived = append(b.arrived, pk)
 	return pk, nil
+}
+
+func (b *broker) OnPublished(*server.Client, packets.Packet) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.passedOn++
 }
 
 func (b *broker) OnPacketEncode(_ *server.Client, pk packets.Packet) packets.Packet {
