@@ -16,12 +16,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/file"
 	"github.com/tattler-dev/tattler/internal/sink/kafka"
 	"github.com/tattler-dev/tattler/internal/sink/log"
+	"github.com/tattler-dev/tattler/internal/sink/mqtt"
 	"github.com/tattler-dev/tattler/internal/sink/nats"
 	"github.com/tattler-dev/tattler/internal/sink/notify"
 	"github.com/tattler-dev/tattler/internal/sink/otlp"
 	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
 	"github.com/tattler-dev/tattler/internal/sink/redis"
-	"github.com/tattler-dev/tattler/internal/sink/mqtt"
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
@@ -96,25 +96,25 @@ func Builtin() []Kind {
 		}, newFile),
 		Of("webhook", Addresses[*webhook.Options]{"http": hook, "https": hook},
 			func(o webhook.Options, env Env) (sink.Sink, error) { return webhook.New(env.Agent, o) }),
-		Of("kafka", Addresses[*kafka.Options]{"kafka": kafka.FromURL},
-			func(o kafka.Options, env Env) (sink.Sink, error) { return kafka.New(env.Agent, o) }),
-		Of("rabbitmq", Addresses[*rabbitmq.Options]{"amqp": rabbitmq.FromURL, "amqps": rabbitmq.FromURL},
-			func(o rabbitmq.Options, env Env) (sink.Sink, error) { return rabbitmq.New(env.Agent, o) }),
 		Of("log", Addresses[*log.Options]{
 			"log": func(string) (*log.Options, error) { return &log.Options{}, nil },
 		}, func(o log.Options, env Env) (sink.Sink, error) { return log.New(env.Out, "stdout", o) }),
+		newNotify(),
 		Of("exec", Addresses[*exec.Options]{"exec": exec.FromURL},
 			func(o exec.Options, _ Env) (sink.Sink, error) { return exec.New(o) }),
 		Of("nats", Addresses[*nats.Options]{"nats": nats.FromURL, "tls": nats.FromURL, "ws": nats.FromURL, "wss": nats.FromURL},
 			func(o nats.Options, env Env) (sink.Sink, error) { return nats.New(env.Agent, o) }),
-		Of("otlp", Addresses[*otlp.Options]{
-			"otlp": otlp.FromURL, "otlps": otlp.FromURL, "otlp+http": otlp.FromURL, "otlp+https": otlp.FromURL,
-		}, func(o otlp.Options, env Env) (sink.Sink, error) { return otlp.New(env.Agent, o) }),
-		newNotify(),
+		Of("kafka", Addresses[*kafka.Options]{"kafka": kafka.FromURL},
+			func(o kafka.Options, env Env) (sink.Sink, error) { return kafka.New(env.Agent, o) }),
+		Of("rabbitmq", Addresses[*rabbitmq.Options]{"amqp": rabbitmq.FromURL, "amqps": rabbitmq.FromURL},
+			func(o rabbitmq.Options, env Env) (sink.Sink, error) { return rabbitmq.New(env.Agent, o) }),
 		Of("redis", Addresses[*redis.Options]{"redis": redis.FromURL, "rediss": redis.FromURL},
 			func(o redis.Options, env Env) (sink.Sink, error) { return redis.New(env.Agent, o) }),
 		Of("mqtt", Addresses[*mqtt.Options]{"mqtt": mqtt.FromURL, "mqtts": mqtt.FromURL},
 			func(o mqtt.Options, env Env) (sink.Sink, error) { return mqtt.New(env.Agent, o) }),
+		Of("otlp", Addresses[*otlp.Options]{
+			"otlp": otlp.FromURL, "otlps": otlp.FromURL, "otlp+http": otlp.FromURL, "otlp+https": otlp.FromURL,
+		}, func(o otlp.Options, env Env) (sink.Sink, error) { return otlp.New(env.Agent, o) }),
 	}
 }
 
