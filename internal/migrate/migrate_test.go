@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/tattler-dev/tattler/internal/config"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
