@@ -42,7 +42,11 @@ without a file, everything in all namespaces of the current context is recorded.
 Changes go to stdout; --to sends them elsewhere, and may be repeated:
   file:changes.jsonl          one event per line
   https://example.com/hook    one event per request
+  https://hooks.slack.com/…   a message; also Teams, Discord, and others
+  nats://  kafka://  amqp://  redis://  mqtt://  otlp://     buses
+  exec:/usr/local/bin/notify  a command, with the event on its stdin
   log: or -                   text on stdout
+docs/sinks has all, and what may stand in each address.
 
 What exists at the first start is recorded, and not told. After a restart
 nothing is told again, and what happened meanwhile is: deletions too. tattler
