@@ -15,9 +15,9 @@ GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: build control-plane ## a cluster, things that happen in it, and tattler run (about a minute once built)
+demo: build control-plane ## a cluster, things that happen in it, and tattler run (about a minute once built); NATS=1: and a bus
 	@go build -C integration -o ../bin/demo ./cmd/demo
-	@cd integration && exec ../bin/demo -tattler ../bin/tattler -- $(ARGS)
+	@cd integration && exec ../bin/demo -tattler ../bin/tattler $(if $(NATS),-nats) -- $(ARGS)
 
 build: preflight ## build bin/tattler
 	@echo "building bin/tattler" >&2

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/devcluster"
+	"github.com/tattler-dev/tattler/integration/bus"
 )
 
 // options say what to show, and where.
@@ -21,6 +21,7 @@ type options struct {
 	Tattler  string        // the program: a path, or a name to look up
 	Log      []string      // arguments of tattler log --follow
 	Pause    time.Duration // after each step
+	NATS     bool          // deliver to a NATS server in this process, too, and tell what a subscriber sees
 	Dim      bool          // narrate in a terminal's faint letters
 	Out, Err io.Writer     // tattler's; the narration goes to Err as well, at the same time
 }
@@ -31,6 +32,7 @@ type demo struct {
 	cluster *devcluster.Cluster
 	dir     string // the manifests, kubectl's home, and what tattler keeps; goes with the cluster
 	daemon  *process
+	bus     *bus.Server // nil without NATS
 }
 
 // run shows the demo. On return, all that it started has ended.
@@ -55,6 +57,13 @@ func run(ctx context.Context, o options) (err error) {
 	d := &demo{options: o, cluster: cluster, dir: filepath.Join(cluster.Dir(), "demo")}
 	if err := d.prepare(ctx); err != nil {
 		return err
+	}
+	if o.NATS {
+		o.narrate("starting a NATS server with JetStream, in this process")
+		if d.bus, err = bus.Start(filepath.Join(d.dir, "nats")); err != nil {
+			return err
+		}
+		defer d.bus.Close() // before the cluster takes its folder away
 	}
 	if err := d.show(ctx); err != nil {
 		return err
@@ -97,12 +106,22 @@ func (d *demo) show(ctx context.Context) (err error) {
 	if err = errors.Join(err, follower.stop()); err != nil {
 		return err
 	}
-	return d.ask(ctx)
+	if err := d.ask(ctx); err != nil || d.bus == nil {
+		return err
+	}
+	if err := d.daemon.stop(); err != nil { // once its sinks have all
+		return err
+	}
+	return d.hear(ctx)
 }
 
 // record starts the daemon, and waits until it records.
 func (d *demo) record(ctx context.Context, cancel context.CancelCauseFunc) error {
-	daemon, err := d.start(ctx, recordingMark, "run", "--to", "file:"+eventsFile)
+	args := []string{"run", "--to", "file:" + eventsFile}
+	if d.bus != nil {
+		args = append(args, "--to", d.bus.Address(""))
+	}
+	daemon, err := d.start(ctx, recordingMark, args...)
 	if err != nil {
 		return err
 	}
@@ -149,36 +168,12 @@ func (d *demo) ask(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", p.name, p.err)
 		}
 	}
-	n, err := once(filepath.Join(d.dir, eventsFile))
+	ids, err := idsIn(filepath.Join(d.dir, eventsFile))
 	if err != nil {
 		return err
 	}
-	d.narrate(fmt.Sprintf("%s has %d events, each of them once", eventsFile, n))
+	d.narrate(fmt.Sprintf("%s has %d events, each of them once", eventsFile, len(ids)))
 	return nil
-}
-
-// once counts the events of a file; that one is there twice is an error.
-func once(path string) (int, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return 0, fmt.Errorf("read events: %w", err)
-	}
-	defer file.Close()
-	seen := map[string]bool{}
-	for d := json.NewDecoder(file); ; {
-		var e struct{ ID string }
-		err := d.Decode(&e)
-		if errors.Is(err, io.EOF) {
-			return len(seen), nil
-		}
-		if err != nil {
-			return 0, fmt.Errorf("read events: %w", err)
-		}
-		if seen[e.ID] {
-			return 0, fmt.Errorf("event %s is in %s twice", e.ID, eventsFile)
-		}
-		seen[e.ID] = true
-	}
 }
 
 func (d *demo) step(ctx context.Context, cancel context.CancelCauseFunc, s step) error {
@@ -208,7 +203,7 @@ func (d *demo) step(ctx context.Context, cancel context.CancelCauseFunc, s step)
 func shell(args []string) string {
 	typed := make([]string, len(args))
 	for i, a := range args {
-		if typed[i] = a; strings.ContainsAny(a, `{}[]" `) {
+		if typed[i] = a; strings.ContainsAny(a, `{}[]"?& `) {
 			typed[i] = "'" + a + "'"
 		}
 	}

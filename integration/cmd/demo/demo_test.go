@@ -8,10 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tattler-dev/tattler/event"
 )
 
 func buildTattler(t *testing.T) string {
@@ -62,7 +65,7 @@ func TestDemo(t *testing.T) {
 	emptyTemp(t)
 	var out, status output
 	err := run(t.Context(), options{
-		Tattler: bin, Log: []string{"-n", namespace}, Pause: 2 * time.Second, Out: &out, Err: &status,
+		Tattler: bin, Log: []string{"-n", namespace}, Pause: 2 * time.Second, NATS: true, Out: &out, Err: &status,
 	})
 	shown := out.String()
 	t.Logf("tattler:\n%s\nstatus:\n%s", shown, &status)
@@ -83,6 +86,16 @@ func TestDemo(t *testing.T) {
 		if !strings.Contains(strings.ReplaceAll(shown, "  ", " "), line) {
 			t.Errorf("%s is not shown: no %q", what, line)
 		}
+	}
+	for _, event := range []string{
+		`updated +Deployment +shop/web +[a-z2-7]{26}`, `created +Widget +shop/red +[a-z2-7]{26}`, `deleted +Deployment +shop/web +[a-z2-7]{26}`,
+	} {
+		if !regexp.MustCompile(`(?m)^` + event + `$`).MatchString(shown) {
+			t.Errorf("the subscriber has not seen %s", event)
+		}
+	}
+	if said := regexp.MustCompile(`the stream CHANGES has \d+ events, each of them once`); !said.MatchString(status.String()) {
+		t.Errorf("it does not say %s", said)
 	}
 	for _, secret := range []string{"battery-staple", "correct-horse", "YmF0dGVyeS1zdGFwbGU", "Y29ycmVjdC1ob3JzZQ"} {
 		if strings.Contains(shown+status.String(), secret) {
@@ -111,8 +124,8 @@ func TestEndsEarly(t *testing.T) {
 	}
 }
 
-// TestOnce: an event that is there twice, or torn, is found.
-func TestOnce(t *testing.T) {
+// TestIDsIn: an event that is there twice, or torn, is found.
+func TestIDsIn(t *testing.T) {
 	for _, tc := range []struct {
 		text string
 		n    int
@@ -126,9 +139,30 @@ func TestOnce(t *testing.T) {
 		if err := os.WriteFile(path, []byte(tc.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		n, err := once(path)
-		if n != tc.n || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+		seen, err := idsIn(path)
+		if n := len(seen); n != tc.n || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: got %d, %v; want %d, %q", tc.text, n, err, tc.n, tc.err)
+		}
+	}
+}
+
+// TestSame: what the bus has too much, twice or not at all is found.
+func TestSame(t *testing.T) {
+	for _, tc := range []struct {
+		bus, err string
+	}{
+		{"ab", ""},
+		{"ba", ""}, // of several objects, there is no order between them
+		{"aba", "twice"},
+		{"a", "only 1"},
+		{"abc", "not in " + eventsFile},
+	} {
+		var events []event.Event
+		for _, id := range tc.bus {
+			events = append(events, event.Event{ID: string(id)})
+		}
+		if err := same(events, ids{"a": true, "b": true}); (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			t.Errorf("%s: got %v, want %q", tc.bus, err, tc.err)
 		}
 	}
 }
@@ -157,7 +191,7 @@ func TestInterrupt(t *testing.T) {
 			emptyTemp(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			err := run(ctx, options{Tattler: tattler, Out: io.Discard, Err: trigger{text, cancel}})
+			err := run(ctx, options{Tattler: tattler, NATS: true, Out: io.Discard, Err: trigger{text, cancel}})
 			if ctx.Err() == nil || err == nil {
 				t.Errorf("got %v, interrupted: %v", err, ctx.Err())
 			}

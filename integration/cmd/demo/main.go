@@ -1,10 +1,11 @@
 // Command demo shows what tattler does: it starts a control plane of its own and tattler run on it, lets
-// things happen with kubectl, shows what is recorded, kills tattler on the way, and ends all. It leaves no process and, but for the cache of the
-// control plane's programs, no file; also when it is interrupted.
+// things happen with kubectl, shows what is recorded, kills tattler on the way, and ends all. It leaves no
+// process and, but for the cache of the control plane's programs, no file; also when it is interrupted.
 //
-//	demo [-tattler FILE] [-pause DURATION] [LOG ARGUMENT…]
+//	demo [-tattler FILE] [-pause DURATION] [-nats] [LOG ARGUMENT…]
 //
-// The arguments go to tattler log; without any, it shows the namespace in which things happen.
+// The arguments go to tattler log; without any, it shows the namespace in which things happen. With -nats the
+// changes are also delivered to a NATS server within the demo, and what a subscriber sees is shown at the end.
 package main
 
 import (
@@ -42,6 +43,7 @@ func parse() options {
 	o := options{Out: os.Stdout, Err: os.Stderr}
 	flag.StringVar(&o.Tattler, "tattler", "tattler", "the program to show")
 	flag.DurationVar(&o.Pause, "pause", 2500*time.Millisecond, "time to read, after each thing that happens")
+	flag.BoolVar(&o.NATS, "nats", false, "deliver to a NATS server, too, and show what a subscriber sees")
 	flag.Parse()
 	if o.Log = flag.Args(); len(o.Log) == 0 {
 		o.Log = []string{"-n", namespace}

@@ -1,6 +1,10 @@
 package main
 
-import "embed"
+import (
+	"embed"
+
+	"github.com/tattler-dev/tattler/integration/bus"
+)
 
 // namespace is where things happen.
 const namespace = "shop"
@@ -78,6 +82,9 @@ var steps = []step{
 
 // eventsFile is what the daemon delivers to.
 const eventsFile = "changes.jsonl"
+
+// busStream is what it delivers to with -nats, as one would name it.
+const busStream = "the stream " + bus.Stream
 
 // question is what one would ask afterwards.
 type question struct {
