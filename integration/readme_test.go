@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tattler-dev/tattler/integration/bus"
 )
 
 // TestReadme runs the commands that README.md tells a newcomer to type, as one newcomer would: in one
@@ -45,24 +47,37 @@ type reader struct {
 	env  []string
 	dir  string
 	hook string // an address that takes everything, in the place of the README's
+	nats string // the host and port of a NATS server, in the place of the README's
 	id   string // of a change in the journal, in the place of the README's
 }
 
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	tattler(t) // it is on the PATH
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
 		_, _ = io.Copy(io.Discard, q.Body)
 	}))
 	t.Cleanup(hook.Close)
-	dir := t.TempDir()
-	r := &reader{dir: dir, hook: hook.URL, env: append(os.Environ(),
-		"KUBECONFIG="+cluster.Kubeconfig(), "XDG_STATE_HOME="+dir+"/state", "XDG_CONFIG_HOME="+dir+"/config")}
-	if err := os.WriteFile(filepath.Join(dir, "tattler.yaml"), []byte(configuration), 0o600); err != nil {
+	nats, err := bus.Start(filepath.Join(t.TempDir(), "nats"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nats.Close)
+	r := newUser(t, newSlack(t).env)
+	r.hook, r.nats = hook.URL, nats.Addr()
+	if err := os.WriteFile(filepath.Join(r.dir, "tattler.yaml"), []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.record(t)
 	return r
+}
+
+// newUser is somebody with a folder of his own, who is in the shared control plane's context.
+func newUser(t *testing.T, env []string) *reader {
+	t.Helper()
+	tattler(t) // it is on the PATH
+	dir := t.TempDir()
+	return &reader{dir: dir, env: append(append(os.Environ(), env...),
+		"KUBECONFIG="+cluster.Kubeconfig(), "XDG_STATE_HOME="+dir+"/state", "XDG_CONFIG_HOME="+dir+"/config")}
 }
 
 // record has a change in the journal, and a daemon that runs until the end.
@@ -90,13 +105,15 @@ func (r *reader) record(t *testing.T) {
 
 // follow does what the README says.
 func (r *reader) follow(t *testing.T, command string) {
-	command = strings.ReplaceAll(command, "https://example.com/hook", r.hook)
+	command = strings.NewReplacer("https://example.com/hook", r.hook, "nats.example:4222", r.nats).Replace(command)
 	verb := strings.Fields(command)[1]
 	switch {
 	case strings.HasSuffix(command, "--help"):
 		r.output(t, command)
 	case verb == "watch":
 		r.output(t, command+" --timeout 2s")
+	case strings.Contains(command, "kafka://"): // of which there is none
+		r.output(t, strings.Replace(command, "tattler run", "tattler config check", 1))
 	case verb == "run": // beside the one that runs
 		d := r.start(t, command+" --journal "+filepath.Join(t.TempDir(), "journal.db"))
 		d.wait(t, d.err, "msg=recording")
