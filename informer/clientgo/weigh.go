@@ -24,12 +24,24 @@ func weigh(obj any) int64 {
 	}
 	switch o := obj.(type) {
 	case generated:
-		return weighBytes(protobufGrowth, o.Size())
+		if n, ok := sizeOf(o); ok {
+			return weighBytes(protobufGrowth, n)
+		}
 	case *unstructured.Unstructured:
 		return 512 + weighJSON(o.Object)
 	}
 	s := scale{left: maxWeighed}
 	return s.beyond(v)
+}
+
+// sizeOf asks an object for its size, where a type's own method may panic that client-go would never call.
+func sizeOf(o generated) (n int, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return o.Size(), true
 }
 
 // weighBytes is what an object costs whose encoding grows so much when it is decoded.
