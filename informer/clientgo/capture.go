@@ -57,9 +57,13 @@ type tap struct {
 	// made, if set, is what is answered to a watch; it ends there. Else nothing is, until that is closed.
 	made func(req *http.Request) []byte
 
-	mu  sync.Mutex
-	got caught
+	mu   sync.Mutex
+	over bool // the call has returned: what is asked later, on a goroutine that it left behind, is not for us
+	got  caught
 }
+
+// errOver is met by who reads a list after the call that it was asked in.
+var errOver = errors.New("the list was not read while its ListerWatcher was called")
 
 // caught is what a tap has of a call.
 type caught struct {
@@ -79,6 +83,9 @@ func (t *tap) mark(ctx context.Context) context.Context { return context.WithVal
 func (t *tap) wants(req *http.Request, base string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.over {
+		return false
+	}
 	t.got.asked = true
 	switch {
 	case t.got.unfit != "":
@@ -117,13 +124,10 @@ func isCollection(path string) bool {
 
 func (t *tap) tapList(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(req)
-	f := t.accept(resp, err)
+	f := t.take(resp, err, nil)
 	if f == 0 {
 		return resp, err
 	}
-	t.mu.Lock()
-	t.got.taken++
-	t.mu.Unlock()
 	return madeUp(resp, &listAnswer{body: resp.Body, read: func(body io.Reader) ([]byte, error) { return t.read(req, body, f) }}), nil
 }
 
@@ -132,27 +136,30 @@ func (t *tap) tapWatch(next http.RoundTripper, req *http.Request) (*http.Respons
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
 	theirs := context.AfterFunc(req.Context(), cancel)
 	resp, err := next.RoundTrip(req.WithContext(ctx))
-	f := t.accept(resp, err)
-	if err != nil {
+	var made io.ReadCloser = newSilence(req.Context())
+	f := t.take(resp, err, func() io.ReadCloser {
+		theirs()
+		ours := context.AfterFunc(t.ctx, cancel)
+		if t.made != nil {
+			made = io.NopCloser(bytes.NewReader(t.made(req)))
+		}
+		return &ending{resp.Body, func() { ours(); cancel() }}
+	})
+	switch {
+	case err != nil:
 		theirs()
 		cancel()
 		return nil, err
-	}
-	if f == 0 {
+	case f == 0:
 		resp.Body = &ending{resp.Body, func() { theirs(); cancel() }}
 		return resp, nil
 	}
-	theirs()
-	ours := context.AfterFunc(t.ctx, cancel)
-	t.keep(&ending{resp.Body, func() { ours(); cancel() }}, f)
-	if t.made != nil {
-		return madeUp(resp, io.NopCloser(bytes.NewReader(t.made(req)))), nil
-	}
-	return madeUp(resp, newSilence()), nil
+	return madeUp(resp, made), nil
 }
 
-// accept tells what an answer is in; 0 is one that is not to be taken.
-func (t *tap) accept(resp *http.Response, err error) wire.Format {
+// take tells what an answer is in that is taken; 0 is one that is not. keep, of a watch, returns its body. It is
+// called where the call has not returned yet, and cannot until then.
+func (t *tap) take(resp *http.Response, err error, keep func() io.ReadCloser) wire.Format {
 	if err == nil {
 		request.Uncompress(resp)
 	}
@@ -162,30 +169,38 @@ func (t *tap) accept(resp *http.Response, err error) wire.Format {
 		t.got.broken = true
 		return 0
 	}
-	if resp.StatusCode != http.StatusOK {
+	if t.over || resp.StatusCode != http.StatusOK {
 		return 0
 	}
 	f := request.FormatOf(resp)
 	if f == 0 {
 		t.got.unfit = "the server answers in " + resp.Header.Get("Content-Type")
+		return 0
+	}
+	t.got.taken++
+	if keep != nil {
+		t.got.drop()
+		t.got.body, t.got.format = keep(), f
 	}
 	return f
 }
 
-func (t *tap) keep(body io.ReadCloser, f wire.Format) {
+// note has what was read of an answer noted while the call is under way.
+func (t *tap) note(f func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.got.body != nil {
-		_ = t.got.body.Close()
+	if t.over {
+		return errOver
 	}
-	t.got.body, t.got.format = body, f
-	t.got.taken++
+	f()
+	return nil
 }
 
-// end returns what was caught, once the call has returned.
+// end returns what was caught, once the call has returned. What its goroutines ask from now on passes through.
 func (t *tap) end() caught {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.over, t.made = true, nil // a watch keeps its context, and so us
 	return t.got
 }
 
@@ -255,18 +270,25 @@ func (e *ending) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// silence is a body that says nothing until it is closed.
+// silence is a body that says nothing until it is closed, or its request ends.
 type silence struct {
+	asked  context.Context // of the request
 	once   sync.Once
 	closed chan struct{}
 }
 
-func newSilence() *silence { return &silence{closed: make(chan struct{})} }
+func newSilence(asked context.Context) *silence {
+	return &silence{asked: asked, closed: make(chan struct{})}
+}
 
 // Read implements io.Reader.
 func (s *silence) Read([]byte) (int, error) {
-	<-s.closed
-	return 0, io.EOF
+	select {
+	case <-s.closed:
+		return 0, io.EOF
+	case <-s.asked.Done():
+		return 0, s.asked.Err()
+	}
 }
 
 // Close implements io.Closer.

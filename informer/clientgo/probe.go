@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -177,7 +178,7 @@ func (s *sample) checkList(l runtime.Object) (kinds, error) {
 const sampleTimeout = 10 * time.Second
 
 // checkWatch tells what a ListerWatcher made of a watch.
-func (s *sample) checkWatch(w watch.Interface) (k kinds, err error) {
+func (s *sample) checkWatch(ctx context.Context, w watch.Interface) (k kinds, err error) {
 	if w == nil {
 		return k, errAltered
 	}
@@ -199,6 +200,8 @@ func (s *sample) checkWatch(w watch.Interface) (k kinds, err error) {
 			}
 			k = of
 		case <-late.C:
+			return k, errAltered
+		case <-ctx.Done():
 			return k, errAltered
 		}
 	}

@@ -71,7 +71,12 @@ func (r *rawSource) RunWithContext(ctx context.Context) {
 	first := r.become(cache.New(&c), cancel)
 	first.RunWithContext(running)
 	close(r.over)
-	if why, hand := r.declined(); why != "" && ctx.Err() == nil {
+	hand, declined := r.handed()
+	switch {
+	case !declined:
+	case ctx.Err() != nil:
+		hand.drop()
+	default:
 		c := r.config
 		c.Queue, c.ListerWatcher = r.newIntake(), hand.before(r.informer.lw)
 		r.become(cache.New(&c), cancel).RunWithContext(ctx)
@@ -107,10 +112,13 @@ func (r *rawSource) state() (raw bool, why string) {
 	return r.why == "" && (r.listed != nil || r.watched != nil), r.why
 }
 
-func (r *rawSource) declined() (string, handover) {
+// handed returns what was handed over, and whether answers were declined. It is returned once: it may be all
+// objects, decoded.
+func (r *rawSource) handed() (hand handover, declined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.why, r.hand
+	hand, r.hand = r.hand, handover{}
+	return hand, r.why != ""
 }
 
 // decline ends the Reflector of raw objects. What the ListerWatcher has answered, if it can be used, is for the
@@ -118,6 +126,10 @@ func (r *rawSource) declined() (string, handover) {
 func (r *rawSource) decline(not *declined) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.ctx.Err() != nil { // whatever came of it then says nothing
+		not.hand.drop()
+		return
+	}
 	if r.why != "" {
 		return
 	}

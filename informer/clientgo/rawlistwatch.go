@@ -49,7 +49,7 @@ var errDeclined = errors.New("another Reflector goes on")
 // ListWithContext implements cache.ListerWithContext. Where the answer is not to be had so, it returns once
 // nobody waits for it.
 func (r rawListerWatcher) ListWithContext(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
-	if why, _ := r.declined(); why == "" {
+	if _, why := r.state(); why == "" {
 		l, err := r.list(o)
 		var not *declined
 		switch {
@@ -67,7 +67,7 @@ func (r rawListerWatcher) ListWithContext(_ context.Context, o metav1.ListOption
 // WatchWithContext implements cache.WatcherWithContext. Where the answer is not to be had so, it returns a
 // watch of nothing, for a Reflector that is about to end.
 func (r rawListerWatcher) WatchWithContext(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	if why, _ := r.declined(); why == "" {
+	if _, why := r.state(); why == "" {
 		w, err := r.watch(o)
 		var not *declined
 		if !errors.As(err, &not) {
@@ -93,13 +93,15 @@ func (r *rawSource) list(o metav1.ListOptions) (*internalversion.List, error) {
 	first := r.kindsOf(false) == nil
 	t := &tap{ctx: r.ctx}
 	t.read = func(req *http.Request, body io.Reader, f wire.Format) ([]byte, error) {
-		s = newSample(r.informer.example, r.below(req))
 		p, err := r.readPage(body, f)
 		if err != nil {
 			return nil, err
 		}
-		got = p
-		return s.list(p.meta, !first), nil
+		made := newSample(r.informer.example, r.below(req))
+		if err := t.note(func() { got, s = p, made }); err != nil {
+			return nil, err
+		}
+		return made.list(p.meta, !first), nil
 	}
 	l, err := r.lw.ListWithContext(t.mark(r.ctx), o)
 	c := t.end()
@@ -153,7 +155,7 @@ func (r *rawSource) watch(o metav1.ListOptions) (watch.Interface, error) {
 	w, err := r.lw.WatchWithContext(t.mark(r.ctx), o)
 	c := t.end()
 	switch {
-	case c.taken == 0 && err == nil && c.broken: // client-go's clients make an empty watch of that
+	case c.taken == 0 && err == nil && c.broken && c.unfit == "": // client-go's clients make an empty watch of that
 		return w, nil
 	case c.taken == 0 && err == nil, c.elsewhere(err):
 		return nil, &declined{c.reason(), handover{watch: w, err: err, with: o}}
@@ -186,7 +188,7 @@ func (r *rawSource) untouched(s *sample, c caught, w watch.Interface, err error)
 	case s == nil:
 		return nil
 	}
-	k, err := s.checkWatch(w)
+	k, err := s.checkWatch(r.ctx, w)
 	if err == nil {
 		r.setKinds(true, k)
 	}
@@ -233,6 +235,13 @@ func (h handover) before(lw cache.ListerWatcher) cache.ListerWatcher {
 	return &continued{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), of: lw, hand: &h}
 }
 
+// drop ends a watch that nobody wants.
+func (h handover) drop() {
+	if h.watch != nil {
+		h.watch.Stop()
+	}
+}
+
 // continued answers once with what it was handed over. One goroutine calls it at a time.
 type continued struct {
 	cache.ListerWatcherWithContext
@@ -277,14 +286,12 @@ func (c *continued) take(o metav1.ListOptions) handover {
 	}
 	same := h.with.ResourceVersion == o.ResourceVersion && h.with.Limit == o.Limit && h.with.Continue == o.Continue &&
 		(h.with.SendInitialEvents == nil) == (o.SendInitialEvents == nil) && h.with.AllowWatchBookmarks == o.AllowWatchBookmarks
-	if h.list != nil && !same && o.AllowWatchBookmarks {
+	if h.list != nil && !same && o.SendInitialEvents != nil {
 		return handover{} // a streaming list, which may be refused: then it is asked for what there is
 	}
 	c.hand = nil
 	if !same {
-		if h.watch != nil {
-			h.watch.Stop()
-		}
+		h.drop()
 		return handover{}
 	}
 	return *h
