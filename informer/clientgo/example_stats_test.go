@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// Whether the engine lists and watches by itself, and what it has.
+// Whether objects are cut out of what the server sends, and what the engine has.
 func ExampleEngine_Stats() {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	server := informertest.NewServer()
