@@ -48,7 +48,7 @@ integration: control-plane ## run the tests on a real control plane
 	@cd compat && $(GO_TEST) -timeout 30m ./...
 	@cd bench && $(GO_TEST) -timeout 20m ./...
 
-bench: control-plane ## measure the engine beside client-go (about half an hour); ARGS='-quick' or '-run REGEXP'
+bench: control-plane ## measure the engine beside client-go (an hour or two); ARGS='-quick' or '-run REGEXP'
 	@tools/redis.sh && tools/rabbitmq.sh
 	@go build -C bench -o ../bin/bench ./cmd/bench
 	@cd bench && exec ../bin/bench $(ARGS)

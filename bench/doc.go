@@ -8,8 +8,9 @@
 //
 // The first run fills a control plane with 20,000 pods and as many custom resources, which takes
 // some five minutes on two cores; it is kept in the user's cache folder (tattler/bench, some 0.9 GB)
-// and used again. All of it then takes about half an hour. Nothing else should run meanwhile: a
-// number beside which ±10% stands was disturbed.
+// and used again. All of it then takes an hour or two, most of it for a million changes beside a
+// dead sink: -run leaves that out. Nothing else should run meanwhile: a number beside which ±10%
+// stands was disturbed.
 //
 //	gen      the data: pods of 200 applications, custom resources of 50 owners
 //	fill     a real API server with such data in it
@@ -19,6 +20,7 @@
 //	ours     this repository
 //	operator a program made with controller-runtime, with client-go's informers and with ours
 //	recorder the journal and the daemon, beside nothing
+//	sinks    a pump and each kind of sink, in batches and one by one
 //	suite    scenarios, rows, aims, the table
 //
 // What the numbers are:

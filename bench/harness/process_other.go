@@ -8,7 +8,7 @@ import (
 )
 
 // dieWithParent is not to be had here: a killed parent leaves a child until its deadline.
-func dieWithParent() *syscall.SysProcAttr { return nil }
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
 // resident is not known here.
 func resident() (now, peak float64) { return 0, 0 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -118,18 +119,32 @@ func startChild(ctx context.Context, in Input) (*child, error) {
 
 // start starts the process and waits for it in the background. Both happen on a thread that stays as
 // long as the process does: for the kernel, that thread is the parent with which the child dies.
-func (c *child) start() error {
+func (c *child) start() error { return startOnThread(c.cmd, c.ended) }
+
+func startOnThread(cmd *exec.Cmd, ended chan<- error) error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := c.cmd.Start()
+		err := cmd.Start()
 		started <- err
 		if err == nil {
-			c.ended <- c.cmd.Wait()
+			ended <- cmd.Wait()
 		}
 	}()
 	return <-started
+}
+
+// StartProcess starts a program that a job needs beside it, such as a server. It dies with this process (on Linux,
+// however that dies). ended says once that it is gone, and how; kill ends it with all of its process group.
+func StartProcess(cmd *exec.Cmd) (ended <-chan error, kill func() error, err error) {
+	cmd.SysProcAttr = dieWithParent()
+	cmd.SysProcAttr.Setpgid = true
+	c := make(chan error, 1)
+	if err := startOnThread(cmd, c); err != nil {
+		return nil, nil, err
+	}
+	return c, func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }, nil
 }
 
 // read reads an answer.

@@ -11,6 +11,8 @@ func Jobs() []harness.Job {
 		{Name: "tattler/log", Run: firstPage},
 		{Name: "tattler/daemon-events", Run: events},
 		{Name: "tattler/daemon-webhook", Run: webhooks},
+		{Name: "tattler/live-sink", Run: liveSink},
+		{Name: "tattler/dead-sink", Run: deadSink},
 		{Name: "tattler/daemon-record", Run: record},
 		{Name: "tattler/daemon-restart", Run: restart},
 	}

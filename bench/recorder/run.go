@@ -2,15 +2,10 @@ package recorder
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -20,7 +15,6 @@ import (
 	"github.com/tattler-dev/tattler/internal/daemon"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
 // running is a daemon that runs.
@@ -169,58 +163,5 @@ func events(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	m.Lap("events")
 	m.Set("sent", float64(in.Events))
 	m.Memory("after")
-	return m.Sample(), r.stop(ctx)
-}
-
-// maxPosts is how many changes are delivered, one after another, unless fewer are asked for.
-const maxPosts = 300
-
-// webhooks measures the time from a change to the request that tells of it.
-func webhooks(ctx context.Context, in harness.Input) (s harness.Sample, err error) {
-	posts := min(in.Events, maxPosts)
-	heard := make(chan time.Time, posts)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
-	}
-	receiver := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { heard <- time.Now() })}
-	served := make(chan error, 1)
-	go func() { served <- receiver.Serve(l) }()
-	defer func() {
-		err = errors.Join(err, receiver.Close())
-		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-			err = errors.Join(err, end)
-		}
-	}()
-	sink, err := webhook.New("bench", webhook.Options{URL: "http://" + l.Addr().String()})
-	if err != nil {
-		return nil, err
-	}
-	in.Dir = filepath.Join(in.Dir, "webhook") // the round's other journal tells of another time
-	r := start(ctx, in, deliver.Options{Name: "hook", Sink: sink})
-	if err := r.live(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.recorded(ctx, in.Server.Objects); err != nil {
-		return nil, err
-	}
-	control := synth.NewControl(in.Server.Control)
-	var took []float64
-	for range posts {
-		start := time.Now()
-		if _, err := control.Update(ctx, 1, in.Server.Objects); err != nil {
-			return nil, err
-		}
-		select {
-		case at := <-heard:
-			took = append(took, float64(at.Sub(start).Microseconds())/1000)
-		case <-ctx.Done():
-			return nil, fmt.Errorf("hear of a change: %w", context.Cause(ctx))
-		}
-	}
-	slices.Sort(took)
-	m := harness.NewMeter()
-	m.Set("median ms", took[len(took)/2])
-	m.Set("p99 ms", took[len(took)*99/100])
 	return m.Sample(), r.stop(ctx)
 }

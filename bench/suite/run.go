@@ -29,6 +29,8 @@ type Scenario struct {
 	// Jobs are run in this order in each round.
 	Jobs []Step
 	Rows []RowSpec
+	// MaxRounds are the most that are run of one that takes long; 0 is as many as asked for.
+	MaxRounds int
 }
 
 // Step is a job of a scenario.
@@ -94,7 +96,11 @@ func (sc Scenario) run(ctx context.Context, s *servers, o Options) (Results, err
 			return nil, err
 		}
 	}
-	for round := range o.Rounds {
+	rounds := o.Rounds
+	if sc.MaxRounds > 0 {
+		rounds = min(rounds, sc.MaxRounds)
+	}
+	for round := range rounds {
 		if err := sc.round(ctx, server, r, o); err != nil {
 			errs = append(errs, fmt.Errorf("round %d: %w", round+1, err))
 		}

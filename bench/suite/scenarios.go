@@ -40,6 +40,7 @@ func Scenarios(z Size) []Scenario {
 	}
 	all = append(all, operator(z))
 	all = append(all, daemon(z)...)
+	all = append(all, delivery(z)...)
 	for i := range all {
 		all[i].Warm = append(all[i].Warm, "bare/stream-protobuf")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/bench/ours"
 	"github.com/tattler-dev/tattler/bench/peer"
 	"github.com/tattler-dev/tattler/bench/recorder"
+	"github.com/tattler-dev/tattler/bench/sinks"
 	"github.com/tattler-dev/tattler/bench/suite"
 	"github.com/tattler-dev/tattler/bench/synth"
 )
@@ -37,7 +38,7 @@ func begin() {
 
 // jobs are all that can be measured.
 func jobs() []harness.Job {
-	return slices.Concat(ours.Jobs(), peer.Jobs(), operator.Jobs(), recorder.Jobs())
+	return slices.Concat(ours.Jobs(), peer.Jobs(), operator.Jobs(), recorder.Jobs(), sinks.Jobs())
 }
 
 // few objects are served without seconds of preparation.

@@ -1,0 +1,202 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tattler-dev/tattler/bench/harness"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// place is where a sink sends to. It keeps the order of what is sent one after another.
+type place struct {
+	// sink makes a sink that sends there. Several are made, one after another.
+	sink func() (sink.Sink, error)
+	// hear, if set, tells of all that has arrived and arrives, until ctx ends; without it the place tells of
+	// itself.
+	hear func(ctx context.Context, arrived func(n int)) error
+	// close ends the place. It is called after hear has returned.
+	close func() error
+}
+
+// opener opens a place, in a folder that is its own, which calls arrived when messages arrive, or has hear.
+type opener func(ctx context.Context, dir string, arrived func(n int)) (*place, error)
+
+const (
+	// rate is at how many changes a second arrivals are timed.
+	rate = 100
+	// warm is how many changes come before anything is timed: connections are made with them.
+	warm = 100
+	// agent is how sinks call themselves.
+	agent = "tattler/bench"
+)
+
+// timed is how many arrivals are timed where so many changes are delivered at once: ten seconds' worth of 20,000.
+func timed(events int) int { return max(events/20, min(events, 300)) }
+
+// measure measures a kind of sink.
+func (k Kind) measure(ctx context.Context, in harness.Input) (s harness.Sample, err error) {
+	if k.Missing() {
+		return harness.Sample{}, nil
+	}
+	dir, remove, err := temporary(in, "sink-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	a := &arrivals{}
+	p, err := k.open(ctx, dir, a.add)
+	if err != nil {
+		return nil, fmt.Errorf("open receiver: %w", err)
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	s = harness.Sample{}
+	late, err := p.latency(ctx, a, timed(in.Events))
+	if err != nil {
+		return nil, fmt.Errorf("time arrivals: %w", err)
+	}
+	s["median ms"], s["p99 ms"] = percentile(late, 50), percentile(late, 99)
+	if s["batches/s"], err = p.throughput(ctx, 1_000_000, in.Events, false); err != nil {
+		return nil, fmt.Errorf("deliver in batches: %w", err)
+	}
+	if s["singles/s"], err = p.throughput(ctx, 2_000_000, in.Events, true); err != nil {
+		return nil, fmt.Errorf("deliver one by one: %w", err)
+	}
+	return s, nil
+}
+
+// arrivals are the times at which messages arrived.
+type arrivals struct {
+	mu sync.Mutex
+	at []time.Time
+}
+
+func (a *arrivals) add(n int) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for range n {
+		a.at = append(a.at, now)
+	}
+}
+
+func (a *arrivals) times() []time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.at
+}
+
+// latency appends changes at a rate, and returns after how many milliseconds each had arrived.
+func (p *place) latency(ctx context.Context, a *arrivals, count int) (late []float64, err error) {
+	st := &store{}
+	r, err := p.start(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if p.hear != nil {
+		hearing, end := context.WithCancel(ctx)
+		heard := make(chan error, 1)
+		go func() { heard <- p.hear(hearing, a.add) }()
+		defer func() {
+			end()
+			if herr := <-heard; !errors.Is(herr, context.Canceled) {
+				err = errors.Join(err, herr)
+			}
+		}()
+	}
+	st.add(changes(0, warm)...)
+	if err := r.until(ctx, func(int64) bool { return len(a.times()) >= warm }); err != nil {
+		return nil, err
+	}
+	came := make([]time.Time, count)
+	start := time.Now()
+	for i := range came {
+		item := change(warm + i)
+		select {
+		case <-time.After(time.Until(start.Add(time.Duration(i) * time.Second / rate))):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		came[i] = time.Now()
+		st.add(item)
+	}
+	if err := r.until(ctx, func(cursor int64) bool { return cursor == int64(warm+count) && len(a.times()) >= warm+count }); err != nil {
+		return nil, err
+	}
+	at := a.times()
+	if len(at) != warm+count {
+		return nil, fmt.Errorf("%d changes arrived, not %d", len(at), warm+count)
+	}
+	for i := range came {
+		late = append(late, float64(at[warm+i].Sub(came[i]).Microseconds())/1000)
+	}
+	return late, nil
+}
+
+// throughput delivers changes that are there, and returns how many a second were acknowledged.
+func (p *place) throughput(ctx context.Context, from, count int, single bool) (perSecond float64, err error) {
+	st := &store{single: single}
+	all := changes(from, warm+count)
+	r, err := p.start(ctx, st)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	st.add(all[:warm]...)
+	if err := r.until(ctx, func(cursor int64) bool { return cursor == warm }); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	st.add(all[warm:]...)
+	if err := r.until(ctx, func(cursor int64) bool { return cursor == int64(len(all)) }); err != nil {
+		return 0, err
+	}
+	return float64(count) / time.Since(start).Seconds(), nil
+}
+
+// running is a pump that runs.
+type running struct {
+	pump  *deliver.Pump
+	store *store
+	end   context.CancelFunc
+	ended chan error
+}
+
+func (p *place) start(ctx context.Context, st *store) (*running, error) {
+	to, err := p.sink()
+	if err != nil {
+		return nil, err
+	}
+	pump, err := deliver.New(deliver.Options{Name: "bench", Sink: to, Store: st, From: deliver.Beginning})
+	if err != nil {
+		return nil, errors.Join(err, to.Close(ctx))
+	}
+	ctx, end := context.WithCancel(ctx)
+	r := &running{pump: pump, store: st, end: end, ended: make(chan error, 1)}
+	go func() { r.ended <- pump.Run(ctx) }()
+	return r, nil
+}
+
+// until waits. That a change was not delivered at once is an error: what is measured then is the wait.
+func (r *running) until(ctx context.Context, done func(cursor int64) bool) error {
+	var failed error
+	err := harness.Wait(ctx, func() bool {
+		cursor, buried := r.store.state()
+		if s := r.pump.Status(); s.Failures > 0 {
+			buried = errors.New(s.Error)
+		}
+		failed = buried
+		return failed != nil || done(cursor)
+	})
+	return errors.Join(err, failed)
+}
+
+func (r *running) stop() error {
+	r.end()
+	return <-r.ended
+}

@@ -1,0 +1,67 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/sink/nats"
+)
+
+// openNATS runs a NATS server in this process, with a stream on the disk.
+func openNATS(ctx context.Context, dir string, _ func(int)) (*place, error) {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
+	if err != nil {
+		return nil, err
+	}
+	s.Start()
+	end := func() error { s.Shutdown(); s.WaitForShutdown(); return nil }
+	if !s.ReadyForConnections(time.Minute) {
+		return nil, errors.Join(errors.New("the NATS server does not begin"), end())
+	}
+	stream, hangUp, err := streamOf(ctx, s.ClientURL())
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return &place{
+		sink: func() (sink.Sink, error) { return nats.New(agent, nats.Options{Servers: []string{s.ClientURL()}}) },
+		hear: func(ctx context.Context, arrived func(int)) error {
+			consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+			if err != nil {
+				return fmt.Errorf("make consumer: %w", err)
+			}
+			c, err := consumer.Consume(func(jetstream.Msg) { arrived(1) })
+			if err != nil {
+				return fmt.Errorf("consume: %w", err)
+			}
+			<-ctx.Done()
+			c.Stop()
+			<-c.Closed()
+			return ctx.Err()
+		},
+		close: func() error { hangUp(); return end() },
+	}, nil
+}
+
+// streamOf makes the stream that the sink's subjects are of.
+func streamOf(ctx context.Context, url string) (s jetstream.Stream, hangUp func(), err error) {
+	nc, err := natsgo.Connect(url)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	js, err := jetstream.New(nc)
+	if err == nil {
+		s, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "TATTLER", Subjects: []string{"tattler.>"}, Duplicates: 10 * time.Minute})
+	}
+	if err != nil {
+		nc.Close()
+		return nil, nil, fmt.Errorf("make stream: %w", err)
+	}
+	return s, nc.Close, nil
+}
