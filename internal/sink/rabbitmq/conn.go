@@ -26,6 +26,8 @@ type connection struct {
 	returns chan amqp.Return
 	// chClosed and connClosed get the reason when the channel and the connection are closed.
 	chClosed, connClosed chan *amqp.Error
+	// why is what they told, which they tell once. Only Send uses it.
+	why *amqp.Error
 
 	mu      sync.Mutex
 	blocked string        // why the server reads nothing at the moment; empty where it does
@@ -155,17 +157,22 @@ func (c *connection) isBlocked() string {
 // alive tells whether the channel can still be used.
 func (c *connection) alive() bool { return !c.ch.IsClosed() && !c.amqp.IsClosed() }
 
-// reason is why the channel was closed.
+// reason is why the channel was closed, however often it is asked.
 func (c *connection) reason() error {
+	if c.why != nil {
+		return c.why
+	}
 	timer := time.NewTimer(time.Second) // what closes it tells at once
 	defer timer.Stop()
 	for _, closed := range []chan *amqp.Error{c.chClosed, c.connClosed} {
 		select {
 		case e := <-closed:
 			if e != nil {
+				c.why = e
 				return e
 			}
 		case <-timer.C:
+			return amqp.ErrClosed
 		}
 	}
 	return amqp.ErrClosed

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -97,4 +98,22 @@ func TestNobodyThere(t *testing.T) {
 			t.Errorf("%s: %d, %v; want a passing error with %q", tc.why, n, err, tc.want)
 		}
 	}
+}
+
+// TestReason: what the server said when it closed the channel is told to all that wait for a confirmation, and
+// nobody waits for ever where it said nothing.
+func TestReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &connection{chClosed: make(chan *amqp.Error, 1), connClosed: make(chan *amqp.Error, 1)}
+		if err := c.reason(); !errors.Is(err, amqp.ErrClosed) {
+			t.Errorf("nothing was said: %v", err)
+		}
+		c.chClosed <- &amqp.Error{Code: amqp.NotFound, Reason: "no exchange"}
+		close(c.chClosed)
+		for range 2 {
+			if err := c.reason(); code(err) != amqp.NotFound {
+				t.Errorf("%v, want what the server said", err)
+			}
+		}
+	})
 }
