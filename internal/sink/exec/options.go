@@ -101,7 +101,8 @@ func FromURL(address string) (*Options, error) {
 				return nil, errors.New("timeout is a duration, such as 10s")
 			}
 		default:
-			return nil, fmt.Errorf("unknown key %q in the query: there are arg, batch and timeout", key)
+			// Not shown: what stands behind an & in an argument looks like a key.
+			return nil, errors.New("unknown key in the query: there are arg, batch and timeout (an & in an argument is %26)")
 		}
 	}
 	return o, nil

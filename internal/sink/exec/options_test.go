@@ -105,7 +105,8 @@ func TestFromURL(t *testing.T) {
 		{"nothing", "exec:", "an exec sink needs a program"},
 		{"a path that is none", "exec:/%zz?arg=" + canary, "the program's path"},
 		{"a query that is none", "exec:/bin/on?arg=%zz" + canary, "the query is none"},
-		{"an unknown key", "exec:/bin/on?args=" + canary, `unknown key "args" in the query: there are arg, batch and timeout`},
+		{"an unknown key", "exec:/bin/on?args=" + canary, "unknown key in the query: there are arg, batch and timeout"},
+		{"an argument with an &", "exec:/bin/on?arg=a&" + canary, "an & in an argument is %26"},
 		{"no truth", "exec:/bin/on?batch=" + canary, "batch is true or false"},
 		{"no duration", "exec:/bin/on?timeout=" + canary, "timeout is a duration"},
 	} {

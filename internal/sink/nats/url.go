@@ -2,7 +2,6 @@ package nats
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -26,6 +25,9 @@ func FromURL(address string) (*Options, error) {
 	subject, err := url.PathUnescape(path)
 	if err != nil {
 		return nil, hidden
+	}
+	if strings.ContainsRune(path, '@') { // what stands before it is a password with a slash, not a host
+		return nil, errors.New("the subject holds an @, which is written %40 (in user and password, / @ and ? are %2F %40 %3F)")
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -65,7 +67,8 @@ func (o *Options) fromQuery(values url.Values) error {
 				return errors.New("timeout is a duration, such as 10s")
 			}
 		default:
-			return fmt.Errorf("unknown key %q in the query: there are ca, create, credentials, nkey, stream and timeout", key)
+			// Not shown: what stands behind a question mark in a password looks like a key.
+			return errors.New("unknown key in the query: there are ca, create, credentials, nkey, stream and timeout (a ? in a password is %3F)")
 		}
 	}
 	return nil

@@ -134,6 +134,9 @@ func parseServer(text string) (server, error) {
 	}
 	s.address = net.JoinHostPort(u.Hostname(), port)
 	if path := strings.TrimPrefix(u.EscapedPath(), "/"); path != "" {
+		if strings.ContainsRune(path, '@') { // what stands before it is a password with a slash, not a host
+			return server{}, errors.New("the vhost holds an @, which is written %40")
+		}
 		if strings.Contains(path, "/") {
 			return server{}, errors.New("the vhost holds a slash, which is written %2F")
 		}

@@ -121,6 +121,7 @@ func TestFromURLErrors(t *testing.T) {
 		{"no host", "amqp:///v?queue=q", "must begin with amqp://"},
 		{"nowhere to go", "amqp://u:p4ss@h/v", "or a queue"},
 		{"a slash in the password", "amqp://u:p4ss/p4ss@h/v?queue=q", "written %2F"},
+		{"a slash behind digits in it", "amqp://u:1/p4ss@h?queue=q", "written %2F"},
 		{"a question mark in it", "amqp://u:p4ss?p4ss@h/v?queue=q", "written %2F"},
 		{"a wrong escape", "amqp://u:p4ss%zz@h/v?queue=q", "not a URL"},
 		{"an unknown key", "amqp://u:p4ss@h?p4ss=q", "there are ca, exchange, insecure, key, queue"},
