@@ -158,7 +158,8 @@ func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
 	acked, err := p.o.Sink.Send(sending, ms)
 	switch {
 	case acked < 0 || acked > len(ms):
-		return 0, fmt.Errorf("sink acknowledged %d of %d messages (%w)", acked, len(ms), err)
+		// Not wrapped: the message that the sink means is not known, so none is to blame.
+		return 0, fmt.Errorf("sink acknowledged %d of %d messages (%v)", acked, len(ms), err) //nolint:errorlint // see above
 	case acked == len(ms):
 		return acked, nil
 	case err == nil:

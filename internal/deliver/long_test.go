@@ -94,6 +94,55 @@ func TestTooLargeForEver(t *testing.T) {
 	})
 }
 
+// patient is a receiver that needs long.
+type patient struct{ *receiver }
+
+func (p patient) Patience() time.Duration { return 5 * time.Minute }
+
+// TestPatient: a sink that may take long is not cut off before that.
+func TestPatient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1, deliver.Options{})
+		r.sink.send = func(ctx context.Context, ms []sink.Message) (int, error) {
+			select {
+			case <-time.After(4 * time.Minute): // in the bubble
+				return len(ms), nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		}
+		r.o.Sink = patient{r.sink}
+		r.start()
+		defer r.stop()
+		time.Sleep(30 * time.Minute) // in the bubble
+		r.want("it arrives", "[1]")
+		if n := len(r.sink.calls); n != 1 {
+			t.Errorf("sent %d times", n)
+		}
+	})
+}
+
+// TestNonsenseBlamesNobody: a sink that says what cannot be has not said which message it will never take.
+func TestNonsenseBlamesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 2, deliver.Options{Retry: deliver.Retry{Attempts: 1}})
+		calls := 0
+		r.sink.send = func(_ context.Context, ms []sink.Message) (int, error) {
+			if calls++; calls < 4 {
+				return len(ms) + 1, &sink.PermanentError{Err: errors.New("another one")}
+			}
+			return len(ms), nil
+		}
+		r.start()
+		defer r.stop()
+		time.Sleep(time.Minute) // in the bubble
+		synctest.Wait()
+		if dead := r.store.Dead(); len(dead) != 0 {
+			t.Errorf("dead letters %+v", dead)
+		}
+	})
+}
+
 // TestAlone: after an error one message goes alone, so that one of many may be blamed.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

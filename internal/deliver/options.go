@@ -32,7 +32,8 @@ type Options struct {
 	MaxBytes int
 
 	Retry Retry
-	// SendTimeout bounds one call of Send, and so how much is sent again after a crash (1 minute).
+	// SendTimeout bounds one call of Send, and so how much is sent again after a crash (1 minute, or what a
+	// sink.Patient needs where that is more).
 	SendTimeout time.Duration
 	// Drain bounds how long Run goes on after its context has ended (10 seconds).
 	Drain time.Duration
@@ -142,7 +143,12 @@ func (r Retry) withDefaults() Retry {
 func (o Options) withDefaults() Options {
 	o.From = cmp.Or(o.From, Now)
 	o.Retry = o.Retry.withDefaults()
-	o.SendTimeout = cmp.Or(o.SendTimeout, time.Minute)
+	if o.SendTimeout == 0 {
+		o.SendTimeout = time.Minute
+		if p, ok := o.Sink.(sink.Patient); ok {
+			o.SendTimeout = max(o.SendTimeout, p.Patience())
+		}
+	}
 	o.Drain = cmp.Or(o.Drain, 10*time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -39,6 +39,13 @@ type Sink interface {
 	String() string
 }
 
+// Patient is a sink that may need long for one Send, as its user allows it to.
+type Patient interface {
+	Sink
+	// Patience is how long one Send may take at least; always the same.
+	Patience() time.Duration
+}
+
 // Message is one change on its way.
 type Message struct {
 	// ID is the event's: equal for the same change, however often it is sent.

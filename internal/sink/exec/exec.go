@@ -49,6 +49,9 @@ func New(o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "exec " + s.o.Command[0] }
 
+// Patience is the time of one run, and some to start it: with less it would be killed each time.
+func (s *Sink) Patience() time.Duration { return s.o.Timeout + finishing }
+
 // Close ends a run that is under way.
 func (s *Sink) Close(context.Context) error {
 	s.close()

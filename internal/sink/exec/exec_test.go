@@ -213,3 +213,11 @@ func TestNoShell(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestPatience: a pump gives a run the time that its user gives it.
+func TestPatience(t *testing.T) {
+	const long = 10 * time.Minute
+	if got := sink.Patient(shell(t, "exit 0", Options{Timeout: long})).Patience(); got <= long {
+		t.Errorf("%s, want more than a run's %s", got, long)
+	}
+}
