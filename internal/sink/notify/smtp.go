@@ -14,6 +14,7 @@ import (
 	"net/smtp"
 	"net/textproto"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -28,20 +29,25 @@ type mailer struct {
 }
 
 func (m *mailer) send(ctx context.Context, what *Message, text, agent string) error {
-	body, err := m.compose(what, text, agent, time.Now())
-	if err != nil {
-		return &sink.PermanentError{Err: fmt.Errorf("make the mail: %w", err)}
+	now := time.Now()
+	compose := func(missed []string) ([]byte, error) {
+		body, err := m.compose(what, text, agent, missed, now)
+		if err != nil {
+			return nil, &sink.PermanentError{Err: fmt.Errorf("make the mail: %w", err)}
+		}
+		return body, nil
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", m.address)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })() // what is being read or written ends with ctx
+	raw := conn
+	defer context.AfterFunc(ctx, func() { raw.Close() })() // what is being read or written ends with ctx
 	if m.mailTarget.tls == "implicit" {
 		conn = tls.Client(conn, m.config())
 	}
-	if err := m.talk(conn, body); err != nil {
+	if err := m.talk(conn, compose); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -59,8 +65,9 @@ func (m *mailer) config() *tls.Config {
 }
 
 // talk hands a mail over. What the server says of the sender, the recipients and the login passes: it would
-// say so of every mail.
-func (m *mailer) talk(conn net.Conn, body []byte) error {
+// say so of every mail. A recipient of several whom it does not know keeps the mail from nobody else: it says
+// whom it missed.
+func (m *mailer) talk(conn net.Conn, compose func(missed []string) ([]byte, error)) error {
 	c, err := smtp.NewClient(conn, m.host)
 	if err != nil {
 		return fmt.Errorf("greeting: %w", err)
@@ -78,16 +85,19 @@ func (m *mailer) talk(conn net.Conn, body []byte) error {
 			return fmt.Errorf("log in as %s: %w", m.user, err)
 		}
 	}
-	if size, err := strconv.Atoi(extension(c, "SIZE")); err == nil && size > 0 && len(body) > size {
-		return &sink.PermanentError{Err: fmt.Errorf("the mail has %d bytes, the server takes %d", len(body), size)}
-	}
 	if err := c.Mail(m.from.Address); err != nil {
 		return fmt.Errorf("sender %s: %w", m.from.Address, err)
 	}
-	for _, to := range m.to {
-		if err := c.Rcpt(to.Address); err != nil {
-			return fmt.Errorf("recipient %s: %w", to.Address, err)
-		}
+	missed, err := m.recipients(c)
+	if err != nil {
+		return err
+	}
+	body, err := compose(missed)
+	if err != nil {
+		return err
+	}
+	if size, err := strconv.Atoi(extension(c, "SIZE")); err == nil && size > 0 && len(body) > size {
+		return &sink.PermanentError{Err: fmt.Errorf("the mail has %d bytes, the server takes %d", len(body), size)}
 	}
 	w, err := c.Data()
 	if err != nil {
@@ -98,13 +108,55 @@ func (m *mailer) talk(conn net.Conn, body []byte) error {
 	}
 	if err := w.Close(); err != nil {
 		var said *textproto.Error
-		if errors.As(err, &said) && said.Code/100 == 5 {
+		if errors.As(err, &said) && blames(said) {
 			return &sink.PermanentError{Err: fmt.Errorf("the server does not take the mail: %w", err)}
 		}
 		return fmt.Errorf("data: %w", err)
 	}
 	_ = c.Quit() // it has the mail
 	return nil
+}
+
+// recipients tells the server whom to write, and returns those that it refuses for good. That it takes nobody
+// is an error.
+func (m *mailer) recipients(c *smtp.Client) (missed []string, err error) {
+	var first error
+	for _, to := range m.to {
+		err := c.Rcpt(to.Address)
+		if err == nil {
+			continue
+		}
+		var said *textproto.Error
+		text := fmt.Errorf("recipient %s: %w", to.Address, err)
+		if !errors.As(err, &said) || said.Code/100 != 5 {
+			return nil, text
+		}
+		missed = append(missed, fmt.Sprintf("%s: %d %s", to.Address, said.Code, clean(cut(said.Msg, maxPath))))
+		if first == nil {
+			first = text
+		}
+	}
+	if len(missed) == len(m.to) {
+		return nil, first
+	}
+	return missed, nil
+}
+
+// account is what servers say after a mail's data of who sends it: they would say so of every mail.
+var account = regexp.MustCompile(`(?i)^5\.[1347]\.|not verified|verify your|send ?as|not authorized|not allowed|denied|authenticat|permission|relay|quota|limit|dmarc|\bspf\b|dkim|suspend|disabled|paused|blocked`)
+
+// content is what they say of a mail.
+var content = regexp.MustCompile(`(?i)^5\.(2\.3|3\.4|6\.)|spam|virus|malware|phish|content|too (large|long|big)|size`)
+
+// blames tells whether an answer to a mail's data is about the mail.
+func blames(said *textproto.Error) bool {
+	switch {
+	case said.Code/100 != 5:
+		return false
+	case said.Code == 552:
+		return true
+	}
+	return content.MatchString(said.Msg) || !account.MatchString(said.Msg)
 }
 
 func extension(c *smtp.Client, name string) string {
@@ -186,7 +238,7 @@ func (a login) Next(said []byte, more bool) ([]byte, error) {
 
 // compose writes the mail. The same changes have the same Message-ID, so that a mail that comes again can be
 // told.
-func (m *mailer) compose(what *Message, text, agent string, now time.Time) ([]byte, error) {
+func (m *mailer) compose(what *Message, text, agent string, missed []string, now time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	header := func(name, value string) { fmt.Fprintf(&b, "%s: %s\r\n", name, value) }
 	var to []string
@@ -196,8 +248,8 @@ func (m *mailer) compose(what *Message, text, agent string, now time.Time) ([]by
 	sum := sha256.Sum256([]byte(what.key + m.from.Address + strings.Join(to, ",")))
 	_, domain, _ := strings.Cut(m.from.Address, "@")
 	header("From", m.from.String())
-	header("To", strings.Join(to, ", "))
-	header("Subject", mime.QEncoding.Encode("utf-8", cut(what.Title, maxTitle)))
+	header("To", strings.Join(to, ",\r\n "))
+	header("Subject", strings.ReplaceAll(mime.QEncoding.Encode("utf-8", cut(what.Title, maxTitle)), "?= =?", "?=\r\n =?"))
 	header("Date", now.Format(time.RFC1123Z))
 	header("Message-ID", "<"+hex.EncodeToString(sum[:16])+"@"+domain+">")
 	header("MIME-Version", "1.0")
@@ -211,6 +263,9 @@ func (m *mailer) compose(what *Message, text, agent string, now time.Time) ([]by
 		full += what.Link + "\n"
 	}
 	full += "\n" + text + "\n"
+	if len(missed) > 0 {
+		full += "\nThe server does not take this for:\n" + strings.Join(missed, "\n") + "\n"
+	}
 	w := quotedprintable.NewWriter(&b)
 	if _, err := w.Write([]byte(strings.ReplaceAll(full, "\n", "\r\n"))); err != nil {
 		return nil, err

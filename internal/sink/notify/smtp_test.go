@@ -2,6 +2,7 @@ package notify
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -38,7 +39,7 @@ type post struct {
 	tls      *tls.Config // nil: no STARTTLS
 	implicit bool
 	auth     string            // the ways to log in that it offers
-	says     map[string]string // by the verb, and DATA. for the end of a mail
+	says     map[string]string // by the verb or the whole line, and DATA. for the end of a mail
 
 	mu     sync.Mutex
 	mails  []string
@@ -142,7 +143,7 @@ func (p *post) serve(conn net.Conn) {
 			say("QUIT", "221 bye")
 			return
 		default:
-			say(strings.ToUpper(verb), "250 ok")
+			say(strings.ToUpper(verb), cmp.Or(p.says[line], "250 ok"))
 		}
 	}
 }
@@ -267,6 +268,12 @@ func TestMailErrors(t *testing.T) {
 		{"an unknown recipient passes", "RCPT", "550 no such mailbox", "recipient ops@example.com: 550", false},
 		{"full", "DATA.", "452 no room", "452", false},
 		{"refused", "DATA.", "554 looks like spam", `554 "looks like spam"`, true},
+		{"refused by policy, and so for what it says", "DATA.", "550 5.7.1 rejected as spam", "5.7.1", true},
+		{"too long after all", "DATA.", "552 5.3.4 message size exceeds fixed limit", "5.3.4", true},
+		{"a sender that Amazon has not verified passes", "DATA.", "554 Message rejected: Email address is not verified.", "not verified", false},
+		{"one that may not send as that passes", "DATA.", "550 5.7.60 SMTP; Client does not have permissions to send as this sender", "5.7.60", false},
+		{"a quota passes", "DATA.", "550 5.4.5 Daily user sending quota exceeded", "5.4.5", false},
+		{"one of two recipients that is busy has the mail wait", "RCPT TO:<dev@example.com>", "450 greylisted", "recipient dev@example.com: 450", false},
 		{"no greeting", "", "554 go away", "greeting", false},
 	} {
 		p := newPost(t, func(p *post) {
@@ -286,6 +293,44 @@ func TestMailErrors(t *testing.T) {
 	var permanent *sink.PermanentError
 	if err := oneMail(t, Options{URL: p.url("smtp", "")}); !errors.As(err, &permanent) || len(p.mails) != 0 {
 		t.Errorf("longer than the server takes: %v", err)
+	}
+}
+
+// TestMailMisses: a recipient that is not there any more keeps the mail from nobody else, and the others read of
+// it.
+func TestMailMisses(t *testing.T) {
+	p := newPost(t, func(p *post) { p.says["RCPT TO:<dev@example.com>"] = "550 no such mailbox" })
+	if err := oneMail(t, Options{URL: p.url("smtp", "")}); err != nil || len(p.mails) != 1 {
+		t.Fatalf("%d mails, %v", len(p.mails), err)
+	}
+	if _, text := letter(t, p.mails[0]); !strings.Contains(text, "The server does not take this for:\ndev@example.com: 550 no such mailbox\n") {
+		t.Errorf("the mail does not say whom it missed: %s", text)
+	}
+}
+
+// TestMailHeadLines: no line of a head is longer than servers take, however many there are to read it.
+func TestMailHeadLines(t *testing.T) {
+	var to []string
+	for i := range 60 {
+		to = append(to, fmt.Sprintf("somebody-%d@example.com", i))
+	}
+	p := newPost(t, nil)
+	s := must(New("tattler/test", Options{URL: "smtp://" + p.listener.Addr().String() + "/" + strings.Join(to, ",") + "?from=b@example.com"}))(t)
+	defer s.Close(t.Context())
+	m := sinktest.Messages(0, 1)[0]
+	e := *m.Event
+	e.Source = "/clusters/" + strings.Repeat("%F0%9F%9A%80", 300)
+	m.Event = &e
+	if _, err := s.Send(t.Context(), []sink.Message{m}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(p.mails[0], "\r\n") {
+		if len(line) > 998 {
+			t.Errorf("a line of %d bytes: %.60s…", len(line), line)
+		}
+	}
+	if h, _ := letter(t, p.mails[0]); len(must(h.AddressList("To"))(t)) != len(to) {
+		t.Errorf("To: %s", h.Get("To"))
 	}
 }
 
