@@ -94,10 +94,12 @@ func (s *Sink) refused(code int, h http.Header, said []byte) error {
 	return err
 }
 
-// permanent tells whether a message is to blame, and not the webhook, the chat or the channel.
+// permanent tells whether a message is to blame, and not the webhook, the chat, the channel or how it is set up:
+// what would be said of every message must not bury every change. So of 400 only what is known to be about a
+// message is.
 func (s *Sink) permanent(code int, said string) bool {
 	switch code {
-	case http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType:
+	case http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return true
 	case http.StatusBadRequest:
 	default:
@@ -115,11 +117,15 @@ func (s *Sink) permanent(code int, said string) bool {
 	case Telegram: // says 400 of nearly everything
 		return has("parse entities", "too long", "text is empty", "text must be")
 	case Slack:
-		return !has("no_team", "no_service", "no_active_hooks", "team_disabled", "user_not_found", "channel_", "invalid_token")
+		return has("invalid_payload", "invalid_blocks", "invalid_attachments", "too_many_attachments", "msg_too_long", "no_text", "missing_text")
+	case Discord: // a malformed form, nothing in it, blocked by moderation; a forum that wants a thread is 220001
+		return has("50035") && !has("thread_id", "webhook_id") || has("50006", "200000", "200001", "240000")
 	case Mattermost:
-		return !has("incoming_webhook", "channel", "user")
+		return has("split_props_length", "incoming_webhook.text", "post.is_valid", "too_long", "too_large")
+	case Teams: // a workflow that is off says 400, and one whose trigger expects something else
+		return has("payload", "Summary or Text", "too large")
 	}
-	return true
+	return false
 }
 
 // advice says what to do about an answer.
@@ -131,6 +137,10 @@ func advice(service Service, code int) string {
 		return " (the webhook or token is not allowed to post there any more: check it, or make a new one)"
 	case code == http.StatusNotFound, code == http.StatusGone:
 		return " (the webhook, chat or channel is not there any more: make a new one)"
+	case code == http.StatusBadRequest && service == Discord:
+		return " (a forum's webhook needs ?thread_id=)"
+	case code == http.StatusBadRequest && service == Teams:
+		return " (is the workflow on, and made by the template for webhook requests?)"
 	case code == http.StatusBadRequest && service == Telegram:
 		return " (is the bot in the chat, and the chat's name right?)"
 	}

@@ -105,6 +105,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	case b == sinktest.Refuses && ids[1] == id:
 		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"id":"web.incoming_webhook.split_props_length.app_error"}`)
 	default:
 		if b == sinktest.Slow {
 			<-time.After(20 * time.Millisecond)
