@@ -20,15 +20,15 @@ const w0rd = "w0rdw0rdw0rd"
 func TestAddresses(t *testing.T) {
 	for _, tc := range []struct{ why, address, service, place, post, rest string }{
 		{"as Slack hands it out", "https://hooks.slack.com/services/T/B/w0rdw0rdw0rd", "slack", "slack https://hooks.slack.com", "https://hooks.slack.com/services/T/B/w0rdw0rdw0rd", ""},
-		{"as Discord does", "https://discord.com/api/webhooks/1/w0rdw0rdw0rd", "discord", "discord https://discord.com", "https://discord.com/api/webhooks/1/w0rdw0rdw0rd", ""},
-		{"of its old name", "https://ptb.discordapp.com/api/webhooks/1/w0rdw0rdw0rd", "discord", "discord https://ptb.discordapp.com", "https://ptb.discordapp.com/api/webhooks/1/w0rdw0rdw0rd", ""},
+		{"as Discord does", "https://discord.com/api/webhooks/1/w0rdw0rdw0rd", "discord", "discord https://discord.com", "https://discord.com/api/webhooks/1/w0rdw0rdw0rd?wait=true", ""},
+		{"of its old name", "https://ptb.discordapp.com/api/webhooks/1/w0rdw0rdw0rd", "discord", "discord https://ptb.discordapp.com", "https://ptb.discordapp.com/api/webhooks/1/w0rdw0rdw0rd?wait=true", ""},
 		{"as Teams does", "https://prod-1.westeurope.logic.azure.com:443/workflows/1/triggers/manual/paths/invoke?api-version=2016-06-01&sig=w0rdw0rdw0rd", "teams", "teams https://prod-1.westeurope.logic.azure.com:443", "https://prod-1.westeurope.logic.azure.com:443/workflows/1/triggers/manual/paths/invoke?api-version=2016-06-01&sig=w0rdw0rdw0rd", ""},
 		{"its newer form", "https://default1.2.environment.api.powerplatform.com/powerautomate/automations/direct/workflows/1/triggers/manual/paths/invoke?sig=w0rdw0rdw0rd", "teams", "teams https://default1.2.environment.api.powerplatform.com", "https://default1.2.environment.api.powerplatform.com/powerautomate/automations/direct/workflows/1/triggers/manual/paths/invoke?sig=w0rdw0rdw0rd", ""},
 		{"its older one", "https://x.webhook.office.com/webhookb2/w0rdw0rdw0rd", "teams", "teams https://x.webhook.office.com", "https://x.webhook.office.com/webhookb2/w0rdw0rdw0rd", ""},
 		{"Telegram's", "https://api.telegram.org/bot1:w0rdw0rdw0rd/sendMessage?chat_id=-100", "telegram", "telegram https://api.telegram.org", "https://api.telegram.org/bot1:w0rdw0rdw0rd/sendMessage", "-100"},
 		{"Slack's parts", "slack://hook:T-B-w0rdw0rdw0rd@webhook", "slack", "slack https://hooks.slack.com", "https://hooks.slack.com/services/T/B/w0rdw0rdw0rd", ""},
 		{"Slack's URL with the scheme", "slack://hooks.slack.com/services/T/B/w0rdw0rdw0rd", "slack", "slack https://hooks.slack.com", "https://hooks.slack.com/services/T/B/w0rdw0rdw0rd", ""},
-		{"Discord's parts", "discord://w0rdw0rdw0rd@1?thread_id=7", "discord", "discord https://discord.com", "https://discord.com/api/webhooks/1/w0rdw0rdw0rd?thread_id=7", ""},
+		{"Discord's parts", "discord://w0rdw0rdw0rd@1?thread_id=7", "discord", "discord https://discord.com", "https://discord.com/api/webhooks/1/w0rdw0rdw0rd?thread_id=7&wait=true", ""},
 		{"Teams, elsewhere", "teams://flow.example.com/x?sig=w0rdw0rdw0rd", "teams", "teams https://flow.example.com", "https://flow.example.com/x?sig=w0rdw0rdw0rd", ""},
 		{"Mattermost", "mattermost://chat.example.com:8065/w0rdw0rdw0rd", "mattermost", "mattermost https://chat.example.com:8065", "https://chat.example.com:8065/hooks/w0rdw0rdw0rd", ""},
 		{"and a channel", "mattermost://chat.example.com/w0rdw0rdw0rd/ops?disabletls=yes", "mattermost", "mattermost http://chat.example.com", "http://chat.example.com/hooks/w0rdw0rdw0rd", "ops"},

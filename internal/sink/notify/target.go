@@ -66,6 +66,13 @@ func parseTarget(address string, service Service) (target, error) {
 	if err != nil {
 		return t, fmt.Errorf("url: %w", err)
 	}
+	if t.service == Discord { // else its answer comes before the message is kept, and tells of no failure
+		post := *t.post
+		q := post.Query()
+		q.Set("wait", "true")
+		post.RawQuery = q.Encode()
+		t.post = &post
+	}
 	if t.post != nil {
 		t.place = string(t.service) + " " + t.post.Scheme + "://" + t.post.Host
 	}
