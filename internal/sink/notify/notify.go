@@ -2,8 +2,8 @@
 // shoutrrr speaks to.
 //
 // Several changes are one message: those of a window, a day's digest, or what happened in quiet hours; then it
-// is a sink.Holder. A service's answer of 2xx acknowledges. A message that the service cannot read (400, 413,
-// 422) is permanent; that the receiver or the way to it is wrong passes, and so does what would be wrong with
+// is a sink.Holder. A service's answer of 2xx acknowledges. A message that the service cannot read (413, 422,
+// and where its text says so, 400) is permanent; that the receiver or the way to it is wrong passes, and so does what would be wrong with
 // every message: 401, 403, 404, 410, a chat that is not there, an archived channel, a sender that may not send. A
 // recipient of a mail to several whom the server does not know is left out, and the mail says so. Waits that a
 // service asks for (Retry-After, Telegram's retry_after) are kept. Chat services know no ids: what is

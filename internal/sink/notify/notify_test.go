@@ -143,9 +143,13 @@ func TestShoutrrr(t *testing.T) {
 	if err := send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	code.Store(http.StatusBadRequest)
+	code.Store(http.StatusRequestEntityTooLarge)
 	if err := send(t.Context()); !errors.As(err, &permanent) {
 		t.Errorf("refused: %v", err)
+	}
+	code.Store(http.StatusBadRequest) // as Pushover says of a wrong token
+	if err := send(t.Context()); err == nil || errors.As(err, &permanent) {
+		t.Errorf("refused, and nobody knows why: %v", err)
 	}
 	code.Store(http.StatusUnauthorized)
 	if err := send(t.Context()); err == nil || errors.As(err, &permanent) {
@@ -167,8 +171,8 @@ func TestShoutrrr(t *testing.T) {
 	if err := send(t.Context()); err != nil {
 		t.Errorf("once it has ended: %v", err)
 	}
-	if n := calls.Load(); n != 4 {
-		t.Errorf("%d calls, want 4: what arrived late is not sent again", n)
+	if n := calls.Load(); n != 5 {
+		t.Errorf("%d calls, want 5: what arrived late is not sent again", n)
 	}
 }
 

@@ -65,8 +65,9 @@ func newShout(t target) *shout {
 	return &shout{address: t.raw, titled: slices.Contains(titled, scheme)}
 }
 
-// refusal is what shoutrrr's errors say where a service will not take a message.
-var refusal = regexp.MustCompile(`\b(400|413|422)\b`)
+// refusal is what shoutrrr's errors say where a service will not take a message. Of 400 and 422 alone that is
+// not known: services say that of a wrong token, too, and what is said of every message must not bury them all.
+var refusal = regexp.MustCompile(`(?i)\b413\b|\b(400|422)\b.*(too long|too large|too big|length|longer|exceed|maximum|characters)`)
 
 func (s *shout) send(ctx context.Context, title, text string) error {
 	if s.pending != nil {
