@@ -146,6 +146,9 @@ func (s *Sink) judge(st *status.Status, told error) error {
 		if tooLong(said) {
 			return &sink.TooLargeError{Err: err}
 		}
+		if setUp.MatchString(said) {
+			return fmt.Errorf("%w (it seems to be about endpoint or headers, and not about a record)", err)
+		}
 		return &sink.PermanentError{Err: err}
 	case codes.ResourceExhausted:
 		if m := sizes.FindStringSubmatch(said); m != nil {
@@ -163,6 +166,10 @@ func (s *Sink) judge(st *status.Status, told error) error {
 	}
 	return err
 }
+
+// setUp is what receivers say with the same code of how they are asked, and so of each request: without TLS, as
+// Go's servers and nginx say it, or without the header that names a tenant.
+var setUp = regexp.MustCompile(`(?i)http request (was sent )?to (an )?https (server|port)|header|tenant|\borg ?id\b|api.?key|credential`)
 
 // tooLong tells whether a text says so: there is no code that says only that. The Collector's words are
 // "http: request body too large", with 400.

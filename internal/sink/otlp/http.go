@@ -153,8 +153,11 @@ func meaning(code int) codes.Code {
 	case http.StatusRequestTimeout, http.StatusTooEarly:
 		return codes.Unavailable
 	}
-	if code/100 == 4 {
+	switch {
+	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		return codes.InvalidArgument
+	case code/100 == 4: // about payment, headers, protocols: the same for each request
+		return codes.FailedPrecondition
 	}
 	return codes.Unavailable
 }

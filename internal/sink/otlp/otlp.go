@@ -4,7 +4,7 @@
 // A request that is taken acknowledges all its records. A partial success that rejects some does not say
 // which, and must not be sent again as it was: its records are sent one by one, and one that is rejected alone
 // is permanent; those that had been taken come twice. A request that the receiver calls invalid
-// (INVALID_ARGUMENT, 400, 422, …) or too long is halved, down to the one that is to blame.
+// (INVALID_ARGUMENT, 400, 422) or too long is halved, down to the one that is to blame.
 //
 // Everything else passes: no connection, no answer in time, the codes that the protocol calls retryable, with
 // the wish in RetryInfo or Retry-After. Here we are more patient than the protocol, which has clients drop
