@@ -59,8 +59,8 @@ func Jobs() []harness.Job {
 }
 
 // temporary makes a folder of the kind's own, below that of the round.
-func temporary(in harness.Input, pattern string) (dir string, remove func() error, err error) {
-	dir, err = os.MkdirTemp(in.Dir, pattern)
+func temporary(in harness.Input) (dir string, remove func() error, err error) {
+	dir, err = os.MkdirTemp(in.Dir, "sink-")
 	return dir, func() error { return os.RemoveAll(dir) }, err
 }
 

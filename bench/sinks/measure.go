@@ -43,7 +43,7 @@ func (k Kind) measure(ctx context.Context, in harness.Input) (s harness.Sample, 
 	if k.Missing() {
 		return harness.Sample{}, nil
 	}
-	dir, remove, err := temporary(in, "sink-")
+	dir, remove, err := temporary(in)
 	if err != nil {
 		return nil, err
 	}
