@@ -21,13 +21,15 @@ func openNATS(ctx context.Context, dir string, _ func(int)) (*place, error) {
 		return nil, err
 	}
 	s.Start()
-	end := func() error { s.Shutdown(); s.WaitForShutdown(); return nil }
+	end := func() { s.Shutdown(); s.WaitForShutdown() }
 	if !s.ReadyForConnections(time.Minute) {
-		return nil, errors.Join(errors.New("the NATS server does not begin"), end())
+		end()
+		return nil, errors.New("the NATS server does not begin")
 	}
 	stream, hangUp, err := streamOf(ctx, s.ClientURL())
 	if err != nil {
-		return nil, errors.Join(err, end())
+		end()
+		return nil, err
 	}
 	return &place{
 		sink: func() (sink.Sink, error) { return nats.New(agent, nats.Options{Servers: []string{s.ClientURL()}}) },
@@ -45,7 +47,7 @@ func openNATS(ctx context.Context, dir string, _ func(int)) (*place, error) {
 			<-c.Closed()
 			return ctx.Err()
 		},
-		close: func() error { hangUp(); return end() },
+		close: func() error { hangUp(); end(); return nil },
 	}, nil
 }
 
