@@ -36,6 +36,7 @@ func Kinds() []Kind {
 		{Name: "kafka (kfake, a fake)", Job: "sinks/kafka", open: openKafka},
 		{Name: "rabbitmq", Job: "sinks/rabbitmq", Needs: rabbitProgram, open: openRabbitMQ},
 		{Name: "redis", Job: "sinks/redis", Needs: redisProgram, open: openRedis},
+		{Name: "mqtt", Job: "sinks/mqtt", open: openMQTT},
 		{Name: "otlp over gRPC", Job: "sinks/otlp", open: openOTLP},
 	}
 }
