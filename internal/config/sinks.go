@@ -32,6 +32,9 @@ type SinkType struct {
 	// Takes claims addresses of a scheme that several types have, such as the URLs that a chat service
 	// hands out; nil takes what no other claims.
 	Takes func(address *url.URL) bool
+	// Place are the keys in an address's query that say where it goes, such as an exchange: they count for
+	// the sink's name. They hold no credential. A sink of --to begins anew where one is added.
+	Place []string
 	// Secret says that the path of an address is a credential, and with the type's own schemes all of it.
 	Secret bool
 }
@@ -77,7 +80,8 @@ func (d *decoder) invalid(key, reason string) {
 
 // SinkFromURL makes a sink of an address as --to takes it: file:changes.jsonl, https://example.com/x,
 // log: or - for stdout. Which there are, the types say. It is named after its type and address, so that
-// the same address goes on where it was; user, password and query of a URL do not count.
+// the same address goes on where it was; user, password and query of a URL do not count, but for the keys
+// that are the type's Place.
 func (l *Loader) SinkFromURL(address string) (Sink, error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	if address == "-" {
@@ -94,7 +98,7 @@ func (l *Loader) SinkFromURL(address string) (Sink, error) {
 	}
 	sink := Sink{Type: t.Name, Options: options}
 	setDefaults(&sink)
-	sink.Name = sinkName(t.Name, scheme, rest, address)
+	sink.Name = sinkName(t, scheme, rest, address)
 	if err := sink.Options.Validate(); err != nil {
 		hidden := strings.ReplaceAll(err.Error(), address, shorten(address, t))
 		return Sink{}, fmt.Errorf("read --to %s: %s", shorten(address, t), hidden)
@@ -153,9 +157,9 @@ func (c *Config) Add(s Sink) error {
 }
 
 // sinkName is the type, and a hash of the address where there is one.
-func sinkName(typ, scheme, rest, address string) string {
+func sinkName(t *SinkType, scheme, rest, address string) string {
 	if rest == "" {
-		return typ
+		return t.Name
 	}
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		u.User, u.RawQuery, u.Fragment = nil, "", ""
@@ -168,19 +172,35 @@ func sinkName(typ, scheme, rest, address string) string {
 	} else if abs, err := filepath.Abs(rest); err == nil {
 		rest = scheme + ":" + abs
 	}
-	sum := sha256.Sum256([]byte(rest))
-	return typ + "-" + hex.EncodeToString(sum[:4])
+	sum := sha256.Sum256([]byte(rest + t.place(address)))
+	return t.Name + "-" + hex.EncodeToString(sum[:4])
+}
+
+// place is what a query says of where an address goes; empty where it says nothing.
+func (t *SinkType) place(address string) string {
+	_, query, _ := strings.Cut(address, "?")
+	values, _ := url.ParseQuery(query) // the type has read it
+	for key := range values {
+		if !slices.Contains(t.Place, key) {
+			values.Del(key)
+		}
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return "?" + values.Encode()
 }
 
 // shorten leaves out of an address what may be a credential. Of one that no type takes, or whose type says
-// that it is one, only the scheme is left, or the host where that is a web server's.
+// that it is one, only the scheme is left, or the host where that is a web server's. What looks like a host
+// may be a user and a password that is not escaped, where an @ comes later.
 func shorten(address string, t *SinkType) string {
 	u, err := url.Parse(address)
 	web := err == nil && (u.Scheme == "http" || u.Scheme == "https")
 	switch {
 	case err == nil && u.Host == "" && (t == nil || !t.Secret) && u.User == nil && u.RawQuery == "":
 		return address
-	case err == nil && u.Host != "" && (web || t != nil && !t.Secret):
+	case err == nil && u.Host != "" && (web || t != nil && !t.Secret) && (u.User != nil || !strings.Contains(address, "@")):
 		return u.Scheme + "://" + u.Host + "/…"
 	}
 	scheme, _, _ := strings.Cut(address, ":")

@@ -63,6 +63,28 @@ func TestSinkNamesAreStable(t *testing.T) {
 	}
 }
 
+// TestPlacesHaveNames: what a type calls a place makes another sink; all else in a query does not.
+func TestPlacesHaveNames(t *testing.T) {
+	l := loader()
+	for i := range l.Sinks {
+		l.Sinks[i].Place = []string{"queue"}
+	}
+	name := func(address string) string {
+		s, err := l.SinkFromURL(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Name
+	}
+	a := name("https://user:word@example.com/x?queue=a&token=y")
+	if name("https://example.com/x?token=z&queue=a") != a {
+		t.Error("a new password is a new sink")
+	}
+	if name("https://example.com/x?queue=b") == a || name("https://example.com/x?token=a") != "webhook-54cef8f4" {
+		t.Error("two places have one name, or none has another than before")
+	}
+}
+
 func TestSinkFromURLErrors(t *testing.T) {
 	for _, tc := range []struct{ why, address, want string }{
 		{"no scheme", "changes.jsonl", "want an address that begins with one of chat:, file:, http:, https:, log:; for a file, file:changes.jsonl"},
@@ -75,6 +97,19 @@ func TestSinkFromURLErrors(t *testing.T) {
 		_, err := loader().SinkFromURL(tc.address)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "w0rd") {
 			t.Errorf("%s: %v, want an error that says %q", tc.why, err, tc.want)
+		}
+	}
+}
+
+// TestShorten: a password that holds a slash makes a host of the user and what stands before it.
+func TestShorten(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://user:1337/w0rd@x":       "https:…",
+		"https://user:word@example.com/": "https://example.com/…",
+		"https://example.com:1/x?y":      "https://example.com:1/…",
+	} {
+		if got := shorten(address, nil); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
 		}
 	}
 }

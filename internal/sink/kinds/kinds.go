@@ -87,6 +87,12 @@ func Of[O any, P interface {
 	}
 }
 
+// placed has keys of an address's query count for the name.
+func placed(k Kind, keys ...string) Kind {
+	k.Place = keys
+	return k
+}
+
 // Builtin are the sinks that need no program of their own.
 func Builtin() []Kind {
 	hook := func(address string) (*webhook.Options, error) { return &webhook.Options{URL: address}, nil }
@@ -110,6 +116,24 @@ func Builtin() []Kind {
 			func(o rabbitmq.Options, env Env) (sink.Sink, error) { return rabbitmq.New(env.Agent, o) }),
 		Of("redis", Addresses[*redis.Options]{"redis": redis.FromURL, "rediss": redis.FromURL},
 			func(o redis.Options, env Env) (sink.Sink, error) { return redis.New(env.Agent, o) }),
+		Of("kafka", Addresses[*kafka.Options]{"kafka": kafka.FromURL},
+			func(o kafka.Options, env Env) (sink.Sink, error) { return kafka.New(env.Agent, o) }),
+		placed(Of("rabbitmq", Addresses[*rabbitmq.Options]{"amqp": rabbitmq.FromURL, "amqps": rabbitmq.FromURL},
+			func(o rabbitmq.Options, env Env) (sink.Sink, error) { return rabbitmq.New(env.Agent, o) }),
+			"exchange", "key", "queue"),
+		Of("log", Addresses[*log.Options]{
+			"log": func(string) (*log.Options, error) { return &log.Options{}, nil },
+		}, func(o log.Options, env Env) (sink.Sink, error) { return log.New(env.Out, "stdout", o) }),
+		placed(Of("exec", Addresses[*exec.Options]{"exec": exec.FromURL},
+			func(o exec.Options, _ Env) (sink.Sink, error) { return exec.New(o) }), "arg"),
+		Of("nats", Addresses[*nats.Options]{"nats": nats.FromURL, "tls": nats.FromURL, "ws": nats.FromURL, "wss": nats.FromURL},
+			func(o nats.Options, env Env) (sink.Sink, error) { return nats.New(env.Agent, o) }),
+		Of("otlp", Addresses[*otlp.Options]{
+			"otlp": otlp.FromURL, "otlps": otlp.FromURL, "otlp+http": otlp.FromURL, "otlp+https": otlp.FromURL,
+		}, func(o otlp.Options, env Env) (sink.Sink, error) { return otlp.New(env.Agent, o) }),
+		newNotify(),
+		placed(Of("redis", Addresses[*redis.Options]{"redis": redis.FromURL, "rediss": redis.FromURL},
+			func(o redis.Options, env Env) (sink.Sink, error) { return redis.New(env.Agent, o) }), "stream"),
 		Of("mqtt", Addresses[*mqtt.Options]{"mqtt": mqtt.FromURL, "mqtts": mqtt.FromURL},
 			func(o mqtt.Options, env Env) (sink.Sink, error) { return mqtt.New(env.Agent, o) }),
 		Of("otlp", Addresses[*otlp.Options]{
