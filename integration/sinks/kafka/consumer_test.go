@@ -19,12 +19,13 @@ import (
 
 // begin: docs
 // consume hands each change in a topic to handle once, however often it was delivered.
-func consume(ctx context.Context, brokers []string, topic string, seen map[string]bool, handle func(event.Event) error) error {
+func consume(ctx context.Context, brokers []string, topic string, handle func(event.Event) error) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
+	ids := event.NewDedup(10_000) // where a restart must not forget: a table beside what handle writes
 	for {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
@@ -35,13 +36,12 @@ func consume(ctx context.Context, brokers []string, topic string, seen map[strin
 			if err := json.Unmarshal(r.Value, &e); err != nil {
 				return err
 			}
-			if seen[e.ID] { // keep the last ids where you keep what you make of the events
+			if ids.Seen(e.ID) {
 				continue
 			}
 			if err := handle(e); err != nil {
 				return err
 			}
-			seen[e.ID] = true
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestConsumerFake(t *testing.T) {
 	send(t, s, sinktest.Messages(5, 1))
 	enough := errors.New("enough")
 	var got []string
-	err := consume(t.Context(), c.ListenAddrs(), topic, map[string]bool{}, func(e event.Event) error {
+	err := consume(t.Context(), c.ListenAddrs(), topic, func(e event.Event) error {
 		if len(got) == len(ms) { // what was sent last: the repeats have gone by
 			return enough
 		}

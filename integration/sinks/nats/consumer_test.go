@@ -32,7 +32,7 @@ func consume(ctx context.Context, js jetstream.JetStream, handle func(*event.Eve
 		return err
 	}
 	defer context.AfterFunc(ctx, messages.Stop)()
-	seen := map[string]bool{} // where a restart must not forget: a table beside what handle writes
+	ids := event.NewDedup(10_000) // where a restart must not forget: a table beside what handle writes
 	for {
 		m, err := messages.Next()
 		if err != nil {
@@ -42,10 +42,10 @@ func consume(ctx context.Context, js jetstream.JetStream, handle func(*event.Eve
 		if err := json.Unmarshal(m.Data(), &e); err != nil {
 			return err
 		}
-		if !seen[e.ID] && handle(&e) != nil {
+		if !ids.Seen(e.ID) && handle(&e) != nil {
+			ids.Forget(e.ID)
 			err = m.NakWithDelay(time.Second) // it comes again
 		} else {
-			seen[e.ID] = true
 			err = m.Ack()
 		}
 		if err != nil {

@@ -16,21 +16,21 @@ import (
 
 // begin: docs
 // consume hands each change in a queue to handle once, however often it was delivered.
-func consume(ch *amqp.Channel, queue string, seen map[string]bool, handle func(event.Event) error) error {
+func consume(ch *amqp.Channel, queue string, handle func(event.Event) error) error {
 	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
 	if err != nil {
 		return err
 	}
+	ids := event.NewDedup(10_000) // where a restart must not forget: a table beside what handle writes
 	for d := range deliveries {
 		var e event.Event
 		if err := json.Unmarshal(d.Body, &e); err != nil {
 			return err
 		}
-		if !seen[e.ID] { // keep the last ids where you keep what you make of the events
+		if !ids.Seen(e.ID) {
 			if err := handle(e); err != nil {
 				return err
 			}
-			seen[e.ID] = true
 		}
 		if err := d.Ack(false); err != nil {
 			return err
@@ -50,7 +50,7 @@ func consumer(t *testing.T, s *server) {
 	var got []string
 	consuming := s.connect(t)
 	seen := 0
-	err := consume(consuming, queue, map[string]bool{}, func(e event.Event) error {
+	err := consume(consuming, queue, func(e event.Event) error {
 		got = append(got, e.ID)
 		if seen++; seen == len(ms) {
 			return consuming.Close()
