@@ -159,7 +159,7 @@ func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
 	switch {
 	case acked < 0 || acked > len(ms):
 		// Not wrapped: the message that the sink means is not known, so none is to blame.
-		return 0, fmt.Errorf("sink acknowledged %d of %d messages (%v)", acked, len(ms), err) //nolint:errorlint // see above
+		return 0, fmt.Errorf("sink acknowledged %d of %d messages (%s)", acked, len(ms), fmt.Sprint(err))
 	case acked == len(ms):
 		return acked, nil
 	case err == nil:
