@@ -39,12 +39,21 @@ func New(o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("exec sink: %w", err)
 	}
-	if _, err := exec.LookPath(o.Command[0]); err != nil {
+	if _, err := exec.LookPath(o.program()); err != nil {
 		return nil, fmt.Errorf("exec sink: command: %w", err)
 	}
 	s := &Sink{o: o.withDefaults(), blot: blotter(o)}
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s, nil
+}
+
+// program is where the program is, seen from our own directory.
+func (o Options) program() string {
+	path := o.Command[0]
+	if o.Dir == "" || filepath.IsAbs(path) || filepath.Base(path) == path {
+		return path
+	}
+	return o.Dir + string(filepath.Separator) + path // with a slash, which Join may take away
 }
 
 func (s *Sink) String() string { return "exec " + s.o.Command[0] }

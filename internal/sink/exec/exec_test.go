@@ -221,3 +221,16 @@ func TestPatience(t *testing.T) {
 		t.Errorf("%s, want more than a run's %s", got, long)
 	}
 }
+
+// TestRelative: a program's relative path begins where it runs, and is looked for there from the start.
+func TestRelative(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "on-change"), []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	s := must(New(Options{Command: []string{"./on-change"}, Dir: dir}))(t)
+	defer s.Close(context.Background())
+	if n, err := s.Send(t.Context(), sinktest.Messages(0, 1)); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}

@@ -12,7 +12,7 @@ import (
 // Options are the keys of an exec sink.
 type Options struct {
 	// Command is a program and its arguments. No shell reads it. A program without a slash is looked for
-	// in our own PATH.
+	// in our own PATH; a relative path with one begins in dir.
 	Command []string `yaml:"command"`
 	// Batch gives one run of the program as many changes as there are (at most 100), one line each;
 	// without it each change has a run of its own (false).
