@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"fmt"
+	"regexp"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -20,6 +21,10 @@ var hints = map[codes.Code]string{
 	codes.DeadlineExceeded:   "no answer in time",
 }
 
+// setUp is what Google says with INVALID_ARGUMENT of how it is asked, and so of each request: of the topic's name,
+// or the project that pays.
+var setUp = regexp.MustCompile(`(?i)resource name|\[topics\] name|user project|api key`)
+
 // failed is the error for a request of one message, or one that is not about messages.
 func (s *Sink) failed(err error) error {
 	of := status.Convert(err)
@@ -33,7 +38,7 @@ func (s *Sink) failed(err error) error {
 			return &sink.RetryAfterError{After: wish.GetRetryDelay().AsDuration(), Err: out}
 		}
 	}
-	if of.Code() == codes.InvalidArgument {
+	if of.Code() == codes.InvalidArgument && !setUp.MatchString(of.Message()) {
 		return &sink.PermanentError{Err: out}
 	}
 	return out

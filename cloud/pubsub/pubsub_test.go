@@ -96,9 +96,11 @@ func TestRefusalsFake(t *testing.T) {
 		{codes.FailedPrecondition, "passing", "KMS"},
 		{codes.Internal, "passing", "said so"},
 		{codes.InvalidArgument, "permanent", "said so"},
+		{codes.InvalidArgument, "passing", "User project specified in the request is invalid."},
+		{codes.InvalidArgument, "passing", "Invalid resource name given (name=projects/p/topics/goog)."},
 	} {
 		s, f := serve(t, Options{})
-		f.each = func(*pubsubpb.PublishRequest) error { return status.Error(tc.code, "said so") }
+		f.each = func(*pubsubpb.PublishRequest) error { return status.Error(tc.code, "said so: "+tc.text) }
 		n, err := s.Send(t.Context(), sinktest.Messages(0, 4))
 		if got := kind(err); n != 0 || got != tc.want {
 			t.Errorf("%s: %d acknowledged, %s: %v", tc.code, n, got, err)
