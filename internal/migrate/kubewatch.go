@@ -111,7 +111,7 @@ func (d *draft) handlers(n *yaml.Node) {
 			}
 		case "slackwebhook":
 			if set("slackwebhookurl") != "" {
-				d.chat("slack", "SLACK_URL", "slackwebhookurl as it is")
+				d.chat("slack", "SLACKWEBHOOK_URL", "slackwebhookurl as it is")
 				d.note("channel, username and emoji of slackwebhook are left out: Slack takes them from the webhook's own settings.")
 			}
 		case "mattermost":
@@ -166,12 +166,12 @@ func (d *draft) chat(name, variable, value string, service ...string) {
 	for _, s := range service {
 		keys = append(keys, [2]string{"service", s})
 	}
-	d.sinks = append(d.sinks, sink{name: name, typ: "notify", keys: keys})
+	d.add(sink{name: name, typ: "notify", keys: keys})
 	d.note("Set %s to %s.", variable, value)
 }
 
 func (d *draft) post(name, variable string, keys ...[2]string) {
-	d.sinks = append(d.sinks, sink{
+	d.add(sink{
 		name: name, typ: "webhook", keys: append([][2]string{{"url", fmt.Sprintf(`"${env:%s}"`, variable)}}, keys...),
 		comment: "The body is another: an event as docs/sinks/webhook.md shows it; template makes one of your own.",
 	})

@@ -128,6 +128,15 @@ func (d *draft) note(format string, args ...any) {
 	}
 }
 
+// add takes a sink in, under a name of its own.
+func (d *draft) add(s sink) {
+	name := s.name
+	for n := 2; slices.ContainsFunc(d.sinks, func(o sink) bool { return o.name == s.name }); n++ {
+		s.name = fmt.Sprintf("%s-%d", name, n)
+	}
+	d.sinks = append(d.sinks, s)
+}
+
 func (d *draft) yaml(tool string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made by `tattler config import %s`; `tattler config check -c FILE` says what it would do.\n", tool)

@@ -52,7 +52,8 @@ func TestFiles(t *testing.T) {
 		}
 		l := &config.Loader{Sinks: kinds.Tattler().Types(), LookupEnv: func(name string) (string, bool) {
 			address, ok := map[string]string{
-				"SLACK_URL": "https://hooks.slack.com/services/T0/B0/x", "MATTERMOST_URL": "https://mm.example.com/hooks/x",
+				"SLACKWEBHOOK_URL": "https://hooks.slack.com/services/T0/B0/y",
+				"SLACK_URL":        "https://hooks.slack.com/services/T0/B0/x", "MATTERMOST_URL": "https://mm.example.com/hooks/x",
 				"TEAMS_URL": "https://prod.westeurope.logic.azure.com/x", "LARK_URL": "lark://open.larksuite.com/x",
 				"MAIL_URL":    "smtp://u:p@mail.example.com:587/?from=kw@example.com&to=ops@example.com",
 				"WEBHOOK_URL": "https://example.com/x", "CLOUDEVENT_URL": "https://example.com/y",
