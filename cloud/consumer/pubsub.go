@@ -13,7 +13,7 @@ import (
 // FromPubSub hands each change of a subscription to handle, once, one at a time.
 func FromPubSub(ctx context.Context, client *pubsub.Client, subscription string, handle func(event.Event) error) error {
 	var mu sync.Mutex
-	seen := map[string]bool{} // what runs for long forgets the oldest
+	seen := event.NewDedup(10_000) // a restart forgets: where that does harm, note ids beside what handle writes
 	return client.Subscriber(subscription).Receive(ctx, func(_ context.Context, m *pubsub.Message) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -22,12 +22,12 @@ func FromPubSub(ctx context.Context, client *pubsub.Client, subscription string,
 			m.Nack() // it comes again, or goes to the subscription's dead letters
 			return
 		}
-		if !seen[e.ID] {
+		if !seen.Seen(e.ID) {
 			if err := handle(e); err != nil {
+				seen.Forget(e.ID)
 				m.Nack()
 				return
 			}
-			seen[e.ID] = true
 		}
 		m.Ack()
 	})

@@ -11,7 +11,7 @@ import (
 
 // FromServiceBus hands each change that a receiver gets to handle, once.
 func FromServiceBus(ctx context.Context, receiver *azservicebus.Receiver, handle func(event.Event) error) error {
-	seen := map[string]bool{} // what runs for long forgets the oldest
+	seen := event.NewDedup(10_000) // a restart forgets: where that does harm, note ids beside what handle writes
 	for {
 		ms, err := receiver.ReceiveMessages(ctx, 100, nil)
 		if err != nil {
@@ -22,11 +22,11 @@ func FromServiceBus(ctx context.Context, receiver *azservicebus.Receiver, handle
 			if err := json.Unmarshal(m.Body, &e); err != nil {
 				return err
 			}
-			if !seen[e.ID] {
+			if !seen.Seen(e.ID) {
 				if err := handle(e); err != nil {
+					seen.Forget(e.ID)
 					return err // it comes again
 				}
-				seen[e.ID] = true
 			}
 			if err := receiver.CompleteMessage(ctx, m, nil); err != nil {
 				return err

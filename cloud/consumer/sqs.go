@@ -11,7 +11,7 @@ import (
 
 // FromSQS hands each change in a queue to handle, once.
 func FromSQS(ctx context.Context, client *sqs.Client, queue string, handle func(event.Event) error) error {
-	seen := map[string]bool{} // what runs for long forgets the oldest
+	seen := event.NewDedup(10_000) // a restart forgets: where that does harm, note ids beside what handle writes
 	for {
 		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 20})
 		if err != nil {
@@ -22,11 +22,11 @@ func FromSQS(ctx context.Context, client *sqs.Client, queue string, handle func(
 			if err := json.Unmarshal([]byte(*m.Body), &e); err != nil {
 				return err
 			}
-			if !seen[e.ID] {
+			if !seen.Seen(e.ID) {
 				if err := handle(e); err != nil {
+					seen.Forget(e.ID)
 					return err // it comes again
 				}
-				seen[e.ID] = true
 			}
 			if _, err := client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &queue, ReceiptHandle: m.ReceiptHandle}); err != nil {
 				return err

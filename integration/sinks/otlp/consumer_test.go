@@ -17,7 +17,7 @@ import (
 
 // consume hands each change in logs to handle, once. It can stand in a processor or an exporter of the
 // Collector.
-func consume(_ context.Context, logs plog.Logs, seen map[string]bool, handle func(event.Event) error) error {
+func consume(_ context.Context, logs plog.Logs, seen *event.Dedup, handle func(event.Event) error) error {
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
@@ -29,13 +29,13 @@ func consume(_ context.Context, logs plog.Logs, seen map[string]bool, handle fun
 				if err := json.Unmarshal(body, &e); err != nil {
 					return err
 				}
-				if seen[e.ID] { // it has come before: a repeat
+				if seen.Seen(e.ID) { // it has come before: a repeat
 					continue
 				}
 				if err := handle(e); err != nil {
+					seen.Forget(e.ID)
 					return err
 				}
-				seen[e.ID] = true
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func TestConsumer(t *testing.T) {
 	for _, m := range ms {
 		want = append(want, m.ID)
 	}
-	seen := map[string]bool{}
+	seen := event.NewDedup(1000)
 	for _, logs := range c.logs {
 		if err := consume(t.Context(), logs, seen, func(e event.Event) error {
 			got = append(got, e.ID)

@@ -16,7 +16,7 @@ import (
 )
 
 // consume hands each change of a stream to handle, once, and returns the place at which to go on.
-func consume(ctx context.Context, rdb *client.Client, stream, after string, seen map[string]bool, handle func(event.Event) error) (string, error) {
+func consume(ctx context.Context, rdb *client.Client, stream, after string, seen *event.Dedup, handle func(event.Event) error) (string, error) {
 	for {
 		read, err := rdb.XRange(ctx, stream, "("+after, "+").Result() // XRead with Block waits for more
 		if err != nil || len(read) == 0 {
@@ -27,11 +27,11 @@ func consume(ctx context.Context, rdb *client.Client, stream, after string, seen
 			if err := json.Unmarshal([]byte(entry.Values["data"].(string)), &e); err != nil {
 				return after, err
 			}
-			if !seen[e.ID] { // else it has come before: a repeat
+			if !seen.Seen(e.ID) { // else it has come before: a repeat
 				if err := handle(e); err != nil {
+					seen.Forget(e.ID)
 					return after, err
 				}
-				seen[e.ID] = true
 			}
 			after = entry.ID
 		}
@@ -50,7 +50,7 @@ func TestConsumer(t *testing.T) {
 	for _, m := range ms {
 		want = append(want, m.ID)
 	}
-	place, err := consume(t.Context(), s.admin, "tattler", "0-0", map[string]bool{}, func(e event.Event) error {
+	place, err := consume(t.Context(), s.admin, "tattler", "0-0", event.NewDedup(1000), func(e event.Event) error {
 		got = append(got, e.ID)
 		return nil
 	})
