@@ -51,3 +51,31 @@ func TestClock(t *testing.T) {
 		}
 	}
 }
+
+// TestOncePerDay: where a digest's time comes twice on a day, or not at all, it is told once that day.
+func TestOncePerDay(t *testing.T) {
+	zone := must(time.LoadLocation("America/New_York"))(t)
+	for digest, day := range map[Clock]time.Time{
+		"01:30": time.Date(2026, 11, 1, 0, 0, 0, 0, zone), // the clocks go back at 02:00
+		"02:30": time.Date(2027, 3, 14, 0, 0, 0, 0, zone), // and forth at 02:00
+	} {
+		s := schedule{digest: digest, zone: zone}
+		told := map[string]map[time.Time]bool{}
+		for at := day.Add(-12 * time.Hour); at.Before(day.Add(36 * time.Hour)); at = at.Add(5 * time.Minute) {
+			due := s.due(at, at)
+			if due.Before(at) || due.Sub(at) > 25*time.Hour {
+				t.Errorf("digest %s: at %s it is due at %s", digest, at, due)
+			}
+			date := due.In(zone).Format(time.DateOnly)
+			if told[date] == nil {
+				told[date] = map[time.Time]bool{}
+			}
+			told[date][due.UTC()] = true
+		}
+		for date, times := range told {
+			if len(times) != 1 {
+				t.Errorf("digest %s on %s: %v", digest, date, times)
+			}
+		}
+	}
+}
