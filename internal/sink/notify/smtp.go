@@ -146,7 +146,7 @@ func (m *mailer) recipients(c *smtp.Client) (missed []string, err error) {
 var account = regexp.MustCompile(`(?i)^5\.[1347]\.|not verified|verify your|send ?as|not authorized|not allowed|denied|authenticat|permission|relay|quota|limit|dmarc|\bspf\b|dkim|suspend|disabled|paused|blocked`)
 
 // content is what they say of a mail.
-var content = regexp.MustCompile(`(?i)^5\.(2\.3|3\.4|6\.)|spam|virus|malware|phish|content|too (large|long|big)|size`)
+var content = regexp.MustCompile(`(?i)^5\.(2\.3|3\.4|6\.)|spam|unsolicited|virus|malware|phish|content|too (large|long|big)|size`)
 
 // blames tells whether an answer to a mail's data is about the mail.
 func blames(said *textproto.Error) bool {

@@ -269,6 +269,7 @@ func TestMailErrors(t *testing.T) {
 		{"full", "DATA.", "452 no room", "452", false},
 		{"refused", "DATA.", "554 looks like spam", `554 "looks like spam"`, true},
 		{"refused by policy, and so for what it says", "DATA.", "550 5.7.1 rejected as spam", "5.7.1", true},
+		{"and in the words of others", "DATA.", "550 5.7.1 likely unsolicited mail", "5.7.1", true},
 		{"too long after all", "DATA.", "552 5.3.4 message size exceeds fixed limit", "5.3.4", true},
 		{"a sender that Amazon has not verified passes", "DATA.", "554 Message rejected: Email address is not verified.", "not verified", false},
 		{"one that may not send as that passes", "DATA.", "550 5.7.60 SMTP; Client does not have permissions to send as this sender", "5.7.60", false},
