@@ -98,6 +98,20 @@ var markups = map[Service]markup{
 	},
 }
 
+// short are the limits of shoutrrr's services that take less than others, in bytes, with room for a title and a
+// link where these are in the text: Pushover and PagerDuty 1024, Signal and WeCom some 2000. They say 400 of what is
+// longer, and not why.
+var short = map[string]int{"pushover": 900, "pagerduty": 500, "signal": 1400, "wecom": 1400}
+
+// markup is that of the target's service.
+func (t target) markup() markup {
+	u := markups[t.service]
+	if scheme, _, _ := strings.Cut(t.raw, ":"); short[scheme] > 0 {
+		u.limit = short[scheme]
+	}
+	return u
+}
+
 // icons make an operation visible in a list.
 var icons = map[string]text{
 	"": "🔵", "created": "🟢", "updated": "🔵", "deleted": "🔴", "gap": "⚠️", "entered": "🟢", "left": "🟠", "snapshot": "⚪",

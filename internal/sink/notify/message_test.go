@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
 // told is the message of events.
@@ -233,5 +234,25 @@ func TestParts(t *testing.T) {
 		if d := cmp.Diff(tc.want, parts(tc.text, 7)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.why, d)
 		}
+	}
+}
+
+// TestShort: services of shoutrrr that take less than others get less.
+func TestShort(t *testing.T) {
+	var held summary
+	for i, m := range sinktest.Messages(0, 200) {
+		e := *m.Event
+		e.Data.Resource.UID = fmt.Sprint("uid-", i) // each is a story
+		held.add(&e, kin{})
+	}
+	for address, most := range map[string]int{
+		"pushover://shoutrrr:token@user/": 1024, "pagerduty://events.pagerduty.com/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee": 1024 - 300, "ntfy://host/topic": 3500,
+	} {
+		s := must(New("tattler/test", Options{URL: address}))(t)
+		text := must(fit(s.template, held.message(kin{}, s.o.link), s.target.markup()))(t)
+		if len(text) > most || len(text) == 0 {
+			t.Errorf("%s: %d bytes", address, len(text))
+		}
+		_ = s.Close(t.Context())
 	}
 }

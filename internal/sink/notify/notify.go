@@ -179,7 +179,7 @@ func (s *Sink) Drop() { s.held, s.due = summary{}, time.Time{} }
 // tell sends one message.
 func (s *Sink) tell(ctx context.Context, what *summary) error {
 	m := what.message(s.kin, s.o.link)
-	body, err := fit(s.template, m, markups[s.target.service])
+	body, err := fit(s.template, m, s.target.markup())
 	if err != nil {
 		return &sink.PermanentError{Err: fmt.Errorf("make the text: %w", err)}
 	}
