@@ -1,10 +1,11 @@
 // Package webhook is the sink that posts each change to a URL: as a CloudEvent in structured JSON, or with
 // a body made by a template.
 //
-// An answer of 2xx acknowledges. What is wrong with a message (400, 413, 422, …) is permanent. What is
-// wrong with the receiver or the way to it passes: no connection, no answer in time, 5xx, 408, 425, 429,
-// and also a redirect, which is not followed, and the refusals 401, 403, 404, 405, 407, 410 and 421: a
-// revoked token must not turn each change into a dead letter. Retry-After is kept. The proxy of the
+// An answer of 2xx acknowledges. What is wrong with a message (400, 422, …) is permanent; one that is too long
+// (413) is cut. What is wrong with the receiver or the way to it passes: no connection, no answer in time,
+// 5xx, 408, 425, 429, and also a redirect, which is not followed, the refusals 401, 402, 403, 404, 405, 407,
+// 410, 421, 426 and 431, and a 400 to http where https is wanted: a revoked token must not turn each change
+// into a dead letter. Retry-After is kept. The proxy of the
 // environment (HTTPS_PROXY, …) is used. No error shows a credential: of the URL only scheme and host, of
 // an answer only its beginning, with what we sent as credentials blotted out.
 package webhook
@@ -181,13 +182,22 @@ func (s *Sink) refused(resp *http.Response, text []byte) error {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusNotFound,
 		code == http.StatusMethodNotAllowed, code == http.StatusProxyAuthRequired, code == http.StatusGone,
 		code == http.StatusMisdirectedRequest, code == http.StatusRequestTimeout, code == http.StatusTooEarly,
-		code == http.StatusTooManyRequests, code/100 != 4:
+		code == http.StatusTooManyRequests, code == http.StatusPaymentRequired, code == http.StatusUpgradeRequired,
+		code == http.StatusRequestHeaderFieldsTooLarge, code/100 != 4, wantsTLS(code, text):
 		if after, ok := retryAfter(resp.Header.Get("Retry-After"), time.Now()); ok {
 			return &sink.RetryAfterError{After: after, Err: err}
 		}
 		return err
+	case code == http.StatusRequestEntityTooLarge:
+		return &sink.TooLargeError{Err: err}
 	}
 	return &sink.PermanentError{Err: err}
+}
+
+// wantsTLS tells of a 400 that is about http in the place of https, as net/http and nginx say it.
+func wantsTLS(code int, text []byte) bool {
+	return code == http.StatusBadRequest &&
+		(bytes.Contains(text, []byte("HTTP request to an HTTPS server")) || bytes.Contains(text, []byte("HTTP request was sent to HTTPS port")))
 }
 
 // status is a code and its name; not the text that the receiver gave it.

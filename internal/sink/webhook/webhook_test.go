@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -45,15 +46,19 @@ const (
 	acknowledged = "acknowledged"
 	permanent    = "permanent"
 	passing      = "passing"
+	cut          = "to be cut"
 )
 
 // verdict is what a sink makes of an answer, and the wait that it asks for.
 func verdict(err error) (string, time.Duration) {
 	var p *sink.PermanentError
 	var r *sink.RetryAfterError
+	var long *sink.TooLargeError
 	switch {
 	case err == nil:
 		return acknowledged, 0
+	case errors.As(err, &long):
+		return cut, 0
 	case errors.As(err, &p):
 		return permanent, 0
 	case errors.As(err, &r):
@@ -80,7 +85,7 @@ func TestStatus(t *testing.T) {
 		{304, passing, "no sense in answer to a post"},
 		{400, permanent, "the message is wrong"},
 		{401, passing, "a revoked token is not the message's fault"},
-		{402, permanent, "for this message somebody has to pay"},
+		{402, passing, "somebody has to pay, whatever the message"},
 		{403, passing, "a right that was lost is not the message's fault"},
 		{404, passing, "the receiver is not there (yet)"},
 		{405, passing, "the URL is another thing's"},
@@ -89,13 +94,14 @@ func TestStatus(t *testing.T) {
 		{408, passing, "too slow this time"},
 		{409, permanent, "this message is in conflict"},
 		{410, passing, "the receiver has gone: a person has to look"},
-		{413, permanent, "the message is too long; maxBytes helps"},
+		{413, cut, "the message is too long"},
 		{415, permanent, "the message has the wrong form"},
 		{421, passing, "the wrong server"},
 		{422, permanent, "the message is wrong"},
 		{425, passing, "too early"},
+		{426, passing, "another protocol, whatever the message"},
 		{429, passing, "too many"},
-		{431, permanent, "the headers of the message are too long"},
+		{431, passing, "the headers are those of the configuration"},
 		{500, passing, "the receiver's fault"},
 		{501, passing, "the receiver's fault"},
 		{502, passing, "a proxy's fault"},
@@ -114,6 +120,22 @@ func TestStatus(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), fmt.Sprint(tc.code)) {
 			t.Errorf("%d: %v does not say so", tc.code, err)
 		}
+	}
+}
+
+// TestPlainToTLS: an http URL to a server of https is wrong for each message.
+func TestPlainToTLS(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer server.Close()
+	s, err := New("tattler/test", Options{URL: "http" + strings.TrimPrefix(server.URL, "https")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	_, err = s.Send(t.Context(), sinktest.Messages(0, 1))
+	if got, _ := verdict(err); got != passing || !strings.Contains(err.Error(), "400") {
+		t.Errorf("%s: %v", got, err)
 	}
 }
 
