@@ -138,7 +138,7 @@ func TestFromURL(t *testing.T) {
 	for _, tc := range []struct{ why, address, want string }{
 		{"no host", "mqtt:", "must begin with mqtt://"},
 		{"no host behind slashes", "mqtt:///c", "must begin with mqtt://"},
-		{"an unknown key", "mqtt://u:" + canary + "@h/c?qos=" + canary, `unknown key "qos" in the query: there are ca, clientId`},
+		{"an unknown key", "mqtt://u:" + canary + "@h/c?qos=" + canary, "unknown key in the query: there are ca, clientId"},
 		{"no truth", "mqtt://u:" + canary + "@h/c?retain=" + canary, "retain is true or false"},
 		{"no duration", "mqtt://u:" + canary + "@h/c?timeout=" + canary, "timeout is a duration"},
 		{"a query that is none", "mqtt://u:" + canary + "@h/c?a=%zz", "the query cannot be read"},

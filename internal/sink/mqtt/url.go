@@ -53,7 +53,7 @@ func (o *Options) fromQuery(values url.Values) error {
 				return fmt.Errorf("%s is a duration, such as 10s", key)
 			}
 		default:
-			return fmt.Errorf("unknown key %q in the query: there are ca, clientId, expiry, keepAlive, retain and timeout", key)
+			return errors.New("unknown key in the query: there are ca, clientId, expiry, keepAlive, retain and timeout (a ? in a password is %3F)")
 		}
 	}
 	return nil

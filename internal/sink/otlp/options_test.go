@@ -122,7 +122,7 @@ func TestFromURL(t *testing.T) {
 	for address, want := range map[string]string{
 		"otlp:":                           "://HOST:PORT",
 		"otlp://u:hunter2%zz@h":           "not a URL",
-		"otlp://u:hunter2@h?colour=red":   `unknown option "colour"; there are body, ca, cert`,
+		"otlp://u:1?hunter2@h":            "unknown key in the query: there are body, ca, cert",
 		"otlp://u:hunter2@h?timeout=soon": "option timeout",
 		"otlp://u:hunter2@h?a=%zz":        "the query is none",
 	} {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -51,7 +50,7 @@ func FromURL(address string) (*Options, error) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		set := settings[name]
 		if set == nil {
-			return nil, fmt.Errorf("unknown option %s; there are %s", strconv.Quote(name), strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
+			return nil, fmt.Errorf("unknown key in the query: there are %s (a ? in a password is %%3F)", strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
 		}
 		if err := set(o, query.Get(name)); err != nil {
 			return nil, fmt.Errorf("option %s: %w", name, err)

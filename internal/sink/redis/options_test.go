@@ -118,7 +118,7 @@ func TestFromURL(t *testing.T) {
 	}
 	for address, want := range map[string]string{
 		"redis://u:hunter2%zz@h":           "not a URL",
-		"redis://u:hunter2@h?colour=red":   `unknown option "colour"; there are ca, cert`,
+		"redis://u:1?hunter2@h":            "unknown key in the query: there are ca, cert",
 		"redis://u:hunter2@h?maxLen=many":  "option maxLen",
 		"redis://u:hunter2@h?timeout=soon": "option timeout",
 		"redis://u:hunter2@h?a=%zz":        "the query is none",
