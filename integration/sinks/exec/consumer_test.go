@@ -4,9 +4,9 @@ import (
 	"os"
 	gexec "os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/exec"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -18,11 +18,7 @@ func TestMain(m *testing.M) {
 
 // TestConsumer: the example of the page is what runs here, and notes each change once.
 func TestConsumer(t *testing.T) {
-	page, source := read(t, "../../../docs/sinks/exec.md"), read(t, "onchange/main.go")
-	_, rest, _ := strings.Cut(page, "```go\n")
-	if example, _, found := strings.Cut(rest, "```"); !found || !strings.Contains(source, example) {
-		t.Error("docs/sinks/exec.md shows another program")
-	}
+	rig.SameAsPage(t, "exec.md", "onchange/main.go")
 	dir := t.TempDir()
 	program := filepath.Join(dir, "onchange")
 	if out, err := gexec.CommandContext(t.Context(), "go", "build", "-o", program, "./onchange").CombinedOutput(); err != nil {
@@ -45,16 +41,7 @@ func TestConsumer(t *testing.T) {
 	for _, m := range ms {
 		want += m.ID + " updated " + m.Event.Subject + "\n"
 	}
-	if got := read(t, filepath.Join(dir, "changes.txt")); got != want {
+	if got := string(rig.Must(os.ReadFile(filepath.Join(dir, "changes.txt")))(t)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

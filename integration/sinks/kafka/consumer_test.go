@@ -4,20 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink/kafka"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// begin: docs
 // consume hands each change in a topic to handle once, however often it was delivered.
 func consume(ctx context.Context, brokers []string, topic string, handle func(event.Event) error) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic))
@@ -46,8 +44,6 @@ func consume(ctx context.Context, brokers []string, topic string, handle func(ev
 	}
 }
 
-// end: docs
-
 func TestConsumerFake(t *testing.T) {
 	c := fake(t, nil, kfake.SeedTopics(1, topic))
 	ms := sinktest.Messages(0, 5)
@@ -71,17 +67,5 @@ func TestConsumerFake(t *testing.T) {
 
 // TestDocs: the page shows the code that was run.
 func TestDocs(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/sinks/kafka.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("consumer_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, _ := strings.Cut(string(source), "// begin: docs\n")
-	code, _, _ = strings.Cut(code, "\n// end: docs")
-	if !strings.Contains(string(page), "```go\n"+code+"```\n") {
-		t.Errorf("the page has not this code:\n%s", code)
-	}
+	rig.SameAsPage(t, "kafka.md", "consumer_test.go")
 }

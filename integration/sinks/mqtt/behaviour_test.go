@@ -12,6 +12,7 @@ import (
 	server "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/mqtt"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -22,7 +23,7 @@ func newSink(t *testing.T, b *broker, o mqtt.Options) *mqtt.Sink {
 	if o.URL == "" {
 		o.URL = "mqtt://" + b.address()
 	}
-	s := must(mqtt.New("tattler/test", o))(t)
+	s := rig.Must(mqtt.New("tattler/test", o))(t)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -201,17 +202,17 @@ func TestOneName(t *testing.T) {
 // TestHangingServer: what says nothing is given up after the time for an answer, and tried anew.
 func TestHangingServer(t *testing.T) {
 	b := start(t, &broker{})
-	p := newProxy(t, b.address)
+	p := rig.NewProxy(t, b.address)
 	ms := sinktest.Messages(0, 3)
-	p.behave(sinktest.Hangs)
-	send(t, newSink(t, b, mqtt.Options{URL: "mqtt://" + p.addr(), Timeout: 100 * time.Millisecond}), ms, 0, "connect: no answer within 100ms")
-	p.cut()
-	p.behave(sinktest.Works)
-	patient := newSink(t, b, mqtt.Options{URL: "mqtt://" + p.addr(), Timeout: time.Second})
+	p.Behave(sinktest.Hangs)
+	send(t, newSink(t, b, mqtt.Options{URL: "mqtt://" + p.Addr(), Timeout: 100 * time.Millisecond}), ms, 0, "connect: no answer within 100ms")
+	p.Behave(sinktest.Down)
+	p.Behave(sinktest.Works)
+	patient := newSink(t, b, mqtt.Options{URL: "mqtt://" + p.Addr(), Timeout: time.Second})
 	send(t, patient, ms, 3, "")
-	p.behave(sinktest.Hangs)
+	p.Behave(sinktest.Hangs)
 	send(t, patient, ms, 0, "no acknowledgement within 1s")
-	p.cut()
-	p.behave(sinktest.Works)
+	p.Behave(sinktest.Down)
+	p.Behave(sinktest.Works)
 	send(t, patient, ms, 3, "")
 }

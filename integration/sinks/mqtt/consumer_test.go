@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink/mqtt"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
@@ -70,12 +69,7 @@ func consume(ctx context.Context, conn net.Conn, seen *event.Dedup, handle func(
 // TestConsumer: the example of the page is what runs here. It sees each change once, also those that were sent
 // again, and those that came while it was away.
 func TestConsumer(t *testing.T) {
-	page := string(must(os.ReadFile("../../../docs/sinks/mqtt.md"))(t))
-	_, rest, _ := strings.Cut(page, "```go\n")
-	example, _, found := strings.Cut(rest, "```")
-	if source := string(must(os.ReadFile("consumer_test.go"))(t)); !found || !strings.Contains(source, example) {
-		t.Error("docs/sinks/mqtt.md shows another consumer")
-	}
+	rig.SameAsPage(t, "mqtt.md", "consumer_test.go")
 	b := start(t, &broker{subscribed: make(chan struct{}, 10)})
 	ms := sinktest.Messages(0, 6)
 	for i := range ms {
@@ -85,7 +79,7 @@ func TestConsumer(t *testing.T) {
 	seen := event.NewDedup(1000)
 	var got []string
 	run := func(handle func(*event.Event) error, during func()) error {
-		conn := must(net.Dial("tcp", b.address()))(t)
+		conn := rig.Must(net.Dial("tcp", b.address()))(t)
 		ended := make(chan error, 1)
 		go func() { ended <- consume(t.Context(), conn, seen, handle) }()
 		during()

@@ -14,6 +14,8 @@ import (
 	server "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 )
 
 // broker is a mochi server that is stopped and started again, each time at another port. What has arrived stays
@@ -169,12 +171,12 @@ func (b *broker) stop(t *testing.T) {
 }
 
 // serverTLS has clients show a certificate.
-func serverTLS(t *testing.T, p pki) *tls.Config {
+func serverTLS(t *testing.T, c rig.Certificates) *tls.Config {
 	t.Helper()
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(must(os.ReadFile(p.ca))(t))
+	roots.AppendCertsFromPEM(rig.Must(os.ReadFile(c.CA))(t))
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots,
-		Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(p.server.cert, p.server.key))(t)},
+		Certificates: []tls.Certificate{rig.Must(tls.LoadX509KeyPair(c.Server, c.ServerKey))(t)},
 	}
 }

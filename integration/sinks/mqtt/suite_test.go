@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/mqtt"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -33,17 +34,17 @@ func open(target string) (sink.Sink, error) {
 }
 
 func TestSuite(t *testing.T) {
-	pki := newPKI(t)
+	certs := rig.NewCertificates(t)
 	for name, tc := range map[string]struct {
 		options string
 		broker  func(t *testing.T) *broker
 	}{
 		"plain": {"url: mqtt://%s", func(*testing.T) *broker { return &broker{} }},
 		"tls, user and password": {
-			fmt.Sprintf("url: mqtts://%%s\nuser: tattler\npassword: w0rd\nclientId: c1\ntls: {ca: %q, cert: %q, key: %q}", pki.ca, pki.client.cert, pki.client.key),
+			fmt.Sprintf("url: mqtts://%%s\nuser: tattler\npassword: w0rd\nclientId: c1\ntls: {ca: %q, cert: %q, key: %q}", certs.CA, certs.Client, certs.ClientKey),
 			func(t *testing.T) *broker {
 				t.Helper()
-				return &broker{user: "tattler", password: "w0rd", tls: serverTLS(t, pki)}
+				return &broker{user: "tattler", password: "w0rd", tls: serverTLS(t, certs)}
 			},
 		},
 		"one at a time": {"url: mqtt://%s", func(*testing.T) *broker {
@@ -73,15 +74,15 @@ func TestSuite(t *testing.T) {
 type receiver struct {
 	t       *testing.T
 	broker  *broker
-	proxy   *proxy
+	proxy   *rig.Proxy
 	options string // a file
 }
 
 func newReceiver(t *testing.T, b *broker, options string) *receiver {
 	t.Helper()
 	r := &receiver{t: t, broker: start(t, b), options: filepath.Join(t.TempDir(), "options.yaml")}
-	r.proxy = newProxy(t, b.address)
-	if err := os.WriteFile(r.options, fmt.Appendf(nil, options, r.proxy.addr()), 0o600); err != nil {
+	r.proxy = rig.NewProxy(t, b.address)
+	if err := os.WriteFile(r.options, fmt.Appendf(nil, options, r.proxy.Addr()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -105,7 +106,7 @@ func (r *receiver) Behave(b sinktest.Behaviour, id string) {
 	if b != sinktest.Down {
 		r.broker.start(r.t)
 	}
-	r.proxy.behave(b)
+	r.proxy.Behave(b)
 }
 
 // property is a user property of a message.

@@ -12,6 +12,7 @@ import (
 	client "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/nats"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -23,7 +24,7 @@ func newSink(t *testing.T, b *broker, o nats.Options) *nats.Sink {
 	if len(o.Servers) == 0 {
 		o.Servers = []string{"nats://" + b.addr}
 	}
-	s := must(nats.New("tattler/test", o))(t)
+	s := rig.Must(nats.New("tattler/test", o))(t)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -80,7 +81,7 @@ func TestRepeats(t *testing.T) {
 	if got, want := contents(t, js, "CHANGES"), slices.Concat(ids(ms, "one"), ids(ms, "two")); !slices.Equal(got, want) {
 		t.Errorf("%d messages: %v, want %v", len(got), got, want)
 	}
-	c := must(js.Stream(t.Context(), "CHANGES"))(t).CachedInfo().Config
+	c := rig.Must(js.Stream(t.Context(), "CHANGES"))(t).CachedInfo().Config
 	if c.Storage != jetstream.MemoryStorage || c.MaxAge != time.Hour || c.MaxBytes != 1<<20 || c.Duplicates != 10*time.Minute {
 		t.Errorf("the stream is %+v", c)
 	}
@@ -93,7 +94,7 @@ func TestStreamThatIsNotThere(t *testing.T) {
 	ms := sinktest.Messages(0, 10)
 	s := newSink(t, b, nats.Options{Subject: "changes"})
 	_ = send(t, s, ms, 0, "no stream has the subject (or JetStream is off on the server): make one, as by nats stream add TATTLER --subjects 'changes'")
-	must(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "CHANGES", Subjects: []string{"changes"}}))(t)
+	rig.Must(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "CHANGES", Subjects: []string{"changes"}}))(t)
 	_ = send(t, s, ms, 10, "")
 
 	_ = send(t, newSink(t, b, nats.Options{Subject: "changes", Stream: nats.Stream{Name: "OTHER"}}), ms, 0, "another stream has the subject: see stream.name")
@@ -115,12 +116,12 @@ func TestFullStream(t *testing.T) {
 	b := newBroker(t, "")
 	js := b.admin(t)
 	config := jetstream.StreamConfig{Name: "CHANGES", Subjects: []string{"changes"}, MaxMsgs: 4, Discard: jetstream.DiscardNew}
-	must(js.CreateStream(t.Context(), config))(t)
+	rig.Must(js.CreateStream(t.Context(), config))(t)
 	ms := sinktest.Messages(0, 9)
 	s := newSink(t, b, nats.Options{Subject: "changes"})
 	_ = send(t, s, ms, 4, "maximum messages exceeded")
 	config.MaxMsgs = 100
-	must(js.UpdateStream(t.Context(), config))(t)
+	rig.Must(js.UpdateStream(t.Context(), config))(t)
 	_ = send(t, s, ms[4:], 5, "")
 	got, want := contents(t, js, "CHANGES"), ids(ms, "changes")
 	if len(got) != len(want) {
@@ -138,7 +139,7 @@ func TestFullStream(t *testing.T) {
 func TestNothingOvertakes(t *testing.T) {
 	b := newBroker(t, "")
 	js := b.admin(t)
-	must(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "CHANGES", Subjects: []string{"changes"}, MaxMsgSize: 4000}))(t)
+	rig.Must(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "CHANGES", Subjects: []string{"changes"}, MaxMsgSize: 4000}))(t)
 	ms := sinktest.Messages(0, 9) // of three objects in turn
 	ms[3].Body = append([]byte(strings.Repeat(" ", 5000)), ms[3].Body...)
 	s := newSink(t, b, nats.Options{Subject: "changes"})
@@ -185,7 +186,7 @@ func TestRights(t *testing.T) {
 		{user: tattler, password: w0rd, permissions: {publish: ["changes.>"], subscribe: ["_INBOX_tattler.>"]}}
 	]}`)
 	js := b.admin(t, client.UserInfo("admin", "all"))
-	must(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "CHANGES", Subjects: []string{"changes.>", "others.>"}}))(t)
+	rig.Must(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "CHANGES", Subjects: []string{"changes.>", "others.>"}}))(t)
 	ms := sinktest.Messages(0, 10)
 	o := nats.Options{User: "tattler", Password: "w0rd", InboxPrefix: "_INBOX_tattler", Timeout: time.Minute}
 	with := func(change func(*nats.Options)) *nats.Sink {
@@ -202,17 +203,17 @@ func TestRights(t *testing.T) {
 // TestHangingServer: what says nothing is given up after the time for an answer, and tried anew.
 func TestHangingServer(t *testing.T) {
 	b := newBroker(t, "")
-	p := newProxy(t, func() string { return b.addr })
+	p := rig.NewProxy(t, func() string { return b.addr })
 	ms := sinktest.Messages(0, 3)
-	s := newSink(t, b, nats.Options{Servers: []string{"nats://" + p.addr()}, Subject: "changes", Stream: made, Timeout: 100 * time.Millisecond})
-	p.behave(sinktest.Hangs)
+	s := newSink(t, b, nats.Options{Servers: []string{"nats://" + p.Addr()}, Subject: "changes", Stream: made, Timeout: 100 * time.Millisecond})
+	p.Behave(sinktest.Hangs)
 	_ = send(t, s, ms, 0, "connect: ")
-	p.behave(sinktest.Works)
-	patient := newSink(t, b, nats.Options{Servers: []string{"nats://" + p.addr()}, Subject: "changes", Stream: made, Timeout: time.Second})
+	p.Behave(sinktest.Works)
+	patient := newSink(t, b, nats.Options{Servers: []string{"nats://" + p.Addr()}, Subject: "changes", Stream: made, Timeout: time.Second})
 	_ = send(t, patient, ms, 3, "")
-	p.behave(sinktest.Hangs)
+	p.Behave(sinktest.Hangs)
 	_ = send(t, patient, ms, 0, "no acknowledgement within 1s")
-	p.cut()
-	p.behave(sinktest.Works)
+	p.Behave(sinktest.Down)
+	p.Behave(sinktest.Works)
 	_ = send(t, patient, ms, 3, "")
 }

@@ -4,15 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink/nats"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
@@ -56,12 +55,7 @@ func consume(ctx context.Context, js jetstream.JetStream, handle func(*event.Eve
 
 // TestConsumer: the example of the page is what runs here, and sees each change once.
 func TestConsumer(t *testing.T) {
-	page := string(must(os.ReadFile("../../../docs/sinks/nats.md"))(t))
-	_, rest, _ := strings.Cut(page, "```go\n")
-	example, _, found := strings.Cut(rest, "```")
-	if source := string(must(os.ReadFile("consumer_test.go"))(t)); !found || !strings.Contains(source, example) {
-		t.Error("docs/sinks/nats.md shows another consumer")
-	}
+	rig.SameAsPage(t, "nats.md", "consumer_test.go")
 	b := newBroker(t, "")
 	// A window of so little that repeats are stored, and the consumer has to know them.
 	stream := nats.Stream{Name: "TATTLER", Create: true, Duplicates: 100 * time.Millisecond}
@@ -89,7 +83,7 @@ func TestConsumer(t *testing.T) {
 			return errors.New("not now")
 		}
 		if got = append(got, e.ID); len(got) == len(ms) {
-			must(js.Publish(t.Context(), "tattler.shop.deployments.deleted", ms[0].Body))(t) // one repeat more, and then the end
+			rig.Must(js.Publish(t.Context(), "tattler.shop.deployments.deleted", ms[0].Body))(t) // one repeat more, and then the end
 			cancel()
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
@@ -15,12 +16,12 @@ import (
 func TestKilledServer(t *testing.T) {
 	const events, kills = 3000, 6
 	r := newReceiver(t, "", "servers: ['nats://%s']\ntimeout: 5s", nil)
-	s := must(open(r.Target()))(t)
+	s := rig.Must(open(r.Target()))(t)
 	store := &sinktest.Store{}
 	for n := range events {
 		store.Append(sinktest.Item(n))
 	}
-	p := must(deliver.New(deliver.Options{
+	p := rig.Must(deliver.New(deliver.Options{
 		Name: "killed", Sink: s, Store: store, From: deliver.Beginning,
 		Retry: deliver.Retry{Min: time.Millisecond, Max: 20 * time.Millisecond},
 	}))(t)

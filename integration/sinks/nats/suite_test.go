@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/nats"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -42,16 +43,16 @@ func open(target string) (sink.Sink, error) {
 }
 
 func TestSuite(t *testing.T) {
-	pki := newPKI(t)
+	certs := rig.NewCertificates(t)
 	for name, tc := range map[string]struct {
 		server, options string
 		admin           []client.Option
 	}{
 		"plain": {"", "servers: ['nats://%s']", nil},
 		"tls, user and password": {
-			fmt.Sprintf("tls: {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\nauthorization: {user: tattler, password: 'w0rd'}", pki.server.cert, pki.server.key, pki.ca),
-			fmt.Sprintf("servers: ['tls://%%s']\nuser: tattler\npassword: w0rd\ntls: {ca: %q, cert: %q, key: %q}", pki.ca, pki.client.cert, pki.client.key),
-			[]client.Option{client.UserInfo("tattler", "w0rd"), client.RootCAs(pki.ca), client.ClientCert(pki.client.cert, pki.client.key)},
+			fmt.Sprintf("tls: {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\nauthorization: {user: tattler, password: 'w0rd'}", certs.Server, certs.ServerKey, certs.CA),
+			fmt.Sprintf("servers: ['tls://%%s']\nuser: tattler\npassword: w0rd\ntls: {ca: %q, cert: %q, key: %q}", certs.CA, certs.Client, certs.ClientKey),
+			[]client.Option{client.UserInfo("tattler", "w0rd"), client.RootCAs(certs.CA), client.ClientCert(certs.Client, certs.ClientKey)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestSuite(t *testing.T) {
 type receiver struct {
 	t       *testing.T
 	broker  *broker
-	proxy   *proxy
+	proxy   *rig.Proxy
 	options string // a file
 	admin   []client.Option
 }
@@ -92,9 +93,9 @@ func newReceiver(t *testing.T, server, options string, admin []client.Option) *r
 	r := &receiver{t: t, broker: newBroker(t, server), options: filepath.Join(t.TempDir(), "options.yaml"), admin: admin}
 	addr := make(chan string, 1)
 	addr <- r.broker.addr
-	r.proxy = newProxy(t, func() string { a := <-addr; addr <- a; return a })
+	r.proxy = rig.NewProxy(t, func() string { a := <-addr; addr <- a; return a })
 	r.broker.started = func(a string) { <-addr; addr <- a }
-	text := fmt.Sprintf(options+"\nstream: {name: TATTLER, create: true}\n", r.proxy.addr())
+	text := fmt.Sprintf(options+"\nstream: {name: TATTLER, create: true}\n", r.proxy.Addr())
 	if err := os.WriteFile(r.options, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func (r *receiver) Behave(b sinktest.Behaviour, _ string) {
 	} else {
 		r.broker.start(r.t)
 	}
-	r.proxy.behave(b)
+	r.proxy.Behave(b)
 }
 
 func (r *receiver) Received(t *testing.T) []string {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/nats"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -26,8 +27,8 @@ func TestUsers(t *testing.T) {
 		}
 		return path
 	}
-	key, stranger := must(nkeys.CreateUser())(t), must(nkeys.CreateUser())(t)
-	seed := func(k nkeys.KeyPair) []byte { return must(k.Seed())(t) }
+	key, stranger := rig.Must(nkeys.CreateUser())(t), rig.Must(nkeys.CreateUser())(t)
+	seed := func(k nkeys.KeyPair) []byte { return rig.Must(k.Seed())(t) }
 	const canary = "Xk9qLw7zPvB3"
 	for _, tc := range []struct {
 		why, server string
@@ -48,7 +49,7 @@ func TestUsers(t *testing.T) {
 			nats.Options{Servers: []string{"nats://right@%s"}}, nats.Options{Servers: []string{"nats://" + canary + "@%s"}},
 		},
 		{
-			"an NKey", fmt.Sprintf("authorization: {users: [{nkey: %s}]}", must(key.PublicKey())(t)),
+			"an NKey", fmt.Sprintf("authorization: {users: [{nkey: %s}]}", rig.Must(key.PublicKey())(t)),
 			nats.Options{NKey: write("right.nk", seed(key))}, nats.Options{NKey: write("wrong.nk", seed(stranger))},
 		},
 		{"credentials", operator(t, key), nats.Options{Credentials: write("right.creds", creds(t, key))}, nats.Options{}},
@@ -77,9 +78,9 @@ var authority = struct{ operator, account nkeys.KeyPair }{}
 // operator is the configuration of a server that trusts an operator, whose only account is in it.
 func operator(t *testing.T, _ nkeys.KeyPair) string {
 	t.Helper()
-	authority.operator, authority.account = must(nkeys.CreateOperator())(t), must(nkeys.CreateAccount())(t)
-	system := must(nkeys.CreateAccount())(t)
-	public := func(k nkeys.KeyPair) string { return must(k.PublicKey())(t) }
+	authority.operator, authority.account = rig.Must(nkeys.CreateOperator())(t), rig.Must(nkeys.CreateAccount())(t)
+	system := rig.Must(nkeys.CreateAccount())(t)
+	public := func(k nkeys.KeyPair) string { return rig.Must(k.PublicKey())(t) }
 	o := jwt.NewOperatorClaims(public(authority.operator))
 	o.SystemAccount = public(system)
 	account := func(k nkeys.KeyPair, js bool) string {
@@ -87,25 +88,25 @@ func operator(t *testing.T, _ nkeys.KeyPair) string {
 		if js {
 			c.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: -1, MemoryStorage: -1, Streams: -1, Consumer: -1}
 		}
-		return fmt.Sprintf("%s: %s", public(k), must(c.Encode(authority.operator))(t))
+		return fmt.Sprintf("%s: %s", public(k), rig.Must(c.Encode(authority.operator))(t))
 	}
 	return fmt.Sprintf("operator: %s\nresolver: MEMORY\nresolver_preload: {\n%s\n%s\n}",
-		must(o.Encode(authority.operator))(t), account(authority.account, true), account(system, false))
+		rig.Must(o.Encode(authority.operator))(t), account(authority.account, true), account(system, false))
 }
 
 // creds is the file of a user of that account.
 func creds(t *testing.T, key nkeys.KeyPair) []byte {
 	t.Helper()
-	c := jwt.NewUserClaims(must(key.PublicKey())(t))
-	return must(jwt.FormatUserConfig(must(c.Encode(authority.account))(t), must(key.Seed())(t)))(t)
+	c := jwt.NewUserClaims(rig.Must(key.PublicKey())(t))
+	return rig.Must(jwt.FormatUserConfig(rig.Must(c.Encode(authority.account))(t), rig.Must(key.Seed())(t)))(t)
 }
 
 // TestTLS: whom we trust, and who we are, by TLS and by WebSockets.
 func TestTLS(t *testing.T) {
-	p, elsewhere := newPKI(t), newPKI(t)
-	tls := fmt.Sprintf("cert_file: %q, key_file: %q", p.server.cert, p.server.key)
+	p, elsewhere := rig.NewCertificates(t), rig.NewCertificates(t)
+	tls := fmt.Sprintf("cert_file: %q, key_file: %q", p.Server, p.ServerKey)
 	open := newBroker(t, "tls: {"+tls+"}\nwebsocket: {listen: '127.0.0.1:-1', tls: {"+tls+"}}")
-	asking := newBroker(t, fmt.Sprintf("tls: {%s, ca_file: %q, verify: true}", tls, p.ca))
+	asking := newBroker(t, fmt.Sprintf("tls: {%s, ca_file: %q, verify: true}", tls, p.CA))
 	plain := newBroker(t, "websocket: {listen: '127.0.0.1:-1', no_tls: true}")
 	for _, tc := range []struct {
 		why    string
@@ -115,18 +116,18 @@ func TestTLS(t *testing.T) {
 		want   string // empty: it works
 	}{
 		{"a CA that is not known", open, "tls://" + open.addr, sink.TLS{}, "certificate signed by unknown authority"},
-		{"a CA that is", open, "tls://" + open.addr, sink.TLS{CA: p.ca}, ""},
-		{"the options alone", open, "nats://" + open.addr, sink.TLS{CA: p.ca}, ""},
+		{"a CA that is", open, "tls://" + open.addr, sink.TLS{CA: p.CA}, ""},
+		{"the options alone", open, "nats://" + open.addr, sink.TLS{CA: p.CA}, ""},
 		{"nothing said, but asked for", open, "nats://" + open.addr, sink.TLS{}, "certificate signed by unknown authority"},
-		{"another CA", open, "tls://" + open.addr, sink.TLS{CA: elsewhere.ca}, "certificate signed by unknown authority"},
-		{"another name", open, "tls://" + open.addr, sink.TLS{CA: p.ca, ServerName: "nats.example"}, "nats.example"},
+		{"another CA", open, "tls://" + open.addr, sink.TLS{CA: elsewhere.CA}, "certificate signed by unknown authority"},
+		{"another name", open, "tls://" + open.addr, sink.TLS{CA: p.CA, ServerName: "nats.example"}, "nats.example"},
 		{"insecure takes any", open, "tls://" + open.addr, sink.TLS{Insecure: true}, ""},
-		{"who we are is asked for", asking, "tls://" + asking.addr, sink.TLS{CA: p.ca}, "connect: "},
-		{"and shown", asking, "tls://" + asking.addr, sink.TLS{CA: p.ca, Cert: p.client.cert, Key: p.client.key}, ""},
-		{"no TLS there", plain, "tls://" + plain.addr, sink.TLS{CA: p.ca}, "the server has no TLS on this port"},
+		{"who we are is asked for", asking, "tls://" + asking.addr, sink.TLS{CA: p.CA}, "connect: "},
+		{"and shown", asking, "tls://" + asking.addr, sink.TLS{CA: p.CA, Cert: p.Client, Key: p.ClientKey}, ""},
+		{"no TLS there", plain, "tls://" + plain.addr, sink.TLS{CA: p.CA}, "the server has no TLS on this port"},
 		{"WebSockets", plain, "ws://" + plain.ws, sink.TLS{}, ""},
-		{"WebSockets with TLS", open, "wss://" + open.ws, sink.TLS{CA: p.ca}, ""},
-		{"WebSockets of another CA", open, "wss://" + open.ws, sink.TLS{CA: elsewhere.ca}, "certificate signed by unknown authority"},
+		{"WebSockets with TLS", open, "wss://" + open.ws, sink.TLS{CA: p.CA}, ""},
+		{"WebSockets of another CA", open, "wss://" + open.ws, sink.TLS{CA: elsewhere.CA}, "certificate signed by unknown authority"},
 	} {
 		t.Run(strings.ReplaceAll(tc.why, " ", "-"), func(t *testing.T) {
 			s := newSink(t, tc.b, nats.Options{Servers: []string{tc.server}, TLS: tc.o, Stream: made})

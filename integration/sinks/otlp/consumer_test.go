@@ -3,14 +3,13 @@ package otlp_test
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink/otlp"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
@@ -69,19 +68,7 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
-// TestDocs: the consumer in the documentation is the one above.
+// TestDocs: the page shows the code that was run.
 func TestDocs(t *testing.T) {
-	source, err := os.ReadFile("consumer_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../../../docs/sinks/otlp.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, _ := strings.Cut(string(source), "\n// consume hands")
-	code, _, _ = strings.Cut(code, "\n}\n")
-	if block := "```go\n// consume hands" + code + "\n}\n```\n"; !strings.Contains(string(page), block) {
-		t.Errorf("docs/sinks/otlp.md lacks\n%s", block)
-	}
+	rig.SameAsPage(t, "otlp.md", "consumer_test.go")
 }

@@ -2,26 +2,16 @@
 package otlp_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/collector/config/configtls"
 
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/otlp"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -126,9 +116,8 @@ func TestTooLarge(t *testing.T) {
 
 // TestTLSAndCredentials: who we are, whom we trust, and what an error shows of it.
 func TestTLSAndCredentials(t *testing.T) {
-	cert, key := pair(t)
-	ours, oursKey := pair(t)
-	server := &configtls.ServerConfig{Config: configtls.Config{CertFile: cert, KeyFile: key}, ClientCAFile: ours}
+	certs := rig.NewCertificates(t)
+	server := &configtls.ServerConfig{Config: configtls.Config{CertFile: certs.Server, KeyFile: certs.ServerKey}, ClientCAFile: certs.CA}
 	for _, p := range []otlp.Protocol{otlp.GRPC, otlp.HTTP} {
 		c := newCollector(t, otlp.Options{Protocol: p}, server, "Bearer hunter2-and-more")
 		c.start()
@@ -136,10 +125,10 @@ func TestTLSAndCredentials(t *testing.T) {
 			why, token, want string
 			tls              sink.TLS
 		}{
-			{"all is right", "hunter2-and-more", "", sink.TLS{CA: cert, Cert: ours, Key: oursKey}},
-			{"a CA that is not known", "hunter2-and-more", "certificate signed by unknown authority", sink.TLS{Cert: ours, Key: oursKey}},
-			{"nobody", "hunter2-and-more", "export to https://", sink.TLS{CA: cert}},
-			{"another token", "hunter2-or-less", "see headers", sink.TLS{CA: cert, Cert: ours, Key: oursKey}},
+			{"all is right", "hunter2-and-more", "", sink.TLS{CA: certs.CA, Cert: certs.Client, Key: certs.ClientKey}},
+			{"a CA that is not known", "hunter2-and-more", "certificate signed by unknown authority", sink.TLS{Cert: certs.Client, Key: certs.ClientKey}},
+			{"nobody", "hunter2-and-more", "export to https://", sink.TLS{CA: certs.CA}},
+			{"another token", "hunter2-or-less", "see headers", sink.TLS{CA: certs.CA, Cert: certs.Client, Key: certs.ClientKey}},
 		} {
 			o := c.o
 			o.TLS, o.Headers = tc.tls, map[string]string{"Authorization": "Bearer " + tc.token}
@@ -151,35 +140,4 @@ func TestTLSAndCredentials(t *testing.T) {
 		}
 		c.stop()
 	}
-}
-
-// pair makes a certificate for loopback and its key, as files. It is its own authority.
-func pair(t *testing.T) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "tattler"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
 }

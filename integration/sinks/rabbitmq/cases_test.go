@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -190,7 +189,7 @@ func encrypted(t *testing.T, s *server) {
 	ms := sinktest.Messages(0, 3)
 	_, err := newSink(t, o).Send(t.Context(), ms)
 	mustPass(t, err, "certificate")
-	o.TLS.CA = filepath.Join(s.dir, "ca.pem")
+	o.TLS.CA = s.certs.CA
 	send(t, newSink(t, o), ms)
 	if got := take(t, ch, queue); !slices.Equal(got, ids(ms)) {
 		t.Errorf("received %v", got)

@@ -2,7 +2,6 @@ package rabbitmq_test
 
 import (
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,11 +9,11 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// begin: docs
 // consume hands each change in a queue to handle once, however often it was delivered.
 func consume(ch *amqp.Channel, queue string, handle func(event.Event) error) error {
 	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
@@ -38,8 +37,6 @@ func consume(ch *amqp.Channel, queue string, handle func(event.Event) error) err
 	}
 	return nil
 }
-
-// end: docs
 
 func consumer(t *testing.T, s *server) {
 	ch, queue := s.queue(t, nil)
@@ -68,17 +65,5 @@ func consumer(t *testing.T, s *server) {
 
 // TestDocs: the page shows the code that was run.
 func TestDocs(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/sinks/rabbitmq.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("consumer_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, _ := strings.Cut(string(source), "// begin: docs\n")
-	code, _, _ = strings.Cut(code, "\n// end: docs")
-	if !strings.Contains(string(page), "```go\n"+code+"```\n") {
-		t.Errorf("the page has not this code:\n%s", code)
-	}
+	rig.SameAsPage(t, "rabbitmq.md", "consumer_test.go")
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 )
 
 // program is RabbitMQ's own script: the one in the PATH wants to be run by the user rabbitmq.
@@ -22,6 +24,7 @@ const program = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 // server is a RabbitMQ node of this process.
 type server struct {
 	dir        string
+	certs      rig.Certificates
 	plain, tls string // addresses
 	log        string
 	cmd        *exec.Cmd
@@ -40,7 +43,7 @@ func freePort() (int, error) {
 }
 
 // start runs a node with a name, folder, cookie and epmd of its own, which talks to no other node.
-func start() (*server, error) {
+func start(certs rig.Certificates) (*server, error) {
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("the real RabbitMQ is needed (Debian's rabbitmq-server; `make integration` installs it): %w", err)
 	}
@@ -55,23 +58,20 @@ func start() (*server, error) {
 		}
 	}
 	s := &server{
-		dir: dir, plain: fmt.Sprint("127.0.0.1:", ports[0]), tls: fmt.Sprint("127.0.0.1:", ports[1]), log: filepath.Join(dir, "out.log"),
-	}
-	if err := writeCertificates(dir); err != nil {
-		return nil, err
+		dir: dir, certs: certs, plain: fmt.Sprint("127.0.0.1:", ports[0]), tls: fmt.Sprint("127.0.0.1:", ports[1]), log: filepath.Join(dir, "out.log"),
 	}
 	conf := fmt.Sprintf(`listeners.tcp.1 = %s
 listeners.ssl.1 = %s
-ssl_options.cacertfile = %[3]s/ca.pem
-ssl_options.certfile = %[3]s/cert.pem
-ssl_options.keyfile = %[3]s/key.pem
+ssl_options.cacertfile = %s
+ssl_options.certfile = %s
+ssl_options.keyfile = %s
 ssl_options.verify = verify_none
 max_message_size = 100000
 log.console = true
 log.file = false
 vm_memory_high_watermark.absolute = 4GB
 disk_free_limit.absolute = 1MB
-`, s.plain, s.tls, dir)
+`, s.plain, s.tls, certs.CA, certs.Server, certs.ServerKey)
 	if err := os.WriteFile(filepath.Join(dir, "rabbitmq.conf"), []byte(conf), 0o600); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -24,7 +25,7 @@ func open(target string) (sink.Sink, error) {
 // receiver is a queue, and a proxy before the server.
 type receiver struct {
 	t     *testing.T
-	proxy *proxy
+	proxy *rig.Proxy
 	queue string
 	ch    *amqp.Channel
 
@@ -34,12 +35,12 @@ type receiver struct {
 
 func newReceiver(t *testing.T, s *server) *receiver {
 	ch, queue := s.queue(t, nil)
-	return &receiver{t: t, proxy: newProxy(t, s.plain), queue: queue, ch: ch}
+	return &receiver{t: t, proxy: rig.NewProxy(t, func() string { return s.plain }), queue: queue, ch: ch}
 }
 
-func (r *receiver) Target() string { return r.proxy.listener.Addr().String() + " " + r.queue }
+func (r *receiver) Target() string { return r.proxy.Addr() + " " + r.queue }
 
-func (r *receiver) Behave(b sinktest.Behaviour, _ string) { r.proxy.behave(b) }
+func (r *receiver) Behave(b sinktest.Behaviour, _ string) { r.proxy.Behave(b) }
 
 // Received takes what is in the queue.
 func (r *receiver) Received(t *testing.T) []string {
@@ -69,7 +70,7 @@ func id(t *testing.T, d amqp.Delivery) string {
 
 // TestRabbitMQ starts one server for all tests, as that takes its time.
 func TestRabbitMQ(t *testing.T) {
-	s, err := start()
+	s, err := start(rig.NewCertificates(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	client "github.com/redis/go-redis/v9"
 
@@ -116,93 +114,4 @@ func (s *server) entries(stream string) []client.XMessage {
 		s.t.Fatal(err)
 	}
 	return out
-}
-
-// proxy stands between the sink and the server, and can hold back what the server gets.
-type proxy struct {
-	t       *testing.T
-	l       net.Listener
-	to      string
-	running sync.WaitGroup
-
-	mu    sync.Mutex
-	held  chan struct{} // not nil while it holds; closed at the end of that
-	slow  bool
-	conns []net.Conn
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{t: t, l: l, to: to}
-	p.running.Go(p.accept)
-	t.Cleanup(func() {
-		p.hold(false, false)
-		l.Close()
-		p.mu.Lock()
-		for _, c := range p.conns {
-			c.Close()
-		}
-		p.mu.Unlock()
-		p.running.Wait()
-	})
-	return p
-}
-
-func (p *proxy) accept() {
-	for {
-		in, err := p.l.Accept()
-		if err != nil {
-			return
-		}
-		out, err := net.Dial("tcp", p.to)
-		if err != nil { // the server is down
-			in.Close()
-			continue
-		}
-		p.mu.Lock()
-		p.conns = append(p.conns, in, out)
-		p.mu.Unlock()
-		p.running.Go(func() { p.copy(out, in, false) })
-		p.running.Go(func() { p.copy(in, out, true) })
-	}
-}
-
-func (p *proxy) copy(to, from net.Conn, answers bool) {
-	defer to.Close()
-	defer from.Close()
-	for b := make([]byte, 64<<10); ; {
-		n, err := from.Read(b)
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		held, slow := p.held, p.slow && answers
-		p.mu.Unlock()
-		if held != nil {
-			<-held
-		}
-		if slow {
-			<-time.After(20 * time.Millisecond)
-		}
-		if _, err := to.Write(b[:n]); err != nil {
-			return
-		}
-	}
-}
-
-// hold holds all bytes back, or lets them go, the answers at their pace or slowly.
-func (p *proxy) hold(on, slow bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.slow = slow
-	if on && p.held == nil {
-		p.held = make(chan struct{})
-	} else if !on && p.held != nil {
-		close(p.held)
-		p.held = nil
-	}
 }

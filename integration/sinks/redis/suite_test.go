@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/redis"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -34,7 +35,7 @@ func TestSuite(t *testing.T) {
 		Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Refuses},
 		Start: func(t *testing.T) sinktest.Receiver {
 			s := newServer(t)
-			return &receiver{server: s, proxy: newProxy(t, s.addr())}
+			return &receiver{server: s, proxy: rig.NewProxy(t, s.addr)}
 		},
 		Open: func(t *testing.T, r sinktest.Receiver) sink.Sink {
 			t.Helper()
@@ -50,18 +51,18 @@ func TestSuite(t *testing.T) {
 // receiver is a server that is killed and started again, and the way to it.
 type receiver struct {
 	server *server
-	proxy  *proxy
+	proxy  *rig.Proxy
 }
 
-func (r *receiver) Target() string { return "redis://" + r.proxy.l.Addr().String() }
+func (r *receiver) Target() string { return "redis://" + r.proxy.Addr() }
 
 func (r *receiver) Behave(b sinktest.Behaviour, _ string) {
-	r.proxy.hold(b == sinktest.Hangs, b == sinktest.Slow)
 	if b == sinktest.Down {
 		r.server.kill()
 	} else {
 		r.server.start()
 	}
+	r.proxy.Behave(b)
 }
 
 func (r *receiver) Received(t *testing.T) []string {
