@@ -68,7 +68,7 @@ func TestResumesFake(t *testing.T) {
 	ms := sinktest.Messages(0, 6)
 	f.Behave(sinktest.Refuses, ms[1].ID)
 	n, err := s.Send(t.Context(), ms)
-	if n != 1 || kind(err) != "permanent" {
+	if n != 1 || yamltest.Kind(err) != "permanent" {
 		t.Fatalf("%d, %v", n, err)
 	}
 	for _, id := range f.Received(t) {
@@ -102,26 +102,11 @@ func TestRefusalsFake(t *testing.T) {
 		s, f := serve(t, Options{})
 		f.each = func(*pubsubpb.PublishRequest) error { return status.Error(tc.code, "said so: "+tc.text) }
 		n, err := s.Send(t.Context(), sinktest.Messages(0, 4))
-		if got := kind(err); n != 0 || got != tc.want {
+		if got := yamltest.Kind(err); n != 0 || got != tc.want {
 			t.Errorf("%s: %d acknowledged, %s: %v", tc.code, n, got, err)
 		}
 		yamltest.Check(t, tc.code.String(), err, tc.text)
 	}
-}
-
-// kind is what an error means to the pump.
-func kind(err error) string {
-	var permanent *sink.PermanentError
-	var long *sink.TooLargeError
-	switch {
-	case err == nil:
-		return "none"
-	case errors.As(err, &permanent):
-		return "permanent"
-	case errors.As(err, &long):
-		return "long"
-	}
-	return "passing"
 }
 
 // TestSizesFake: what is too long is known before it is sent; what is cut to the limit goes.
@@ -147,7 +132,7 @@ func TestTimeoutFake(t *testing.T) {
 	s, f := serve(t, Options{Timeout: 50 * time.Millisecond})
 	f.Behave(sinktest.Hangs, "")
 	n, err := s.Send(t.Context(), sinktest.Messages(0, 1))
-	if n != 0 || kind(err) != "passing" || !strings.Contains(err.Error(), "DeadlineExceeded") || s.client != nil {
+	if n != 0 || yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), "DeadlineExceeded") || s.client != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	f.Behave(sinktest.Works, "")
@@ -167,7 +152,7 @@ func TestCredentialsFile(t *testing.T) {
 		}
 		s := open(t, Options{Topic: topic, CredentialsFile: path})
 		_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
-		if kind(err) != "passing" || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), `"hush`) {
+		if yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), `"hush`) {
 			t.Errorf("%s: %v", tc.why, err)
 		}
 	}

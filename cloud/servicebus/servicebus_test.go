@@ -1,7 +1,6 @@
 package servicebus
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +76,7 @@ func TestRefusalsFake(t *testing.T) {
 		ms := sinktest.Messages(0, 2)
 		f.each = func(m *amqp.Message) *amqp.Error { return &tc.says }
 		n, err := s.Send(t.Context(), ms)
-		if got := kind(err); n != 0 || got != tc.want {
+		if got := yamltest.Kind(err); n != 0 || got != tc.want {
 			t.Errorf("%s: %d acknowledged, %s: %v", tc.why, n, got, err)
 		}
 		yamltest.Check(t, tc.why, err, tc.text)
@@ -87,27 +86,12 @@ func TestRefusalsFake(t *testing.T) {
 	}
 }
 
-// kind is what an error means to the pump.
-func kind(err error) string {
-	var permanent *sink.PermanentError
-	var long *sink.TooLargeError
-	switch {
-	case err == nil:
-		return "none"
-	case errors.As(err, &permanent):
-		return "permanent"
-	case errors.As(err, &long):
-		return "long"
-	}
-	return "passing"
-}
-
 // TestTokenFake: who may not send at all is told so.
 func TestTokenFake(t *testing.T) {
 	s, f := serve(t, Options{})
 	f.token = 401
 	n, err := s.Send(t.Context(), sinktest.Messages(0, 1))
-	if n != 0 || kind(err) != "passing" || !strings.Contains(err.Error(), "connection string's policy") {
+	if n != 0 || yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), "connection string's policy") {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -123,7 +107,7 @@ func TestSizesFake(t *testing.T) {
 	m := ms[0]
 	m.Body = []byte(`{"id":"` + m.ID + `","a":"` + strings.Repeat("x", 4<<10) + `"}`)
 	n, err := s.Send(t.Context(), []sink.Message{ms[1], m, ms[2]})
-	if n != 1 || kind(err) != "long" {
+	if n != 1 || yamltest.Kind(err) != "long" {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -133,7 +117,7 @@ func TestTimeoutFake(t *testing.T) {
 	s, f := serve(t, Options{Timeout: 200 * time.Millisecond})
 	f.Behave(sinktest.Hangs, "")
 	n, err := s.Send(t.Context(), sinktest.Messages(0, 1))
-	if n != 0 || kind(err) != "passing" || !strings.Contains(err.Error(), "no answer within 200ms") || s.client != nil {
+	if n != 0 || yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), "no answer within 200ms") || s.client != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	f.Behave(sinktest.Works, "")

@@ -1,7 +1,6 @@
 package sns
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -32,24 +31,11 @@ func (o Options) Validate() error {
 	if _, err := region(o.Topic); err != nil {
 		return fmt.Errorf("topic: %w", err)
 	}
-	switch {
-	case o.Limit != 0 && (o.Limit < amazon.LowestLimit || o.Limit > amazon.HighestLimit):
-		return errors.New("limit: from 8Ki to 1Mi")
-	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
-	}
-	if err := o.AWS.Validate(); err != nil {
-		return fmt.Errorf("aws: %w", err)
-	}
-	if err := o.TLS.Validate(); err != nil {
-		return fmt.Errorf("tls: %w", err)
-	}
-	return nil
+	return amazon.Check(o.Limit, o.Timeout, o.AWS, o.TLS)
 }
 
 func (o Options) withDefaults() Options {
-	o.Limit = cmp.Or(o.Limit, amazon.DefaultLimit)
-	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	o.Limit, o.Timeout = amazon.Defaults(o.Limit, o.Timeout)
 	return o
 }
 
@@ -75,10 +61,8 @@ func FromURL(address string) (*Options, error) {
 	if err != nil {
 		return nil, errors.New("the query is not KEY=VALUE&…")
 	}
-	for key, values := range keys {
-		if len(values) != 1 || !o.AWS.Set(key, values[0]) {
-			return nil, fmt.Errorf("%q in the query: there may be one each of %s", key, amazon.QueryKeys)
-		}
+	if err := o.AWS.FromQuery(keys); err != nil {
+		return nil, err
 	}
 	return o, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tattler-dev/tattler/cloud/internal/amazon"
+	"github.com/tattler-dev/tattler/cloud/internal/amazon/amazontest"
 	"github.com/tattler-dev/tattler/cloud/internal/yamltest"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
@@ -14,6 +15,10 @@ import (
 const topic = "arn:aws:sns:eu-west-1:123456789012:changes"
 
 func TestOptions(t *testing.T) {
+	of := func(text string) error {
+		_, err := New(amazontest.Agent, yamltest.Decode[Options](t, text))
+		return err
+	}
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "topic: " + topic, ""},
 		{"no topic", "{}", "topic: the sink needs a topic's ARN"},
@@ -21,19 +26,10 @@ func TestOptions(t *testing.T) {
 		{"a queue's ARN", "topic: 'arn:aws:sqs:eu-west-1:1:changes'", "topic: not the ARN of a topic"},
 		{"a subscription's ARN", "topic: '" + topic + ":0a1b'", "topic: not the ARN of a topic"},
 		{"no region", "topic: 'arn:aws:sns::1:changes'", "topic: not the ARN of a topic"},
-		{"a limit below the least", "{topic: '" + topic + "', limit: 1Ki}", "limit: from 8Ki to 1Mi"},
-		{"a limit above the highest", "{topic: '" + topic + "', limit: 2Mi}", "limit: from 8Ki to 1Mi"},
-		{"the highest limit", "{topic: '" + topic + "', limit: 1Mi}", ""},
-		{"time goes forward", "{topic: '" + topic + "', timeout: -1s}", "timeout: not negative"},
-		{"what AWS is", "{topic: '" + topic + "', aws: {region: Ireland}}", `aws: region: "Ireland"`},
-		{"half of a pair", "{topic: '" + topic + "', tls: {cert: a}}", "tls: cert and key belong together"},
-		{"no file", "{topic: '" + topic + "', tls: {ca: /nonexistent/ca.pem}}", "tls: ca: open /nonexistent/ca.pem"},
-		{"a profile that is not there", "{topic: '" + topic + "', aws: {profile: nobody}}", "nobody"},
 	} {
-		o := yamltest.Decode[Options](t, tc.text)
-		_, err := New("tattler/test", o)
-		yamltest.Check(t, tc.why, err, tc.want)
+		yamltest.Check(t, tc.why, of(tc.text), tc.want)
 	}
+	amazontest.Options(t, "topic: "+topic, of)
 }
 
 func TestOptionKeys(t *testing.T) {

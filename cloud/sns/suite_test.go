@@ -18,28 +18,17 @@ var topics = map[string]string{
 
 func TestMain(m *testing.M) {
 	amazontest.Environment(os.Setenv)
-	sinktest.Main(m, func(target string) (sink.Sink, error) { return New("tattler/test", on(target, "standard")) })
+	sinktest.Main(m, func(target string) (sink.Sink, error) { return open(target, "standard") })
 }
 
 func on(target, kind string) Options {
 	return Options{Topic: topics[kind], AWS: amazon.Access{Endpoint: target}}
 }
 
+func open(target, kind string) (sink.Sink, error) { return New(amazontest.Agent, on(target, kind)) }
+
 // TestSuiteFake runs against a fake of ours.
-func TestSuiteFake(t *testing.T) {
-	for kind := range topics {
-		t.Run(kind, func(t *testing.T) {
-			sinktest.Run(t, sinktest.Suite{
-				Type: "*sns.Sink", Name: "sns",
-				Start: func(t *testing.T) sinktest.Receiver { return amazontest.New(t) },
-				Open: func(t *testing.T, r sinktest.Receiver) sink.Sink {
-					s, err := New("tattler/test", on(r.Target(), kind))
-					if err != nil {
-						t.Fatal(err)
-					}
-					return s
-				},
-			})
-		})
-	}
-}
+func TestSuiteFake(t *testing.T) { amazontest.Suite(t, "sns", open) }
+
+// TestRequestFake: what the fake sees of a request.
+func TestRequestFake(t *testing.T) { amazontest.Requests(t, open) }

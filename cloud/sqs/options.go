@@ -1,7 +1,6 @@
 package sqs
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -35,24 +34,11 @@ func (o Options) Validate() error {
 	if _, err := parse(o.Queue); err != nil {
 		return fmt.Errorf("queue: %w", err)
 	}
-	switch {
-	case o.Limit != 0 && (o.Limit < amazon.LowestLimit || o.Limit > amazon.HighestLimit):
-		return errors.New("limit: from 8Ki to 1Mi")
-	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
-	}
-	if err := o.AWS.Validate(); err != nil {
-		return fmt.Errorf("aws: %w", err)
-	}
-	if err := o.TLS.Validate(); err != nil {
-		return fmt.Errorf("tls: %w", err)
-	}
-	return nil
+	return amazon.Check(o.Limit, o.Timeout, o.AWS, o.TLS)
 }
 
 func (o Options) withDefaults() Options {
-	o.Limit = cmp.Or(o.Limit, amazon.DefaultLimit)
-	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	o.Limit, o.Timeout = amazon.Defaults(o.Limit, o.Timeout)
 	return o
 }
 
@@ -105,10 +91,8 @@ func FromURL(address string) (*Options, error) {
 		return nil, errors.New("want sqs://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE")
 	}
 	o := &Options{}
-	for key, values := range u.Query() {
-		if len(values) != 1 || !o.AWS.Set(key, values[0]) {
-			return nil, fmt.Errorf("%q in the query: there may be one each of %s", key, amazon.QueryKeys)
-		}
+	if err := o.AWS.FromQuery(u.Query()); err != nil {
+		return nil, err
 	}
 	u.Scheme, u.RawQuery = "https", ""
 	o.Queue = u.String()

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tattler-dev/tattler/cloud/internal/amazon"
+	"github.com/tattler-dev/tattler/cloud/internal/amazon/amazontest"
 	"github.com/tattler-dev/tattler/cloud/internal/yamltest"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
@@ -15,6 +16,10 @@ import (
 const queue = "https://sqs.eu-west-1.amazonaws.com/123456789012/changes"
 
 func TestOptions(t *testing.T) {
+	of := func(text string) error {
+		_, err := New(amazontest.Agent, yamltest.Decode[Options](t, text))
+		return err
+	}
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "queue: " + queue, ""},
 		{"an emulator", "queue: http://localhost:4566/000000000000/changes\naws: {region: eu-west-1}", ""},
@@ -25,23 +30,11 @@ func TestOptions(t *testing.T) {
 		{"a user", "queue: https://hush:hush@sqs.eu-west-1.amazonaws.com/1/q", "queue: holds a user"},
 		{"a query", "queue: '" + queue + "?a=b'", "queue: has more than a host and a path"},
 		{"no URL", "queue: 'https://%zz/hush'", "queue: not a URL"},
-		{"a limit below the least", "{queue: '" + queue + "', limit: 1Ki}", "limit: from 8Ki to 1Mi"},
-		{"a limit above the highest", "{queue: '" + queue + "', limit: 2Mi}", "limit: from 8Ki to 1Mi"},
-		{"the highest limit", "{queue: '" + queue + "', limit: 1Mi}", ""},
-		{"time goes forward", "{queue: '" + queue + "', timeout: -1s}", "timeout: not negative"},
-		{"no region", "{queue: '" + queue + "', aws: {region: Ireland}}", `aws: region: "Ireland"`},
-		{"no role", "{queue: '" + queue + "', aws: {roleARN: admin}}", "aws: roleARN"},
-		{"an external id for nobody", "{queue: '" + queue + "', aws: {externalID: hush}}", "aws: externalID: belongs to a roleARN"},
-		{"no endpoint", "{queue: '" + queue + "', aws: {endpoint: 'localhost:4566'}}", "aws: endpoint"},
-		{"half of a pair", "{queue: '" + queue + "', tls: {cert: a}}", "tls: cert and key belong together"},
-		{"no file", "{queue: '" + queue + "', tls: {ca: /nonexistent/ca.pem}}", "tls: ca: open /nonexistent/ca.pem"},
-		{"a profile that is not there", "{queue: '" + queue + "', aws: {profile: nobody}}", "nobody"},
 		{"a region that nobody knows", "queue: http://localhost:4566/000000000000/changes", "aws: region: neither"},
 	} {
-		o := yamltest.Decode[Options](t, tc.text)
-		_, err := New("tattler/test", o)
-		yamltest.Check(t, tc.why, err, tc.want)
+		yamltest.Check(t, tc.why, of(tc.text), tc.want)
 	}
+	amazontest.Options(t, "queue: "+queue, of)
 }
 
 func TestOptionKeys(t *testing.T) {

@@ -10,71 +10,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tattler-dev/tattler/cloud/internal/amazon/amazontest"
 	"github.com/tattler-dev/tattler/cloud/internal/yamltest"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-func serve(t *testing.T, kind string, change func(*Options)) (*Sink, *amazontest.Server) {
+func serve(t *testing.T, change func(*Options)) (sink.Sink, *amazontest.Server) {
 	t.Helper()
 	server := amazontest.New(t)
-	o := on(server.Target(), kind)
-	if change != nil {
-		change(&o)
-	}
-	s, err := New("tattler/v1.2.3", o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close(t.Context()) }) // the suite looks at its error
-	return s, server
-}
-
-// TestRequestFake: what the fake sees of a request, as Amazon would.
-func TestRequestFake(t *testing.T) {
-	for kind, want := range map[string][]int{
-		"standard": {10, 10, 4},              // as many as there may be
-		"fifo":     {3, 3, 3, 3, 3, 3, 3, 3}, // three objects take turns, and one is in a request once
-	} {
-		s, server := serve(t, kind, nil)
-		ms := sinktest.Messages(0, 24)
-		if n, err := s.Send(t.Context(), ms); n != 24 || err != nil {
-			t.Fatalf("%s: %d, %v", kind, n, err)
+	return amazontest.Open(func(target, kind string) (sink.Sink, error) {
+		o := on(target, kind)
+		if change != nil {
+			change(&o)
 		}
-		var sizes []int
-		for _, r := range server.Requests() {
-			sizes = append(sizes, len(r))
-		}
-		if d := cmp.Diff(want, sizes); d != "" {
-			t.Errorf("%s: messages of requests (-want +got):\n%s", kind, d)
-		}
-		m := server.Messages()[0]
-		attributes := map[string]string{
-			"content-type": "application/cloudevents+json", "ce-type": "dev.tattler.change.updated.v1",
-			"op": "updated", "kind": "Deployment", "namespace": "shop",
-		}
-		if d := cmp.Diff(attributes, m.Attributes); d != "" || m.Body != string(ms[0].Body) {
-			t.Errorf("%s: body %s, attributes (-want +got):\n%s", kind, m.Body, d)
-		}
-		group, dedup := "", ""
-		if kind == "fifo" {
-			group, dedup = ms[0].Key, ms[0].ID
-		}
-		if m.Group != group || m.Dedup != dedup {
-			t.Errorf("%s: group %q, deduplication %q", kind, m.Group, m.Dedup)
-		}
-		if agent := server.Header().Get("User-Agent"); !strings.Contains(agent, "tattler/v1.2.3") {
-			t.Errorf("%s: User-Agent %q", kind, agent)
-		}
-	}
+		return New(amazontest.Agent, o)
+	}).On(t, server, "standard"), server
 }
 
 // TestCharactersFake: SQS takes no U+FFFE and U+FFFF, which JSON may have.
 func TestCharactersFake(t *testing.T) {
-	s, server := serve(t, "standard", nil)
+	s, server := serve(t, nil)
 	m := sinktest.Messages(0, 1)[0]
 	m.Body = []byte("{\"id\":\"x\",\"a\":\"\ufffe \uffff \ufffd\"}")
 	if _, err := s.Send(t.Context(), []sink.Message{m}); err != nil {
@@ -91,7 +47,7 @@ const overhead = len("content-type"+"String"+"application/cloudevents+json") + l
 
 // TestSizesFake: what is too long is known before it is sent, and a request is not longer than a message may be.
 func TestSizesFake(t *testing.T) {
-	s, server := serve(t, "standard", func(o *Options) { o.Limit = 8 << 10 })
+	s, server := serve(t, func(o *Options) { o.Limit = 8 << 10 })
 	ms := sinktest.Messages(0, 3)
 	fill := func(m *sink.Message, length int) {
 		m.Body = append(append([]byte(`{"id":"`), strings.Repeat("x", length-len(`{"id":""}`))...), `"}`...)
@@ -110,55 +66,22 @@ func TestSizesFake(t *testing.T) {
 
 // TestRefusalsFake: what Amazon answers, and what comes of it.
 func TestRefusalsFake(t *testing.T) {
-	for _, tc := range []struct {
-		why   string
-		each  amazontest.Answer // for the second message
-		whole amazontest.Answer
-		code  int
-		want  string // the kind of error, and a part of its text
-		text  string
-	}{
-		{"a character", amazontest.Answer{Code: "InvalidMessageContents", Text: "bad", Sender: true}, amazontest.Answer{}, 0, "permanent", "bad"},
-		{"something about the message", amazontest.Answer{Code: "InvalidParameterValue", Text: "Value for parameter x is invalid", Sender: true}, amazontest.Answer{}, 0, "permanent", "parameter x"},
-		{"something about the queue", amazontest.Answer{Code: "InvalidParameterValue", Text: "MessageGroupId is missing", Sender: true}, amazontest.Answer{}, 0, "passing", "MessageGroupId"},
-		{"a smaller queue", amazontest.Answer{Code: "InvalidParameterValue", Text: "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes.", Sender: true}, amazontest.Answer{}, 0, "long", "1024"},
-		{"a part of the service", amazontest.Answer{Code: "InternalError", Text: "try again"}, amazontest.Answer{}, 0, "passing", "try again"},
-		{"a part of the throttle", amazontest.Answer{Code: "ThrottlingException", Text: "Rate exceeded"}, amazontest.Answer{}, 0, "passing", "quota"},
-		{"no right", amazontest.Answer{}, amazontest.Answer{Code: "AccessDeniedException", Text: "not authorized"}, 400, "passing", "allow sqs:SendMessage"},
-		{"no queue", amazontest.Answer{}, amazontest.Answer{Code: "QueueDoesNotExist", Text: "no such"}, 400, "passing", "create it, or correct"},
-		{"nobody", amazontest.Answer{}, amazontest.Answer{Code: "InvalidClientTokenId", Text: "no such key"}, 403, "passing", "correct the credentials"},
-		{"yesterday's", amazontest.Answer{}, amazontest.Answer{Code: "ExpiredTokenException", Text: "expired"}, 403, "passing", "renew the credentials"},
-		{"a signature", amazontest.Answer{}, amazontest.Answer{Code: "SignatureDoesNotMatch", Text: "canonical x-amz-security-token:" + amazontest.SessionToken}, 403, "passing", "correct the credentials"},
-		{"a token in an answer", amazontest.Answer{}, amazontest.Answer{Code: "Strange", Text: "saw " + amazontest.SessionToken}, 400, "passing", "saw ***"},
-		{"a key of KMS", amazontest.Answer{}, amazontest.Answer{Code: "KmsAccessDenied", Text: "no"}, 400, "passing", "kms:GenerateDataKey"},
-		{"too many requests", amazontest.Answer{}, amazontest.Answer{Code: "RequestThrottled", Text: "slow down"}, 400, "passing", "quota"},
-	} {
-		s, server := serve(t, "standard", nil)
-		ms := sinktest.Messages(0, 2)
-		server.Each(func(m amazontest.Message) amazontest.Answer {
-			if m.Body == string(ms[1].Body) {
-				return tc.each
-			}
-			return amazontest.Answer{}
-		})
-		server.Whole(func([]amazontest.Message) (int, amazontest.Answer) { return tc.code, tc.whole })
-		n, err := s.Send(t.Context(), ms)
-		want := 1
-		if tc.code != 0 {
-			want = 0
-		}
-		if got := kind(err); n != want || got != tc.want {
-			t.Errorf("%s: %d acknowledged, %s: %v", tc.why, n, got, err)
-		}
-		yamltest.Check(t, tc.why, err, tc.text)
-		if strings.Contains(err.Error(), amazontest.SessionToken) || strings.Contains(err.Error(), amazontest.SecretKey) {
-			t.Errorf("%s: a credential in %v", tc.why, err)
-		}
-		var long *sink.TooLargeError
-		if errors.As(err, &long) && long.Limit != 1024-overhead {
-			t.Errorf("%s: limit %d", tc.why, long.Limit)
-		}
-	}
+	amazontest.Refusals(t, open, []amazontest.Refusal{
+		{Why: "a character", Answer: amazontest.Answer{Code: "InvalidMessageContents", Text: "bad", Sender: true}, Kind: "permanent", Text: "bad"},
+		{Why: "something about the message", Answer: amazontest.Answer{Code: "InvalidParameterValue", Text: "Value for parameter x is invalid", Sender: true}, Kind: "permanent", Text: "parameter x"},
+		{Why: "something about the queue", Answer: amazontest.Answer{Code: "InvalidParameterValue", Text: "MessageGroupId is missing", Sender: true}, Kind: "passing", Text: "MessageGroupId"},
+		{Why: "a smaller queue", Answer: amazontest.Answer{Code: "InvalidParameterValue", Text: "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes.", Sender: true}, Kind: "long", Limit: 1024 - overhead, Text: "1024"},
+		{Why: "a part of the service", Answer: amazontest.Answer{Code: "InternalError", Text: "try again"}, Kind: "passing", Text: "try again"},
+		{Why: "a part of the throttle", Answer: amazontest.Answer{Code: "ThrottlingException", Text: "Rate exceeded"}, Kind: "passing", Text: "quota"},
+		{Why: "no right", Answer: amazontest.Answer{Code: "AccessDeniedException", Text: "not authorized"}, Status: 400, Kind: "passing", Text: "allow sqs:SendMessage"},
+		{Why: "no queue", Answer: amazontest.Answer{Code: "QueueDoesNotExist", Text: "no such"}, Status: 400, Kind: "passing", Text: "create it, or correct"},
+		{Why: "nobody", Answer: amazontest.Answer{Code: "InvalidClientTokenId", Text: "no such key"}, Status: 403, Kind: "passing", Text: "correct the credentials"},
+		{Why: "yesterday's", Answer: amazontest.Answer{Code: "ExpiredTokenException", Text: "expired"}, Status: 403, Kind: "passing", Text: "renew the credentials"},
+		{Why: "a signature", Answer: amazontest.Answer{Code: "SignatureDoesNotMatch", Text: "canonical x-amz-security-token:" + amazontest.SessionToken}, Status: 403, Kind: "passing", Text: "correct the credentials"},
+		{Why: "a token in an answer", Answer: amazontest.Answer{Code: "Strange", Text: "saw " + amazontest.SessionToken}, Status: 400, Kind: "passing", Text: "saw ***"},
+		{Why: "a key of KMS", Answer: amazontest.Answer{Code: "KmsAccessDenied", Text: "no"}, Status: 400, Kind: "passing", Text: "kms:GenerateDataKey"},
+		{Why: "too many requests", Answer: amazontest.Answer{Code: "RequestThrottled", Text: "slow down"}, Status: 400, Kind: "passing", Text: "quota"},
+	})
 }
 
 // TestRoleFake: with a role, requests are signed by it.
@@ -176,7 +99,7 @@ func TestRoleFake(t *testing.T) {
 	}))
 	defer sts.Close()
 	t.Setenv("AWS_ENDPOINT_URL_STS", sts.URL)
-	s, server := serve(t, "standard", func(o *Options) { o.AWS.RoleARN, o.AWS.ExternalID = "arn:aws:iam::1:role/sender", "ours" })
+	s, server := serve(t, func(o *Options) { o.AWS.RoleARN, o.AWS.ExternalID = "arn:aws:iam::1:role/sender", "ours" })
 	if _, err := s.Send(t.Context(), sinktest.Messages(0, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -190,24 +113,9 @@ func TestRoleFake(t *testing.T) {
 	}
 }
 
-// kind is what an error means to the pump.
-func kind(err error) string {
-	var permanent *sink.PermanentError
-	var long *sink.TooLargeError
-	switch {
-	case err == nil:
-		return "none"
-	case errors.As(err, &permanent):
-		return "permanent"
-	case errors.As(err, &long):
-		return "long"
-	}
-	return "passing"
-}
-
 // TestHalvesFake: a request that is too long as a whole is sent in parts.
 func TestHalvesFake(t *testing.T) {
-	s, server := serve(t, "standard", nil)
+	s, server := serve(t, nil)
 	server.Whole(func(ms []amazontest.Message) (int, amazontest.Answer) {
 		if len(ms) > 3 {
 			return http.StatusBadRequest, amazontest.Answer{Code: "BatchRequestTooLong", Text: "too much"}
@@ -221,18 +129,18 @@ func TestHalvesFake(t *testing.T) {
 	server.Whole(func([]amazontest.Message) (int, amazontest.Answer) {
 		return http.StatusBadRequest, amazontest.Answer{Code: "BatchRequestTooLong", Text: "too much"}
 	})
-	if n, err := s.Send(t.Context(), ms); n != 0 || kind(err) != "long" {
+	if n, err := s.Send(t.Context(), ms); n != 0 || yamltest.Kind(err) != "long" {
 		t.Errorf("%d, %v", n, err)
 	}
 }
 
 // TestTimeoutFake: a server that does not answer ends a request, not the process's patience.
 func TestTimeoutFake(t *testing.T) {
-	s, server := serve(t, "standard", func(o *Options) { o.Timeout = 20 * time.Millisecond })
+	s, server := serve(t, func(o *Options) { o.Timeout = 20 * time.Millisecond })
 	server.Behave(sinktest.Hangs, "")
 	n, err := s.Send(t.Context(), sinktest.Messages(0, 1))
 	server.Behave(sinktest.Works, "")
-	if n != 0 || kind(err) != "passing" || !strings.Contains(err.Error(), "no answer within 20ms") {
+	if n != 0 || yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), "no answer within 20ms") {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -250,7 +158,7 @@ func TestTLSFake(t *testing.T) {
 		return err
 	}
 	o := on(server.Target(), "standard")
-	if err := send(o); kind(err) != "passing" || !strings.Contains(err.Error(), "certificate") {
+	if err := send(o); yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a stranger: %v", err)
 	}
 	o.TLS.CA = ca
@@ -269,9 +177,9 @@ func TestNoCredentialsFake(t *testing.T) {
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
 		t.Setenv(name, "")
 	}
-	s, _ := serve(t, "standard", nil)
+	s, _ := serve(t, nil)
 	_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
-	if kind(err) != "passing" || !strings.Contains(err.Error(), "no credentials that work") {
+	if yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), "no credentials that work") {
 		t.Error(err)
 	}
 }

@@ -63,18 +63,19 @@ func (a Access) Validate() error {
 	return nil
 }
 
-// Set takes a key of an address's query; it tells whether it is one of ours.
-func (a *Access) Set(key, value string) bool {
-	field := map[string]*string{"region": &a.Region, "profile": &a.Profile, "roleARN": &a.RoleARN, "endpoint": &a.Endpoint}[key]
-	if field == nil {
-		return false
+// FromQuery takes keys of an address's query. It fails where there is one that is not ours, or twice; no value
+// is in the error.
+func (a *Access) FromQuery(query url.Values) error {
+	fields := map[string]*string{"endpoint": &a.Endpoint, "profile": &a.Profile, "region": &a.Region, "roleARN": &a.RoleARN}
+	for key, values := range query {
+		field := fields[key]
+		if field == nil || len(values) != 1 {
+			return fmt.Errorf("%q in the query: there may be one each of endpoint, profile, region and roleARN", key)
+		}
+		*field = values[0]
 	}
-	*field = value
-	return true
+	return nil
 }
-
-// QueryKeys are those that Set takes.
-const QueryKeys = "endpoint, profile, region and roleARN"
 
 // Client is the way in to AWS.
 type Client struct {

@@ -17,9 +17,9 @@ import (
 const (
 	batchEntries  = 10
 	maxGroup      = 128
-	DefaultLimit  = 256 << 10 // what every queue and topic takes, attributes included
-	HighestLimit  = 1 << 20   // what one may be made to take
-	LowestLimit   = 8 << 10   // less would cut what is short
+	defaultLimit  = 256 << 10 // what every queue and topic takes, attributes included
+	highestLimit  = 1 << 20   // what one may be made to take
+	lowestLimit   = 8 << 10   // less would cut what is short
 	attributeType = "String"
 )
 

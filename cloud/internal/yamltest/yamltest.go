@@ -1,13 +1,15 @@
-// Package yamltest is what the tests of the sinks' options share.
+// Package yamltest is what the tests of the sinks share: options as a file has them, and what errors say and mean.
 package yamltest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // Hush is a word that stands for a credential in tests: no error shows it.
@@ -35,6 +37,21 @@ func Check(t *testing.T, why string, err error, want string) {
 	if err != nil && strings.Contains(err.Error(), Hush) {
 		t.Errorf("%s: a credential in %q", why, err)
 	}
+}
+
+// Kind is what an error means to the pump: permanent, long (sink.TooLargeError), passing, or none.
+func Kind(err error) string {
+	var permanent *sink.PermanentError
+	var long *sink.TooLargeError
+	switch {
+	case err == nil:
+		return "none"
+	case errors.As(err, &permanent):
+		return "permanent"
+	case errors.As(err, &long):
+		return "long"
+	}
+	return "passing"
 }
 
 // Load reads the options of a sink as a file has them, which also checks them.
