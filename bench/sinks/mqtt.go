@@ -2,9 +2,11 @@ package sinks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	server "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
@@ -42,6 +44,21 @@ func openMQTT(_ context.Context, _ string, _ func(int)) (*place, error) {
 			}
 			return ctx.Err()
 		},
-		close: s.Close,
+		close: func() error { return endMQTT(s) },
 	}, nil
+}
+
+// endMQTT waits until only the subscriber is left. Where clients leave while it ends the others, the server can
+// wait for itself for ever: Clients.GetByListener of v2.7.9 takes a lock for reading twice.
+func endMQTT(s *server.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	for s.Clients.Len() > 1 {
+		select {
+		case <-ctx.Done():
+			return errors.New("the clients of the MQTT server do not leave")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return s.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +21,10 @@ const rabbitProgram = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 // queue is durable: a confirmed message is on the disk.
 const queue = "changes"
 
-// openRabbitMQ runs a node with a name, folder and cookie of its own, which talks to no epmd and to no other node.
+// openRabbitMQ runs a node with a name, folder, cookie and epmd of its own, which talks to no other node. The epmd
+// is in the foreground: else RabbitMQ's script would start one that nobody ends.
 func openRabbitMQ(ctx context.Context, dir string, _ func(int)) (*place, error) {
-	var address [3]string // of clients, of other nodes, and of an epmd: nobody listens at the last
+	var address [3]string // of clients, of other nodes, and of the epmd
 	for i := range address {
 		var err error
 		if address[i], err = freeAddress(); err != nil {
@@ -33,9 +35,21 @@ func openRabbitMQ(ctx context.Context, dir string, _ func(int)) (*place, error) 
 	if err != nil {
 		return nil, err
 	}
-	d, err := begin(cmd)
+	_, port := split(address[2])
+	epmd, err := begin(exec.Command("epmd", "-port", port, "-address", "127.0.0.1"))
 	if err != nil {
 		return nil, err
+	}
+	listens := func() bool {
+		c, err := net.Dial("tcp", address[2])
+		return err == nil && c.Close() == nil
+	}
+	if err := epmd.ready(ctx, listens); err != nil {
+		return nil, errors.Join(err, epmd.end())
+	}
+	d, err := begin(cmd)
+	if err != nil {
+		return nil, errors.Join(err, epmd.end())
 	}
 	url := "amqp://guest:guest@" + address[0]
 	var conn *amqp.Connection
@@ -45,9 +59,9 @@ func openRabbitMQ(ctx context.Context, dir string, _ func(int)) (*place, error) 
 		return err == nil
 	})
 	if err != nil {
-		return nil, errors.Join(err, d.end())
+		return nil, errors.Join(err, d.end(), epmd.end())
 	}
-	end := func() error { return errors.Join(conn.Close(), d.end()) }
+	end := func() error { return errors.Join(conn.Close(), d.end(), epmd.end()) }
 	ch, err := conn.Channel()
 	if err == nil {
 		_, err = ch.QueueDeclare(queue, true, false, false, false, nil)

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	server "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"github.com/tattler-dev/tattler/integration/sinks/rig"
@@ -145,7 +144,7 @@ func (b *broker) start(t *testing.T) {
 	if b.tls != nil {
 		l = tls.NewListener(l, b.tls)
 	}
-	if err := s.AddListener(listeners.NewNet("test", l)); err != nil {
+	if err := s.AddListener(newDoor(l)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Serve(); err != nil {
