@@ -39,6 +39,9 @@ func (p *Pump) once(ctx context.Context) result {
 	}
 	defer p.pass()
 	r := p.deliver(ctx)
+	if r.err != nil || p.ahead.at != p.read { // it may be long until that is read again
+		p.ahead.close()
+	}
 	ctx, cancel := finishing(ctx)
 	defer cancel()
 	if err := p.flush(ctx, false); r.err == nil {
@@ -174,12 +177,17 @@ func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
 // are the first.
 func (p *Pump) gather(ctx context.Context) (batch, error) {
 	b := batch{upTo: p.read}
-	for item, err := range p.o.Store.Read(ctx, p.read) {
+	p.ahead.from(ctx, p.o.Store, p.read)
+	for !b.full(p.most()) {
+		item, ok, err := p.ahead.next()
+		if err == nil && ok && item.Event == nil {
+			err = item.Err
+		}
 		if err != nil {
 			return b, fmt.Errorf("read journal: %w", err)
 		}
-		if item.Event == nil && item.Err != nil {
-			return b, fmt.Errorf("read journal: %w", item.Err)
+		if !ok {
+			break
 		}
 		b.scanned++
 		if p.wants(item) {
@@ -198,9 +206,6 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 			}
 		}
 		b.upTo = item.Seq
-		if b.full(p.most()) {
-			break
-		}
 	}
 	return b, nil
 }

@@ -50,8 +50,9 @@ func (p *Pump) told(count int) {
 	p.report(func(s *Status) { s.Delivered += int64(count); s.Held = 0 })
 }
 
-// drop has a Holder forget what it holds: it is read again, from the cursor on.
+// drop forgets what was read ahead, and has a Holder forget what it holds: it is read again, from the cursor on.
 func (p *Pump) drop() {
+	p.ahead.close()
 	if p.held.sink == nil {
 		return
 	}

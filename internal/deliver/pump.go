@@ -37,6 +37,7 @@ type Pump struct {
 	prepared  bool
 	closed    bool
 	read      int64     // all up to it was looked at: what is wanted of it is done, or held by the sink
+	ahead     ahead     // what follows
 	held      hold      // what the sink tells later
 	cursor    int64     // all up to it is done
 	committed int64     // what the store has of that

@@ -24,7 +24,7 @@ type Store interface {
 	// Read yields what was recorded after a sequence number, oldest first, until there is nothing more or
 	// the pump breaks off. An item without an Event only says that up to its Seq nothing is delivered,
 	// such as quiet changes: the newest that is recorded is always yielded, in this form or whole. After an
-	// error it yields nothing.
+	// error it yields nothing. The pump sends between two items, and takes its time: nothing is locked meanwhile.
 	Read(ctx context.Context, after int64) iter.Seq2[Item, error]
 	// Wait returns nil when there may be something after a sequence number.
 	Wait(ctx context.Context, after int64) error
