@@ -97,12 +97,27 @@ func TestCaughtUpLater(t *testing.T) {
 		r.pass(2 * time.Second)
 		q.finish()
 		r.next("probe").list("20", "")
-		r.next("watch 8 for 5s").accept().send(bookmark("9"))
+		r.next("watch 8 for 8s").accept().send(bookmark("9"))
 		r.want("in the second watch", "bookmark 8", "bookmark 9", "caught up 9")
 		r.caughtUp()
 		if *verified != 1 {
 			r.Errorf("verified %d times", *verified)
 		}
+	})
+}
+
+// TestBookmarkTooLate: a server under load begins a watch so late that its early bookmark is left out. That is no
+// sign of another history.
+func TestBookmarkTooLate(t *testing.T) {
+	resumed(t, func(r *rig, _ *int) {
+		r.next("probe").list("9", "")
+		q := r.next("watch 7 for 3s").accept()
+		r.pass(3*time.Second - time.Millisecond)
+		q.finish()
+		r.next("probe").list("9", "")
+		r.next("watch 7 for 8s").accept().send(bookmark("9"))
+		r.want("nothing but how far it is", "bookmark 9", "caught up 9")
+		r.caughtUp()
 	})
 }
 
@@ -120,16 +135,18 @@ func TestNeverCaughtUp(t *testing.T) {
 	}{
 		"no bookmarks, as of Events": {func(r *rig) {
 			lap(r, "watch 7 for 3s", 3*time.Second)
+			r.next("probe").list("9", "")
+			lap(r, "watch 7 for 8s", 8*time.Second)
 		}, nil},
 		"bookmarks that are behind": {func(r *rig) {
 			lap(r, "watch 7 for 3s", 3*time.Second, bookmark("8"))
 			r.next("probe").list("9", "")
-			lap(r, "watch 8 for 5s", 5*time.Second, bookmark("8"))
+			lap(r, "watch 8 for 8s", 8*time.Second, bookmark("8"))
 		}, []string{"bookmark 8", "bookmark 8"}},
 		"no watch that lasts": {func(r *rig) {
 			r.next("watch 7 for 3s").accept().finish()
 			r.next("probe").list("9", "")
-			r.next("watch 7 for 5s").accept().finish()
+			r.next("watch 7 for 8s").accept().finish()
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,7 +147,8 @@ const (
 	// maxDenied is how many watches in a row the server may end with an error, while it answers
 	// probes, before a list: it may be our version that it does not like.
 	maxDenied = 3
-	// maxLaps is how many watches a loaded state has to catch up in, where they tell anything.
+	// maxLaps is how many watches a loaded state has to catch up in. A server under load may be late with the
+	// bookmark of the first, and leave it out.
 	maxLaps = 2
 )
 

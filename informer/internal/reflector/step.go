@@ -20,8 +20,7 @@
 //	Watching  Closed      Watching  watch again at once
 //	Watching  Closed      Probing   after a watch without any frame, or while catching up: probe
 //	Watching  Closed      Waiting   the second time within a second: sleep, then probe
-//	Watching  Closed      Listing   while catching up, after a watch without any frame, or the second:
-//	                                new epoch, gap, list
+//	Watching  Closed      Listing   the second time while catching up: new epoch, gap, list
 //	Watching  Closed      Listing   where a frame was skipped of which nothing is known: gap, list
 //	Watching  Expired     Listing   gap, list
 //	Watching  Expired     Waiting   the third time without a watch that lasts: sleep first
@@ -201,7 +200,7 @@ func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 	}
 	if m.Resuming {
 		m.laps++
-		if m.laps == maxLaps || in.Silent && !in.Short { // where bookmarks are, one came in that time
+		if m.laps == maxLaps {
 			return t.rewritten(m, in, ReasonUnverified)
 		}
 	}

@@ -40,12 +40,13 @@ func (r *Reflector) watch(ctx context.Context) Input {
 }
 
 // life is how many seconds a watch is asked to last. API servers send a bookmark 2 s before the end,
-// if that is more than those 2 s away: it tells a stream that resumes how far it is.
+// if that is still more than those 2 s away when the watch begins: it tells a stream that resumes how far it is.
+// Of a server under load, the second watch leaves it time.
 //
 // Source: k8s.io/apiserver/pkg/storage/cacher, nextBookmarkTime.
 func (r *Reflector) life() int {
 	if r.m.Resuming {
-		return 3 + 2*r.m.laps
+		return 3 + 5*r.m.laps
 	}
 	return 300 + rand.IntN(300)
 }
