@@ -65,6 +65,31 @@ func TestProgram(t *testing.T) {
 	}
 }
 
+// TestElsewhere: tattler without these sinks says where they are, and its reference has their keys.
+func TestElsewhere(t *testing.T) {
+	plain := &config.Loader{Sinks: kinds.Tattler().Types()}
+	for _, k := range Kinds() {
+		for scheme := range k.Schemes {
+			if _, err := plain.SinkFromURL(scheme + "://x"); err == nil || !strings.Contains(err.Error(), "tattler-cloud has") {
+				t.Errorf("--to %s: %v", scheme, err)
+			}
+		}
+		file := "apiVersion: tattler.dev/v1alpha1\nkind: Config\nsinks:\n- {name: x, " + k.Name + ": {}}\n"
+		if _, err := plain.Parse("f", []byte(file)); err == nil || !strings.Contains(err.Error(), "f:4:13: sinks[0]."+k.Name+": this program has no such sink; tattler-cloud has") {
+			t.Errorf("%s: %v", k.Name, err)
+		}
+		said, err := config.Explain("sinks." + k.Name)
+		if err != nil || !strings.Contains(said, "Only tattler-cloud has it.") {
+			t.Errorf("explain %s: %v\n%s", k.Name, err, said)
+		}
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(k.New()).Elem()) {
+			if key := f.Tag.Get("yaml"); key != "" && !strings.Contains(said, "sinks[]."+k.Name+"."+key+": ") {
+				t.Errorf("explain %s lacks %s:\n%s", k.Name, key, said)
+			}
+		}
+	}
+}
+
 // TestPages: what the pages about sinks tell people to write works, and is all that there is.
 func TestPages(t *testing.T) {
 	for key, value := range map[string]string{"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_CA_BUNDLE": "", "AWS_PROFILE": ""} {

@@ -103,6 +103,11 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, key string) {
 				known = append(known, f.name)
 			}
 			if isSink {
+				if described("sinks[]." + name.Value) { // by the reference, which has the sinks of every program
+					d.strange[key] = true
+					d.fail(name, at, "this program has no such sink; tattler-cloud has")
+					continue
+				}
 				known = append(known, d.typeNames()...)
 			}
 			d.unknown(name, key, known)

@@ -34,7 +34,8 @@ type Key struct {
 	Doc string `json:"doc"`
 }
 
-// Keys is the reference: every key of the file, in its order, those of the sinks' types included.
+// Keys is the reference: every key of the file, in its order, those of the sinks' types included, also of the
+// types that only tattler-cloud has.
 var Keys = sync.OnceValue(func() []Key {
 	var keys []Key
 	if err := json.Unmarshal(referenceText, &keys); err != nil {
@@ -42,6 +43,11 @@ var Keys = sync.OnceValue(func() []Key {
 	}
 	return keys
 })
+
+// described tells whether the reference has a key.
+func described(path string) bool {
+	return slices.ContainsFunc(Keys(), func(k Key) bool { return k.Path == path })
+}
 
 // home returns the first key of the reference that ends with a name, or nothing.
 func home(name string) string {

@@ -14,25 +14,29 @@ import (
 var update = flag.Bool("update", false, "write reference.json and docs/config.md")
 
 // TestReferenceIsFresh makes the reference from the comments and tags of the types that are decoded: of
-// this package, and of every sink's Options.
+// this package, and of every sink's Options, those of tattler-cloud included.
 func TestReferenceIsFresh(t *testing.T) {
 	keys := readSource(t, ".").keys(t, "", "Config")
-	dirs, err := filepath.Glob("../sink/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	imports := map[string]*source{"sink": readSource(t, "../sink"), "amazon": readSource(t, "../../cloud/internal/amazon")}
 	at := slices.IndexFunc(keys, func(k Key) bool { return k.Path == "listen" })
-	shared := readSource(t, "../sink")
-	for _, dir := range dirs {
-		s := readSource(t, dir)
-		s.shared = shared
-		if s.structs["Options"] == nil {
-			continue // sinktest is no sink
+	var sinks []Key
+	for _, from := range []struct{ dirs, note string }{{"../sink/*", ""}, {"../../cloud/*", " Only tattler-cloud has it."}} {
+		dirs, err := filepath.Glob(from.dirs)
+		if err != nil {
+			t.Fatal(err)
 		}
-		path := "sinks[]." + filepath.Base(dir)
-		keys = slices.Insert(keys, at, append([]Key{{Path: path, Type: "object", Doc: s.purpose}}, s.keys(t, path+".", "Options")...)...)
-		at = slices.IndexFunc(keys, func(k Key) bool { return k.Path == "listen" })
+		for _, dir := range dirs {
+			s := readSource(t, dir)
+			s.imports = imports
+			if s.structs["Options"] == nil {
+				continue // sinktest is no sink
+			}
+			path := "sinks[]." + filepath.Base(dir)
+			sinks = append(sinks, Key{Path: path, Type: "object", Doc: s.purpose + from.note})
+			sinks = append(sinks, s.keys(t, path+".", "Options")...)
+		}
 	}
+	keys = slices.Insert(keys, at, sinks...)
 	text, err := json.MarshalIndent(keys, "", " ")
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +52,8 @@ sinks:
 	}
 }
 
-// TestKeysAreDecoded compares the reference with the fields that the decoder fills.
+// TestKeysAreDecoded compares the reference with the fields that the decoder fills. Those that only tattler-cloud
+// fills are compared there.
 func TestKeysAreDecoded(t *testing.T) {
 	want := map[string]bool{}
 	config.Decoded(reflect.TypeFor[config.Config](), "", want)
@@ -59,7 +61,14 @@ func TestKeysAreDecoded(t *testing.T) {
 		want["sinks[]."+s.Name] = true
 		config.Decoded(reflect.TypeOf(s.New()).Elem(), "sinks[]."+s.Name+".", want)
 	}
+	elsewhere := "none"
 	for _, k := range config.Keys() {
+		if strings.HasSuffix(k.Doc, "Only tattler-cloud has it.") {
+			elsewhere = k.Path
+		}
+		if strings.HasPrefix(k.Path, elsewhere) {
+			continue
+		}
 		if !want[k.Path] {
 			t.Errorf("the reference has %s, which is not decoded", k.Path)
 		}

@@ -131,8 +131,15 @@ func (l *Loader) typeFor(address, scheme string) *SinkType {
 	return first
 }
 
+// elsewhere are the schemes that tattler-cloud has besides; its tests see to that.
+var elsewhere = []string{"azureservicebus", "gcppubsub", "sns", "sqs"}
+
 // wanted says which addresses there are.
 func (l *Loader) wanted(address string, hasScheme bool) string {
+	scheme, _, _ := strings.Cut(address, ":")
+	if hasScheme && slices.Contains(elsewhere, strings.ToLower(scheme)) {
+		return "this program has no such sink; tattler-cloud has"
+	}
 	var schemes []string
 	for _, t := range l.Sinks {
 		for s := range t.Schemes {

@@ -18,7 +18,7 @@ type source struct {
 	structs  map[string]*ast.StructType
 	comments map[string]string
 	enums    map[string][]string // the constants of a named type
-	shared   *source             // package sink, of which a sink's options may have structs
+	imports  map[string]*source  // the packages of which a sink's options may have structs, by name
 	purpose  string              // the first sentence of the package's comment, without its subject
 }
 
@@ -76,8 +76,8 @@ func (s *source) add(d *ast.GenDecl) {
 
 func (s *source) keys(t *testing.T, prefix, typ string) (out []Key) {
 	t.Helper()
-	if name, ok := strings.CutPrefix(typ, "sink."); ok {
-		return s.shared.keys(t, prefix, name)
+	if from, name, ok := s.imported(typ); ok {
+		return from.keys(t, prefix, name)
 	}
 	before := ""
 	for _, f := range s.structs[typ].Fields.List {
@@ -91,8 +91,8 @@ func (s *source) keys(t *testing.T, prefix, typ string) (out []Key) {
 		}
 		words, below := s.words(f.Type, tag.Get("enum"))
 		doc := strings.Join(strings.Fields(f.Doc.Text()), " ")
-		if name, ok := strings.CutPrefix(below, "sink."); ok && doc == "" {
-			doc = s.shared.comments[name]
+		if from, name, ok := s.imported(below); ok && doc == "" {
+			doc = from.comments[name]
 		} else if doc == "" {
 			doc = s.comments[below]
 		}
@@ -116,6 +116,12 @@ func (s *source) keys(t *testing.T, prefix, typ string) (out []Key) {
 	return out
 }
 
+// imported is where a struct that words calls PACKAGE.NAME comes from.
+func (s *source) imported(typ string) (from *source, name string, ok bool) {
+	pkg, name, ok := strings.Cut(typ, ".")
+	return s.imports[pkg], name, ok
+}
+
 // words says what a type takes; below is the struct whose keys are below it.
 func (s *source) words(e ast.Expr, enum string) (words, below string) {
 	if enum != "" {
@@ -137,8 +143,10 @@ func (s *source) words(e ast.Expr, enum string) (words, below string) {
 		if e.Sel.Name == "Duration" || e.Sel.Name == "Size" {
 			return strings.ToLower(e.Sel.Name), ""
 		}
-		if s.shared != nil && s.shared.structs[e.Sel.Name] != nil {
-			return "object", "sink." + e.Sel.Name
+		if pkg, ok := e.X.(*ast.Ident); ok {
+			if from := s.imports[pkg.Name]; from != nil && from.structs[e.Sel.Name] != nil {
+				return "object", pkg.Name + "." + e.Sel.Name
+			}
 		}
 	case *ast.Ident:
 		switch {
