@@ -24,8 +24,9 @@ import (
 //	Errors           Not nil exactly where fewer than all are acknowledged. A *PermanentError is about the
 //	                 first message that is not, and says that the receiver will never take it; a
 //	                 *TooLargeError that it is too long; any other is passing, and a *RetryAfterError says
-//	                 when the receiver wants to be asked again. After an error the pump sends one message
-//	                 alone, so that one of many may be blamed. No text of an error holds a credential.
+//	                 when the receiver wants to be asked again. After an error with which none is acknowledged the
+//	                 pump sends one message alone, so that one of many may be blamed. No text of an error
+//	                 holds a credential.
 //	Slow consumers   Send takes as long as the receiver, until its context ends; then it returns soon, with
 //	                 what was acknowledged by then.
 //	Concurrency      One call at a time, except String.
