@@ -35,6 +35,9 @@ type SinkType struct {
 	// Place are the keys in an address's query that say where it goes, such as an exchange: they count for
 	// the sink's name. They hold no credential. A sink of --to begins anew where one is added.
 	Place []string
+	// Identity, if set, is what of an address the sink's name is made of, instead of the address without user and
+	// query: what says where it goes, and nothing that may be renewed. Only a hash of it is kept.
+	Identity func(address string) string
 	// Secret says that the path of an address is a credential, and with the type's own schemes all of it.
 	Secret bool
 }
@@ -81,7 +84,7 @@ func (d *decoder) invalid(key, reason string) {
 // SinkFromURL makes a sink of an address as --to takes it: file:changes.jsonl, https://example.com/x,
 // log: or - for stdout. Which there are, the types say. It is named after its type and address, so that
 // the same address goes on where it was; user, password and query of a URL do not count, but for the keys
-// that are the type's Place.
+// that are the type's Place, or what is its Identity.
 func (l *Loader) SinkFromURL(address string) (Sink, error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	if address == "-" {
@@ -168,6 +171,9 @@ func sinkName(t *SinkType, scheme, rest, address string) string {
 	if rest == "" {
 		return t.Name
 	}
+	if t.Identity != nil {
+		return t.Name + "-" + hash(t.Identity(address))
+	}
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		u.User, u.RawQuery, u.Fragment = nil, "", ""
 		rest = u.String()
@@ -179,8 +185,12 @@ func sinkName(t *SinkType, scheme, rest, address string) string {
 	} else if abs, err := filepath.Abs(rest); err == nil {
 		rest = scheme + ":" + abs
 	}
-	sum := sha256.Sum256([]byte(rest + t.place(address)))
-	return t.Name + "-" + hex.EncodeToString(sum[:4])
+	return t.Name + "-" + hash(rest+t.place(address))
+}
+
+func hash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:4])
 }
 
 // place is what a query says of where an address goes; empty where it says nothing.

@@ -108,8 +108,8 @@ func Builtin() []Kind {
 		newNotify(),
 		placed(Of("exec", Addresses[*exec.Options]{"exec": exec.FromURL},
 			func(o exec.Options, _ Env) (sink.Sink, error) { return exec.New(o) }), "arg"),
-		Of("nats", Addresses[*nats.Options]{"nats": nats.FromURL, "tls": nats.FromURL, "ws": nats.FromURL, "wss": nats.FromURL},
-			func(o nats.Options, env Env) (sink.Sink, error) { return nats.New(env.Agent, o) }),
+		placed(Of("nats", Addresses[*nats.Options]{"nats": nats.FromURL, "tls": nats.FromURL, "ws": nats.FromURL, "wss": nats.FromURL},
+			func(o nats.Options, env Env) (sink.Sink, error) { return nats.New(env.Agent, o) }), "stream"),
 		Of("kafka", Addresses[*kafka.Options]{"kafka": kafka.FromURL},
 			func(o kafka.Options, env Env) (sink.Sink, error) { return kafka.New(env.Agent, o) }),
 		placed(Of("rabbitmq", Addresses[*rabbitmq.Options]{"amqp": rabbitmq.FromURL, "amqps": rabbitmq.FromURL},
@@ -133,7 +133,7 @@ func newNotify() Kind {
 	}
 	k := Of("notify", addresses, func(o notify.Options, env Env) (sink.Sink, error) { return notify.New(env.Agent, o) })
 	k.New = func() config.Options { return &notify.Options{Window: notify.DefaultWindow} }
-	k.Takes, k.Secret = notify.Takes, true
+	k.Takes, k.Secret, k.Identity = notify.Takes, true, notify.Identity
 	return k
 }
 

@@ -20,7 +20,7 @@ func TestNotifyTakes(t *testing.T) {
 		"https://x.webhook.office.com/webhookb2/w0rdw0rd":                     "notify",
 		"https://prod-1.westeurope.logic.azure.com/workflows/1?sig=w0rdw0rd":  "notify",
 		"https://example.com/w0rdw0rd":                                        "webhook",
-		"discord://w0rdw0rd@1":                                                "notify",
+		"discord://w0rdw0rd@2":                                                "notify",
 		"telegram://1:w0rdw0rd@-100":                                          "notify",
 		"smtp://u:w0rdw0rd@mail.example.com/a@example.com?from=b@example.com": "notify",
 		"smtp://u:w0rdw0rd@mail.example.com/c@example.com?from=b@example.com": "notify",

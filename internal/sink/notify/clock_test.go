@@ -2,7 +2,10 @@ package notify
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
 func TestDue(t *testing.T) {
@@ -41,6 +44,28 @@ func TestDue(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tc.why, got.In(berlin), tc.want)
 		}
 	}
+}
+
+// TestQuietWhenItIsDue: what could not be sent before the quiet hours is not sent within them.
+func TestQuietWhenItIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it begins at midnight, in UTC
+		s := must(New("tattler/test", Options{
+			URL: "mattermost://127.0.0.1/token", Window: time.Minute, Timezone: "UTC", QuietHours: QuietHours{From: "22:00", To: "07:00"},
+		}))(t)
+		time.Sleep(21*time.Hour + 58*time.Minute)
+		if n, err := s.Send(t.Context(), sinktest.Messages(0, 1)); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		for _, step := range []struct {
+			after time.Duration
+			want  string
+		}{{0, "01 21:59"}, {59 * time.Second, "01 21:59"}, {time.Second, "01 21:59"}, {4 * time.Hour, "02 07:00"}, {6 * time.Hour, "01 21:59"}} {
+			time.Sleep(step.after)
+			if got := s.Due().UTC().Format("02 15:04"); got != step.want {
+				t.Errorf("at %s it is due at %s, want %s", time.Now().UTC().Format("02 15:04:05"), got, step.want)
+			}
+		}
+	})
 }
 
 func TestClock(t *testing.T) {

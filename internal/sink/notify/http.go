@@ -31,6 +31,7 @@ func newClient(c *tls.Config) *http.Client {
 			TLSHandshakeTimeout:    10 * time.Second,
 			ForceAttemptHTTP2:      true,
 			IdleConnTimeout:        90 * time.Second,
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 			MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -81,7 +82,7 @@ func connector(said []byte, code int) int {
 
 // refused is about an answer that does not acknowledge.
 func (s *Sink) refused(code int, h http.Header, said []byte) error {
-	err := fmt.Errorf("%s%s", strings.TrimSpace(strconv.Itoa(code)+" "+http.StatusText(code)), advice(s.target.service, code))
+	err := fmt.Errorf("%s%s", strings.TrimSpace(strconv.Itoa(code)+" "+http.StatusText(code)), advice(s.target.service, code, string(said)))
 	if text := s.blot.Excerpt(said); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
@@ -129,7 +130,7 @@ func (s *Sink) permanent(code int, said string) bool {
 }
 
 // advice says what to do about an answer.
-func advice(service Service, code int) string {
+func advice(service Service, code int, said string) string {
 	switch {
 	case code/100 == 3:
 		return " (redirects are not followed: is the URL the service's own?)"
@@ -137,7 +138,7 @@ func advice(service Service, code int) string {
 		return " (the webhook or token is not allowed to post there any more: check it, or make a new one)"
 	case code == http.StatusNotFound, code == http.StatusGone:
 		return " (the webhook, chat or channel is not there any more: make a new one)"
-	case code == http.StatusBadRequest && service == Discord:
+	case code == http.StatusBadRequest && service == Discord && strings.Contains(said, "thread"):
 		return " (a forum's webhook needs ?thread_id=)"
 	case code == http.StatusBadRequest && service == Teams:
 		return " (is the workflow on, and made by the template for webhook requests?)"
@@ -186,7 +187,7 @@ func blotter(o Options) *sink.Blot {
 	if err != nil {
 		return b
 	}
-	b.Add(1, t.mail.password)
+	b.Add(1, t.mail.password, "\x00"+t.mail.user+"\x00"+t.mail.password) // which is how PLAIN has it
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		return b

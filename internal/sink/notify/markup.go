@@ -42,13 +42,14 @@ const inChat = 12
 
 const gap = "\u200b" // a space of no width: what is broken by it is no mention
 
-// quiet breaks what services without an escape of their own may take for a mention, of a user or of all.
-var quiet = strings.NewReplacer("@", "@"+gap, "<", "<"+gap)
+// quiet breaks what services without an escape of their own may take for a mention, of a user or of all,
+// a link, or an element of HTML.
+var quiet = strings.NewReplacer("@", "@"+gap, "<", "<"+gap, "://", ":"+gap+"//", "](", "]"+gap+"(")
 
 func quoted(s string) string { return "`" + backtick.Replace(s) + "`" }
 
 var (
-	slackEscape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "ˋ", "*", "∗")
+	slackEscape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "ˋ", "*", "∗", "@", "@"+gap, "://", ":"+gap+"//")
 	slackCode   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 	// markdown is escaped with what CommonMark and Discord have in common.
 	markdown = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "~", "\\~", "|", "\\|",
@@ -72,7 +73,7 @@ var markups = map[Service]markup{
 		link: func(label, url string) string { return "<" + slackURL.Replace(url) + "|" + label + ">" },
 	},
 	Discord: {
-		escape: markdown.Replace, bold: [2]string{"**", "**"}, code: quoted, link: markdownLink, length: wide, limit: 4096, stories: inChat,
+		escape: markdown.Replace, bold: [2]string{"**", "**"}, code: quoted, link: markdownLink, length: wide, limit: 3_900, stories: inChat,
 	},
 	Mattermost: {
 		escape: markdown.Replace, bold: [2]string{"**", "**"}, code: quoted, link: markdownLink,

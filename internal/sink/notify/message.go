@@ -46,7 +46,7 @@ type Story struct {
 	Loud bool
 	// Changes is how many changes the story stands for.
 	Changes int
-	// Fields are those of the object that have changed, MoreFields how many others have.
+	// Fields are those of the object that have changed, MoreFields how many others have; 64 may be more.
 	Fields     []Field
 	MoreFields int
 	// Owned are the changes of what the object owns, by what happened to which kind.
@@ -161,7 +161,10 @@ func (t *story) tell(link func(id string) string) Story {
 			out.Owned = nil
 		}
 		out.Op, out.Kind, out.Namespace, out.Name = string(head.op), head.resource.Kind, head.resource.Namespace, head.resource.Name
-		out.Fields, out.MoreFields, out.Note = slices.Clone(head.fields), head.more, head.note
+		for _, f := range head.fields {
+			out.Fields = append(out.Fields, f.Field)
+		}
+		out.MoreFields, out.Note = len(head.others), head.note
 		out.ID, out.At = head.id, head.at
 		slices.SortStableFunc(out.Fields, func(a, b Field) int { // what is wanted before what is
 			return cmp.Compare(map[bool]int{true: 1}[a.isStatus()], map[bool]int{true: 1}[b.isStatus()])

@@ -1,6 +1,8 @@
 package notify
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -67,6 +69,29 @@ func TestFieldsAreNet(t *testing.T) {
 	}
 	if d := cmp.Diff(want, m.Stories[0].Fields); d != "" {
 		t.Errorf("what is wanted comes before the status (-want +got):\n%s", d)
+	}
+}
+
+// TestFieldsAreTheirOwn: a path of which a message has the beginning is not another with the same one; what came and
+// went is no field; and a field counts once among the others.
+func TestFieldsAreTheirOwn(t *testing.T) {
+	web := resource("Deployment", "shop", "web", nil)
+	long := strings.Repeat("p", 3*maxPath)
+	set := func(path, op string) event.Change { return event.Change{Path: path, Op: op, From: "1", To: "2"} }
+	s := told(kin{}, changes(updated(web, set(long+"a", "replace"), set(long+"b", "replace"), set("gone", "add")), updated(web, set("gone", "remove")))...).Stories[0]
+	if len(s.Fields) != 2 || s.MoreFields != 0 || s.Fields[0].Path != cut(long, maxPath) {
+		t.Errorf("%d fields and %d more: %v", len(s.Fields), s.MoreFields, s.Fields)
+	}
+	var many []event.Data
+	for range 500 {
+		var all []event.Change
+		for i := range maxFields + 2 {
+			all = append(all, set(fmt.Sprint("status.f", i), "replace"))
+		}
+		many = append(many, updated(web, all...))
+	}
+	if s = told(kin{}, changes(many...)...).Stories[0]; len(s.Fields) != maxFields || s.MoreFields != 2 {
+		t.Errorf("%d fields and %d more, want %d and 2", len(s.Fields), s.MoreFields, maxFields)
 	}
 }
 
@@ -201,7 +226,7 @@ func TestFits(t *testing.T) {
 func TestOwnTemplate(t *testing.T) {
 	e := changes(updated(resource("Deployment", "shop", "a*b<@U1>", nil), event.Change{Path: "p", Op: "add", To: "`"}))
 	for service, want := range map[Service]string{
-		Slack:      "*hi* a∗b&lt;@U1&gt; `ˋ` <https://x/?a&amp;b|a∗b&lt;@U1&gt;> 🔵 1",
+		Slack:      "*hi* a∗b&lt;@\u200bU1&gt; `ˋ` <https://x/?a&amp;b|a∗b&lt;@\u200bU1&gt;> 🔵 1",
 		Mattermost: "*hi* a\\*b\\<@\u200bU1\\> `ˋ` [a\\*b\\<@\u200bU1\\>](https://x/?a&b) 🔵 1",
 		Telegram:   "*hi* a*b&lt;@\u200bU1&gt; <code>`</code> <a href=\"https://x/?a&amp;b\">a*b&lt;@\u200bU1&gt;</a> 🔵 1",
 		others:     "*hi* a*b<\u200b@\u200bU1> ` https://x/?a&b 🔵 1",
@@ -218,6 +243,25 @@ func TestOwnTemplate(t *testing.T) {
 	tmpl := must(parseTemplate(`{{range .Stories}}{{printf "%0100000d" 1}}{{end}}`, markups[Telegram]))(t)
 	if _, err := fit(tmpl, told(kin{}, e...), markups[Telegram]); err == nil {
 		t.Error("a text that cannot be cut is sent")
+	}
+}
+
+// TestLinkWithoutADomain: Discord refuses a message whose url has none, and would so of every message.
+func TestLinkWithoutADomain(t *testing.T) {
+	for base, want := range map[string]string{
+		"http://tattler:8080": `{"embeds":[{"color":1,"description":"[show](http://tattler:8080/changes/x)\nbody","title":"title"}],"allowed_mentions":{"parse":[]}}`,
+		"http://t.example":    `{"embeds":[{"color":1,"description":"body","title":"title","url":"http://t.example/changes/x"}],"allowed_mentions":{"parse":[]}}`,
+	} {
+		m := &Message{Title: "title", Link: Options{BaseURL: base}.link("x")}
+		var got, wanted struct{ Embeds []jsonObject }
+		if err := errors.Join(json.Unmarshal(must(target{service: Discord}.payload(m, "body"))(t), &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
+			t.Fatal(err)
+		}
+		delete(got.Embeds[0], "color")
+		delete(wanted.Embeds[0], "color")
+		if d := cmp.Diff(wanted, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", base, d)
+		}
 	}
 }
 
@@ -243,6 +287,7 @@ func TestShort(t *testing.T) {
 	for i, m := range sinktest.Messages(0, 200) {
 		e := *m.Event
 		e.Data.Resource.UID = fmt.Sprint("uid-", i) // each is a story
+		e.Data.Resource.Kind = fmt.Sprint("AKindWithALongName", i%60)
 		held.add(&e, kin{})
 	}
 	for address, most := range map[string]int{

@@ -155,8 +155,16 @@ func (s *Sink) Due() time.Time {
 	if s.held.total == 0 {
 		return time.Time{}
 	}
+	if now := time.Now(); !now.Before(s.due) { // it could not be sent then
+		if end, quiet := s.schedule.quietUntil(now); quiet {
+			return end
+		}
+	}
 	return s.due
 }
+
+// Patience implements sink.Patient.
+func (s *Sink) Patience() time.Duration { return s.o.Timeout }
 
 // Flush implements sink.Holder.
 func (s *Sink) Flush(ctx context.Context) error {
@@ -192,7 +200,7 @@ func (s *Sink) tell(ctx context.Context, what *summary) error {
 		if m.Link != "" {
 			body = strings.TrimSpace(body + "\n" + m.Link)
 		}
-		err = s.shout.send(sending, quiet.Replace(m.Title), body)
+		err = s.shout.send(sending, quiet.Replace(cut(m.Title, maxTitle)), body)
 	default:
 		err = s.post(sending, m, body)
 	}
@@ -216,4 +224,7 @@ func (s *Sink) failed(err error) error {
 	return text
 }
 
-var _ sink.Holder = (*Sink)(nil)
+var (
+	_ sink.Holder  = (*Sink)(nil)
+	_ sink.Patient = (*Sink)(nil)
+)

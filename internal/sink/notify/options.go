@@ -24,7 +24,8 @@ type Options struct {
 	// Service is slack, teams, discord, mattermost or telegram, where URL begins with https:// or http://
 	// and is not of the service's own host (what the URL says).
 	Service Service `yaml:"service"`
-	// BaseURL is where Tattler's page is; messages then link to BASEURL/changes/ID (none: no links).
+	// BaseURL is where a page shows changes; messages then link to BASEURL/changes/ID (none: no links). Tattler's
+	// own page is still to come.
 	BaseURL string `yaml:"baseURL"`
 	// Template makes the text below the title: a text/template over a Message, in the service's markup by the
 	// functions bold, code, link and icon; what else it prints is escaped (a list of the changes).

@@ -38,6 +38,9 @@ func TestAddresses(t *testing.T) {
 		{"mail", "smtp://user:w0rdw0rdw0rd@mail.example.com/a@example.com?from=b@example.com", "smtp", "smtp mail.example.com:587", "", "a@example.com"},
 		{"mail with TLS", "smtps://user:w0rdw0rdw0rd@mail.example.com/?from=b@example.com&to=a@example.com,c@example.com", "smtp", "smtp mail.example.com:465", "", "a@example.comc@example.com"},
 		{"what only shoutrrr knows", "ntfy://user:w0rdw0rdw0rd@ntfy.sh/topic", "shoutrrr", "ntfy", "", ""},
+		{"where the host is one", "gotify://push.example.com/w0rdw0rdw0rd", "shoutrrr", "gotify push.example.com", "", ""},
+		{"where it is the token", "ifttt://w0rdw0rdw0rd/?events=x", "shoutrrr", "ifttt", "", ""},
+		{"and where a path follows", "pushbullet://w0rdw0rdw0rdw0rdw0rdw0rdw0rdw0rdab/device", "shoutrrr", "pushbullet", "", ""},
 		{"and another", "pushover://shoutrrr:w0rdw0rdw0rd@userkey/", "shoutrrr", "pushover", "", ""},
 		{"a bot's token of Slack is shoutrrr's", "slack://xoxb:123456789012-123456789012-w0rdw0rdw0rdw0rdw0rdw0rd@C001CHANNEL", "shoutrrr", "slack", "", ""},
 	} {
@@ -77,6 +80,11 @@ func TestWrongAddresses(t *testing.T) {
 		{"a web server's", "https://example.com/w0rdw0rdw0rd", "url: it does not say which service this is: set service"},
 		{"Telegram without a chat", "https://api.telegram.org/bot1:w0rdw0rdw0rd", "chat_id="},
 		{"several chats", "telegram://1:w0rdw0rdw0rd@telegram?chats=@a,@b", "write one sink for each"},
+		{"a thread without a number", "telegram://1:w0rdw0rdw0rd@a?thread=general", "the thread of a chat is a number"},
+		{"and of the other form", "https://api.telegram.org/bot1:w0rdw0rdw0rd/sendMessage?chat_id=1&message_thread_id=x", "the thread of a chat is a number"},
+		{"a channel of Slack as people write it", "slack://xoxb:123456789012-123456789012-w0rdw0rdw0rdw0rdw0rdw0rd@#ops", "without # before the channel"},
+		{"a password and no TLS", "smtp://u:w0rdw0rdw0rd@host/a@b?from=a@b&tls=none", "tls: no password is sent without TLS"},
+		{"a plus", "smtp://u:w0rdw0rdw0rd@host/a@b?from=a+b@b", "%2B"},
 		{"no token", "telegram://w0rdw0rdw0rd@a", "want telegram://BOT:TOKEN@CHAT"},
 		{"an unknown key", "discord://w0rdw0rdw0rd@1?color=red", `discord: has no key "color"; known are thread_id`},
 		{"no id", "discord://w0rdw0rdw0rd", "want discord://TOKEN@ID"},
@@ -95,6 +103,35 @@ func TestWrongAddresses(t *testing.T) {
 		_, err := FromURL(tc.address)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), w0rd) {
 			t.Errorf("%s: %v, want %q", tc.why, err, tc.want)
+		}
+	}
+}
+
+// TestIdentity: another place is another sink of --to, another password of the same is not.
+func TestIdentity(t *testing.T) {
+	same := func(a, b string) bool { return Identity(a) == Identity(b) }
+	for _, pair := range [][2]string{
+		{"telegram://1:w0rd@-100?thread=3", "telegram://1:other@-100?thread=3"},
+		{"smtp://u:w0rd@host/a@b.c?from=x@b.c", "smtp://u:other@host/?to=a@b.c&from=x@b.c"},
+		{"zulip://bot:w0rd@chat.example.com?stream=a&topic=b", "zulip://bot:other@chat.example.com?stream=a&topic=b"},
+		{"slack://hook:T-B-X@webhook", "https://hooks.slack.com/services/T/B/X"},
+	} {
+		if !same(pair[0], pair[1]) {
+			t.Errorf("%s and %s are one place", pair[0], pair[1])
+		}
+	}
+	for _, pair := range [][2]string{
+		{"slack://hook:T-B-X@webhook", "slack://hook:T-B-Y@webhook"},
+		{"telegram://1:w0rd@telegram?chats=@a", "telegram://1:w0rd@telegram?chats=@b"},
+		{"telegram://1:w0rd@-100?thread=3", "telegram://1:w0rd@-100?thread=4"},
+		{"telegram://1:w0rd@-100", "telegram://2:w0rd@-100"},
+		{"discord://w0rd@1?thread_id=1", "discord://w0rd@1?thread_id=2"},
+		{"smtp://u:w0rd@host/a@b.c?from=x@b.c", "smtp://u:w0rd@host/d@b.c?from=x@b.c"},
+		{"zulip://bot:w0rd@chat.example.com?stream=a&topic=b", "zulip://bot:w0rd@chat.example.com?stream=a&topic=c"},
+		{"mattermost://host/token", "mattermost://host/token/ops"},
+	} {
+		if same(pair[0], pair[1]) {
+			t.Errorf("%s and %s are two places", pair[0], pair[1])
 		}
 	}
 }

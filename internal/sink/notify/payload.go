@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 )
@@ -27,17 +28,19 @@ func (t target) payload(m *Message, body string) ([]byte, error) {
 		if body != "" {
 			var blocks []jsonObject
 			for _, part := range parts(body, 2900) { // a section has 3000
-				blocks = append(blocks, jsonObject{"type": "section", "text": jsonObject{"type": "mrkdwn", "text": part}})
+				blocks = append(blocks, jsonObject{"type": "section", "text": jsonObject{"type": "mrkdwn", "text": part, "verbatim": true}})
 			}
 			v["attachments"] = []jsonObject{{"color": shade, "fallback": u.escape(title), "blocks": blocks}}
 		}
 	case Discord:
 		embed := jsonObject{"title": u.escape(cut(title, 120)), "color": color(m)} // a title has 256, escapes included
+		if link, err := url.Parse(m.Link); err == nil && strings.Contains(link.Hostname(), ".") {
+			embed["url"] = m.Link
+		} else if m.Link != "" { // Discord refuses all of a message whose url has a host without a domain
+			body = strings.TrimSpace(u.link("show", m.Link) + "\n" + body)
+		}
 		if body != "" {
 			embed["description"] = body
-		}
-		if m.Link != "" {
-			embed["url"] = m.Link
 		}
 		v = jsonObject{"embeds": []jsonObject{embed}, "allowed_mentions": jsonObject{"parse": []string{}}}
 	case Mattermost:

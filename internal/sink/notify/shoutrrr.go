@@ -35,7 +35,7 @@ func (t *target) shoutrrr(u *url.URL, address string) error {
 	scheme, _, _ := strings.Cut(u.Scheme, "+")
 	t.service, t.raw = others, address
 	t.place = scheme
-	if u.User == nil && u.Host != "" && u.Path != "" { // else the host may be a token
+	if slices.Contains(hosted, scheme) && u.User == nil && strings.Trim(u.Path, "/") != "" {
 		t.place += " " + u.Hostname()
 	}
 	if scheme == "matrix" { // its service logs in when it is made
@@ -46,6 +46,10 @@ func (t *target) shoutrrr(u *url.URL, address string) error {
 	}
 	return nil
 }
+
+// hosted are the services whose addresses have a host where others have a token. Without a path it may be one
+// here, too.
+var hosted = []string{"bark", "generic", "googlechat", "gotify", "lark", "matrix", "ntfy", "opsgenie", "pagerduty", "rocketchat", "signal"}
 
 // shout sends by shoutrrr, which knows no contexts: what hangs there is left to its end, and nothing more is
 // sent before.

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"cmp"
+	"hash/maphash"
 	"maps"
 	"net/url"
 	"slices"
@@ -23,6 +24,7 @@ const (
 	minorFields = 3
 	maxCounts   = 64
 	maxKin      = 4096
+	maxOthers   = 64
 	maxPath     = 200 // runes
 	maxValue    = 120
 )
@@ -59,9 +61,15 @@ type member struct {
 	id       string // of the last change
 	at       time.Time
 	changes  int
-	fields   []Field
-	more     int // fields that are not kept
+	fields   []noted
+	others   map[uint64]bool // the hashes of so many fields that are not kept
 	note     string
+}
+
+// noted is a field with a hash of its whole path, of which the field has the beginning.
+type noted struct {
+	Field
+	hash uint64
 }
 
 // kin knows who owns whom, longer than a window lasts: a rollout may. It is bounded.
@@ -199,23 +207,27 @@ func (m *member) add(e *event.Event, fields int) {
 		}
 	}
 	if d.Op != event.Updated {
-		m.fields, m.more = nil, 0
+		m.fields, m.others = nil, nil
 	}
 }
 
 // field notes a changed field, from its first value to its last. Where there are too many, what is
 // wanted goes before the status.
 func (m *member) field(c *event.Change, most int) {
-	f := Field{Path: cut(clean(c.Path), maxPath), Op: c.Op, Manager: cut(clean(c.Manager), maxPath)}
+	f := noted{hash: maphash.String(seed, c.Path)}
+	f.Path, f.Op, f.Manager = cut(clean(c.Path), maxPath), c.Op, cut(clean(c.Manager), maxPath)
 	if c.Op != "add" {
 		f.From = value(c.From)
 	}
 	if c.Op != "remove" {
 		f.To = value(c.To)
 	}
-	if i := slices.IndexFunc(m.fields, func(o Field) bool { return o.Path == f.Path }); i >= 0 {
+	if i := slices.IndexFunc(m.fields, func(o noted) bool { return o.hash == f.hash }); i >= 0 {
 		old := &m.fields[i]
 		switch {
+		case old.Op == "add" && f.Op == "remove": // it is as it was
+			m.fields = slices.Delete(m.fields, i, i+1)
+			return
 		case old.Op == "add" && f.Op == "replace":
 			f.Op, f.From = "add", ""
 		case old.Op == "remove" && f.Op == "add":
@@ -226,16 +238,32 @@ func (m *member) field(c *event.Change, most int) {
 		*old = f
 		return
 	}
+	if m.others[f.hash] { // its first value is not known any more
+		return
+	}
 	if len(m.fields) >= most {
-		m.more++
-		i := slices.IndexFunc(m.fields, Field.isStatus)
+		i := slices.IndexFunc(m.fields, func(o noted) bool { return o.isStatus() })
 		if i < 0 || f.isStatus() {
+			m.other(f.hash)
 			return
 		}
+		m.other(m.fields[i].hash)
 		m.fields = slices.Delete(m.fields, i, i+1)
 	}
 	m.fields = append(m.fields, f)
 }
+
+// other counts a field that is not kept, once.
+func (m *member) other(hash uint64) {
+	if m.others == nil {
+		m.others = map[uint64]bool{}
+	}
+	if len(m.others) < maxOthers {
+		m.others[hash] = true
+	}
+}
+
+var seed = maphash.MakeSeed()
 
 // counted are counts, the most first.
 func counted(counts map[Count]int) []Count {

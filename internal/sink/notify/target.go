@@ -73,10 +73,37 @@ func parseTarget(address string, service Service) (target, error) {
 		post.RawQuery = q.Encode()
 		t.post = &post
 	}
+	if strings.Trim(t.thread, "0123456789") != "" {
+		return t, errors.New("url: the thread of a chat is a number")
+	}
 	if t.post != nil {
 		t.place = string(t.service) + " " + t.post.Scheme + "://" + t.post.Host
 	}
 	return t, nil
+}
+
+// Identity is what of an address says where it goes: the webhook, the chat or the recipients, and neither a
+// bot's token nor a password, which may be renewed. It is for hashing: a webhook's is a credential.
+func Identity(address string) string {
+	t, err := parseTarget(address, "")
+	if err != nil {
+		return address
+	}
+	switch t.service {
+	case email:
+		return fmt.Sprint(t.mail.user, "@", t.mail.address, t.mail.to)
+	case Telegram:
+		bot, _, _ := strings.Cut(t.post.Path, ":")
+		return fmt.Sprintln(bot, t.chat, t.thread)
+	case others:
+		u, err := url.Parse(address)
+		if err != nil {
+			return address
+		}
+		u.User = nil
+		return u.String()
+	}
+	return fmt.Sprintln(t.post, t.channel)
 }
 
 // ofHost is the service whose URL this is; empty for none's.
@@ -151,6 +178,8 @@ func (t *target) slack(u *url.URL, address string) error {
 		}
 		t.post = (&url.URL{Scheme: "https", Host: "hooks.slack.com"}).JoinPath("services", parts[0], parts[1], parts[2])
 		return nil
+	case ok && u.Host == "": // as of slack://TOKEN@#CHANNEL
+		return errors.New("want slack://TOKEN@CHANNEL, without # before the channel")
 	case ok:
 		return t.shoutrrr(u, address)
 	}
@@ -273,12 +302,15 @@ func parseMail(u *url.URL) (m mailTarget, err error) {
 	if strings.Contains(m.host, ":") {
 		m.address = "[" + m.host + "]:" + port
 	}
+	if m.tls == "none" && m.user != "" && !local(m.host) {
+		return m, errors.New("tls: no password is sent without TLS, so none is for a server without users, or on this machine")
+	}
 	if m.from, err = mail.ParseAddress(q["from"] + q["fromaddress"]); err != nil {
-		return m, errors.New("?from= must be the address of who writes")
+		return m, errors.New("?from= must be the address of who writes (a + in it is %2B)")
 	}
 	to := strings.Trim(strings.Join([]string{strings.Trim(u.Path, "/"), q["to"], q["toaddresses"]}, ","), ",")
 	if m.to, err = mail.ParseAddressList(to); err != nil {
-		return m, errors.New("after the host must stand whom to write: /ops@example.com,dev@example.com?from=…")
+		return m, errors.New("after the host must stand whom to write: /ops@example.com,dev@example.com?from=… (a + in ?to= is %2B)")
 	}
 	return m, nil
 }

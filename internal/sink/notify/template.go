@@ -3,6 +3,7 @@ package notify
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -125,20 +126,24 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 var errCut = errors.New("the text is too long, and cannot be cut within the service's markup")
 
-// fit makes a message's text, with less detail until it has room: first fewer fields, then fewer stories,
-// which the message says; what the template makes of even that is cut at the end of a line.
+// details are how much of a message is told, at most so many of each, in turn until it has room.
+var details = []struct{ stories, fields, counts int }{
+	{maxStories + maxLoud, maxFields, 2 * maxCounts}, {maxStories, minorFields, 2 * maxCounts}, {20, minorFields, 2 * maxCounts},
+	{20, 1, 2 * maxCounts}, {10, 1, 2 * maxCounts}, {5, 1, 16}, {2, 1, 16}, {1, 1, 16}, {1, 0, 8}, {1, 0, 3},
+}
+
+// fit makes a message's text, with less detail until it has room: first fewer fields, then fewer stories and
+// counts, which the message says; what the template makes of even that is cut at the end of a line.
 func fit(t *template.Template, m *Message, u markup) (string, error) {
-	for _, detail := range []struct{ stories, fields int }{
-		{maxStories + maxLoud, maxFields}, {maxStories, minorFields}, {20, minorFields}, {20, 1}, {10, 1}, {5, 1}, {2, 1}, {1, 1}, {1, 0},
-	} {
-		s, err := execute(t, m.less(min(detail.stories, u.stories), detail.fields))
+	for i, d := range details {
+		s, err := execute(t, m.less(min(d.stories, u.stories), d.fields, d.counts))
 		if err != nil {
 			return "", err
 		}
 		if u.length(s) <= u.limit {
 			return s, nil
 		}
-		if detail.fields > 0 {
+		if i < len(details)-1 {
 			continue
 		}
 		const said = "\n…cut: too long for this service."
@@ -154,10 +159,10 @@ func fit(t *template.Template, m *Message, u markup) (string, error) {
 	return "", errCut
 }
 
-// less is a message with at most so many stories, and fields of each.
-func (m *Message) less(stories, fields int) *Message {
+// less is a message with at most so many stories, fields of each, and counts.
+func (m *Message) less(stories, fields, counts int) *Message {
 	out := *m
-	out.Stories = nil
+	out.Stories, out.Counts = nil, fewer(m.Counts, counts)
 	for i, s := range m.Stories {
 		if i >= stories {
 			out.More += s.Changes
@@ -166,7 +171,20 @@ func (m *Message) less(stories, fields int) *Message {
 		if more := len(s.Fields) - fields; more > 0 {
 			s.Fields, s.MoreFields = s.Fields[:fields], s.MoreFields+more
 		}
+		s.Owned = fewer(s.Owned, counts)
 		out.Stories = append(out.Stories, s)
 	}
 	return &out
+}
+
+// fewer are at most so many counts: the last is the sum of the rest.
+func fewer(counts []Count, most int) []Count {
+	if len(counts) <= most {
+		return counts
+	}
+	rest := Count{Kind: "others"}
+	for _, c := range counts[most-1:] {
+		rest.N += c.N
+	}
+	return append(slices.Clone(counts[:most-1]), rest)
 }
