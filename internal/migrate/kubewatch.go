@@ -3,6 +3,7 @@ package migrate
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,7 +108,7 @@ func (d *draft) handlers(n *yaml.Node) {
 		switch handler {
 		case "slack":
 			if channel := set("channel"); channel != "" || set("token") != "" {
-				d.slack(or(channel, "CHANNEL"))
+				d.slack(or(strings.TrimPrefix(channel, "#"), "CHANNEL"))
 			}
 		case "slackwebhook":
 			if set("slackwebhookurl") != "" {
@@ -129,13 +130,16 @@ func (d *draft) handlers(n *yaml.Node) {
 		case "smtp":
 			if set("to") != "" {
 				d.chat("mail", "MAIL_URL", fmt.Sprintf("smtp://USER:PASSWORD@%s/?from=%s&to=%s, where the characters of user and password are escaped as in URLs",
-					or(set("smarthost"), "HOST:PORT"), set("from"), set("to")))
+					or(set("smarthost"), "HOST:PORT"), addresses(set("from")), addresses(set("to"))))
 			}
 		case "webhook":
 			if set("url") != "" {
 				keys := [][2]string{}
 				if cert := set("cert"); cert != "" {
 					keys = append(keys, [2]string{"tls", fmt.Sprintf("{ca: %s}", quote(cert))})
+					if set("tlsskip") == "true" {
+						d.note("tlsskip of the handler webhook is left out: it has a cert, by which the server is known.")
+					}
 				} else if set("tlsskip") == "true" {
 					keys = append(keys, [2]string{"tls", "{insecure: true}"})
 				}
@@ -173,9 +177,14 @@ func (d *draft) chat(name, variable, value string, service ...string) {
 func (d *draft) post(name, variable string, keys ...[2]string) {
 	d.add(sink{
 		name: name, typ: "webhook", keys: append([][2]string{{"url", fmt.Sprintf(`"${env:%s}"`, variable)}}, keys...),
-		comment: "The body is another: an event as docs/sinks/webhook.md shows it; template makes one of your own.",
+		comment: "The body is another: an event as event/schema.json describes it; template makes one of your own.",
 	})
 	d.note("Set %s to the url of the handler %s.", variable, name)
+}
+
+// addresses are written as a URL's query wants them.
+func addresses(list string) string {
+	return strings.NewReplacer("%40", "@", "%2C", ",").Replace(url.QueryEscape(list))
 }
 
 func or(s, otherwise string) string {
