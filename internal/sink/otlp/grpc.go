@@ -168,14 +168,14 @@ func (s *Sink) judge(st *status.Status, told error) error {
 }
 
 // setUp is what receivers say with the same code of how they are asked, and so of each request: without TLS, as
-// Go's servers and nginx say it, or without the header that names a tenant.
-var setUp = regexp.MustCompile(`(?i)http request (was sent )?to (an )?https (server|port)|header|tenant|\borg ?id\b|api.?key|credential`)
+// Go's servers and nginx say it, without a certificate or with a wrong one, or without the header that names a tenant.
+var setUp = regexp.MustCompile(`(?i)ssl certificate|http request (was sent )?to (an )?https (server|port)|header|tenant|\borg ?id\b|api.?key|credential`)
 
 // tooLong tells whether a text says so: there is no code that says only that. The Collector's words are
-// "http: request body too large", with 400.
+// "http: request body too large", with 400. What is too large may as well be a header, which each request has.
 func tooLong(said string) bool {
 	said = strings.ToLower(said)
-	return slices.ContainsFunc([]string{"too large", "larger than max", "exceeds max", "message size"}, func(words string) bool {
+	return !strings.Contains(said, "header") && slices.ContainsFunc([]string{"too large", "larger than max", "exceeds max", "message size"}, func(words string) bool {
 		return strings.Contains(said, words)
 	})
 }

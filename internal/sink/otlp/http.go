@@ -55,6 +55,7 @@ func newWeb(s *Sink, config *tls.Config) *web {
 			ForceAttemptHTTP2:      true,
 			MaxConnsPerHost:        1,
 			IdleConnTimeout:        90 * time.Second,
+			HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 			MaxResponseHeaderBytes: most,
 		},
 	}
@@ -129,6 +130,9 @@ func (w *web) refused(resp *http.Response, media string, text []byte) error {
 		told = fmt.Errorf("%w: %s", told, said)
 	}
 	st := &statuspb.Status{Code: int32(meaning(code)), Message: said, Details: sent.GetDetails()}
+	if media == "text/html" && meaning(code) == codes.InvalidArgument { // a proxy's, which has read no record
+		st.Code = int32(codes.FailedPrecondition)
+	}
 	if code == http.StatusRequestEntityTooLarge {
 		return &sink.TooLargeError{Err: w.s.failed(told)}
 	}

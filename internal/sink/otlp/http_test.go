@@ -44,6 +44,8 @@ func TestStatusOnFake(t *testing.T) {
 		{400, "http: request body too large", "", long, 0, "what the Collector says of a long one"},
 		{400, "Client sent an HTTP request to an HTTPS server.", "", passing, 0, "what Go's servers say of http:// where https:// is right"},
 		{400, "The plain HTTP request was sent to HTTPS port", "", passing, 0, "and nginx"},
+		{400, "The SSL certificate error", "", passing, 0, "our certificate is the configuration's"},
+		{400, "Request Header Or Cookie Too Large", "", passing, 0, "and so is a header"},
 		{400, "missing X-Scope-OrgID header", "", passing, 0, "a header that is missing is missing of each request"},
 		{402, "", "", passing, 0, "unpaid"},
 		{401, "", "", passing, 0, "a revoked token is not the message's fault"},
@@ -86,6 +88,21 @@ func TestStatusOnFake(t *testing.T) {
 			if err != nil && (!strings.Contains(err.Error(), strconv.Itoa(tc.code)) || !strings.Contains(err.Error(), tc.said)) {
 				t.Errorf("%d: %v does not say so", tc.code, err)
 			}
+		}
+	}
+}
+
+// TestProxyOnFake: a page for people comes from a proxy, which has read no record.
+func TestProxyOnFake(t *testing.T) {
+	for _, code := range []int{400, 422} {
+		s := serveHTTP(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			w.WriteHeader(code)
+			_, _ = w.Write([]byte("<html>no</html>")) // who has gone asked for nothing
+		})
+		_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
+		if got, _ := verdict(err); got != passing {
+			t.Errorf("%d is %s: %v", code, got, err)
 		}
 	}
 }

@@ -19,6 +19,7 @@ func newTransport(o Options) (*http.Transport, error) {
 		MaxIdleConnsPerHost:    o.Parallel,
 		MaxConnsPerHost:        o.Parallel,
 		IdleConnTimeout:        90 * time.Second,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 		MaxResponseHeaderBytes: 64 << 10,
 	}, nil
 }

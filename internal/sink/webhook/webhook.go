@@ -4,7 +4,7 @@
 // An answer of 2xx acknowledges. What is wrong with a message (400, 422, …) is permanent; one that is too long
 // (413) is cut. What is wrong with the receiver or the way to it passes: no connection, no answer in time,
 // 5xx, 408, 425, 429, and also a redirect, which is not followed, the refusals 401, 402, 403, 404, 405, 407,
-// 410, 421, 426 and 431, and a 400 to http where https is wanted: a revoked token must not turn each change
+// 410, 421, 426 and 431, and a 400 about TLS: a revoked token must not turn each change
 // into a dead letter. Retry-After is kept. The proxy of the
 // environment (HTTPS_PROXY, …) is used. No error shows a credential: of the URL only scheme and host, of
 // an answer only its beginning, with what we sent as credentials blotted out.
@@ -18,6 +18,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -183,7 +184,7 @@ func (s *Sink) refused(resp *http.Response, text []byte) error {
 		code == http.StatusMethodNotAllowed, code == http.StatusProxyAuthRequired, code == http.StatusGone,
 		code == http.StatusMisdirectedRequest, code == http.StatusRequestTimeout, code == http.StatusTooEarly,
 		code == http.StatusTooManyRequests, code == http.StatusPaymentRequired, code == http.StatusUpgradeRequired,
-		code == http.StatusRequestHeaderFieldsTooLarge, code/100 != 4, wantsTLS(code, text):
+		code == http.StatusRequestHeaderFieldsTooLarge, code/100 != 4, aboutTLS(code, text):
 		if after, ok := retryAfter(resp.Header.Get("Retry-After"), time.Now()); ok {
 			return &sink.RetryAfterError{After: after, Err: err}
 		}
@@ -194,10 +195,15 @@ func (s *Sink) refused(resp *http.Response, text []byte) error {
 	return &sink.PermanentError{Err: err}
 }
 
-// wantsTLS tells of a 400 that is about http in the place of https, as net/http and nginx say it.
-func wantsTLS(code int, text []byte) bool {
-	return code == http.StatusBadRequest &&
-		(bytes.Contains(text, []byte("HTTP request to an HTTPS server")) || bytes.Contains(text, []byte("HTTP request was sent to HTTPS port")))
+// aboutTLS tells of a 400 that is about http in the place of https, as net/http and nginx say it, or about our
+// certificate, as nginx says it.
+func aboutTLS(code int, text []byte) bool {
+	if code != http.StatusBadRequest {
+		return false
+	}
+	return slices.ContainsFunc([]string{
+		"HTTP request to an HTTPS server", "HTTP request was sent to HTTPS port", "SSL certificate error", "No required SSL certificate",
+	}, func(words string) bool { return bytes.Contains(text, []byte(words)) })
 }
 
 // status is a code and its name; not the text that the receiver gave it.

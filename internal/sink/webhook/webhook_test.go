@@ -139,6 +139,25 @@ func TestPlainToTLS(t *testing.T) {
 	}
 }
 
+// TestAboutTLS: what nginx says of our certificate is about each message.
+func TestAboutTLS(t *testing.T) {
+	for _, said := range []string{"<title>400 The SSL certificate error</title>", "<title>400 No required SSL certificate was sent</title>"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, said, http.StatusBadRequest) }))
+		s, err := New("tattler/test", Options{URL: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Send(t.Context(), sinktest.Messages(0, 1))
+		if got, _ := verdict(err); got != passing {
+			t.Errorf("%s: %s: %v", said, got, err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {
