@@ -43,6 +43,10 @@ func TestUsers(t *testing.T) {
 			"in the address", "authorization: {user: u, password: right}",
 			nats.Options{Servers: []string{"nats://u:right@%s"}}, nats.Options{Servers: []string{"nats://u:" + canary + "@%s"}},
 		},
+		{
+			"a comma in the address", "authorization: {user: u, password: 'ri,ght'}",
+			nats.Options{Servers: []string{"nats://u:ri%%2Cght@%s"}}, nats.Options{Servers: []string{"nats://u:a," + canary + "@%s"}},
+		},
 		{"a token", "authorization: {token: right}", nats.Options{Token: "right"}, nats.Options{Token: canary}},
 		{
 			"a token in the address", "authorization: {token: right}",

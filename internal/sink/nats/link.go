@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -87,11 +87,7 @@ func (s *Sink) connect(ctx context.Context) (*link, error) {
 			l.fail(err)
 		}),
 	)
-	servers := make([]string, len(s.servers))
-	for i, u := range s.servers {
-		servers[i] = u.String()
-	}
-	l.nc, err = nats.Connect(strings.Join(servers, ","), options...)
+	l.nc, err = dial(s.servers, options)
 	if err != nil {
 		l.fail(err)
 		if errors.Is(err, nats.ErrNoServers) && d.err != nil {
@@ -106,6 +102,20 @@ func (s *Sink) connect(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// dial is nats.Connect, which takes a comma in a password for the end of a server.
+func dial(servers []*url.URL, options []nats.Option) (*nats.Conn, error) {
+	o := nats.GetDefaultOptions()
+	for _, u := range servers {
+		o.Servers = append(o.Servers, u.String())
+	}
+	for _, set := range options {
+		if err := set(&o); err != nil {
+			return nil, err
+		}
+	}
+	return o.Connect()
 }
 
 // options are the client's.
