@@ -231,6 +231,31 @@ func TestTooLarge(t *testing.T) {
 }
 
 // TestReplicas: a batch counts once a replica has it.
+// TestFailover: a server that has become a replica answers, and keeps its connections. The sink asks again who has
+// the name.
+func TestFailover(t *testing.T) {
+	old, next := newServer(t), newServer(t)
+	master := old
+	proxy := rig.NewProxy(t, func() string { return master.addr() })
+	s := rig.Must(redis.New("tattler/test", redis.Options{URL: "redis://" + proxy.Addr()}))(t)
+	defer s.Close(t.Context())
+	ms := sinktest.Messages(0, 4)
+	if n, err := s.Send(t.Context(), ms[:2]); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	old.do("replicaof " + "127.0.0.1 " + next.port)
+	master = next
+	if n, err := s.Send(t.Context(), ms[2:]); n != 0 || err == nil || !strings.Contains(err.Error(), "this is a replica") {
+		t.Errorf("the old master: %d, %v", n, err)
+	}
+	if n, err := s.Send(t.Context(), ms[2:]); n != 2 || err != nil {
+		t.Errorf("the new one: %d, %v", n, err)
+	}
+	if got := next.entries("tattler"); len(got) != 2 {
+		t.Errorf("it has %d entries", len(got))
+	}
+}
+
 func TestReplicas(t *testing.T) {
 	master := newServer(t)
 	o := redis.Options{URL: "redis://" + master.addr(), Replicas: 1, Timeout: 1e9}

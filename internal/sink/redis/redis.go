@@ -120,16 +120,13 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	return len(entries), refusal
 }
 
-// ended is what ended a Send that was not about a message. After it the connection, what we may, and the server
-// can be others.
+// ended is what ended a Send that was not about a message. After it what we may, and the server can be others: also
+// the one that has the name, which a server that refuses may have lost.
 func (s *Sink) ended(ctx context.Context, err error) error {
 	s.limit = 0
-	var refused client.Error
-	if !errors.As(err, &refused) {
-		s.mu.Lock()
-		_ = s.drop() // what it had is broken
-		s.mu.Unlock()
-	}
+	s.mu.Lock()
+	_ = s.drop() // the error is there already
+	s.mu.Unlock()
 	if ctx.Err() != nil {
 		return s.failed(fmt.Errorf("%w before there was an answer", context.Cause(ctx)))
 	}

@@ -14,7 +14,7 @@ var hints = []struct{ word, hint string }{
 	{"NOAUTH", "the server wants a password: see url"},
 	{"WRONGPASS", "user or password are wrong, or the user is off: see url"},
 	{"AUTH", "the server knows no password, or no such user: see url"},
-	{"NOPERM", "the user's rights are to have XADD, MULTI, EXEC (and WAIT for replicas), and the stream's key"},
+	{"NOPERM", "the user's rights are to have XADD, MULTI, EXEC (WAIT for replicas, SELECT for a database other than 0), and the stream's key"},
 	{"WRONGTYPE", "a key of the stream's name is there that is no stream: delete it, or change stream"},
 	{"OOM", "the server has used up maxmemory: see maxLen, and its maxmemory-policy"},
 	{"READONLY", "this is a replica: url is to be the master's"},
