@@ -32,8 +32,10 @@ func NewName(text string, clean func(value string) string, check func(name strin
 	if err != nil {
 		return nil, err
 	}
-	if t.Tree != nil {
-		wrap(t.Tree.Root)
+	for _, one := range t.Templates() { // also what it defines
+		if one.Tree != nil {
+			wrap(one.Root)
+		}
 	}
 	n := &Name{template: t, check: check}
 	for _, e := range Samples() {

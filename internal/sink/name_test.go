@@ -18,6 +18,7 @@ func TestName(t *testing.T) {
 		{"what is printed is clean, the text around is not", `a.{{print "b.c"}}.d`, "a.b-c.d"},
 		{"in each branch", `{{if .Data.Gap}}g.g{{else}}{{with "x.y"}}{{.}}{{end}}{{end}}{{range $i, $c := .Data.Changes}}.{{$c.Path}}{{end}}`, "x-y.spec-replicas"},
 		{"a pipeline, once", `{{"A.B" | lower | printf "%s!"}}`, "a-b!"},
+		{"what it defines, and uses", `{{define "n"}}{{.Data.Resource.Name}}.{{print "b.c"}}{{end}}{{template "n" .}}.{{block "m" .}}{{print "d.e"}}{{end}}`, "web.b-c.d-e"},
 		{"a variable prints nothing", `{{$x := "a.b"}}{{$x}}`, "a-b"},
 	} {
 		n, err := NewName(tc.text, dashes, nil)
