@@ -183,6 +183,10 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 		if err == nil && ok && item.Event == nil {
 			err = item.Err
 		}
+		if err != nil && len(b.messages) > 0 { // what was read before is sent first
+			p.ahead.close()
+			return b, nil
+		}
 		if err != nil {
 			return b, fmt.Errorf("read journal: %w", err)
 		}

@@ -261,6 +261,22 @@ func TestIdleCommits(t *testing.T) {
 	})
 }
 
+// TestUnreadable: what comes before an entry that cannot be read is delivered.
+func TestUnreadable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 3, deliver.Options{})
+		r.store.Append(deliver.Item{Seq: 4, Err: errors.New("no such page")})
+		r.append(4, 1)
+		r.start()
+		defer r.stop()
+		time.Sleep(time.Minute)
+		r.want("up to it", "[1 2 3]")
+		if s := r.pump.Status(); s.State != deliver.Retrying || !strings.Contains(s.Error, "no such page") {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // TestStoreFails: while the cursor cannot be written nothing is sent on top of what was; other methods
 // are waited for.
 func TestStoreFails(t *testing.T) {
