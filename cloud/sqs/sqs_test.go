@@ -126,11 +126,15 @@ func TestHalvesFake(t *testing.T) {
 	if n, err := s.Send(t.Context(), ms); n != 10 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
-	server.Whole(func([]amazontest.Message) (int, amazontest.Answer) {
-		return http.StatusBadRequest, amazontest.Answer{Code: "BatchRequestTooLong", Text: "too much"}
-	})
-	if n, err := s.Send(t.Context(), ms); n != 0 || yamltest.Kind(err) != "long" {
-		t.Errorf("%d, %v", n, err)
+	for text, limit := range map[string]int{"too much": 0, "Message must be shorter than 2048 bytes.": 2048 - overhead} {
+		server.Whole(func([]amazontest.Message) (int, amazontest.Answer) {
+			return http.StatusBadRequest, amazontest.Answer{Code: "BatchRequestTooLong", Text: text}
+		})
+		n, err := s.Send(t.Context(), ms)
+		var long *sink.TooLargeError
+		if n != 0 || !errors.As(err, &long) || long.Limit != limit {
+			t.Errorf("%s: %d, %v", text, n, err)
+		}
 	}
 }
 

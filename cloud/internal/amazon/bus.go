@@ -122,7 +122,7 @@ func (b *Bus) put(ctx context.Context, entries []Entry) (int, error) {
 	case err != nil && tooLong(err) && len(entries) > 1: // it counts more than we do
 		return b.put(ctx, entries[:len(entries)/2])
 	case err != nil && tooLong(err):
-		return 0, &sink.TooLargeError{Err: b.told(err)}
+		return 0, &sink.TooLargeError{Limit: limitOf(err.Error(), overhead(entries[0])), Err: b.told(err)}
 	case err != nil && ctx.Err() == nil && asking.Err() != nil:
 		return 0, fmt.Errorf("%s: no answer within %s: %w", b.what(), b.Timeout, b.Client.seen.blot().Error(err))
 	case err != nil:

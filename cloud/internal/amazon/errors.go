@@ -27,19 +27,26 @@ var shorter = regexp.MustCompile(`(?i)must be shorter than (\d+) bytes|too long`
 // refused is the error for a message that was refused while others may have been taken.
 func (b *Bus) refused(r refusal, overhead int) error {
 	err := b.coded(r.code, r.text)
-	if long := shorter.FindStringSubmatch(r.text); long != nil || strings.Contains(r.code, "TooLong") {
-		limit := 0
-		if long != nil && long[1] != "" {
-			if n, e := strconv.Atoi(long[1]); e == nil {
-				limit = max(0, n-overhead)
-			}
-		}
-		return &sink.TooLargeError{Limit: limit, Err: err}
+	if shorter.MatchString(r.text) || strings.Contains(r.code, "TooLong") {
+		return &sink.TooLargeError{Limit: limitOf(r.text, overhead), Err: err}
 	}
 	if permanent(r) {
 		return &sink.PermanentError{Err: err}
 	}
 	return err
+}
+
+// limitOf is how long a body may be, where a text says how long all may be; else 0.
+func limitOf(text string, overhead int) int {
+	long := shorter.FindStringSubmatch(text)
+	if long == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(long[1])
+	if err != nil {
+		return 0
+	}
+	return max(0, n-overhead)
 }
 
 // permanent tells whether a refusal is about what a message says. Groups and the like are about the queue:
