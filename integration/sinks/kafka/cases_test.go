@@ -4,12 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/kafka"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -237,19 +234,11 @@ func TestAutoCreationFake(t *testing.T) {
 	}
 }
 
-// TestSignInFake: each mechanism over TLS, and what is said where it fails.
+// TestSignInFake: each mechanism over TLS where both ends show a certificate, and what is said where it fails.
 func TestSignInFake(t *testing.T) {
-	server := httptest.NewUnstartedServer(nil) // for its certificate of 127.0.0.1
-	server.StartTLS()
-	config := server.TLS.Clone()
-	config.NextProtos = nil
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	server.Close()
+	certs := rig.NewCertificates(t)
 	const user, password = "u", "p4ssword"
-	c := fake(t, nil, kfake.SeedTopics(1, topic), kfake.TLS(config), kfake.EnableSASL(),
+	c := fake(t, nil, kfake.SeedTopics(1, topic), kfake.TLS(certs.Demanding(t)), kfake.EnableSASL(),
 		kfake.Superuser("PLAIN", user, password), kfake.Superuser("SCRAM-SHA-256", user, password), kfake.Superuser("SCRAM-SHA-512", user, password))
 	var want []string
 	for i, mechanism := range []string{"plain", "scram-sha-256", "scram-sha-512"} {
@@ -257,14 +246,20 @@ func TestSignInFake(t *testing.T) {
 		o := kafka.Options{SASL: kafka.SASL{Mechanism: mechanism, User: user, Password: password}, Encrypted: true, Timeout: 5 * time.Second}
 		_, err := newSink(t, c, o).Send(t.Context(), ms)
 		mustPass(t, err, "certificate")
-		o.TLS.CA = ca
+		o.TLS.CA = certs.CA
+		_, err = newSink(t, c, o).Send(t.Context(), ms)
+		mustPass(t, err, "certificate required")
+		o.TLS.Cert, o.TLS.Key = certs.Client, certs.ClientKey
 		send(t, newSink(t, c, o), ms)
 		want = append(want, idsOf(ms)...)
 		o.SASL.Password = "other-p4ssword"
 		_, err = newSink(t, c, o).Send(t.Context(), ms)
 		mustPass(t, err, "look at tls and sasl") // the fake closes the connection; Kafka says why
 	}
-	trusting := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // a test
+	trusting := &tls.Config{
+		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, //nolint:gosec // a test
+		Certificates: []tls.Certificate{rig.Must(tls.LoadX509KeyPair(certs.Client, certs.ClientKey))(t)},
+	}
 	records := received(t, c, topic, trusting, kgo.SASL(plain.Auth{User: user, Pass: password}.AsMechanism()))
 	if got := ids(t, records); !slices.Equal(got, want) {
 		t.Errorf("received %v, want %v", got, want)

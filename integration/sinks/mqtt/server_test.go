@@ -3,18 +3,14 @@ package mqtt_test
 import (
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"testing"
 
 	server "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
-
-	"github.com/tattler-dev/tattler/integration/sinks/rig"
 )
 
 // broker is a mochi server that is stopped and started again, each time at another port. What has arrived stays
@@ -166,16 +162,5 @@ func (b *broker) stop(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// serverTLS has clients show a certificate.
-func serverTLS(t *testing.T, c rig.Certificates) *tls.Config {
-	t.Helper()
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(rig.Must(os.ReadFile(c.CA))(t))
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots,
-		Certificates: []tls.Certificate{rig.Must(tls.LoadX509KeyPair(c.Server, c.ServerKey))(t)},
 	}
 }

@@ -44,7 +44,7 @@ func TestSuite(t *testing.T) {
 			fmt.Sprintf("url: mqtts://%%s\nuser: tattler\npassword: w0rd\nclientId: c1\ntls: {ca: %q, cert: %q, key: %q}", certs.CA, certs.Client, certs.ClientKey),
 			func(t *testing.T) *broker {
 				t.Helper()
-				return &broker{user: "tattler", password: "w0rd", tls: serverTLS(t, certs)}
+				return &broker{user: "tattler", password: "w0rd", tls: certs.Demanding(t)}
 			},
 		},
 		"one at a time": {"url: mqtt://%s", func(*testing.T) *broker {

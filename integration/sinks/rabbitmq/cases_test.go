@@ -183,6 +183,7 @@ func rights(t *testing.T, s *server) {
 	}
 }
 
+// encrypted: by TLS, where both ends show a certificate.
 func encrypted(t *testing.T, s *server) {
 	ch, queue := s.queue(t, nil)
 	o := rabbitmq.Options{URL: "amqps://guest:guest@" + s.tls, Queue: queue}
@@ -190,38 +191,50 @@ func encrypted(t *testing.T, s *server) {
 	_, err := newSink(t, o).Send(t.Context(), ms)
 	mustPass(t, err, "certificate")
 	o.TLS.CA = s.certs.CA
+	_, err = newSink(t, o).Send(t.Context(), ms)
+	mustPass(t, err, "certificate required")
+	o.TLS.Cert, o.TLS.Key = s.certs.Client, s.certs.ClientKey
 	send(t, newSink(t, o), ms)
 	if got := take(t, ch, queue); !slices.Equal(got, ids(ms)) {
 		t.Errorf("received %v", got)
 	}
 }
 
-// alarm: while memory is short the server takes nothing; then all arrives, at most what it read in the middle twice.
+// alarm: while memory or disk is short the server takes nothing; then all arrives, at most what it read in the middle
+// twice.
 func alarm(t *testing.T, s *server) {
-	ch, queue := s.queue(t, nil)
-	out := newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue, Timeout: 2 * time.Second})
-	ms := sinktest.Messages(0, 6)
-	send(t, out, ms[:1])
-	s.ctl(t, "set_vm_memory_high_watermark", "absolute", "1")
-	acked := 1
-	for range 3 {
-		n, err := out.Send(t.Context(), ms[acked:])
-		mustPass(t, err, "its alarm: low on memory")
-		acked += n
-	}
-	s.ctl(t, "set_vm_memory_high_watermark", "absolute", "4GB")
-	sinktest.Until(t, func() error {
-		n, err := out.Send(t.Context(), ms[acked:])
-		acked += n
-		return err
-	})
-	got := take(t, ch, queue)
-	if len(got) > len(ms)+3 {
-		t.Errorf("%d messages for %d", len(got), len(ms))
-	}
-	slices.Sort(got)
-	if want := slices.Sorted(slices.Values(ids(ms))); !slices.Equal(slices.Compact(got), want) {
-		t.Errorf("received %v, want %v", got, want)
+	for _, tc := range []struct {
+		says          string
+		raise, settle []string
+	}{
+		{"low on memory", []string{"set_vm_memory_high_watermark", "absolute", "1"}, []string{"set_vm_memory_high_watermark", "absolute", "4GB"}},
+		{"low on disk", []string{"set_disk_free_limit", "1000000GB"}, []string{"set_disk_free_limit", "1MB"}},
+	} {
+		ch, queue := s.queue(t, nil)
+		out := newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue, Timeout: 2 * time.Second})
+		ms := sinktest.Messages(0, 6)
+		send(t, out, ms[:1])
+		s.ctl(t, tc.raise...)
+		acked := 1
+		for range 3 {
+			n, err := out.Send(t.Context(), ms[acked:])
+			mustPass(t, err, "its alarm: "+tc.says)
+			acked += n
+		}
+		s.ctl(t, tc.settle...)
+		sinktest.Until(t, func() error {
+			n, err := out.Send(t.Context(), ms[acked:])
+			acked += n
+			return err
+		})
+		got := take(t, ch, queue)
+		if len(got) > len(ms)+3 {
+			t.Errorf("%s: %d messages for %d", tc.says, len(got), len(ms))
+		}
+		slices.Sort(got)
+		if want := slices.Sorted(slices.Values(ids(ms))); !slices.Equal(slices.Compact(got), want) {
+			t.Errorf("%s: received %v, want %v", tc.says, got, want)
+		}
 	}
 }
 

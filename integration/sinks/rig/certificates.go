@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -51,4 +52,15 @@ func NewCertificates(t *testing.T) Certificates {
 	c.Server, c.ServerKey = signed(2, "server")
 	c.Client, c.ClientKey = signed(3, "client")
 	return c
+}
+
+// Demanding is the server's configuration, which has clients show a certificate.
+func (c Certificates) Demanding(t *testing.T) *tls.Config {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(Must(os.ReadFile(c.CA))(t))
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots,
+		Certificates: []tls.Certificate{Must(tls.LoadX509KeyPair(c.Server, c.ServerKey))(t)},
+	}
 }

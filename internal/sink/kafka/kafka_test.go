@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -129,16 +130,17 @@ func TestNobodyThere(t *testing.T) {
 	nobody := closed.Addr().String()
 	closed.Close()
 	for _, tc := range []struct {
-		why, broker, want string
-		timeout           time.Duration
+		why, broker string
+		want        string
+		timeout     time.Duration
 	}{
-		{"nobody listens", nobody, "connect to " + nobody + ": unable to dial", 0},
-		{"no answer", silent, "no acknowledgement within 2s", 2 * time.Second},
+		{"nobody listens", nobody, "connect to " + nobody + ": unable to dial: .*connection refused", 0},
+		{"no answer", silent, "no acknowledgement within 2s|i/o timeout", 2 * time.Second}, // the latter where connecting takes as long
 	} {
 		s := newSink(t, Options{Brokers: []string{tc.broker}, Topic: "c", Timeout: tc.timeout})
 		n, err := s.Send(t.Context(), sinktest.Messages(0, 2))
 		var permanent *sink.PermanentError
-		if n != 0 || err == nil || errors.As(err, &permanent) || !strings.Contains(err.Error(), tc.want) {
+		if n != 0 || err == nil || errors.As(err, &permanent) || !regexp.MustCompile(tc.want).MatchString(err.Error()) {
 			t.Errorf("%s: %d, %v; want a passing error with %q", tc.why, n, err, tc.want)
 		}
 	}
