@@ -105,7 +105,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, key string) {
 			if isSink {
 				if described("sinks[]." + name.Value) { // by the reference, which has the sinks of every program
 					d.strange[key] = true
-					d.fail(name, at, "this program has no such sink; tattler-cloud has")
+					d.fail(name, at, inCloud)
 					continue
 				}
 				known = append(known, d.typeNames()...)

@@ -134,6 +134,9 @@ func (l *Loader) typeFor(address, scheme string) *SinkType {
 	return first
 }
 
+// inCloud says where a sink is that the reference has and the program lacks.
+const inCloud = "this program has no such sink; tattler-cloud has: see docs/sinks"
+
 // elsewhere are the schemes that tattler-cloud has besides; its tests see to that.
 var elsewhere = []string{"azureservicebus", "gcppubsub", "sns", "sqs"}
 
@@ -141,7 +144,7 @@ var elsewhere = []string{"azureservicebus", "gcppubsub", "sns", "sqs"}
 func (l *Loader) wanted(address string, hasScheme bool) string {
 	scheme, _, _ := strings.Cut(address, ":")
 	if hasScheme && slices.Contains(elsewhere, strings.ToLower(scheme)) {
-		return "this program has no such sink; tattler-cloud has"
+		return inCloud
 	}
 	var schemes []string
 	for _, t := range l.Sinks {
