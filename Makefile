@@ -48,18 +48,18 @@ integration: control-plane ## run the tests on a real control plane
 	@cd compat && $(GO_TEST) -timeout 30m ./...
 	@cd bench && $(GO_TEST) -timeout 20m ./...
 
-bench: control-plane ## measure the engine beside client-go (an hour or two); ARGS='-quick' or '-run REGEXP'
+bench: control-plane ## measure the engine beside client-go (hours); ARGS='-quick' or '-run REGEXP'
 	@tools/redis.sh && tools/rabbitmq.sh
 	@go build -C bench -o ../bin/bench ./cmd/bench
 	@cd bench && exec ../bin/bench $(ARGS)
 
-soak: control-plane ## the model tests with 10,000 seeds each, and 20,000 pods on a real API server (an hour or two)
+soak: control-plane ## the model tests with 10,000 seeds each, and 20,000 pods on a real API server (hours)
 	@tools/preflight.sh race
 	INFORMER_SEEDS=10000 CHECKPOINT_SEEDS=10000 CLIENTGO_SEEDS=10000 go test -timeout 4h -run 'Model|Protocol|Differential' ./informer/...
 	@cd integration && TATTLER_SOAK=20000 TATTLER_DROPIN=300 $(GO_TEST) -timeout 4h ./soak ./dropin
 	@cd compat && TATTLER_COMPAT_ALL=1 TATTLER_MANAGER=10000 $(GO_TEST) -timeout 2h ./...
 
-torture: control-plane ## kill the daemon KILLS (1000) times on a real control plane while all else fails, too, and judge (an hour or two)
+torture: control-plane ## kill the daemon KILLS (1000) times on a real control plane while all else fails, too, and judge (hours)
 	@tools/preflight.sh race
 	@cd integration && TATTLER_TORTURE_KILLS='$(or $(KILLS),1000)' $(GO_TEST) -timeout 8h -v -run TestTorture ./torture
 
