@@ -8,7 +8,7 @@
 //
 // The first run fills a control plane with 20,000 pods and as many custom resources, which takes
 // some five minutes on two cores; it is kept in the user's cache folder (tattler/bench, some 0.9 GB)
-// and used again. All of it then takes an hour or two, most of it for a million changes beside a
+// and used again. All of it then takes hours, most of them for a million changes beside a
 // dead sink: -run leaves that out. Nothing else should run meanwhile: a number beside which ±10%
 // stands was disturbed.
 //
