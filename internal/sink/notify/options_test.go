@@ -81,6 +81,7 @@ func TestWrongAddresses(t *testing.T) {
 		{"Telegram without a chat", "https://api.telegram.org/bot1:w0rdw0rdw0rd", "chat_id="},
 		{"several chats", "telegram://1:w0rdw0rdw0rd@telegram?chats=@a,@b", "write one sink for each"},
 		{"a thread without a number", "telegram://1:w0rdw0rdw0rd@a?thread=general", "the thread of a chat is a number"},
+		{"nor as JSON has one", "telegram://1:w0rdw0rdw0rd@a?thread=007", "the thread of a chat is a number"},
 		{"and of the other form", "https://api.telegram.org/bot1:w0rdw0rdw0rd/sendMessage?chat_id=1&message_thread_id=x", "the thread of a chat is a number"},
 		{"a channel of Slack as people write it", "slack://xoxb:123456789012-123456789012-w0rdw0rdw0rdw0rdw0rdw0rd@#ops", "without # before the channel"},
 		{"a password and no TLS", "smtp://u:w0rdw0rdw0rd@host/a@b?from=a@b&tls=none", "tls: no password is sent without TLS"},

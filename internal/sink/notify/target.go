@@ -73,7 +73,7 @@ func parseTarget(address string, service Service) (target, error) {
 		post.RawQuery = q.Encode()
 		t.post = &post
 	}
-	if strings.Trim(t.thread, "0123456789") != "" {
+	if strings.Trim(t.thread, "0123456789") != "" || strings.HasPrefix(t.thread, "0") {
 		return t, errors.New("url: the thread of a chat is a number")
 	}
 	if t.post != nil {
