@@ -249,8 +249,8 @@ func TestIdentical(t *testing.T) {
 	items := newGen(1).pods(wire.JSON, 2, 4)
 	apart, other, none := &Packer{Router: NewRouter(Options{})}, &Packer{Router: NewRouter(Options{})}, &Packer{}
 	for i := range items {
-		packAll(apart, items)
-		packAll(other, shuffled(items)) // which makes other samples
+		// Samples live as long as a version that was packed with them.
+		kept := [][]*Version{packAll(apart, items), packAll(other, shuffled(items))} // the order makes other samples
 		a, b, c := packAll(apart, items[i:i+1])[0], packAll(other, items[i:i+1])[0], packAll(none, items[i:i+1])[0]
 		if a.dict == b.dict || b.dict == c.dict {
 			t.Fatal("the packs do not differ: the test tests nothing")
@@ -276,6 +276,7 @@ func TestIdentical(t *testing.T) {
 		if v := apart.Pack(wire.Protobuf, items[i].uid, items[i].rv, items[i].raw); v.Identical(a) {
 			t.Error("the format does not count")
 		}
+		runtime.KeepAlive(kept)
 	}
 }
 
