@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -235,8 +236,9 @@ func TestTooLarge(t *testing.T) {
 // the name.
 func TestFailover(t *testing.T) {
 	old, next := newServer(t), newServer(t)
-	master := old
-	proxy := rig.NewProxy(t, func() string { return master.addr() })
+	var master atomic.Pointer[server] // the proxy asks in goroutines of its own
+	master.Store(old)
+	proxy := rig.NewProxy(t, func() string { return master.Load().addr() })
 	s := rig.Must(redis.New("tattler/test", redis.Options{URL: "redis://" + proxy.Addr()}))(t)
 	defer s.Close(t.Context())
 	ms := sinktest.Messages(0, 4)
@@ -244,7 +246,7 @@ func TestFailover(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	old.do("replicaof " + "127.0.0.1 " + next.port)
-	master = next
+	master.Store(next)
 	if n, err := s.Send(t.Context(), ms[2:]); n != 0 || err == nil || !strings.Contains(err.Error(), "this is a replica") {
 		t.Errorf("the old master: %d, %v", n, err)
 	}
