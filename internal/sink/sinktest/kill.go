@@ -27,16 +27,11 @@ const (
 const killEvents = 200
 
 // Main is the TestMain of a sink's tests. Where Run has started this binary as the process that is killed,
-// it opens the sink and delivers; else it runs the tests and looks for leaked goroutines, but for those that run the
-// named functions: a client library may leave some behind that nobody can end.
-func Main(m *testing.M, open func(target string) (sink.Sink, error), but ...string) {
+// it opens the sink and delivers; else it runs the tests and looks for leaked goroutines.
+func Main(m *testing.M, open func(target string) (sink.Sink, error)) {
 	target := os.Getenv(envTarget)
 	if target == "" {
-		var ignored []goleak.Option
-		for _, f := range but {
-			ignored = append(ignored, goleak.IgnoreAnyFunction(f))
-		}
-		goleak.VerifyTestMain(m, ignored...)
+		goleak.VerifyTestMain(m)
 		return
 	}
 	if err := victim(target, open); err != nil {
