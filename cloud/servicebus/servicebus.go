@@ -139,7 +139,9 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	}
 	put := func(ctx context.Context, ms []sink.Message) (int, error) { return s.put(ctx, sender, ms) }
 	if s.o.Sessions {
-		acked, err = lanes.Send(ctx, ms, s.o.Parallel, put)
+		if err = s.link(ctx, sender); err == nil {
+			acked, err = lanes.Send(ctx, ms, s.o.Parallel, put)
+		}
 	} else {
 		acked, err = put(ctx, ms)
 	}
@@ -151,6 +153,21 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 		_ = s.drop(ctx) // it has failed already
 	}
 	return acked, err
+}
+
+// link has the sender's link made, if there is none, before several send by it. The SDK (v1.11.0, AMQPLinksImpl.Get)
+// may make one for each of those that find none, and leaves all but the last behind, with what renews their tokens.
+func (s *Sink) link(ctx context.Context, sender *azservicebus.Sender) error {
+	asking, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	defer cancel()
+	_, err := sender.NewMessageBatch(asking, nil) // asks the link for its limit
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil && asking.Err() != nil:
+		err = fmt.Errorf("no answer within %s: %w", s.o.Timeout, err)
+	}
+	return s.failed(err)
 }
 
 // put sends messages in order, in as few batches as may be.

@@ -122,3 +122,25 @@ func TestTimeoutFake(t *testing.T) {
 	}
 	f.Behave(sinktest.Works, "")
 }
+
+// TestOneLinkFake: the first changes of several objects make one link. Of others, which the SDK leaves behind, the
+// goroutines that renew their tokens are found at the end of the tests.
+func TestOneLinkFake(t *testing.T) {
+	f := newFake(t)
+	for range 100 {
+		s, err := New("tattler/test", Options{ConnectionString: f.Target(), Sessions: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ms := sinktest.Messages(0, 16)
+		for i := range ms {
+			ms[i].Key = ms[i].ID
+		}
+		if n, err := s.Send(t.Context(), ms); n != len(ms) || err != nil {
+			t.Fatal(n, err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
