@@ -42,6 +42,12 @@ type Options struct {
 	// process at a time has it. What another API server's address was asked for is not served, nor
 	// what was kept in another way. Empty: none.
 	Checkpoint string
+	// AuditEvery is how often each stream is audited: its objects' UIDs and versions are compared with a
+	// list of metadata that is read beside the watch, and a stream that has missed something is listed
+	// anew. An audit also follows a resumption from disk and an outage, and a whole list follows when the
+	// kind is served in another form, so that contents that changed at the same version are noticed. 0
+	// means 6 hours, more or less; negative: there are no audits.
+	AuditEvery time.Duration
 	Hooks      Hooks
 }
 
@@ -59,6 +65,7 @@ type Cluster struct {
 	shared  map[sharedKey]*Source // the default sources
 	running sync.WaitGroup        // the streams' goroutines
 
+	forms       forms
 	identity    identity
 	checkpoints checkpoints
 }
@@ -123,6 +130,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	c.openCheckpoints()
 	c.ctx = ctx
+	if began := time.Now(); c.opts.AuditEvery >= 0 {
+		c.running.Go(func() { c.watchForms(ctx, began) })
+	}
 	for s := range c.sources {
 		c.launch(s)
 	}

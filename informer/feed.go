@@ -55,6 +55,7 @@ func (f *Feed) Next(ctx context.Context) (Batch, error) {
 		Epoch:   b.Epoch,
 		Phase:   Phase(b.Phase),
 		Version: b.Version,
+		Served:  b.Served,
 		Deltas:  make([]Delta, len(b.Deltas)),
 	}
 	if b.Gap != nil {
@@ -111,6 +112,10 @@ func NewVersion(resourceVersion string, raw []byte) Version {
 
 // IsZero tells an absent version.
 func (v Version) IsZero() bool { return v.v == nil }
+
+// Sum is a sum of the object's content as the server sent it, before any transform; 0: not known. Where UID
+// and resource version are equal and the sums are not, the server served the object in another form.
+func (v Version) Sum() uint64 { return v.v.Sum() }
 
 // Size is what the version costs at rest, in bytes.
 func (v Version) Size() int { return v.v.Size() }

@@ -29,6 +29,8 @@ type Hooks struct {
 	Lag func(resource schema.GroupVersionResource, consumer string, lag Lag)
 	// Checkpoint hears of every failure to read or write a stream's checkpoint.
 	Checkpoint func(Stream, error)
+	// Audit is called after every audit: see Options.AuditEvery.
+	Audit func(AuditInfo)
 }
 
 // ListInfo describes a list.
@@ -52,6 +54,27 @@ type WatchInfo struct {
 	Events, Bytes int64
 	// Err is why it ended; nil where the server closed it, as it does every few minutes.
 	Err error
+}
+
+// AuditInfo describes an audit.
+type AuditInfo struct {
+	Stream Stream
+	// Contents is true for an audit that compared whole objects, false for one that compared UIDs and
+	// versions.
+	Contents bool
+	Duration time.Duration
+	// Objects and Bytes are what was read; the bytes, after decompression. Reread counts the objects whose
+	// content or sum was not what was stored although their version was.
+	Objects, Bytes, Reread int64
+	// Err is why the audit could not decide, or that it found changes that the watch had not shown: the
+	// stream is then listed anew, behind a Gap with ReasonMissed.
+	Err error
+}
+
+func (h *Hooks) audit(info AuditInfo) {
+	if h.Audit != nil {
+		h.Audit(info)
+	}
 }
 
 func (h *Hooks) decodeError(s Stream, err error) {

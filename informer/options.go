@@ -71,6 +71,9 @@ type SourceOptions struct {
 	// the stream waits, and asks again. The streams of such a source wait for its first Feed, and it
 	// has no checkpoint.
 	Restore func(ctx context.Context, s Stream) (*Restored, error)
+	// SumKey, if set, keys the sums of objects' contents (Version.Sum). A consumer that keeps them sets it
+	// where a Transform hides values: without a key, values could be tried against a sum.
+	SumKey []byte
 	// OnState, if set, hears of every transition of every stream of the source. For one stream it
 	// is called in order; streams call it concurrently, also before Cluster.Source has returned. No
 	// lock is held, but the stream waits: it must not block.

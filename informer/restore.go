@@ -25,6 +25,9 @@ type Restored struct {
 	// Identity is what Cluster.Identity said then. At is when the state was current.
 	Identity string
 	At       time.Time
+	// Served is that of the last batch that the consumer kept. Where the kind is served in another form
+	// by now, all contents are compared soon after the resumption.
+	Served uint64
 	// Objects yields the objects, as the feed told them; nil: there are none. What comes with an error
 	// ends it.
 	Objects iter.Seq2[RestoredObject, error]
@@ -34,6 +37,8 @@ type Restored struct {
 type RestoredObject struct {
 	Key                  Key
 	UID, ResourceVersion string
+	// Sum is Version.Sum of the version that the feed handed on; 0: not known.
+	Sum uint64
 	// JSON is the object's; it is read until the next one is asked for.
 	JSON []byte
 }
@@ -75,7 +80,7 @@ func (s *stream) restored(ctx context.Context) (*checkpoint.State, error) {
 		return nil, err
 	}
 	st := &checkpoint.State{
-		Head:    store.Head{Epoch: r.Epoch, Phase: store.Listing, Version: r.Version},
+		Head:    store.Head{Epoch: r.Epoch, Phase: store.Listing, Version: r.Version, Served: r.Served},
 		Trusted: r.Trusted, Identity: r.Identity, Saved: r.At,
 	}
 	if r.Version != "" {
@@ -88,7 +93,7 @@ func (s *stream) restored(ctx context.Context) (*checkpoint.State, error) {
 		if err != nil {
 			return nil, err
 		}
-		v := s.packer.Pack(wire.JSON, o.UID, o.ResourceVersion, o.JSON)
+		v := s.packer.PackSummed(wire.JSON, o.UID, o.ResourceVersion, o.Sum, o.JSON)
 		st.Items = append(st.Items, store.Item{Key: store.Key(o.Key), V: v})
 	}
 	return st, nil

@@ -22,6 +22,7 @@ func (s *stream) Begin(newEpoch bool) {
 		s.after = st.LastCurrent
 	}
 	s.began = time.Now()
+	s.formThen, _ = s.form()
 	s.store.Begin(newEpoch)
 }
 
@@ -32,13 +33,14 @@ func (s *stream) Item(o wire.Object) error {
 		return nil
 	}
 	s.witnesses.listed(sighting{k, o.UID, o.ResourceVersion})
-	if s.store.Known(k, o.UID, o.ResourceVersion) {
+	sum := s.sum(o)
+	if s.store.Known(k, store.Seen{UID: o.UID, RV: o.ResourceVersion, Format: o.Format, Sum: sum}) {
 		return nil
 	}
 	if s.store.Ahead(k, o.UID, o.ResourceVersion) {
 		return reflector.ErrRewritten
 	}
-	c, err := s.change(k, o)
+	c, err := s.change(k, o, sum)
 	if err != nil {
 		s.lose(err)
 		c.Keep = true
@@ -80,14 +82,22 @@ func (s *stream) kept(o wire.Object) ([]byte, error) {
 	return s.source.opts.Transform.run(o.Format, raw)
 }
 
+// sum returns the sum of the object's content as the server sent it.
+func (s *stream) sum(o wire.Object) uint64 {
+	if key := s.source.opts.SumKey; key != nil {
+		return keyedSum(key, wire.Content(o.Format, o.Raw))
+	}
+	return wire.Sum(o.Format, o.Raw)
+}
+
 // change transforms, packs and indexes an object.
-func (s *stream) change(k store.Key, o wire.Object) (store.Change, error) {
+func (s *stream) change(k store.Key, o wire.Object, sum uint64) (store.Change, error) {
 	c := store.Change{Key: k, UID: o.UID}
 	raw, err := s.kept(o)
 	if err != nil {
 		return c, err
 	}
-	c.V = s.packer.Pack(o.Format, o.UID, o.ResourceVersion, raw)
+	c.V = s.packer.PackSummed(o.Format, o.UID, o.ResourceVersion, sum, raw)
 	s.derive(&c, raw)
 	return c, nil
 }
@@ -152,7 +162,8 @@ func (s *stream) Page(version string) error {
 
 // Live implements reflector.Sink.
 func (s *stream) Live(version string) {
-	s.commit(store.Commit{Version: version, Sweep: true})
+	s.commit(store.Commit{Version: version, Sweep: true, Served: s.formThen})
+	s.compared(s.began)
 	s.current()
 }
 
@@ -206,7 +217,7 @@ func (s *stream) Event(ev wire.Event) error {
 		c.Changes = append(c.Changes, s.removal(k, ev.Object))
 	default:
 		s.witnesses.saw(sighting{k, ev.UID, ev.ResourceVersion})
-		change, err := s.change(k, ev.Object)
+		change, err := s.change(k, ev.Object, s.sum(ev.Object))
 		if err != nil {
 			s.lose(err)
 		} else {

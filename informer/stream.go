@@ -32,6 +32,7 @@ type stream struct {
 	gap         *store.Gap // to be told with the next commit
 	began       time.Time  // the list under way
 	after       time.Time  // when what is stored was last known to be current
+	formThen    uint64     // the form in which the kind was served when the list began
 
 	asked      bool      // whether there is a state of an earlier run
 	loaded     loaded    // which
@@ -44,10 +45,11 @@ type stream struct {
 
 	counts struct{ decodeErrors, lossyDecodes atomic.Uint64 }
 
-	mu      sync.Mutex // guards what follows
-	status  Status
-	parking parking
-	unlook  func() // ends the look for the kind of a parked stream; nil before the first
+	mu       sync.Mutex // guards what follows
+	status   Status
+	parking  parking
+	auditing auditing
+	unlook   func() // ends the look for the kind of a parked stream; nil before the first
 
 	turn sync.Mutex // held by a run to its very end; taken before mu
 }
@@ -73,6 +75,8 @@ func newStream(s *Source, i int, namespace string) *stream {
 		source: s, id: id, store: objects,
 		packer: compact.Packer{Router: s.router},
 		status: Status{Stream: id, Since: time.Now()},
+
+		auditing: auditing{wake: make(chan struct{}, 1)},
 	}
 }
 
@@ -82,16 +86,9 @@ func (s *stream) run(ctx context.Context) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	c := s.source.cluster
-	q := url.Values{}
-	if v := s.source.opts.Selection.Labels; v != "" {
-		q.Set("labelSelector", v)
-	}
-	if v := s.source.opts.Selection.Fields; v != "" {
-		q.Set("fieldSelector", v)
-	}
 	r := reflector.Reflector{
 		Open:   s.open,
-		Query:  q,
+		Query:  s.query(),
 		Sink:   s,
 		Lists:  c.lists,
 		Timing: c.timing,
@@ -110,7 +107,9 @@ func (s *stream) run(ctx context.Context) {
 	if file != nil {
 		stop = s.startSaving(ctx, file)
 	}
+	stopAudits := s.startAudits(ctx, &r)
 	r.Run(ctx)
+	stopAudits()
 	stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -119,6 +118,18 @@ func (s *stream) run(ctx context.Context) {
 	if looking && r.AwaitServed(ctx) == nil {
 		s.wakeUp()
 	}
+}
+
+// query is what the stream's selection asks the server for.
+func (s *stream) query() url.Values {
+	q := url.Values{}
+	if v := s.source.opts.Selection.Labels; v != "" {
+		q.Set("labelSelector", v)
+	}
+	if v := s.source.opts.Selection.Fields; v != "" {
+		q.Set("fieldSelector", v)
+	}
+	return q
 }
 
 // resume takes in the state of an earlier run, if there is one, and tells whether the stream may be
@@ -149,6 +160,10 @@ func (s *stream) Report(m reflector.Machine) {
 		return
 	}
 	s.source.notify()
+	if before.State == Waiting && now.State == Watching && now.Synced {
+		s.wantAudit()
+	}
+	s.wakeAudit()
 	s.hooks().state(now)
 	if f := s.source.opts.OnState; f != nil {
 		f(now)

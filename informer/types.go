@@ -82,6 +82,9 @@ type Batch struct {
 	Epoch   int64
 	Phase   Phase
 	Version string // the stream's resource version after the batch; empty while listing
+	// Served identifies the form in which the server served the kind when all contents were compared
+	// last; 0: not known. A consumer that keeps the state keeps it, too: see Restored.
+	Served uint64
 	// Gap, if set, says that versions before these deltas are missing.
 	Gap    *Gap
 	Deltas []Delta
@@ -117,6 +120,8 @@ const (
 	ReasonUnverified = reflector.ReasonUnverified
 	// ReasonUnwatched: the server kept ending the watch with an error, so that it was listed anew.
 	ReasonUnwatched = reflector.ReasonUnwatched
+	// ReasonMissed: an audit found changes that the watch had not shown.
+	ReasonMissed = reflector.ReasonMissed
 	// ReasonTransform: the source's Transform failed.
 	ReasonTransform = "transform"
 	// ReasonGone: the kind was not served, at least for a while; what happened to its objects was
@@ -181,7 +186,9 @@ type Status struct {
 	Epoch       int64
 	// Lists and Watches count those that were begun; a streaming list is one of each once it was listed.
 	Lists, Watches uint64
-	Dropped        Dropped
+	// Audits counts those that ended, also in failure.
+	Audits  uint64
+	Dropped Dropped
 	// DecodeErrors and LossyDecodes count decodings by views that failed, and those of protobuf
 	// with fields that the Go type does not have.
 	DecodeErrors, LossyDecodes uint64

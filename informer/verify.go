@@ -95,5 +95,6 @@ func (s *stream) CaughtUp(version string) error {
 	}
 	s.commit(store.Commit{Version: version, Live: true})
 	s.current()
+	s.wantAudit()
 	return nil
 }

@@ -29,7 +29,7 @@ func pods(n, of int) store.Batch {
 		apps[i] = b.String()
 	}
 	p := compact.Packer{Router: compact.NewRouter(compact.Options{})}
-	batch := store.Batch{Epoch: 1, Phase: store.Live, Version: fmt.Sprint(10_000_000 + n)}
+	batch := store.Batch{Epoch: 1, Phase: store.Live, Version: fmt.Sprint(10_000_000 + n), Served: 0x5e7d}
 	own := make([]byte, 240)
 	for i := range n {
 		app := rng.IntN(len(apps))
@@ -41,7 +41,7 @@ func pods(n, of int) store.Batch {
 		rv := fmt.Sprint(10_000_000 + i)
 		raw := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":%q,"labels":{"app":"app-%d"}},"own":%q%s}`,
 			key.Name, key.Namespace, uid, rv, app, base64.StdEncoding.EncodeToString(own), apps[app])
-		batch.Deltas = append(batch.Deltas, store.Delta{Op: store.Added, Key: key, New: p.Pack(wire.JSON, uid, rv, []byte(raw))})
+		batch.Deltas = append(batch.Deltas, store.Delta{Op: store.Added, Key: key, New: p.PackSummed(wire.JSON, uid, rv, wire.Sum(wire.JSON, []byte(raw)), []byte(raw))})
 	}
 	return batch
 }
@@ -58,7 +58,7 @@ func written(tb testing.TB, b store.Batch) []byte {
 		err = w.apply(&b)
 	}
 	if err == nil {
-		err = w.commit(store.Head{Epoch: b.Epoch, Phase: b.Phase, Version: b.Version})
+		err = w.commit(store.Head{Epoch: b.Epoch, Phase: b.Phase, Version: b.Version, Served: b.Served})
 	}
 	if err == nil {
 		err = w.sync()

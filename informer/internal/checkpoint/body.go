@@ -52,6 +52,20 @@ func (b *body) number() int64 {
 	return int64(v)
 }
 
+// sum is a fixed number of eight bytes. Format 1 has none.
+func (b *body) sum(format uint32) uint64 {
+	switch {
+	case format == 1:
+		return 0
+	case len(b.rest) < sumSize:
+		b.fail()
+		return 0
+	}
+	s := binary.LittleEndian.Uint64(b.rest)
+	b.rest = b.rest[sumSize:]
+	return s
+}
+
 // bytes is part of the record: valid as long as that.
 func (b *body) bytes() []byte {
 	n := b.uvarint()
@@ -96,15 +110,15 @@ func readDict(fields []byte) (id uint64, dict []byte, err error) {
 type put struct {
 	namespace, name, uid, rv []byte
 	format                   wire.Format
-	dict                     uint64
+	sum, dict                uint64
 	payload                  []byte
 }
 
-func readPut(fields []byte) (put, error) {
+func readPut(fields []byte, format uint32) (put, error) {
 	b := body{rest: fields}
 	p := put{
 		namespace: b.bytes(), name: b.bytes(), uid: b.bytes(), rv: b.bytes(),
-		format: wire.Format(b.byte()), dict: b.uvarint(),
+		format: wire.Format(b.byte()), sum: b.sum(format), dict: b.uvarint(),
 	}
 	if b.bad || p.format != wire.JSON && p.format != wire.Protobuf {
 		return put{}, errBody
@@ -120,12 +134,13 @@ func readDelete(fields []byte) (namespace, name []byte, err error) {
 }
 
 // readCommit reads the fields behind the mark.
-func readCommit(fields []byte) (commit, error) {
+func readCommit(fields []byte, format uint32) (commit, error) {
 	b := body{rest: fields}
 	c := commit{
 		head:    store.Head{Phase: store.Phase(b.byte()), Epoch: b.number(), Version: string(b.bytes())},
 		objects: int(b.number()), durable: b.number(), at: b.time(),
 	}
+	c.head.Served = b.sum(format)
 	if p := c.head.Phase; p != store.Listing && p != store.Live {
 		return commit{}, errBody
 	}

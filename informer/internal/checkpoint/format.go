@@ -15,7 +15,10 @@ import (
 // A file is a preface and records; docs/checkpoint.md describes both.
 const (
 	magic         = "ttlrckpt"
-	formatVersion = 1
+	formatVersion = 2
+	// oldestRead is the oldest version that is read. Its objects have no sums, its commits do not say in
+	// which form the kind was served. Nothing is appended to such a file.
+	oldestRead = 1
 
 	// The preface: magic, format version, the file's random id, and the CRC of all that.
 	idSize      = 16
@@ -25,6 +28,8 @@ const (
 	recordHead = 8
 	// maxRecord bounds a body: a compressed object is hardly larger than the object.
 	maxRecord = wire.MaxObject + 1<<20
+	// sumSize is what a sum takes, in a put and, for the served form, in a commit.
+	sumSize = 8
 	// maxCommit bounds the body of a commit that is looked for, not one that is read in its turn.
 	maxCommit = 1 << 10
 )
@@ -67,19 +72,20 @@ func appendPreface(to, id []byte) []byte {
 	return binary.LittleEndian.AppendUint32(to, crc32.Checksum(to[start:], castagnoli))
 }
 
-// readPreface returns the file's id.
-func readPreface(b []byte) (id []byte, err error) {
+// readPreface returns the version of the file's format and its id.
+func readPreface(b []byte) (version uint32, id []byte, err error) {
 	if len(b) < prefaceSize || string(b[:len(magic)]) != magic {
-		return nil, errors.New("it is no checkpoint")
+		return 0, nil, errors.New("it is not a checkpoint")
 	}
-	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != formatVersion {
-		return nil, fmt.Errorf("its format has version %d, and this program reads version %d", v, formatVersion)
+	version = binary.LittleEndian.Uint32(b[len(magic):])
+	if version < oldestRead || version > formatVersion {
+		return 0, nil, fmt.Errorf("its format has version %d, and this program reads versions %d to %d", version, oldestRead, formatVersion)
 	}
 	sum := prefaceSize - 4
 	if binary.LittleEndian.Uint32(b[sum:]) != crc32.Checksum(b[:sum], castagnoli) {
-		return nil, errors.New("its first bytes are damaged")
+		return 0, nil, errors.New("its first bytes are damaged")
 	}
-	return b[len(magic)+4 : sum], nil
+	return version, b[len(magic)+4 : sum], nil
 }
 
 // header is the first record.
@@ -113,6 +119,7 @@ func appendPut(to []byte, k store.Key, v *compact.Version, payload []byte, dict 
 	to = appendString(to, v.UID())
 	to = appendString(to, v.RV())
 	to = append(to, byte(v.Format()))
+	to = binary.LittleEndian.AppendUint64(to, v.Sum())
 	to = binary.AppendUvarint(to, dict)
 	return append(to, payload...)
 }
@@ -123,7 +130,7 @@ func appendDelete(to []byte, k store.Key) []byte {
 
 // putSize is what appendPut and the record's head make of a version, in bytes.
 func putSize(k store.Key, v *compact.Version, payload []byte, dict uint64) int64 {
-	n := recordHead + 2 + uvarintSize(dict) + len(payload)
+	n := recordHead + 2 + sumSize + uvarintSize(dict) + len(payload)
 	for _, s := range [...]string{k.Namespace, k.Name, v.UID(), v.RV()} {
 		n += uvarintSize(uint64(len(s))) + len(s)
 	}
@@ -145,7 +152,8 @@ func (c *commit) append(to []byte) []byte {
 	to = appendString(to, c.head.Version)
 	to = binary.AppendUvarint(to, uint64(c.objects))
 	to = binary.AppendUvarint(to, uint64(c.durable))
-	return appendTime(to, c.at)
+	to = appendTime(to, c.at)
+	return binary.LittleEndian.AppendUint64(to, c.head.Served)
 }
 
 func appendKey(to []byte, k store.Key) []byte {

@@ -58,6 +58,7 @@ func (s *State) Dicts() map[*compact.Dict]wire.Format {
 
 // loader applies the records of a file, a transaction at a time.
 type loader struct {
+	format     uint32
 	seal       seal
 	header     header
 	first      int64 // behind the header
@@ -92,6 +93,7 @@ func load(r io.Reader, size int64) (*loader, error) {
 		return nil, err
 	}
 	l := &loader{
+		format:     s.format,
 		seal:       s.seal,
 		objects:    map[store.Key]*compact.Version{},
 		dicts:      map[uint64]dict{},
@@ -150,7 +152,7 @@ func (l *loader) apply(record []byte, at int64) error {
 		if !ok {
 			return errBody
 		}
-		c, err := readCommit(fields)
+		c, err := readCommit(fields, l.format)
 		if err != nil {
 			return err
 		}
@@ -173,7 +175,7 @@ func (l *loader) dict(fields []byte) error {
 }
 
 func (l *loader) put(fields []byte) error {
-	p, err := readPut(fields)
+	p, err := readPut(fields, l.format)
 	if err != nil {
 		return err
 	}
@@ -181,7 +183,7 @@ func (l *loader) put(fields []byte) error {
 	if !ok && p.dict != 0 {
 		return fmt.Errorf("an object needs dictionary %d, which is missing", p.dict)
 	}
-	v, err := compact.Restore(p.format, string(p.uid), string(p.rv), p.payload, d.Dict)
+	v, err := compact.Restore(p.format, string(p.uid), string(p.rv), p.sum, p.payload, d.Dict)
 	if err != nil {
 		return err
 	}

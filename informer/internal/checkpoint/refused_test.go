@@ -69,7 +69,7 @@ func TestRefused(t *testing.T) {
 		"a commit that ends early":          framed(head, put, live(1)[:12]),
 		"a record of 2 GB":                  append(framed(head), 0, 0, 0, 0x80, 1, 2, 3, 4, 5),
 		"a record of no bytes":              append(framed(head), make([]byte, 64)...),
-		"another format version":            edit(good, func(b []byte) { b[len(magic)] = 2 }),
+		"another format version":            edit(good, func(b []byte) { b[len(magic)] = formatVersion + 1 }),
 		"a damaged preface":                 edit(good, func(b []byte) { b[len(magic)+5]++ }),
 		"commits of huge lengths, for ever": append(framed(head), bytes.Repeat([]byte("\xff\xff\xff\x03crc!"+commitMark), 100_000)...),
 		"commits with wrong CRCs, for ever": append(framed(head), bytes.Repeat([]byte("\x20\x00\x00\x00crc!"+commitMark), 100_000)...),

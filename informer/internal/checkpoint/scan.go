@@ -29,7 +29,9 @@ var errBroken = errors.New("broken record")
 type scanner struct {
 	r    io.Reader
 	size int64 // of the file
-	seal seal
+
+	format uint32 // the version of it
+	seal   seal
 
 	buf  []byte // read and not consumed: the file from off on
 	off  int64
@@ -43,11 +45,11 @@ func newScanner(r io.Reader, size int64) (*scanner, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := readPreface(b)
+	format, id, err := readPreface(b)
 	if err != nil {
 		return nil, &DamagedError{Offset: 0, Reason: err.Error()}
 	}
-	s.seal = newSeal(id)
+	s.format, s.seal = format, newSeal(id)
 	s.skip(prefaceSize)
 	return s, nil
 }
@@ -177,6 +179,6 @@ func (s *scanner) commitHere() (c commit, at int64, ok bool) {
 		return c, 0, false
 	}
 	fields, _ := bytes.CutPrefix(body, []byte(commitMark))
-	c, err = readCommit(fields)
+	c, err = readCommit(fields, s.format)
 	return c, at, err == nil
 }

@@ -68,7 +68,7 @@ func (t *session) begin() error {
 func (s *Stream) resume(h *header) *writer {
 	l := s.loaded
 	s.loaded = nil
-	if l == nil || !l.header.sameAs(h) {
+	if l == nil || l.format != formatVersion || !l.header.sameAs(h) {
 		return nil
 	}
 	f, err := s.dir.disk.Append(s.file)
@@ -162,7 +162,7 @@ func (t *session) commitLive(b *store.Batch) error {
 	}
 	t.stream.epoch = b.Epoch
 	before := t.last
-	head := store.Head{Epoch: b.Epoch, Phase: store.Live, Version: b.Version}
+	head := store.Head{Epoch: b.Epoch, Phase: store.Live, Version: b.Version, Served: b.Served}
 	if t.open > 0 || head != t.last {
 		if err := t.commit(head); err != nil {
 			return err

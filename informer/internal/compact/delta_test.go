@@ -206,7 +206,7 @@ func FuzzRestore(f *testing.F) {
 		if unpackedLen(payload) > 1<<20 {
 			return // is allowed, and only slow
 		}
-		v, err := Restore(wire.JSON, uid, rv, payload, d)
+		v, err := Restore(wire.JSON, uid, rv, 0, payload, d)
 		if err != nil {
 			return
 		}

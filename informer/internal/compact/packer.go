@@ -17,13 +17,19 @@ type Packer struct {
 
 // Pack makes a version of an object's bytes, which it does not keep.
 func (p *Packer) Pack(f wire.Format, uid, rv string, raw []byte) *Version {
+	return p.PackSummed(f, uid, rv, 0, raw)
+}
+
+// PackSummed is Pack, of an object whose content had this sum when the server sent it: see Version.Sum.
+func (p *Packer) PackSummed(f wire.Format, uid, rv string, sum uint64, raw []byte) *Version {
 	s := getScratch()
 	defer s.put()
+	id := &ident{f, uid, rv, sum}
 	if p.Router == nil || len(raw) < minSource || len(raw) > maxSource {
 		s.plain(nil, raw)
-		return newVersion(s, f, uid, rv, s.out, nil)
+		return newVersion(s, id, s.out, nil)
 	}
-	return p.Router.pack(s, f, uid, rv, raw)
+	return p.Router.pack(s, id, raw)
 }
 
 // scratch is space to pack or unpack one object. It remembers the samples that it served last, since

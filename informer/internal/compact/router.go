@@ -57,21 +57,21 @@ func NewRouter(o Options) *Router {
 }
 
 // pack makes a version of an object.
-func (r *Router) pack(s *scratch, f wire.Format, uid, rv string, raw []byte) *Version {
-	sum, ok := r.fingerprint(f, raw)
+func (r *Router) pack(s *scratch, id *ident, raw []byte) *Version {
+	sum, ok := r.fingerprint(id.format, raw)
 	c := choice{resting: true}
 	if ok {
-		c = r.lookup(sum, uid)
+		c = r.lookup(sum, id.uid)
 	}
 	if d := c.try(s, raw); d != nil {
 		r.routed.Add(1)
-		v := newVersion(s, f, uid, rv, s.out, d)
+		v := newVersion(s, id, s.out, d)
 		r.suited(s, sum, &c, d, v, raw)
 		return v
 	}
 	r.unrouted.Add(1)
 	shared := r.alone(s, sum, raw)
-	v := newVersion(s, f, uid, rv, s.out, shared)
+	v := newVersion(s, id, s.out, shared)
 	if !c.resting {
 		r.update(sum, func(rt *route) {
 			rt.nominate(v)

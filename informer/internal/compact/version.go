@@ -18,9 +18,9 @@ import (
 // Version is one version of an object at rest: immutable, and shared by pointer. Nil is an absent
 // version.
 type Version struct {
-	// record is the format, the lengths of UID and resource version, the UID's place, the resource
-	// version, the UID unless the payload has it, and the payload. One string costs one allocation
-	// and no slack, and its parts can be handed out as they are.
+	// record is the format, the sum if there is one, the lengths of UID and resource version, the UID's
+	// place, the resource version, the UID unless the payload has it, and the payload. One string costs
+	// one allocation and no slack, and its parts can be handed out as they are.
 	record string
 	dict   *Dict // what the payload is a difference from; nil where it is S2
 	hot    atomic.Pointer[decoded]
@@ -29,17 +29,31 @@ type Version struct {
 // versionSize is what a Version costs without its record, in bytes.
 const versionSize = int(unsafe.Sizeof(Version{}))
 
+// ident identifies a version.
+type ident struct {
+	format  wire.Format
+	uid, rv string
+	sum     uint64 // see Version.Sum
+}
+
+// summed marks the first byte of a record that has a sum.
+const summed = 0x80
+
 // newVersion makes a version of a payload, which it copies.
-func newVersion(s *scratch, f wire.Format, uid, rv string, payload []byte, d *Dict) *Version {
-	// A UID is random, so the payload nearly always has it as it is; so many bytes are worth a look.
-	place := 1 + bytes.Index(payload, unsafe.Slice(unsafe.StringData(uid), len(uid)))
-	b := append(s.record[:0], byte(f))
-	b = binary.AppendUvarint(b, uint64(len(uid)))
-	b = binary.AppendUvarint(b, uint64(len(rv)))
+func newVersion(s *scratch, id *ident, payload []byte, d *Dict) *Version {
+	// A UID is random, so the payload nearly always has it as it is: the search is short.
+	place := 1 + bytes.Index(payload, unsafe.Slice(unsafe.StringData(id.uid), len(id.uid)))
+	b := append(s.record[:0], byte(id.format))
+	if id.sum != 0 {
+		b[0] |= summed
+		b = binary.LittleEndian.AppendUint64(b, id.sum)
+	}
+	b = binary.AppendUvarint(b, uint64(len(id.uid)))
+	b = binary.AppendUvarint(b, uint64(len(id.rv)))
 	b = binary.AppendUvarint(b, uint64(place))
-	b = append(b, rv...)
+	b = append(b, id.rv...)
 	if place == 0 {
-		b = append(b, uid...)
+		b = append(b, id.uid...)
 	}
 	s.record = append(b, payload...)
 	return &Version{record: string(s.record), dict: d}
@@ -48,6 +62,9 @@ func newVersion(s *scratch, f wire.Format, uid, rv string, payload []byte, d *Di
 // parts cuts the record.
 func (v *Version) parts() (uid, rv, payload string) {
 	rest := v.record[1:]
+	if v.record[0]&summed != 0 {
+		rest = rest[8:]
+	}
 	uids, rest := cutUvarint(rest)
 	rvs, rest := cutUvarint(rest)
 	place, rest := cutUvarint(rest)
@@ -92,7 +109,17 @@ func (v *Version) Format() wire.Format {
 	if v == nil {
 		return 0
 	}
-	return wire.Format(v.record[0])
+	return wire.Format(v.record[0] &^ summed)
+}
+
+// Sum is the sum of the object's content as the server sent it (wire.Sum), which the packed bytes may
+// be a transformed copy of. 0: not known.
+func (v *Version) Sum() uint64 {
+	if v == nil || v.record[0]&summed == 0 {
+		return 0
+	}
+	s := v.record[1:9]
+	return binary.LittleEndian.Uint64(unsafe.Slice(unsafe.StringData(s), len(s)))
 }
 
 // Size is what the version costs at rest, in bytes, without its dictionary.
@@ -171,9 +198,9 @@ func (v *Version) Stored() (payload []byte, d *Dict) {
 	return v.payload(), v.dict
 }
 
-// Restore returns the version that Stored told the parts of. It copies the payload. That this can be
-// unpacked it does not check beyond its claimed length: Append tells.
-func Restore(f wire.Format, uid, rv string, payload []byte, d *Dict) (*Version, error) {
+// Restore returns the version whose parts Stored returned. It copies the payload, and checks no more of
+// it than its claimed length: Append returns an error where it is damaged.
+func Restore(f wire.Format, uid, rv string, sum uint64, payload []byte, d *Dict) (*Version, error) {
 	n := unpackedLen(payload)
 	switch {
 	case n < 0:
@@ -183,7 +210,7 @@ func Restore(f wire.Format, uid, rv string, payload []byte, d *Dict) (*Version, 
 	}
 	s := getScratch()
 	defer s.put()
-	return newVersion(s, f, uid, rv, payload, d), nil
+	return newVersion(s, &ident{f, uid, rv, sum}, payload, d), nil
 }
 
 // maxRaw bounds what a restored object may claim to be, in bytes. The wire adds an object's kind to

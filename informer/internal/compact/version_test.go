@@ -268,8 +268,8 @@ func TestIdentical(t *testing.T) {
 		if v := apart.Pack(wire.JSON, items[i].uid, items[i].rv, same); v.Identical(a) || a.Identical(v) {
 			t.Errorf("object %d is identical with one byte changed", i)
 		}
-		one, err1 := Restore(wire.JSON, "u", "1", []byte{70, opSame<<5 | 30, 39}, load(t, noise(100)))
-		two, err2 := Restore(wire.JSON, "u", "1", []byte{70, opSame<<5 | 30, 39}, load(t, noise(101)))
+		one, err1 := Restore(wire.JSON, "u", "1", 0, []byte{70, opSame<<5 | 30, 39}, load(t, noise(100)))
+		two, err2 := Restore(wire.JSON, "u", "1", 0, []byte{70, opSame<<5 | 30, 39}, load(t, noise(101)))
 		if err1 != nil || err2 != nil || one.Identical(two) {
 			t.Errorf("the same difference from different samples is identical; %v, %v", err1, err2)
 		}
@@ -306,7 +306,7 @@ func TestRestore(t *testing.T) {
 					loaded[d] = l
 				}
 				stored := bytes.Clone(payload)
-				back, err := Restore(f, v.UID(), v.RV(), stored, loaded[d])
+				back, err := Restore(f, v.UID(), v.RV(), v.Sum(), stored, loaded[d])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -335,7 +335,7 @@ func TestDamagedBytesAreRefused(t *testing.T) {
 		"more than a difference can tell":   {[]byte{0xff, 0xff, 0x7f}, sample},
 		"a length beyond what an int holds": {bytes.Repeat([]byte{0xff}, 9), nil},
 	} {
-		if v, err := Restore(wire.JSON, "u", "1", c.payload, c.d); err == nil {
+		if v, err := Restore(wire.JSON, "u", "1", 0, c.payload, c.d); err == nil {
 			t.Errorf("%s: restored as %v", why, v)
 		}
 	}
@@ -351,7 +351,7 @@ func TestDamagedBytesAreRefused(t *testing.T) {
 		}
 	}
 	for _, d := range []*Dict{nil, sample} {
-		v, err := Restore(wire.JSON, "u", "1", []byte{100, 0xff, 0xff}, d)
+		v, err := Restore(wire.JSON, "u", "1", 0, []byte{100, 0xff, 0xff}, d)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,6 +64,8 @@ type Reflector struct {
 	// Tell, if set, hears of requests. The loop waits for it.
 	Tell func(Note)
 
+	interrupter interrupter
+
 	m         Machine
 	bookmarks bool   // were seen on this stream
 	versioned bool   // the server's lists have versions

@@ -103,6 +103,7 @@ const (
 	ReasonExpired    = "expired"
 	ReasonRewritten  = "history-changed"
 	ReasonUnverified = "unverified"
+	ReasonMissed     = "missed"
 	ReasonGarbled    = "unreadable"
 	ReasonUnwatched  = "watch-failed"
 )

@@ -64,7 +64,10 @@
 // It takes the rights to list and to watch, also where only streaming lists are read: for the probe.
 package reflector
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // step is the machine: no clock, no goroutine, no memory but m.
 func (t *Timing) step(m Machine, in Input) (Machine, Effects) {
@@ -153,6 +156,9 @@ func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 	case Expired:
 		return t.relist(m, in, ReasonExpired)
 	case Rewritten:
+		if errors.Is(in.Err, ErrMissed) {
+			return t.rewritten(m, in, ReasonMissed)
+		}
 		return t.rewritten(m, in, ReasonRewritten)
 	case Garbled:
 		return t.unreadable(m, in)

@@ -21,7 +21,7 @@ func filled(n int) (*Store, []Change) {
 	for i := range all {
 		all[i] = Change{
 			Key: Key{Namespace: "namespace-" + strconv.Itoa(i%1000), Name: "pod-" + strconv.Itoa(i)},
-			V:   packer.Pack(wire.JSON, "u"+strconv.Itoa(i), "x0", nil),
+			V:   pack(wire.JSON, "u"+strconv.Itoa(i), "x0", nil),
 		}
 	}
 	s.Commit(Commit{Changes: all, Version: "1", Sweep: true})
@@ -33,7 +33,7 @@ func successors(all []Change) [2][]Change {
 	var next [2][]Change
 	for i := range next {
 		for _, c := range all {
-			c.V = packer.Pack(wire.JSON, c.V.UID(), "x"+strconv.Itoa(i+1), nil)
+			c.V = pack(wire.JSON, c.V.UID(), "x"+strconv.Itoa(i+1), nil)
 			next[i] = append(next[i], c)
 		}
 	}
@@ -198,7 +198,7 @@ func BenchmarkRelist(b *testing.B) {
 	for b.Loop() {
 		s.Begin(false)
 		for i := range all {
-			if !s.Known(all[i].Key, all[i].uid(), all[i].rv()) {
+			if !known(s, all[i]) {
 				b.Fatal("unknown")
 			}
 		}

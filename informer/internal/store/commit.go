@@ -21,6 +21,10 @@ type Change struct {
 	// Keep says that the object exists in a version that could not be read: what is stored stays,
 	// unless UID says that it was another object.
 	Keep bool
+	// Reread says that V is the stored version, read again: it replaces that where the server now serves
+	// the object in another form. It is ignored if another version is stored by now, and in a list, which
+	// reads everything again anyway.
+	Reread bool
 	// Index has the values for the indexes, by slot.
 	Index []any
 
@@ -48,6 +52,9 @@ type Commit struct {
 	// Version is the stream's resource version behind the changes; empty where it is not known yet.
 	Version string
 	Gap     *Gap
+	// Served, unless it is 0, is the form in which the server serves the kind: every content was compared
+	// with that. A Sweep says so, too; there, 0 is not known.
+	Served uint64
 	// At is now. After is, for a list, when the stored state was last known to be current.
 	At, After time.Time
 	// Sweep ends a list: what it did not name is deleted.
@@ -70,8 +77,9 @@ type step struct {
 	gap     *Gap
 	deltas  []Delta
 	drops   Drops
-	done    int  // objects since readers were let in
-	forming bool // the first list is under way: there is nothing that it can be compared with
+	adopted []*compact.Version // replaced without a delta: only their sums were others
+	done    int                // objects since readers were let in
+	forming bool               // the first list is under way: there is nothing that it can be compared with
 }
 
 // Commit applies c and tells every queue. While listing, it does so in pieces.
@@ -96,6 +104,11 @@ func (s *Store) Commit(c Commit) Drops {
 	if tell {
 		t.push()
 	}
+	if t.Replaced != nil {
+		for _, v := range t.adopted {
+			t.Replaced(v)
+		}
+	}
 	return t.drops
 }
 
@@ -112,9 +125,9 @@ func (t *step) compare() {
 	}
 }
 
-// unproven tells that UID and resource version do not say whether the contents are the same.
+// unproven reports that UID, resource version and sum leave open whether the contents are the same.
 func (t *step) unproven(o *object, v *compact.Version) bool {
-	return o.v.UID() == v.UID() && o.v.RV() == v.RV() && (v.RV() == "" || v.UID() == "" || !t.trusts(o))
+	return o.v.UID() == v.UID() && o.v.RV() == v.RV() && !(t.trusts(o) && seen(v).is(o.v))
 }
 
 // same tells whether c says nothing new of an object with the same UID.
@@ -147,8 +160,8 @@ func (t *step) breathe() {
 
 // push tells the queues. The caller holds the turn and not mu.
 func (t *step) push() {
-	b := Batch{Stream: t.id, Epoch: t.head.epoch, Phase: t.head.phase, Gap: t.gap, Deltas: t.deltas,
-		forming: t.forming}
+	b := Batch{Stream: t.id, Epoch: t.head.epoch, Phase: t.head.phase, Served: t.head.served, Gap: t.gap,
+		Deltas: t.deltas, forming: t.forming}
 	if b.Phase == Live {
 		b.Version = t.head.version
 	}
@@ -170,6 +183,7 @@ func (t *step) apply(c *Change) {
 	listed := t.head.listing
 	o, sp := t.table.find(c.Key)
 	switch {
+	case c.Reread && (listed || o == nil || o.v.UID() != c.V.UID() || o.v.RV() != c.V.RV()):
 	case c.Keep:
 		t.keep(o, sp, c)
 	case o == nil:
@@ -185,14 +199,18 @@ func (t *step) apply(c *Change) {
 		t.remove(o, sp, c)
 		t.add(c, missed)
 	case !t.same(o, c):
-		d := Delta{Op: Updated, Old: o.v, New: c.V, Relisted: t.missed(o)}
+		d := Delta{Op: Updated, Old: o.v, New: c.V, Relisted: c.Reread || t.missed(o)}
 		o.v, o.mark = c.V, t.mark
 		delete(t.doubtful, o)
 		t.stored(d, o, sp, c)
 	default:
 		o.mark = t.mark
 		delete(t.doubtful, o)
-		if !listed {
+		if c.V.Sum() != 0 && c.V.Sum() != o.v.Sum() && c.V.Format() == o.v.Format() {
+			t.adopted = append(t.adopted, o.v)
+			o.v = c.V // the next list has its sum
+		}
+		if !listed && !c.Reread {
 			t.drops.Same++
 		}
 	}
@@ -275,7 +293,7 @@ func (t *step) settle() bool {
 	h, c := &t.head, t.in
 	switch {
 	case c.Sweep:
-		h.version = c.Version
+		h.version, h.served = c.Version, c.Served
 		h.phase, h.listing, h.synced, t.fresh = Live, false, true, false
 		return true
 	case h.listing:
@@ -288,6 +306,10 @@ func (t *step) settle() bool {
 	if c.Version != "" && c.Version != h.version && !wire.Older(c.Version, h.version) {
 		h.version = c.Version
 		news = h.phase == Live
+	}
+	if c.Served != 0 && c.Served != h.served {
+		h.served = c.Served
+		news = news || h.phase == Live
 	}
 	return news
 }

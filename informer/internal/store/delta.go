@@ -70,6 +70,8 @@ type Batch struct {
 	Epoch   int64
 	Phase   Phase
 	Version string // empty unless Live
+	// Served is the Commit's or Head's, of the last state of which it was said.
+	Served uint64
 	// Synced says that, with this batch, the consumer was handed all of the state that it starts
 	// with. It stays true. Unlike Live it also comes to a consumer that is never idle.
 	Synced bool

@@ -36,7 +36,7 @@ const maxIdle = 128
 // add folds a batch in.
 func (f *fold) add(b *Batch, at time.Time) {
 	f.pending = true
-	f.head = head{epoch: b.Epoch, phase: b.Phase, version: b.Version}
+	f.head = head{epoch: b.Epoch, phase: b.Phase, version: b.Version, served: b.Served}
 	f.at = at
 	f.gap = f.gap.Merge(b.Gap)
 	for i := range b.Deltas {
@@ -132,7 +132,7 @@ func (f *fold) remove(n *node) {
 // take removes up to limit objects. Only the batch that empties the fold leaves the consumer with
 // a state that the server had, so only that one may be Live.
 func (f *fold) take(stream, limit int, p *page) Batch {
-	b := Batch{Stream: stream, Epoch: f.head.epoch, Phase: Listing, Gap: f.takeGap()}
+	b := Batch{Stream: stream, Epoch: f.head.epoch, Phase: Listing, Served: f.head.served, Gap: f.takeGap()}
 	b.Deltas = p.deltas(min(f.differ(), limit))
 	if f.initial != nil {
 		f.takeInitial(&b, limit)

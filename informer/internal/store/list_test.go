@@ -44,11 +44,17 @@ func TestRelist(t *testing.T) {
 func TestKnownSparesWork(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	s.Begin(false)
-	if !s.Known(Key{Name: "a"}, "a1", "1") {
+	if !known(s, put("a", "a1", "1")) {
 		t.Error("the same version is not known")
 	}
-	if s.Known(Key{Name: "b"}, "b1", "3") || s.Known(Key{Name: "b"}, "b2", "2") || s.Known(Key{Name: "b"}, "", "") {
+	if known(s, put("b", "b1", "3", "2")) || known(s, put("b", "b2", "2")) || known(s, put("b", "", "", "2")) {
 		t.Error("another version, another UID or none is known")
+	}
+	if known(s, put("b", "b1", "2", "new default")) || s.Known(Key{Name: "b"}, Seen{UID: "b1", RV: "2", Format: wire.JSON}) {
+		t.Error("another content at the same version, or one without a sum, is known")
+	}
+	if !s.Known(Key{Name: "a"}, Seen{UID: "a1", RV: "1", Format: wire.Protobuf, Sum: 1}) {
+		t.Error("the same version in another format is not known")
 	}
 	if s.Ahead(Key{Name: "b"}, "b1", "2") || !s.Ahead(Key{Name: "b"}, "b1", "1") {
 		t.Error("Ahead must be true of an older version only")
@@ -58,7 +64,7 @@ func TestKnownSparesWork(t *testing.T) {
 		t.Errorf("%d objects; the known one stays, the other goes", n)
 	}
 	s.Begin(true)
-	if s.Known(Key{Name: "a"}, "a1", "1") || s.Ahead(Key{Name: "a"}, "a1", "0") {
+	if known(s, put("a", "a1", "1")) || s.Ahead(Key{Name: "a"}, "a1", "0") {
 		t.Error("versions mean nothing in a new epoch")
 	}
 }
@@ -95,7 +101,7 @@ func TestSameContent(t *testing.T) {
 func TestFormatSwitch(t *testing.T) {
 	s, q := listed(t, 1<<20)
 	again := func(name, uid, rv string) Change {
-		return Change{Key: Key{Name: name}, V: packer.Pack(wire.Protobuf, uid, rv, []byte("b"))}
+		return Change{Key: Key{Name: name}, V: pack(wire.Protobuf, uid, rv, []byte("b"))}
 	}
 	list := []Change{again("a", "a1", "1"), again("b", "b1", "2")}
 	for _, c := range []struct {
@@ -166,7 +172,7 @@ func TestKeptInANewEpoch(t *testing.T) {
 		}, "~b/b1 2>1r =11"},
 		{"the same version may have another content", func(s *Store) {
 			s.Begin(false)
-			if s.Known(Key{Name: "b"}, "b1", "2") || s.Ahead(Key{Name: "b"}, "b1", "1") {
+			if known(s, put("b", "b1", "2")) || s.Ahead(Key{Name: "b"}, "b1", "1") {
 				t.Error("the old version is trusted")
 			}
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2", "!")}, Version: "11", Sweep: true})

@@ -35,8 +35,12 @@ func TestLoad(t *testing.T) {
 		}, "+a/a1 >1i +b/b1 >2i | ~a/a1 1>5 | =7"},
 		{"a list finds nothing new", true, func(s *Store) {
 			s.Begin(false)
-			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2", "!")}, Version: "9", Sweep: true})
+			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2")}, Version: "9", Sweep: true})
 		}, "+a/a1 >1i +b/b1 >2i | =9"},
+		{"a list finds another content at the same version", true, func(s *Store) {
+			s.Begin(false)
+			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2", "!")}, Version: "9", Sweep: true})
+		}, "+a/a1 >1i +b/b1 >2i | ~b/b1 2>2r =9"},
 		{"a list finds what changed: none of it is initial", true, func(s *Store) {
 			s.Begin(false)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "4"), put("c", "c1", "5")}, Version: "9", Sweep: true})
@@ -76,7 +80,7 @@ func TestLoadedHead(t *testing.T) {
 	if s.Epoch() != 3 || s.Version() != "2" || s.Synced() {
 		t.Errorf("epoch %d, version %q, synced %t", s.Epoch(), s.Version(), s.Synced())
 	}
-	if !s.Known(Key{Name: "a"}, "a1", "1") || loaded(false).Known(Key{Name: "a"}, "a1", "1") {
+	if a := put("a", "a1", "1"); !known(s, a) || known(loaded(false), a) {
 		t.Error("versions prove something where the state is trusted, only there")
 	}
 	s = New(0)

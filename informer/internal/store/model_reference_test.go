@@ -96,6 +96,12 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 	for _, ch := range c.Changes {
 		h := r.has[ch.Key]
 		missed := r.listing && !r.named[ch.Key] || h != nil && h.doubt
+		if ch.Reread {
+			if r.listing || h == nil || h.v.UID() != ch.V.UID() || h.v.RV() != ch.V.RV() {
+				continue
+			}
+			missed = true
+		}
 		if ch.Keep {
 			r.name(ch.Key)
 			if h != nil && ch.UID != "" && ch.UID != h.v.UID() {
@@ -123,7 +129,7 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 		}
 		if h != nil && h.v.UID() == ch.V.UID() && r.same(h, ch.V) {
 			h.doubt = false
-			if !r.listing {
+			if !r.listing && !ch.Reread {
 				drops.Same++
 			}
 			r.name(ch.Key)
@@ -170,7 +176,7 @@ func (r *reference) name(k Key) {
 }
 
 func (r *reference) same(h *held, v *compact.Version) bool {
-	return h.v.RV() == v.RV() && (v.RV() != "" && !r.fresh && !h.doubt || sameContent(h.v, v))
+	return h.v.RV() == v.RV() && sameContent(h.v, v)
 }
 
 func (r *reference) versions() map[Key]*compact.Version {

@@ -100,7 +100,7 @@ func (s *source) anyKey() Key {
 }
 
 func (s *source) version(uid, rv string) *compact.Version {
-	return packer.Pack(wire.JSON, uid, rv, fmt.Appendf(nil, `{"c":%d}`, s.rand.IntN(3)))
+	return pack(wire.JSON, uid, rv, fmt.Appendf(nil, `{"c":%d}`, s.rand.IntN(3)))
 }
 
 // write changes something on the server.
@@ -148,7 +148,7 @@ func (e event) change() Change {
 	if err != nil {
 		panic(err)
 	}
-	v := packer.Pack(wire.JSON, e.v.UID(), e.v.RV(), raw)
+	v := pack(wire.JSON, e.v.UID(), e.v.RV(), raw)
 	c := Change{Key: e.key, V: v, Delete: e.delete, Index: []any{nil, nil, nil}}
 	for i := range c.Index {
 		c.Index[i] = e.v.RV()
@@ -216,6 +216,32 @@ func (s *source) restore() {
 	s.relist(true, s.one(3))
 }
 
+// reform has the server serve everything in another form, without a write, which a list or an audit finds.
+func (s *source) reform() {
+	var changes []Change
+	for _, k := range slices.SortedFunc(maps.Keys(s.truth), compareKeys) {
+		s.truth[k] = s.version(s.truth[k].UID(), s.truth[k].RV())
+		for i := range s.log {
+			if s.log[i].key == k && s.log[i].v.RV() == s.truth[k].RV() && !s.log[i].delete {
+				s.log[i].v = s.truth[k]
+			}
+		}
+		c := event{k, s.truth[k], false}.change()
+		c.Reread = true
+		changes = append(changes, c)
+	}
+	if s.bare || s.one(2) {
+		s.relist(false, s.one(3))
+		return
+	}
+	if s.one(2) { // while the audit reads
+		s.write()
+	}
+	s.deliver(len(s.log))
+	s.rv++ // something else was written: no other state has this version
+	s.commit(Commit{Changes: changes, Version: s.at()})
+}
+
 // relist lists everything, perhaps after an attempt that does not get to its end.
 func (s *source) relist(newEpoch, broken bool) {
 	if broken {
@@ -272,9 +298,9 @@ func (s *source) list(newEpoch, whole bool) {
 
 // known asks the store, and checks the answer.
 func (s *source) known(k Key, v *compact.Version) bool {
-	got := s.store.Known(k, v.UID(), v.RV())
+	got := s.store.Known(k, *seen(v))
 	h := s.ref.has[k]
-	want := h != nil && !s.ref.fresh && !h.doubt && v.UID() != "" && h.v.UID() == v.UID() && h.v.RV() == v.RV()
+	want := h != nil && !s.ref.fresh && !h.doubt && v.UID() != "" && h.v.UID() == v.UID() && h.v.RV() == v.RV() && sameContent(h.v, v)
 	if got != want {
 		s.Fatalf("known %v: %t, want %t", k, got, want)
 	}

@@ -125,6 +125,8 @@ func (w *world) act() {
 		s.index.drop()
 	case 14, 15, 16:
 		s.index.fill()
+	case 17, 18:
+		s.reform()
 	default:
 		for range 1 + w.rand.IntN(4) {
 			s.write()

@@ -211,7 +211,7 @@ func (b *Batch) extend(next *Batch, limit int) bool {
 		next.Gap != nil || len(b.Deltas)+len(next.Deltas) > limit {
 		return false
 	}
-	b.Version = next.Version
+	b.Version, b.Served = next.Version, next.Served
 	b.Deltas = append(b.Deltas, next.Deltas...)
 	return true
 }
@@ -235,7 +235,7 @@ func (q *Queue) start(s *Store, at time.Time, loaded bool) {
 		return
 	}
 	defer q.signal()
-	b := Batch{Stream: s.id, Epoch: s.head.epoch, Phase: s.head.phase}
+	b := Batch{Stream: s.id, Epoch: s.head.epoch, Phase: s.head.phase, Served: s.head.served}
 	if b.Phase == Live {
 		b.Version = s.head.version
 	}

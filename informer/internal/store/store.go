@@ -32,8 +32,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Store holds the objects of one stream. Begin, Known, Ahead, Commit and Load are the writer's;
-// everything else is anybody's.
+// Store holds the objects of one stream. Begin, Known, Ahead, Commit and Load are the writer's, but for
+// Commits of Reread changes; everything else is anybody's.
 type Store struct {
 	// Replaced, if set before the first commit, hears of every version that is not stored any more,
 	// once the queues have what replaced it. The commit waits.
@@ -65,9 +65,10 @@ type head struct {
 	epoch   int64
 	phase   Phase
 	version string
-	listing bool // between Begin and the sweep
-	synced  bool // the state was current once: a list was completed, or a loaded one caught up
-	loaded  bool // there was a state to begin with
+	listing bool   // between Begin and the sweep
+	served  uint64 // the form in which the server serves the kind, when all contents were compared last
+	synced  bool   // the state was current once: a list was completed, or a loaded one caught up
+	loaded  bool   // there was a state to begin with
 }
 
 // based tells whether there is a state that a list can be compared with.
@@ -93,7 +94,10 @@ type Head struct {
 	// Phase is Live where the state was complete at Version; else Version means nothing.
 	Phase   Phase
 	Version string
-	At      time.Time // now
+	// Served identifies the form in which the server served the kind when all contents were compared
+	// last, with any number that another form does not have; 0: not known.
+	Served uint64
+	At     time.Time // now
 }
 
 // Load starts an empty store with a state from an earlier run, before the first list and before any
@@ -119,7 +123,7 @@ func (s *Store) Load(items []Item, h Head, trusted bool) {
 		s.mu.Unlock()
 	}
 	s.mu.Lock()
-	s.head.epoch, s.head.loaded = max(h.Epoch, 1), true
+	s.head.epoch, s.head.served, s.head.loaded = max(h.Epoch, 1), h.Served, true
 	if h.Phase == Live {
 		s.head.version = h.Version
 	}
@@ -146,18 +150,44 @@ func (s *Store) Begin(newEpoch bool) {
 	}
 }
 
-// Known tells, while listing, whether this very version is stored; if so the list has named it and
-// nothing is left to do. Within an epoch, UID and resource version identify an object's state: one
-// that now comes in another format is still known, and keeps the bytes that it has.
-func (s *Store) Known(k Key, uid, rv string) bool {
+// Seen is what a list says of an object before its content is read.
+type Seen struct {
+	UID, RV string
+	Format  wire.Format
+	Sum     uint64 // of the content; 0: not known
+}
+
+// Known reports, while listing, whether this very version is stored; if so the list has named it and
+// nothing is left to do. UID and resource version alone do not identify an object's content: defaulting,
+// conversion and upgrades change what the server returns for the same version. The sums must be equal, too.
+// Only where the object now comes in another format, whose sums cannot be compared, do UID and version
+// decide, and the stored bytes stay.
+func (s *Store) Known(k Key, seen Seen) bool {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	o, _ := s.table.find(k)
-	if o == nil || !s.trusts(o) || uid == "" || rv == "" || o.v.UID() != uid || o.v.RV() != rv {
+	if o == nil || !s.trusts(o) || !seen.is(o.v) {
 		return false
 	}
 	o.mark = s.mark
 	return true
+}
+
+// is reports whether UID, version and sum prove that v is what was seen.
+func (s *Seen) is(v *compact.Version) bool {
+	return s.UID != "" && s.RV != "" && v.UID() == s.UID && v.RV() == s.RV &&
+		(v.Format() != s.Format || s.Sum != 0 && v.Sum() == s.Sum)
+}
+
+func seen(v *compact.Version) *Seen {
+	return &Seen{UID: v.UID(), RV: v.RV(), Format: v.Format(), Sum: v.Sum()}
+}
+
+// Reformed reports whether the stored object has this UID and version, but perhaps another content: the
+// server serves it in another form. Anybody may ask.
+func (s *Store) Reformed(k Key, seen Seen) bool {
+	v := s.Get(k)
+	return v != nil && v.UID() == seen.UID && v.RV() == seen.RV && !seen.is(v)
 }
 
 // Ahead tells whether a newer version of this object is stored. In a list, which is always current,
@@ -180,6 +210,9 @@ func (s *Store) Version() string { return s.state().version }
 
 // Epoch is the current epoch, counted from 1.
 func (s *Store) Epoch() int64 { return s.state().epoch }
+
+// Served is the form in which the server served the kind when all contents were compared last; 0: not known.
+func (s *Store) Served() uint64 { return s.state().served }
 
 // Synced tells whether a list was ever completed, or a loaded state caught up.
 func (s *Store) Synced() bool { return s.state().synced }

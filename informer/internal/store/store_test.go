@@ -16,10 +16,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var packer compact.Packer
 
+// pack packs what a server sent.
+func pack(f wire.Format, uid, rv string, raw []byte) *compact.Version {
+	return packer.PackSummed(f, uid, rv, wire.Sum(f, raw), raw)
+}
+
+// known asks whether the store has a change's version.
+func known(s *Store, c Change) bool { return s.Known(c.Key, *seen(c.V)) }
+
 // put makes a change of "name/uid" to a version whose content is the version, unless given.
 func put(name, uid, rv string, content ...string) Change {
 	raw := fmt.Sprintf(`{"v":%q}`, rv+strings.Join(content, ""))
-	return Change{Key: Key{Name: name}, V: packer.Pack(wire.JSON, uid, rv, []byte(raw))}
+	return Change{Key: Key{Name: name}, V: pack(wire.JSON, uid, rv, []byte(raw))}
 }
 
 func del(name, uid, rv string) Change {

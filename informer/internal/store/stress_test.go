@@ -47,7 +47,6 @@ type writer struct {
 	queues []*Queue
 	has    map[Key]string
 	rand   *rand.Rand
-	packer compact.Packer
 	rv     int
 }
 
@@ -55,7 +54,7 @@ func (w *writer) change() Change {
 	w.rv++
 	c := Change{Key: Key{"n" + strconv.Itoa(w.rand.IntN(3)), strconv.Itoa(w.rand.IntN(100))}}
 	rv := strconv.Itoa(w.rv)
-	c.V = w.packer.Pack(wire.JSON, "u", rv, []byte("{}"))
+	c.V = pack(wire.JSON, "u", rv, []byte("{}"))
 	if c.Delete = w.rand.IntN(3) == 0; c.Delete {
 		delete(w.has, c.Key)
 	} else {
@@ -69,8 +68,8 @@ func (w *writer) step() {
 	w.store.Begin(false)
 	var list []Change
 	for k, rv := range w.has {
-		if !w.store.Known(k, "u", rv) {
-			list = append(list, Change{Key: k, V: w.packer.Pack(wire.JSON, "u", rv, []byte("{}"))})
+		if c := (Change{Key: k, V: pack(wire.JSON, "u", rv, []byte("{}"))}); !known(w.store, c) {
+			list = append(list, c)
 		}
 	}
 	w.rv++

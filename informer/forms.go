@@ -1,0 +1,114 @@
+package informer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer/internal/reflector"
+)
+
+const (
+	// formsEvery is how often the cluster is asked in which form it serves each kind. The document has
+	// some 100 bytes for each group and version.
+	formsEvery = time.Minute
+	// formsRefused is the wait where the server has no such document, or does not show it.
+	formsRefused = time.Hour
+)
+
+// forms knows in which form the server serves the kinds of each group and version. Defaulting, conversion
+// and upgrades change what is read at the same resource version; most of that changes the OpenAPI document
+// of the group and version as well, whose hash the index of these documents names.
+//
+// Source: k8s.io/kube-openapi/pkg/handler3, OpenAPIV3Discovery.
+type forms struct {
+	mu    sync.Mutex
+	sums  map[schema.GroupVersion]uint64
+	since time.Time // when what is known now was asked for; zero: nothing is
+}
+
+// of returns a number for the form in which a group and version is served, and since when it is known to be
+// that; 0: not known.
+func (f *forms) of(gv schema.GroupVersion) (sum uint64, since time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sums[gv], f.since
+}
+
+// set notes what the server said, and returns whether anything is new.
+func (f *forms) set(sums map[schema.GroupVersion]uint64, asked time.Time) (news bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for gv, sum := range sums {
+		news = news || f.sums[gv] != sum
+	}
+	if f.sums = sums; news || f.since.IsZero() {
+		f.since = asked
+	}
+	return news
+}
+
+// watchForms keeps c.forms current until ctx ends, and has streams audited whose kind is served in another
+// form.
+func (c *Cluster) watchForms(ctx context.Context, began time.Time) {
+	for asked := began; ; asked = time.Now() {
+		wait := formsEvery
+		sums, err := c.askForms(ctx)
+		switch {
+		case err == nil && c.forms.set(sums, asked):
+			for _, s := range c.open() {
+				s.wakeAudits()
+			}
+		case err != nil && reflector.IsRefusal(err):
+			wait = formsRefused
+		}
+		select {
+		case <-time.After(wait + rand.N(wait/4)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *Cluster) askForms(ctx context.Context) (map[schema.GroupVersion]uint64, error) {
+	raw, err := c.Get(ctx, "/openapi/v3", nil)
+	if err != nil {
+		return nil, err
+	}
+	var index struct {
+		Paths map[string]struct {
+			ServerRelativeURL string `json:"serverRelativeURL"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(raw, &index); err != nil {
+		return nil, fmt.Errorf("read index of OpenAPI documents: %w", err)
+	}
+	sums := map[schema.GroupVersion]uint64{}
+	for path, p := range index.Paths {
+		u, err := url.Parse(p.ServerRelativeURL)
+		gv, ok := groupVersionOf(path)
+		if err != nil || !ok || u.Query().Get("hash") == "" {
+			continue
+		}
+		sums[gv] = max(1, xxhash.Sum64String(u.Query().Get("hash")))
+	}
+	return sums, nil
+}
+
+// groupVersionOf reads "api/v1" and "apis/apps/v1".
+func groupVersionOf(path string) (gv schema.GroupVersion, ok bool) {
+	if version, ok := strings.CutPrefix(path, "api/"); ok {
+		return schema.GroupVersion{Version: version}, !strings.Contains(version, "/")
+	}
+	rest, ok := strings.CutPrefix(path, "apis/")
+	group, version, both := strings.Cut(rest, "/")
+	return schema.GroupVersion{Group: group, Version: version}, ok && both && !strings.Contains(version, "/")
+}
