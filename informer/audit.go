@@ -103,7 +103,6 @@ func (s *stream) startAudits(ctx context.Context, r *reflector.Reflector) (stop 
 
 // audits runs the stream's audits until ctx ends.
 func (s *stream) audits(ctx context.Context, every time.Duration, interrupt func(error)) {
-	s.auditing.wake = make(chan struct{}, 1)
 	for {
 		if !s.awaitAudit(ctx, every) {
 			return
@@ -118,8 +117,10 @@ func (s *stream) audits(ctx context.Context, every time.Duration, interrupt func
 		if a.fails++; info.Err == nil {
 			a.due, a.done, a.fails = time.Time{}, time.Now(), 0
 		}
-		a.again = time.Now().Add(jittered(min(auditRetry<<min(a.fails, 10), every)))
-		a.regular = time.Time{}
+		a.again, a.regular = time.Now().Add(jittered(min(auditRetry<<min(a.fails, 10), every))), time.Time{}
+		if info.Err != nil {
+			a.due = a.again // also where a list should follow: it says when it is complete
+		}
 		s.mu.Unlock()
 		s.hooks().audit(info)
 	}

@@ -50,6 +50,7 @@ type (
 		Transform    uint64    `json:"transformErrors,omitempty"`
 		DecodeErrors uint64    `json:"decodeErrors,omitempty"`
 		LossyDecodes uint64    `json:"lossyDecodes,omitempty"`
+		Audits       uint64    `json:"audits,omitempty"`
 		Checkpoint   string    `json:"checkpoint,omitempty"`
 	}
 	consumerDump struct {
@@ -124,6 +125,7 @@ func (s *stream) dump() streamDump {
 		Epoch: st.Epoch,
 		Past:  st.Dropped.Past, Repeated: st.Dropped.Repeated, Unreadable: st.Dropped.Unreadable,
 		Transform: st.Dropped.Transform, DecodeErrors: st.DecodeErrors, LossyDecodes: st.LossyDecodes,
+		Audits: st.Audits,
 	}
 	if st.Err != nil {
 		d.Error = st.Err.Error()

@@ -163,7 +163,7 @@ func restored(t *testing.T, test func(*testing.T, *informertest.Server, *informe
 			_, err := io.WriteString(w, `{"metadata":{"uid":"this"}}`)
 			return err == nil
 		})
-		c, err := informer.NewCluster(server.Config(), informer.Options{})
+		c, err := informer.NewCluster(server.Config(), informer.Options{AuditEvery: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

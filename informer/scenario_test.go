@@ -1,6 +1,7 @@
 package informer_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
@@ -255,7 +256,11 @@ func TestVersionFromThePast(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
 		r.server.Send(widgets, `{"type":"MODIFIED","object":{"metadata":{"namespace":"n","name":"b","uid":"uid-2","resourceVersion":"999"}}}`+"\n")
-		r.server.Send(widgets, `{"type":"MODIFIED","object":{"metadata":{"namespace":"n","name":"b","uid":"uid-2","resourceVersion":"1002"}}}`+"\n")
+		again, err := json.Marshal(r.server.Objects(widgets)["n/b"])
+		if err != nil {
+			r.Fatal(err)
+		}
+		r.server.Send(widgets, `{"type":"MODIFIED","object":`+string(again)+"}\n")
 		r.server.Send(widgets, `{"type":"DELETED","object":{"metadata":{"namespace":"n","name":"b","uid":"uid-2","resourceVersion":"1000"}}}`+"\n")
 		r.want("neither an older version nor the same again is a change", "")
 		if d := r.source.Status()[0].Dropped; d.Past != 2 || d.Repeated != 1 {
