@@ -37,6 +37,7 @@ func Jobs() []harness.Job {
 		{Name: "tattler/stuck-churn", Run: stuck(true)},
 		{Name: "tattler/checkpoint", Run: checkpoint},
 		{Name: "tattler/restart", Run: restart},
+		{Name: "tattler/audit", Run: audit},
 	}
 	for name, s := range map[string]informer.Storage{"compact": informer.CompactStorage, "auto": informer.AutoStorage, "live": informer.LiveStorage} {
 		list = append(list, harness.Job{Name: "tattler/reads-" + name, Run: readTyped(s)})

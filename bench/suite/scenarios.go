@@ -36,7 +36,7 @@ func (z Size) scale(n int) int {
 func Scenarios(z Size) []Scenario {
 	all := []Scenario{
 		typed(z), typedIndex(z), unstructured(z), widgets(z), storages(z), reads(z),
-		relistHeap(z), relistRSS(z), events(z), stuck(z, "updates"), stuck(z, "churn"), restart(z), million(z),
+		relistHeap(z), relistRSS(z), audit(z), events(z), stuck(z, "updates"), stuck(z, "churn"), restart(z), million(z),
 	}
 	all = append(all, operator(z))
 	all = append(all, daemon(z)...)
@@ -139,6 +139,18 @@ func relistRSS(z Size) Scenario {
 	return Scenario{Name: "relist-rss", Objects: z.Objects, Jobs: jobs(ours, peer), Rows: []RowSpec{
 		{Name: "relist: growth of RSS", Unit: "MiB", Ours: Of(ours, "growth B", mib), Peer: Of(peer, "growth B", mib), Aim: Aim{Text: "≤ 32 MiB", Limit: 32, Absolute: true},
 			Note: "beyond what is resident once unused memory went back to the system"},
+	}}
+}
+
+// audit is a list of metadata that is compared with what is stored: it comes every few hours.
+func audit(z Size) Scenario {
+	n := z.scale(100_000)
+	ours, bare := "tattler/audit", "tattler/typed"
+	return Scenario{Name: "audit", Objects: n, Jobs: jobs(ours, bare), Rows: []RowSpec{
+		{Name: "audit: CPU, beside that of the first sync", Unit: "s", Ours: Of(ours, "audit cpu s", 1), Peer: Of(bare, "settled cpu s", 1), Aim: atMost("1/2", 1./2), Beside: "our first sync"},
+		{Name: "audit: time", Unit: "s", Ours: Of(ours, "audit s", 1), Peer: Of(bare, "sync s", 1), Beside: "our first sync"},
+		{Name: "audit: bytes read for each object", Unit: "B", Ours: Of(ours, "audit bytes B", float64(n))},
+		{Name: "audit: growth of RSS", Unit: "MiB", Ours: Of(ours, "audit growth B", mib), Aim: Aim{Text: "≤ 32 MiB", Limit: 32, Absolute: true}},
 	}}
 }
 

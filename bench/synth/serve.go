@@ -97,9 +97,12 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, f gen.Format) {
 	}
 	begin(w, f, false)
 	out := bufio.NewWriterSize(w, bufferSize)
-	if f == gen.JSON {
+	switch f {
+	case gen.JSON:
 		s.listJSON(out, p)
-	} else {
+	case metadata:
+		s.listMetadata(out, p)
+	default:
 		s.listProtobuf(out, p)
 	}
 	_ = out.Flush() // a client that is gone hears nothing
@@ -124,14 +127,36 @@ func (s *Server) listJSON(out *bufio.Writer, p page) {
 	_, _ = out.WriteString("]}\n")
 }
 
-func (s *Server) listProtobuf(out *bufio.Writer, p page) {
-	e := s.encoders[gen.Protobuf]
+// listMeta is a list's own metadata, in protobuf.
+func (s *Server) listMeta(p page) []byte {
 	var meta []byte
 	meta = protowire.AppendString(protowire.AppendTag(meta, 2, protowire.BytesType), fmt.Sprint(version(p.count)))
 	meta = protowire.AppendString(protowire.AppendTag(meta, 3, protowire.BytesType), p.next)
 	if p.next != "" {
 		meta = protowire.AppendVarint(protowire.AppendTag(meta, 4, protowire.VarintType), uint64(s.n-p.to))
 	}
+	return meta
+}
+
+// listMetadata writes a PartialObjectMetadataList: of each pod its first field, which is the metadata in
+// both messages.
+func (s *Server) listMetadata(out *bufio.Writer, p page) {
+	list := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), s.listMeta(p))
+	var b []byte
+	for i := p.from; i < p.to; i++ {
+		b = s.encoders[gen.Protobuf].Append(b[:0], i, p.steps(i), p.podVersion(i))
+		_, _, n := protowire.ConsumeField(b)
+		list = protowire.AppendBytes(protowire.AppendTag(list, 2, protowire.BytesType), b[:n])
+	}
+	start, end := envelope("meta.k8s.io/v1", "PartialObjectMetadataList", len(list))
+	for _, part := range [][]byte{start, list, end} {
+		_, _ = out.Write(part)
+	}
+}
+
+func (s *Server) listProtobuf(out *bufio.Writer, p page) {
+	e := s.encoders[gen.Protobuf]
+	meta := s.listMeta(p)
 	size := itemSize(len(meta))
 	for i := p.from; i < p.to; i++ {
 		size += itemSize(e.Size(i, p.steps(i)))

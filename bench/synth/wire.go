@@ -16,11 +16,15 @@ import (
 // magic begins every Kubernetes object in protobuf.
 const magic = "k8s\x00"
 
-// accepted is the first format of the request's Accept that this server has.
-func accepted(r *http.Request) (gen.Format, bool) {
+// accepted is the first format of the request's Accept that this server has. Of lists, but not of watches,
+// it has the metadata alone, in protobuf; it has no Tables.
+func accepted(r *http.Request) (f gen.Format, ok bool) {
 	for _, clause := range strings.Split(r.Header.Get("Accept"), ",") {
 		media, params, err := mime.ParseMediaType(clause)
-		if err != nil || params["as"] != "" { // no Tables, no PartialObjectMetadata
+		if err == nil && params["as"] == "PartialObjectMetadataList" && media == "application/vnd.kubernetes.protobuf" {
+			return metadata, true
+		}
+		if err != nil || params["as"] != "" {
 			continue
 		}
 		switch media {
@@ -33,10 +37,13 @@ func accepted(r *http.Request) (gen.Format, bool) {
 	return 0, r.Header.Get("Accept") == ""
 }
 
+// metadata is a list's objects in protobuf, without what their kind adds to them.
+const metadata gen.Format = 255
+
 // begin writes the answer's header.
 func begin(w http.ResponseWriter, f gen.Format, watch bool) {
 	media := "application/json"
-	if f == gen.Protobuf {
+	if f == gen.Protobuf || f == metadata {
 		media = "application/vnd.kubernetes.protobuf"
 		if watch {
 			media += ";stream=watch"
