@@ -247,3 +247,6 @@ func (s *stream) Missed(reason string, tell bool) {
 
 // Version implements reflector.Sink.
 func (s *stream) Version() string { return s.store.Version() }
+
+// Skipped implements reflector.Sink.
+func (s *stream) Skipped(m wire.Meta) {}

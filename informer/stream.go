@@ -46,6 +46,7 @@ type stream struct {
 
 	mu      sync.Mutex // guards what follows
 	status  Status
+	refused bool // why it does not get on, waiting does not change
 	parking parking
 	unlook  func() // ends the look for the kind of a parked stream; nil before the first
 
@@ -139,6 +140,7 @@ func (s *stream) Report(m reflector.Machine) {
 	s.update(func(st *Status) {
 		st.State, st.Err, st.Attempts, st.Synced = published(m), m.Err, m.Attempts, m.Synced
 		st.Loaded = st.Loaded || m.Synced
+		s.refused = m.Refused()
 		if st.State != before.State {
 			st.Since = time.Now()
 		}
@@ -181,19 +183,24 @@ func (s *stream) update(change func(*Status)) {
 
 // Status may be called by anybody.
 func (s *stream) Status() Status {
+	st, _ := s.inspect()
+	return st
+}
+
+// inspect is Status, and whether Err is something that waiting does not change.
+func (s *stream) inspect() (st Status, refused bool) {
 	objects, version := s.store.Stat()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.status
+	st = s.status
 	st.Objects, st.Version, st.Epoch = objects, version, s.store.Epoch()
 	st.DecodeErrors, st.LossyDecodes = s.counts.decodeErrors.Load(), s.counts.lossyDecodes.Load()
-	return st
+	return st, st.Err != nil && s.refused
 }
 
 // sync may be called by anybody. final says that the stream will not sync unless somebody changes
 // something.
 func (s *stream) sync() (st Status, final bool) {
-	st = s.Status()
-	refused := st.Err != nil && reflector.IsRefusal(st.Err)
+	st, refused := s.inspect()
 	return st, refused || st.State == Parked || st.State == Stopped
 }

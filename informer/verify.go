@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
 	"github.com/tattler-dev/tattler/informer/internal/request"
 	"github.com/tattler-dev/tattler/informer/internal/store"
@@ -37,7 +35,7 @@ func (c *Cluster) Identity(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("identify cluster: %w", err)
 		}
 		c.identity.uid = m.UID
-	case !reflector.IsRefusal(err), apierrors.IsUnauthorized(err): // credentials may be renewed
+	case !reflector.IsRefusal(err):
 		return "", fmt.Errorf("identify cluster: %w", err)
 	}
 	c.identity.known = true
