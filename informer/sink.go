@@ -239,8 +239,13 @@ func (s *stream) current() {
 // Missed implements reflector.Sink.
 func (s *stream) Missed(reason string, tell bool) {
 	s.note(reason)
+	if reason == reflector.ReasonGarbled {
+		s.update(func(st *Status) {
+			st.Dropped.Unreadable++
+			st.Dropped.LastErr = s.unread
+		})
+	}
 	if tell {
-		s.update(func(st *Status) { st.Dropped.Unreadable++ })
 		s.commit(store.Commit{})
 	}
 }

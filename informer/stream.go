@@ -37,6 +37,7 @@ type stream struct {
 	loaded     loaded    // which
 	unverified bool      // nobody knows yet whether it is of the server's history
 	expect     *expected // whose deletion must be told before a loaded state counts as caught up
+	unread     error     // why the last frame or object could not be read
 	witnesses  witnesses
 	missing    []sighting // of them, at the server, when it was asked last
 

@@ -65,6 +65,8 @@ func TestNoWatchWorks(t *testing.T) {
 				synced(r).cut()
 				r.next("probe").list("9", "")
 				r.next("watch 7").accept().send(broken)
+				r.next("probe").list("9", "")
+				r.next("watch 7").accept().send(broken)
 				for range 10 {
 					r.next("probe").list("9", "")
 					try(r.next("watch 9 for 1s"))
@@ -89,7 +91,9 @@ func TestVersionIsRejected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scripted(t, nil, func(r *rig) {
-				q := synced(r)
+				synced(r).send(broken)
+				r.next("probe").list("9", "")
+				q := r.next("watch 7").accept()
 				for range maxRejected {
 					q.send(broken)
 					r.next("probe").list("9", "")
@@ -111,7 +115,9 @@ func TestVersionIsRejected(t *testing.T) {
 // TestOverloadBetweenRejections: only rejections in a row say something.
 func TestOverloadBetweenRejections(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
-		q := synced(r)
+		synced(r).send(broken)
+		r.next("probe").list("7", "")
+		q := r.next("watch 7").accept()
 		reject := func() {
 			q.send(broken)
 			r.next("probe").list("7", "")

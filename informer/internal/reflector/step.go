@@ -54,7 +54,7 @@
 //
 // A watch that the server ends with an error is resumed, behind a gap only where it is our version
 // that the server rejects: three times in a row it refused the watch while it answered the probe (4xx), or failed
-// (500) while it accepted a watch at its own version, which the probe then tries. Overload (408, 429, 502, 503, 504)
+// (500) again while it accepted a watch at its own version, which the probe then tries. Overload (408, 429, 502, 503, 504)
 // and a server that is away never lead to a list.
 //
 // A frame that cannot be read twice is skipped where its object is known; the sink then has a state from
@@ -340,7 +340,7 @@ func (m Machine) reject(in Input) Machine {
 		if m.works {
 			m.rejected++
 		}
-		m.suspect = true
+		m.suspect = m.denied > 1 // one error is soon over
 	}
 	return m
 }
