@@ -1,8 +1,10 @@
 package informer_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -56,12 +58,19 @@ func (p *script) answer(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// frame tells of a version of a server's object, with a spec of its own.
-func frame(server *informertest.Server, gvr schema.GroupVersionResource, key, spec string) string {
-	meta, _ := server.Objects(gvr)[key]["metadata"].(map[string]any)
-	ns, name, _ := strings.Cut(key, "/")
-	return fmt.Sprintf(`{"type":"MODIFIED","object":{"metadata":{"namespace":%q,"name":%q,"uid":%q,"resourceVersion":%q},"spec":%s}}`+"\n",
-		ns, name, meta["uid"], meta["resourceVersion"], spec)
+// frame tells of a server's object as it is now; deep, with more than can be read.
+func frame(t *testing.T, server *informertest.Server, gvr schema.GroupVersionResource, key string, tooDeep bool) string {
+	t.Helper()
+	o := maps.Clone(server.Objects(gvr)[key])
+	o["apiVersion"], o["kind"] = gvr.GroupVersion().String(), map[schema.GroupVersionResource]string{pods: "Pod", widgets: "Widget"}[gvr]
+	if tooDeep {
+		o["deep"] = json.RawMessage(deep)
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`{"type":"MODIFIED","object":%s}`+"\n", raw)
 }
 
 // TestUnknownFrameAcrossARestart: a deletion that could not be read is not forgotten by a process that ends before it has
@@ -138,7 +147,7 @@ func TestSkippedVersionAcrossARestart(t *testing.T) {
 		server.Put(widgets, "n", "a", spec(2)) // 1003: which cannot be read
 		server.Put(widgets, "n", "b", spec(2)) // 1004
 		p := newScript()
-		p.play(frame(server, widgets, "n/a", deep) + frame(server, widgets, "n/b", `{"v":2}`))
+		p.play(frame(t, server, widgets, "n/a", true) + frame(t, server, widgets, "n/b", false))
 		server.Intercept(p.answer)
 		s, f := k.keep(c, informer.FeedOptions{})
 		follow := k.follow(f)
@@ -192,7 +201,7 @@ func TestSkippedVersionAndACheckpoint(t *testing.T) {
 				<-time.After(time.Second)
 				server.Put(pods, "a", "p3", podFields("x", "node-4"))
 				server.Put(pods, "a", "p4", podFields("x", "node-4"))
-				p.play(frame(server, pods, "a/p3", deep) + frame(server, pods, "a/p4", `{"nodeName":"node-4"}`))
+				p.play(frame(t, server, pods, "a/p3", true) + frame(t, server, pods, "a/p4", false))
 				<-time.After(5 * time.Second)
 				if p, ok := all.Get("a", "p3"); !ok || p.Spec.NodeName != "node-1" {
 					t.Errorf("%s: the version could be read: %+v", tc.why, p)

@@ -17,6 +17,8 @@ import (
 const (
 	maxStaged      = 500
 	maxStagedBytes = 1 << 20
+	// maxHeldBytes bounds the compressed bytes that wait until a loaded state is verified.
+	maxHeldBytes = 32 << 20
 )
 
 // stream is one list-and-watch: it takes what the reflector reads into its store. Its methods are
@@ -33,11 +35,14 @@ type stream struct {
 	began       time.Time  // the list under way
 	after       time.Time  // when what is stored was last known to be current
 
-	asked      bool      // whether there is a state of an earlier run
-	loaded     loaded    // which
-	unverified bool      // nobody knows yet whether it is of the server's history
-	expect     *expected // whose deletion must be told before a loaded state counts as caught up
-	unread     error     // why the last frame or object could not be read
+	asked      bool           // whether there is a state of an earlier run
+	loaded     loaded         // which
+	unverified bool           // nobody knows yet whether it is of the server's history
+	expect     *expected      // whose deletion must be told before a loaded state counts as caught up
+	held       []store.Commit // see hold
+	heldBytes  int
+	holding    bool
+	unread     error // why the last frame or object could not be read
 	witnesses  witnesses
 	missing    []sighting // of them, at the server, when it was asked last
 

@@ -133,8 +133,18 @@ func (r *Reflector) verify(ctx context.Context, version string) Input {
 		return Input{Event: Alike}
 	}
 	if r.Verify != nil {
-		if err := r.inTurn(ctx, r.Verify); err != nil {
+		var doubt bool
+		err := r.inTurn(ctx, func(ctx context.Context) (err error) {
+			doubt, err = r.Verify(ctx)
+			return err
+		})
+		if err != nil {
 			return unverified(fmt.Errorf("verify what was loaded: %w", err))
+		}
+		if doubt { // what is missing may have been deleted after the probe
+			if version, err = r.peek(ctx); err != nil {
+				return classify(err)
+			}
 		}
 	}
 	r.goal = version
