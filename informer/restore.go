@@ -16,7 +16,7 @@ import (
 // SourceOptions.Restore.
 type Restored struct {
 	// Epoch and Version of the last batch that the consumer kept. Where that has no Version, the stream is listed
-	// against Objects.
+	// against Objects. A batch with Phase Listing that has neither a Gap nor deltas need not be kept: nothing was read.
 	Epoch   int64
 	Version string
 	// Trusted says that the bytes of Objects were made by the same transform as will be used now; else
