@@ -46,7 +46,7 @@ type stream struct {
 	witnesses  witnesses
 	missing    []sighting // of them, at the server, when it was asked last
 
-	jsonInstead int // requests in a row that were answered 500 in protobuf, and in JSON were not
+	jsonInstead time.Time // when the last request was answered 500 in protobuf and in JSON was not; zero: it was not
 
 	counts struct{ decodeErrors, lossyDecodes atomic.Uint64 }
 
