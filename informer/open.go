@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -26,7 +27,7 @@ func (s *stream) open(ctx context.Context, watch bool, q url.Values) (io.ReadClo
 	body, f, err := client.Open(ctx, path, q, want)
 	sure, maybe := refusesFormat(err)
 	if !want.Protobuf || !sure && !maybe {
-		s.jsonInstead = 0
+		s.jsonInstead = time.Time{}
 		return body, f, err
 	}
 	want.Protobuf = false
@@ -34,11 +35,24 @@ func (s *stream) open(ctx context.Context, watch bool, q url.Values) (io.ReadClo
 	if plainErr != nil {
 		return nil, 0, err // it was not the format
 	}
-	if s.jsonInstead++; sure || s.jsonInstead > 1 {
-		s.source.plain.Store(true)
+	now := time.Now()
+	switch {
+	case sure:
+		s.source.plain.Store(now.Add(plainSure).UnixNano())
+	case now.Sub(s.jsonInstead) < inARow:
+		s.source.plain.Store(now.Add(plainMaybe).UnixNano())
 	}
+	s.jsonInstead = now
 	return body, f, nil
 }
+
+// A server that refuses protobuf may have it after an upgrade; one that answered 500 may have had other troubles.
+const (
+	plainSure  = time.Hour
+	plainMaybe = 10 * time.Minute
+	// inARow is how long after a 500 another one, to the next request of a stream, is no coincidence.
+	inARow = time.Minute
+)
 
 // refusesFormat tells an answer that is due to protobuf, or may be: aggregated API servers without it
 // say 406 or 500, even where JSON is accepted, too (kubernetes/kubernetes#86253). But so does one
@@ -75,6 +89,8 @@ func (s *stream) noted(n reflector.Note) {
 			h.Watch(WatchInfo{Stream: s.id, Protobuf: n.Format == wire.Protobuf, Duration: n.Took,
 				Events: int64(n.Objects), Bytes: n.Bytes, Err: n.Err})
 		}
+	case reflector.NotedUnreadable:
+		s.unread = n.Err
 	case reflector.NotedExpired:
 		if h.Expired != nil {
 			h.Expired(s.id)

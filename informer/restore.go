@@ -15,8 +15,8 @@ import (
 // Restored is the state that a stream had in an earlier run, as a consumer of its feed kept it: see
 // SourceOptions.Restore.
 type Restored struct {
-	// Epoch, and Version of the last batch with Phase Live that the consumer kept. Version is empty
-	// where that batch was followed by others: the stream is then listed against Objects.
+	// Epoch and Version of the last batch that the consumer kept. Where that has no Version, the stream is listed
+	// against Objects. A batch with Phase Listing that has neither a Gap nor deltas need not be kept: nothing was read.
 	Epoch   int64
 	Version string
 	// Trusted says that the bytes of Objects were made by the same transform as will be used now; else

@@ -81,6 +81,9 @@ func (k *keeper) all(err error, objects []informer.RestoredObject) iter.Seq2[inf
 func (k *keeper) take(b informer.Batch) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if b.Phase == informer.Listing && b.Gap == nil && len(b.Deltas) == 0 {
+		return // nothing was read yet
+	}
 	k.epoch, k.version, k.at = b.Epoch, b.Version, time.Now()
 	for _, d := range b.Deltas {
 		if d.Op == informer.Deleted {

@@ -298,18 +298,19 @@ func TestGarbageThatComesAgain(t *testing.T) {
 				return false
 			}
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"type":"ADDED","object":{"metadata":{"name":"x" oops}}}`+"\n"+
+			_, _ = io.WriteString(w, `{"type":"DELETED","object":{"metadata":{"name":"x" oops}}}`+"\n"+
 				`{"type":"ADDED","object":{"metadata":{"namespace":"n","name":"c","uid":"u","resourceVersion":"1004"}}}`+"\n")
 			<-q.Context().Done()
 			return true
 		})
 		r.server.CloseWatches()
+		r.server.Delete(widgets, "n", "b")
 		r.pass(time.Second)
-		if got := without(r.feed.take(), "="); got != "! unreadable 1002..\n+ c 1004" {
-			r.Errorf("a frame that stays unreadable is skipped, with a gap; got\n%s", got)
+		if got := r.feed.take(); got != "! unreadable 1002..1003\n- b 1002 relisted\n= 1003 epoch 1" {
+			r.Errorf("nobody knows what a frame was that stays unreadable: a list, with a gap; got\n%s", got)
 		}
-		if got := len(r.server.Requests()) - before; got != 5 {
-			r.Errorf("%d requests, want a probe, a look at two objects, a watch, and a watch again", got)
+		if got := len(r.server.Requests()) - before; got != 8 {
+			r.Errorf("%d requests, want a probe, a look at two objects, a probe since one is missing, two watches, a list and a watch", got)
 		}
 		if d := r.source.Status()[0].Dropped; d.Unreadable != 1 {
 			r.Errorf("counted %+v", d)

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
@@ -17,6 +18,7 @@ func (s *stream) Begin(newEpoch bool) {
 	s.witnesses, s.missing = nil, nil
 	s.unpin(s.staged)
 	s.unstage()
+	s.drophold()
 	s.after = s.began
 	if st := s.Status(); st.Loaded {
 		s.after = st.LastCurrent
@@ -143,10 +145,14 @@ func (s *stream) note(reason string) {
 // Unreadable implements reflector.Sink.
 func (s *stream) Unreadable(m wire.Meta, err error) {
 	s.lose(err)
-	if m.Name != "" {
-		k := store.Key{Namespace: m.Namespace, Name: m.Name}
-		s.staged = append(s.staged, store.Change{Key: k, UID: m.UID, Keep: true})
+	if m.Name == "" || s.keep(store.Key{Namespace: m.Namespace, Name: m.Name}) {
+		s.staged = append(s.staged, unread(m))
 	}
+}
+
+// unread is an object that the server has in a version that cannot be read.
+func unread(m wire.Meta) store.Change {
+	return store.Change{Key: store.Key{Namespace: m.Namespace, Name: m.Name}, UID: m.UID, Keep: true, Unread: true}
 }
 
 // Page implements reflector.Sink.
@@ -171,13 +177,21 @@ func (s *stream) Live(version string) {
 func (s *stream) commit(c store.Commit) {
 	c.Changes = append(c.Changes, s.staged...)
 	c.At, c.After = time.Now(), s.after
+	s.unstage()
+	if s.holding {
+		s.hold(c)
+		return
+	}
+	s.apply(c)
+}
+
+func (s *stream) apply(c store.Commit) {
 	if s.gap != nil {
 		c.Gap = s.gap
 		c.Gap.To, c.Gap.Until = c.Version, c.At
 		s.gap = nil
 		s.hooks().gap(s.id, *gapOf(c.Gap))
 	}
-	s.unstage()
 	drops := s.store.Commit(c)
 	s.unpin(c.Changes)
 	s.update(func(st *Status) {
@@ -212,6 +226,8 @@ func (s *stream) Event(ev wire.Event) error {
 	case ev.Type == wire.Deleted:
 		if e := s.expect; e != nil && e.key == k && e.uid == ev.UID {
 			s.expect = nil
+			s.store.Resume()
+			s.release()
 		}
 		s.witnesses.lost(k)
 		c.Changes = append(c.Changes, s.removal(k, ev.Object))
@@ -236,6 +252,13 @@ func (s *stream) Bookmark(version string) error {
 	return nil
 }
 
+// Skipped implements reflector.Sink.
+func (s *stream) Skipped(m wire.Meta) {
+	if s.keep(store.Key{Namespace: m.Namespace, Name: m.Name}) {
+		s.commit(store.Commit{Version: m.ResourceVersion, Changes: []store.Change{unread(m)}})
+	}
+}
+
 // Current implements reflector.Sink.
 func (s *stream) Current() { s.current() }
 
@@ -250,11 +273,23 @@ func (s *stream) current() {
 // Missed implements reflector.Sink.
 func (s *stream) Missed(reason string, tell bool) {
 	s.note(reason)
+	if reason == reflector.ReasonGarbled {
+		s.update(func(st *Status) {
+			st.Dropped.Unreadable++
+			st.Dropped.LastErr = s.unread
+		})
+	}
 	if tell {
-		s.update(func(st *Status) { st.Dropped.Unreadable++ })
 		s.commit(store.Commit{})
 	}
 }
 
 // Version implements reflector.Sink.
-func (s *stream) Version() string { return s.store.Version() }
+func (s *stream) Version() string {
+	for _, c := range slices.Backward(s.held) {
+		if c.Version != "" {
+			return c.Version
+		}
+	}
+	return s.store.Version()
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -30,7 +31,7 @@ type Source struct {
 	hot     *compact.Hot
 	recent  doorkeeper
 
-	plain atomic.Bool  // the server has no protobuf of this resource
+	plain atomic.Int64 // until when the server counts as one without protobuf of this resource, in Unix nanoseconds
 	scans atomic.Int64 // reads of everything
 
 	sharing  sharing
@@ -244,9 +245,9 @@ func (s *Source) beginScan(shared bool) use {
 	return passing
 }
 
-// wants is the format that the source asks for.
+// wants is the format that the source asks for now. Objects that came in another one stay as they are.
 func (s *Source) wants() Format {
-	if s.plain.Load() {
+	if time.Now().UnixNano() < s.plain.Load() {
 		return JSON
 	}
 	return s.opts.Format

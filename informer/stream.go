@@ -17,6 +17,8 @@ import (
 const (
 	maxStaged      = 500
 	maxStagedBytes = 1 << 20
+	// maxHeldBytes bounds the compressed bytes that wait until a loaded state is verified.
+	maxHeldBytes = 32 << 20
 )
 
 // stream is one list-and-watch: it takes what the reflector reads into its store. Its methods are
@@ -34,19 +36,24 @@ type stream struct {
 	after       time.Time  // when what is stored was last known to be current
 	formThen    uint64     // the form in which the kind was served when the list began
 
-	asked      bool      // whether there is a state of an earlier run
-	loaded     loaded    // which
-	unverified bool      // nobody knows yet whether it is of the server's history
-	expect     *expected // whose deletion must be told before a loaded state counts as caught up
+	asked      bool           // whether there is a state of an earlier run
+	loaded     loaded         // which
+	unverified bool           // nobody knows yet whether it is of the server's history
+	expect     *expected      // whose deletion must be told before a loaded state counts as caught up
+	held       []store.Commit // see hold
+	heldBytes  int
+	holding    bool
+	unread     error // why the last frame or object could not be read
 	witnesses  witnesses
 	missing    []sighting // of them, at the server, when it was asked last
 
-	jsonInstead int // requests in a row that were answered 500 in protobuf, and in JSON were not
+	jsonInstead time.Time // when the last request was answered 500 in protobuf and in JSON was not; zero: it was not
 
 	counts struct{ decodeErrors, lossyDecodes atomic.Uint64 }
 
 	mu       sync.Mutex // guards what follows
 	status   Status
+	refused  bool // why it does not get on, waiting does not change
 	parking  parking
 	auditing auditing
 	unlook   func() // ends the look for the kind of a parked stream; nil before the first
@@ -150,6 +157,7 @@ func (s *stream) Report(m reflector.Machine) {
 	s.update(func(st *Status) {
 		st.State, st.Err, st.Attempts, st.Synced = published(m), m.Err, m.Attempts, m.Synced
 		st.Loaded = st.Loaded || m.Synced
+		s.refused = m.Refused()
 		if st.State != before.State {
 			st.Since = time.Now()
 		}
@@ -196,19 +204,24 @@ func (s *stream) update(change func(*Status)) {
 
 // Status may be called by anybody.
 func (s *stream) Status() Status {
+	st, _ := s.inspect()
+	return st
+}
+
+// inspect is Status, and whether Err is something that waiting does not change.
+func (s *stream) inspect() (st Status, refused bool) {
 	objects, version := s.store.Stat()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.status
+	st = s.status
 	st.Objects, st.Version, st.Epoch = objects, version, s.store.Epoch()
 	st.DecodeErrors, st.LossyDecodes = s.counts.decodeErrors.Load(), s.counts.lossyDecodes.Load()
-	return st
+	return st, st.Err != nil && s.refused
 }
 
 // sync may be called by anybody. final says that the stream will not sync unless somebody changes
 // something.
 func (s *stream) sync() (st Status, final bool) {
-	st = s.Status()
-	refused := st.Err != nil && reflector.IsRefusal(st.Err)
+	st, refused := s.inspect()
 	return st, refused || st.State == Parked || st.State == Stopped
 }

@@ -83,7 +83,7 @@ func TestUnreadableItem(t *testing.T) {
 		})
 		r.server.SetDown(false)
 		r.pass(10 * time.Second)
-		r.want("b stays, a is gone", "! expired, unreadable 1002..1007\n- a 1001 relisted\n= 1007 epoch 1")
+		r.want("b stays, a is gone; nobody may resume from that", "! expired, unreadable 1002..1007\n- a 1001 relisted\n=  epoch 1")
 		if d := r.source.Status()[0].Dropped; d.Unreadable != 2 {
 			r.Errorf("counted %+v", d)
 		}

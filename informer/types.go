@@ -64,6 +64,9 @@ const (
 	Listing Phase = iota + 1
 	// Live says that the state was complete at the batch's version.
 	Live
+	// Resuming says that a state from an earlier run was complete at the batch's version, but has not caught up
+	// with the server yet.
+	Resuming
 )
 
 // Stream identifies one list-and-watch of a Source.
@@ -74,14 +77,16 @@ type Stream struct {
 }
 
 // Batch is an ordered group of deltas of one stream. A batch with Phase Live leaves the consumer
-// with a state that the server had at Version.
+// with a state that the server had at Version; so does one with Phase Resuming, which may be an old one.
 type Batch struct {
 	Stream Stream
 	// Epoch grows when the server's history was replaced. The batch that begins one carries a Gap;
 	// until the next batch with Phase Live, the stream's versions may be from either history.
-	Epoch   int64
-	Phase   Phase
-	Version string // the stream's resource version after the batch; empty while listing
+	Epoch int64
+	Phase Phase
+	// Version is the stream's resource version after the batch, from which it can be resumed. It is empty
+	// while listing, and while an object is known to be out of date because a version of it could not be read.
+	Version string
 	// Served identifies the form in which the server served the kind when all contents were compared
 	// last; 0: not known. A consumer that keeps the state keeps it, too: see Restored.
 	Served uint64

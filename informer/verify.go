@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
 	"github.com/tattler-dev/tattler/informer/internal/request"
 	"github.com/tattler-dev/tattler/informer/internal/store"
@@ -37,7 +35,7 @@ func (c *Cluster) Identity(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("identify cluster: %w", err)
 		}
 		c.identity.uid = m.UID
-	case !reflector.IsRefusal(err), apierrors.IsUnauthorized(err): // credentials may be renewed
+	case !reflector.IsRefusal(err):
 		return "", fmt.Errorf("identify cluster: %w", err)
 	}
 	c.identity.known = true
@@ -47,19 +45,25 @@ func (c *Cluster) Identity(ctx context.Context) (string, error) {
 // verify implements reflector.Reflector.Verify: it looks for a sign that the loaded state belongs to
 // another history. What the server must say is that the newest object exists, at our version or
 // later; where it does not, its deletion must arrive before the state counts as current.
-func (s *stream) verify(ctx context.Context) error {
+func (s *stream) verify(ctx context.Context) (doubt bool, err error) {
 	id, err := s.source.cluster.Identity(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if s.loaded.identity != "" && id != "" && s.loaded.identity != id {
-		return reflector.ErrRewritten
+		return false, reflector.ErrRewritten
 	}
+	s.expect = nil
 	if err := s.verifyNewest(ctx); err != nil {
-		return err
+		return false, err
 	}
 	s.unverified = false
-	return nil
+	if s.expect != nil {
+		s.holding = true
+		return true, nil
+	}
+	s.store.Resume()
+	return false, nil
 }
 
 func (s *stream) verifyNewest(ctx context.Context) error {
@@ -91,7 +95,7 @@ func (s *stream) verifyNewest(ctx context.Context) error {
 func (s *stream) CaughtUp(version string) error {
 	if s.expect != nil { // that another object has the name is no proof
 		s.expect = nil
-		return reflector.ErrRewritten
+		return reflector.ErrRewritten // the list that follows drops what is held
 	}
 	s.commit(store.Commit{Version: version, Live: true})
 	s.current()

@@ -24,9 +24,9 @@ func (e *SyncError) Error() string {
 func (e *SyncError) Unwrap() error { return e.Err }
 
 // Wait returns nil once every stream is synced, or a *SyncError as soon as one cannot be: the
-// server refuses it (forbidden, unauthorized, …) or does not serve the kind. While the server does
-// not answer, or fails, Wait goes on; when ctx ends, its error and the last cause are joined. Of a
-// source that is closed it returns ErrClosed.
+// server refuses it (forbidden, unauthorized several times in a row, …) or does not serve the kind.
+// While the server does not answer, or fails, Wait goes on; when ctx ends, its error and the last cause
+// are joined. Of a source that is closed it returns ErrClosed.
 func (s *Source) Wait(ctx context.Context) error {
 	return s.wait(ctx, func(st Status) bool { return st.Synced })
 }

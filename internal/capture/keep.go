@@ -28,7 +28,8 @@ type Stream struct {
 type Batch struct {
 	Stream Stream
 	Epoch  int64
-	// Live says that the state is complete, at Version; else a list is under way, and Version empty.
+	// Live says that the state is complete, at Version; else a list is under way, and Version empty. It is also empty
+	// while an object is out of date because a version of it could not be read: then there is nothing to resume from.
 	// EverLive says that it was complete once.
 	Live, EverLive bool
 	Version        string
@@ -150,12 +151,12 @@ type others struct {
 
 // batch hands on what a stream told, as changes that belong together.
 func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.Batch) bool {
-	if b.Phase != informer.Live && b.Gap == nil && len(b.Deltas) == 0 {
+	if b.Phase == informer.Listing && b.Gap == nil && len(b.Deltas) == 0 {
 		return true // nothing was read yet: what was kept still stands where it stood
 	}
 	identity, _ := w.cluster.Identity(ctx) // without it a restart knows less, and lists
 	out := Batch{
-		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase == informer.Live, Version: b.Version,
+		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase != informer.Listing, Version: b.Version,
 		Pipeline: w.pipeline(k), Identity: identity, At: time.Now(),
 	}
 	first, o := w.began(k, key)
@@ -197,7 +198,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.
 	if !w.send(ctx, Message{Batch: &out}) {
 		return false
 	}
-	if out.Live {
+	if b.Phase == informer.Live {
 		w.mu.Lock()
 		s := k.streams[key]
 		if s.first = false; o != nil && !o.unread {

@@ -64,6 +64,9 @@ func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, err
 	}
 	if h.Live && !k.isDamaged(name) {
 		st.Version = h.Version
+		if st.Version == "" && st.Reason == "" {
+			st.Reason = "an object could not be read"
+		}
 	}
 	return st, nil
 }

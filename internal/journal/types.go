@@ -70,7 +70,8 @@ type Stream struct {
 
 // Head is where a stream stands.
 type Head struct {
-	// Version is the resource version up to which the journal has everything.
+	// Version is the resource version up to which the journal has everything. It is empty where Live is false, and
+	// while an object is out of date because a version of it could not be read: the stream must be listed again.
 	Version string
 	// Epoch counts the histories of the server.
 	Epoch int64

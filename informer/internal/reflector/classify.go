@@ -25,6 +25,7 @@ func classify(err error) Input {
 			in.RetryAfter = min(time.Duration(s)*time.Second, maxRetryAfter)
 		}
 		in.Event = event(st.Status())
+		in.Overload = overloaded(st.Status().Code)
 		if in.Event == Missing && apierrors.IsUnexpectedServerError(err) { // it was no API server that answered
 			in.Event = Failed
 		}
@@ -42,6 +43,8 @@ func event(st metav1.Status) Event {
 	switch code := st.Code; {
 	case code == http.StatusGone, st.Reason == metav1.StatusReasonExpired:
 		return Expired
+	case code == http.StatusUnauthorized:
+		return Unauthorized
 	case code == http.StatusNotFound:
 		return Missing
 	case code == http.StatusRequestTimeout, code == http.StatusConflict, code == http.StatusTooManyRequests:
@@ -52,7 +55,18 @@ func event(st metav1.Status) Event {
 	return Failed
 }
 
-// IsRefusal tells whether the server refused in a way that waiting does not change.
+// overloaded tells whether a server, or a proxy before it, answers so whatever is asked, for a while.
+func overloaded(code int32) bool {
+	switch code {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// IsRefusal tells whether the server refused in a way that waiting does not change. A 401 is no such refusal:
+// client-go drops its cached token then, so that the next request may work.
 func IsRefusal(err error) bool {
 	e := classify(err).Event
 	return e == Refused || e == Missing

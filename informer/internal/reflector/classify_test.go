@@ -29,7 +29,7 @@ func TestClassify(t *testing.T) {
 		{"a refused connection, wrapped", fmt.Errorf("ask: %w", errors.New("refused")), Failed, true, 0},
 		{"a list that is no JSON: a server answered", &wire.SyntaxError{}, Failed, false, 0},
 		{"forbidden", apierrors.NewForbidden(pods, "", nil), Refused, false, 0},
-		{"unauthorized, wrapped", fmt.Errorf("ask: %w", apierrors.NewUnauthorized("")), Refused, false, 0},
+		{"unauthorized, wrapped", fmt.Errorf("ask: %w", apierrors.NewUnauthorized("")), Unauthorized, false, 0},
 		{"a selector that the server does not know", apierrors.NewBadRequest(""), Refused, false, 0},
 		{"a kind that cannot be listed", apierrors.NewMethodNotSupported(pods, "list"), Refused, false, 0},
 		{"not found", apierrors.NewNotFound(pods, ""), Missing, false, 0},

@@ -22,7 +22,9 @@ const (
 	errLoop      badList = "the server repeats its continue token"
 )
 
-// list reads a list, page after page.
+// list reads a list, page after page. Its version is that of the first page, as in client-go's pager: a later
+// page may be of a later version, and of what happened to the objects before it in between only the watch
+// tells. What the watch repeats of later pages the sink knows.
 func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 	release, err := r.admit(ctx)
 	if err != nil {
@@ -36,6 +38,7 @@ func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 	if r.m.Unpaged {
 		limit = ""
 	}
+	version := ""
 	for next := ""; ; {
 		meta, err := r.page(ctx, r.query("limit", limit, "continue", next), t, r.item)
 		switch {
@@ -50,8 +53,11 @@ func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 		if err != nil {
 			return classify(err)
 		}
+		if version == "" {
+			version = meta.ResourceVersion
+		}
 		if next = meta.Continue; next == "" {
-			r.Sink.Live(meta.ResourceVersion)
+			r.Sink.Live(version)
 			return Input{Event: Listed}
 		}
 	}

@@ -52,10 +52,11 @@ type Reflector struct {
 	// a list where nothing speaks against it.
 	Resume bool
 	// Verify, if set, checks once, before a loaded state is resumed, that it is of the history that
-	// the server has; the server's version is known then not to be behind it. ErrRewritten says that
+	// the server has; the server's version is known then not to be behind it. True says that this shows only
+	// once everything was seen that the server has now: Sink.CaughtUp tells. ErrRewritten says that
 	// it is not, and a refusal of the server that it cannot be known: both end in a list that
 	// compares by content. After any other error it is called again.
-	Verify func(context.Context) error
+	Verify func(context.Context) (bool, error)
 	// Doubt, if set, looks for a sign of another history each time that a watch is to be resumed after a
 	// failure: the server's version need not be behind ours, if it was away for long. ErrRewritten is
 	// such a sign; true says that one may be missing, which Sink.Settle tells once everything has been

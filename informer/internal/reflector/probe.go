@@ -4,18 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+var errEnough = errors.New("the watch has lasted long enough")
+
 var errUnordered = errors.New("the versions of the server and of what was loaded have no order")
 
-// probe compares the server's version with ours.
+// probe compares the server's version with ours and, where our version is suspect, tries the server's.
 func (r *Reflector) probe(ctx context.Context) Input {
 	version, err := r.peek(ctx)
 	if err != nil {
 		return classify(err)
 	}
+	in := r.compare(ctx, version)
+	if in.Event == Alike && r.m.suspect {
+		return r.try(ctx, version)
+	}
+	return in
+}
+
+// compare tells whether the stream can go on where the server has version.
+func (r *Reflector) compare(ctx context.Context, version string) Input {
 	ours := r.Sink.Version()
 	switch {
 	case wire.Older(version, ours), r.m.Resuming && wire.Older(version, r.goal):
@@ -27,6 +40,35 @@ func (r *Reflector) probe(ctx context.Context) Input {
 		return Input{Event: Unverified, Err: errUnordered}
 	}
 	return r.verify(ctx, version)
+}
+
+// try tells whether the server accepts a watch at its own version. One that it accepts and does not end with an error
+// at once works.
+func (r *Reflector) try(ctx context.Context, version string) Input {
+	if err := r.tryWatch(ctx, version); err != nil {
+		in := classify(fmt.Errorf("try a watch: %w", err))
+		in.Event = Failed // of the probe: the server answered a list
+		return in
+	}
+	return Input{Event: Alike, Works: true}
+}
+
+func (r *Reflector) tryWatch(ctx context.Context, version string) error {
+	w, err := r.open(ctx, &tally{}, 1, "resourceVersion", version)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	enough := time.AfterFunc(short, func() { w.cancel(errEnough) })
+	defer enough.Stop()
+	ev, err := w.frames.Next()
+	switch {
+	case err == nil && ev.Type == wire.Error:
+		return status(ev.Format, ev.Raw)
+	case err == nil, wire.Unreadable(err), errors.Is(err, io.EOF), errors.Is(context.Cause(w.ctx), errEnough):
+		return nil
+	}
+	return cause(w.ctx, err)
 }
 
 // doubt looks for signs of another history. What the server lacks of ours it may have deleted: by the
@@ -91,8 +133,18 @@ func (r *Reflector) verify(ctx context.Context, version string) Input {
 		return Input{Event: Alike}
 	}
 	if r.Verify != nil {
-		if err := r.inTurn(ctx, r.Verify); err != nil {
+		var doubt bool
+		err := r.inTurn(ctx, func(ctx context.Context) (err error) {
+			doubt, err = r.Verify(ctx)
+			return err
+		})
+		if err != nil {
 			return unverified(fmt.Errorf("verify what was loaded: %w", err))
+		}
+		if doubt { // what is missing may have been deleted after the probe
+			if version, err = r.peek(ctx); err != nil {
+				return classify(err)
+			}
 		}
 	}
 	r.goal = version

@@ -20,12 +20,12 @@ func resumed(t *testing.T, test func(r *rig, verified *int), errs ...error) {
 	scripted(t, func(r *rig) {
 		r.sink.load("7")
 		r.on.Resume = true
-		r.on.Verify = func(context.Context) error {
+		r.on.Verify = func(context.Context) (bool, error) {
 			verified++
 			if verified <= len(errs) {
-				return errs[verified-1]
+				return false, errs[verified-1]
 			}
-			return nil
+			return false, nil
 		}
 	}, func(r *rig) { test(r, &verified) })
 }
@@ -298,9 +298,9 @@ func TestVerifyHangs(t *testing.T) {
 	scripted(t, func(r *rig) {
 		r.sink.load("7")
 		r.on.Resume = true
-		r.on.Verify = func(ctx context.Context) error {
+		r.on.Verify = func(ctx context.Context) (bool, error) {
 			<-ctx.Done()
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 	}, func(r *rig) {
 		r.next("probe").list("7", "")
@@ -339,5 +339,23 @@ func TestResumedKindThatIsGone(t *testing.T) {
 		if r.state().State != Parked {
 			r.Errorf("%+v", r.state())
 		}
+	})
+}
+
+// TestVerifiedInDoubt: what the server lacked may have been deleted after the probe, so that the version at which its
+// deletion must have arrived is one from after the question.
+func TestVerifiedInDoubt(t *testing.T) {
+	scripted(t, func(r *rig) {
+		r.sink.load("7")
+		r.on.Resume = true
+		r.on.Verify = func(context.Context) (bool, error) { return true, nil }
+	}, func(r *rig) {
+		r.next("probe").list("7", "")
+		r.next("probe").refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
+		r.next("probe").list("7", "")
+		r.next("probe").list("8", "")
+		r.next("watch 7 for 3s").accept().send(deleted("a", "8"))
+		r.want("at the deletion", "deleted a@8", "caught up 8")
+		r.caughtUp()
 	})
 }

@@ -33,6 +33,9 @@ type Sink interface {
 	// Event is one change; its bytes are valid during the call. Of a Deleted object that cannot be
 	// read but for its metadata, Raw is nil; Missed has told of it.
 	Event(wire.Event) error
+	// Skipped is an object that the server has in a version that cannot be read; Missed has told of it. What the
+	// sink knows of it is out of date.
+	Skipped(wire.Meta)
 	// Bookmark says that everything up to the version was seen.
 	Bookmark(version string) error
 	// CaughtUp says that the state that was loaded is as current as a list would be: everything up

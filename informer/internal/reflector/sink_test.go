@@ -80,6 +80,8 @@ func (s *sink) Event(ev wire.Event) error {
 	return s.told(ev.ResourceVersion, "%s %s@%s", strings.ToLower(ev.Type), ev.Name, ev.ResourceVersion)
 }
 
+func (s *sink) Skipped(m wire.Meta) { _ = s.told("", "skipped %s", m.Name) }
+
 func (s *sink) Bookmark(version string) error { return s.told(version, "bookmark %s", version) }
 func (s *sink) CaughtUp(version string) error { return s.told("", "caught up %s", version) }
 

@@ -38,6 +38,7 @@ const (
 	Closed
 	Garbled
 	Failed
+	Unauthorized
 	Refused
 	Missing
 	Timer
@@ -45,17 +46,19 @@ const (
 )
 
 var eventNames = [...]string{"Begin", "Accepted", "Listed", "Unended", "Expired", "Rewritten", "Alike", "Unverified",
-	"CaughtUp", "Progress", "Closed", "Garbled", "Failed", "Refused", "Missing", "Timer", "Stop"}
+	"CaughtUp", "Progress", "Closed", "Garbled", "Failed", "Unauthorized", "Refused", "Missing", "Timer", "Stop"}
 
 func (e Event) String() string { return eventNames[e] }
 
 // Input is one step's input.
 type Input struct {
 	Event Event
-	// Err is the cause of Unended, Expired, Unverified, Garbled, Failed, Refused and Missing.
+	// Err is the cause of Unended, Expired, Unverified, Garbled, Failed, Unauthorized, Refused and Missing.
 	Err error
 	// Unreachable says of Failed that no server answered: one that returns is to be noticed soon.
 	Unreachable bool
+	// Overload says of Failed that the server cannot serve anything now: the request was not to blame.
+	Overload bool
 	// RetryAfter is how long the server asked to wait.
 	RetryAfter time.Duration
 	// Short and Silent describe a watch that ended (Closed, Garbled): within a second; without any
@@ -63,8 +66,10 @@ type Input struct {
 	Short, Silent bool
 	// Lasting says of Progress that the watch has lasted for some seconds.
 	Lasting bool
-	// Known says of Garbled that nothing is to be learnt of the frame but what is known of it already.
+	// Known says of Garbled that the object's name could be read.
 	Known bool
+	// Works says of Alike that the server accepted a watch at its own version.
+	Works bool
 }
 
 // Action is what the loop does next.
@@ -132,7 +137,11 @@ type Machine struct {
 	denied  int    // watches in a row that the server ended with an error, without a frame
 	laps    int    // watches that ended while Resuming
 
-	blind     bool // a frame was skipped of which nothing is known
+	unauthorized int  // 401s in a row, without a list or watch that was accepted in between
+	rejected     int  // watches in a row that our version may have been the reason to refuse
+	suspect      bool // the last watch failed, and our version may be the reason
+	works        bool // the last probe found that a watch at the server's version works
+
 	rewritten bool // the next list begins an epoch
 	streaming bool // the list under way is a streaming one
 	refused   bool // the last streaming list was refused: the next list shows whether for its form
@@ -145,20 +154,27 @@ const (
 	// maxBroken is how many streaming lists in a row may fail before one in pages is tried: a server
 	// under load may get a page out where it cannot keep a stream.
 	maxBroken = 2
-	// maxDenied is how many watches in a row the server may end with an error, while it answers
-	// probes, before a list: it may be our version that it does not like.
-	maxDenied = 3
+	// maxRejected is how many watches in a row the server may reject, while all shows that it serves others, before
+	// a list: it is our version that it does not like.
+	maxRejected = 3
+	// maxUnauthorized is how many 401s in a row are a refusal. A token that was rotated causes one.
+	maxUnauthorized = 4
 	// maxLaps is how many watches a loaded state has to catch up in. A server under load may be late with the
 	// bookmark of the first, and leave it out.
 	maxLaps = 2
 )
 
+// Refused tells whether Err is something that waiting does not change.
+func (m Machine) Refused() bool {
+	return m.Err != nil && (IsRefusal(m.Err) || m.unauthorized >= maxUnauthorized)
+}
+
 // Timing is how long a stream waits.
 type Timing struct {
 	// First is the delay after a failure; it doubles up to Max, and up to MaxUnreachable where no
-	// server answers. Refused is the delay after an answer that only an administrator can change,
+	// server answers. Unauthorized is the delay after a first 401, which doubles. Refused is the delay after an answer that only an administrator can change,
 	// Missing the one between the two 404s that park a stream.
-	First, Max, MaxUnreachable, Refused, Missing time.Duration
+	First, Max, MaxUnreachable, Unauthorized, Refused, Missing time.Duration
 	// Unserved is the delay before a parked stream looks whether its kind is served again; it doubles
 	// up to MaxUnserved.
 	Unserved, MaxUnserved time.Duration
@@ -170,6 +186,7 @@ var DefaultTiming = Timing{
 	First:          250 * time.Millisecond,
 	Max:            30 * time.Second,
 	MaxUnreachable: 5 * time.Second,
+	Unauthorized:   time.Second,
 	Refused:        time.Minute,
 	Missing:        4 * time.Second,
 	Unserved:       30 * time.Second,

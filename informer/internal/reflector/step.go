@@ -21,14 +21,13 @@
 //	Watching  Closed      Probing   after a watch without any frame, or while catching up: probe
 //	Watching  Closed      Waiting   the second time within a second: sleep, then probe
 //	Watching  Closed      Listing   the second time while catching up: new epoch, gap, list
-//	Watching  Closed      Listing   where a frame was skipped of which nothing is known: gap, list
 //	Watching  Expired     Listing   gap, list
 //	Watching  Expired     Waiting   the third time without a watch that lasts: sleep first
 //	Watching  Rewritten   Listing   new epoch, gap, list
 //	Watching  Rewritten   Waiting   as for Listing
-//	Watching  Garbled     Watching  watch again; the second time at this frame: skip it, gap
-//	Watching  Garbled     Waiting   the second watch within a second: sleep, then probe
-//	Watching  Garbled     Listing   where another frame was skipped before: as Closed
+//	Watching  Garbled     Watching  watch again; the second time, where the object is known: skip it, gap
+//	Watching  Garbled     Listing   the second time, where nothing is known: gap, list
+//	Watching  Garbled     Waiting   the second watch within a second: sleep, then probe; and as for Expired
 //	Probing   Alike       Watching  watch from the last version
 //	Probing   Unverified  Listing   new epoch, gap, list
 //	Probing   Unverified  Waiting   as for Rewritten
@@ -38,6 +37,7 @@
 //	Waiting   Timer       Listing   list
 //	Waiting   Timer       Probing   probe
 //	any       Failed      Waiting   sleep; then list, or probe where there is a state to resume
+//	any       Unauthorized Waiting  sleep; the fourth time in a row for long; then as after Failed
 //	any       Refused     Waiting   sleep for long; then as after Failed
 //	any       Missing     Waiting   the first time: sleep, then as after Failed
 //	any       Missing     Parked    the second time in a row: end
@@ -50,10 +50,16 @@
 // Probing asks for a list of one object, to see that the server's version is not behind ours: a
 // watch at a version from the future is accepted and delivers nothing. It follows every failure,
 // and every watch that ended without a frame. The caller may look for signs that the server went on from
-// an older state meanwhile (Reflector.Doubt). But every third time in a row that the server itself
-// ends a watch with an error, and nothing came of it, a list follows, behind a gap: it may be our
-// version that it does not like. So does one, where a frame had to be skipped of which nothing is
-// known, as soon as the watch ends.
+// an older state meanwhile (Reflector.Doubt).
+//
+// A watch that the server ends with an error is resumed, behind a gap only where it is our version
+// that the server rejects: three times in a row it refused the watch while it answered the probe (4xx), or failed
+// (500) again while it accepted a watch at its own version, which the probe then tries. Overload (408, 429, 502, 503, 504)
+// and a server that is away never lead to a list.
+//
+// A frame that cannot be read twice is skipped where its object is known; the sink then has a state from
+// which nothing can be resumed. Where nothing is known of it, it may have been a deletion: nothing
+// behind it is read before a list, so that a restart begins before it.
 //
 // Parked is the end of Run. AwaitServed tells when to begin again.
 //
@@ -77,6 +83,8 @@ func (t *Timing) step(m Machine, in Input) (Machine, Effects) {
 		return m, Effects{Do: DoEnd}
 	case Failed:
 		return t.failed(m, in)
+	case Unauthorized:
+		return t.unauthorized(m, in)
 	case Refused:
 		return t.refused(m, in)
 	case Missing:
@@ -110,7 +118,7 @@ func (m Machine) begin(in Input) (Machine, Effects) {
 func (t *Timing) listing(m Machine, in Input) (Machine, Effects) {
 	switch in.Event {
 	case Accepted:
-		m.Err, m.missing = nil, 0
+		m.Err, m.missing, m.unauthorized = nil, 0, 0
 	case Listed:
 		return m.listed()
 	case Unended:
@@ -134,18 +142,19 @@ func (m Machine) listed() (Machine, Effects) {
 		eff.Do = Continue
 	}
 	m.State, m.Synced, m.Resuming = Watching, true, false
-	m.Err, m.Attempts, m.missing = nil, 0, 0
+	m.Err, m.Attempts, m.missing, m.unauthorized = nil, 0, 0, 0
 	m.Paged = m.Paged || m.refused // it was for its form
-	m.streaming, m.refused, m.blind, m.broken, m.laps = false, false, false, 0, 0
+	m.streaming, m.refused, m.broken, m.laps, m.garbled = false, false, 0, 0, 0
 	return m, eff
 }
 
 func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 	switch in.Event {
 	case Accepted:
-		m.Err, m.missing = nil, 0
+		m.Err, m.missing, m.unauthorized = nil, 0, 0
 	case Progress:
-		m.garbled, m.denied = 0, 0
+		m = m.trusted()
+		m.garbled = 0
 		if in.Lasting {
 			m.Attempts, m.relists = 0, 0
 		}
@@ -166,13 +175,22 @@ func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 	return m, Effects{}
 }
 
-// unreadable reads a frame once more, then skips it.
+// trusted forgets what speaks against our version.
+func (m Machine) trusted() Machine {
+	m.denied, m.rejected, m.suspect = 0, 0, false
+	return m
+}
+
+// unreadable reads a frame once more, then skips it. Where nothing is known of it, nothing can be read behind it
+// before a list.
 func (t *Timing) unreadable(m Machine, in Input) (Machine, Effects) {
 	m.garbled++
-	if m.garbled == 1 {
+	switch {
+	case m.garbled == 1:
 		return t.again(m, in, DoWatch)
+	case !in.Known:
+		return t.relist(m, in, ReasonGarbled)
 	}
-	m.blind = m.blind || !in.Known
 	eff := Effects{Do: DoSkip}
 	if m.garbled == 2 { // else it is still the same gap
 		eff.Gap = ReasonGarbled
@@ -202,7 +220,8 @@ func (t *Timing) rewritten(m Machine, in Input, gap string) (Machine, Effects) {
 
 func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 	if !in.Short {
-		m.Attempts, m.denied = 0, 0
+		m = m.trusted()
+		m.Attempts = 0
 	}
 	if m.Resuming {
 		m.laps++
@@ -217,11 +236,8 @@ func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 }
 
 // again goes on at once after a watch that ended without a failure, unless watches keep ending
-// within a second, or more is missing than another watch would bring.
+// within a second.
 func (t *Timing) again(m Machine, in Input, next Action) (Machine, Effects) {
-	if m.blind {
-		return t.relist(m, in, ReasonGarbled)
-	}
 	m.short++
 	if !in.Short {
 		m.short = 0
@@ -238,7 +254,7 @@ func (t *Timing) again(m Machine, in Input, next Action) (Machine, Effects) {
 func (t *Timing) probing(m Machine, in Input) (Machine, Effects) {
 	switch in.Event {
 	case Alike:
-		m.State, m.missing = Watching, 0
+		m.State, m.missing, m.works = Watching, 0, in.Works
 		return m, Effects{Do: DoWatch}
 	case Unverified:
 		return t.rewritten(m, in, ReasonUnverified)
@@ -285,25 +301,54 @@ func (t *Timing) missing(m Machine, in Input) (Machine, Effects) {
 	return m, Effects{Do: DoEnd}
 }
 
+// unauthorized tries again soon: client-go drops its cached token, so that the next request may work. After
+// several in a row it is a refusal.
+func (t *Timing) unauthorized(m Machine, in Input) (Machine, Effects) {
+	times, d := m.unauthorized+1, t.Refused
+	if times < maxUnauthorized {
+		d = doubled(t.Unauthorized, times, t.Refused)
+	}
+	m, eff := t.retry(m, in, d)
+	m.unauthorized = times
+	return m, eff
+}
+
 // retry waits after a failure, and decides what follows.
 func (t *Timing) retry(m Machine, in Input, d time.Duration) (Machine, Effects) {
 	next, gap := DoProbe, ""
-	if m.State == Watching && !in.Unreachable {
+	switch {
+	case m.State == Probing:
+		m.rejected = 0 // which has to be in a row
+	case m.State == Watching && !in.Unreachable:
 		m.denied++
 		d = max(d, t.backoff(m.denied, t.Max))
-		if m.denied%maxDenied == 0 {
+		if m = m.reject(in); m.rejected == maxRejected {
+			m.rejected = 0
 			next, gap = DoList, ReasonUnwatched
 		}
 	}
-	switch {
-	case m.State == Listing, !m.Synced && !m.Resuming:
+	if m.State == Listing || !m.Synced && !m.Resuming {
 		next = DoList
-	case m.blind:
-		next, gap = DoList, ReasonGarbled
 	}
 	m, eff := m.wait(in.Err, max(in.RetryAfter, d), next)
 	eff.Gap = gap
 	return m, eff
+}
+
+// reject counts a watch that the server ended with an error, where our version may be the reason.
+func (m Machine) reject(in Input) Machine {
+	switch {
+	case in.Event == Refused, in.Event == Missing:
+		m.rejected++
+	case in.Event == Unauthorized, in.Overload:
+		m.rejected, m.suspect = 0, false
+	default:
+		if m.works {
+			m.rejected++
+		}
+		m.suspect = m.denied > 1 // one error is soon over
+	}
+	return m
 }
 
 func (m Machine) list() (Machine, Effects) {
@@ -322,7 +367,8 @@ func (m Machine) probe() (Machine, Effects) {
 }
 
 func (m Machine) wait(err error, d time.Duration, next Action) (Machine, Effects) {
-	m.State, m.Err, m.next, m.streaming, m.missing = Waiting, err, next, false, 0
+	m.State, m.Err, m.next, m.streaming, m.works = Waiting, err, next, false, false
+	m.missing, m.unauthorized = 0, 0
 	m.Attempts++
 	return m, Effects{Do: DoSleep, Delay: d}
 }

@@ -104,7 +104,7 @@ func machines(yield func(Machine) bool) {
 		m := Machine{
 			Synced: bit(0), Resuming: bit(1), Unpaged: bit(2), streaming: bit(3), refused: bit(4), next: DoList,
 			relists: count(5, 2), short: count(6, 1), laps: count(7, 1), missing: count(8, 1), garbled: count(9, 1),
-			blind: bit(11), denied: count(12, 2),
+			works: bit(11), rejected: count(12, 2),
 		}
 		if bit(10) {
 			m.next = DoProbe
@@ -121,7 +121,7 @@ func machines(yield func(Machine) bool) {
 // TestEveryStepGoesOn: whatever a request can end with, in the state in which it is made, asks for
 // something next. A stream that asked for nothing would stand still for ever.
 func TestEveryStepGoesOn(t *testing.T) {
-	failures := []Event{Expired, Failed, Refused, Missing, Stop}
+	failures := []Event{Expired, Failed, Unauthorized, Refused, Missing, Stop}
 	ends := map[State][]Event{
 		Idle:     {Begin, Stop},
 		Listing:  append([]Event{Listed, Unended, Rewritten}, failures...),

@@ -123,11 +123,12 @@ func (w *watching) read() Input {
 			return w.closed()
 		case wire.Unreadable(err):
 			in := Input{Event: Garbled, Err: err, Short: w.short(), Known: ev.Name != ""}
-			if w.m.garbled == 0 {
-				return in // the connection may be to blame
+			if w.m.garbled == 0 || !in.Known {
+				return in // the connection may be to blame; and nobody knows what is missing
 			}
 			w.input(in)
-			if !in.Known || ev.Type != wire.Deleted {
+			if ev.Type != wire.Deleted {
+				w.Sink.Skipped(ev.Meta)
 				continue
 			} // that it is gone needs no more
 		case err != nil:
@@ -178,7 +179,7 @@ func (r *Reflector) settle(version string) error {
 // progress tells that the watch works, where that is news.
 func (w *watching) progress() {
 	m, lasts := &w.m, time.Since(w.began) >= lasting
-	if w.Objects > w.before && (m.garbled > 0 || m.denied > 0 || lasts && (m.Attempts > 0 || m.relists > 0)) {
+	if w.Objects > w.before && (m.garbled > 0 || m.denied > 0 || m.suspect || lasts && (m.Attempts > 0 || m.relists > 0)) {
 		w.input(Input{Event: Progress, Lasting: lasts})
 	}
 }

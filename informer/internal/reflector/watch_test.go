@@ -65,52 +65,62 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestGarbledFrame is retried once, since the connection may be to blame, then skipped.
+// TestGarbledFrame is read once more, since the connection may be to blame.
 func TestGarbledFrame(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
-		const bad = `{"type":"MODIFIED","object":{"metadata":{"name":7}}}` + "\n"
 		q := synced(r)
 		r.pass(time.Second)
-		q.send(bad)
-		r.next("watch 7").accept().send(bad, bad, modified("a", "9"))
-		r.want("what is behind it is read", "missed unreadable now", "modified a@9")
+		q.send(garbage)
+		r.next("watch 7").accept().send(modified("a", "8"), modified("a", "9"))
+		r.want("the second time it is fine", "modified a@8", "modified a@9")
 	})
 }
 
-// TestUnknownFrame: nobody knows what was skipped, a deletion maybe, so that a list has to tell it
-// once the watch is over, and only then.
+const garbage = `{"type":"DELETED","object":{"metadata":{"name":7}}}` + "\n"
+
+// TestUnknownFrame: nobody knows what is missing, a deletion maybe. Nothing behind it is taken in before a list has
+// told the state, so that whoever is killed in between begins before it.
 func TestUnknownFrame(t *testing.T) {
-	const bad = `{"type":"DELETED","object":{"metadata":{"name":7}}}` + "\n"
-	for name, c := range map[string]struct {
-		end   func(*request)
-		after time.Duration
-	}{
-		"in order":                {func(q *request) { q.finish() }, 0},
-		"broken":                  {func(q *request) { q.cut() }, first},
-		"by the server's failure": {func(q *request) { q.send(failure(500, metav1.StatusReasonInternalError)) }, first},
-		"by another such frame":   {func(q *request) { q.send(bad) }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			scripted(t, nil, func(r *rig) {
-				q := synced(r)
-				r.pass(time.Second)
-				q.send(bad)
-				q = r.next("watch 7").accept().send(bad, modified("b", "9"))
-				r.pass(time.Minute)
-				r.want("what is behind it", "missed unreadable now", "modified b@9")
-				c.end(q)
-				q = r.within(c.after, 2*c.after+time.Millisecond, "stream").accept().send(end("10"))
-				r.want("the list", "missed unreadable", "begin", "page 10", "live 10")
-				r.pass(time.Minute)
-				q.finish()
-				r.next("watch 10")
-			})
-		})
-	}
+	scripted(t, nil, func(r *rig) {
+		q := synced(r)
+		r.pass(time.Second)
+		q.send(garbage)
+		r.next("watch 7").accept().send(garbage)
+		q = r.within(0, time.Millisecond, "stream")
+		if v := r.sink.Version(); v != "7" {
+			r.Errorf("while the list is under way the stream is at %s", v)
+		}
+		q.accept().send(end("10"), garbage)
+		r.want("the list", "missed unreadable", "begin", "page 10", "live 10")
+		r.next("watch 10").accept().send(modified("a", "11"))
+		r.want("another frame is another matter", "modified a@11")
+	})
 }
 
-// TestDeletedUnread: that an object is gone needs no more than its name; and of one that is there no
-// list would tell more.
+// TestUnknownFramesForEver: a server that sends nothing but garbage is not listed in a loop.
+func TestUnknownFramesForEver(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		synced(r).cut()
+		r.next("probe").list("7", "")
+		q := r.next("watch 7").accept()
+		r.pass(time.Second)
+		for range maxRelists {
+			q.send(garbage)
+			r.next("watch 7").accept().send(garbage)
+			q = r.within(0, time.Millisecond, "stream").accept().send(end("7"))
+			r.pass(time.Second)
+		}
+		for d := first; d < 16*first; d *= 2 {
+			q.send(garbage)
+			r.next("watch 7").accept().send(garbage)
+			q = r.within(d, 2*d, "stream").accept().send(end("7"))
+			r.pass(time.Second)
+		}
+	})
+}
+
+// TestDeletedUnread: that an object is gone needs no more than its name. Of one that is there a version is skipped,
+// and the sink hears of which.
 func TestDeletedUnread(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		const bad = `{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"8","uid":7}}}` + "\n"
@@ -122,7 +132,7 @@ func TestDeletedUnread(t *testing.T) {
 		r.pass(time.Second)
 		q.send(unread("b", "9"))
 		q = r.next("watch 8").accept().send(unread("b", "9"), modified("c", "10"))
-		r.want("the version that cannot be had", "missed unreadable now", "modified c@10")
+		r.want("the version that cannot be had", "missed unreadable now", "skipped b", "modified c@10")
 		r.pass(time.Second)
 		q.finish()
 		r.next("watch 10")
@@ -211,32 +221,28 @@ func TestCutOften(t *testing.T) {
 	})
 }
 
-// TestWatchesFail where lists and probes do not: what cannot be watched is listed, less and less
+// TestWatchesRefused where lists and probes are not: what cannot be watched is listed, less and less
 // often, and the caller hears that versions are missing.
-func TestWatchesFail(t *testing.T) {
+func TestWatchesRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		end   func(*request)
-		least time.Duration // the delay behind the first
+		code   int32
+		reason metav1.StatusReason
+		least  time.Duration // the delay behind the first
 	}{
-		"an error in the stream":                                 {func(q *request) { q.accept().send(failure(500, metav1.StatusReasonInternalError)) }, first},
-		"a version of another time, to an aggregated API server": {func(q *request) { q.refuse(400, metav1.StatusReasonBadRequest) }, time.Minute},
-		"no right to watch":                                      {func(q *request) { q.refuse(403, metav1.StatusReasonForbidden) }, time.Minute},
-		"nobody that is to watch":                                {func(q *request) { q.refuse(404, metav1.StatusReasonNotFound) }, 4 * time.Second},
-		"a server under high load":                               {func(q *request) { q.refuse(429, metav1.StatusReasonTooManyRequests) }, first},
+		"a version of another time, to an aggregated API server": {400, metav1.StatusReasonBadRequest, time.Minute},
+		"no right to watch":       {403, metav1.StatusReasonForbidden, time.Minute},
+		"nobody that is to watch": {404, metav1.StatusReasonNotFound, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
 				r.next("list").list("7", "")
 				r.want("the first list", "begin", "page 7", "live 7")
 				d := first
-				in := func(want string) {
-					r.within(max(d, c.least), 2*max(d, c.least), want).list("7", "")
-					d = min(2*d, 30*time.Second)
-				}
 				for range 3 {
 					for _, next := range []string{"probe", "probe", "list"} {
-						c.end(r.next("watch 7"))
-						in(next)
+						r.next("watch 7").refuse(c.code, c.reason)
+						r.within(max(d, c.least), 2*max(d, c.least), next).list("7", "")
+						d = min(2*d, 30*time.Second)
 					}
 					r.want("a list", "missed watch-failed", "begin", "page 7", "live 7")
 				}
@@ -245,27 +251,6 @@ func TestWatchesFail(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestStreamsFailAsWatches: that the list works says nothing of the watch that it goes on as.
-func TestStreamsFailAsWatches(t *testing.T) {
-	scripted(t, nil, func(r *rig) {
-		broken := failure(500, metav1.StatusReasonInternalError)
-		d := first
-		in := func(want string) *request {
-			q := r.within(d, 2*d, want)
-			d = min(2*d, 30*time.Second)
-			return q
-		}
-		r.next("stream").accept().send(end("7"), broken)
-		for range 3 {
-			for range 2 {
-				in("probe").list("7", "")
-				r.next("watch 7").accept().send(broken)
-			}
-			in("stream").accept().send(end("7"), broken)
-		}
-	})
 }
 
 // TestErrorIsOver: with the answer to a list or watch, an error is over. A probe proves less.

@@ -25,6 +25,9 @@ type Change struct {
 	// the object in another form. It is ignored if another version is stored by now, and in a list, which
 	// reads everything again anyway.
 	Reread bool
+	// Unread says of Keep that what is stored is out of date, so that nobody may resume from the state until the object
+	// was read, or is gone. Without a Key, that is until the next list.
+	Unread bool
 	// Index has the values for the indexes, by slot.
 	Index []any
 
@@ -160,11 +163,8 @@ func (t *step) breathe() {
 
 // push tells the queues. The caller holds the turn and not mu.
 func (t *step) push() {
-	b := Batch{Stream: t.id, Epoch: t.head.epoch, Phase: t.head.phase, Served: t.head.served, Gap: t.gap,
-		Deltas: t.deltas, forming: t.forming}
-	if b.Phase == Live {
-		b.Version = t.head.version
-	}
+	b := Batch{Stream: t.id, Epoch: t.head.epoch, Phase: t.head.phase, Version: t.resumable(), Served: t.head.served,
+		Gap: t.gap, Deltas: t.deltas, forming: t.forming}
 	for _, q := range t.queues {
 		q.push(&b, t.in.At)
 	}
@@ -190,6 +190,7 @@ func (t *step) apply(c *Change) {
 		if !c.Delete {
 			t.add(c, listed && !t.forming)
 		}
+		delete(t.unread, c.Key)
 	case !listed && t.trusts(o) && wire.Older(c.rv(), o.v.RV()):
 		t.drops.Past++
 	case c.Delete:
@@ -210,14 +211,18 @@ func (t *step) apply(c *Change) {
 			t.adopted = append(t.adopted, o.v)
 			o.v = c.V // the next list has its sum
 		}
+		delete(t.unread, c.Key)
 		if !listed && !c.Reread {
 			t.drops.Same++
 		}
 	}
 }
 
-// keep notes that the list named an object that it does not show.
+// keep notes that the server has an object that it does not show.
 func (t *step) keep(o *object, sp *space, c *Change) {
+	if c.Unread {
+		defer func() { t.unread[c.Key] = struct{}{} }()
+	}
 	switch {
 	case o == nil:
 		return
@@ -263,6 +268,7 @@ func (t *step) remove(o *object, sp *space, c *Change) {
 // note completes a delta of an object.
 func (t *step) note(d Delta, o *object, sp *space) {
 	d.Key, d.sum = Key{sp.name, o.name}, hashKey(sp.sum, o.sum)
+	delete(t.unread, d.Key)
 	d.At = t.in.At
 	if d.Relisted {
 		d.After = t.in.After
@@ -305,7 +311,7 @@ func (t *step) settle() bool {
 	}
 	if c.Version != "" && c.Version != h.version && !wire.Older(c.Version, h.version) {
 		h.version = c.Version
-		news = h.phase == Live
+		news = h.phase != Listing
 	}
 	if c.Served != 0 && c.Served != h.served {
 		h.served = c.Served

@@ -24,6 +24,8 @@ type Phase uint8
 const (
 	Listing Phase = iota + 1
 	Live
+	// Resuming is the phase of a loaded state that is known to be of the server's history, but not yet to be current.
+	Resuming
 )
 
 // Delta is one change of one object.
@@ -69,7 +71,7 @@ type Batch struct {
 	Stream  int
 	Epoch   int64
 	Phase   Phase
-	Version string // empty unless Live
+	Version string // empty while Listing, and while an object is out of date: see Change.Unread
 	// Served is the Commit's or Head's, of the last state of which it was said.
 	Served uint64
 	// Synced says that, with this batch, the consumer was handed all of the state that it starts

@@ -130,7 +130,7 @@ func (f *fold) remove(n *node) {
 }
 
 // take removes up to limit objects. Only the batch that empties the fold leaves the consumer with
-// a state that the server had, so only that one may be Live.
+// a state that the server had, so only that one has its phase and version.
 func (f *fold) take(stream, limit int, p *page) Batch {
 	b := Batch{Stream: stream, Epoch: f.head.epoch, Phase: Listing, Served: f.head.served, Gap: f.takeGap()}
 	b.Deltas = p.deltas(min(f.differ(), limit))
@@ -195,9 +195,10 @@ func (f *fold) takeNode(n *node, to []Delta) []Delta {
 
 // saw notes what the consumer took.
 func (f *fold) saw(b *Batch) {
-	if b.Phase == Live {
-		f.known, f.synced = b.Version, true
+	if b.Version != "" {
+		f.known = b.Version
 	}
+	f.synced = f.synced || b.Phase == Live
 	b.Synced = f.synced
 }
 

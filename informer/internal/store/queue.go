@@ -207,7 +207,7 @@ func (b *Batch) size() int64 {
 
 // extend adds what follows to a batch that nobody took yet, where no reader could tell.
 func (b *Batch) extend(next *Batch, limit int) bool {
-	if b.Stream != next.Stream || b.Epoch != next.Epoch || b.Phase != Live || next.Phase != Live ||
+	if b.Stream != next.Stream || b.Epoch != next.Epoch || b.Phase == Listing || b.Phase != next.Phase ||
 		next.Gap != nil || len(b.Deltas)+len(next.Deltas) > limit {
 		return false
 	}
@@ -235,10 +235,7 @@ func (q *Queue) start(s *Store, at time.Time, loaded bool) {
 		return
 	}
 	defer q.signal()
-	b := Batch{Stream: s.id, Epoch: s.head.epoch, Phase: s.head.phase, Served: s.head.served}
-	if b.Phase == Live {
-		b.Version = s.head.version
-	}
+	b := Batch{Stream: s.id, Epoch: s.head.epoch, Phase: s.head.phase, Version: s.resumable(), Served: s.head.served}
 	f := &q.folds[s.id]
 	if !q.opts.SkipInitial && !(loaded && q.opts.SkipLoaded) && s.table.objects > 0 {
 		f.initial = newInitial(&s.table, at)

@@ -16,8 +16,8 @@
 //	Slow consumers   A queue that folds holds one node per object that differs from what its
 //	                 consumer knows: no more than the objects that the consumer knows or starts
 //	                 with and those that exist, whatever their events or short-lived names.
-//	Sync             A batch with Phase Live leaves the consumer with a state that the server had.
-//	                 Batch.Synced says that it has all that it starts with.
+//	Sync             A batch with Phase Live leaves the consumer with a state that the server had; so
+//	                 does one with Phase Resuming, which may be an old one. Batch.Synced says that it has all that it starts with.
 //	Ownership        Versions are immutable and shared. A batch's deltas are shared, too, and may be
 //	                 read until the consumer asks for the next one.
 //	After close      Queue.Next returns ErrClosed; a closed store is empty and queues nothing.
@@ -51,6 +51,9 @@ type Store struct {
 	fresh bool
 	// doubtful are those that such a list named without a readable version: for them it goes on.
 	doubtful map[*object]struct{}
+	// unread are the objects of which the server has a version that could not be read; an empty key is one that is not
+	// known. While there are any, the state is not one to resume from.
+	unread map[Key]struct{}
 
 	// mu is held to write for no more than a piece.
 	mu      sync.RWMutex
@@ -83,6 +86,7 @@ func New(id int) *Store {
 		id:       id,
 		piece:    maxPiece,
 		doubtful: map[*object]struct{}{},
+		unread:   map[Key]struct{}{},
 		table:    newTable(),
 		head:     head{epoch: 1, phase: Listing},
 	}
@@ -102,7 +106,7 @@ type Head struct {
 
 // Load starts an empty store with a state from an earlier run, before the first list and before any
 // commit; queues begin with it. Of a key that occurs twice the last version counts. The state is
-// Listing until a commit says Live or Sweep; what a list finds to be different is Relisted. If it is
+// Listing until Resume, or until a commit says Live or Sweep; what a list finds to be different is Relisted. If it is
 // not trusted, that list compares contents, not versions. Indexes are told each object with nil.
 func (s *Store) Load(items []Item, h Head, trusted bool) {
 	s.turn.Lock()
@@ -134,12 +138,25 @@ func (s *Store) Load(items []Item, h Head, trusted bool) {
 	}
 }
 
+// Resume says that the loaded state is of the server's history, so that what is committed continues it: each batch has
+// its version again. It does nothing once there was a list.
+func (s *Store) Resume() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := &s.head; h.loaded && !h.synced && !h.listing && h.version != "" {
+		h.phase = Resuming
+	}
+}
+
 // Begin starts a list, from its first page. With newEpoch the server's history was replaced:
 // versions from before mean nothing more.
 func (s *Store) Begin(newEpoch bool) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.mark++
+	clear(s.unread) // the list tells
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.head.phase, s.head.listing = Listing, true
@@ -170,6 +187,7 @@ func (s *Store) Known(k Key, seen Seen) bool {
 		return false
 	}
 	o.mark = s.mark
+	delete(s.unread, k)
 	return true
 }
 
@@ -203,6 +221,14 @@ func (s *Store) Ahead(k Key, uid, rv string) bool {
 func (s *Store) trusts(o *object) bool {
 	_, doubtful := s.doubtful[o]
 	return !s.fresh && !doubtful
+}
+
+// resumable is the version of a batch: what the state can be resumed from. The caller holds the turn.
+func (s *Store) resumable() string {
+	if s.head.phase == Listing || len(s.unread) > 0 {
+		return ""
+	}
+	return s.head.version
 }
 
 // Version is the resource version up to which the stream was seen.
@@ -287,5 +313,6 @@ func (s *Store) Close() {
 	defer s.mu.Unlock()
 	s.closed, s.table, s.queues = true, newTable(), nil
 	clear(s.doubtful)
+	clear(s.unread)
 	s.indexes.clear()
 }

@@ -167,12 +167,15 @@ func (p *page) streams(b *strings.Builder) {
 	live := 0
 	var rest [][]string
 	for _, st := range p.s.Streams {
-		if st.Head.Live {
+		if st.Head.Live && st.Head.Version != "" {
 			live++
 			continue
 		}
 		why := "list was interrupted"
-		if !st.Head.EverLive {
+		switch {
+		case st.Head.Live:
+			why = "an object could not be read"
+		case !st.Head.EverLive:
 			why = "first list was interrupted"
 		}
 		rest = append(rest, []string{short(st.Stream.GroupResource, 32), short(orAll(st.Stream.Namespace), 20), why})

@@ -1,0 +1,136 @@
+package reflector
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// broken is what a watch ends with that a server cannot serve.
+var broken = failure(http.StatusInternalServerError, metav1.StatusReasonInternalError)
+
+// TestOverload costs no history, however long it lasts: the version is not to blame.
+func TestOverload(t *testing.T) {
+	for name, end := range map[string]func(*request){
+		"429":               func(q *request) { q.refuse(429, metav1.StatusReasonTooManyRequests) },
+		"502":               func(q *request) { q.refuse(502, metav1.StatusReasonUnknown) },
+		"503":               func(q *request) { q.refuse(503, metav1.StatusReasonServiceUnavailable) },
+		"504":               func(q *request) { q.refuse(504, metav1.StatusReasonTimeout) },
+		"503 in the stream": func(q *request) { q.accept().send(failure(503, metav1.StatusReasonServiceUnavailable)) },
+		"no answer":         func(*request) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, nil, func(r *rig) {
+				synced(r).cut()
+				for range 12 {
+					r.next("probe").list("7", "")
+					end(r.next("watch 7"))
+				}
+				r.next("probe").list("7", "")
+				r.next("watch 7").accept().send(modified("a", "8"))
+				r.want("no list, and no gap", "modified a@8")
+			})
+		})
+	}
+}
+
+// TestOverloadWaits as long as the server asks, and else longer and longer.
+func TestOverloadWaits(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		synced(r).cut()
+		r.next("probe").list("7", "")
+		r.next("watch 7").answer <- answer{err: refusal(429, metav1.StatusReasonTooManyRequests, 20)}
+		r.within(20*time.Second, 26*time.Second, "probe").list("7", "")
+		for d := 4 * first; d < 30*time.Second; d *= 2 {
+			r.next("watch 7").refuse(429, metav1.StatusReasonTooManyRequests)
+			r.within(d, 2*d, "probe").list("7", "")
+		}
+		r.next("watch 7")
+	})
+}
+
+// TestNoWatchWorks: where the server fails at watches of its own version too, ours is not to blame.
+func TestNoWatchWorks(t *testing.T) {
+	for name, try := range map[string]func(*request){
+		"refused":            func(q *request) { q.refuse(500, metav1.StatusReasonInternalError) },
+		"an error at once":   func(q *request) { q.accept().send(broken) },
+		"cut off":            func(q *request) { q.accept().cut() },
+		"not even found":     func(q *request) { q.refuse(404, metav1.StatusReasonNotFound) },
+		"its version is old": func(q *request) { q.refuse(410, metav1.StatusReasonExpired) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, nil, func(r *rig) {
+				synced(r).cut()
+				r.next("probe").list("9", "")
+				r.next("watch 7").accept().send(broken)
+				r.next("probe").list("9", "")
+				r.next("watch 7").accept().send(broken)
+				for range 10 {
+					r.next("probe").list("9", "")
+					try(r.next("watch 9 for 1s"))
+				}
+				r.next("probe").list("9", "")
+				r.next("watch 9 for 1s").accept().finish()
+				r.next("watch 7").accept().send(modified("a", "8"))
+				r.want("no list, and no gap", "modified a@8")
+			})
+		})
+	}
+}
+
+// TestVersionIsRejected: where watches of the server's version work, and ours fails three times, a list is the way
+// on. It may be an object of which the server cannot read a version.
+func TestVersionIsRejected(t *testing.T) {
+	for name, try := range map[string]func(*rig, *request){
+		"it lasts":             func(r *rig, q *request) { q.accept(); r.pass(short - time.Millisecond) },
+		"the server ends it":   func(_ *rig, q *request) { q.accept().finish() },
+		"it has something":     func(_ *rig, q *request) { q.accept().send(modified("b", "10")) },
+		"even if not readable": func(_ *rig, q *request) { q.accept().send(garbage) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t, nil, func(r *rig) {
+				synced(r).send(broken)
+				r.next("probe").list("9", "")
+				q := r.next("watch 7").accept()
+				for range maxRejected {
+					q.send(broken)
+					r.next("probe").list("9", "")
+					try(r, r.next("watch 9 for 1s"))
+					r.want("nobody hears of the trial")
+					q = r.next("watch 7").accept()
+				}
+				q.send(broken)
+				q = r.next("stream").accept().send(end("9"), modified("a", "10"))
+				r.want("a list, behind a gap", "missed watch-failed", "begin", "page 9", "live 9", "modified a@10")
+				q.cut()
+				r.next("probe").list("10", "")
+				r.next("watch 10") // nothing is suspect any more
+			})
+		})
+	}
+}
+
+// TestOverloadBetweenRejections: only rejections in a row say something.
+func TestOverloadBetweenRejections(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		synced(r).send(broken)
+		r.next("probe").list("7", "")
+		q := r.next("watch 7").accept()
+		reject := func() {
+			q.send(broken)
+			r.next("probe").list("7", "")
+			r.next("watch 7 for 1s").accept().finish()
+			q = r.next("watch 7").accept()
+		}
+		for range 3 {
+			reject()
+			reject()
+			q.send(failure(503, metav1.StatusReasonServiceUnavailable))
+			r.next("probe").list("7", "")
+			q = r.next("watch 7").accept()
+		}
+		r.want("no list")
+	})
+}

@@ -1,0 +1,167 @@
+package informer_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// updated writes an object of n and returns the frame that tells of it.
+func updated(t *testing.T, s *informertest.Server, name string, v any) string {
+	t.Helper()
+	s.Put(widgets, "n", name, spec(v))
+	return frame(t, s, widgets, "n/"+name, false)
+}
+
+// removed deletes one.
+func removed(t *testing.T, s *informertest.Server, name string) string {
+	t.Helper()
+	was := frame(t, s, widgets, "n/"+name, false)
+	meta, _ := s.Objects(widgets)["n/"+name]["metadata"].(map[string]any)
+	is := strings.Replace(was, `"MODIFIED"`, `"DELETED"`, 1)
+	return strings.Replace(is, fmt.Sprintf(`"resourceVersion":%q`, meta["resourceVersion"]), fmt.Sprintf(`"resourceVersion":%q`, s.Delete(widgets, "n", name)), 1)
+}
+
+// TestKilledWhileResuming: what was taken in of a resumption is history like any other. Whoever is killed in it goes on
+// from there, without a list and without a gap.
+func TestKilledWhileResuming(t *testing.T) {
+	for _, tc := range []struct {
+		why   string
+		while func(*testing.T, *informertest.Server) string // between the first run and the second; what that hears of it
+		first string                                        // what the second tells until it is killed
+		then  string                                        // what the third tells
+	}{
+		{"updates", func(t *testing.T, s *informertest.Server) string {
+			heard := updated(t, s, "a", 2)
+			updated(t, s, "b", 3)
+			updated(t, s, "b", 4)
+			return heard
+		}, "~ a 1001>1003", "~ b 1002>1004\n~ b 1004>1005"},
+		{"a deletion", func(t *testing.T, s *informertest.Server) string {
+			heard := removed(t, s, "a")
+			updated(t, s, "b", 4)
+			return heard
+		}, "- a 1001 final 1003", "~ b 1002>1004"},
+		{"the newest object was deleted, which was told", func(t *testing.T, s *informertest.Server) string {
+			heard := removed(t, s, "b")
+			updated(t, s, "a", 4)
+			return heard
+		}, "- b 1002 final 1003", "~ a 1001>1004"},
+		{"it was deleted, which was not told yet: the doubt is not forgotten", func(t *testing.T, s *informertest.Server) string {
+			heard := updated(t, s, "a", 4)
+			removed(t, s, "b")
+			return heard
+		}, "", "~ a 1001>1003\n- b 1002 final 1004"},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
+				k.firstRun(c)
+				p := newScript()
+				p.play(tc.while(t, server))
+				server.Intercept(p.answer)
+				s, f := k.keep(c, informer.FeedOptions{Strict: true})
+				end := k.follow(f)
+				<-time.After(time.Second)
+				synctest.Wait()
+				if st := s.Status()[0]; st.Synced || !st.Loaded {
+					t.Errorf("the resumption is over: %+v", st)
+				}
+				s.Close()
+				if got := without(end(), "="); got != tc.first {
+					t.Errorf("until it was killed: %s", got)
+				}
+				close(p.over)
+				before := len(server.Requests())
+				s, f = k.keep(c, informer.FeedOptions{Strict: true})
+				end = k.follow(f)
+				if err := s.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				s.Close()
+				if got := without(end(), "="); got != tc.then {
+					t.Errorf("afterwards: %s, want %s", got, tc.then)
+				}
+				for _, asked := range server.Requests()[before:] {
+					if strings.Contains(asked, "/widgets?") && !strings.Contains(asked, "watch=") && !strings.Contains(asked, "limit=1&") && !strings.HasSuffix(asked, "limit=1") {
+						t.Errorf("it was listed: %s", asked)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestAnotherHistoryAfterAKill: what another history tells before the doubt is settled does not reach who keeps it, so that
+// the doubt survives a kill.
+func TestAnotherHistoryAfterAKill(t *testing.T) {
+	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
+		old := server.Snapshot()
+		server.Put(widgets, "n", "late", spec(1))
+		s, f := k.keep(c, informer.FeedOptions{})
+		end := k.follow(f)
+		if err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		end()
+		server.Restore(old) // late was never there
+		server.Skip(100)
+		p := newScript()
+		p.play(updated(t, server, "a", 2))
+		updated(t, server, "b", 2)
+		server.Intercept(p.answer)
+		s, f = k.keep(c, informer.FeedOptions{})
+		end = k.follow(f)
+		<-time.After(time.Second)
+		synctest.Wait()
+		s.Close()
+		end()
+		close(p.over)
+		s, f = k.keep(c, informer.FeedOptions{})
+		end = k.follow(f)
+		if err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := s.Status()[0].Objects; n != 2 {
+			t.Errorf("%d objects, the server has 2", n)
+		}
+		s.Close()
+		if got := end(); !strings.Contains(got, "! history-changed") || !strings.Contains(got, "- late 1003") || !strings.Contains(got, "epoch 2") {
+			t.Errorf("told: %s", got)
+		}
+	})
+}
+
+// TestDeletedWhileVerifying: an object that is deleted between the probe and the question for it is not a sign of
+// another history.
+func TestDeletedWhileVerifying(t *testing.T) {
+	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
+		k.firstRun(c)
+		var once sync.Once
+		server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/widgets/b") {
+				once.Do(func() { server.Delete(widgets, "n", "b") })
+			}
+			return false
+		})
+		s, f := k.keep(c, informer.FeedOptions{})
+		end := k.follow(f)
+		if err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s.Close()
+		if got := end(); got != "- b 1002 final 1003\n= 1003 epoch 1" {
+			t.Errorf("told: %s", got)
+		}
+	})
+}
