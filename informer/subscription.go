@@ -176,14 +176,10 @@ func (s *Subscription[T]) take() *Change[T] {
 	}
 	d := &s.batch.Deltas[s.next]
 	s.next++
-	c := &Change[T]{
-		Op: Op(d.Op), Key: Key(d.Key), Initial: d.Initial, Relisted: d.Relisted, At: d.At, Stream: st.id,
+	return &Change[T]{
+		Op: Op(d.Op), Key: Key(d.Key), UID: uidOf(d), Initial: d.Initial, Relisted: d.Relisted, At: d.At, Stream: st.id,
 		informer: s.informer, stream: st, oldV: d.Old, newV: d.New,
 	}
-	if c.UID = types.UID(d.New.UID()); d.New == nil {
-		c.UID = types.UID(d.Old.UID())
-	}
-	return c
 }
 
 // refill takes the next batch; the one before is done with.
