@@ -55,7 +55,7 @@ func TestLaggingReadersOfLiveStorage(t *testing.T) {
 
 // TestUIDsDoNotPinObjects: who keeps the UIDs of changes keeps no objects.
 func TestUIDsDoNotPinObjects(t *testing.T) {
-	const objects, size = 200, 100 << 10
+	const objects, size = 200, 20 << 10
 	noise := make([]byte, size/2) // it cannot be compressed
 	source := rand.NewChaCha8([32]byte{})
 	heap := func() uint64 {

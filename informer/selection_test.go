@@ -103,3 +103,63 @@ func untilParked(t *testing.T, s *informer.Source) {
 	}
 	synctest.Wait()
 }
+
+// TestEqualSelectionsShare: views of the same objects share one copy, however their selection is
+// written; those with functions of the user's never do.
+func TestEqualSelectionsShare(t *testing.T) {
+	in := informer.InNamespaces
+	twice := func(o *informer.ViewOptions) {
+		in("c")(o)
+		in("b", "a")(o)
+	}
+	keep := func(o *informer.ViewOptions) { o.Selection.Keep = func(string, string) bool { return true } }
+	onState := func(o *informer.ViewOptions) { o.OnState = func(informer.Status) {} }
+	hide := func(o *informer.ViewOptions) { o.DropManagedFields = true }
+	live := informer.WithStorage(informer.LiveStorage)
+	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
+		open := func(opts ...informer.Option) *informer.Source {
+			t.Helper()
+			return must(informer.For[*corev1.Pod](c, opts...))(t).Source()
+		}
+		for _, same := range []struct {
+			why   string
+			views [][]informer.Option
+		}{
+			{"the whole cluster", [][]informer.Option{{}, {in()}, {in("")}, {in([]string{}...)}, {in("a"), in("")}}},
+			{"namespaces", [][]informer.Option{{in("a", "b")}, {in("b", "a")}, {in("a", "b", "a")}, {twice}}},
+			{"labels", [][]informer.Option{{informer.WithLabels("app=one,tier in (x, y)")}, {informer.WithLabels("tier in (y,x),app==one")}}},
+			{"fields", [][]informer.Option{{informer.WithFields("spec.nodeName=n,status.phase!=Running")}, {informer.WithFields("status.phase!=Running,spec.nodeName==n")}}},
+			{"other options", [][]informer.Option{{live, hide}, {hide, live}}},
+		} {
+			first := open(same.views[0]...)
+			for i, opts := range same.views {
+				if open(opts...) != first {
+					t.Errorf("%s, view %d has a source of its own", same.why, i)
+				}
+			}
+		}
+		seen := map[*informer.Source]string{}
+		for why, opts := range map[string][]informer.Option{
+			"everything": {}, "a": {in("a")}, "a and b": {in("a", "b")}, "labels": {informer.WithLabels("app=one")},
+			"fields": {informer.WithFields("app=one")}, "a, with labels": {in("a"), informer.WithLabels("app=one")},
+			"live": {live}, "without managed fields": {hide}, "live without": {live, hide},
+			"Keep": {keep}, "Keep, again": {keep}, "OnState": {onState}, "OnState, again": {onState},
+			"Transform": {hiding("hide", 1)}, "Transform, again": {hiding("hide", 1)},
+		} {
+			s := open(opts...)
+			if other, is := seen[s]; is {
+				t.Errorf("%s and %s share a source", why, other)
+			}
+			seen[s] = why
+		}
+		source := must(c.Source(pods, informer.SourceOptions{}))(t)
+		if open(informer.On(source), in("")) != source {
+			t.Error("the whole cluster is no option of a source")
+		}
+		maps := must(informer.Unstructured(c, widgets, live))(t)
+		typed := must(informer.For[*widget](c, live))(t)
+		if maps.Source() == typed.Source() {
+			t.Error("live storage keeps the objects of one Go type")
+		}
+	})
+}
