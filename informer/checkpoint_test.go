@@ -101,7 +101,7 @@ func TestCheckpoint(t *testing.T) {
 				if all.Len() != 20 || all.Source().Status()[0].Synced {
 					t.Errorf("%s: loaded without a server: %d objects, %+v", tc.why, all.Len(), all.Source().Status())
 				}
-				s := must(all.Subscribe("skip", informer.SubscribeOptions{SkipInitial: true}))(t)
+				s := must(all.Subscribe("skip", informer.SubscribeOptions{SkipInitial: true, FromCheckpoint: true}))(t)
 				server.SetDown(false)
 				if err := all.Source().Wait(t.Context()); err != nil {
 					t.Fatal(err)

@@ -32,6 +32,10 @@ type SubscribeOptions struct {
 	// SkipInitial leaves out what was there when a stream's first list was complete, or, later, at
 	// the start of the subscription. Changes since then are never left out.
 	SkipInitial bool
+	// FromCheckpoint hands out the state of a checkpoint as soon as it is loaded, as it was when it was
+	// saved, and then what differs from it. Otherwise a stream that starts from a checkpoint is handed
+	// out once it is synced: verified and current.
+	FromCheckpoint bool
 }
 
 // Change is one change of one object.
@@ -103,7 +107,7 @@ func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[
 	}
 	var err error
 	s.consumer, err = i.source.consume(name, shared, store.QueueOptions{
-		Latest: o.Mode == Latest, Budget: o.Budget, SkipInitial: o.SkipInitial,
+		Latest: o.Mode == Latest, Budget: o.Budget, SkipInitial: o.SkipInitial, AwaitSynced: !o.FromCheckpoint,
 	})
 	if err != nil {
 		return nil, err

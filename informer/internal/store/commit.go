@@ -96,6 +96,9 @@ func (s *Store) Commit(c Commit) Drops {
 	if tell {
 		t.push()
 	}
+	if t.head.synced {
+		t.admit(c.At)
+	}
 	return t.drops
 }
 
