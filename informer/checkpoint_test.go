@@ -132,8 +132,11 @@ func compare(t *testing.T, why string, server *informertest.Server, all *informe
 	t.Helper()
 	want := server.Objects(pods)
 	n := 0
-	for p := range all.All() {
-		n++
+	for p, err := range all.All() {
+		if n++; err != nil {
+			t.Errorf("%s: %v", why, err)
+			continue
+		}
 		o := want[p.Namespace+"/"+p.Name]
 		meta, _ := o["metadata"].(map[string]any)
 		if meta["resourceVersion"] != p.ResourceVersion || meta["uid"] != string(p.UID) {

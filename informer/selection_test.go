@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/informertest"
@@ -19,8 +17,8 @@ func TestAllNamespaces(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("")))(t)
 		synced(t, c)
-		if _, ok := all.Get("a", "one"); !ok || keys(all.List("a", nil)) != "a/one a/two" || len(all.Source().Status()) != 1 {
-			t.Errorf("Get %t, List %s", ok, keys(all.List("a", nil)))
+		if _, err := all.Get("a", "one"); err != nil || keys(all.List("a", nil)) != "a/one a/two" || len(all.Source().Status()) != 1 {
+			t.Errorf("Get %v, List %s", err, keys(all.List("a", nil)))
 		}
 		for _, names := range [][]string{{"", "a"}, {"a/b"}} {
 			if i, err := informer.For[*corev1.Pod](c, informer.InNamespaces(names...)); err == nil {
@@ -56,8 +54,8 @@ func TestTransformNeedsJSON(t *testing.T) {
 			}
 			all := must(informer.For[*corev1.Pod](c, func(o *informer.ViewOptions) { o.Transform = transform }))(t)
 			synced(t, c)
-			if p, ok := all.Get("a", "one"); !ok || p.Labels["seen"] != "yes" {
-				t.Errorf("%s: %v, %+v", why, ok, p)
+			if p, err := all.Get("a", "one"); err != nil || p.Labels["seen"] != "yes" {
+				t.Errorf("%s: %v, %+v", why, err, p)
 			}
 		})
 	}
@@ -65,9 +63,7 @@ func TestTransformNeedsJSON(t *testing.T) {
 
 // TestViewOfAnotherVersion: bytes of one version are not read as a type of another.
 func TestViewOfAnotherVersion(t *testing.T) {
-	users := runtime.NewScheme()
-	users.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, &widget{})
-	bubble(t, informer.Options{Scheme: users}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		v2 := widgets.GroupResource().WithVersion("v2")
 		later := must(c.Source(v2, informer.SourceOptions{}))(t)
 		if _, err := informer.For[*widget](c, informer.On(later)); err == nil || !strings.Contains(err.Error(), "version v2") {
@@ -88,7 +84,7 @@ func TestViewOfAnotherVersion(t *testing.T) {
 				t.Errorf("asked for another version than the view's: %s", asked)
 			}
 		}
-		if w, ok := typed.Get("a", "one"); !ok || w.Spec.V != 1 {
+		if w, err := typed.Get("a", "one"); err != nil || w.Spec.V != 1 {
 			t.Errorf("what was there is still there: %+v", w)
 		}
 	})

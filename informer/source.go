@@ -132,6 +132,11 @@ func (s *Source) reaching(namespace string) []*stream {
 	return s.streams[i : i+1]
 }
 
+// reaches tells whether the stream can have objects of a namespace; empty is all of them.
+func (s *stream) reaches(namespace string) bool {
+	return namespace == "" || s.id.Namespace == "" || s.id.Namespace == namespace
+}
+
 // join counts a view; lent says that the source is to close with the last one.
 func (s *Source) join(lent bool) error {
 	s.mu.Lock()

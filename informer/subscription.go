@@ -115,29 +115,26 @@ func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[
 	return s, nil
 }
 
-// Changes is a subscription for a loop: in mode Latest, until ctx ends or the loop is left. It ends
-// at once where the source is closed.
-func (i *Informer[T]) Changes(ctx context.Context, name string) iter.Seq[*Change[T]] {
-	return func(yield func(*Change[T]) bool) {
+// Changes is a subscription for a loop: in mode Latest, until ctx ends or the loop is left. The last
+// pair has no change and says how the loop ended: ErrClosed, or the error of ctx.
+func (i *Informer[T]) Changes(ctx context.Context, name string) iter.Seq2[*Change[T], error] {
+	return func(yield func(*Change[T], error) bool) {
 		s, err := i.Subscribe(name, SubscribeOptions{})
 		if err != nil {
+			yield(nil, err)
 			return
 		}
 		defer s.Stop()
-		for c := range s.All(ctx) {
-			if !yield(c) {
-				return
-			}
-		}
+		s.All(ctx)(yield)
 	}
 }
 
-// All hands changes to a loop until ctx ends, the loop is left or the subscription is over.
-func (s *Subscription[T]) All(ctx context.Context) iter.Seq[*Change[T]] {
-	return func(yield func(*Change[T]) bool) {
+// All hands changes to a loop until ctx ends, the loop is left or the subscription is over. The last
+// pair has no change and says how the loop ended: the error of Next.
+func (s *Subscription[T]) All(ctx context.Context) iter.Seq2[*Change[T], error] {
+	return func(yield func(*Change[T], error) bool) {
 		for {
-			c, err := s.Next(ctx)
-			if err != nil || !yield(c) {
+			if c, err := s.Next(ctx); !yield(c, err) || err != nil {
 				return
 			}
 		}
