@@ -237,10 +237,13 @@ func (s *stream) current() {
 }
 
 // Missed implements reflector.Sink.
-func (s *stream) Missed(reason string, tell bool) {
+func (s *stream) Missed(reason string, err error, tell bool) {
 	s.note(reason)
 	if tell {
-		s.update(func(st *Status) { st.Dropped.Unreadable++ })
+		s.update(func(st *Status) {
+			st.Dropped.Unreadable++
+			st.Dropped.LastErr = err
+		})
 		s.commit(store.Commit{})
 	}
 }
