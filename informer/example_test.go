@@ -100,8 +100,8 @@ func ExampleAddIndex() {
 		}
 		fmt.Println(p.Name)
 	}
-	for range byIP.In("elsewhere", "10.0.0.7") {
-		fmt.Println("there is no such namespace")
+	for p, err := range byIP.In("elsewhere", "10.0.0.7") { // a namespace without pods
+		fmt.Println(p, err)
 	}
 	// Output: web-0
 }

@@ -30,8 +30,7 @@ func (f *fragile) UnmarshalJSON(b []byte) error {
 
 func (f *fragile) DeepCopyObject() runtime.Object {
 	if f.Spec.V == 3 {
-		var none *fragile
-		return &fragile{none.widget}
+		panic("a secret")
 	}
 	return &fragile{f.widget}
 }

@@ -107,7 +107,10 @@ func TestReads(t *testing.T) {
 				if err != nil || shared != again || shared.Spec.NodeName != "node-1" {
 					t.Errorf("storage %d: shared objects differ, or were written to: %v", storage, shared)
 				}
-				for p := range all.List("a", nil) {
+				for p, err := range all.List("a", nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
 					p.Spec.NodeName = "scribbled"
 				}
 			}
@@ -120,7 +123,10 @@ func TestReads(t *testing.T) {
 			if got := keys(all.List("a", labels.SelectorFromSet(labels.Set{"app": "one"}))); got != "a/one" {
 				t.Errorf("List by namespace and label: %s", got)
 			}
-			for range all.All() {
+			for _, err := range all.All() {
+				if err != nil {
+					t.Error(err)
+				}
 				break // a loop may be left
 			}
 			if _, err := all.Get("a", "none"); !errors.Is(err, informer.ErrNotFound) {
