@@ -175,7 +175,7 @@ func colors(t *testing.T, c *informer.Cluster, s *informer.Source) string {
 	defer i.Close()
 	var all []string
 	for _, name := range []string{"a", "b"} {
-		o, err := i.Read(informer.Key{Namespace: "n", Name: name})
+		o, err := i.Get("n", name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func cached(t *testing.T, c *informer.Cluster, s *informer.Source) string {
 	defer i.Close()
 	var all []string
 	for _, name := range []string{"a", "b", "c"} {
-		if _, ok := i.Get("n", name); ok {
+		if _, err := i.Get("n", name); err == nil {
 			all = append(all, name)
 		}
 	}

@@ -101,7 +101,7 @@ func TestCheckpoint(t *testing.T) {
 				if all.Len() != 20 || all.Source().Status()[0].Synced {
 					t.Errorf("%s: loaded without a server: %d objects, %+v", tc.why, all.Len(), all.Source().Status())
 				}
-				s := must(all.Subscribe("skip", informer.SubscribeOptions{SkipInitial: true}))(t)
+				s := must(all.Subscribe("skip", informer.SubscribeOptions{SkipInitial: true, FromCheckpoint: true}))(t)
 				server.SetDown(false)
 				if err := all.Source().Wait(t.Context()); err != nil {
 					t.Fatal(err)
@@ -132,8 +132,11 @@ func compare(t *testing.T, why string, server *informertest.Server, all *informe
 	t.Helper()
 	want := server.Objects(pods)
 	n := 0
-	for p := range all.All() {
-		n++
+	for p, err := range all.All() {
+		if n++; err != nil {
+			t.Errorf("%s: %v", why, err)
+			continue
+		}
 		o := want[p.Namespace+"/"+p.Name]
 		meta, _ := o["metadata"].(map[string]any)
 		if meta["resourceVersion"] != p.ResourceVersion || meta["uid"] != string(p.UID) {

@@ -96,7 +96,7 @@ func TestUntrustedCheckpoint(t *testing.T) {
 				}
 				server.SetDown(false)
 				saved(t, c)
-				if p, ok := all.Get("a", "p1"); !ok || p.Spec.NodeName != tc.node {
+				if p, err := all.Get("a", "p1"); err != nil || p.Spec.NodeName != tc.node {
 					t.Errorf("%s: %+v", tc.why, p)
 				}
 			})
@@ -150,7 +150,7 @@ func TestParkedBeforeVerified(t *testing.T) {
 			server.Serve(pods, "Pod")
 			all.Source().Retry("v1")
 			synced(t, c)
-			if p, ok := all.Get("a", "p1"); !ok || p.Spec.NodeName != "node-3" {
+			if p, err := all.Get("a", "p1"); err != nil || p.Spec.NodeName != "node-3" {
 				t.Errorf("the state of the other history is kept: %+v", p)
 			}
 		})

@@ -62,19 +62,12 @@ type Cluster struct {
 	ctx     context.Context // of Run; nil before it
 	closed  bool
 	sources map[*Source]struct{}
-	shared  map[sharedKey]*Source // the default sources
+	shared  map[sharedKey]*Source // of views, by what they ask for
 	running sync.WaitGroup        // the streams' goroutines
 
 	forms       forms
 	identity    identity
 	checkpoints checkpoints
-}
-
-// sharedKey names a default source.
-type sharedKey struct {
-	gvr      schema.GroupVersionResource
-	format   Format
-	metadata bool
 }
 
 // NewCluster prepares the connection; it does not talk to the server. cfg is copied; its Timeout
@@ -211,25 +204,6 @@ func (c *Cluster) add(s *Source) error {
 		c.launch(s)
 	}
 	return nil
-}
-
-// sharedSource finds or opens the source that views without options share.
-func (c *Cluster) sharedSource(gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
-	key := sharedKey{gvr, o.Format, o.MetadataOnly}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.shared[key]; s != nil && s.join(true) == nil {
-		return s, nil
-	}
-	s, err := newSource(c, gvr, o)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.add(s); err != nil {
-		return nil, err
-	}
-	c.shared[key] = s
-	return s, s.join(true)
 }
 
 func (c *Cluster) forget(s *Source) {

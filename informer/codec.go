@@ -43,6 +43,16 @@ type codec struct {
 	growth [2]float64
 }
 
+// read decodes an object. A panic in the type's own methods is an error.
+func (c *codec) read(f wire.Format, raw []byte) (obj Object, lossy bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			obj, lossy, err = nil, false, panicked(p)
+		}
+	}()
+	return c.decode(f, raw)
+}
+
 // versioned tells whether the type is that of one version of a kind.
 func (c *codec) versioned() bool { return !c.generic && !c.partial }
 

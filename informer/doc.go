@@ -1,16 +1,18 @@
-// Package informer keeps typed copies of Kubernetes resources in memory, current, and tells what
-// changed. It does what client-go's informers do, with generics, a small part of the memory, bounded
+// Package informer keeps typed copies of Kubernetes resources in memory, current, and hands out their
+// changes. It does what client-go's informers do, with generics, a small part of the memory, bounded
 // queues, causes where something fails, and a state that survives a restart.
 //
 //	client-go                          here
 //	SharedInformerFactory              Cluster
 //	ListerWatcher                      Source: a resource, a Selection, a Storage
 //	SharedIndexInformer, Lister        Informer[T]: For, Unstructured, Metadata
-//	Indexer, AddIndexers, ByIndex      Index[T, K]: AddIndex, Index.Get
+//	Get, List                          Informer.Get, Informer.List: with an error, not an absence
+//	Indexer, AddIndexers, ByIndex      Index[T, K]: AddIndex, Index.Get, Index.In
 //	AddEventHandler                    Informer.Subscribe, Informer.Changes, Subscription.Handle
 //	AddEventHandlerWithOptions         SubscribeOptions
 //	isInInitialList                    Change.Initial, SubscribeOptions.SkipInitial
-//	HasSynced, WaitForCacheSync        Cluster.WaitForSync, Source.Wait, Subscription.Synced
+//	HasSynced, WaitForCacheSync        Informer.HasSynced, Informer.Wait, Cluster.WaitForSync,
+//	                                   Subscription.Synced
 //	DeletedFinalStateUnknown           a Deleted change with Relisted
 //	LastSyncResourceVersion            Status.Version
 //	SetTransform                       SourceOptions.Transform, DropManagedFields
@@ -22,8 +24,12 @@
 //
 // A Cluster talks to one API server. A Source keeps the objects of one resource under one
 // Selection; it owns one stream (a list, then a watch) per selected namespace, or one for the whole
-// cluster. An Informer is a typed view of a Source; several may share one. A Subscription hands an
-// Informer's changes to one consumer; a Feed hands on a Source's bytes, in batches.
+// cluster. An Informer is a typed view of a Source; those that ask for the same share one. A
+// Subscription hands an Informer's changes to one consumer; a Feed hands on a Source's bytes, in batches.
+//
+// Loops yield pairs of a value and an error, everywhere: a *DecodeError stands for an object that
+// exists and cannot be decoded, and the loop goes on; any other error is the last pair and says why
+// the loop ended.
 //
 //	Ordering         Per object, changes come in the order of its versions. Within a stream, an object
 //	                 comes at the place of its first change that was not handed on yet. Between
@@ -37,12 +43,17 @@
 //	                 a delete and an add. With a selector, Deleted means "left the selection".
 //	Slow consumers   Cost at most one entry for each object that they know or that exists, and in mode
 //	                 Every their budget. They never slow the watch or each other.
-//	Sync             Source.Wait and Cluster.WaitForSync return once every object of the first list is
-//	                 in the cache, or the cause for which that cannot be. From a checkpoint, reads are
-//	                 served before that (Source.WaitForLoad).
+//	Sync             Informer.Wait and Cluster.WaitForSync return once every object of the first list is
+//	                 in the cache, or the reason why that cannot be. From a checkpoint, reads are served
+//	                 before that (Source.WaitForLoad); subscriptions start when it is synced, unless
+//	                 they ask for the checkpoint's state (SubscribeOptions.FromCheckpoint).
 //	History          A server whose versions went back, as after a restored backup, starts a new
 //	                 epoch: everything is listed again and compared by content.
 //	Ownership        What reads and changes return is the caller's, except through Shared, whose
 //	                 objects are read-only and shared by all.
-//	After close      Reads find nothing, a Subscription's and a Feed's Next return ErrClosed.
+//	After close      When the context of Cluster.Run ends, or a source is closed, reads and indexes go
+//	                 on to serve the last state; dropping the Informer frees it. Wait, Subscribe, Next,
+//	                 Changes and Mirror return ErrClosed. A source that was closed before it had a state
+//	                 does not look empty: what is not there is ErrClosed, not ErrNotFound, and loops end
+//	                 with ErrClosed.
 package informer

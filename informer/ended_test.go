@@ -31,8 +31,19 @@ func TestEndedContext(t *testing.T) {
 		if change, err := subscribe().Next(ended); !errors.Is(err, context.Canceled) {
 			t.Errorf("Next: %v, %v", change, err)
 		}
-		for change := range subscribe().All(ended) {
-			t.Errorf("All: %v", change)
+		n := 0
+		for change, err := range subscribe().All(ended) {
+			if n++; change != nil || !errors.Is(err, context.Canceled) {
+				t.Errorf("All: %v, %v", change, err)
+			}
+		}
+		for change, err := range all.Changes(ended, "test") {
+			if n++; change != nil || !errors.Is(err, context.Canceled) {
+				t.Errorf("Changes: %v, %v", change, err)
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d pairs, want one from each loop", n)
 		}
 		subscribe().Handle(ended, informer.Handlers[*corev1.Pod]{OnAdd: func(p *corev1.Pod, _ bool) { t.Errorf("Handle: %s", p.Name) }})
 		r := &replica{}
@@ -41,7 +52,7 @@ func TestEndedContext(t *testing.T) {
 		}
 
 		half, cancel := context.WithCancel(t.Context())
-		n := 0
+		n = 0
 		subscribe().Handle(half, informer.Handlers[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
 			n++
 			cancel()

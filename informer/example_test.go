@@ -63,18 +63,26 @@ func ExampleFor() {
 	}
 	defer start(cl)()
 
-	pod, ok := pods.Get("shop", "web-0")
-	fmt.Println(ok, pod.Name, pod.Labels["app"])
+	pod, err := pods.Get("shop", "web-0")
+	if err != nil { // ErrNotFound, or why it cannot be decoded
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(pod.Name, pod.Labels["app"])
 
 	selector, _ := labels.Parse("app=web")
 	var names []string
-	for p := range pods.List("shop", selector) {
+	for p, err := range pods.List("shop", selector) {
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
 		names = append(names, p.Name)
 	}
 	slices.Sort(names)
 	fmt.Println(names, "of", pods.Len())
 	// Output:
-	// true web-0 web
+	// web-0 web
 	// [web-0 web-1] of 3
 }
 
@@ -85,8 +93,15 @@ func ExampleAddIndex() {
 	byIP := informer.AddIndex(pods, "ip", podIPs)
 	defer start(cl)()
 
-	for p := range byIP.Get("10.0.0.7") {
+	for p, err := range byIP.Get("10.0.0.7") {
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
 		fmt.Println(p.Name)
+	}
+	for p, err := range byIP.In("elsewhere", "10.0.0.7") { // a namespace without pods
+		fmt.Println(p, err)
 	}
 	// Output: web-0
 }
@@ -97,8 +112,10 @@ func ExampleInformer_Changes() {
 	all, _ := informer.For[*corev1.Pod](cl)
 	defer start(cl)()
 
-	for c := range all.Changes(context.Background(), "printer") {
+	for c, err := range all.Changes(context.Background(), "printer") {
 		switch {
+		case err != nil: // the loop's end
+			fmt.Println(err)
 		case c.Initial && c.Key.Name == "db-0":
 			server.Delete(pods, "shop", "db-0")
 		case c.Op == informer.Deleted:
@@ -139,9 +156,9 @@ func ExampleUnstructured() {
 	all, _ := informer.Unstructured(cl, widgets)
 	defer start(cl)()
 
-	w, ok := all.Get("shop", "left")
-	fmt.Println(ok, w.GetKind(), w.Object["spec"])
-	// Output: true Widget map[size:3]
+	w, err := all.Get("shop", "left")
+	fmt.Println(err, w.GetKind(), w.Object["spec"])
+	// Output: <nil> Widget map[size:3]
 }
 
 func ExampleMetadata() {
@@ -150,9 +167,9 @@ func ExampleMetadata() {
 	all, _ := informer.Metadata(cl, pods)
 	defer start(cl)()
 
-	m, ok := all.Get("shop", "db-0")
-	fmt.Println(ok, m.Name, m.Labels)
-	// Output: true db-0 map[app:db]
+	m, err := all.Get("shop", "db-0")
+	fmt.Println(err, m.Name, m.Labels)
+	// Output: <nil> db-0 map[app:db]
 }
 
 func ExampleInformer_Shared() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -78,10 +79,10 @@ func gapOf(g *store.Gap) *Gap {
 }
 
 func delta(d *store.Delta) Delta {
-	out := Delta{
+	return Delta{
 		Op:       Op(d.Op),
 		Key:      Key(d.Key),
-		UID:      types.UID(d.New.UID()),
+		UID:      uidOf(d),
 		Old:      version(d.Old),
 		New:      version(d.New),
 		Final:    version(d.Final),
@@ -90,13 +91,15 @@ func delta(d *store.Delta) Delta {
 		At:       d.At,
 		After:    d.After,
 	}
-	if d.New == nil {
-		out.UID = types.UID(d.Old.UID())
-	}
-	return out
 }
 
-func version(v *compact.Version) Version { return Version{ResourceVersion: v.RV(), v: v} }
+// uidOf copies the UID: within the version it would keep the whole object in memory.
+func uidOf(d *store.Delta) types.UID { return types.UID(strings.Clone(d.UID())) }
+
+// version copies the resource version, which would keep the object in memory as well.
+func version(v *compact.Version) Version {
+	return Version{ResourceVersion: strings.Clone(v.RV()), v: v}
+}
 
 // Version is one version of an object, at rest. It is immutable.
 type Version struct {

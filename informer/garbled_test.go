@@ -203,10 +203,10 @@ func TestSkippedVersionAndACheckpoint(t *testing.T) {
 				server.Put(pods, "a", "p4", podFields("x", "node-4"))
 				p.play(frame(t, server, pods, "a/p3", true) + frame(t, server, pods, "a/p4", false))
 				<-time.After(5 * time.Second)
-				if p, ok := all.Get("a", "p3"); !ok || p.Spec.NodeName != "node-1" {
+				if p, err := all.Get("a", "p3"); err != nil || p.Spec.NodeName != "node-1" {
 					t.Errorf("%s: the version could be read: %+v", tc.why, p)
 				}
-				if p, ok := all.Get("a", "p4"); !ok || p.Spec.NodeName != "node-4" {
+				if p, err := all.Get("a", "p4"); err != nil || p.Spec.NodeName != "node-4" {
 					t.Errorf("%s: what is behind it is not read: %+v", tc.why, p)
 				}
 				close(p.over)

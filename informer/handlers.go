@@ -5,19 +5,26 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
 // Handlers are functions to call with changes. Those that are nil are not called.
+//
+// A version that cannot be decoded goes to OnError and to no other function: the handlers keep the
+// object as they last got it. The next version that can be decoded is an update of that, or an
+// addition if they never got the object. A deletion has the object as they last got it; if they
+// never did, the deletion goes to OnError as well. So each object is added once, and deleted once if
+// it was added.
 type Handlers[T Object] struct {
-	// OnAdd hears of new objects; initial is true for the state that the subscription starts with.
+	// OnAdd gets new objects; initial is true for the state that the subscription starts with.
 	OnAdd    func(obj T, initial bool)
 	OnUpdate func(old, obj T)
 	// OnDelete gets the last known object.
 	OnDelete func(last T)
-	// OnGap hears that versions are missing, in mode Every.
+	// OnGap is called when versions are missing, in mode Every.
 	OnGap func(Gap)
-	// OnError hears of an object that cannot be decoded; no other function is called for it.
+	// OnError is called for a version that cannot be decoded.
 	OnError func(Key, error)
 	// Resync, if positive, is how often OnUpdate is called with every object, as old and new, though
 	// nothing changed. It calls between two changes, never beside them, and leaves out objects with a
@@ -25,9 +32,18 @@ type Handlers[T Object] struct {
 	Resync time.Duration
 }
 
+// handling is a call of Subscription.Handle.
+type handling[T Object] struct {
+	Handlers[T]
+	// got has, of each object whose last version could not be decoded, the one that the handlers got
+	// before that, if any.
+	got map[Key]*compact.Version
+}
+
 // Handle calls h with every change, one after the other, until ctx ends or the subscription is over.
 // A function that panics does so in the caller's goroutine.
-func (s *Subscription[T]) Handle(ctx context.Context, h Handlers[T]) {
+func (s *Subscription[T]) Handle(ctx context.Context, handlers Handlers[T]) {
+	h := handling[T]{handlers, map[Key]*compact.Version{}}
 	next := time.Now().Add(h.Resync)
 	for {
 		c, err := s.wait(ctx, h.Resync, next)
@@ -53,35 +69,52 @@ func (s *Subscription[T]) wait(ctx context.Context, resync time.Duration, until 
 	return s.Next(ctx)
 }
 
-func (h *Handlers[T]) call(c *Change[T]) {
-	if c.Op == Gapped {
+func (h *handling[T]) call(c *Change[T]) {
+	switch {
+	case c.Op == Gapped:
 		if h.OnGap != nil {
 			h.OnGap(*c.Gap)
 		}
 		return
-	}
-	if c.Op == Added && h.OnAdd == nil || c.Op == Updated && h.OnUpdate == nil || c.Op == Deleted && h.OnDelete == nil {
+	case h.OnAdd == nil && h.OnUpdate == nil && h.OnDelete == nil:
 		return
 	}
-	old, err := c.Old()
-	obj, err2 := c.New()
-	if err = errors.Join(err, err2); err != nil {
-		if h.OnError != nil {
-			h.OnError(c.Key, err)
+	old, oldErr := c.Old()
+	obj, err := c.New()
+	if err != nil {
+		if c.oldV != nil && oldErr == nil {
+			h.got[c.Key] = c.oldV
 		}
+		h.report(c.Key, err)
 		return
 	}
-	switch c.Op {
-	case Added:
-		h.OnAdd(obj, c.Initial)
-	case Updated:
+	if v := h.got[c.Key]; oldErr != nil && v != nil {
+		old, oldErr = c.decode(v, passing)
+	}
+	delete(h.got, c.Key)
+	switch {
+	case c.Op == Deleted && oldErr != nil:
+		h.report(c.Key, oldErr)
+	case c.Op == Deleted:
+		if h.OnDelete != nil {
+			h.OnDelete(old)
+		}
+	case c.Op == Added || oldErr != nil:
+		if h.OnAdd != nil {
+			h.OnAdd(obj, c.Initial)
+		}
+	case h.OnUpdate != nil:
 		h.OnUpdate(old, obj)
-	case Deleted:
-		h.OnDelete(old)
 	}
 }
 
-// resync calls onUpdate with every object that the handlers were told of as it is.
+func (h *handling[T]) report(k Key, err error) {
+	if h.OnError != nil {
+		h.OnError(k, err)
+	}
+}
+
+// resync calls onUpdate with every object that the handlers have as it is.
 func (s *Subscription[T]) resync(ctx context.Context, onUpdate func(old, obj T)) {
 	if onUpdate == nil {
 		return

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync/atomic"
 
-	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
@@ -30,8 +30,8 @@ type Index[T Object, K comparable] struct {
 
 // AddIndex adds an index to the view's source; values is called once for each version of an object,
 // by the goroutines that read the server's answers, and must not keep or change the object. If it
-// panics the object is left out of the index, counted (Index.Failed) and told (Hooks.IndexError).
-// The name only shows up in what is told.
+// panics the object is left out of the index, counted (Index.Failed) and reported (Hooks.IndexError).
+// The name is for reports.
 //
 // An index may be added at any time. Objects that are there already are indexed in the background.
 func AddIndex[T Object, K comparable](i *Informer[T], name string, values func(T) []K) *Index[T, K] {
@@ -52,76 +52,111 @@ func AddIndex[T Object, K comparable](i *Informer[T], name string, values func(T
 	return ix
 }
 
-// Get returns the objects with a value, in no order. While the index is being built, and behind
-// Close, it asks every object, which is slow but right.
-func (ix *Index[T, K]) Get(value K) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for n, st := range ix.informer.source.streams {
-			found, ready := ix.shards[n].find(st.store, value)
-			if !ready && !ix.scan(st, value, yield) {
+// Get returns the objects with a value, in no order. In the place of each object that cannot be decoded
+// it yields a *DecodeError, since such an object may have the value. ErrClosed comes last as in
+// Informer.All. While the index is being built, and after Close, it asks every object, which is slow
+// but right.
+func (ix *Index[T, K]) Get(value K) iter.Seq2[T, error] { return ix.In("", value) }
+
+// In is Get within a namespace; empty is all of them.
+func (ix *Index[T, K]) In(namespace string, value K) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		source := ix.informer.source
+		for n, st := range source.streams {
+			if st.reaches(namespace) && !ix.each(n, namespace, value, yield) {
 				return
 			}
-			for _, item := range found {
-				if obj, err := decode(ix.informer, st, item, private); err == nil && !yield(obj) {
-					return
-				}
-			}
 		}
+		finish(yield, source.incomplete(source.reaching(namespace)))
 	}
 }
 
-// Keys returns the keys of the objects with a value, in no order, or the error of Err.
+// each yields the objects of one stream, and tells whether to go on.
+func (ix *Index[T, K]) each(n int, namespace string, value K, yield func(T, error) bool) bool {
+	st, use := ix.informer.source.streams[n], private
+	found, maybe, ready := ix.shards[n].find(st.store, namespace, value)
+	if !ready {
+		use, maybe = ix.informer.source.beginScan(ix.informer.shared), st.store.Snapshot(namespace)
+	}
+	for _, item := range found {
+		if !yield(decode(ix.informer, st, item, use)) {
+			return false
+		}
+	}
+	for _, item := range maybe {
+		obj, err := decode(ix.informer, st, item, use)
+		if err == nil {
+			if values, _ := ix.call(obj); !slices.Contains(values, value) {
+				continue
+			}
+		}
+		if !yield(obj, err) {
+			return false
+		}
+	}
+	return true
+}
+
+// Keys returns the keys of the objects with a value, in no order. Its errors are those of Err, ErrClosed
+// where the source was closed before it had every object, and, beside the keys, a *DecodeError for each
+// object that cannot be decoded.
 func (ix *Index[T, K]) Keys(value K) ([]Key, error) {
-	if err := ix.Err(); err != nil {
-		return nil, err
-	}
 	var keys []Key
-	for n, st := range ix.informer.source.streams {
-		found, ready := ix.shards[n].find(st.store, value)
-		if !ready {
-			return nil, cmp.Or(ix.Err(), ErrIndexBuilding)
+	ready, err := ix.look(func(sh *shard[K]) {
+		if b := sh.keys[value]; b != nil {
+			b.each(func(k store.Key) { keys = append(keys, Key(k)) })
 		}
-		for _, item := range found {
-			keys = append(keys, Key(item.Key))
-		}
-	}
-	return keys, nil
-}
-
-// Values returns every value that some object has, in no order, or the error of Err.
-func (ix *Index[T, K]) Values() ([]K, error) {
-	if err := ix.Err(); err != nil {
+	})
+	if !ready {
 		return nil, err
 	}
-	seen := map[K]struct{}{}
-	for n, st := range ix.informer.source.streams {
-		ready := false
-		st.store.View(func(func(store.Key) *compact.Version) {
-			ready = ix.shards[n].ready()
-			for value := range ix.shards[n].keys {
-				seen[value] = struct{}{}
-			}
-		})
-		if !ready {
-			return nil, cmp.Or(ix.Err(), ErrIndexBuilding)
-		}
-	}
-	all := make([]K, 0, len(seen))
-	for value := range seen {
-		all = append(all, value)
-	}
-	return all, nil
+	return keys, err
 }
 
-// Err is ErrIndexBuilding until the index knows every object, and ErrClosed behind Close.
+// Values returns every value that some object has, in no order, with the errors of Keys.
+func (ix *Index[T, K]) Values() ([]K, error) {
+	seen := map[K]struct{}{}
+	ready, err := ix.look(func(sh *shard[K]) {
+		for value := range sh.keys {
+			seen[value] = struct{}{}
+		}
+	})
+	if !ready {
+		return nil, err
+	}
+	return slices.Collect(maps.Keys(seen)), err
+}
+
+// look calls f with every shard, unless one is not ready, and returns the errors of Keys.
+func (ix *Index[T, K]) look(f func(*shard[K])) (ready bool, err error) {
+	source := ix.informer.source
+	var errs []error
+	for n, st := range source.streams {
+		maybe, ready := ix.shards[n].look(st.store, f)
+		if !ready {
+			return false, cmp.Or(ix.Err(), ErrIndexBuilding)
+		}
+		for _, item := range maybe {
+			if _, err := decode(ix.informer, st, item, passing); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return true, errors.Join(append(errs, source.incomplete(source.streams))...)
+}
+
+// Err is ErrIndexBuilding until the index knows every object, and ErrClosed once it never will: after
+// Close, or where the source was closed before.
 func (ix *Index[T, K]) Err() error {
 	switch {
 	case ix.closed.Load():
 		return ErrClosed
-	case ix.pending.Load() > 0:
-		return ErrIndexBuilding
+	case ix.pending.Load() == 0:
+		return nil
+	case ix.informer.source.isClosed():
+		return ErrClosed
 	}
-	return nil
+	return ErrIndexBuilding
 }
 
 // Failed counts the versions for which the index's function panicked.
@@ -133,21 +168,6 @@ func (ix *Index[T, K]) Close() {
 		return
 	}
 	ix.informer.source.removeIndexer(ix.slot)
-}
-
-// scan answers for one stream without the index; it tells whether to go on.
-func (ix *Index[T, K]) scan(st *stream, value K, yield func(T) bool) bool {
-	whole := ix.informer.source.beginScan(ix.informer.shared)
-	for _, item := range st.store.Snapshot("") {
-		obj, err := decode(ix.informer, st, item, whole)
-		if err != nil {
-			continue
-		}
-		if values, _ := ix.call(obj); slices.Contains(values, value) && !yield(obj) {
-			return false
-		}
-	}
-	return true
 }
 
 // call is the user's function, tamed.
@@ -175,13 +195,14 @@ func (ix *Index[T, K]) compute(obj Object) (any, error) {
 	if err != nil {
 		ix.fails.Add(1)
 	}
-	return computed[K]{&ix.pending, values}, err
+	return computed[K]{&ix.pending, values, !ok}, err
 }
 
 // computed are an object's values; that there are none is a result, too.
 type computed[K comparable] struct {
-	of     *atomic.Int64 // names the index: it is its count of pending shards
-	values []K
+	of          *atomic.Int64 // names the index: it is its count of pending shards
+	values      []K
+	undecodable bool
 }
 
 func (ix *Index[T, K]) status() IndexStatus {

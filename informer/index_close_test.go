@@ -68,8 +68,10 @@ func TestIndexesComeAndGo(t *testing.T) {
 			passing.Close()
 			again := informer.AddIndex(all, "namespaces", func(p *corev1.Pod) []informer.Key { return []informer.Key{{Namespace: p.Namespace}} })
 			n := 0
-			for range stays.Get("node-1") {
-				n++
+			for _, err := range stays.Get("node-1") {
+				if n++; err != nil {
+					t.Error(err)
+				}
 			}
 			if n > 3 {
 				t.Errorf("%d of 3 objects", n)

@@ -58,7 +58,7 @@ func (c *Change[T]) mirror(ctx context.Context, dst Replica[T]) error {
 	}
 	obj, err := c.New()
 	if err != nil {
-		return nil //nolint:nilerr // it is counted, and told by Hooks.DecodeError
+		return nil //nolint:nilerr // it is counted, and reported by Hooks.DecodeError
 	}
 	return dst.Put(ctx, c.Key, obj)
 }

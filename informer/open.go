@@ -89,8 +89,6 @@ func (s *stream) noted(n reflector.Note) {
 			h.Watch(WatchInfo{Stream: s.id, Protobuf: n.Format == wire.Protobuf, Duration: n.Took,
 				Events: int64(n.Objects), Bytes: n.Bytes, Err: n.Err})
 		}
-	case reflector.NotedUnreadable:
-		s.unread = n.Err
 	case reflector.NotedExpired:
 		if h.Expired != nil {
 			h.Expired(s.id)

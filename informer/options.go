@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -90,14 +91,15 @@ func (o *SourceOptions) hot() int64 {
 	return defaultHot
 }
 
-// ViewOptions say what an Informer is a view of. The zero value is the Cluster's default source of
-// the kind, shared by all who ask for it: the whole cluster, in the format that suits the type.
+// ViewOptions say what an Informer is a view of. The zero value is the whole cluster, in the format
+// that suits the type.
 type ViewOptions struct {
 	// Resource is the one to list and watch; zero: as the Go type's kind says.
 	Resource schema.GroupVersionResource
 	// Source, if set, is what to view; it stays the caller's to close. It excludes what follows.
 	Source *Source
-	// SourceOptions, if any is set, open a source of the Informer's own.
+	// SourceOptions say what source the Informer needs. Equal ones share a source, however their
+	// selection is written; those with functions (Selection.Keep, Transform, Restore, OnState) never do.
 	SourceOptions
 }
 
@@ -105,9 +107,10 @@ type ViewOptions struct {
 type Option func(*ViewOptions)
 
 // InNamespaces selects the objects of these namespaces, each with a stream of its own. None is the
-// whole cluster, and so is a single one with an empty name, as client-go has it.
+// whole cluster, and so is a single one with an empty name, as client-go has it. Given twice, the last
+// one counts.
 func InNamespaces(namespaces ...string) Option {
-	return func(o *ViewOptions) { o.Selection.Namespaces = namespaces }
+	return func(o *ViewOptions) { o.Selection.Namespaces = slices.Clone(namespaces) }
 }
 
 // WithLabels selects by a label selector in the API server's syntax.

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -12,59 +13,93 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// ErrNotFound is returned by Read for an object that is not there.
+// ErrNotFound is what Get returns for an object that does not exist.
 var ErrNotFound = errors.New("informer: no such object")
 
-// Get returns an object; namespace is empty for resources without. One that cannot be decoded is
-// counted (Status.DecodeErrors) and not found; Read says why.
-func (i *Informer[T]) Get(namespace, name string) (obj T, ok bool) {
-	obj, err := i.Read(Key{namespace, name})
-	return obj, err == nil
+// DecodeError is the error of an object that exists and cannot be decoded. Loops over objects yield it
+// in the object's place and go on.
+type DecodeError struct {
+	Stream Stream
+	Key    Key
+	Err    error
 }
 
-// Read returns an object, ErrNotFound, or why it cannot be decoded.
-func (i *Informer[T]) Read(k Key) (obj T, err error) {
-	for _, st := range i.source.reaching(k.Namespace) {
-		if v := st.store.Get(store.Key(k)); v != nil {
-			return decode[T](i, st, store.Item{Key: store.Key(k), V: v}, private)
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("decode %s %s/%s: %v", e.Stream.Resource.GroupResource(), e.Key.Namespace, e.Key.Name, e.Err)
+}
+
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// Get returns an object; namespace is empty for resources without. Its errors are ErrNotFound, a
+// *DecodeError, and ErrClosed where the source was closed before it knew whether there is such an
+// object.
+func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
+	k := store.Key{Namespace: namespace, Name: name}
+	streams := i.source.reaching(namespace)
+	for _, st := range streams {
+		if v := st.store.Get(k); v != nil {
+			return decode[T](i, st, store.Item{Key: k, V: v}, private)
 		}
 	}
-	return obj, ErrNotFound
+	return obj, cmp.Or(i.source.incomplete(streams), ErrNotFound)
 }
 
-// All returns every object, in no order: those that there were at one moment of each stream,
-// decoded one after the other as the loop goes on. Objects that cannot be decoded are counted
-// (Status.DecodeErrors) and left out.
-func (i *Informer[T]) All() iter.Seq[T] { return i.List("", nil) }
+// All returns every object, in no order: those that there were at one moment of each stream, decoded
+// one after the other as the loop goes on. In the place of an object that cannot be decoded it yields
+// a *DecodeError. ErrClosed comes last where the source was closed before it had every object.
+func (i *Informer[T]) All() iter.Seq2[T, error] { return i.List("", nil) }
 
 // List is All within a namespace, and with a label selector; empty and nil select everything.
-func (i *Informer[T]) List(namespace string, selector labels.Selector) iter.Seq[T] {
-	return func(yield func(T) bool) {
+func (i *Informer[T]) List(namespace string, selector labels.Selector) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		whole := i.source.beginScan(i.shared)
-		for _, st := range i.source.reaching(namespace) {
+		streams := i.source.reaching(namespace)
+		for _, st := range streams {
 			for _, item := range st.store.Snapshot(namespace) {
-				if !i.source.selects(i.codec, selector, item.V) {
-					continue
-				}
-				if obj, err := decode[T](i, st, item, whole); err == nil && !yield(obj) {
+				if i.source.selects(i.codec, selector, item.V) && !yield(decode[T](i, st, item, whole)) {
 					return
 				}
 			}
 		}
+		finish(yield, i.source.incomplete(streams))
 	}
 }
 
-// Keys returns the keys of all objects, in no order.
-func (i *Informer[T]) Keys() iter.Seq[Key] {
-	return func(yield func(Key) bool) {
+// Keys returns the keys of all objects, in no order, also of those that cannot be decoded. ErrClosed
+// comes last as in All.
+func (i *Informer[T]) Keys() iter.Seq2[Key, error] {
+	return func(yield func(Key, error) bool) {
 		for _, st := range i.source.streams {
 			for _, item := range st.store.Snapshot("") {
-				if !yield(Key(item.Key)) {
+				if !yield(Key(item.Key), nil) {
 					return
 				}
 			}
 		}
+		finish(yield, i.source.incomplete(i.source.streams))
 	}
+}
+
+// finish ends a loop with err, if there is one.
+func finish[V any](yield func(V, error) bool, err error) {
+	if err != nil {
+		var none V
+		yield(none, err)
+	}
+}
+
+// incomplete returns ErrClosed if the source was closed before all of the streams had a state: what is
+// missing there says nothing.
+func (s *Source) incomplete(streams []*stream) error {
+	if !s.isClosed() {
+		return nil
+	}
+	for _, st := range streams {
+		if !st.Status().Loaded {
+			return ErrClosed
+		}
+	}
+	return nil
 }
 
 // Len is the number of objects.
@@ -125,7 +160,7 @@ func decode[T Object](i *Informer[T], st *stream, item store.Item, u use) (obj T
 	}
 	obj, ok := o.(T)
 	if !ok {
-		return obj, fmt.Errorf("decode object: it is a %T", o)
+		return obj, st.undecodable(item.Key, fmt.Errorf("it is a %T", o))
 	}
 	return obj, nil
 }
@@ -137,11 +172,11 @@ func (s *Source) object(st *stream, c *codec, item store.Item, shared bool, u us
 		obj, ok := kept.(Object)
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("decode object: kept as a %T", kept)
+			return nil, st.undecodable(item.Key, fmt.Errorf("it is kept as a %T", kept))
 		case shared:
 			return obj, nil
 		}
-		return copyOf(obj)
+		return st.copyOf(item.Key, obj)
 	}
 	obj, size, err := st.decode(c, item)
 	if err != nil {
@@ -151,7 +186,7 @@ func (s *Source) object(st *stream, c *codec, item store.Item, shared bool, u us
 	case shared && u != passing:
 		return s.keep(v, c, obj, size, u == scanning), nil
 	case !shared && (u == keeping || u == scanning || u == private && s.recent.again(v)):
-		kept, err := copyOf(obj)
+		kept, err := st.copyOf(item.Key, obj)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +195,21 @@ func (s *Source) object(st *stream, c *codec, item store.Item, shared bool, u us
 	return obj, nil
 }
 
-func copyOf(obj Object) (Object, error) {
+// copyOf copies an object; what goes wrong is counted and reported.
+func (s *stream) copyOf(k store.Key, obj Object) (Object, error) {
+	o, err := deepCopy(obj)
+	if err != nil {
+		return nil, s.undecodable(k, err)
+	}
+	return o, nil
+}
+
+func deepCopy(obj Object) (o Object, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			o, err = nil, fmt.Errorf("copy object: %w", panicked(p))
+		}
+	}()
 	o, ok := obj.DeepCopyObject().(Object)
 	if !ok {
 		return nil, fmt.Errorf("copy object: a copy of %T has another type", obj)
@@ -168,29 +217,36 @@ func copyOf(obj Object) (Object, error) {
 	return o, nil
 }
 
-// decode unpacks and decodes a version; what goes wrong is counted and told.
+// decode unpacks and decodes a version; what goes wrong is counted and reported.
 func (s *stream) decode(c *codec, item store.Item) (obj Object, size int64, err error) {
 	scratch := borrow()
 	defer scratch.giveBack()
 	raw, err := item.V.Append(scratch.b[:0])
-	if err == nil {
-		scratch.b = raw
-		obj, err = s.decodeRaw(c, item.Key, item.V.Format(), raw)
+	if err != nil {
+		return nil, 0, s.undecodable(item.Key, err)
 	}
+	scratch.b = raw
+	obj, err = s.decodeRaw(c, item.Key, item.V.Format(), raw)
 	return obj, c.weigh(item.V.Format(), len(raw)), err
 }
 
 // decodeRaw decodes bytes, which it does not keep.
 func (s *stream) decodeRaw(c *codec, k store.Key, f wire.Format, raw []byte) (Object, error) {
-	obj, lossy, err := c.decode(f, raw)
+	obj, lossy, err := c.read(f, raw)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("decode %s %s/%s: %w", s.id.Resource.GroupResource(), k.Namespace, k.Name, err)
-		s.counts.decodeErrors.Add(1)
-		s.hooks().decodeError(s.id, err)
+		return nil, s.undecodable(k, err)
 	case lossy:
 		s.counts.lossyDecodes.Add(1)
 		s.hooks().lossyDecode(s.id)
 	}
-	return obj, err
+	return obj, nil
+}
+
+// undecodable counts and reports that an object cannot be decoded.
+func (s *stream) undecodable(k store.Key, err error) error {
+	err = &DecodeError{Stream: s.id, Key: Key(k), Err: err}
+	s.counts.decodeErrors.Add(1)
+	s.hooks().decodeError(s.id, err)
+	return err
 }

@@ -45,13 +45,20 @@ func Example() { //nolint:testableexamples // it needs a cluster
 		log.Fatal(err) // sync pods in namespace shop: forbidden: …
 	}
 
-	if pod, ok := pods.Get("shop", "web-0"); ok {
+	if pod, err := pods.Get("shop", "web-0"); err == nil {
 		fmt.Println(pod.Name, "runs on", pod.Spec.NodeName)
 	}
-	for p := range byIP.Get("10.0.0.7") {
+	for p, err := range byIP.Get("10.0.0.7") {
+		if err != nil {
+			log.Print(err) // it exists, and cannot be decoded
+			continue
+		}
 		fmt.Println("10.0.0.7 is", p.Name)
 	}
-	for c := range pods.Changes(ctx, "printer") {
+	for c, err := range pods.Changes(ctx, "printer") {
+		if err != nil {
+			break // ctx has ended
+		}
 		pod, err := c.New() // nil for a deletion, which has only c.Old()
 		if err != nil {
 			log.Print(err)

@@ -312,7 +312,7 @@ func TestGarbageThatComesAgain(t *testing.T) {
 		if got := len(r.server.Requests()) - before; got != 8 {
 			r.Errorf("%d requests, want a probe, a look at two objects, a probe since one is missing, two watches, a list and a watch", got)
 		}
-		if d := r.source.Status()[0].Dropped; d.Unreadable != 1 {
+		if d := r.source.Status()[0].Dropped; d.Unreadable != 1 || d.LastErr == nil {
 			r.Errorf("counted %+v", d)
 		}
 	})

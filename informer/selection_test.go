@@ -7,8 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/informertest"
@@ -19,8 +17,8 @@ func TestAllNamespaces(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("")))(t)
 		synced(t, c)
-		if _, ok := all.Get("a", "one"); !ok || keys(all.List("a", nil)) != "a/one a/two" || len(all.Source().Status()) != 1 {
-			t.Errorf("Get %t, List %s", ok, keys(all.List("a", nil)))
+		if _, err := all.Get("a", "one"); err != nil || keys(all.List("a", nil)) != "a/one a/two" || len(all.Source().Status()) != 1 {
+			t.Errorf("Get %v, List %s", err, keys(all.List("a", nil)))
 		}
 		for _, names := range [][]string{{"", "a"}, {"a/b"}} {
 			if i, err := informer.For[*corev1.Pod](c, informer.InNamespaces(names...)); err == nil {
@@ -56,8 +54,8 @@ func TestTransformNeedsJSON(t *testing.T) {
 			}
 			all := must(informer.For[*corev1.Pod](c, func(o *informer.ViewOptions) { o.Transform = transform }))(t)
 			synced(t, c)
-			if p, ok := all.Get("a", "one"); !ok || p.Labels["seen"] != "yes" {
-				t.Errorf("%s: %v, %+v", why, ok, p)
+			if p, err := all.Get("a", "one"); err != nil || p.Labels["seen"] != "yes" {
+				t.Errorf("%s: %v, %+v", why, err, p)
 			}
 		})
 	}
@@ -65,9 +63,7 @@ func TestTransformNeedsJSON(t *testing.T) {
 
 // TestViewOfAnotherVersion: bytes of one version are not read as a type of another.
 func TestViewOfAnotherVersion(t *testing.T) {
-	users := runtime.NewScheme()
-	users.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, &widget{})
-	bubble(t, informer.Options{Scheme: users}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		v2 := widgets.GroupResource().WithVersion("v2")
 		later := must(c.Source(v2, informer.SourceOptions{}))(t)
 		if _, err := informer.For[*widget](c, informer.On(later)); err == nil || !strings.Contains(err.Error(), "version v2") {
@@ -88,7 +84,7 @@ func TestViewOfAnotherVersion(t *testing.T) {
 				t.Errorf("asked for another version than the view's: %s", asked)
 			}
 		}
-		if w, ok := typed.Get("a", "one"); !ok || w.Spec.V != 1 {
+		if w, err := typed.Get("a", "one"); err != nil || w.Spec.V != 1 {
 			t.Errorf("what was there is still there: %+v", w)
 		}
 	})
@@ -102,4 +98,64 @@ func untilParked(t *testing.T, s *informer.Source) {
 		t.Fatalf("it is not parked: %+v", st)
 	}
 	synctest.Wait()
+}
+
+// TestEqualSelectionsShare: views of the same objects share one copy, however their selection is
+// written; those with functions of the user's never do.
+func TestEqualSelectionsShare(t *testing.T) {
+	in := informer.InNamespaces
+	twice := func(o *informer.ViewOptions) {
+		in("c")(o)
+		in("b", "a")(o)
+	}
+	keep := func(o *informer.ViewOptions) { o.Selection.Keep = func(string, string) bool { return true } }
+	onState := func(o *informer.ViewOptions) { o.OnState = func(informer.Status) {} }
+	hide := func(o *informer.ViewOptions) { o.DropManagedFields = true }
+	live := informer.WithStorage(informer.LiveStorage)
+	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
+		open := func(opts ...informer.Option) *informer.Source {
+			t.Helper()
+			return must(informer.For[*corev1.Pod](c, opts...))(t).Source()
+		}
+		for _, same := range []struct {
+			why   string
+			views [][]informer.Option
+		}{
+			{"the whole cluster", [][]informer.Option{{}, {in()}, {in("")}, {in([]string{}...)}, {in("a"), in("")}}},
+			{"namespaces", [][]informer.Option{{in("a", "b")}, {in("b", "a")}, {in("a", "b", "a")}, {twice}}},
+			{"labels", [][]informer.Option{{informer.WithLabels("app=one,tier in (x, y)")}, {informer.WithLabels("tier in (y,x),app==one")}}},
+			{"fields", [][]informer.Option{{informer.WithFields("spec.nodeName=n,status.phase!=Running")}, {informer.WithFields("status.phase!=Running,spec.nodeName==n")}}},
+			{"other options", [][]informer.Option{{live, hide}, {hide, live}}},
+		} {
+			first := open(same.views[0]...)
+			for i, opts := range same.views {
+				if open(opts...) != first {
+					t.Errorf("%s, view %d has a source of its own", same.why, i)
+				}
+			}
+		}
+		seen := map[*informer.Source]string{}
+		for why, opts := range map[string][]informer.Option{
+			"everything": {}, "a": {in("a")}, "a and b": {in("a", "b")}, "labels": {informer.WithLabels("app=one")},
+			"fields": {informer.WithFields("app=one")}, "a, with labels": {in("a"), informer.WithLabels("app=one")},
+			"live": {live}, "without managed fields": {hide}, "live without": {live, hide},
+			"Keep": {keep}, "Keep, again": {keep}, "OnState": {onState}, "OnState, again": {onState},
+			"Transform": {hiding("hide", 1)}, "Transform, again": {hiding("hide", 1)},
+		} {
+			s := open(opts...)
+			if other, is := seen[s]; is {
+				t.Errorf("%s and %s share a source", why, other)
+			}
+			seen[s] = why
+		}
+		source := must(c.Source(pods, informer.SourceOptions{}))(t)
+		if open(informer.On(source), in("")) != source {
+			t.Error("the whole cluster is no option of a source")
+		}
+		maps := must(informer.Unstructured(c, widgets, live))(t)
+		typed := must(informer.For[*widget](c, live))(t)
+		if maps.Source() == typed.Source() {
+			t.Error("live storage keeps the objects of one Go type")
+		}
+	})
 }

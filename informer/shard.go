@@ -11,7 +11,9 @@ import (
 type shard[K comparable] struct {
 	values map[store.Key][]K // of each object that has any
 	keys   map[K]*bucket
-	todo   map[store.Key]struct{} // objects whose values are not known yet; nil: none
+	// undecodable are objects whose values nobody can know.
+	undecodable map[store.Key]struct{}
+	todo        map[store.Key]struct{} // objects whose values are not known yet; nil: none
 	// pending is the index's count of shards with something to do; work starts doing it. closed says
 	// that the index is to go.
 	pending *atomic.Int64
@@ -20,7 +22,7 @@ type shard[K comparable] struct {
 }
 
 func newShard[K comparable](pending *atomic.Int64, closed *atomic.Bool) *shard[K] {
-	return &shard[K]{values: map[store.Key][]K{}, keys: map[K]*bucket{}, pending: pending, closed: closed}
+	return &shard[K]{values: map[store.Key][]K{}, keys: map[K]*bucket{}, undecodable: map[store.Key]struct{}{}, pending: pending, closed: closed}
 }
 
 // Set implements store.Index.
@@ -32,6 +34,9 @@ func (s *shard[K]) Set(k store.Key, values any) {
 		return
 	}
 	s.done(k)
+	if c.undecodable {
+		s.undecodable[k] = struct{}{}
+	}
 	if len(c.values) == 0 {
 		return
 	}
@@ -56,6 +61,7 @@ func (s *shard[K]) Delete(k store.Key) {
 func (s *shard[K]) Clear() {
 	clear(s.values)
 	clear(s.keys)
+	clear(s.undecodable)
 	for k := range s.todo {
 		s.done(k)
 	}
@@ -71,6 +77,7 @@ func (s *shard[K]) drop(k store.Key) {
 		}
 	}
 	delete(s.values, k)
+	delete(s.undecodable, k)
 }
 
 func (s *shard[K]) later(k store.Key) {
@@ -105,22 +112,50 @@ func (s *shard[K]) some(n int) []store.Key {
 	return keys
 }
 
-// find returns the versions of the objects with a value, unless the shard is not ready.
-func (s *shard[K]) find(st *store.Store, value K) (found []store.Item, ready bool) {
+// find returns the objects of a namespace, or all where it is empty, that have a value, and those that
+// may have it, unless the shard is not ready.
+func (s *shard[K]) find(st *store.Store, namespace string, value K) (found, maybe []store.Item, ready bool) {
 	st.View(func(get func(store.Key) *compact.Version) {
-		ready = s.ready()
-		b := s.keys[value]
-		if b == nil || !ready {
+		if ready = s.ready(); !ready {
 			return
 		}
-		found = make([]store.Item, 0, b.len())
-		b.each(func(k store.Key) {
-			if v := get(k); v != nil {
-				found = append(found, store.Item{Key: k, V: v})
+		if b := s.keys[value]; b != nil {
+			if namespace == "" {
+				found = make([]store.Item, 0, b.len())
 			}
-		})
+			b.each(func(k store.Key) { found = take(found, namespace, k, get) })
+		}
+		for k := range s.undecodable {
+			maybe = take(maybe, namespace, k, get)
+		}
 	})
-	return found, ready
+	return found, maybe, ready
+}
+
+// look calls f with the shard, unless it is not ready, and returns the objects that cannot be decoded.
+func (s *shard[K]) look(st *store.Store, f func(*shard[K])) (undecodable []store.Item, ready bool) {
+	st.View(func(get func(store.Key) *compact.Version) {
+		if ready = s.ready(); !ready {
+			return
+		}
+		f(s)
+		for k := range s.undecodable {
+			undecodable = take(undecodable, "", k, get)
+		}
+	})
+	return undecodable, ready
+}
+
+// take appends an object, if it is of the namespace.
+func take(to []store.Item, namespace string, k store.Key, get func(store.Key) *compact.Version) []store.Item {
+	if namespace != "" && k.Namespace != namespace {
+		return to
+	}
+	v := get(k)
+	if v == nil {
+		return to
+	}
+	return append(to, store.Item{Key: k, V: v})
 }
 
 // bucket is a set of keys: mostly of one or a few.

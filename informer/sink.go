@@ -271,12 +271,12 @@ func (s *stream) current() {
 }
 
 // Missed implements reflector.Sink.
-func (s *stream) Missed(reason string, tell bool) {
+func (s *stream) Missed(reason string, err error, tell bool) {
 	s.note(reason)
 	if reason == reflector.ReasonGarbled {
 		s.update(func(st *Status) {
 			st.Dropped.Unreadable++
-			st.Dropped.LastErr = s.unread
+			st.Dropped.LastErr = err
 		})
 	}
 	if tell {

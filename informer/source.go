@@ -3,18 +3,14 @@ package informer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
@@ -57,11 +53,11 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions) (*S
 	if gvr.Version == "" || gvr.Resource == "" {
 		return nil, fmt.Errorf("open source: %v names no version or no resource", gvr)
 	}
-	if _, err := labels.Parse(o.Selection.Labels); err != nil {
-		return nil, fmt.Errorf("open source: label selector: %w", err)
+	if _, err := canonicalLabels(o.Selection.Labels); err != nil {
+		return nil, fmt.Errorf("open source: %w", err)
 	}
-	if _, err := fields.ParseSelector(o.Selection.Fields); err != nil {
-		return nil, fmt.Errorf("open source: field selector: %w", err)
+	if _, err := canonicalFields(o.Selection.Fields); err != nil {
+		return nil, fmt.Errorf("open source: %w", err)
 	}
 	namespaces, err := namespaces(o.Selection.Namespaces)
 	if err != nil {
@@ -83,25 +79,6 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions) (*S
 		s.streams = append(s.streams, newStream(s, i, ns))
 	}
 	return s, nil
-}
-
-// namespaces returns those to open a stream for, in order; one without a name is all of them.
-func namespaces(names []string) ([]string, error) {
-	if len(names) == 0 {
-		return []string{""}, nil
-	}
-	names = slices.Clone(names)
-	slices.Sort(names)
-	names = slices.Compact(names)
-	for _, name := range names {
-		switch {
-		case name == "" && len(names) > 1:
-			return nil, errors.New("all namespaces (an empty name) are selected beside one")
-		case strings.Contains(name, "/"):
-			return nil, fmt.Errorf("%q is no name of a namespace", name)
-		}
-	}
-	return names, nil
 }
 
 // started notes how to end the streams, unless the source was closed before they began.
@@ -154,6 +131,11 @@ func (s *Source) reaching(namespace string) []*stream {
 		return nil
 	}
 	return s.streams[i : i+1]
+}
+
+// reaches tells whether the stream can have objects of a namespace; empty is all of them.
+func (s *stream) reaches(namespace string) bool {
+	return namespace == "" || s.id.Namespace == "" || s.id.Namespace == namespace
 }
 
 // join counts a view; lent says that the source is to close with the last one.

@@ -43,7 +43,6 @@ type stream struct {
 	held       []store.Commit // see hold
 	heldBytes  int
 	holding    bool
-	unread     error // why the last frame or object could not be read
 	witnesses  witnesses
 	missing    []sighting // of them, at the server, when it was asked last
 

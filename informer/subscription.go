@@ -32,6 +32,10 @@ type SubscribeOptions struct {
 	// SkipInitial leaves out what was there when a stream's first list was complete, or, later, at
 	// the start of the subscription. Changes since then are never left out.
 	SkipInitial bool
+	// FromCheckpoint hands out the state of a checkpoint as soon as it is loaded, as it was when it was
+	// saved, and then what differs from it. Otherwise a stream that starts from a checkpoint is handed
+	// out once it is synced: verified and current.
+	FromCheckpoint bool
 }
 
 // Change is one change of one object.
@@ -103,7 +107,7 @@ func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[
 	}
 	var err error
 	s.consumer, err = i.source.consume(name, shared, store.QueueOptions{
-		Latest: o.Mode == Latest, Budget: o.Budget, SkipInitial: o.SkipInitial,
+		Latest: o.Mode == Latest, Budget: o.Budget, SkipInitial: o.SkipInitial, AwaitSynced: !o.FromCheckpoint,
 	})
 	if err != nil {
 		return nil, err
@@ -111,29 +115,26 @@ func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[
 	return s, nil
 }
 
-// Changes is a subscription for a loop: in mode Latest, until ctx ends or the loop is left. It ends
-// at once where the source is closed.
-func (i *Informer[T]) Changes(ctx context.Context, name string) iter.Seq[*Change[T]] {
-	return func(yield func(*Change[T]) bool) {
+// Changes is a subscription for a loop: in mode Latest, until ctx ends or the loop is left. The last
+// pair has no change and says how the loop ended: ErrClosed, or the error of ctx.
+func (i *Informer[T]) Changes(ctx context.Context, name string) iter.Seq2[*Change[T], error] {
+	return func(yield func(*Change[T], error) bool) {
 		s, err := i.Subscribe(name, SubscribeOptions{})
 		if err != nil {
+			yield(nil, err)
 			return
 		}
 		defer s.Stop()
-		for c := range s.All(ctx) {
-			if !yield(c) {
-				return
-			}
-		}
+		s.All(ctx)(yield)
 	}
 }
 
-// All hands changes to a loop until ctx ends, the loop is left or the subscription is over.
-func (s *Subscription[T]) All(ctx context.Context) iter.Seq[*Change[T]] {
-	return func(yield func(*Change[T]) bool) {
+// All hands changes to a loop until ctx ends, the loop is left or the subscription is over. The last
+// pair has no change and says how the loop ended: the error of Next.
+func (s *Subscription[T]) All(ctx context.Context) iter.Seq2[*Change[T], error] {
+	return func(yield func(*Change[T], error) bool) {
 		for {
-			c, err := s.Next(ctx)
-			if err != nil || !yield(c) {
+			if c, err := s.Next(ctx); !yield(c, err) || err != nil {
 				return
 			}
 		}
@@ -176,14 +177,10 @@ func (s *Subscription[T]) take() *Change[T] {
 	}
 	d := &s.batch.Deltas[s.next]
 	s.next++
-	c := &Change[T]{
-		Op: Op(d.Op), Key: Key(d.Key), Initial: d.Initial, Relisted: d.Relisted, At: d.At, Stream: st.id,
+	return &Change[T]{
+		Op: Op(d.Op), Key: Key(d.Key), UID: uidOf(d), Initial: d.Initial, Relisted: d.Relisted, At: d.At, Stream: st.id,
 		informer: s.informer, stream: st, oldV: d.Old, newV: d.New,
 	}
-	if c.UID = types.UID(d.New.UID()); d.New == nil {
-		c.UID = types.UID(d.Old.UID())
-	}
-	return c
 }
 
 // refill takes the next batch; the one before is done with.

@@ -46,7 +46,10 @@ func take(t *testing.T, s *informer.Subscription[*corev1.Pod]) string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	var lines []string
-	for c := range s.All(ctx) {
+	for c, err := range s.All(ctx) {
+		if err != nil {
+			break // it has no more, or is over
+		}
 		lines = append(lines, told(t, c))
 	}
 	return strings.Join(lines, "\n")

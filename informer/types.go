@@ -18,19 +18,6 @@ var ErrClosed = errors.New("informer: closed")
 // ErrBehind is returned by a Strict Feed whose consumer took too little.
 var ErrBehind = errors.New("informer: the feed exceeded its budget")
 
-// Selection says which objects of a resource a Source keeps. The zero value is all of them.
-type Selection struct {
-	// Namespaces are exact names: one stream for each. Empty: one stream over the whole cluster.
-	Namespaces []string
-	// Labels and Fields are selectors in the API server's syntax.
-	Labels, Fields string
-	// Keep, if set, sees the key of every object before it is stored and drops those for which it
-	// returns false. It must always answer the same for the same key, and not panic, which is not
-	// caught; several streams may call it at once. It serves what the server cannot select, such as
-	// namespace globs.
-	Keep func(namespace, name string) bool
-}
-
 // Key names an object within a resource.
 type Key struct{ Namespace, Name string }
 

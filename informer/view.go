@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +21,9 @@ type Informer[T Object] struct {
 	left   *sync.Once
 }
 
-// For opens a view of the kind of a Go type: *corev1.Pod, or a type of Options.Scheme. Without
-// options it is a view of the cluster's default source, else of a source of its own. It is served
-// once Cluster.Run runs, also when it is opened later.
+// For opens a view of the kind of a Go type: *corev1.Pod, or a type of Options.Scheme. Views that ask
+// for the same objects in the same way share one source; see ViewOptions. A view is served once
+// Cluster.Run runs, also when it is opened later.
 func For[T Object](c *Cluster, opts ...Option) (*Informer[T], error) {
 	t := reflect.TypeFor[T]()
 	kind, err := kindOf(t, c.opts.Scheme)
@@ -50,15 +51,18 @@ func open[T Object](c *Cluster, codec *codec, gvr schema.GroupVersionResource, o
 	for _, set := range opts {
 		set(&o)
 	}
-	s, err := c.view(codec, &o)
+	s, err := c.view(reflect.TypeFor[T](), codec, &o)
 	if err != nil {
 		return nil, fmt.Errorf("open informer for %s: %w", o.Resource.GroupResource(), err)
 	}
 	return &Informer[T]{source: s, codec: s.decodes(reflect.TypeFor[T](), codec), left: &sync.Once{}}, nil
 }
 
-// view finds or opens the source that a view is to have.
-func (c *Cluster) view(codec *codec, o *ViewOptions) (*Source, error) {
+// view finds or opens the source of a view.
+func (c *Cluster) view(t reflect.Type, codec *codec, o *ViewOptions) (*Source, error) {
+	if names := o.Selection.Namespaces; len(names) == 0 || !slices.ContainsFunc(names, func(n string) bool { return n != "" }) {
+		o.Selection.Namespaces = nil
+	}
 	if o.Source != nil {
 		switch {
 		case !o.SourceOptions.isZero():
@@ -76,7 +80,6 @@ func (c *Cluster) view(codec *codec, o *ViewOptions) (*Source, error) {
 		}
 		return o.Source, o.Source.join(false)
 	}
-	own := !o.SourceOptions.isZero()
 	if codec.partial {
 		o.MetadataOnly = true
 	}
@@ -86,14 +89,7 @@ func (c *Cluster) view(codec *codec, o *ViewOptions) (*Source, error) {
 	if err := o.fits(codec); err != nil {
 		return nil, err
 	}
-	if !own {
-		return c.sharedSource(o.Resource, o.SourceOptions)
-	}
-	s, err := c.Source(o.Resource, o.SourceOptions)
-	if err != nil {
-		return nil, err
-	}
-	return s, s.join(true)
+	return c.viewSource(t, o.Resource, o.SourceOptions)
 }
 
 // Source is what the Informer is a view of.
@@ -105,7 +101,7 @@ func (i *Informer[T]) Shared() *Informer[T] {
 	return &Informer[T]{source: i.source, codec: i.codec, shared: true, left: i.left}
 }
 
-// Close gives the view up. The source that For, Unstructured or Metadata opened is closed with its
-// last view, and with it what is subscribed to it; one given by On stays open, with the indexes that
-// were added through the view: close those, too.
+// Close gives the view up. A source that For, Unstructured or Metadata opened is closed with its last
+// view, and so are its subscriptions; one given by On stays open, with the indexes that were added
+// through the view: close those, too.
 func (i *Informer[T]) Close() { i.left.Do(i.source.leave) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/informertest"
@@ -78,10 +78,14 @@ func synced(t *testing.T, c *informer.Cluster) {
 	}
 }
 
-func keys(seq func(func(*corev1.Pod) bool)) string {
+func keys[T informer.Object](seq iter.Seq2[T, error]) string {
 	var all []string
-	for p := range seq {
-		all = append(all, p.Namespace+"/"+p.Name)
+	for o, err := range seq {
+		if err != nil {
+			all = append(all, "! "+err.Error())
+			continue
+		}
+		all = append(all, o.GetNamespace()+"/"+o.GetName())
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
@@ -93,17 +97,20 @@ func TestReads(t *testing.T) {
 			all := must(informer.For[*corev1.Pod](c, informer.WithStorage(storage)))(t)
 			synced(t, c)
 			for range 3 { // cold, and then hot in more than one way
-				p, ok := all.Get("a", "two")
-				if !ok || p.Name != "two" || p.Spec.NodeName != "node-1" || p.Kind != "Pod" || p.APIVersion != "v1" {
-					t.Fatalf("storage %d: Get = %+v, %v", storage, p, ok)
+				p, err := all.Get("a", "two")
+				if err != nil || p.Name != "two" || p.Spec.NodeName != "node-1" || p.Kind != "Pod" || p.APIVersion != "v1" {
+					t.Fatalf("storage %d: Get = %+v, %v", storage, p, err)
 				}
 				p.Spec.NodeName = "scribbled"
-				shared, ok := all.Shared().Get("a", "two")
+				shared, err := all.Shared().Get("a", "two")
 				again, _ := all.Shared().Get("a", "two")
-				if !ok || shared != again || shared.Spec.NodeName != "node-1" {
+				if err != nil || shared != again || shared.Spec.NodeName != "node-1" {
 					t.Errorf("storage %d: shared objects differ, or were written to: %v", storage, shared)
 				}
-				for p := range all.List("a", nil) {
+				for p, err := range all.List("a", nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
 					p.Spec.NodeName = "scribbled"
 				}
 			}
@@ -116,11 +123,14 @@ func TestReads(t *testing.T) {
 			if got := keys(all.List("a", labels.SelectorFromSet(labels.Set{"app": "one"}))); got != "a/one" {
 				t.Errorf("List by namespace and label: %s", got)
 			}
-			for range all.All() {
+			for _, err := range all.All() {
+				if err != nil {
+					t.Error(err)
+				}
 				break // a loop may be left
 			}
-			if _, err := all.Read(informer.Key{Namespace: "a", Name: "none"}); !errors.Is(err, informer.ErrNotFound) {
-				t.Errorf("Read of what is not there: %v", err)
+			if _, err := all.Get("a", "none"); !errors.Is(err, informer.ErrNotFound) {
+				t.Errorf("Get of what is not there: %v", err)
 			}
 			server.Put(pods, "a", "two", podFields("two", "node-2"))
 			synctest.Wait()
@@ -238,9 +248,9 @@ func TestProtobuf(t *testing.T) {
 			synced(t, c)
 			server.Put(pods, "a", "one", podFields("one", "node-9"))
 			synctest.Wait()
-			p, ok := typed.Get("a", "one")
-			m, ok2 := metas.Get("a", "one")
-			if !ok || !ok2 || p.Spec.NodeName != "node-9" || m.Labels["app"] != "one" || lossy.Load() > 0 {
+			p, err := typed.Get("a", "one")
+			m, err2 := metas.Get("a", "one")
+			if err != nil || err2 != nil || p.Spec.NodeName != "node-9" || m.Labels["app"] != "one" || lossy.Load() > 0 {
 				t.Errorf("refusal %d: %v %v, %d lossy", refusal, p, m, lossy.Load())
 			}
 			if refusal != 0 && refused.Load() > 2 {
@@ -252,14 +262,12 @@ func TestProtobuf(t *testing.T) {
 
 // TestUsersType: a custom resource with a Go type, by the user's scheme.
 func TestUsersType(t *testing.T) {
-	users := runtime.NewScheme()
-	users.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, &widget{})
-	bubble(t, informer.Options{Scheme: users}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
+	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*widget](c))(t)
 		synced(t, c)
-		w, ok := all.Get("b", "one")
-		if !ok || w.Spec.V != 1 || w.Kind != "Widget" || w.APIVersion != "example.com/v1" {
-			t.Errorf("got %+v, %v", w, ok)
+		w, err := all.Get("b", "one")
+		if err != nil || w.Spec.V != 1 || w.Kind != "Widget" || w.APIVersion != "example.com/v1" {
+			t.Errorf("got %+v, %v", w, err)
 		}
 	})
 }
@@ -278,13 +286,11 @@ func (w *widget) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// TestUndecodable: an object that does not fit the type is counted, told and left out; nothing else
-// suffers.
+// TestUndecodable: an object that does not fit the type is counted and reported, and is an error in
+// every read, never an absence; nothing else suffers.
 func TestUndecodable(t *testing.T) {
-	users := runtime.NewScheme()
-	users.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, &widget{})
 	var told []error
-	o := informer.Options{Scheme: users, Hooks: informer.Hooks{DecodeError: func(_ informer.Stream, err error) { told = append(told, err) }}}
+	o := informer.Options{Scheme: widgetTypes(), Hooks: informer.Hooks{DecodeError: func(_ informer.Stream, err error) { told = append(told, err) }}}
 	bubble(t, o, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		server.Put(widgets, "a", "two", spec("a string"))
 		all := must(informer.For[*widget](c))(t)
@@ -292,22 +298,45 @@ func TestUndecodable(t *testing.T) {
 		synced(t, c)
 		synctest.Wait() // the index may have come when objects were on their way
 		told = nil
-		if _, ok := all.Get("a", "two"); ok {
-			t.Error("it cannot be got")
+		var bad *informer.DecodeError
+		if w, err := all.Get("a", "two"); w != nil || !errors.As(err, &bad) || !strings.Contains(err.Error(), "widgets.example.com a/two") {
+			t.Errorf("Get says why, and of what: %v, %v", w, err)
 		}
-		if _, err := all.Read(informer.Key{Namespace: "a", Name: "two"}); err == nil || errors.Is(err, informer.ErrNotFound) || !strings.Contains(err.Error(), "widgets.example.com a/two") {
-			t.Errorf("Read says why, and of what: %v", err)
+		two := informer.Key{Namespace: "a", Name: "two"}
+		if bad.Key != two || bad.Stream.Resource != widgets || bad.Err == nil {
+			t.Errorf("the error names %+v", bad)
+		}
+		undecodable := "! " + bad.Error()
+		for how, got := range map[string]string{
+			"All":                keys(all.All()),
+			"List":               keys(all.List("", labels.Everything())),
+			"List of its labels": keys(all.List("", must(labels.Parse("!app"))(t))),
+			"Index.Get":          keys(bySize.Get(1)),
+		} {
+			if got != undecodable+" a/one b/one" {
+				t.Errorf("%s: %s", how, got)
+			}
+		}
+		if got := keys(bySize.In("a", 1)); got != undecodable+" a/one" {
+			t.Errorf("Index.In: %s", got)
+		}
+		if got := keys(bySize.In("b", 1)); got != "b/one" {
+			t.Errorf("Index.In another namespace: %s", got)
+		}
+		if found, err := bySize.Keys(1); len(found) != 2 || !errors.As(err, &bad) || bad.Key != two {
+			t.Errorf("Index.Keys: %v, %v", found, err)
+		}
+		if values, err := bySize.Values(); len(values) != 1 || !errors.As(err, &bad) || bad.Key != two {
+			t.Errorf("Index.Values: %v, %v", values, err)
 		}
 		n := 0
-		for range all.All() {
-			n++
+		for _, err := range all.Keys() {
+			if n++; err != nil {
+				t.Error(err)
+			}
 		}
-		found := 0
-		for range bySize.Get(1) {
-			found++
-		}
-		if st := all.Source().Status()[0]; n != 2 || found != 2 || all.Len() != 3 || st.DecodeErrors != 4 || len(told) != 3 {
-			t.Errorf("%d objects, %d by index, counted %d, told %v", n, found, st.DecodeErrors, told)
+		if st := all.Source().Status()[0]; n != 3 || all.Len() != 3 || st.DecodeErrors != 9 || len(told) != 8 {
+			t.Errorf("%d keys, %d objects, counted %d, told %v", n, all.Len(), st.DecodeErrors, told)
 		}
 	})
 }

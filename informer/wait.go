@@ -31,6 +31,15 @@ func (s *Source) Wait(ctx context.Context) error {
 	return s.wait(ctx, func(st Status) bool { return st.Synced })
 }
 
+// Wait is Source.Wait of the view's source.
+func (i *Informer[T]) Wait(ctx context.Context) error { return i.source.Wait(ctx) }
+
+// HasSynced tells whether every stream of the view's source was synced once; it stays true.
+func (i *Informer[T]) HasSynced() bool {
+	ready, _, _ := i.source.progress(func(st Status) bool { return st.Synced })
+	return ready
+}
+
 // WaitForLoad returns nil once every stream has a state to read: from a checkpoint, or because it is
 // synced. Its errors are those of Wait.
 func (s *Source) WaitForLoad(ctx context.Context) error {

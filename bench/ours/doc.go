@@ -135,9 +135,12 @@ func typed(ctx context.Context, in harness.Input) (harness.Sample, error) {
 func hot[T informer.Object](m *harness.Meter, inf *informer.Informer[T]) error {
 	const enough = 2000
 	read := 0
-	for k := range inf.Keys() {
-		if _, ok := inf.Get(k.Namespace, k.Name); !ok {
-			return fmt.Errorf("read: %v is not there", k)
+	for k, err := range inf.Keys() {
+		if err != nil {
+			return fmt.Errorf("read keys: %w", err)
+		}
+		if _, err := inf.Get(k.Namespace, k.Name); err != nil {
+			return fmt.Errorf("read %v: %w", k, err)
 		}
 		if read++; read == enough {
 			break

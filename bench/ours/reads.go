@@ -17,21 +17,28 @@ import (
 const hotObjects = 100
 
 // shuffled are the keys of all objects, in an order that has nothing to do with how they are kept.
-func shuffled[T informer.Object](inf *informer.Informer[T]) []informer.Key {
-	keys := slices.SortedFunc(inf.Keys(), func(a, b informer.Key) int {
+func shuffled[T informer.Object](inf *informer.Informer[T]) ([]informer.Key, error) {
+	var keys []informer.Key
+	for k, err := range inf.Keys() {
+		if err != nil {
+			return nil, fmt.Errorf("read keys: %w", err)
+		}
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b informer.Key) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-	return keys
+	return keys, nil
 }
 
 // getting reads the first of some keys again and again.
 func getting[T informer.Object](inf *informer.Informer[T], keys []informer.Key) func(int) error {
 	return func(i int) error {
 		k := keys[i%len(keys)]
-		obj, ok := inf.Get(k.Namespace, k.Name)
-		if !ok {
-			return fmt.Errorf("%v is not there", k)
+		obj, err := inf.Get(k.Namespace, k.Name)
+		if err != nil {
+			return fmt.Errorf("read %v: %w", k, err)
 		}
 		runtime.KeepAlive(obj)
 		return nil
@@ -42,7 +49,10 @@ func getting[T informer.Object](inf *informer.Informer[T], keys []informer.Key) 
 func ranging[T informer.Object](inf *informer.Informer[T], want int) func(int) error {
 	return func(int) error {
 		n := 0
-		for obj := range inf.All() {
+		for obj, err := range inf.All() {
+			if err != nil {
+				return err
+			}
 			runtime.KeepAlive(obj)
 			n++
 		}
@@ -63,7 +73,10 @@ func readTyped(storage informer.Storage) func(context.Context, harness.Input) (h
 			return nil, err
 		}
 		m.Settle(ctx)
-		keys := shuffled(pods)
+		keys, err := shuffled(pods)
+		if err != nil {
+			return nil, err
+		}
 		hot := keys[:min(hotObjects, len(keys))]
 		all, allShared := ranging(pods, len(keys)), ranging(pods.Shared(), len(keys))
 		start := time.Now()
@@ -99,7 +112,10 @@ func readUntyped(ctx context.Context, in harness.Input) (harness.Sample, error) 
 		return nil, err
 	}
 	m.Settle(ctx)
-	keys := shuffled(pods)
+	keys, err := shuffled(pods)
+	if err != nil {
+		return nil, err
+	}
 	err = each(ctx, m, []timed{{"get hot", getting(pods, keys[:min(hotObjects, len(keys))])}, {"get cold", getting(pods, keys)}})
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func (w *world) keeper(ctx context.Context, t *testing.T, dir string, r rules) *
 	selected := r
 	selected.returns = true
 	k.pods = &watched[*corev1.Pod]{name: "pods", Informer: s.pods, list: w.typed(nil, metav1.ListOptions{}), kind: podKind}
-	k.trail = follow(ctx, t, k.pods, "latest", informer.SubscribeOptions{}, r, nil)
+	k.trail = follow(ctx, t, k.pods, "latest", informer.SubscribeOptions{FromCheckpoint: true}, r, nil)
 	indexed(k.pods, "ip", podIPs)
 	golden := &watched[*metav1.PartialObjectMetadata]{
 		name: "metadata of golden pods", Informer: s.golden,
@@ -71,7 +71,7 @@ func (w *world) keeper(ctx context.Context, t *testing.T, dir string, r rules) *
 	spread := &watched[*unstructured.Unstructured]{
 		name: "pods of two namespaces", Informer: s.spread, list: w.maps(podResource, namespaces[:2], metav1.ListOptions{}),
 	}
-	follow(ctx, t, spread, "every", informer.SubscribeOptions{Mode: informer.Every}, r, nil)
+	follow(ctx, t, spread, "every", informer.SubscribeOptions{Mode: informer.Every, FromCheckpoint: true}, r, nil)
 	widgets := &watched[*unstructured.Unstructured]{
 		name: "widgets", Informer: s.widgets, list: w.maps(widgetResource, nil, metav1.ListOptions{}),
 	}

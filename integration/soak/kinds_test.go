@@ -100,7 +100,7 @@ func builtin[T informer.Object](c *informer.Cluster) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	return opened{i.Source(), func() map[informer.Key]version { return versions(i.All()) }}, nil
+	return opened{i.Source(), func() map[informer.Key]version { return versions(readable(i.All())) }}, nil
 }
 
 // TestBuiltinKinds lets For find the resource of every built-in kind by its Go type, and reads all of

@@ -193,7 +193,7 @@ func (tr *trail[T]) cached(c *informer.Change[T]) error {
 	if tr.changes%8 != 0 {
 		return nil // it costs
 	}
-	obj, err := tr.informer.Read(c.Key)
+	obj, err := tr.informer.Get(c.Key.Namespace, c.Key.Name)
 	switch {
 	case tr.rules.history:
 		return nil

@@ -83,35 +83,52 @@ func (h *Hot) put(v *Version, decoder, obj any, size int64, evict bool) any {
 	if d := v.decoded(decoder); d != nil {
 		return d.obj
 	}
-	if size += perDecoded; size > h.budget || !evict && h.evicting+size > h.budget {
-		return obj
-	}
-	for h.evicting+size > h.budget {
-		h.evict()
-	}
-	d := &decoded{of: v, decoder: decoder, obj: obj, size: size}
-	h.enring(d)
-	h.add(d)
+	h.admit(&decoded{of: v, decoder: decoder, obj: obj, size: size + perDecoded}, evict)
 	return obj
 }
 
-// Pin keeps what v was decoded to until Drop, beside the budget. It returns what Put returns.
+// admit keeps an object if the budget allows. The caller holds the lock.
+func (h *Hot) admit(d *decoded, evict bool) {
+	if d.size > h.budget || !evict && h.evicting+d.size > h.budget {
+		return
+	}
+	for h.evicting+d.size > h.budget {
+		h.evict()
+	}
+	h.enring(d)
+	h.add(d)
+}
+
+// Pin keeps what v was decoded to until Drop, beside the budget; after Drop it is Put. It returns what
+// Put returns.
 func (h *Hot) Pin(v *Version, decoder, obj any, size int64) any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d := v.decoded(decoder); d != nil {
-		h.unring(d)
-		return d.obj
+	d := &decoded{of: v, decoder: decoder, obj: obj, size: size + perDecoded}
+	for { // Drop may come between
+		first := v.hot.Load()
+		kept, dropped := v.decoded(decoder), v.decoded(goneDecoder) != nil
+		if kept != nil {
+			if !dropped {
+				h.unring(kept)
+			}
+			return kept.obj
+		}
+		if dropped {
+			h.admit(d, true)
+			return obj
+		}
+		if h.addBefore(d, first) {
+			return obj
+		}
 	}
-	h.add(&decoded{of: v, decoder: decoder, obj: obj, size: size + perDecoded})
-	return obj
 }
 
-// Drop forgets what v was decoded to, pinned or not: nobody is going to read it. For a version that
-// is not kept it costs next to nothing. A version that is never dropped is collected with what is
-// pinned to it, but Bytes goes on to count that.
+// Drop forgets what v was decoded to, pinned or not: few are going to read it, and nothing is pinned to
+// it again. For a version that is not kept it takes no lock. A version that is never dropped is
+// collected with what is pinned to it, but Bytes goes on to count that.
 func (h *Hot) Drop(v *Version) {
-	if v == nil || v.hot.Load() == nil {
+	if v == nil || v.hot.CompareAndSwap(nil, gone) {
 		return
 	}
 	h.mu.Lock()
@@ -120,8 +137,16 @@ func (h *Hot) Drop(v *Version) {
 		h.unring(d)
 		h.bytes.Add(-d.size)
 	}
-	v.hot.Store(nil)
+	v.hot.Store(gone)
 }
+
+// gone is the last of what is kept of a version that was dropped. It costs nothing, and no reader asks
+// for its decoder.
+var gone = &decoded{decoder: goneDecoder}
+
+type goneMark struct{}
+
+var goneDecoder any = goneMark{}
 
 // decoded returns what is kept for a decoder. The caller holds the Hot's lock.
 func (v *Version) decoded(decoder any) *decoded {
@@ -135,9 +160,18 @@ func (v *Version) decoded(decoder any) *decoded {
 
 // add puts an object before the others of its version.
 func (h *Hot) add(d *decoded) {
-	d.next.Store(d.of.hot.Load())
-	d.of.hot.Store(d)
+	for !h.addBefore(d, d.of.hot.Load()) { // Drop was quicker
+	}
+}
+
+// addBefore is add, unless first is no longer the first of the version's.
+func (h *Hot) addBefore(d, first *decoded) bool {
+	d.next.Store(first)
+	if !d.of.hot.CompareAndSwap(first, d) {
+		return false
+	}
 	h.bytes.Add(d.size)
+	return true
 }
 
 // evict moves the hand on to an object that was not used since it came by last, and forgets it; it

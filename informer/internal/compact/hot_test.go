@@ -235,3 +235,32 @@ func BenchmarkHotGet(b *testing.B) {
 		}
 	})
 }
+
+// TestHotPinOfADroppedVersion: a reader that still decodes what was dropped spends the budget, as any
+// other reader does, and nothing is counted for ever.
+func TestHotPinOfADroppedVersion(t *testing.T) {
+	h := NewHot(2 * each)
+	for _, v := range someVersions(100) {
+		h.Pin(v, "d", "obj", 1000)
+		h.Drop(v)
+		if got := h.Pin(v, "d", "again", 1000); got != "again" {
+			t.Fatalf("got %v", got)
+		}
+		if got := h.Pin(v, "d", "once more", 1000); got != "again" {
+			t.Fatalf("got %v, though another one is kept", got)
+		}
+	}
+	if n := h.Bytes(); n > 2*each {
+		t.Errorf("%d bytes are kept of a budget of %d", n, 2*each)
+	}
+	never := someVersions(1)[0]
+	h.Drop(never)
+	h.Pin(never, "d", "obj", 1000)
+	if n := h.Bytes(); n > 2*each {
+		t.Errorf("dropped before it was ever decoded: %d bytes", n)
+	}
+	h.Drop(never)
+	if _, ok := h.Get(never, "d"); ok {
+		t.Error("dropped twice, and still kept")
+	}
+}

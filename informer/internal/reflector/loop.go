@@ -109,7 +109,7 @@ func (r *Reflector) input(in Input) Effects {
 	m, eff := r.Timing.step(r.m, in)
 	r.m = m
 	if eff.Gap != "" {
-		r.Sink.Missed(eff.Gap, eff.Do == DoSkip)
+		r.Sink.Missed(eff.Gap, in.Err, eff.Do == DoSkip)
 	}
 	r.Sink.Report(m)
 	return eff

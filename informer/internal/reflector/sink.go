@@ -47,9 +47,9 @@ type Sink interface {
 	// Current says that nothing is missing at this moment, though nothing happened: the server ended
 	// a watch in order.
 	Current()
-	// Missed says that versions after Version are or will be missing. With tell, no list follows
-	// that would tell of it.
-	Missed(reason string, tell bool)
+	// Missed says that versions after Version are or will be missing, because of err. With tell, no list
+	// follows that would tell of it.
+	Missed(reason string, err error, tell bool)
 	// Version is where a watch resumes.
 	Version() string
 	// Report tells where the stream stands, after each step.

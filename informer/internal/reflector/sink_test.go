@@ -93,7 +93,7 @@ func (s *sink) Current() {
 	s.current++
 }
 
-func (s *sink) Missed(reason string, tell bool) {
+func (s *sink) Missed(reason string, _ error, tell bool) {
 	if tell {
 		reason += " now"
 	}

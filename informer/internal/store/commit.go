@@ -112,6 +112,9 @@ func (s *Store) Commit(c Commit) Drops {
 			t.Replaced(v)
 		}
 	}
+	if t.head.synced {
+		t.admit(c.At)
+	}
 	return t.drops
 }
 

@@ -41,14 +41,6 @@ func (x indexes) delete(k Key) {
 	}
 }
 
-func (x indexes) clear() {
-	for _, ix := range x {
-		if ix != nil {
-			ix.Clear()
-		}
-	}
-}
-
 // AddIndex adds an index in the first slot that is free, and returns that: its place in
 // Change.Index. It hears of every later change; the objects that are there already are the caller's
 // to fill in, by Snapshot and SetIndex. An index must know its own values: a change under way may

@@ -27,6 +27,9 @@ type QueueOptions struct {
 	SkipInitial bool
 	// SkipLoaded does the same for a state that is loaded while the queue is there, and for no other.
 	SkipLoaded bool
+	// AwaitSynced keeps a state that was loaded from the consumer until it has caught up: the consumer
+	// starts with what it is then.
+	AwaitSynced bool
 	// Strict ends the queue with ErrBehind where it would fold because of its budget, behind what it
 	// holds. One batch is held whatever its size.
 	Strict bool

@@ -127,10 +127,13 @@ func TestClose(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrClosed) {
 		t.Errorf("Next: %v", err)
 	}
+	before, version := s.Stat()
 	s.Close()
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "9")}, Version: "9"})
-	if n, _ := s.Stat(); n != 0 {
-		t.Errorf("%d objects in a closed store", n)
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "9"), put("new", "n1", "9")}, Version: "9"})
+	s.Begin(true)
+	s.Commit(Commit{Version: "10", Sweep: true})
+	if n, v := s.Stat(); before == 0 || n != before || v != version || s.Get(Key{Name: "new"}) != nil {
+		t.Errorf("a closed store went from %d objects at %s to %d at %s", before, version, n, v)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -20,7 +20,8 @@
 //	                 does one with Phase Resuming, which may be an old one. Batch.Synced says that it has all that it starts with.
 //	Ownership        Versions are immutable and shared. A batch's deltas are shared, too, and may be
 //	                 read until the consumer asks for the next one.
-//	After close      Queue.Next returns ErrClosed; a closed store is empty and queues nothing.
+//	After close      Queue.Next returns ErrClosed; a closed store keeps its last state and queues
+//	                 nothing.
 package store
 
 import (
@@ -44,9 +45,10 @@ type Store struct {
 
 	// turn is held through a commit, and while a queue joins or leaves. Who holds it may read what
 	// mu guards. It is taken before mu.
-	turn   sync.Mutex
-	queues []*Queue
-	mark   uint32
+	turn    sync.Mutex
+	queues  []*Queue
+	waiting []*Queue // until a loaded state has caught up
+	mark    uint32
 	// fresh says that versions prove nothing until the list is through: contents are compared.
 	fresh bool
 	// doubtful are those that such a list named without a readable version: for them it goes on.
@@ -133,8 +135,31 @@ func (s *Store) Load(items []Item, h Head, trusted bool) {
 	}
 	s.mu.Unlock()
 	s.fresh = !trusted
-	for _, q := range s.queues {
-		q.start(s, h.At, true)
+	queues := s.queues
+	s.queues = nil
+	for _, q := range queues {
+		s.join(q, h.At, true)
+	}
+}
+
+// join lets a queue begin with the current state, or wait for that. The caller holds the turn.
+func (s *Store) join(q *Queue, at time.Time, loaded bool) {
+	if q.opts.AwaitSynced && s.head.loaded && !s.head.synced {
+		s.waiting = append(s.waiting, q)
+		return
+	}
+	s.queues = append(s.queues, q)
+	if s.head.based() || s.table.objects > 0 {
+		q.start(s, at, loaded)
+	}
+}
+
+// admit lets those queues begin that wait for a synced state. The caller holds the turn.
+func (s *Store) admit(at time.Time) {
+	waiting := s.waiting
+	s.waiting = nil
+	for _, q := range waiting {
+		s.join(q, at, false)
 	}
 }
 
@@ -155,6 +180,9 @@ func (s *Store) Resume() {
 func (s *Store) Begin(newEpoch bool) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	if s.isClosed() {
+		return
+	}
 	s.mark++
 	clear(s.unread) // the list tells
 	s.mu.Lock()
@@ -285,34 +313,33 @@ func (s *Store) View(f func(get func(Key) *compact.Version)) {
 	f(s.table.get)
 }
 
-// Subscribe adds a queue, which starts with the current state.
+// Subscribe adds a queue, which starts with the current state; see QueueOptions.AwaitSynced.
 func (s *Store) Subscribe(q *Queue, at time.Time) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if s.isClosed() {
 		return
 	}
-	s.queues = append(s.queues, q)
-	if s.head.based() || s.table.objects > 0 {
-		q.start(s, at, false)
-	}
+	s.join(q, at, false)
 }
 
 // Unsubscribe removes a queue.
 func (s *Store) Unsubscribe(q *Queue) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	s.queues = slices.DeleteFunc(s.queues, func(x *Queue) bool { return x == q })
+	same := func(x *Queue) bool { return x == q }
+	s.queues = slices.DeleteFunc(s.queues, same)
+	s.waiting = slices.DeleteFunc(s.waiting, same)
 }
 
-// Close drops every object; what the queues hold is theirs to close.
+// Close ends the store: nothing changes any more, and readers and indexes go on to see the last state.
+// What the queues hold is theirs to close.
 func (s *Store) Close() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed, s.table, s.queues = true, newTable(), nil
+	s.closed, s.queues, s.waiting = true, nil, nil
 	clear(s.doubtful)
 	clear(s.unread)
-	s.indexes.clear()
 }

@@ -1,5 +1,7 @@
 package store
 
+import "slices"
+
 // Told returns the objects that a queue's consumer has taken in the very version that is stored, in no
 // order: those of which nothing is queued. The slice is the caller's.
 func (s *Store) Told(q *Queue) []Item {
@@ -7,7 +9,7 @@ func (s *Store) Told(q *Queue) []Item {
 	defer s.turn.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
+	if q.closed || slices.Contains(s.waiting, q) {
 		return nil
 	}
 	queued := map[Key]struct{}{}

@@ -1,0 +1,124 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// widgetTypes is a scheme with the Go type of widgets.
+func widgetTypes() *runtime.Scheme {
+	users := runtime.NewScheme()
+	users.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, &widget{})
+	return users
+}
+
+// handling runs handlers of widgets that note their calls. The result returns the calls since it was
+// last called, once everything is at rest.
+func handling(t *testing.T, s *informer.Subscription[*widget], only func(*informer.Handlers[*widget])) func() string {
+	t.Helper()
+	var calls []string
+	note := func(f string, args ...any) { calls = append(calls, fmt.Sprintf(f, args...)) }
+	h := informer.Handlers[*widget]{
+		OnAdd:    func(w *widget, initial bool) { note("add %s %d %v", w.Name, w.Spec.V, initial) },
+		OnUpdate: func(old, w *widget) { note("update %s %d>%d", w.Name, old.Spec.V, w.Spec.V) },
+		OnDelete: func(last *widget) { note("delete %s %d", last.Name, last.Spec.V) },
+		OnError:  func(k informer.Key, _ error) { note("error %s", k.Name) },
+	}
+	if only != nil {
+		only(&h)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Handle(ctx, h)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return func() string {
+		synctest.Wait()
+		text := strings.Join(calls, ", ")
+		calls = nil
+		return text
+	}
+}
+
+// TestHandlersOfUndecodableObjects: the handlers' calls add up, whatever cannot be decoded: each object
+// that they have was added once, and is deleted once.
+func TestHandlersOfUndecodableObjects(t *testing.T) {
+	const bad = "a string" // where the type has a number
+	put := func(v any) func(*informertest.Server) {
+		return func(s *informertest.Server) { s.Put(widgets, "a", "new", spec(v)) }
+	}
+	gone := func(s *informertest.Server) { s.Delete(widgets, "a", "new") }
+	type step struct {
+		do   func(*informertest.Server)
+		want string
+	}
+	for _, tc := range []struct {
+		why   string
+		only  func(*informer.Handlers[*widget])
+		steps []step
+	}{
+		{"repaired, it is new to the handlers", nil, []step{
+			{put(bad), "error new"}, {put(2), "add new 2 false"}, {put(3), "update new 2>3"}, {gone, "delete new 3"},
+		}},
+		{"what they never got is not deleted", nil, []step{
+			{put(bad), "error new"}, {put("worse"), "error new"}, {gone, "error new"},
+		}},
+		{"what they have keeps its last state until it is repaired", nil, []step{
+			{put(1), "add new 1 false"}, {put(bad), "error new"}, {put("worse"), "error new"}, {put(4), "update new 1>4"}, {gone, "delete new 4"},
+		}},
+		{"what they have is deleted as they have it", nil, []step{
+			{put(1), "add new 1 false"}, {put(bad), "error new"}, {gone, "delete new 1"},
+		}},
+		{"also where nobody asks for updates", func(h *informer.Handlers[*widget]) { h.OnUpdate = nil }, []step{
+			{put(bad), "error new"}, {put(2), "add new 2 false"}, {put(bad), "error new"}, {gone, "delete new 2"},
+		}},
+		{"nor for additions", func(h *informer.Handlers[*widget]) { h.OnAdd = nil }, []step{
+			{put(bad), "error new"}, {put(2), ""}, {put(3), "update new 2>3"}, {gone, "delete new 3"},
+		}},
+	} {
+		bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+			all := must(informer.For[*widget](c))(t)
+			synced(t, c)
+			calls := handling(t, must(all.Subscribe("handlers", informer.SubscribeOptions{SkipInitial: true}))(t), tc.only)
+			calls()
+			for i, s := range tc.steps {
+				s.do(server)
+				if got := calls(); got != s.want {
+					t.Errorf("%s, step %d: called %q, want %q", tc.why, i, got, s.want)
+				}
+			}
+		})
+	}
+}
+
+// TestHandlersSkipAnUndecodableObject: one of the state that was skipped counts as new once it can be
+// read.
+func TestHandlersSkipAnUndecodableObject(t *testing.T) {
+	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		server.Put(widgets, "a", "one", spec("a string"))
+		server.Put(widgets, "a", "two", spec("a string"))
+		all := must(informer.For[*widget](c))(t)
+		synced(t, c)
+		calls := handling(t, must(all.Subscribe("handlers", informer.SubscribeOptions{SkipInitial: true}))(t), nil)
+		calls()
+		server.Put(widgets, "a", "one", spec(2))
+		server.Delete(widgets, "a", "two")
+		if got := calls(); got != "add one 2 false, error two" {
+			t.Errorf("called %q", got)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package informer_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// TestLaggingReadersOfLiveStorage: what a reader decodes that is behind is not counted among the
+// decoded objects for ever.
+func TestLaggingReadersOfLiveStorage(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c, func(o *informer.ViewOptions) {
+			o.Storage, o.Hot = informer.LiveStorage, 16<<10
+		}))(t)
+		s := must(all.Shared().Subscribe("slow", informer.SubscribeOptions{Mode: informer.Every}))(t)
+		defer s.Stop()
+		synced(t, c)
+		for range 3 {
+			if _, err := s.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pinned := hotBytes(t, c)
+		const updates = 100
+		for i := range updates {
+			server.Put(pods, "a", "one", podFields("x", fmt.Sprint("node-", i)))
+		}
+		synctest.Wait()
+		last := hotBytes(t, c)
+		for range updates {
+			change, err := s.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := change.New(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Stop() // the room for shared objects goes with it
+		if now := hotBytes(t, c); now > pinned+16<<10 {
+			t.Errorf("%d bytes of decoded objects at first, %d with all updates, then %d", pinned, last, now)
+		}
+	})
+}
+
+// TestUIDsDoNotPinObjects: who keeps the UIDs of changes keeps no objects.
+func TestUIDsDoNotPinObjects(t *testing.T) {
+	const objects, size = 200, 20 << 10
+	noise := make([]byte, size/2) // it cannot be compressed
+	source := rand.NewChaCha8([32]byte{})
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for _, how := range []string{"subscription", "feed"} {
+		bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+			for i := range objects {
+				_, _ = source.Read(noise)
+				server.Put(pods, "big", fmt.Sprint("p", i), map[string]any{"spec": map[string]any{"nodeName": hex.EncodeToString(noise)}})
+			}
+			all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("big")))(t)
+			synced(t, c)
+			var uids []types.UID
+			var versions []string
+			if how == "feed" {
+				f := must(all.Source().Feed("uids", informer.FeedOptions{}))(t)
+				for len(uids) < objects {
+					b := must(f.Next(t.Context()))(t)
+					for _, d := range b.Deltas {
+						uids, versions = append(uids, d.UID), append(versions, d.New.ResourceVersion)
+					}
+				}
+				f.Close()
+			} else {
+				s := must(all.Subscribe("uids", informer.SubscribeOptions{}))(t)
+				for range objects {
+					c := must(s.Next(t.Context()))(t)
+					uids, versions = append(uids, c.UID), append(versions, c.NewVersion().ResourceVersion)
+				}
+				s.Stop()
+			}
+			for i := range objects {
+				server.Delete(pods, "big", fmt.Sprint("p", i))
+			}
+			synctest.Wait()
+			with := heap()
+			runtime.KeepAlive(uids)
+			runtime.KeepAlive(versions)
+			if without := heap(); with > without+objects*size/20 {
+				t.Errorf("%s: %d UIDs and versions keep %d KiB", how, objects, (with-without)>>10)
+			}
+		})
+	}
+}
