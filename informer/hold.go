@@ -6,6 +6,9 @@ import "github.com/tattler-dev/tattler/informer/internal/store"
 // another history. A consumer that kept it without its version would have to list after a restart, and one
 // that kept it with its version would have forgotten the doubt.
 
+// maxHeldBytes bounds the compressed bytes that are held back. Tests change it.
+var maxHeldBytes = 32 << 20
+
 // hold keeps a commit back. What gets too much is handed on without a version, as a list is.
 func (s *stream) hold(c store.Commit) {
 	const perCommit = 256

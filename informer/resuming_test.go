@@ -2,6 +2,7 @@ package informer_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -110,8 +111,11 @@ func TestAnotherHistoryAfterAKill(t *testing.T) {
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		s.Close()
-		end()
+		if got := end(); !strings.Contains(got, "+ late 1003") {
+			t.Errorf("the first run: %s", got)
+		}
 		server.Restore(old) // late was never there
 		server.Skip(100)
 		p := newScript()
@@ -163,5 +167,47 @@ func TestDeletedWhileVerifying(t *testing.T) {
 		if got := end(); got != "- b 1002 final 1003\n= 1003 epoch 1" {
 			t.Errorf("told: %s", got)
 		}
+	})
+}
+
+// TestMuchIsHeldBack: more than there is room for is handed on before its version can be; the deletion that settles the
+// doubt brings the version back.
+func TestMuchIsHeldBack(t *testing.T) {
+	defer informer.SetMaxHeld(4 << 10)()
+	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
+		k.firstRun(c)
+		before := maps.Clone(k.objects)
+		var frames strings.Builder
+		for i := range 36 {
+			frames.WriteString(updated(t, server, "a", i))
+		}
+		gone := removed(t, server, "b")
+		last := updated(t, server, "a", 1)
+		p := newScript()
+		p.play(frames.String())
+		server.Intercept(p.answer)
+		run := func() string {
+			s, f := k.keep(c, informer.FeedOptions{})
+			end := k.follow(f)
+			<-time.After(time.Second)
+			synctest.Wait()
+			s.Close()
+			return end()
+		}
+		if got := run(); strings.Count(got, "~ a ") != 36 || strings.Contains(got, "=") {
+			t.Errorf("before the deletion: %s", got)
+		}
+		if k.version != "" {
+			t.Errorf("kept with version %s", k.version)
+		}
+		k.objects, k.version, k.epoch = before, "1002", 1
+		p.frames = frames.String() + gone + last
+		if got := run(); strings.Count(got, "~ a ") != 37 || strings.Contains(got, "!") {
+			t.Errorf("with it: %s", got)
+		}
+		if want := server.Version(); k.version != want {
+			t.Errorf("kept with version %q, want %s", k.version, want)
+		}
+		close(p.over)
 	})
 }

@@ -17,8 +17,6 @@ import (
 const (
 	maxStaged      = 500
 	maxStagedBytes = 1 << 20
-	// maxHeldBytes bounds the compressed bytes that wait until a loaded state is verified.
-	maxHeldBytes = 32 << 20
 )
 
 // stream is one list-and-watch: it takes what the reflector reads into its store. Its methods are
