@@ -42,6 +42,7 @@ const (
 	Watches                             // but no streaming list
 	StreamingLists                      // watches with sendInitialEvents=true
 	Discovery
+	Writes // creates, updates, patches and deletions
 )
 
 // Effect is what happens to a request. A frame is an event of a watch, or the body of a list or get.

@@ -34,6 +34,11 @@ func (c *call) get() {
 		c.refuse(apierrors.NewNotFound(c.at.gvr.GroupResource(), c.at.name))
 		return
 	}
+	c.answerObject(o)
+}
+
+// answerObject answers with one object.
+func (c *call) answerObject(o *object) {
 	c.answer(func(w io.Writer) error {
 		b := c.media.object(nil, c.kind, o)
 		if !c.media.protobuf {

@@ -54,7 +54,10 @@ func (o *object) own(typed runtime.Object) message {
 	if err != nil {
 		panic(fmt.Sprintf("informertest: a %T that is no object: %v", typed, err))
 	}
-	m.SetResourceVersion(formatVersion(o.rv))
+	m.SetResourceVersion("")
+	if o.rv > 0 { // else it is of a dry run
+		m.SetResourceVersion(formatVersion(o.rv))
+	}
 	m.SetUID(types.UID(o.uid))
 	typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return typed.(message)

@@ -211,10 +211,13 @@ func (s *Server) Objects(gvr schema.GroupVersionResource) map[string]map[string]
 // one, as after a change of its CRD: UIDs and resource versions stay.
 func (s *Server) Move(from schema.GroupVersionResource, version string) {
 	s.mu.Lock()
-	name := s.resource(from).kind.name
+	name, status := s.resource(from).kind.name, s.resource(from).kind.status
 	s.mu.Unlock()
 	to := from.GroupResource().WithVersion(version)
 	s.Serve(to, name)
+	if status {
+		s.ServeStatus(to)
+	}
 	defer s.lock()()
 	old, moved := s.resource(from), s.resource(to)
 	for k, o := range old.objects {

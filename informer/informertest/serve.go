@@ -28,6 +28,7 @@ type call struct {
 	class Requests
 	media media
 	opts  internalversion.ListOptions
+	code  int    // of the answer; 0: 200
 	cut   uint64 // as it was when the request was understood
 }
 
@@ -36,7 +37,7 @@ var _ http.Handler = (*Server)(nil)
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.requests = append(s.requests, request{r.URL.RequestURI(), r.Header.Get("Accept"), r.Proto})
+	s.requests = append(s.requests, request{r.Method, r.URL.RequestURI(), r.Header.Get("Accept"), r.Proto})
 	hook, down := s.hook, s.down
 	s.mu.Unlock()
 	if down {
@@ -66,6 +67,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.get()
 	case Lists:
 		c.list()
+	case Writes:
+		c.write()
 	default:
 		c.watch()
 	}
@@ -86,18 +89,21 @@ func (c *call) understand() error {
 	at, ok := parsePath(c.r.URL.Path)
 	c.s.mu.Lock()
 	res := c.s.resources[at.gvr]
-	if ok = ok && res != nil && res.served; ok {
+	if ok = ok && res != nil && res.served && (at.sub == "" || at.sub == "status" && res.kind.status); ok {
 		c.at, c.kind = at, res.kind
 	}
 	c.s.mu.Unlock()
 	if !ok {
 		return errNotServed
 	}
-	if c.r.Method != http.MethodGet {
+	if c.class = Writes; c.r.Method != http.MethodGet && !c.writes() {
 		return apierrors.NewMethodNotSupported(at.gvr.GroupResource(), strings.ToLower(c.r.Method))
 	}
 	if c.media, ok = negotiate(c.r.Header.Get("Accept"), c.kind.new != nil); !ok {
 		return c.notAcceptable()
+	}
+	if c.r.Method != http.MethodGet {
+		return nil
 	}
 	return c.options()
 }
@@ -145,10 +151,11 @@ func (c *call) version() (uint64, error) {
 	return strconv.ParseUint(c.opts.ResourceVersion, 10, 64)
 }
 
-// path names a collection, or one of its objects.
+// path names a collection, one of its objects, or a subresource of that.
 type path struct {
 	gvr schema.GroupVersionResource
 	key
+	sub string
 }
 
 func parsePath(p string) (path, bool) {
@@ -162,14 +169,17 @@ func parsePath(p string) (path, bool) {
 	default:
 		return at, false
 	}
-	if len(parts) > 2 && parts[0] == "namespaces" {
+	if len(parts) > 2 && parts[0] == "namespaces" && (len(parts) > 3 || parts[2] != "status") {
 		at.namespace, parts = parts[1], parts[2:]
 	}
 	at.gvr.Resource = parts[0]
-	if len(parts) == 2 {
+	if len(parts) > 1 {
 		at.name = parts[1]
 	}
-	return at, len(parts) <= 2
+	if len(parts) > 2 {
+		at.sub = parts[2]
+	}
+	return at, len(parts) <= 3
 }
 
 // Refuse answers with a Status in JSON.
