@@ -2,7 +2,6 @@ package informertest
 
 import (
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -62,7 +61,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch c.class {
 	case Discovery:
-		c.discover()
+		if strings.HasPrefix(c.r.URL.Path, openAPIPath) {
+			c.openAPI()
+		} else {
+			c.discover()
+		}
 	case Gets:
 		c.get()
 	case Lists:
@@ -82,7 +85,7 @@ func (c *call) understand() error {
 	c.s.mu.Lock()
 	c.cut = c.s.cut // a hook may have cut the others
 	c.s.mu.Unlock()
-	if c.r.URL.Path == "/api" || c.r.URL.Path == "/apis" {
+	if p := c.r.URL.Path; p == "/api" || p == "/apis" || p == openAPIPath || strings.HasPrefix(p, openAPIPath+"/") {
 		c.class = Discovery
 		return nil
 	}
@@ -227,7 +230,7 @@ func statusOf(err error) metav1.Status {
 
 // reject answers as a fault wants it.
 func (c *call) reject(f *Fault) {
-	seconds := int(math.Ceil(f.RetryAfter.Seconds()))
+	seconds := f.seconds()
 	if f.Code == http.StatusTooManyRequests { // as priority and fairness does
 		if seconds > 0 {
 			c.w.Header().Set("Retry-After", strconv.Itoa(seconds))

@@ -1,8 +1,8 @@
 // Package informertest is an API server for tests that speaks the real wire and misbehaves on
 // request.
 //
-// It serves lists in pages, streaming lists, watches with bookmarks, single objects and discovery, of
-// any kind, as JSON and, where the kind has a Go type with that encoding, as protobuf; whole or as
+// It serves lists in pages, streaming lists, watches with bookmarks, single objects, discovery and the
+// index of OpenAPI documents, of any kind, as JSON and, where the kind has a Go type with that encoding, as protobuf; whole or as
 // PartialObjectMetadata. It keeps a history that can be compacted or replaced. It is reached in
 // memory (Config), which works within a testing/synctest bubble, or, being an http.Handler, over a
 // socket, with HTTP/1.1 and HTTP/2. Its model is the API server of Kubernetes 1.36.
@@ -12,7 +12,7 @@
 //     generated names, finalizers, dry runs. A test may also write by Put and Delete, which follow no
 //     rules. Server-side apply is 415.
 //   - There is no validation or defaulting of objects, no admission, garbage collection, grace period or
-//     managed fields, no schema, Table, YAML or CBOR, no subresource but status, and no deletion of
+//     managed fields, no schema (an OpenAPI document only names its kinds), no Table, YAML or CBOR, no subresource but status, and no deletion of
 //     collections. An update never creates. A kind that was not named to Serve is 404, and discovery
 //     does not have it.
 //   - Every kind has a watch cache: Events, too, have bookmarks and streaming lists. They come once

@@ -245,7 +245,7 @@ func (c *call) store(res *resource, k key, uid string, w *writing) (*object, err
 	if w.deletes {
 		c.s.write(res, k, nil)
 	} else {
-		c.s.write(res, k, o)
+		o = c.s.write(res, k, o)
 	}
 	return o, nil
 }
