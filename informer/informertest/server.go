@@ -2,19 +2,19 @@
 // request.
 //
 // It serves lists in pages, streaming lists, watches with bookmarks, single objects, discovery and the
-// index of OpenAPI documents, of any kind, as JSON and, where the kind has a Go type with that encoding, as protobuf; whole or as
-// PartialObjectMetadata. It keeps a history that can be compacted or replaced. It is reached in
-// memory (Config), which works within a testing/synctest bubble, or, being an http.Handler, over a
-// socket, with HTTP/1.1 and HTTP/2. Its model is the API server of Kubernetes 1.36.
+// index of OpenAPI documents, of any kind, as JSON and, where the kind has a Go type with that encoding,
+// as protobuf; whole or as PartialObjectMetadata. It keeps a history that can be compacted or replaced.
+// It is reached in memory (Config), which works within a testing/synctest bubble, or, being an
+// http.Handler, over a socket, with HTTP/1.1 and HTTP/2. Its model is the API server of Kubernetes 1.36.
 //
 //   - Clients create, update, patch and delete objects, and write the status subresource, by JSON or
 //     protobuf, under the rules of a real server: versions and UIDs that must match, generations,
 //     generated names, finalizers, dry runs. A test may also write by Put and Delete, which follow no
 //     rules. Server-side apply is 415.
-//   - There is no validation or defaulting of objects, no admission, garbage collection, grace period or
-//     managed fields, no schema (an OpenAPI document only names its kinds), no Table, YAML or CBOR, no subresource but status, and no deletion of
-//     collections. An update never creates. A kind that was not named to Serve is 404, and discovery
-//     does not have it.
+//   - There is no validation or defaulting of objects (but ChangeForm), no admission, garbage
+//     collection, grace period or managed fields; no Table, YAML or CBOR; no subresource but status; no
+//     deletion of collections. An update never creates. An OpenAPI document only names its kinds. A kind
+//     that was not named to Serve is 404, and discovery does not have it.
 //   - Every kind has a watch cache: Events, too, have bookmarks and streaming lists. They come once
 //     a minute and at the end of a watch (a real server: 2 s before it).
 //   - Label selectors are the real ones; field selectors know metadata.name and metadata.namespace,
