@@ -152,6 +152,7 @@ func (w *world) garbleNext(how informertest.Effect) {
 
 // fork restores the backup, and lets other writes overtake what was.
 func (w *world) fork() {
+	w.forked.Store(true)
 	w.server.Fork(w.backup, func() {
 		for range w.rand.IntN(4) {
 			w.write()
@@ -166,10 +167,11 @@ func (w *world) fork() {
 var stormCodes = []int{http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
 
 // storm refuses some requests in a row.
-func (w *world) storm(f informertest.Fault) {
+func (w *world) storm(f informertest.Fault) informertest.Fault {
 	f.Resource, f.Code, f.Times = widgets, stormCodes[w.rand.IntN(len(stormCodes))], 1+w.rand.IntN(6)
 	f.RetryAfter = time.Duration(w.rand.IntN(5)) * time.Second
 	w.spoil(f)
+	return f
 }
 
 func (w *world) stormLists() {
@@ -183,7 +185,9 @@ func (w *world) stormWatches() {
 
 // stormInWatches ends watches with errors that do not mean that the server lost anything.
 func (w *world) stormInWatches() {
-	w.storm(informertest.Fault{On: informertest.Watches, Effect: informertest.ErrorEvent})
+	if f := w.storm(informertest.Fault{On: informertest.Watches, Effect: informertest.ErrorEvent}); f.Code == http.StatusInternalServerError {
+		w.caused(informer.ReasonUnwatched) // the server may be unable to watch from this version
+	}
 }
 
 // expire answers a watch, or a list, with 410.
