@@ -170,7 +170,7 @@ func (r *reference) name(k Key) {
 }
 
 func (r *reference) same(h *held, v *compact.Version) bool {
-	return h.v.RV() == v.RV() && (v.RV() != "" && !r.fresh && !h.doubt || sameContent(h.v, v))
+	return h.v.RV() == v.RV() && (v.RV() != "" && !r.fresh && !h.doubt && !r.listing || sameContent(h.v, v))
 }
 
 func (r *reference) versions() map[Key]*compact.Version {

@@ -65,6 +65,15 @@ func model(t *testing.T, seed uint64) {
 	}
 }
 
+// modelFaults are what a server does that its versions do not show. A fault that is off never happens.
+var modelFaults = []struct {
+	name string
+	on   bool
+	do   func(*source)
+}{
+	{"form", true, (*source).changeForm},
+}
+
 // world is some streams and everybody who follows them.
 type world struct {
 	*testing.T
@@ -125,6 +134,11 @@ func (w *world) act() {
 		s.index.drop()
 	case 14, 15, 16:
 		s.index.fill()
+	case 17:
+		f := modelFaults[w.rand.IntN(len(modelFaults))]
+		if f.on {
+			f.do(s)
+		}
 	default:
 		for range 1 + w.rand.IntN(4) {
 			s.write()
