@@ -298,5 +298,8 @@ func TestWriteFaults(t *testing.T) {
 		}
 		c.want("objects, though the answer was lost", len(c.server.Objects(configMaps)), 1)
 		c.refused("again", create("a"), apierrors.IsAlreadyExists, "")
+		for _, r := range c.server.Recorded() {
+			c.want("the request", r.Method+" "+r.Path, "POST /api/v1/namespaces/shop/configmaps")
+		}
 	})
 }

@@ -206,7 +206,7 @@ func (c *call) normal(fields map[string]any) (map[string]any, error) {
 			return nil, badBody(err)
 		}
 		fields = plain(fields)
-		fields["metadata"] = map[string]any(plain(m))
+		fields["metadata"] = plain(m)
 	}
 	fields["apiVersion"], fields["kind"] = c.kind.apiVersion(), c.kind.name
 	if m := metaOf(fields); m == nil {
