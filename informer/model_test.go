@@ -10,10 +10,13 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tattler-dev/tattler/informer"
@@ -21,7 +24,8 @@ import (
 )
 
 // TestModel lets random writes and faults happen to a server, and checks consumers against what
-// the server has in the end and against the promises on the way. INFORMER_SEED replays one run.
+// the server has in the end and against the promises on the way. INFORMER_SEED replays one run;
+// INFORMER_FAULTS, names of modelFaults separated by commas, decides which of them runs have.
 func TestModel(t *testing.T) {
 	first, runs := uint64(time.Now().UnixNano()), 40
 	if v := os.Getenv("INFORMER_SEED"); v != "" {
@@ -49,46 +53,27 @@ func model(t *testing.T, seed uint64) {
 		w.write()
 	}
 	w.backup = w.server.Snapshot()
-	cluster, err := informer.NewCluster(w.server.Config(), informer.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- cluster.Run(ctx) }()
-	o := informer.SourceOptions{Paged: w.rand.IntN(2) == 0}
+	w.chooseFaults()
+	w.options.Paged = w.rand.IntN(2) == 0
 	if w.rand.IntN(3) == 0 {
-		o.Selection.Namespaces = []string{"n1", "n2"}
+		w.options.Selection.Namespaces = []string{"n1", "n2"}
 	}
-	source, err := cluster.Source(widgets, o)
-	if err != nil {
-		t.Fatal(err)
+	if w.rand.IntN(2) == 0 {
+		w.dir = t.TempDir()
 	}
-	w.follow(source, 0, 0)                // keeps up
-	w.follow(source, 1, time.Minute)      // always folds, and is slow
-	w.follow(source, 3000, 3*time.Second) // folds now and then
+	w.begin()
 	for i := range 150 {
 		w.act()
 		if i == 75 {
-			w.follow(source, 0, 0) // comes late
+			w.follow(w.source, 0, 0) // comes late
 		}
 	}
-	w.server.SetDown(false)
-	w.server.Mute(false)
-	w.server.Intercept(nil)
-	w.Logf("%s version %s: faults end", time.Now().Format(time.TimeOnly), w.server.Version())
-	<-time.After(15 * time.Minute) // enough for any backoff, silence or timeout, and a slow consumer
-	synctest.Wait()
+	w.calm()
 	for i, c := range w.consumers {
 		c.compare(i, w.server.Objects(widgets))
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	for _, c := range w.consumers {
-		<-c.done
-	}
+	w.compareCache()
+	w.end()
 }
 
 // world is the server and everybody who looks at it.
@@ -98,6 +83,21 @@ type world struct {
 	server    *informertest.Server
 	backup    informertest.Snapshot
 	consumers []*consumer
+
+	// The process that there is now.
+	options informer.SourceOptions
+	dir     string // of its checkpoint; empty: none
+	source  *informer.Source
+	view    *informer.Informer[*unstructured.Unstructured]
+	end     func()
+
+	faults    []*modelFault // of this run
+	plain     bool          // the run has no other fault that makes a gap
+	ends      []func()
+	heals     healing
+	forked    atomic.Bool // until an audit notices it, versions may come again, or go back
+	reasons   sync.Mutex
+	necessary string // the reasons of gaps that were caused
 }
 
 // act does one random thing.
@@ -110,19 +110,24 @@ func (w *world) act() {
 	case 1:
 		w.server.CloseWatches()
 	case 2:
-		w.server.Compact()
+		w.compact()
 	case 3:
 		w.server.SetDown(true)
 		w.write()
 		w.sleep(20 * time.Second)
 		if w.rand.IntN(2) == 0 {
-			w.server.Compact() // its own restart
+			w.compact() // its own restart
 		}
 		w.server.SetDown(false)
 	case 4:
 		w.server.Bookmark()
 	case 5:
-		if w.rand.IntN(4) == 0 {
+		if w.rand.IntN(4) == 0 && !w.plain {
+			w.caused(informer.ReasonHistoryChanged + informer.ReasonExpired)
+			if len(w.faults) > 0 { // they may keep a stream from looking within the minute
+				w.forked.Store(true)
+				w.heals = max(w.heals, byAudit)
+			}
 			w.server.SetDown(true)
 			w.sleep(20 * time.Second)
 			w.server.Restore(w.backup)
@@ -133,6 +138,10 @@ func (w *world) act() {
 			w.backup = w.server.Snapshot()
 		}
 	case 6:
+		if w.plain {
+			return
+		}
+		w.caused(informer.ReasonUnreadable)
 		w.server.Send(widgets, `{"type":"MODIFIED","object":{"metadata":`+"\n")
 	case 7:
 		w.server.Mute(true)
@@ -147,8 +156,18 @@ func (w *world) act() {
 		w.sleep(time.Second)
 	case 14:
 		synctest.Wait()
+	case 15, 16, 17:
+		w.fail()
 	default:
 		w.write()
+	}
+}
+
+// compact has the server forget its history.
+func (w *world) compact() {
+	if !w.plain {
+		w.caused(informer.ReasonExpired)
+		w.server.Compact()
 	}
 }
 
@@ -166,6 +185,7 @@ func (w *world) write() {
 // consumer applies deltas to its own state, strictly.
 type consumer struct {
 	*testing.T
+	world *world
 	state map[informer.Key]held
 	epoch map[informer.Stream]int64
 	seen  map[seen]bool
@@ -185,6 +205,7 @@ type seen struct {
 	epoch int64
 	uid   types.UID
 	rv    string
+	json  string // which is another where the form changed
 }
 
 func (w *world) follow(s *informer.Source, budget int64, pause time.Duration) {
@@ -192,7 +213,7 @@ func (w *world) follow(s *informer.Source, budget int64, pause time.Duration) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	c := &consumer{T: w.T, state: map[informer.Key]held{}, epoch: map[informer.Stream]int64{},
+	c := &consumer{T: w.T, world: w, state: map[informer.Key]held{}, epoch: map[informer.Stream]int64{},
 		seen: map[seen]bool{}, live: map[informer.Stream]bool{}, settled: map[informer.Stream]int64{}, done: make(chan struct{})}
 	c.first = len(w.consumers) == 0
 	w.consumers = append(w.consumers, c)
@@ -215,6 +236,9 @@ func (w *world) follow(s *informer.Source, budget int64, pause time.Duration) {
 func (c *consumer) take(b informer.Batch) {
 	if c.first {
 		c.Logf("%s %q: %q", time.Now().Format(time.TimeOnly), b.Stream.Namespace, describe(b))
+	}
+	if b.Gap != nil && c.world.unnecessary(b.Gap) {
+		c.Errorf("a gap that nothing caused: %+v", *b.Gap)
 	}
 	if b.Epoch < c.epoch[b.Stream] {
 		c.Errorf("epoch %d after %d", b.Epoch, c.epoch[b.Stream])
@@ -251,11 +275,15 @@ func (c *consumer) apply(b informer.Batch, d informer.Delta) {
 		delete(c.state, d.Key)
 		return
 	}
-	if d.Op == informer.Updated && c.settled[b.Stream] == b.Epoch && older(d.New, d.Old) {
+	if d.Op == informer.Updated && !c.world.forked.Load() && c.settled[b.Stream] == b.Epoch && older(d.New, d.Old) {
 		c.Errorf("%v goes back from %s to %s", d.Key, d.Old.ResourceVersion, d.New.ResourceVersion)
 	}
-	k := seen{b.Epoch, d.UID, d.New.ResourceVersion}
-	if c.seen[k] {
+	raw, err := d.New.JSON()
+	if err != nil {
+		c.Errorf("%v: %v", d.Key, err)
+	}
+	k := seen{b.Epoch, d.UID, d.New.ResourceVersion, string(raw)}
+	if c.seen[k] && !c.world.forked.Load() {
 		c.Errorf("version %v twice", k)
 	}
 	c.seen[k] = true
@@ -305,4 +333,14 @@ func (c *consumer) compare(i int, server map[string]map[string]any) {
 			c.Errorf("consumer %d: stream %v is not live", i, s)
 		}
 	}
+}
+
+// jsonOf is a value's JSON, whose fields have an order.
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }

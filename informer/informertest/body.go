@@ -2,6 +2,7 @@ package informertest
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"net/http"
 	"strings"
@@ -66,7 +67,7 @@ func (b *body) begin(large bool) {
 		b.c.w.Header().Add("Vary", "Accept-Encoding")
 		b.gzip, _ = gzip.NewWriterLevel(b.c.w, gzip.BestSpeed) // the level is valid
 	}
-	b.c.w.WriteHeader(http.StatusOK)
+	b.c.w.WriteHeader(cmp.Or(b.c.code, http.StatusOK))
 }
 
 // sender is the body below its buffer.

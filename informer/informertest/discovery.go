@@ -82,6 +82,11 @@ func (s *Server) describe(gvr schema.GroupVersionResource) apidiscovery.APIResou
 	}
 	r.Resource, r.SingularResource = gvr.Resource, strings.ToLower(kind)
 	r.ResponseKind = &metav1.GroupVersionKind{Group: gvr.Group, Version: gvr.Version, Kind: kind}
-	r.Verbs = metav1.Verbs{"get", "list", "watch"}
+	r.Verbs = metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
+	if s.resources[gvr].kind.status {
+		r.Subresources = []apidiscovery.APISubresourceDiscovery{{
+			Subresource: "status", ResponseKind: r.ResponseKind, Verbs: metav1.Verbs{"get", "patch", "update"},
+		}}
+	}
 	return r
 }

@@ -254,7 +254,7 @@ func TestBigObject(t *testing.T) {
 }
 
 func TestSenselessFaults(t *testing.T) {
-	for _, f := range []fault{{}, {Code: 200}, {Effect: informertest.CutFrame, Code: 410}} {
+	for _, f := range []fault{{}, {Code: 200}, {Effect: informertest.CutFrame, Code: 410}, {Code: 500, Name: "a"}} {
 		func() {
 			defer func() {
 				if recover() == nil {

@@ -79,8 +79,28 @@ func (s *Server) Restore(snap Snapshot) {
 		res.objects, res.sorted = map[key]*object{}, nil
 	}
 	for gvr, objects := range snap.objects {
-		s.resource(gvr).objects = maps.Clone(objects)
+		res := s.resource(gvr)
+		res.objects = maps.Clone(objects)
+		for k, o := range res.objects {
+			res.objects[k] = res.formed(o) // a backup has what was written, not how it was served
+		}
 	}
+	s.cut++
+}
+
+// Fork replaces the history as Restore does, and lets write make another one, by Put and Delete, before
+// any client can look. If that is not ahead of the old history by then, other kinds are written to until it
+// is, so that no version shows the fork: a watch goes on from where it was, in the other history.
+func (s *Server) Fork(snap Snapshot, write func()) {
+	s.SetDown(true)
+	s.mu.Lock()
+	overtaken := s.rv
+	s.mu.Unlock()
+	s.Restore(snap)
+	write()
+	defer s.lock()()
+	s.rv = max(s.rv, overtaken+1)
+	s.down = false
 	s.cut++
 }
 

@@ -34,6 +34,11 @@ func (c *call) get() {
 		c.refuse(apierrors.NewNotFound(c.at.gvr.GroupResource(), c.at.name))
 		return
 	}
+	c.answerObject(o)
+}
+
+// answerObject answers with one object.
+func (c *call) answerObject(o *object) {
 	c.answer(func(w io.Writer) error {
 		b := c.media.object(nil, c.kind, o)
 		if !c.media.protobuf {
@@ -62,7 +67,7 @@ func (c *call) list() {
 // answer writes a body, whole or as a fault wants it.
 func (c *call) answer(write func(io.Writer) error) {
 	b := c.body(c.media.contentType(), whenLarge)
-	if fault := c.frameFault(); fault != 0 {
+	if fault := c.frameFault(nil); fault != 0 {
 		var whole bytes.Buffer
 		_ = write(&whole) // a buffer does not fail
 		_, _ = b.Write(c.spoil(fault, whole.Bytes(), whole.Len()/2))
@@ -124,7 +129,7 @@ func (c *call) nextPage() (page, error) {
 // cutPage returns a list's objects from some place on. Id is 0 for a list that has no token yet; s.mu
 // is held.
 func (c *call) cutPage(list *snapshot, id, from, limit int) page {
-	p := page{metav1.ListMeta{ResourceVersion: formatVersion(list.rv)}, list.objects[from:]}
+	p := page{metav1.ListMeta{ResourceVersion: formatVersion(list.rv)}, c.s.resource(c.at.gvr).formedAll(list.objects[from:])}
 	rest := len(p.objects) - limit
 	if limit <= 0 || rest <= 0 {
 		return p

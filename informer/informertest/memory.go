@@ -34,6 +34,9 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() {
 		defer cancel()
 		defer stop()
+		if r.Body != nil {
+			defer func() { _ = r.Body.Close() }() // a transport's duty; there is nothing behind it to fail
+		}
 		w.serve(t.s, r.WithContext(ctx))
 	}()
 	select {

@@ -19,8 +19,9 @@ import (
 // protobuf message, and remembers in which forms it was encoded.
 type object struct {
 	key
-	rv  uint64
-	uid string
+	rv   uint64
+	uid  string
+	form int // how many of the resource's forms it has
 
 	fields   map[string]any // never changed in place
 	generate func() runtime.Object
@@ -54,7 +55,10 @@ func (o *object) own(typed runtime.Object) message {
 	if err != nil {
 		panic(fmt.Sprintf("informertest: a %T that is no object: %v", typed, err))
 	}
-	m.SetResourceVersion(formatVersion(o.rv))
+	m.SetResourceVersion("")
+	if o.rv > 0 { // else it is of a dry run
+		m.SetResourceVersion(formatVersion(o.rv))
+	}
 	m.SetUID(types.UID(o.uid))
 	typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return typed.(message)
@@ -62,7 +66,7 @@ func (o *object) own(typed runtime.Object) message {
 
 // at is the object with another version: what a DELETED event carries.
 func (o *object) at(k *kind, rv uint64) *object {
-	gone := &object{key: o.key, rv: rv, uid: o.uid}
+	gone := &object{key: o.key, rv: rv, uid: o.uid, form: o.form}
 	if o.fields == nil {
 		b := o.as(asMessage, k)
 		p, n := metadataOf(b)

@@ -20,6 +20,8 @@ type resource struct {
 	objects map[key]*object
 	sorted  []*object // all objects by namespace and name; nil: not known
 
+	forms []func(map[string]any) // what ChangeForm added
+
 	log    []change // in the order of their versions
 	first  int      // how many changes there were before log[0]
 	oldest uint64   // as Server.oldest, of this kind
@@ -56,9 +58,11 @@ func (res *resource) inOrder() []*object {
 	return res.sorted
 }
 
-// write makes a change; s.mu is held and s.rv is the version of the change.
-func (s *Server) write(res *resource, k key, now *object) {
+// write makes a change, and returns the object as it is served; s.mu is held and s.rv is the version of the
+// change.
+func (s *Server) write(res *resource, k key, now *object) *object {
 	old := res.objects[k]
+	now = res.formed(now)
 	if now == nil {
 		delete(res.objects, k)
 	} else {
@@ -73,6 +77,7 @@ func (s *Server) write(res *resource, k key, now *object) {
 		res.log = slices.Clone(res.log[n:])
 		res.first += n
 	}
+	return now
 }
 
 // uid returns the identity of what is to be written under a key.
@@ -176,7 +181,7 @@ func (s *Server) ServeGenerated(gvr schema.GroupVersionResource, kind string, n 
 		if o.uid = string(m.GetUID()); o.uid == "" {
 			o.uid = s.uid(nil)
 		}
-		res.objects[o.key] = o
+		res.objects[o.key] = res.formed(o)
 	}
 	res.sorted, res.log, res.first = nil, nil, res.first+len(res.log)
 	res.oldest, s.written = s.rv, s.rv
@@ -211,16 +216,22 @@ func (s *Server) Objects(gvr schema.GroupVersionResource) map[string]map[string]
 // one, as after a change of its CRD: UIDs and resource versions stay.
 func (s *Server) Move(from schema.GroupVersionResource, version string) {
 	s.mu.Lock()
-	name := s.resource(from).kind.name
+	name, status := s.resource(from).kind.name, s.resource(from).kind.status
 	s.mu.Unlock()
 	to := from.GroupResource().WithVersion(version)
 	s.Serve(to, name)
+	if status {
+		s.ServeStatus(to)
+	}
 	defer s.lock()()
 	old, moved := s.resource(from), s.resource(to)
 	for k, o := range old.objects {
 		converted := maps.Clone(o.asFields(old.kind))
 		converted["apiVersion"] = to.GroupVersion().String()
 		moved.objects[k] = &object{key: k, rv: o.rv, uid: o.uid, fields: converted}
+	}
+	for k, o := range moved.objects {
+		moved.objects[k] = moved.formed(o)
 	}
 	moved.sorted, moved.oldest = nil, s.rv // there is no history under another version
 	delete(s.resources, from)

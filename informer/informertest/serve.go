@@ -2,7 +2,6 @@ package informertest
 
 import (
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -28,6 +27,7 @@ type call struct {
 	class Requests
 	media media
 	opts  internalversion.ListOptions
+	code  int    // of the answer; 0: 200
 	cut   uint64 // as it was when the request was understood
 }
 
@@ -36,7 +36,7 @@ var _ http.Handler = (*Server)(nil)
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.requests = append(s.requests, request{r.URL.RequestURI(), r.Header.Get("Accept"), r.Proto})
+	s.requests = append(s.requests, request{r.Method, r.URL.RequestURI(), r.Header.Get("Accept"), r.Proto})
 	hook, down := s.hook, s.down
 	s.mu.Unlock()
 	if down {
@@ -61,11 +61,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch c.class {
 	case Discovery:
-		c.discover()
+		if strings.HasPrefix(c.r.URL.Path, openAPIPath) {
+			c.openAPI()
+		} else {
+			c.discover()
+		}
 	case Gets:
 		c.get()
 	case Lists:
 		c.list()
+	case Writes:
+		c.write()
 	default:
 		c.watch()
 	}
@@ -79,25 +85,28 @@ func (c *call) understand() error {
 	c.s.mu.Lock()
 	c.cut = c.s.cut // a hook may have cut the others
 	c.s.mu.Unlock()
-	if c.r.URL.Path == "/api" || c.r.URL.Path == "/apis" {
+	if p := c.r.URL.Path; p == "/api" || p == "/apis" || p == openAPIPath || strings.HasPrefix(p, openAPIPath+"/") {
 		c.class = Discovery
 		return nil
 	}
 	at, ok := parsePath(c.r.URL.Path)
 	c.s.mu.Lock()
 	res := c.s.resources[at.gvr]
-	if ok = ok && res != nil && res.served; ok {
+	if ok = ok && res != nil && res.served && (at.sub == "" || at.sub == "status" && res.kind.status); ok {
 		c.at, c.kind = at, res.kind
 	}
 	c.s.mu.Unlock()
 	if !ok {
 		return errNotServed
 	}
-	if c.r.Method != http.MethodGet {
+	if c.class = Writes; c.r.Method != http.MethodGet && !c.writes() {
 		return apierrors.NewMethodNotSupported(at.gvr.GroupResource(), strings.ToLower(c.r.Method))
 	}
 	if c.media, ok = negotiate(c.r.Header.Get("Accept"), c.kind.new != nil); !ok {
 		return c.notAcceptable()
+	}
+	if c.r.Method != http.MethodGet {
+		return nil
 	}
 	return c.options()
 }
@@ -145,10 +154,11 @@ func (c *call) version() (uint64, error) {
 	return strconv.ParseUint(c.opts.ResourceVersion, 10, 64)
 }
 
-// path names a collection, or one of its objects.
+// path names a collection, one of its objects, or a subresource of that.
 type path struct {
 	gvr schema.GroupVersionResource
 	key
+	sub string
 }
 
 func parsePath(p string) (path, bool) {
@@ -162,14 +172,17 @@ func parsePath(p string) (path, bool) {
 	default:
 		return at, false
 	}
-	if len(parts) > 2 && parts[0] == "namespaces" {
+	if len(parts) > 2 && parts[0] == "namespaces" && (len(parts) > 3 || parts[2] != "status") {
 		at.namespace, parts = parts[1], parts[2:]
 	}
 	at.gvr.Resource = parts[0]
-	if len(parts) == 2 {
+	if len(parts) > 1 {
 		at.name = parts[1]
 	}
-	return at, len(parts) <= 2
+	if len(parts) > 2 {
+		at.sub = parts[2]
+	}
+	return at, len(parts) <= 3
 }
 
 // Refuse answers with a Status in JSON.
@@ -217,7 +230,7 @@ func statusOf(err error) metav1.Status {
 
 // reject answers as a fault wants it.
 func (c *call) reject(f *Fault) {
-	seconds := int(math.Ceil(f.RetryAfter.Seconds()))
+	seconds := f.seconds()
 	if f.Code == http.StatusTooManyRequests { // as priority and fairness does
 		if seconds > 0 {
 			c.w.Header().Set("Retry-After", strconv.Itoa(seconds))

@@ -1,15 +1,20 @@
 // Package informertest is an API server for tests that speaks the real wire and misbehaves on
 // request.
 //
-// It serves lists in pages, streaming lists, watches with bookmarks, single objects and discovery, of
-// any kind, as JSON and, where the kind has a Go type with that encoding, as protobuf; whole or as
-// PartialObjectMetadata. It keeps a history that can be compacted or replaced. It is reached in
-// memory (Config), which works within a testing/synctest bubble, or, being an http.Handler, over a
-// socket, with HTTP/1.1 and HTTP/2. Its model is the API server of Kubernetes 1.36.
+// It serves lists in pages, streaming lists, watches with bookmarks, single objects, discovery and the
+// index of OpenAPI documents, of any kind, as JSON and, where the kind has a Go type with that encoding,
+// as protobuf; whole or as PartialObjectMetadata. It keeps a history that can be compacted or replaced.
+// It is reached in memory (Config), which works within a testing/synctest bubble, or, being an
+// http.Handler, over a socket, with HTTP/1.1 and HTTP/2. Its model is the API server of Kubernetes 1.36.
 //
-//   - There is no validation of objects, no schema or OpenAPI, no Table, YAML or CBOR, no
-//     subresource, and no writing over the wire: a test writes with Put and Delete. A kind that was
-//     not named to Serve is 404, and discovery does not have it.
+//   - Clients create, update, patch and delete objects, and write the status subresource, by JSON or
+//     protobuf, under the rules of a real server: versions and UIDs that must match, generations,
+//     generated names, finalizers, dry runs. A test may also write by Put and Delete, which follow no
+//     rules. Server-side apply is 415.
+//   - There is no validation or defaulting of objects (but ChangeForm), no admission, garbage
+//     collection, grace period or managed fields; no Table, YAML or CBOR; no subresource but status; no
+//     deletion of collections. An update never creates. An OpenAPI document only names its kinds. A kind
+//     that was not named to Serve is 404, and discovery does not have it.
 //   - Every kind has a watch cache: Events, too, have bookmarks and streaming lists. They come once
 //     a minute and at the end of a watch (a real server: 2 s before it).
 //   - Label selectors are the real ones; field selectors know metadata.name and metadata.namespace,
@@ -45,6 +50,7 @@ type Server struct {
 	heard     uint64 // the last write when the history was forgotten
 	keep      int    // bounds the history of each kind; 0: it is kept whole
 	uids      int
+	names     int    // that were generated
 	cut       uint64 // counts what ends every connection
 	closed    uint64 // counts what ends every watch cleanly
 	down      bool
@@ -96,7 +102,8 @@ type kind struct {
 	gvr  schema.GroupVersionResource
 	name string
 	// new makes an object of the Go type, which has a protobuf encoding; nil: a custom kind.
-	new func() runtime.Object
+	new    func() runtime.Object
+	status bool // it has the subresource
 }
 
 func (k *kind) apiVersion() string { return k.gvr.GroupVersion().String() }
@@ -132,11 +139,23 @@ func (s *Server) ServeTyped(gvr schema.GroupVersionResource, name string, newObj
 	if newObject != nil {
 		if _, ok := newObject().(message); ok {
 			k.new = newObject
+			k.status = reflect.Indirect(reflect.ValueOf(newObject())).FieldByName("Status").IsValid()
 		}
 	}
 	defer s.lock()()
 	res := s.resource(gvr)
+	k.status = k.status || res.kind.status
 	res.kind, res.served = k, true
+}
+
+// ServeStatus gives a custom kind the status subresource, as its CRD would. Built-in kinds have it where
+// their Go type has a status.
+func (s *Server) ServeStatus(gvr schema.GroupVersionResource) {
+	defer s.lock()()
+	res := s.resource(gvr)
+	k := *res.kind
+	k.status = true
+	res.kind = &k
 }
 
 // is says whether an object is of the kind's Go type.
@@ -206,6 +225,7 @@ func (s *Server) Intercept(hook func(http.ResponseWriter, *http.Request) bool) {
 
 // Request is what the server was asked.
 type Request struct {
+	Method string
 	Path   string
 	Query  url.Values
 	Accept string // the header
@@ -213,7 +233,7 @@ type Request struct {
 }
 
 type request struct {
-	uri, accept, proto string
+	method, uri, accept, proto string
 }
 
 // Requests returns what was asked so far: path and query, in order.
@@ -234,7 +254,7 @@ func (s *Server) Recorded() []Request {
 	s.mu.Unlock()
 	all := make([]Request, len(asked))
 	for i, r := range asked {
-		all[i] = Request{Accept: r.accept, Proto: r.proto}
+		all[i] = Request{Method: r.method, Accept: r.accept, Proto: r.proto}
 		if u, err := url.ParseRequestURI(r.uri); err == nil {
 			all[i].Path, all[i].Query = u.Path, u.Query()
 		}

@@ -38,6 +38,8 @@ type event struct {
 	name   string
 	encode func(dst []byte) []byte
 	raw    string
+	about  *object // what it is about: the object, or the one that is gone; nil: nothing
+	rv     uint64
 }
 
 // watch answers with a watch stream.
@@ -92,7 +94,10 @@ func (o *watcher) send(b *body, e *event) {
 	if o.media.protobuf {
 		head = frameHead
 	}
-	fault := o.frameFault()
+	fault := o.frameFault(e)
+	if fault == GarbleObject {
+		o.frame = o.media.frame(o.frame[:0], e.name, o.garbled(e))
+	}
 	_, _ = b.Write(o.spoil(fault, o.frame, head))
 	if fault == CutFrame {
 		b.abort()
@@ -181,7 +186,7 @@ func (o *watcher) look(last bool) (events []event, next <-chan struct{}, over bo
 		return o.fail(o.refused), nil, true
 	}
 	if f := s.fault(o.call, ErrorEvent); f != nil {
-		return o.fail(o.failure(cmp.Or(f.Code, http.StatusGone), 0)), nil, true
+		return o.fail(o.failure(cmp.Or(f.Code, http.StatusGone), f.seconds())), nil, true
 	}
 	if o.behind(res) {
 		return o.fail(expired(o.from)), nil, true
@@ -220,7 +225,7 @@ func expired(version uint64) error {
 // tell returns some of what is to be told of the state and the history; s.mu is held.
 func (o *watcher) tell(res *resource) (events []event) {
 	n := min(atOnce, len(o.initial))
-	for _, object := range o.initial[:n] {
+	for _, object := range res.formedAll(o.initial[:n]) {
 		events = append(events, o.event("ADDED", object))
 	}
 	o.initial = o.initial[n:]
@@ -255,7 +260,7 @@ func (o *watcher) change(events []event, c change) []event {
 	case is:
 		return append(events, o.event("ADDED", c.new))
 	case was: // the previous object, with the version of the event
-		return append(events, event{name: "DELETED", encode: func(dst []byte) []byte {
+		return append(events, event{name: "DELETED", about: c.old, rv: c.rv, encode: func(dst []byte) []byte {
 			return o.media.object(dst, o.kind, c.old.at(o.kind, c.rv))
 		}})
 	}
@@ -263,11 +268,13 @@ func (o *watcher) change(events []event, c change) []event {
 }
 
 func (o *watcher) event(name string, object *object) event {
-	return event{name: name, encode: func(dst []byte) []byte { return o.media.object(dst, o.kind, object) }}
+	return event{name: name, about: object, rv: object.rv, encode: func(dst []byte) []byte { return o.media.object(dst, o.kind, object) }}
 }
 
 func (o *watcher) bookmark(initialEnd bool) event {
-	return o.event("BOOKMARK", bookmark(o.kind, o.from, initialEnd))
+	e := o.event("BOOKMARK", bookmark(o.kind, o.from, initialEnd))
+	e.about = nil
+	return e
 }
 
 func (o *watcher) fail(err error) []event {

@@ -28,9 +28,22 @@ type row struct {
 var rows = []row{
 	{
 		who:  "./informer/...",
-		but:  []string{"./informer/clientgo/..."},
+		but:  []string{"./informer/clientgo/...", "./informer/informertest/...", "./informer/informerprom/..."},
 		only: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/klauspost/compress/...", "github.com/cespare/xxhash/v2", "sigs.k8s.io/json", "google.golang.org/protobuf/encoding/protowire"},
 		why:  "who embeds the library must not inherit the tool or its dependencies",
+	},
+	{
+		who: "./informer/informertest/...",
+		only: []string{
+			"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "sigs.k8s.io/json",
+			"google.golang.org/protobuf/encoding/protowire", "gopkg.in/evanphx/json-patch.v4",
+		},
+		why: "it applies JSON patches with the library that API servers use, and imports no part of the engine that it tests",
+	},
+	{
+		who:  "./informer/informerprom/...",
+		only: []string{"std", "./informer", "github.com/prometheus/client_golang/prometheus/..."},
+		why:  "metrics for those who have Prometheus's client anyway: who does not import it does not inherit that, and it uses what any program may",
 	},
 	{
 		who:  "./informer/clientgo/...",

@@ -29,6 +29,7 @@ type model struct {
 	now     objects
 	head    store.Head // Version is kept while listing
 	counter int        // of resource versions and UIDs
+	made    int        // versions of objects
 	live    map[store.Head]objects
 	order   map[store.Head]int // of live
 	queues  int                // that are open
@@ -62,6 +63,9 @@ func (m *model) step() {
 	case n == 1:
 		m.newEpoch()
 	case n == 2: // a bookmark
+		m.becomeLive()
+	case n == 3 && modelFaults.form: // a list finds it
+		m.changeForm()
 		m.becomeLive()
 	default:
 		m.mutate(1 + m.rng.IntN(3))
@@ -98,12 +102,28 @@ func (m *model) mutate(n int) {
 	}
 }
 
+// modelFaults are what a server does that its versions do not show.
+var modelFaults = struct {
+	form bool // an object is served otherwise, at the version that it has
+}{
+	form: true,
+}
+
+func (m *model) changeForm() {
+	for _, k := range sortedKeys(m.now) { // so that a seed always does the same
+		if v := m.now[k]; m.rng.IntN(2) == 0 {
+			m.now[k] = m.version(k, v.UID(), v.RV())
+		}
+	}
+}
+
 func (m *model) version(k store.Key, uid, rv string) *compact.Version {
 	f := wire.JSON
 	if m.rng.IntN(2) == 0 {
 		f = wire.Protobuf
 	}
-	raw := fmt.Sprintf("%d %v %s %s%s", m.head.Epoch, k, uid, rv, strings.Repeat(" "+uid, m.rng.IntN(60)))
+	m.made++
+	raw := fmt.Sprintf("%d %v %s %s %d%s", m.head.Epoch, k, uid, rv, m.made, strings.Repeat(" "+uid, m.rng.IntN(60)))
 	v := m.pack.Pack(f, uid, rv, []byte(raw))
 	m.raw[v], m.existed[raw] = raw, true
 	return v
@@ -217,10 +237,14 @@ func (q *modelQueue) dirty() []store.Key {
 			keys = append(keys, k)
 		}
 	}
-	slices.SortFunc(keys, func(a, b store.Key) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(keys, compareKeys)
 	return keys
+}
+
+func sortedKeys(all objects) []store.Key { return slices.SortedFunc(maps.Keys(all), compareKeys) }
+
+func compareKeys(a, b store.Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 func (q *modelQueue) batch() store.Batch {

@@ -142,6 +142,22 @@ func (s *source) drop(k Key) {
 	s.log = append(s.log, event{k, s.version(old.UID(), rv), true})
 }
 
+// changeForm has the server show an object otherwise, at the version that it has: as a new default of its
+// kind does. No event says so, but the next list does.
+func (s *source) changeForm() {
+	k := s.anyKey()
+	old := s.truth[k]
+	if old == nil {
+		return
+	}
+	s.truth[k] = s.version(old.UID(), old.RV())
+	for i, e := range s.log {
+		if e.v == old {
+			s.log[i].v = s.truth[k]
+		}
+	}
+}
+
 // change tells the event, as a version of its own.
 func (e event) change() Change {
 	raw, err := e.v.Append(nil)

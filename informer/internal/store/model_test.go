@@ -125,7 +125,9 @@ func (w *world) act() {
 		s.index.drop()
 	case 14, 15, 16:
 		s.index.fill()
-	case 17, 18:
+	case 17:
+		s.changeForm()
+	case 18:
 		s.reform()
 	default:
 		for range 1 + w.rand.IntN(4) {

@@ -120,7 +120,7 @@ func TestResumable(t *testing.T) {
 		{"a streaming list that reads it the second time", func(s *Store) {
 			s.Begin(false)
 			commit(s, "", unread)
-			if !s.Known(Key{Name: "a"}, "a1", "1") {
+			if !known(s, put("a", "a1", "1")) {
 				t.Error("it is not known")
 			}
 			s.Commit(Commit{Version: "5", Sweep: true})

@@ -1,0 +1,179 @@
+package informerprom
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tattler-dev/tattler/informer"
+)
+
+// Collector is the metrics of one cluster. It is safe for concurrent use.
+type Collector struct {
+	lists, watches, gaps                                          *prometheus.CounterVec
+	listObjects, listBytes, watchEvents, watchBytes               *prometheus.CounterVec
+	expired, decodeErrors, lossyDecodes, indexErrors, checkpoints *prometheus.CounterVec
+	listDuration, watchDuration                                   *prometheus.HistogramVec
+
+	mu      sync.Mutex
+	cluster *informer.Cluster // nil: not added yet
+	dropped growth
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// New returns a Collector, whose Hooks belong into the options of a cluster, which is then added.
+func New() *Collector {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "informer_" + name, Help: help}, append([]string{"resource"}, labels...))
+	}
+	duration := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "informer_" + name, Help: help, Buckets: buckets}, []string{"resource"})
+	}
+	return &Collector{
+		lists:        counter("lists_total", "Lists that ended, by mode (paged, streaming) and result (ok, error).", "mode", "result"),
+		listObjects:  counter("list_objects_total", "Objects read by lists."),
+		listBytes:    counter("list_bytes_total", "Bytes read by lists, uncompressed."),
+		watches:      counter("watches_total", "Watches that ended, by result: ok where the server closed them.", "result"),
+		watchEvents:  counter("watch_events_total", "Events read by watches."),
+		watchBytes:   counter("watch_bytes_total", "Bytes read by watches, uncompressed."),
+		expired:      counter("expired_total", "Answers that the server's history does not go back far enough (410)."),
+		gaps:         counter("gaps_total", "Gaps in what was seen, by reason; one with several counts for each.", "reason"),
+		decodeErrors: counter("decode_errors_total", "Objects that a view could not decode."),
+		lossyDecodes: counter("lossy_decodes_total", "Objects with fields that the Go type does not have."),
+		indexErrors:  counter("index_errors_total", "Panics of index functions."),
+		checkpoints:  counter("checkpoint_errors_total", "Failures to read or write a checkpoint."),
+
+		// A list takes from milliseconds to minutes, a watch up to ten minutes.
+		listDuration:  duration("list_duration_seconds", "How long lists took.", prometheus.ExponentialBuckets(0.01, 4, 8)),
+		watchDuration: duration("watch_duration_seconds", "How long watches were open.", []float64{1, 5, 30, 60, 120, 300, 420, 600}),
+		dropped:       growth{},
+	}
+}
+
+// Add has the collector show the state of a cluster, the one that has its Hooks.
+func (c *Collector) Add(cluster *informer.Cluster) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cluster = cluster
+}
+
+// Hooks returns hooks that count, and then call yours, where they are set.
+func (c *Collector) Hooks(yours informer.Hooks) informer.Hooks {
+	h := yours // with what is not counted
+	h.List = func(i informer.ListInfo) {
+		c.listed(i)
+		call(yours.List, i)
+	}
+	h.Watch = func(i informer.WatchInfo) {
+		c.watched(i)
+		call(yours.Watch, i)
+	}
+	h.Expired = func(s informer.Stream) {
+		c.expired.WithLabelValues(resource(s)).Inc()
+		call(yours.Expired, s)
+	}
+	h.Gap = func(s informer.Stream, g informer.Gap) {
+		for reason := range strings.SplitSeq(g.Reason, ", ") {
+			c.gaps.WithLabelValues(resource(s), reason).Inc()
+		}
+		if yours.Gap != nil {
+			yours.Gap(s, g)
+		}
+	}
+	h.DecodeError = counting(c.decodeErrors, yours.DecodeError)
+	h.LossyDecode = func(s informer.Stream) {
+		c.lossyDecodes.WithLabelValues(resource(s)).Inc()
+		call(yours.LossyDecode, s)
+	}
+	h.IndexError = func(s informer.Stream, k informer.Key, err error) {
+		c.indexErrors.WithLabelValues(resource(s)).Inc()
+		if yours.IndexError != nil {
+			yours.IndexError(s, k, err)
+		}
+	}
+	h.Checkpoint = counting(c.checkpoints, yours.Checkpoint)
+	return h
+}
+
+func call[T any](hook func(T), v T) {
+	if hook != nil {
+		hook(v)
+	}
+}
+
+// counting returns a hook that counts errors of streams, and then calls another.
+func counting(n *prometheus.CounterVec, hook func(informer.Stream, error)) func(informer.Stream, error) {
+	return func(s informer.Stream, err error) {
+		n.WithLabelValues(resource(s)).Inc()
+		if hook != nil {
+			hook(s, err)
+		}
+	}
+}
+
+func (c *Collector) listed(i informer.ListInfo) {
+	r, mode := resource(i.Stream), "paged"
+	if i.Streaming {
+		mode = "streaming"
+	}
+	c.lists.WithLabelValues(r, mode, result(i.Err)).Inc()
+	c.listObjects.WithLabelValues(r).Add(float64(i.Objects))
+	c.listBytes.WithLabelValues(r).Add(float64(i.Bytes))
+	c.listDuration.WithLabelValues(r).Observe(i.Duration.Seconds())
+}
+
+func (c *Collector) watched(i informer.WatchInfo) {
+	r := resource(i.Stream)
+	c.watches.WithLabelValues(r, result(i.Err)).Inc()
+	c.watchEvents.WithLabelValues(r).Add(float64(i.Events))
+	c.watchBytes.WithLabelValues(r).Add(float64(i.Bytes))
+	c.watchDuration.WithLabelValues(r).Observe(i.Duration.Seconds())
+}
+
+func resource(s informer.Stream) string { return s.Resource.GroupResource().String() }
+
+func result(err error) string {
+	if err != nil {
+		return "error"
+	}
+	return "ok"
+}
+
+// counted are the metrics that hooks make.
+func (c *Collector) counted() []prometheus.Collector {
+	return []prometheus.Collector{
+		c.lists, c.listObjects, c.listBytes, c.listDuration, c.watches, c.watchEvents, c.watchBytes, c.watchDuration,
+		c.expired, c.gaps, c.decodeErrors, c.lossyDecodes, c.indexErrors, c.checkpoints,
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, m := range c.counted() {
+		m.Describe(ch)
+	}
+	for _, d := range described {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range c.counted() {
+		m.Collect(ch)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cluster == nil {
+		return
+	}
+	sums, err := readStatus(c.cluster, time.Now())
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(objects, err)
+		return
+	}
+	sums.collect(ch, c.dropped)
+}

@@ -1,0 +1,151 @@
+package informertest
+
+import (
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ChangeForm changes the form in which a kind's objects are served, without a write: as a new default in
+// their CRD does, another conversion, or an upgrade of the API server. From then on lists, gets and
+// watches, of the history too, show each object as to leaves it, at the version that it has, and the
+// hash of the kind's group and version in /openapi/v3 is another. Open watches stay, and say nothing.
+//
+// To gets a copy of the object's fields. It must not touch the metadata, and must change nothing when
+// it is called again, since what clients read they write back.
+func (s *Server) ChangeForm(gvr schema.GroupVersionResource, to func(object map[string]any)) {
+	defer s.lock()()
+	res := s.resource(gvr)
+	res.forms = append(res.forms, to)
+	done := map[*object]*object{nil: nil}
+	formed := func(o *object) *object {
+		if done[o] == nil && o != nil {
+			done[o] = res.formed(o)
+		}
+		return done[o]
+	}
+	for k, o := range res.objects {
+		res.objects[k] = formed(o)
+	}
+	res.sorted = nil
+	for i, c := range res.log {
+		res.log[i] = change{c.rv, formed(c.old), formed(c.new)}
+	}
+}
+
+// formed is an object in the form in which it is served now: itself, or a copy.
+func (res *resource) formed(o *object) *object {
+	if o == nil || o.form == len(res.forms) {
+		return o
+	}
+	fields := plain(o.asFields(res.kind))
+	for _, change := range res.forms[o.form:] {
+		change(fields)
+	}
+	now := &object{key: o.key, rv: o.rv, uid: o.uid, fields: fields}
+	if o.fields == nil { // it came as its Go type, and stays one
+		now = newTyped(now.typed(res.kind), o.key, o.rv, o.uid)
+	}
+	now.form = len(res.forms)
+	return now
+}
+
+// formedAll is formed of several objects, which are shared and stay as they are.
+func (res *resource) formedAll(objects []*object) []*object {
+	stale := func(o *object) bool { return o.form < len(res.forms) }
+	if !slices.ContainsFunc(objects, stale) {
+		return objects
+	}
+	objects = slices.Clone(objects)
+	for i, o := range objects {
+		objects[i] = res.formed(o)
+	}
+	return objects
+}
+
+// openAPI answers with the index of OpenAPI documents, or with one that has little but the names of kinds.
+func (c *call) openAPI() {
+	var answer any
+	c.s.mu.Lock()
+	if c.r.URL.Path == openAPIPath {
+		answer = map[string]any{"paths": c.s.openAPIPaths()}
+	} else if gv, ok := c.s.openAPIGroups()[strings.TrimPrefix(c.r.URL.Path, openAPIPath+"/")]; ok {
+		answer = gv.document()
+	}
+	c.s.mu.Unlock()
+	if answer == nil {
+		http.NotFound(c.w, c.r)
+		return
+	}
+	c.answer(func(w io.Writer) error {
+		_, err := w.Write(encodeJSON(answer))
+		return err
+	})
+}
+
+// openAPIPath is the index's path; those of documents begin with it.
+const openAPIPath = "/openapi/v3"
+
+// openAPIPaths are the entries of the index; s.mu is held.
+func (s *Server) openAPIPaths() map[string]any {
+	paths := map[string]any{}
+	for name, gv := range s.openAPIGroups() {
+		paths[name] = map[string]any{"serverRelativeURL": openAPIPath + "/" + name + "?hash=" + gv.hash()}
+	}
+	return paths
+}
+
+// groupVersion is the kinds of one OpenAPI document.
+type groupVersion []*resource
+
+// openAPIGroups returns what is served by the name of its document; s.mu is held.
+func (s *Server) openAPIGroups() map[string]groupVersion {
+	groups := map[string]groupVersion{}
+	for gvr, res := range s.resources {
+		if !res.served {
+			continue
+		}
+		name := "apis/" + gvr.Group + "/" + gvr.Version
+		if gvr.Group == "" {
+			name = "api/" + gvr.Version
+		}
+		groups[name] = append(groups[name], res)
+	}
+	for _, gv := range groups {
+		slices.SortFunc(gv, func(a, b *resource) int { return strings.Compare(a.kind.gvr.Resource, b.kind.gvr.Resource) })
+	}
+	return groups
+}
+
+// hash is of all that decides in what form the kinds are served.
+func (gv groupVersion) hash() string {
+	text := ""
+	for _, res := range gv {
+		text += fmt.Sprintf("%s %s %d\n", res.kind.gvr, res.kind.name, len(res.forms))
+	}
+	sum := sha512.Sum512([]byte(text))
+	return strings.ToUpper(hex.EncodeToString(sum[:]))
+}
+
+func (gv groupVersion) document() map[string]any {
+	schemas := map[string]any{}
+	for _, res := range gv {
+		gvr := res.kind.gvr
+		schemas[gvr.Group+"."+gvr.Version+"."+res.kind.name] = map[string]any{
+			"type":                            "object",
+			"x-kubernetes-group-version-kind": []any{map[string]any{"group": gvr.Group, "version": gvr.Version, "kind": res.kind.name}},
+		}
+	}
+	return map[string]any{
+		"openapi":    "3.0.0",
+		"info":       map[string]any{"title": "informertest", "version": "unversioned"},
+		"paths":      map[string]any{},
+		"components": map[string]any{"schemas": schemas},
+	}
+}
