@@ -38,7 +38,8 @@ type modelFault struct {
 var modelFaults = []modelFault{
 	{"form", true, byAudit, "", (*world).changeForm},
 	{"garbled", true, byItself, informer.ReasonUnreadable, (*world).garble},
-	{"garbled object", true, byItself, informer.ReasonUnreadable, (*world).garbleObject},
+	// An audit may find the object out of date before the server sends it again.
+	{"garbled object", true, byAudit, informer.ReasonUnreadable + informer.ReasonMissed, (*world).garbleObject},
 	{"fork", true, byAudit, informer.ReasonHistoryChanged + informer.ReasonExpired + informer.ReasonMissed, (*world).fork},
 	{"storm of lists", true, byItself, "", (*world).stormLists},
 	{"storm of watches", true, byItself, "", (*world).stormWatches},
@@ -85,12 +86,18 @@ func (w *world) caused(reasons string) {
 	w.necessary += " " + reasons
 }
 
-// unnecessary tells whether nothing that happened accounts for a gap.
-func (w *world) unnecessary(g *informer.Gap) bool {
+// causes returns the reasons of the gaps that are necessary by now.
+func (w *world) causes() string {
 	w.reasons.Lock()
 	defer w.reasons.Unlock()
+	return w.necessary
+}
+
+// unnecessary tells whether nothing that happened accounts for a gap.
+func (w *world) unnecessary(g *informer.Gap) bool {
+	necessary := w.causes()
 	for reason := range strings.SplitSeq(g.Reason, ", ") {
-		if reason != informer.ReasonSlowConsumer && !strings.Contains(w.necessary, reason) {
+		if reason != informer.ReasonSlowConsumer && !strings.Contains(necessary, reason) {
 			return true
 		}
 	}
