@@ -51,10 +51,11 @@ func TestRightsWithdrawn(t *testing.T) {
 	}
 	user, err := plane.UserKubeconfig(name)
 	must(err)
-	p := newProxy(t)
+	o := newObserver(t, user)
+	p := newProxy(t, o)
 	dir := t.TempDir()
 	changes := filepath.Join(dir, "changes.jsonl")
-	d := newDaemon(t, filepath.Join(dir, "state", "journal.db"), p.kubeconfig(t, user), fields{
+	d := newObservedDaemon(t, filepath.Join(dir, "state", "journal.db"), o, p, fields{
 		"cluster": fields{"name": "rights"},
 		"watch":   []fields{{"resources": fields{"include": kindNames()}, "namespaces": fields{"include": []string{name}}}},
 		"redact":  []fields{{"resources": []string{"configmaps"}, "paths": []string{"data.hush"}}},
@@ -119,7 +120,7 @@ func TestRightsWithdrawn(t *testing.T) {
 
 	seen, err := w.testify()
 	must(err)
-	j := newJudge(seen, name)
+	j := newJudge(seen, o.causes, name)
 	readJournal(ctx, t, d.journal, j)
 	j.end(server)
 	j.sink("file", func(r *row) bool { return r.op != event.Snapshot }, fileLines(t, changes))
