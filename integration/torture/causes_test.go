@@ -65,9 +65,10 @@ func (a *ask) String() string {
 type deed struct {
 	what         string
 	began, ended time.Time
-	// forgets: the server may have lost the history before it ended, and no more than that: floor is its
-	// version then. Replaces: it has got another history.
+	// forgets: the server may have lost the history of a kind, or of all, before the deed ended, and no more
+	// than that: floor is its version then. Replaces: it has got another history.
 	forgets, replaces bool
+	kind              string
 	floor             string
 }
 
@@ -149,11 +150,11 @@ func (c *causes) of(kind, namespace string, t time.Time) (before, after []*ask) 
 	return before, after
 }
 
-// forgot tells whether the torture made the server forget what comes after a version.
-func (c *causes) forgot(version string, t time.Time) bool {
+// forgot tells whether the torture made the server forget where it refused to go on.
+func (c *causes) forgot(a *ask) bool {
 	return slices.ContainsFunc(c.deeds, func(d *deed) bool {
-		return d.forgets && !d.began.After(t) &&
-			(d.floor == "" || !d.ended.Before(t) || compare(version, d.floor) < 0)
+		return d.forgets && (d.kind == "" || d.kind == a.kind) && !d.began.After(a.until) &&
+			(d.floor == "" || !d.ended.Before(a.until) || compare(a.at410, d.floor) < 0)
 	})
 }
 
@@ -162,9 +163,10 @@ func (c *causes) replaced(t time.Time) bool {
 	return slices.ContainsFunc(c.deeds, func(d *deed) bool { return d.replaces && !d.began.After(t) })
 }
 
-// unserved tells whether a deed explains that the server did not serve a kind: while it starts.
-func (c *causes) unserved(t time.Time) bool {
-	return slices.ContainsFunc(c.deeds, func(d *deed) bool { return d.forgets && !d.began.After(t) })
+// unserved tells whether the server did not serve a kind, which it need not when it has been restarted.
+func (c *causes) unserved(a *ask) bool {
+	return a.code == http.StatusNotFound &&
+		slices.ContainsFunc(c.deeds, func(d *deed) bool { return d.forgets && !d.began.After(a.at) })
 }
 
 // cause is what may have led to a gap: its reasons that nothing made necessary, and the versions that the
@@ -199,7 +201,7 @@ func (c *causes) why(kind, namespace string, reasons []string, t time.Time, seen
 				err = errors.New("the server's history is the one that it was")
 			}
 		case "not served":
-			if !slices.ContainsFunc(before, func(a *ask) bool { return a.code == http.StatusNotFound && c.unserved(a.at) }) {
+			if !slices.ContainsFunc(before, c.unserved) {
 				err = errors.New("the server, when it was made to restart, did not answer 404")
 			}
 		default: // the daemon's own faults: the server has what was missed
@@ -222,7 +224,7 @@ func (c *causes) expired(before []*ask, t time.Time) (refused []string, err erro
 	for _, a := range before {
 		switch {
 		case a.at410 == "" || a.until.After(t):
-		case c.forgot(a.at410, a.until):
+		case c.forgot(a):
 			refused = append(refused, a.at410)
 		default:
 			unexplained = fmt.Sprintf("; at %s it did, for what comes after %s, which nothing made it forget", clock(a.until), a.at410)
@@ -260,10 +262,10 @@ func owed(before []*ask, c *causes, seen clear) error {
 		if a.what != probes {
 			run = a.run
 		}
-		if a.at410 != "" && c.forgot(a.at410, a.until) {
+		if a.at410 != "" && c.forgot(a) {
 			owed, version = "a list after a 410", ""
 		}
-		if a.code == http.StatusNotFound && c.unserved(a.at) {
+		if c.unserved(a) {
 			owed, version = "a list after a 404", ""
 		}
 	}

@@ -195,7 +195,7 @@ func (d *daemon) kill() {
 // ready starts it where it does not run, again where it ends, and waits until it records.
 func (d *daemon) ready(ctx context.Context) {
 	d.Helper()
-	if err := within(ctx, time.Minute, func() error {
+	if err := within(ctx, 2*time.Minute, func() error {
 		if !d.alive() {
 			d.start()
 		}

@@ -87,6 +87,7 @@ func TestJudgeGaps(t *testing.T) {
 		{"the server refused what it has had since its restart", func(s *scene) { s.restart.floor = "3" }, []string{lost, needless}},
 		{"the server refused in another namespace", func(s *scene) { s.watch.namespace = "m" }, []string{lost, needless}},
 		{"the server refused another kind", func(s *scene) { s.watch.kind = "secrets" }, []string{lost, needless}},
+		{"another kind's history was forgotten", func(s *scene) { s.restart.kind = "secrets" }, []string{lost, needless}},
 		{"the server refused later", func(s *scene) { s.watch.until = at(23) }, []string{lost, needless}},
 		{"the daemon did not list", func(s *scene) { s.asks = []*ask{s.watch} }, []string{lost, needless}},
 

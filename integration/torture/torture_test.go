@@ -312,23 +312,35 @@ func (to *torture) settle(ctx context.Context) {
 		"file": func() []receipt { return fileLines(to.T, to.changes()) }, "all": to.all.receipts, "some": to.some.receipts, "stdout": to.daemon.printed,
 	}
 	for name, got := range sinks {
-		err := within(ctx, 2*time.Minute, func() error {
-			if !to.daemon.alive() {
-				to.daemon.start()
-			}
-			rest(ctx, 100*time.Millisecond)
-			found := got()
-			found = found[max(0, len(found)-5000):]
-			for _, subject := range last {
-				if !slices.ContainsFunc(found, func(r receipt) bool { return strings.Contains(string(r.body), subject) }) {
-					return fmt.Errorf("%s has not got %s", name, subject)
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			to.Fatal(err)
+		if err := to.arrived(ctx, got, last); err != nil {
+			to.Fatalf("%s: %v", name, err)
 		}
 	}
 	to.daemon.end()
+}
+
+// arrived waits until a sink has got the objects that were written last, as long as it gets anything.
+func (to *torture) arrived(ctx context.Context, got func() []receipt, last []string) error {
+	const patience = 2 * time.Minute
+	for most, since := 0, time.Now(); ; {
+		if !to.daemon.alive() {
+			to.daemon.start()
+		}
+		began := time.Now()
+		found := got()
+		if len(found) > most {
+			most, since = len(found), began
+		}
+		found = found[max(0, len(found)-5000):]
+		i := slices.IndexFunc(last, func(subject string) bool {
+			return !slices.ContainsFunc(found, func(r receipt) bool { return strings.Contains(string(r.body), subject) })
+		})
+		switch {
+		case i < 0:
+			return nil
+		case ctx.Err() != nil, time.Since(since) > patience:
+			return fmt.Errorf("it has not got %s, and of %d messages the last one %v ago", last[i], most, time.Since(since).Round(time.Second))
+		}
+		rest(ctx, max(100*time.Millisecond, 5*time.Since(began))) // to look at much takes long
+	}
 }
