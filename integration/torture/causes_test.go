@@ -36,6 +36,7 @@ const (
 	streams query = "streaming list"
 	watches query = "watch"
 	probes  query = "probe" // a list of one object
+	audits  query = "list of metadata"
 )
 
 func (a *ask) String() string {
@@ -177,11 +178,9 @@ type cause struct {
 	refused  []string // where the server refused to go on
 }
 
-// clear is what the journal says of a stream before a gap.
-type clear struct{ newest string } // the newest version that was recorded as it happened
-
-// why finds the cause of a gap of a stream, which the daemon noted at t, for these reasons.
-func (c *causes) why(kind, namespace string, reasons []string, t time.Time, seen clear) cause {
+// why finds the cause of a gap of a stream, which the daemon noted at t, for these reasons. Recorded is the
+// newest version of the stream that the journal has, as it happened, before the gap.
+func (c *causes) why(kind, namespace string, reasons []string, t time.Time, recorded string) cause {
 	var out cause
 	if c == nil {
 		return cause{needless: []string{"nothing that was done to the server could make a gap"}}
@@ -195,7 +194,7 @@ func (c *causes) why(kind, namespace string, reasons []string, t time.Time, seen
 		case "expired":
 			out.refused, err = c.expired(before, t)
 		case "a list was interrupted":
-			err = owed(before, c, seen)
+			err = c.owed(before, recorded)
 		case "history-changed", "unverified":
 			if !c.replaced(t) {
 				err = errors.New("the server's history is the one that it was")
@@ -238,7 +237,7 @@ func (c *causes) expired(before []*ask, t time.Time) (refused []string, err erro
 
 // owed returns nil if a list that was necessary had not been completed and recorded before the last one
 // began: the first of all, or one that followed a 410 or a 404.
-func owed(before []*ask, c *causes, seen clear) error {
+func (c *causes) owed(before []*ask, recorded string) error {
 	last := -1
 	for i, a := range before {
 		if a.what == lists || a.what == streams {
@@ -259,7 +258,7 @@ func owed(before []*ask, c *causes, seen clear) error {
 				version = a.list
 			}
 		}
-		if a.what != probes {
+		if a.what != probes && a.what != audits {
 			run = a.run
 		}
 		if a.at410 != "" && c.forgot(a) {
@@ -272,8 +271,8 @@ func owed(before []*ask, c *causes, seen clear) error {
 	switch {
 	case owed == "":
 		return errors.New("the run before it had resumed without a list, and needed none")
-	case version != "" && seen.newest != "" && compare(seen.newest, version) > 0:
-		return fmt.Errorf("%s was complete at %s, and what came after it, at %s, is recorded", owed, version, seen.newest)
+	case version != "" && compare(recorded, version) > 0:
+		return fmt.Errorf("%s was complete at %s, and what came after it, at %s, is recorded", owed, version, recorded)
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ func (j *judge) gapRow(r row) {
 	}
 	reasons := strings.Split(r.gap.Reason, ", ")
 	t := r.at.Add(time.Millisecond) // the journal cuts off what is less
-	seen := clear{j.clear[stream{r.kind, r.namespace}]}
-	why := j.causes.why(r.kind, r.namespace, reasons, t, seen)
+	recorded := j.recorded[stream{r.kind, r.namespace}]
+	why := j.causes.why(r.kind, r.namespace, reasons, t, recorded)
 	g := chasm{row: r, missed: span{later(r.gap.From, why.missed.from), why.missed.to}}
 	g.none = len(why.needless) > 0 || why.missed.to == ""
 	if to := r.gap.To; to != "" && compare(to, g.missed.to) < 0 {
@@ -51,12 +51,12 @@ func (j *judge) gapRow(r row) {
 	if forks(r.gap.Reason) {
 		g.missed.from = "" // a version of another history does not compare
 	}
-	wide := why.needless
-	if len(wide) == 0 {
-		wide = wider(&r, why, seen)
+	wrong := why.needless
+	if len(wrong) == 0 {
+		wrong = wider(&r, why, recorded)
 	}
-	if len(wide) > 0 {
-		j.find(needless, "%v: %s%s", &g, strings.Join(wide, "; "), j.causes.around(r.kind, r.namespace, t))
+	if len(wrong) > 0 {
+		j.find(needless, "%v: %s%s", &g, strings.Join(wrong, "; "), j.causes.around(r.kind, r.namespace, t))
 	}
 	j.gaps = append(j.gaps, g)
 	if j.next != nil && forks(r.gap.Reason) && !j.forked[r.kind] {
@@ -65,7 +65,7 @@ func (j *judge) gapRow(r row) {
 }
 
 // wider tells where a gap is wider than what caused it, or elsewhere.
-func wider(r *row, why cause, seen clear) (wide []string) {
+func wider(r *row, why cause, recorded string) (wide []string) {
 	from, to := r.gap.From, r.gap.To
 	if why.missed.to == "" {
 		wide = append(wide, "no list followed it")
@@ -77,16 +77,13 @@ func wider(r *row, why cause, seen clear) (wide []string) {
 		return wide
 	}
 	if why.refused != nil && !forks(r.gap.Reason) && !slices.Contains(why.refused, from) {
-		wide = append(wide, fmt.Sprintf("the server refused to go on only after %v", tail2(why.refused)))
+		wide = append(wide, fmt.Sprintf("the server refused to go on only after %v", why.refused[max(0, len(why.refused)-5):]))
 	}
-	if compare(from, seen.newest) < 0 {
-		wide = append(wide, fmt.Sprintf("what came later, at %s, is recorded", seen.newest))
+	if compare(from, recorded) < 0 {
+		wide = append(wide, fmt.Sprintf("what came later, at %s, is recorded", recorded))
 	}
 	return wide
 }
-
-// tail2 is the end of a list that may be long.
-func tail2(list []string) []string { return list[max(0, len(list)-5):] }
 
 // stream names a list-and-watch of the daemon; without a namespace, that of all.
 type stream struct{ kind, namespace string }
@@ -97,7 +94,7 @@ func (j *judge) sawRow(r *row) {
 		return
 	}
 	for _, s := range []stream{{r.kind, r.namespace}, {r.kind, ""}} {
-		j.clear[s] = later(j.clear[s], r.version)
+		j.recorded[s] = later(j.recorded[s], r.version)
 	}
 }
 

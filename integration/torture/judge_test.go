@@ -61,11 +61,12 @@ type judge struct {
 	causes  *causes
 	courses map[identity]*course
 	gaps    []chasm
-	clear   map[stream]string // the newest version of a stream that a watch showed
-	ids     map[string]bool
-	loud    []row // what sinks may get, without objects
-	last    int64
-	masks   map[string]string // object, path and marker to a plain value, and the other way
+	// recorded is the newest version of a stream that was recorded as it happened.
+	recorded map[stream]string
+	ids      map[string]bool
+	loud     []row // what sinks may get, without objects
+	last     int64
+	masks    map[string]string // object, path and marker to a plain value, and the other way
 
 	// What was judged.
 	exact, net, unwitnessed int
@@ -83,7 +84,7 @@ type course struct {
 
 func newJudge(p *past, c *causes, within ...string) *judge {
 	return &judge{
-		past: p, causes: c, within: within, courses: map[identity]*course{}, clear: map[stream]string{},
+		past: p, causes: c, within: within, courses: map[identity]*course{}, recorded: map[stream]string{},
 		ids: map[string]bool{}, forked: map[string]bool{}, masks: map[string]string{},
 	}
 }

@@ -33,6 +33,10 @@ func TestParseAsk(t *testing.T) {
 			}
 			continue
 		}
+		r.Header.Set("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+		if audit := parseAsk(r); want.what == lists && audit.what != audits {
+			t.Errorf("%s for metadata is %v", url, audit)
+		}
 		if want.run = 12; got == nil {
 			t.Errorf("%s is no ask", url)
 		} else if got.at = (time.Time{}); *got != want {

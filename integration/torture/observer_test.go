@@ -169,6 +169,8 @@ func parseAsk(r *http.Request) *ask {
 			a.what, a.from = watches, q.Get("resourceVersion")
 		case q.Get("limit") == "1" && q.Get("continue") == "":
 			a.what = probes
+		case strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList"):
+			a.what = audits
 		}
 		return a
 	}
@@ -207,7 +209,7 @@ func (o *observer) answered(resp *http.Response) error {
 			a.at410 = a.from
 		}
 	})
-	if resp.StatusCode != http.StatusOK || a.what == probes {
+	if resp.StatusCode != http.StatusOK || a.what == probes || a.what == audits {
 		return nil
 	}
 	l := &listener{observer: o, ask: a, protobuf: strings.Contains(resp.Header.Get("Content-Type"), "protobuf"), encoding: resp.Header.Get("Content-Encoding")}
