@@ -59,9 +59,9 @@ soak: control-plane ## the model tests with 10,000 seeds each, and 20,000 pods o
 	@cd integration && TATTLER_SOAK=20000 TATTLER_DROPIN=300 $(GO_TEST) -timeout 4h ./soak ./dropin
 	@cd compat && TATTLER_COMPAT_ALL=1 TATTLER_MANAGER=10000 $(GO_TEST) -timeout 2h ./...
 
-torture: control-plane ## kill the daemon KILLS (1000) times on a real control plane while all else fails, too, and judge (hours)
+torture: control-plane ## kill the daemon KILLS (1000) times on a real control plane, while all else fails, too, and while nothing else does (hours); KILLS=300 RUN=TestTortureKills: only the latter
 	@tools/preflight.sh race
-	@cd integration && TATTLER_TORTURE_KILLS='$(or $(KILLS),1000)' $(GO_TEST) -timeout 8h -v -run TestTorture ./torture
+	@cd integration && TATTLER_TORTURE_KILLS='$(or $(KILLS),1000)' $(GO_TEST) -timeout 8h -v -run '$(or $(RUN),TestTorture)' ./torture
 
 fuzz: preflight ## run every fuzz target for FUZZTIME (10m)
 	@tools/fuzz.sh '$(or $(FUZZTIME),10m)'

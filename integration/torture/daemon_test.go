@@ -25,6 +25,9 @@ type daemon struct {
 	journal    string
 	kubeconfig string
 	env        []string // besides its own
+	// observer, if set, watches it, and is reached through the proxy.
+	observer *observer
+	proxy    *proxy
 
 	runs    int
 	running *process // nil: none
@@ -87,6 +90,14 @@ func newDaemon(t *testing.T, journal, kubeconfig string, config fields) *daemon 
 	return d
 }
 
+// newObservedDaemon prepares a daemon whose kubeconfig is made for each run.
+func newObservedDaemon(t *testing.T, journal string, o *observer, p *proxy, config fields) *daemon {
+	t.Helper()
+	d := newDaemon(t, journal, filepath.Join(t.TempDir(), "kubeconfig"), config)
+	d.observer, d.proxy = o, p
+	return d
+}
+
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
 func (d *daemon) config() string { return filepath.Join(d.dir, "tattler.yaml") }
@@ -106,6 +117,12 @@ func (d *daemon) start() {
 		d.Fatal("the daemon runs already")
 	}
 	d.runs++
+	if o := d.observer; o != nil {
+		if err := o.kubeconfig(d.kubeconfig, d.proxy.address(), d.runs); err != nil {
+			d.Fatal(err)
+		}
+		o.did("run %d is started", d.runs)
+	}
 	p := &process{out: filepath.Join(d.dir, fmt.Sprintf("out-%05d", d.runs)), done: make(chan struct{})}
 	p.errors.also = &d.errors
 	self, err := os.Executable()
@@ -166,6 +183,9 @@ func (d *daemon) kill() {
 	if !d.alive() {
 		return
 	}
+	if d.observer != nil {
+		d.observer.did("run %d is killed", d.runs)
+	}
 	_ = d.running.cmd.Process.Kill()
 	<-d.running.done
 	d.bad(d.running)
@@ -175,7 +195,7 @@ func (d *daemon) kill() {
 // ready starts it where it does not run, again where it ends, and waits until it records.
 func (d *daemon) ready(ctx context.Context) {
 	d.Helper()
-	if err := within(ctx, time.Minute, func() error {
+	if err := within(ctx, 2*time.Minute, func() error {
 		if !d.alive() {
 			d.start()
 		}

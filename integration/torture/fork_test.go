@@ -36,7 +36,9 @@ func TestFork(t *testing.T) {
 			f.arrived(ctx, f.witness, "before")
 
 			backup := filepath.Join(t.TempDir(), "etcd")
-			f.must(plane.KillEtcd(), os.CopyFS(backup, os.DirFS(f.etcd())), plane.StartEtcd(ctx))
+			f.do(ctx, deed{what: "etcd is killed and copied", forgets: true}, func(ctx context.Context) error {
+				return errors.Join(plane.KillEtcd(), os.CopyFS(backup, os.DirFS(f.etcd())), plane.StartEtcd(ctx))
+			})
 			f.write(ctx, f.witness, 40)
 			lost := f.hammer(ctx, f.witness)
 			f.arrived(ctx, f.witness, "lost")
@@ -48,8 +50,10 @@ func TestFork(t *testing.T) {
 			}
 			f.proxy.refuse(tc.overtaken)
 
-			f.must(plane.KillAPIServer(), plane.KillEtcd(), os.RemoveAll(f.etcd()), os.CopyFS(f.etcd(), os.DirFS(backup)),
-				os.Chmod(f.etcd(), 0o700), plane.StartEtcd(ctx), plane.StartAPIServer(ctx))
+			f.do(ctx, deed{what: "the backup is put back", forgets: true, replaces: true}, func(ctx context.Context) error {
+				return errors.Join(plane.KillAPIServer(), plane.KillEtcd(), os.RemoveAll(f.etcd()), os.CopyFS(f.etcd(), os.DirFS(backup)),
+					os.Chmod(f.etcd(), 0o700), plane.StartEtcd(ctx), plane.StartAPIServer(ctx))
+			})
 			second, err := watch(ctx)
 			f.must(err)
 			t.Cleanup(second.stop)
@@ -95,6 +99,7 @@ type fork struct {
 	rng        *rand.Rand
 	namespaces []string
 	witness    *witness
+	observer   *observer
 	proxy      *proxy
 	daemon     *daemon
 	changes    string
@@ -111,8 +116,9 @@ func newFork(ctx context.Context, t *testing.T) *fork {
 	t.Cleanup(f.witness.stop)
 	dir := t.TempDir()
 	f.changes = filepath.Join(dir, "changes.jsonl")
-	f.proxy = newProxy(t)
-	f.daemon = newDaemon(t, filepath.Join(dir, "state", "journal.db"), f.proxy.kubeconfig(t, plane.Kubeconfig()), fields{
+	f.observer = newObserver(t, plane.Kubeconfig())
+	f.proxy = newProxy(t, f.observer)
+	f.daemon = newObservedDaemon(t, filepath.Join(dir, "state", "journal.db"), f.observer, f.proxy, fields{
 		"cluster": fields{"name": "fork"},
 		"watch":   []fields{{"resources": fields{"include": kindNames()}, "namespaces": fields{"include": f.namespaces}}},
 		"redact":  []fields{{"resources": []string{"configmaps"}, "paths": []string{"data.hush"}}},
@@ -123,6 +129,11 @@ func newFork(ctx context.Context, t *testing.T) *fork {
 }
 
 func (f *fork) etcd() string { return filepath.Join(plane.Dir(), "etcd") }
+
+func (f *fork) do(ctx context.Context, d deed, what func(context.Context) error) {
+	f.Helper()
+	f.must(f.observer.during(ctx, f.witness.api, d, what))
+}
 
 func (f *fork) must(errs ...error) {
 	f.Helper()
@@ -214,7 +225,7 @@ func (f *fork) judge(ctx context.Context, first, second *past, server map[identi
 	for _, r := range kinds { // the daemon began before anything was written
 		first.start[r.name()], second.start[r.name()] = "0", "0"
 	}
-	j := newJudge(first, f.namespaces...)
+	j := newJudge(first, f.observer.causes, f.namespaces...)
 	j.next = second
 	early := 0
 	if overtaken {

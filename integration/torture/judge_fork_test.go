@@ -45,5 +45,10 @@ func (j *judge) fork(kind string) {
 		c.t, c.next = j.past.objects[id], 0
 	}
 	j.past.blind[kind], j.past.start[kind] = j.next.blind[kind], j.next.start[kind]
+	for s := range j.recorded {
+		if s.kind == kind { // versions of the other history do not compare with it
+			delete(j.recorded, s)
+		}
+	}
 	j.forked[kind] = true
 }

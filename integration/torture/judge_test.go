@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tattler-dev/tattler/event"
 )
@@ -19,6 +20,7 @@ type row struct {
 	derived                             bool // a relist told it: it happened in an interval
 	quiet                               bool
 	gap                                 *event.GapInfo
+	since, at                           time.Time // a gap's
 	before, after                       []byte
 }
 
@@ -30,7 +32,8 @@ type fault struct {
 
 // The faults.
 const (
-	lost       = "lost"       // the server showed it, and no row, and no gap, has it
+	lost       = "lost"       // the server showed it, and no row, and no gap that had to be, has it
+	needless   = "needless"   // a gap that nothing made necessary, or that is wider than that
 	invented   = "invented"   // nobody but the journal saw it
 	twice      = "twice"      // a change or an id is there again
 	disorder   = "disorder"   // an older version follows a newer one
@@ -53,13 +56,17 @@ type judge struct {
 	forked map[string]bool // kinds in the other history
 	// early, if set, allows rows of the other history before that gap: a stream that is resumed when the
 	// server has gone on beyond it finds out only when it is current. It counts them.
-	early   *int
+	early *int
+	// causes are what can have made gaps necessary; nil: nothing can.
+	causes  *causes
 	courses map[identity]*course
-	gaps    []row
-	ids     map[string]bool
-	loud    []row // what sinks may get, without objects
-	last    int64
-	masks   map[string]string // object, path and marker to a plain value, and the other way
+	gaps    []chasm
+	// recorded is the newest version of a stream that was recorded as it happened.
+	recorded map[stream]string
+	ids      map[string]bool
+	loud     []row // what sinks may get, without objects
+	last     int64
+	masks    map[string]string // object, path and marker to a plain value, and the other way
 
 	// What was judged.
 	exact, net, unwitnessed int
@@ -75,8 +82,11 @@ type course struct {
 	at    string // its version
 }
 
-func newJudge(p *past, within ...string) *judge {
-	return &judge{past: p, within: within, courses: map[identity]*course{}, ids: map[string]bool{}, forked: map[string]bool{}, masks: map[string]string{}}
+func newJudge(p *past, c *causes, within ...string) *judge {
+	return &judge{
+		past: p, causes: c, within: within, courses: map[identity]*course{}, recorded: map[stream]string{},
+		ids: map[string]bool{}, forked: map[string]bool{}, masks: map[string]string{},
+	}
 }
 
 func (j *judge) find(what, format string, args ...any) {
@@ -103,16 +113,10 @@ func (j *judge) row(r row) {
 		j.loud = append(j.loud, note)
 	}
 	if r.op == event.Gap {
-		if r.gap == nil || r.gap.Reason == "" {
-			j.find(groundless, "a gap without a reason: %v", &r)
-			return
-		}
-		j.gaps = append(j.gaps, r)
-		if j.next != nil && forks(r.gap.Reason) && !j.forked[r.kind] {
-			j.fork(r.kind)
-		}
+		j.gapRow(r)
 		return
 	}
+	j.sawRow(&r)
 	if !slices.Contains(j.within, r.namespace) {
 		return
 	}
@@ -210,20 +214,14 @@ func (j *judge) skipped(c *course, end int, seq int64, next *row) {
 		if next != nil {
 			then = "then comes " + next.String()
 		}
-		j.find(lost, "%s %s %s/%s %s at %s, after %s (row %d); %s", s.what, c.t.kind, c.t.namespace, c.t.name, c.t.uid, s.version, c.at, c.seq, then)
+		j.find(lost, "%s %s %s/%s %s at %s, after %s (row %d); %s%s", s.what, c.t.kind, c.t.namespace, c.t.name, c.t.uid, s.version, c.at, c.seq, then,
+			j.gapsBetween(c.t, c.seq, seq))
 	}
 }
 
 // excused tells whether a gap between the object's last row and the one with the number seq has a version.
 func (j *judge) excused(c *course, s sighting, seq int64) bool {
-	return slices.ContainsFunc(j.gaps, func(g row) bool {
-		between := g.kind == c.t.kind && (g.namespace == "" || g.namespace == c.t.namespace) && g.seq > c.seq && g.seq < seq
-		missing := span{g.gap.From, g.gap.To}
-		if forks(g.gap.Reason) {
-			missing.from = "" // a version of another history does not compare
-		}
-		return between && (s.vague || missing.has(s.version))
-	})
+	return slices.ContainsFunc(j.gaps, func(g chasm) bool { return g.seq > c.seq && g.seq < seq && g.covers(c.t, s) })
 }
 
 // chain checks that a change begins with what the last one led to.
@@ -292,7 +290,7 @@ func (j *judge) ground(c *course, r *row) {
 	if !r.derived || r.op == event.Snapshot {
 		return
 	}
-	if !slices.ContainsFunc(j.gaps, func(g row) bool {
+	if !slices.ContainsFunc(j.gaps, func(g chasm) bool {
 		return g.kind == r.kind && (g.namespace == "" || g.namespace == r.namespace) && g.seq > c.seq
 	}) {
 		j.find(groundless, "%v is a net change without a gap", r)

@@ -3,7 +3,9 @@
 // forget, connections break, sinks misbehave and the disk fills.
 //
 // A witness of its own, which shares no code with the engine, records every version that the server shows
-// it; a judge compares. TATTLER_TORTURE_KILLS=1000 makes it long; TATTLER_TORTURE_SEED repeats the choices
+// it; a judge compares. An observer between the daemon and the server notes what the daemon asked and what the
+// server refused, so that the judge forgives a gap only where something that was done to the server made it
+// necessary. TATTLER_TORTURE_KILLS=1000 makes it long; TATTLER_TORTURE_SEED repeats the choices
 // of a former run, though not the timing of the servers.
 package torture
 

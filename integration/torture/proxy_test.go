@@ -1,17 +1,13 @@
 package torture
 
 import (
-	"encoding/json"
 	"io"
 	"net"
-	"net/url"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 )
 
-// proxy lies between the daemon and the API server: it passes bytes on, until it is told otherwise.
+// proxy lies between the daemon and the observer, which is the API server to it: it passes bytes on, until it is told otherwise.
 type proxy struct {
 	listener net.Listener
 	to       string
@@ -31,17 +27,13 @@ type pair struct {
 }
 
 // newProxy listens until the test's end.
-func newProxy(t *testing.T) *proxy {
+func newProxy(t *testing.T, o *observer) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := url.Parse(plane.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{listener: l, to: server.Host, pairs: map[*pair]struct{}{}}
+	p := &proxy{listener: l, to: o.server.Listener.Addr().String(), pairs: map[*pair]struct{}{}}
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -137,6 +129,8 @@ func (p *proxy) each(f func(*pair)) {
 	}
 }
 
+func (p *proxy) address() string { return p.listener.Addr().String() }
+
 // cut breaks every connection.
 func (p *proxy) cut() { p.each((*pair).snap) }
 
@@ -161,28 +155,4 @@ func (p *proxy) fray(after int64) {
 	if after > 0 {
 		p.cut()
 	}
-}
-
-// kubeconfig copies one with the proxy in the place of the server. Kubeconfigs of devcluster are JSON.
-func (p *proxy) kubeconfig(t *testing.T, from string) string {
-	t.Helper()
-	data, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var c fields
-	if err := json.Unmarshal(data, &c); err != nil {
-		t.Fatal(err)
-	}
-	for _, cluster := range c["clusters"].([]any) {
-		cluster.(fields)["cluster"].(fields)["server"] = "https://" + p.listener.Addr().String()
-	}
-	if data, err = json.Marshal(c); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

@@ -51,10 +51,11 @@ func TestRightsWithdrawn(t *testing.T) {
 	}
 	user, err := plane.UserKubeconfig(name)
 	must(err)
-	p := newProxy(t)
+	o := newObserver(t, user)
+	p := newProxy(t, o)
 	dir := t.TempDir()
 	changes := filepath.Join(dir, "changes.jsonl")
-	d := newDaemon(t, filepath.Join(dir, "state", "journal.db"), p.kubeconfig(t, user), fields{
+	d := newObservedDaemon(t, filepath.Join(dir, "state", "journal.db"), o, p, fields{
 		"cluster": fields{"name": "rights"},
 		"watch":   []fields{{"resources": fields{"include": kindNames()}, "namespaces": fields{"include": []string{name}}}},
 		"redact":  []fields{{"resources": []string{"configmaps"}, "paths": []string{"data.hush"}}},
@@ -69,7 +70,10 @@ func TestRightsWithdrawn(t *testing.T) {
 	t.Cleanup(h.stop)
 	must(h.some(ctx, 60))
 
-	// A watch that is open stays so: the server looks at rights when one begins.
+	// A watch that is open stays so: the server looks at rights when one begins. It keeps at least 75 s of
+	// history, which may be less than what secrets are away.
+	away := deed{what: "the right to secrets is withdrawn", forgets: true, kind: secrets.name(), began: time.Now()}
+	o.begin(&away)
 	grant(configMaps, deployments, gadgets)
 	const blind, seeing = "cannot be watched any more", "is watched again"
 	must(within(ctx, 30*time.Second, func() error {
@@ -102,6 +106,9 @@ func TestRightsWithdrawn(t *testing.T) {
 		}
 		return nil
 	}))
+	floor, err := newest(ctx, w.api)
+	must(err)
+	o.note(func() { away.ended, away.floor = time.Now(), floor })
 	must(h.some(ctx, 40))
 	h.stop()
 	for _, r := range kinds {
@@ -119,7 +126,7 @@ func TestRightsWithdrawn(t *testing.T) {
 
 	seen, err := w.testify()
 	must(err)
-	j := newJudge(seen, name)
+	j := newJudge(seen, o.causes, name)
 	readJournal(ctx, t, d.journal, j)
 	j.end(server)
 	j.sink("file", func(r *row) bool { return r.op != event.Snapshot }, fileLines(t, changes))

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -20,6 +18,8 @@ type torture struct {
 	namespaces []string
 	witness    *witness
 	hands      *hands
+	pace       float32 // of the hands
+	observer   *observer
 	proxy      *proxy
 	disk       *disk
 	daemon     *daemon
@@ -32,7 +32,7 @@ func TestTorture(t *testing.T) {
 	kills := int(kills)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(kills)*20*time.Second)
 	defer cancel()
-	to := newTorture(ctx, t)
+	to := newTorture(ctx, t, 60)
 	to.begin(ctx)
 	for left := kills; left > 0; {
 		deck := to.deck()
@@ -48,9 +48,14 @@ func TestTorture(t *testing.T) {
 	to.judge(ctx)
 }
 
-func newTorture(ctx context.Context, t *testing.T) *torture {
+// newTorture prepares a torture whose hands write at most pace times in a second; 0: 100 to 300.
+func newTorture(ctx context.Context, t *testing.T, pace float32) *torture {
 	t.Helper()
-	to := &torture{T: t, rng: chance(t), proxy: newProxy(t), disk: newDisk(t), done: map[string]int{}}
+	to := &torture{T: t, rng: chance(t), observer: newObserver(t, plane.Kubeconfig()), disk: newDisk(t), done: map[string]int{}}
+	to.proxy = newProxy(t, to.observer)
+	if to.pace = pace; pace == 0 {
+		to.pace = float32(100 + to.rng.IntN(201))
+	}
 	to.all, to.some = newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 3))), newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 4)))
 	suffix := fmt.Sprintf("%x", time.Now().UnixNano())
 	to.namespaces = []string{"torture-a-" + suffix, "torture-b-" + suffix}
@@ -63,13 +68,13 @@ func newTorture(ctx context.Context, t *testing.T) *torture {
 	}
 	if err == nil {
 		t.Cleanup(to.witness.stop)
-		to.hands, err = newHands(ctx, to.witness, to.rng, 60, to.namespaces...)
+		to.hands, err = newHands(ctx, to.witness, to.rng, to.pace, to.namespaces...)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(to.hands.stop)
-	to.daemon = newDaemon(t, to.journal(), to.proxy.kubeconfig(t, plane.Kubeconfig()), to.config())
+	to.daemon = newObservedDaemon(t, to.journal(), to.observer, to.proxy, to.config())
 	t.Cleanup(func() {
 		if dir := os.Getenv(keepEnv); dir != "" && t.Failed() {
 			for name, from := range map[string]string{"disk": to.disk.dir, "daemon": to.daemon.dir} {
@@ -130,6 +135,7 @@ func (to *torture) changes() string { return filepath.Join(to.disk.dir, "changes
 // trouble is what goes wrong in a round, while the daemon runs or while it does not.
 type trouble struct {
 	name     string
+	forgets  bool // the server may forget its history
 	up, down func(context.Context) error
 }
 
@@ -169,19 +175,19 @@ func (to *torture) deck() []trouble {
 			rest(ctx, to.between(100, 1500))
 			return nil
 		}},
-		{name: "the API server is killed", up: func(ctx context.Context) error {
+		{name: "the API server is killed", forgets: true, up: func(ctx context.Context) error {
 			return errors.Join(plane.KillAPIServer(), plane.StartAPIServer(ctx))
 		}},
-		{name: "the API server is restarted in order", up: func(ctx context.Context) error {
+		{name: "the API server is restarted in order", forgets: true, up: func(ctx context.Context) error {
 			return errors.Join(plane.StopAPIServer(ctx), plane.StartAPIServer(ctx))
 		}},
-		{name: "etcd is killed", up: func(ctx context.Context) error {
+		{name: "etcd is killed", forgets: true, up: func(ctx context.Context) error {
 			return errors.Join(plane.KillEtcd(), plane.StartEtcd(ctx))
 		}},
-		{name: "etcd is compacted", up: plane.Compact, down: writes(20)},
-		{name: "history is forgotten", up: forget},
-		{name: "history is forgotten meanwhile", down: func(ctx context.Context) error { return errors.Join(to.hands.some(ctx, 30), forget(ctx)) }},
-		{name: "API server and etcd are killed meanwhile", down: func(ctx context.Context) error {
+		{name: "etcd is compacted", forgets: true, up: plane.Compact, down: writes(20)},
+		{name: "history is forgotten", forgets: true, up: forget},
+		{name: "history is forgotten meanwhile", forgets: true, down: func(ctx context.Context) error { return errors.Join(to.hands.some(ctx, 30), forget(ctx)) }},
+		{name: "API server and etcd are killed meanwhile", forgets: true, down: func(ctx context.Context) error {
 			return errors.Join(plane.KillAPIServer(), plane.KillEtcd(), plane.StartEtcd(ctx), plane.StartAPIServer(ctx))
 		}},
 		{name: "the disk is full", up: to.fill},
@@ -222,20 +228,20 @@ func (to *torture) round(ctx context.Context, f trouble) {
 		to.daemon.ready(ctx)
 	}
 	rest(ctx, to.between(1, 500))
-	to.do(ctx, f.name, f.up)
+	to.do(ctx, f, f.up)
 	rest(ctx, to.between(1, 700))
 	to.daemon.kill()
-	to.do(ctx, f.name, f.down)
+	to.do(ctx, f, f.down)
 	to.done[f.name]++
 }
 
-func (to *torture) do(ctx context.Context, name string, f func(context.Context) error) {
+func (to *torture) do(ctx context.Context, f trouble, what func(context.Context) error) {
 	to.Helper()
-	if f == nil {
+	if what == nil {
 		return
 	}
-	if err := f(ctx); err != nil {
-		to.Fatalf("%s: %v", name, err)
+	if err := to.observer.during(ctx, to.witness.api, deed{what: f.name, forgets: f.forgets}, what); err != nil {
+		to.Fatalf("%s: %v", f.name, err)
 	}
 }
 
@@ -275,52 +281,4 @@ func (to *torture) fillFor(ctx context.Context, d time.Duration) error {
 	err := to.disk.fill(pid)
 	rest(ctx, d)
 	return errors.Join(err, to.disk.free(pid))
-}
-
-// settle ends the trouble and waits until everything that was written has arrived everywhere.
-func (to *torture) settle(ctx context.Context) {
-	to.Helper()
-	to.hands.stop()
-	to.all.soothe()
-	to.some.soothe()
-	to.daemon.ready(ctx)
-	// Objects that are written last of all: what a sink gets of them comes after all else of their streams.
-	a, err := newAPI()
-	if err != nil {
-		to.Fatal(err)
-	}
-	h := &hand{api: a, witness: to.witness, rng: to.rng}
-	var last []string
-	for _, ns := range to.namespaces {
-		for _, r := range kinds {
-			name := "last-" + r.plural
-			if err := within(ctx, 30*time.Second, func() error { return h.create(ctx, r, ns, name) }); err != nil {
-				to.Fatal(err)
-			}
-			last = append(last, fmt.Sprintf("/%s/%s/%s\"", ns, r.plural, name))
-		}
-	}
-	sinks := map[string]func() []receipt{
-		"file": func() []receipt { return fileLines(to.T, to.changes()) }, "all": to.all.receipts, "some": to.some.receipts, "stdout": to.daemon.printed,
-	}
-	for name, got := range sinks {
-		err := within(ctx, 2*time.Minute, func() error {
-			if !to.daemon.alive() {
-				to.daemon.start()
-			}
-			rest(ctx, 100*time.Millisecond)
-			found := got()
-			found = found[max(0, len(found)-5000):]
-			for _, subject := range last {
-				if !slices.ContainsFunc(found, func(r receipt) bool { return strings.Contains(string(r.body), subject) }) {
-					return fmt.Errorf("%s has not got %s", name, subject)
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			to.Fatal(err)
-		}
-	}
-	to.daemon.end()
 }

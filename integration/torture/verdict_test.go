@@ -14,8 +14,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// judge holds everything against the witness.
-func (to *torture) judge(ctx context.Context) {
+// judge holds everything against the witness, and returns who did.
+func (to *torture) judge(ctx context.Context) *judge {
 	to.Helper()
 	if err := within(ctx, time.Minute, to.witness.behind); err != nil {
 		to.Error(err)
@@ -25,7 +25,7 @@ func (to *torture) judge(ctx context.Context) {
 	if err != nil {
 		to.Error(err)
 	}
-	j := newJudge(p, to.namespaces...)
+	j := newJudge(p, to.observer.causes, to.namespaces...)
 	readJournal(ctx, to.T, to.daemon.journal, j)
 	j.end(server)
 	loud := func(r *row) bool { return true }
@@ -37,6 +37,7 @@ func (to *torture) judge(ctx context.Context) {
 	if verdict := j.verdict(); verdict != "" {
 		to.Error(verdict)
 	}
+	to.Logf("the gaps: %v", j.reasons())
 	to.Logf("judged: %d versions in the journal, %d within %d gaps, %d that the witness could not see; %d runs; troubles %v; answers %v %v; disk: %s",
 		j.exact, j.net, len(j.gaps), j.unwitnessed, to.daemon.runs, to.done, to.all.answers, to.some.answers, to.disk.how)
 	if err := errors.Join(append(to.all.errs, to.some.errs...)...); err != nil {
@@ -49,6 +50,7 @@ func (to *torture) judge(ctx context.Context) {
 		to.Errorf("the witness could not see %d of %d versions: too many", j.unwitnessed, j.exact)
 	}
 	to.smoke(j)
+	return j
 }
 
 // smoke asks the command for what was judged: it tells each change as the sinks got it.
@@ -124,7 +126,8 @@ func readJournal(ctx context.Context, t *testing.T, path string, j *judge) {
 		}
 		j.row(row{
 			seq: e.Seq, id: e.ID, op: e.Op, kind: e.Kind.GroupResource(), namespace: e.Namespace, name: e.Name, uid: e.UID,
-			version: e.ResourceVersion, derived: !e.Since.IsZero(), quiet: e.Quiet, gap: e.Gap, before: before, after: after,
+			version: e.ResourceVersion, derived: !e.Since.IsZero(), quiet: e.Quiet, gap: e.Gap, since: e.Since, at: e.At,
+			before: before, after: after,
 		})
 	}
 }

@@ -1,0 +1,190 @@
+package torture
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// listener reads an answer of the server, by apimachinery's types rather than the engine.
+type listener struct {
+	*observer
+	ask      *ask
+	protobuf bool
+	encoding string
+	text     []byte // not read yet
+	bad      bool   // it cannot be read on
+}
+
+// heard is what a frame of a watch says.
+type heard struct {
+	kind    string // such as ADDED
+	version string
+	end     bool // of the list with which it began
+	code    int32
+}
+
+// frames reads what a watch shows.
+func (l *listener) frames(p []byte) {
+	if l.bad {
+		return
+	}
+	l.text = append(l.text, p...)
+	for {
+		frame, n := l.cut()
+		if n == 0 {
+			return
+		}
+		h, err := l.frame(frame)
+		l.text = l.text[n:]
+		if l.encoding != "" {
+			err = fmt.Errorf("a watch is encoded as %s", l.encoding)
+		}
+		if err != nil {
+			l.bad = true
+			l.fail(fmt.Errorf("read a frame of %v: %w", l.ask, err))
+			return
+		}
+		l.note(func() { l.ask.hear(h) })
+	}
+}
+
+// cut returns the next frame, and the length of that with what delimits it.
+func (l *listener) cut() (frame []byte, n int) {
+	if !l.protobuf { // API servers end each with a newline
+		n = bytes.IndexByte(l.text, '\n') + 1
+		return l.text[:n], n
+	}
+	if len(l.text) < 4 {
+		return nil, 0
+	}
+	n = 4 + int(binary.BigEndian.Uint32(l.text))
+	if len(l.text) < n {
+		return nil, 0
+	}
+	return l.text[4:n], n
+}
+
+// initialEnd marks the bookmark that ends a list.
+const initialEnd = "k8s.io/initial-events-end"
+
+func (l *listener) frame(b []byte) (heard, error) {
+	if l.protobuf {
+		return protobufFrame(b)
+	}
+	var e struct {
+		Type   string
+		Object struct {
+			Code     int32
+			Metadata struct {
+				ResourceVersion string
+				Annotations     map[string]string
+			}
+		}
+	}
+	if err := json.Unmarshal(b, &e); err != nil {
+		return heard{}, err
+	}
+	m := e.Object.Metadata
+	return heard{e.Type, m.ResourceVersion, m.Annotations[initialEnd] == "true", e.Object.Code}, nil
+}
+
+func protobufFrame(b []byte) (heard, error) {
+	var e metav1.WatchEvent
+	if err := e.Unmarshal(b); err != nil {
+		return heard{}, err
+	}
+	raw, err := bare(e.Object.Raw)
+	if err != nil {
+		return heard{}, err
+	}
+	if e.Type == "ERROR" {
+		var s metav1.Status
+		err := s.Unmarshal(raw)
+		return heard{kind: e.Type, code: s.Code}, err
+	}
+	var o metav1.PartialObjectMetadata // of every kind, the first field is the metadata
+	err = o.Unmarshal(raw)
+	return heard{e.Type, o.ResourceVersion, o.Annotations[initialEnd] == "true", 0}, err
+}
+
+// bare is a message of protobuf without what says its type.
+func bare(b []byte) ([]byte, error) {
+	b, ok := bytes.CutPrefix(b, []byte("k8s\x00"))
+	if !ok {
+		return nil, fmt.Errorf("it is no object: %.50q", b)
+	}
+	var u runtime.Unknown
+	err := u.Unmarshal(b)
+	return u.Raw, err
+}
+
+// hear notes a frame.
+func (a *ask) hear(h heard) {
+	switch {
+	case h.kind == "ERROR":
+		a.code, a.until = int(h.code), time.Now()
+		if h.code == http.StatusGone && (a.what == watches || a.whole) {
+			a.at410 = later(a.from, later(a.list, a.to))
+		}
+	case h.end:
+		a.whole, a.list = true, h.version
+	case a.what == watches || a.whole:
+		a.to = later(a.to, h.version)
+	}
+}
+
+func later(a, b string) string {
+	if compare(a, b) < 0 {
+		return b
+	}
+	return a
+}
+
+// keep keeps a page until it is whole.
+func (l *listener) keep(p []byte) { l.text = append(l.text, p...) }
+
+// page reads a page of a list.
+func (l *listener) page() {
+	version, more, err := l.pageMeta()
+	if err != nil {
+		l.fail(fmt.Errorf("read the answer to %v: %w", l.ask, err))
+		return
+	}
+	if !more {
+		l.note(func() { l.ask.whole, l.ask.list = true, version })
+	}
+}
+
+func (l *listener) pageMeta() (version string, more bool, err error) {
+	text := l.text
+	if l.encoding == "gzip" {
+		z, err := gzip.NewReader(bytes.NewReader(text))
+		if err != nil {
+			return "", false, err
+		}
+		if text, err = io.ReadAll(z); err != nil {
+			return "", false, err
+		}
+	}
+	if !l.protobuf {
+		var p page
+		err := json.Unmarshal(text, &p)
+		return p.Metadata.ResourceVersion, p.Metadata.Continue != "", err
+	}
+	raw, err := bare(text)
+	if err != nil {
+		return "", false, err
+	}
+	var p metav1.PartialObjectMetadataList
+	err = p.Unmarshal(raw)
+	return p.ResourceVersion, p.Continue != "", err
+}
