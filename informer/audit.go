@@ -228,6 +228,26 @@ func (s *stream) audit(ctx context.Context) AuditInfo {
 	return a.AuditInfo
 }
 
+// compareLoaded implements reflector.Reflector.Compare.
+func (s *stream) compareLoaded(ctx context.Context) (version string, same bool, err error) {
+	if s.holding {
+		return "", false, nil // the watch has yet to deliver a deletion
+	}
+	began := time.Now()
+	a := &audit{stream: s, AuditInfo: AuditInfo{Stream: s.id}, seed: maphash.MakeSeed()}
+	if a.Err = a.read(ctx); a.Err == nil {
+		a.lacking()
+		ours := s.store.Version()
+		if slices.ContainsFunc(a.doubts, func(d doubtful) bool { return d.listed && !wire.Older(ours, d.rv) }) {
+			a.Err = reflector.ErrRewritten
+		}
+	}
+	a.Duration = time.Since(began)
+	s.update(func(st *Status) { st.Audits++ })
+	s.hooks().audit(a.AuditInfo)
+	return a.version, len(a.doubts) == 0, a.Err
+}
+
 // superseded reports whether the stream has begun a list since.
 func (a *audit) superseded() bool { return a.Status().Lists != a.lists }
 

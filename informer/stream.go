@@ -100,7 +100,9 @@ func (s *stream) run(ctx context.Context) {
 		Synced: s.store.Synced(),
 		Verify: s.verify,
 		Doubt:  s.doubt,
-		Tell:   s.noted,
+
+		Compare: s.compareLoaded,
+		Tell:    s.noted,
 	}
 	file := s.openCheckpoint(ctx)
 	if !s.asked {

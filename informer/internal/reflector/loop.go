@@ -57,6 +57,10 @@ type Reflector struct {
 	// it is not, and a refusal of the server that it cannot be known: both end in a list that
 	// compares by content. After any other error it is called again.
 	Verify func(context.Context) (bool, error)
+	// Compare compares the whole state that was loaded, up to the sink's version, with a list of metadata and
+	// returns the list's version; same says that nothing differs. ErrRewritten says that what differs cannot
+	// be told by a watch.
+	Compare func(context.Context) (version string, same bool, err error)
 	// Doubt, if set, looks for a sign of another history each time that a watch is to be resumed after a
 	// failure: the server's version need not be behind ours, if it was away for long. ErrRewritten is
 	// such a sign; true says that one may be missing, which Sink.Settle tells once everything has been

@@ -129,6 +129,9 @@ func (r *Reflector) peek(ctx context.Context) (version string, err error) {
 
 // verify lets the caller check what was loaded, while the server has version.
 func (r *Reflector) verify(ctx context.Context, version string) Input {
+	if r.goal != "" && r.m.laps == maxLaps && r.Compare != nil {
+		return r.prove(ctx)
+	}
 	if r.goal != "" { // the later goal of a later probe would be one that moves away
 		return Input{Event: Alike}
 	}
@@ -149,6 +152,21 @@ func (r *Reflector) verify(ctx context.Context, version string) Input {
 	}
 	r.goal = version
 	return Input{Event: Alike}
+}
+
+// prove compares what was loaded with a list of metadata, since no bookmark says that it is current.
+func (r *Reflector) prove(ctx context.Context) Input {
+	version, same, err := r.Compare(ctx)
+	switch {
+	case err != nil:
+		return unverified(fmt.Errorf("compare what was loaded: %w", err))
+	case !same:
+		return Input{Event: Alike}
+	}
+	if err := r.Sink.CaughtUp(version); err != nil {
+		return classify(err)
+	}
+	return Input{Event: CaughtUp}
 }
 
 // unverified is classify, but that a refusal is an answer: waiting would not verify anything.

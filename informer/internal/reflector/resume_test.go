@@ -122,7 +122,7 @@ func TestBookmarkTooLate(t *testing.T) {
 }
 
 // TestNeverCaughtUp: without bookmarks, a quiet stream proves nothing; nor do bookmarks that do not
-// get anywhere.
+// get anywhere. A comparison would, but there is none here, or the watch does not bring what differs.
 func TestNeverCaughtUp(t *testing.T) {
 	lap := func(r *rig, watch string, life time.Duration, frames ...string) {
 		q := r.next(watch).accept().send(frames...)
@@ -137,16 +137,22 @@ func TestNeverCaughtUp(t *testing.T) {
 			lap(r, "watch 7 for 3s", 3*time.Second)
 			r.next("probe").list("9", "")
 			lap(r, "watch 7 for 8s", 8*time.Second)
+			r.next("probe").list("9", "")
+			lap(r, "watch 7", 13*time.Second)
 		}, nil},
 		"bookmarks that are behind": {func(r *rig) {
 			lap(r, "watch 7 for 3s", 3*time.Second, bookmark("8"))
 			r.next("probe").list("9", "")
 			lap(r, "watch 8 for 8s", 8*time.Second, bookmark("8"))
+			r.next("probe").list("9", "")
+			lap(r, "watch 8", 13*time.Second)
 		}, []string{"bookmark 8", "bookmark 8"}},
 		"no watch that lasts": {func(r *rig) {
 			r.next("watch 7 for 3s").accept().finish()
 			r.next("probe").list("9", "")
 			r.next("watch 7 for 8s").accept().finish()
+			r.next("probe").list("9", "")
+			r.next("watch 7").accept().finish()
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,6 +164,48 @@ func TestNeverCaughtUp(t *testing.T) {
 				r.next("stream").accept().send(added("a", "5"), end("9"))
 				r.want("a list, by content", append(c.told, "missed unverified", "begin epoch", "a@5", "page 9", "live 9")...)
 				r.caughtUp()
+			})
+		})
+	}
+}
+
+// TestCompared: where no bookmark shows that a quiet stream is current, a comparison with everything does.
+func TestCompared(t *testing.T) {
+	for name, c := range map[string]struct {
+		same bool
+		err  error
+		then func(*rig)
+	}{
+		"nothing differs": {true, nil, func(r *rig) {
+			r.next("watch 7").accept()
+			r.want("it is current", "caught up 12")
+			r.caughtUp()
+		}},
+		"something does, which the watch brings": {false, nil, func(r *rig) {
+			r.next("watch 7").accept().send(modified("a", "10"))
+			r.want("it is current", "modified a@10", "caught up 10")
+			r.caughtUp()
+		}},
+		"what no watch can bring": {false, ErrRewritten, func(r *rig) {
+			r.next("stream").accept().send(end("12"))
+			r.want("another history", "missed history-changed", "begin epoch", "page 12", "live 12")
+		}},
+		"the server fails": {false, errors.New("broken"), func(r *rig) {
+			r.behind()
+			r.next("probe").list("9", "")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resumed(t, func(r *rig, _ *int) {
+				r.on.Compare = func(context.Context) (string, bool, error) { return "12", c.same, c.err }
+				r.next("probe").list("9", "")
+				for _, watch := range []string{"watch 7 for 3s", "watch 7 for 8s"} {
+					q := r.next(watch).accept()
+					r.pass(2 * time.Second)
+					q.finish()
+					r.next("probe").list("9", "")
+				}
+				c.then(r)
 			})
 		})
 	}

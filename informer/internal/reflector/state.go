@@ -159,8 +159,8 @@ const (
 	maxRejected = 3
 	// maxUnauthorized is how many 401s in a row are a refusal. A token that was rotated causes one.
 	maxUnauthorized = 4
-	// maxLaps is how many watches a loaded state has to catch up in. A server under load may be late with the
-	// bookmark of the first, and leave it out.
+	// maxLaps is how many watches a loaded state has to catch up in before it is compared with a list of
+	// metadata. A server under load may be late with the bookmark of the first, and leave it out.
 	maxLaps = 2
 )
 

@@ -20,7 +20,7 @@
 //	Watching  Closed      Watching  watch again at once
 //	Watching  Closed      Probing   after a watch without any frame, or while catching up: probe
 //	Watching  Closed      Waiting   the second time within a second: sleep, then probe
-//	Watching  Closed      Listing   the second time while catching up: new epoch, gap, list
+//	Watching  Closed      Listing   the third time while catching up: new epoch, gap, list
 //	Watching  Expired     Listing   gap, list
 //	Watching  Expired     Waiting   the third time without a watch that lasts: sleep first
 //	Watching  Rewritten   Listing   new epoch, gap, list
@@ -29,6 +29,7 @@
 //	Watching  Garbled     Listing   the second time, where nothing is known: gap, list
 //	Watching  Garbled     Waiting   the second watch within a second: sleep, then probe; and as for Expired
 //	Probing   Alike       Watching  watch from the last version
+//	Probing   CaughtUp    Watching  (a list of metadata shows that what was loaded is current) watch
 //	Probing   Unverified  Listing   new epoch, gap, list
 //	Probing   Unverified  Waiting   as for Rewritten
 //	Probing   Rewritten   Listing   new epoch, gap, list
@@ -65,7 +66,9 @@
 //
 // A state that was loaded is resumed without a list: it is probed, and verified by the caller, and
 // watched from its version in short watches, whose bookmarks come early, until it is as current as
-// the probe. Whatever is doubtful on the way ends in a list that compares by content.
+// the probe. Servers leave such bookmarks out under load, and some kinds have none: after two watches, a list
+// of metadata is compared with the state (Reflector.Compare), and one more watch may bring what differs.
+// Whatever is doubtful then ends in a list that compares by content.
 //
 // It takes the rights to list and to watch, also where only streaming lists are read: for the probe.
 package reflector
@@ -225,7 +228,7 @@ func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 	}
 	if m.Resuming {
 		m.laps++
-		if m.laps == maxLaps {
+		if m.laps > maxLaps {
 			return t.rewritten(m, in, ReasonUnverified)
 		}
 	}
@@ -255,6 +258,10 @@ func (t *Timing) probing(m Machine, in Input) (Machine, Effects) {
 	switch in.Event {
 	case Alike:
 		m.State, m.missing, m.works = Watching, 0, in.Works
+		return m, Effects{Do: DoWatch}
+	case CaughtUp:
+		m.State, m.missing = Watching, 0
+		m.Synced, m.Resuming, m.laps = true, false, 0
 		return m, Effects{Do: DoWatch}
 	case Unverified:
 		return t.rewritten(m, in, ReasonUnverified)

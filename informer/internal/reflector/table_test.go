@@ -103,7 +103,7 @@ func machines(yield func(Machine) bool) {
 		}
 		m := Machine{
 			Synced: bit(0), Resuming: bit(1), Unpaged: bit(2), streaming: bit(3), refused: bit(4), next: DoList,
-			relists: count(5, 2), short: count(6, 1), laps: count(7, 1), missing: count(8, 1), garbled: count(9, 1),
+			relists: count(5, 2), short: count(6, 1), laps: count(7, 2), missing: count(8, 1), garbled: count(9, 1),
 			works: bit(11), rejected: count(12, 2),
 		}
 		if bit(10) {
