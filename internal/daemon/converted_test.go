@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -184,7 +183,7 @@ func TestSecretSum(t *testing.T) {
 		if plain := xxhash.Sum64(content); sum == 0 || sum == plain {
 			t.Errorf("sum %x; the plain one is %x", sum, plain)
 		}
-		key, err := os.ReadFile(filepath.Join(dir, "key"))
+		key, err := ReadKey(filepath.Join(dir, "key"))
 		if err != nil {
 			t.Fatal(err)
 		}
