@@ -11,17 +11,23 @@ import "time"
 // Op is the kind of a change.
 type Op string
 
-// The operations. Snapshot is an object seen by the first list; Entered and Left tell that an
-// existing object began or ceased to match a selector; Gap that versions were missed.
+// The operations. Snapshot is an object seen by the first list. Entered and Left: an existing object began
+// or ceased to match a selector. Gap: versions were missed. Converted: the API server now serves the same
+// version of the object in another form, such as with a new default; nobody wrote it.
 const (
-	Snapshot Op = "snapshot"
-	Created  Op = "created"
-	Updated  Op = "updated"
-	Deleted  Op = "deleted"
-	Entered  Op = "entered"
-	Left     Op = "left"
-	Gap      Op = "gap"
+	Snapshot  Op = "snapshot"
+	Created   Op = "created"
+	Updated   Op = "updated"
+	Deleted   Op = "deleted"
+	Entered   Op = "entered"
+	Left      Op = "left"
+	Gap       Op = "gap"
+	Converted Op = "converted"
 )
+
+// Differs reports whether the operation has a difference between two forms of one object: an update or a
+// conversion.
+func (o Op) Differs() bool { return o == Updated || o == Converted }
 
 // Event is a CloudEvents 1.0 envelope around Data; New fills it. The attributes are those of the
 // CloudEvents specification, version 1.0.2, and its partitioning extension.
@@ -52,9 +58,9 @@ type Data struct {
 	Op Op `json:"op"`
 	// Resource names the object.
 	Resource Resource `json:"resource"`
-	// Changes are the differences of an update, in path order.
+	// Changes are the differences of an update or a conversion, in path order.
 	Changes []Change `json:"changes,omitempty"`
-	// Patch is the same update as an RFC 6902 JSON Patch of the object before, for who asked for it.
+	// Patch is the same difference as an RFC 6902 JSON Patch of the object before, for who asked for it.
 	Patch []Operation `json:"patch,omitempty"`
 	// Managers are the field managers that own something after the write; empty for deletions.
 	Managers []Manager `json:"managers,omitempty"`
@@ -70,8 +76,11 @@ type Data struct {
 	// Epoch counts the histories of the server: it grows where the one before was replaced, as by a
 	// restored backup, after which the same versions come again. Absent in the first.
 	Epoch int64 `json:"epoch,omitempty"`
-	// Quiet is true where every changed field is quiet.
+	// Quiet is true where every changed field is quiet, and for every conversion.
 	Quiet bool `json:"quiet,omitempty"`
+	// Form distinguishes the conversions of one version: a sum of the object's content that needs a key. It is
+	// part of the id alone, and never written.
+	Form uint64 `json:"-"`
 	// Truncated is true where parts were left out (objects, the patch, managers, or changes), as the whole
 	// event would be longer than the receiver's limit, or as what was before was purged from the journal.
 	Truncated bool `json:"truncated,omitempty"`
@@ -121,7 +130,8 @@ type Change struct {
 	From any `json:"from,omitempty"`
 	// To is the value after; absent for a remove.
 	To any `json:"to,omitempty"`
-	// Manager owns the field after the write; "?" where the server does not say.
+	// Manager owns the field after the write; "?" where the server does not say, and for every field of a
+	// conversion.
 	Manager string `json:"manager"`
 	// Subresource is the one through which the manager wrote, such as status or scale.
 	Subresource string `json:"subresource,omitempty"`
@@ -169,6 +179,8 @@ type GapInfo struct {
 	// To is the first resource version after the gap; empty where the server did not say. Between
 	// the two only net changes are known.
 	To string `json:"to"`
-	// Reason says why, for people.
+	// Reason says why, for people: expired (the server no longer had the versions), history-changed (the
+	// server's history was replaced), missed (an audit found changes that the watch had not shown), or others;
+	// several are separated by commas.
 	Reason string `json:"reason"`
 }

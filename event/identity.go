@@ -35,6 +35,9 @@ func id(cluster string, d Data) string {
 		if uid == "" { // client-go's fakes leave it empty: the name is the next best identity
 			uid = r.Namespace + "/" + r.Name
 		}
+		if d.Op == Converted {
+			return ConvertedID(cluster, groupResource(r), uid, r.ResourceVersion, d.Epoch, d.Form)
+		}
 		return ID(cluster, groupResource(r), uid, r.ResourceVersion, d.Op, d.Epoch)
 	}
 	var gap GapInfo
@@ -74,6 +77,13 @@ func Subject(r Resource) string {
 // Data, 0 or 1 for the first.
 func ID(cluster, groupResource, uid, version string, op Op, epoch int64) string {
 	return hash(append([]string{"change", cluster, groupResource, uid, version, string(op)}, later(epoch)...)...)
+}
+
+// ConvertedID returns the id of a conversion, of which one version can have several: form is that of Data,
+// the rest is as for ID.
+func ConvertedID(cluster, groupResource, uid, version string, epoch int64, form uint64) string {
+	parts := []string{"converted", cluster, groupResource, uid, version, strconv.FormatUint(form, 16)}
+	return hash(append(parts, later(epoch)...)...)
 }
 
 // GapID returns the id of a gap between two resource versions of a stream. The stream is the

@@ -85,6 +85,9 @@ func (g *generator) object(typ reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for f := range fields(typ) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		p := g.value(f.Type)
 		if c := g.comments[typ.Name()+"."+f.Name]; c != "" {
 			p["description"] = c

@@ -61,13 +61,7 @@ func (f *forms) set(sums map[schema.GroupVersion]uint64, asked time.Time) (news 
 func (c *Cluster) watchForms(ctx context.Context, began time.Time) {
 	for asked := began; ; asked = time.Now() {
 		wait := formsEvery
-		sums, err := c.askForms(ctx)
-		switch {
-		case err == nil && c.forms.set(sums, asked):
-			for _, s := range c.open() {
-				s.wakeAudits()
-			}
-		case err != nil && reflector.IsRefusal(err):
+		if err := c.refreshForms(ctx, asked); err != nil && reflector.IsRefusal(err) {
 			wait = formsRefused
 		}
 		select {
@@ -77,6 +71,29 @@ func (c *Cluster) watchForms(ctx context.Context, began time.Time) {
 		}
 	}
 }
+
+// RefreshForms asks the server at once in which form it serves each kind, as the cluster does every minute.
+// Streams whose kind is served in another form are then audited soon. It is for a caller who knows that a
+// schema has changed.
+func (c *Cluster) RefreshForms(ctx context.Context) error {
+	if c.opts.AuditEvery < 0 {
+		return nil
+	}
+	return c.refreshForms(ctx, time.Now())
+}
+
+func (c *Cluster) refreshForms(ctx context.Context, asked time.Time) error {
+	sums, err := c.askForms(ctx)
+	if err == nil && c.forms.set(sums, asked) {
+		for _, s := range c.open() {
+			s.wakeAudits()
+		}
+	}
+	return err
+}
+
+// ErrMissed is the AuditInfo.Err of an audit that found changes that the watch had not shown.
+var ErrMissed = reflector.ErrMissed
 
 func (c *Cluster) askForms(ctx context.Context) (map[schema.GroupVersion]uint64, error) {
 	raw, err := c.Get(ctx, "/openapi/v3", nil)

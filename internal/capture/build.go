@@ -34,12 +34,15 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *infor
 	if d.New.IsZero() {
 		c.ResourceVersion = cmp.Or(d.Final.ResourceVersion, d.Old.ResourceVersion)
 	}
+	if v.Sum = d.New.Sum(); op == event.Converted {
+		v.Form = max(1, v.Sum) // a sum that is known is not 0
+	}
 	before, after, err := b.objects(&v, d, hide)
 	if err != nil {
 		return v, false, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
 	var schema diff.Schema
-	if op == event.Updated {
+	if op.Differs() {
 		if schema, err = b.schemas.For(ctx, r.Group, r.Version, r.Kind); err != nil {
 			schema = nil // diff's stated fallback; Schemas counts it
 		}

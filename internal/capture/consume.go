@@ -43,12 +43,12 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.
 			return
 		}
 		for _, d := range b.Deltas {
-			if !w.delta(ctx, k, b.Epoch, d) {
+			if !w.delta(ctx, k, key, b.Epoch, d) {
 				return
 			}
 		}
 		if b.Phase == informer.Live {
-			w.delivered(k, key)
+			w.delivered(k, key, b.Epoch)
 		}
 	}
 }
@@ -113,8 +113,13 @@ func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
 }
 
 // delta decides what happened, builds the change and hands it on.
-func (w *Watcher) delta(ctx context.Context, k *kind, epoch int64, d informer.Delta) bool {
-	op, err := w.op(ctx, k, &d, false)
+func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64, d informer.Delta) bool {
+	_, o, was := w.began(k, key)
+	old := made(o, epoch == was, &d)
+	if old == rewritten {
+		return true
+	}
+	op, err := w.op(ctx, k, &d, old, false)
 	if err != nil && !w.send(ctx, Message{Problem: err}) {
 		return false
 	}
@@ -124,6 +129,9 @@ func (w *Watcher) delta(ctx context.Context, k *kind, epoch int64, d informer.De
 	v, shown, err := w.builder.version(ctx, k.resource(), op, &d, nil)
 	if err != nil {
 		return w.send(ctx, Message{Problem: err})
+	}
+	if op == event.Converted && len(v.Fields) == 0 {
+		return true // it shows in nothing
 	}
 	v.Epoch = epoch
 	if w.owners == nil {
@@ -150,12 +158,14 @@ func (w *Watcher) admit(ctx context.Context, k *kind, c change.Change, shown boo
 	return true
 }
 
-// op tells what the delta was for the user: an object that a selector began or ceased to match was
+// op returns what the delta was for the user: an object that a selector began or ceased to match was
 // not created or deleted. First says that a first list is still
 // under way, though the delta was not made by it alone.
-func (w *Watcher) op(ctx context.Context, k *kind, d *informer.Delta, first bool) (event.Op, error) {
+func (w *Watcher) op(ctx context.Context, k *kind, d *informer.Delta, old form, first bool) (event.Op, error) {
 	selects := k.scope.selects()
 	switch {
+	case old == converted:
+		return event.Converted, nil
 	case d.Op == informer.Updated:
 		return event.Updated, nil
 	case d.Op == informer.Added && (d.Initial || first) && !k.appeared.Load():

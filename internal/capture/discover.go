@@ -49,17 +49,30 @@ func (w *Watcher) discover(ctx context.Context) {
 		if step *= 2; step > lastStep {
 			step = pollDiscovery
 		}
-		w.refreshSchemas(step == pollDiscovery)
+		w.refreshSchemas(ctx, step == pollDiscovery)
 		due = time.Now().Add(step)
 		timer.Reset(step)
 	}
 }
 
-// refreshSchemas has the documents of changed CRDs fetched again when they are next needed. The
-// server publishes them some time after the CRD, so this is done at every look until the last.
-func (w *Watcher) refreshSchemas(last bool) {
+// refreshSchemas has the documents of changed CRDs fetched again when they are next needed, and looks whether
+// their objects are served in another form. The server publishes the documents some time after the CRD, so
+// this is done at every look until the last.
+func (w *Watcher) refreshSchemas(ctx context.Context, last bool) {
+	if w.invalidateSchemas(last) {
+		ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+		defer cancel()
+		_ = w.cluster.RefreshForms(ctx) // the cluster asks every minute anyway
+	}
+}
+
+// invalidateSchemas returns false where no CRD has changed.
+func (w *Watcher) invalidateSchemas(last bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.changedGroups) == 0 {
+		return false
+	}
 	for _, k := range w.kinds {
 		if w.changedGroups[k.Group] {
 			w.builder.schemas.Invalidate(k.Group, k.resource().Version)
@@ -68,6 +81,7 @@ func (w *Watcher) refreshSchemas(last bool) {
 	if last {
 		clear(w.changedGroups)
 	}
+	return true
 }
 
 // crdsChanged looks at discovery soon, and at the schemas of the CRDs' groups.

@@ -37,8 +37,10 @@ type Batch struct {
 	// a list compares with what others made, and after one that could not read every object. Identity is
 	// the cluster's, where it is known.
 	Pipeline, Identity string
-	At                 time.Time
-	Changes            []Version
+	// Served is that of the informer.Batch: the form in which the server served the kind.
+	Served  uint64
+	At      time.Time
+	Changes []Version
 	// Schema tells how the kind's lists are compared: see openapi.Unmarshal. It is nil unless the batch
 	// is the first to need it, or it has changed.
 	Schema []byte
@@ -49,15 +51,18 @@ type Batch struct {
 type Version struct {
 	change.Change
 	BeforeJSON, AfterJSON []byte
+	// Sum is the informer.Version's of the object after; 0: not known.
+	Sum uint64
 	// Rewritten is no change and has no operation: it is the version that was kept, as other redaction
-	// rules make it.
+	// rules make it, or in another form of which nothing is shown.
 	Rewritten bool
 }
 
 // Kept is what a consumer of batches has kept.
 type Kept interface {
 	// State returns what was kept of a stream; nil if nothing was. It is called once for each time that
-	// the stream is opened, and again after an error.
+	// the stream is opened, and again after an error. Sums that were made with another key
+	// (redact.Redactor.SumKeyID) it leaves out.
 	State(ctx context.Context, s Stream) (*State, error)
 	// Since is when anything was kept last; zero if nothing was. Objects that were created after it
 	// are told as such, also by a first list.
@@ -119,7 +124,7 @@ func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.S
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s := k.streams[key]
-		s.first, s.interrupted = st == nil || !st.WasLive, nil
+		s.first, s.interrupted, s.epoch = st == nil || !st.WasLive, nil, 0
 		if st == nil {
 			return nil, nil
 		}
@@ -127,9 +132,9 @@ func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.S
 			s.interrupted = &informer.Gap{Since: st.At, Reason: cmp.Or(st.Reason, "a list was interrupted")}
 			st.Objects = newest(st.Objects, &s.interrupted.From)
 		}
-		s.others = nil
+		s.others, s.epoch = nil, st.Epoch
 		if st.Trusted = st.Objects == nil || st.Pipeline == w.pipeline(k); !st.Trusted {
-			s.others = &others{epoch: st.Epoch, version: st.Version, at: st.At, reason: "redaction rules changed"}
+			s.others = &others{version: st.Version, at: st.At, reason: "redaction rules changed"}
 			if strings.HasSuffix(st.Pipeline, w.o.Redactor.Fingerprint()) {
 				s.others.reason = "API version changed"
 			}
@@ -141,7 +146,6 @@ func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.S
 // others is the state that a stream began with where it was made otherwise than objects are made now:
 // with other redaction rules, or in another version of the API.
 type others struct {
-	epoch   int64
 	version string
 	at      time.Time
 	reason  string // of the gap
@@ -157,9 +161,9 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.
 	identity, _ := w.cluster.Identity(ctx) // without it a restart knows less, and lists
 	out := Batch{
 		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase != informer.Listing, Version: b.Version,
-		Pipeline: w.pipeline(k), Identity: identity, At: time.Now(),
+		Pipeline: w.pipeline(k), Identity: identity, Served: b.Served, At: time.Now(),
 	}
-	first, o := w.began(k, key)
+	first, o, was := w.began(k, key)
 	if o != nil && b.Gap != nil && unread(b.Gap.Reason) {
 		o.unread = true
 	}
@@ -171,7 +175,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.
 		out.Pipeline = ""
 	}
 	for i := range b.Deltas {
-		v, err := w.version(ctx, k, &b.Deltas[i], first, o.made(&b, &b.Deltas[i]))
+		v, err := w.version(ctx, k, o, &b.Deltas[i], first, made(o, b.Epoch == was, &b.Deltas[i]))
 		if err != nil && !w.send(ctx, Message{Problem: err}) {
 			return false
 		}
@@ -180,7 +184,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.
 		}
 		v.Epoch = b.Epoch
 		out.Changes = append(out.Changes, *v)
-		if o != nil && !o.told && b.Deltas[i].Relisted && !v.Rewritten && b.Gap == nil {
+		if o != nil && !o.told && b.Deltas[i].Relisted && !v.Rewritten && v.Op != event.Converted && b.Gap == nil {
 			b.Gap = &informer.Gap{From: o.version, To: b.Version, Since: o.at, Until: out.At, Reason: o.reason}
 		}
 	}
@@ -205,7 +209,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.
 			s.others = nil
 		}
 		w.mu.Unlock()
-		w.delivered(k, key)
+		w.delivered(k, key, b.Epoch)
 	}
 	return true
 }
@@ -216,24 +220,30 @@ type form int
 const (
 	asNow     form = iota
 	otherwise      // its hidden values are others
-	rewritten      // so, and nothing else has changed
+	rewritten      // it is the same version of what the server sent, and only that was made of it otherwise
+	converted      // it is the same version, which the server served in another form
 )
 
-// made tells how the old object of a delta was made. In another epoch the same version may be another
-// object: that is a change.
-func (o *others) made(b *informer.Batch, d *informer.Delta) form {
-	switch {
-	case o == nil || !d.Relisted || d.Old.IsZero():
+// made tells how the old object of a delta was made. SameEpoch is false where the old state was complete in
+// another epoch: there the same version may be another object, which is a change.
+func made(o *others, sameEpoch bool, d *informer.Delta) form {
+	others := o != nil && d.Relisted && !d.Old.IsZero()
+	was, is := d.Old.Sum(), d.New.Sum()
+	switch same := d.Op == informer.Updated && d.Old.ResourceVersion == d.New.ResourceVersion && d.New.ResourceVersion != ""; {
+	case !same || !sameEpoch:
+		if others {
+			return otherwise
+		}
 		return asNow
-	case d.Op == informer.Updated && d.Old.ResourceVersion == d.New.ResourceVersion && d.New.ResourceVersion != "" && b.Epoch == o.epoch:
+	case was == is && is != 0, others && was == 0:
 		return rewritten
 	}
-	return otherwise
+	return converted
 }
 
 // untoldSchema is the kind's schema, if these changes need it and it was not told.
 func (w *Watcher) untoldSchema(ctx context.Context, k *kind, changes []Version) []byte {
-	if !slices.ContainsFunc(changes, func(v Version) bool { return v.Op == event.Updated }) {
+	if !slices.ContainsFunc(changes, func(v Version) bool { return v.Op.Differs() }) {
 		return nil
 	}
 	r := k.resource()
@@ -290,33 +300,36 @@ func newest(objects iter.Seq2[informer.RestoredObject, error], version *string) 
 	}
 }
 
-// began tells whether the first list of a stream is under way, and what it is compared with, where that
-// was made otherwise. Only the stream's consumer changes that.
-func (w *Watcher) began(k *kind, key streamKey) (first bool, o *others) {
+// began tells whether the first list of a stream is under way, what it is compared with, where that
+// was made otherwise, and the epoch of its last complete state. Only the stream's consumer changes that.
+func (w *Watcher) began(k *kind, key streamKey) (first bool, o *others, epoch int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := k.streams[key]
-	return s.first, s.others
+	return s.first, s.others, s.epoch
 }
 
 // version makes one version of a batch. An error goes with it where something is not known of it, and
 // without it where its object cannot be read.
-func (w *Watcher) version(ctx context.Context, k *kind, d *informer.Delta, first bool, old form) (*Version, error) {
+func (w *Watcher) version(ctx context.Context, k *kind, o *others, d *informer.Delta, first bool, old form) (*Version, error) {
 	if old == rewritten {
 		return rewrite(k.resource(), d)
 	}
 	var hide func(before, after map[string]any) error
-	if old == otherwise {
+	if old == otherwise || old == converted && o != nil {
 		hide = func(before, after map[string]any) error {
 			err := w.o.Redactor.Again(k.GroupResource(), before)
 			w.o.Redactor.Reveal(k.GroupResource(), before, after)
 			return err
 		}
 	}
-	op, unsure := w.op(ctx, k, d, first)
+	op, unsure := w.op(ctx, k, d, old, first)
 	v, _, err := w.builder.version(ctx, k.resource(), op, d, hide)
 	if err != nil {
 		return nil, err
+	}
+	if op == event.Converted && len(v.Fields) == 0 {
+		return rewrite(k.resource(), d)
 	}
 	since := w.o.Kept.Since()
 	if op == event.Snapshot && !since.IsZero() && change.Timestamp(v.After, "creationTimestamp").After(since) {
@@ -328,7 +341,7 @@ func (w *Watcher) version(ctx context.Context, k *kind, d *informer.Delta, first
 
 // rewrite is the version of an object in the form that it has now.
 func rewrite(r Resource, d *informer.Delta) (*Version, error) {
-	v := &Version{Rewritten: true, Change: change.Change{
+	v := &Version{Rewritten: true, Sum: d.New.Sum(), Change: change.Change{
 		Resource: r, Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion, At: d.At,
 	}}
 	var err error

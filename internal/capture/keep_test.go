@@ -28,6 +28,22 @@ type memory struct {
 	asked   int   // calls of State
 	streams map[string]*remembered
 	since   time.Time
+	sumKey  string
+}
+
+// sums drops the sums that another key made.
+func (m *memory) sums(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, st := range m.streams {
+		for k, o := range st.objects {
+			if m.sumKey != key {
+				o.Sum = 0
+				st.objects[k] = o
+			}
+		}
+	}
+	m.sumKey = key
 }
 
 type remembered struct {
@@ -82,7 +98,7 @@ func (m *memory) keep(b *Batch) {
 		st.objects = map[informer.Key]informer.RestoredObject{}
 	}
 	st.Epoch, st.Version, st.Pipeline, st.Identity, st.At = b.Epoch, "", b.Pipeline, b.Identity, b.At
-	st.WasLive = b.EverLive
+	st.WasLive, st.Served = b.EverLive, b.Served
 	if b.Live {
 		st.Version = b.Version
 	}
@@ -94,7 +110,7 @@ func (m *memory) keep(b *Batch) {
 		case v.Gone():
 			delete(st.objects, k)
 		default:
-			st.objects[k] = informer.RestoredObject{Key: k, UID: v.UID, ResourceVersion: v.ResourceVersion, JSON: v.AfterJSON}
+			st.objects[k] = informer.RestoredObject{Key: k, UID: v.UID, ResourceVersion: v.ResourceVersion, Sum: v.Sum, JSON: v.AfterJSON}
 		}
 	}
 }
@@ -106,7 +122,10 @@ func keeping(t *testing.T, o Options, before func(*informertest.Server), test fu
 	synctest.Test(t, func(t *testing.T) {
 		o.Kept = &memory{}
 		var err error
-		if o.Redactor, err = redact.New(redact.NewRandomKey(), nil); err != nil {
+		if o.Redactor == nil {
+			o.Redactor, err = redact.New(redact.NewRandomKey(), nil)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		r := start(t, o, before)

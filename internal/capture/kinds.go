@@ -58,6 +58,8 @@ type streamState struct {
 	first bool
 	// interrupted is the gap that is to be told where what was kept of the stream was in the midst of a list.
 	interrupted *informer.Gap
+	// epoch is that of the last complete state.
+	epoch int64
 	// others is set while a list compares with objects that were made otherwise, such as with other
 	// redaction rules, and from then on if it could not read some.
 	others *others
@@ -114,7 +116,7 @@ func (w *Watcher) open(ctx context.Context, k *kind) error {
 	transform := w.transform(k)
 	for i, sel := range k.selections {
 		s, err := w.cluster.Source(k.GVR(), informer.SourceOptions{
-			Selection: sel, Transform: transform, Restore: w.restores(k, i),
+			Selection: sel, Transform: transform, Restore: w.restores(k, i), SumKey: w.o.Redactor.SumKey(),
 			OnState: func(st informer.Status) { w.onState(k, i, st) },
 		})
 		if err != nil {

@@ -214,28 +214,30 @@ func TestMade(t *testing.T) {
 	if p := w.pipeline(k); !strings.HasSuffix(p, w.o.Redactor.Fingerprint()) {
 		t.Errorf("%q does not end with the rules: the journal looks for that", p)
 	}
-	o := &others{epoch: 1}
+	o := &others{}
 	old, now := informer.NewVersion("5", []byte("{}")), informer.NewVersion("5", []byte(`{"a":1}`))
 	later := informer.NewVersion("6", []byte("{}"))
 	for _, c := range []struct {
-		why   string
-		epoch int64
-		d     informer.Delta
-		want  form
+		why  string
+		same bool // the epoch
+		d    informer.Delta
+		want form
 	}{
-		{"the same version", 1, informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, rewritten},
-		{"a later one", 1, informer.Delta{Op: informer.Updated, Old: old, New: later, Relisted: true}, otherwise},
-		{"the same number in another history is another version", 2, informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, otherwise},
-		{"a server without versions", 1, informer.Delta{Op: informer.Updated, Old: informer.NewVersion("", []byte("{}")), New: informer.NewVersion("", []byte(`{"a":1}`)), Relisted: true}, otherwise},
-		{"a deletion", 1, informer.Delta{Op: informer.Deleted, Old: old, Relisted: true}, otherwise},
-		{"an addition has nothing before it", 1, informer.Delta{Op: informer.Added, New: now, Relisted: true}, asNow},
-		{"what the watch tells follows what the list told", 1, informer.Delta{Op: informer.Updated, Old: now, New: later}, asNow},
+		{"the same version", true, informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, rewritten},
+		{"a later one", true, informer.Delta{Op: informer.Updated, Old: old, New: later, Relisted: true}, otherwise},
+		{"the same number in another history is another version", false, informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, otherwise},
+		{"a server without versions", true, informer.Delta{Op: informer.Updated, Old: informer.NewVersion("", []byte("{}")), New: informer.NewVersion("", []byte(`{"a":1}`)), Relisted: true}, otherwise},
+		{"a deletion", true, informer.Delta{Op: informer.Deleted, Old: old, Relisted: true}, otherwise},
+		{"an addition has nothing before it", true, informer.Delta{Op: informer.Added, New: now, Relisted: true}, asNow},
+		{"what the watch tells follows what the list told", true, informer.Delta{Op: informer.Updated, Old: now, New: later}, asNow},
 	} {
-		if got := o.made(&informer.Batch{Epoch: c.epoch}, &c.d); got != c.want {
+		if got := made(o, c.same, &c.d); got != c.want {
 			t.Errorf("%s: %d, want %d", c.why, got, c.want)
 		}
 	}
-	if got := (*others)(nil).made(&informer.Batch{}, &informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}); got != asNow {
-		t.Errorf("the same rules: %d", got)
+	for same, want := range map[bool]form{true: converted, false: asNow} {
+		if got := made(nil, same, &informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}); got != want {
+			t.Errorf("the same rules, the same epoch %v: %d, want %d", same, got, want)
+		}
 	}
 }

@@ -51,6 +51,7 @@ type rig struct {
 
 	budget int64   // of feeds
 	memory *memory // keeps batches, where the watcher tells them
+	form   *former // how the server serves ConfigMaps; nil: as they are
 
 	mu    sync.Mutex
 	lines []string
@@ -99,6 +100,12 @@ func (r *rig) begin(o Options) {
 	}
 	if err != nil {
 		r.Fatal(err)
+	}
+	if r.memory != nil {
+		r.memory.sums(o.Redactor.SumKeyID())
+	}
+	if r.form != nil {
+		o.Config = r.form.config(r.server)
 	}
 	if o.Quiet, err = quiet.New(); err != nil {
 		r.Fatal(err)
@@ -251,8 +258,11 @@ func describeChange(c *change.Change) string {
 		}
 		return text
 	}
-	if text += "/" + c.Name; c.Op != event.Updated {
+	if text += "/" + c.Name; !c.Op.Differs() {
 		return text
+	}
+	if c.Op == event.Converted {
+		return text + describeConversion(c)
 	}
 	if c.Quiet {
 		text += " quietly"
@@ -261,6 +271,20 @@ func describeChange(c *change.Change) string {
 		if c.Quiet == f.Quiet {
 			text += " " + f.Path.String() + " by " + f.Manager
 		}
+	}
+	return text
+}
+
+// describeConversion has all fields: each quiet or not, by the rules.
+func describeConversion(c *change.Change) (text string) {
+	if !c.Quiet {
+		text = " loudly"
+	}
+	if c.Manager != "?" || len(c.Managers) > 0 || !c.Time.Equal(c.At) || !c.Since.IsZero() {
+		text += fmt.Sprintf(" by %s %v in %v..%v at %v", c.Manager, c.Managers, c.Since, c.At, c.Time)
+	}
+	for _, f := range c.Fields {
+		text += " " + f.Path.String() + " by " + f.Manager
 	}
 	return text
 }

@@ -74,12 +74,12 @@ func (w *Watcher) blindness() []error {
 	return told
 }
 
-// delivered notes that the initial state of a stream was handed on.
-func (w *Watcher) delivered(k *kind, key streamKey) {
+// delivered notes that the state of a stream, of an epoch, was handed on whole.
+func (w *Watcher) delivered(k *kind, key streamKey, epoch int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := k.streams[key]
-	s.delivered, s.moved = true, ""
+	s.delivered, s.moved, s.epoch = true, "", epoch
 	w.settle(k)
 }
 

@@ -44,6 +44,8 @@ type Options struct {
 
 	// Kept, if set, has batches told instead of changes, and streams resumed from what was kept of them.
 	Kept Kept
+	// Audited, if set, is called after every audit of a stream: see informer.Hooks. It must be quick.
+	Audited func(informer.AuditInfo)
 }
 
 // Message is what a Watcher tells: exactly one of its fields is set.
@@ -148,7 +150,7 @@ func New(o Options) (*Watcher, error) {
 		w.feeds = informer.FeedOptions{SkipRestored: true, Strict: true}
 	}
 	var err error
-	if w.cluster, err = informer.NewCluster(o.Config, informer.Options{}); err != nil {
+	if w.cluster, err = informer.NewCluster(o.Config, informer.Options{Hooks: informer.Hooks{Audit: o.Audited}}); err != nil {
 		return nil, err
 	}
 	client, _ := w.cluster.HTTP()

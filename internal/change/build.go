@@ -36,6 +36,9 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 		c.Time = c.At
 		return b.shows(after, before)
 	}
+	if c.Op == event.Converted {
+		return b.converted(c, schema)
+	}
 	c.Managers = entries.List()
 	if c.Op != event.Updated {
 		c.Manager = entries.Creator()
@@ -48,6 +51,13 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 	}
 	shown = b.fields(c, entries, schema)
 	c.Time = written(c)
+	return shown
+}
+
+// converted completes a conversion. Nobody wrote what differs, and when it came to be served so is not known.
+func (b *Builder) converted(c *Change, schema diff.Schema) bool {
+	shown := c.Blind || b.fields(c, managers.Entries{}, schema)
+	c.Time, c.Since, c.Quiet = c.At, time.Time{}, true
 	return shown
 }
 
@@ -205,7 +215,7 @@ func (c *Change) Touches(paths []diff.Pattern) bool {
 	if c.Blind {
 		return true // nobody can tell any more
 	}
-	if c.Op != event.Updated {
+	if !c.Op.Differs() {
 		return (&Builder{Only: paths}).shows(c.After, c.Before)
 	}
 	for _, f := range c.Fields {

@@ -24,13 +24,13 @@ type Change struct {
 	// Before and After are redacted and shared: read them, do not write them. Before is nil for
 	// objects that appear, After for those that go.
 	Before, After map[string]any
-	// Fields are the differences of an update, quiet ones included, in path order.
+	// Fields are the differences of an update or a conversion, quiet ones included, in path order.
 	Fields []FieldChange
 	// Managers are the managedFields entries after the write.
 	Managers []event.Manager
 	// Manager wrote the change as a whole: the one owner of all that is not quiet; "?" otherwise.
 	Manager string
-	// Quiet is true for an update of which every field is quiet.
+	// Quiet is true for an update of which every field is quiet, and for every conversion.
 	Quiet bool
 	// At is when it was seen; After is set where a list derived it: it happened between the two.
 	At, Since time.Time
@@ -39,10 +39,12 @@ type Change struct {
 	Gap  *event.GapInfo
 	// Epoch counts the histories of the server, from 1 on; see event.Data.
 	Epoch int64
+	// Form distinguishes the conversions of one version; see event.Data.
+	Form uint64
 	// Away is true for a gap that an Away message sums up with others.
 	Away bool
-	// Blind is true for an update, a deletion or what left of which is not known what was before: a purge has
-	// removed it. An update has no Fields then, whatever it changed.
+	// Blind is true for an update, a conversion, a deletion or what left of which is not known what was before: a
+	// purge has removed it. It has no Fields then, whatever it changed.
 	Blind bool
 }
 

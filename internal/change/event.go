@@ -17,6 +17,7 @@ func Event(cluster string, c *Change) event.Event {
 		Gap:      c.Gap,
 		Epoch:    c.Epoch,
 		Quiet:    c.Quiet,
+		Form:     c.Form,
 		// what was before is left out
 		Truncated: c.Blind,
 	}
@@ -29,7 +30,7 @@ func Event(cluster string, c *Change) event.Event {
 		d.After = c.After
 	case event.Deleted, event.Left:
 		d.Before, d.Managers = c.Before, nil
-	case event.Updated:
+	case event.Updated, event.Converted:
 		d.Changes = make([]event.Change, len(c.Fields))
 		for i, f := range c.Fields {
 			d.Changes[i] = event.Change{

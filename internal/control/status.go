@@ -18,6 +18,7 @@ type Status struct {
 	Away      string    `json:"away,omitempty"`
 	AwaySince time.Time `json:"awaySince,omitzero"`
 	Streams   []Stream  `json:"streams"`
+	Audits    []Audits  `json:"audits,omitempty"`
 	Journal   Journal   `json:"journal"`
 	Sinks     []Sink    `json:"sinks"`
 	// Left are sinks that are configured no more, and of which the journal keeps the place.
@@ -64,6 +65,21 @@ type Stream struct {
 	Lists   int64 `json:"lists"`
 	Watches int64 `json:"watches"`
 	Gaps    int64 `json:"gaps"`
+}
+
+// Audits counts the audits of a kind's streams: comparisons of what is known with a list beside the watch.
+type Audits struct {
+	Resource string `json:"resource"`
+	// Contents is true for audits that compared whole objects, as after a schema changed; false for those that
+	// compared UIDs and versions.
+	Contents bool `json:"contents"`
+	// Passed audits found nothing that the watch had not shown, Missed ones did, and Failed ones could not
+	// decide.
+	Passed int64 `json:"passed"`
+	Missed int64 `json:"missed"`
+	Failed int64 `json:"failed"`
+	// Reread counts the objects whose content or sum was not the known one although their version was.
+	Reread int64 `json:"reread"`
 }
 
 // Journal is where changes are kept.

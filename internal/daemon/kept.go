@@ -52,7 +52,7 @@ func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, err
 		return nil, err
 	}
 	st := &capture.State{WasLive: h.EverLive && !k.isDamaged(name), Pipeline: h.Pipeline}
-	st.Restored = informer.Restored{Epoch: h.Epoch, Identity: h.Identity, At: h.At}
+	st.Restored = informer.Restored{Epoch: h.Epoch, Identity: h.Identity, Served: h.Served, At: h.At}
 	switch from {
 	case journal.OriginOwn, journal.OriginOthers:
 		st.Objects = k.objects(ctx, name)
@@ -83,7 +83,7 @@ func (k *kept) objects(ctx context.Context, name journal.Stream) iter.Seq2[infor
 			}
 			r := informer.RestoredObject{
 				Key: informer.Key{Namespace: o.Namespace, Name: o.Name},
-				UID: o.UID, ResourceVersion: o.ResourceVersion, JSON: o.JSON,
+				UID: o.UID, ResourceVersion: o.ResourceVersion, Sum: o.Sum, JSON: o.JSON,
 			}
 			if !yield(r, err) || err != nil {
 				return

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"log/slog"
 
-	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/history"
@@ -76,7 +75,7 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 		it.Err = err
 	}
 	ev := change.Event(o.reader.Cluster(), &c)
-	if e.Op == event.Updated {
+	if e.Op.Differs() {
 		ev.Data.Before, ev.Data.After = c.Before, c.After
 	}
 	it.Event, it.Size = &ev, decodedGrowth*(len(before)+len(after))

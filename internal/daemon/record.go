@@ -107,7 +107,7 @@ func batchOf(b *capture.Batch) journal.Batch {
 		Stream: streamOf(b.Stream),
 		Head: journal.Head{
 			Version: b.Version, Epoch: b.Epoch, Live: b.Live, EverLive: b.EverLive,
-			Pipeline: b.Pipeline, Identity: b.Identity, At: b.At,
+			Pipeline: b.Pipeline, Identity: b.Identity, Served: b.Served, At: b.At,
 		},
 		Rows: make([]journal.Row, len(b.Changes)),
 	}
@@ -126,9 +126,9 @@ func rowOf(v *capture.Version) journal.Row {
 			Op: v.Op, Kind: kindOf(v.Resource),
 			Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion,
 			Time: v.Time, At: v.At, Since: v.Since,
-			Manager: v.Manager, Owner: v.Owner, Quiet: v.Quiet, Gap: v.Gap, Epoch: v.Epoch,
+			Manager: v.Manager, Owner: v.Owner, Quiet: v.Quiet, Gap: v.Gap, Epoch: v.Epoch, Form: v.Form,
 		},
-		Before: v.BeforeJSON, After: v.AfterJSON, Rewritten: v.Rewritten,
+		Before: v.BeforeJSON, After: v.AfterJSON, Sum: v.Sum, Rewritten: v.Rewritten,
 	}
 }
 

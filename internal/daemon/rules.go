@@ -10,6 +10,9 @@ import (
 // that others made: it may show what is hidden now.
 func (d *daemon) noteRules(ctx context.Context) error {
 	u, err := d.journal.Rules(ctx, d.redactor.Fingerprint(), time.Now())
+	if err == nil {
+		err = d.journal.Sums(ctx, d.redactor.SumKeyID())
+	}
 	if err != nil {
 		return fmt.Errorf("note the redaction rules in the journal: %w", err)
 	}

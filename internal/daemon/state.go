@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -20,6 +23,7 @@ type state struct {
 	away    error            // of the API server; nil while it is there
 	awayAt  time.Time
 	earlier map[journal.Stream]counts // what watchers before the present one counted
+	audits  map[audits]control.Audits // with their counts
 
 	recorded, quiet, duplicates, commits int64
 	failures, gone                       int64
@@ -30,6 +34,33 @@ type state struct {
 
 // counts are of a stream.
 type counts struct{ lists, watches, gaps int64 }
+
+// audits are those of a kind that compare contents, or do not.
+type audits struct {
+	resource string
+	contents bool
+}
+
+// audited notes an audit.
+func (s *state) audited(resource string, info informer.AuditInfo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.audits == nil {
+		s.audits = map[audits]control.Audits{}
+	}
+	of := audits{resource, info.Contents}
+	n := s.audits[of]
+	n.Resource, n.Contents = of.resource, of.contents
+	switch n.Reread += info.Reread; {
+	case info.Err == nil:
+		n.Passed++
+	case errors.Is(info.Err, informer.ErrMissed):
+		n.Missed++
+	default:
+		n.Failed++
+	}
+	s.audits[of] = n
+}
 
 // watches notes that another watcher takes over.
 func (s *state) watches(w *capture.Watcher) {

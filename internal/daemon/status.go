@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/buildinfo"
@@ -50,6 +52,9 @@ func (s *state) tell(to *control.Status) {
 	if s.unwritten != nil {
 		j.Error, j.ErrorAt = s.unwritten.Error(), s.unwrittenAt
 	}
+	to.Audits = slices.SortedFunc(maps.Values(s.audits), func(a, b control.Audits) int {
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), map[bool]int{true: 1}[a.Contents]-map[bool]int{true: 1}[b.Contents])
+	})
 	to.Streams = []control.Stream{}
 	if s.watcher == nil {
 		return

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/internal/capture"
 )
 
@@ -52,7 +53,7 @@ func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
 		return nil, err
 	}
 	w, err := capture.New(capture.Options{
-		Config: d.o.Config, Scopes: d.o.Scopes, Redactor: d.redactor, Quiet: d.rules, Kept: k,
+		Config: d.o.Config, Scopes: d.o.Scopes, Redactor: d.redactor, Quiet: d.rules, Kept: k, Audited: d.audited,
 	})
 	if err != nil {
 		return nil, err
@@ -73,6 +74,18 @@ func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
 	recording.Wait()
 	d.state.ended(unwritten, err)
 	return unwritten, err
+}
+
+// audited counts an audit, and logs what it found.
+func (d *daemon) audited(info informer.AuditInfo) {
+	resource, log := info.Stream.Resource.GroupResource().String(), d.o.Log
+	switch log = log.With("resource", resource, "namespace", info.Stream.Namespace); {
+	case errors.Is(info.Err, informer.ErrMissed):
+		log.Warn("an audit found changes that the watch had not shown: everything is listed, and the net change recorded behind a gap")
+	case info.Err != nil:
+		log.Debug("an audit could not decide and is repeated", "err", info.Err)
+	}
+	d.state.audited(resource, info)
 }
 
 func (d *daemon) tell(m capture.Message) {

@@ -40,7 +40,7 @@ func (o *Options) shape(d *event.Data) {
 		d.After = after
 	case event.Deleted, event.Left:
 		d.Before = before
-	case event.Updated:
+	case event.Updated, event.Converted:
 		if slices.Contains(o.Include, Before) {
 			d.Before = before
 		}

@@ -58,7 +58,7 @@ func outline(e *journal.Entry) change.Change {
 	return change.Change{
 		Op: e.Op, Resource: resource(e.Kind),
 		Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion, Owner: e.Owner,
-		At: e.At, Since: e.Since, Time: e.Time, Gap: e.Gap, Quiet: e.Quiet, Manager: e.Manager, Epoch: e.Epoch,
+		At: e.At, Since: e.Since, Time: e.Time, Gap: e.Gap, Quiet: e.Quiet, Manager: e.Manager, Epoch: e.Epoch, Form: e.Form,
 	}
 }
 
@@ -74,14 +74,14 @@ func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byt
 	if err != nil {
 		return c, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
-	if e.Op != event.Updated && now != nil {
+	if !e.Op.Differs() && now != nil {
 		old = nil // what the object was before a selection let it in, or before it was recreated
 	}
 	var schema diff.Schema
-	if e.Op == event.Updated {
+	if e.Op.Differs() {
 		schema = t.schema(ctx, e)
 	}
-	c.Blind = old == nil && (e.Op == event.Updated || c.Gone())
+	c.Blind = old == nil && (e.Op.Differs() || c.Gone())
 	t.builder.Build(&c, old, now, schema)
 	c.Time, c.Owner = e.Time, e.Owner
 	if c.Blind {

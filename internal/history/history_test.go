@@ -167,3 +167,42 @@ func TestSchemaComesLater(t *testing.T) {
 		t.Errorf("the update is compared without the schema: %s", got)
 	}
 }
+
+// TestConverted: a conversion is told as it was when it was seen: quiet, with its fields, by nobody, at no other
+// time, and under its own id.
+func TestConverted(t *testing.T) {
+	p := newPast(t)
+	states := []string{
+		`{"kind":"Thing","metadata":{"managedFields":[{"manager":"kubectl","operation":"Update","time":"2026-11-21T09:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:color":{}}}}]},"spec":{"size":1}}`,
+	}
+	for _, color := range []string{"red", "blue"} {
+		states = append(states, strings.Replace(states[0], `"size"`, `"color":"`+color+`","size"`, 1))
+	}
+	var rows []journal.Row
+	for i := range 2 {
+		r := row(event.Converted, "2", states[i], states[i+1])
+		r.Manager, r.Quiet, r.Form, r.Sum = "?", true, uint64(i+1), uint64(i+1)
+		rows = append(rows, r)
+	}
+	p.add("", rows...)
+	ids := map[string]bool{}
+	for e, err := range p.r.Rows(t.Context(), journal.Query{Quiet: true, OldestFirst: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := p.tell.Change(t.Context(), &e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !c.Quiet || c.Manager != "?" || c.Managers != nil || paths(c) != "spec.color" || c.Fields[0].Manager != "?" || !c.Time.Equal(c.At) || !c.Since.IsZero() {
+			t.Errorf("told as %+v", c)
+		}
+		ev := change.Event("prod", &c)
+		if ids[ev.ID] = true; ev.ID != e.ID || len(ev.Data.Changes) != 1 {
+			t.Errorf("its event %+v has not the id %s, or no change", ev, e.ID)
+		}
+	}
+	if len(ids) != 2 {
+		t.Errorf("ids of two conversions: %v", ids)
+	}
+}

@@ -200,8 +200,8 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 	if !r.Since.IsZero() {
 		since = at - r.Since.UnixMilli()
 	}
-	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		w.tail.next(), object, kind, n.op, r.Quiet, versionValue(r.ResourceVersion), when, at-when, since, manager, owner, before, after, epochValue(r.Epoch))
+	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		w.tail.next(), object, kind, n.op, r.Quiet, versionValue(r.ResourceVersion), when, at-when, since, manager, owner, before, after, epochValue(r.Epoch), sumValue(r.Form))
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,8 @@ func (w *writer) find(r *Row) (o *object, resource int64, err error) {
 	return o, resource, err
 }
 
-// known tells whether the journal has a change with this id: with this object, version, operation and epoch.
+// known reports whether the journal has a change with this id: with this object, version, operation, epoch
+// and form.
 func (w *writer) known(o *object, r *Row) (bool, error) {
 	if o.last == 0 {
 		return false, nil
@@ -255,8 +256,8 @@ func (w *writer) known(o *object, r *Row) (bool, error) {
 	if c, ok := compareVersions(r.ResourceVersion, o.top); ok && c > 0 {
 		return false, nil // newer than all before: the usual case, and nothing has to be looked up
 	}
-	n, err := w.db.integer("SELECT 1 FROM changes WHERE object = ?1 AND version = ?2 AND op = ?3 AND (epoch IS ?4 OR epoch = -?4)",
-		o.id, versionValue(r.ResourceVersion), opNumber(r.Op), epochValue(r.Epoch))
+	n, err := w.db.integer("SELECT 1 FROM changes WHERE object = ?1 AND version = ?2 AND op = ?3 AND (epoch IS ?4 OR epoch = -?4) AND form IS ?5",
+		o.id, versionValue(r.ResourceVersion), opNumber(r.Op), epochValue(r.Epoch), sumValue(r.Form))
 	return n != 0, err
 }
 
@@ -305,18 +306,18 @@ func (w *writer) setState(o *object, stream int64, r *Row, duplicate bool) error
 			return err
 		}
 	}
-	version := versionValue(r.ResourceVersion)
+	version, sum := versionValue(r.ResourceVersion), sumValue(r.Sum)
 	switch {
 	case !leaves(r.Op):
-		return w.db.exec("UPDATE objects SET stream = NULL, version = ?, top = ?, last = ?, walk = ?, content = NULL WHERE id = ?",
+		return w.db.exec("UPDATE objects SET stream = NULL, version = ?, top = ?, last = ?, walk = ?, content = NULL, sum = NULL WHERE id = ?",
 			version, versionValue(top), o.last, o.walk, o.id)
 	case duplicate && matches(o.head, r.After):
-		return w.db.exec("UPDATE objects SET stream = ?, version = ?, top = ?, last = ?, walk = ? WHERE id = ?",
-			stream, version, versionValue(top), o.last, o.walk, o.id)
+		return w.db.exec("UPDATE objects SET stream = ?, version = ?, top = ?, last = ?, walk = ?, sum = ? WHERE id = ?",
+			stream, version, versionValue(top), o.last, o.walk, sum, o.id)
 	case o.stream == stream: // nearly always, and the index of streams stays as it is
-		return w.db.exec("UPDATE objects SET version = ?, top = ?, last = ?, walk = ?, content = ? WHERE id = ?",
-			version, versionValue(top), o.last, o.walk, w.codec.state(r.After), o.id)
+		return w.db.exec("UPDATE objects SET version = ?, top = ?, last = ?, walk = ?, content = ?, sum = ? WHERE id = ?",
+			version, versionValue(top), o.last, o.walk, w.codec.state(r.After), sum, o.id)
 	}
-	return w.db.exec("UPDATE objects SET stream = ?, version = ?, top = ?, last = ?, walk = ?, content = ? WHERE id = ?",
-		stream, version, versionValue(top), o.last, o.walk, w.codec.state(r.After), o.id)
+	return w.db.exec("UPDATE objects SET stream = ?, version = ?, top = ?, last = ?, walk = ?, content = ?, sum = ? WHERE id = ?",
+		stream, version, versionValue(top), o.last, o.walk, w.codec.state(r.After), sum, o.id)
 }

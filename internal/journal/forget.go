@@ -92,5 +92,5 @@ func (w *writer) detach(o *object) error {
 	if err != nil {
 		return err
 	}
-	return w.db.exec("UPDATE objects SET stream = NULL, content = NULL, walk = 0 WHERE id = ?", o.id)
+	return w.db.exec("UPDATE objects SET stream = NULL, content = NULL, sum = NULL, walk = 0 WHERE id = ?", o.id)
 }

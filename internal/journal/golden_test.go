@@ -48,6 +48,7 @@ func restoreGolden(t *testing.T, format int, path string) *history {
 	b, err := os.ReadFile(filepath.Join("testdata", fmt.Sprintf("v%d.journal", format)))
 	must(t, err, os.WriteFile(path, b, 0o600))
 	h := newHistory(5)
+	h.formed = format >= 4
 	for h.steps < goldenSteps {
 		h.next()
 	}

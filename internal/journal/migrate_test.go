@@ -79,6 +79,7 @@ func older(t *testing.T, path string, format int) {
 		2: `DROP TABLE rules; ALTER TABLE blocks DROP COLUMN sum; ALTER TABLE changes DROP COLUMN epoch;`,
 		3: `ALTER TABLE sinks DROP COLUMN lost; ALTER TABLE blocks DROP COLUMN seen_oldest; ALTER TABLE blocks DROP COLUMN seen_newest;
 			DROP INDEX gaps_versions; DROP INDEX objects_name; CREATE INDEX objects_name ON objects (name);`,
+		4: `ALTER TABLE streams DROP COLUMN served; ALTER TABLE objects DROP COLUMN sum; ALTER TABLE changes DROP COLUMN form;`,
 	}
 	for n, sql := range slices.Backward(undo) {
 		if n > format {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -69,7 +70,7 @@ func (m *model) append(batches []Batch) (a Appended) {
 		}
 		for _, r := range b.Rows {
 			if r.Rewritten {
-				m.objects[b.Stream][r.UID] = Object{r.Namespace, r.Name, r.UID, r.ResourceVersion, r.After}
+				m.objects[b.Stream][r.UID] = Object{r.Namespace, r.Name, r.UID, r.ResourceVersion, r.Sum, r.After}
 				continue
 			}
 			id := r.id("prod")
@@ -90,7 +91,7 @@ func (m *model) append(batches []Batch) (a Appended) {
 				delete(objects, r.UID)
 			}
 			if leaves(r.Op) {
-				m.objects[b.Stream][r.UID] = Object{r.Namespace, r.Name, r.UID, r.ResourceVersion, r.After}
+				m.objects[b.Stream][r.UID] = Object{r.Namespace, r.Name, r.UID, r.ResourceVersion, r.Sum, r.After}
 			}
 		}
 	}
@@ -106,11 +107,12 @@ type history struct {
 	kinds   []Kind
 	version int
 	clock   time.Time
-	steps   int // transactions so far; each head has it as its identity
+	formed  bool // it has what formats before 4 have not: sums, served forms and conversions
+	steps   int  // transactions so far; each head has it as its identity
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{Rand: rand.New(rand.NewPCG(seed, 11)), model: newModel(), version: 990, clock: epoch}
+	h := &history{Rand: rand.New(rand.NewPCG(seed, 11)), model: newModel(), version: 990, clock: epoch, formed: true}
 	h.streams = []Stream{{GroupResource: "pods"}, {GroupResource: "nodes"}, {GroupResource: "deployments.apps", Namespace: "shop", Selection: "tier=web"}}
 	h.kinds = []Kind{podKind, nodeKind, webKind}
 	return h
@@ -130,6 +132,9 @@ func (h *history) next() (batches []Batch, a Appended) {
 		}
 		if h.IntN(8) > 0 {
 			b.Rows = []Row{h.row(i)}
+		}
+		if h.formed {
+			h.form(&b)
 		}
 		// The next is made of the state that this leads to.
 		one := h.append([]Batch{b})
@@ -194,7 +199,24 @@ func (h *history) row(i int) Row {
 	}
 	r.Op, r.Quiet = event.Updated, h.IntN(3) > 0
 	r.After = h.change(o.JSON)
+	if h.formed && r.Quiet && crc32.ChecksumIEEE(r.After)%4 == 0 {
+		r.Op, r.ResourceVersion = event.Converted, o.ResourceVersion
+	}
 	return r
+}
+
+// form adds to a batch what format 4 has, without another random number: the rest is as it was before.
+func (h *history) form(b *Batch) {
+	b.Head.Served = uint64(h.steps) << 60
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		if leaves(r.Op) {
+			r.Sum = max(1, uint64(crc32.ChecksumIEEE(r.After))<<32)
+		}
+		if r.Op == event.Converted {
+			r.Form = r.Sum
+		}
+	}
 }
 
 // dead returns an object that is not live, if the one that is looked at is.

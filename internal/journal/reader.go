@@ -153,6 +153,7 @@ type record struct {
 	name, uid               string
 	gapFrom, gapTo, gapText string
 	epoch                   int64
+	form                    uint64
 }
 
 // The records that are asked for; see records.
@@ -165,12 +166,15 @@ const (
 
 // records is what selects records: followed by which.
 func (db *db) records() string {
-	epoch := "c.epoch"
+	epoch, form := "c.epoch", "c.form"
 	if db.format < 2 {
 		epoch = "NULL"
 	}
+	if db.format < 4 {
+		form = "NULL"
+	}
 	return `SELECT c.seq, c.object, c.kind, c.op, c.quiet, c.version, c.time, c.lag, c.since, c.manager, ifnull(c.owner, o.owner),
-		ifnull(o.namespace, g.namespace), o.name, o.uid, g."from", g."to", g.reason, ` + epoch + `
+		ifnull(o.namespace, g.namespace), o.name, o.uid, g."from", g."to", g.reason, ` + epoch + ", " + form + `
 		FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
 }
 
@@ -181,6 +185,7 @@ func columnRecord(s *sqlite3.Stmt) record {
 		derived: s.ColumnType(8) != sqlite3.NULL, manager: s.ColumnInt64(9), owner: s.ColumnText(10), namespace: s.ColumnInt64(11),
 		name: s.ColumnText(12), uid: s.ColumnText(13), gapFrom: s.ColumnText(14), gapTo: s.ColumnText(15), gapText: s.ColumnText(16),
 		epoch: max(0, s.ColumnInt64(17)), // format 1 did not make ids of it
+		form:  uint64(s.ColumnInt64(18)), //nolint:gosec // the same bits
 	}
 }
 
@@ -201,7 +206,7 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	e := Entry{Seq: c.seq, object: c.object, r: r, Meta: Meta{
 		Op: opOf(c.op), Kind: kind, Namespace: ns, Name: c.name, UID: uid(c.uid), ResourceVersion: c.version,
 		Time: time.UnixMilli(c.time).UTC(), At: time.UnixMilli(c.time + c.lag).UTC(),
-		Manager: manager, Owner: ownerOf(c.owner), Quiet: c.quiet, Epoch: c.epoch,
+		Manager: manager, Owner: ownerOf(c.owner), Quiet: c.quiet, Epoch: c.epoch, Form: c.form,
 	}}
 	if c.derived {
 		e.Since = time.UnixMilli(c.time + c.lag - c.since).UTC()

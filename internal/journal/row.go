@@ -12,7 +12,7 @@ import (
 )
 
 // ops are the operations by their numbers in the file.
-var ops = [...]event.Op{1: event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap}
+var ops = [...]event.Op{1: event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted}
 
 func opOf(n int) event.Op {
 	if n <= 0 || n >= len(ops) {
@@ -46,6 +46,8 @@ func (r *Row) check() error {
 		return errors.New("a gap says what was missed and has no object")
 	case r.Op != event.Gap && r.Gap != nil:
 		return fmt.Errorf("a gap in %s of %s/%s", r.Op, r.Namespace, r.Name)
+	case (r.Op == event.Converted) != (r.Form != 0):
+		return fmt.Errorf("%s of %s/%s with form %x", r.Op, r.Namespace, r.Name, r.Form)
 	case leaves(r.Op) != (len(r.After) > 0):
 		return fmt.Errorf("%s of %s/%s with %d bytes after it", r.Op, r.Namespace, r.Name, len(r.After))
 	}
@@ -93,6 +95,14 @@ func epochValue(epoch int64) any {
 	return epoch
 }
 
+// sumValue is a sum, or a form, as a column has it: NULL where it is not known.
+func sumValue(sum uint64) any {
+	if sum == 0 {
+		return nil
+	}
+	return int64(sum) //nolint:gosec // the same bits
+}
+
 // sinceValue is the moment after which something happened, or NULL: it is not known.
 func sinceValue(t time.Time) any {
 	if t.IsZero() {
@@ -134,7 +144,7 @@ func ownerOf(text string) *event.Owner {
 
 // id is the id of the change's event.
 func (m *Meta) id(cluster string) string {
-	d := event.Data{Op: m.Op, Gap: m.Gap, Epoch: m.Epoch, Resource: event.Resource{
+	d := event.Data{Op: m.Op, Gap: m.Gap, Epoch: m.Epoch, Form: m.Form, Resource: event.Resource{
 		Group: m.Kind.Group, Resource: m.Kind.Resource, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
 	}}
 	if m.Op == event.Gap && !m.Since.IsZero() {

@@ -68,6 +68,10 @@ WHERE changes.kind = later.kind AND changes.seq >= later.began
   AND EXISTS (SELECT 1 FROM rules WHERE fingerprint = '')
   AND (later.namespace = '' OR later.namespace = (SELECT s FROM strings WHERE id = ifnull(
     (SELECT namespace FROM objects WHERE id = changes.object), (SELECT namespace FROM gaps WHERE gaps.seq = changes.seq))));
+`, `
+ALTER TABLE streams ADD COLUMN served INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE objects ADD COLUMN sum INTEGER;
+ALTER TABLE changes ADD COLUMN form INTEGER;
 `}
 
 // oldestRead is the oldest format that is read as it is; all can be migrated.

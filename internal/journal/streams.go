@@ -33,13 +33,18 @@ func (db *db) streams(where string, args []any, each func(id int64, sh StreamHea
 
 // watched calls each with all streams that ever were.
 func (db *db) watched(where string, args []any, each func(id int64, sh StreamHead)) error {
-	sql := "SELECT id, resource, namespace, selection, version, epoch, live, ever, pipeline, identity, at FROM streams "
+	served := "served"
+	if db.format < 4 {
+		served = "0"
+	}
+	sql := "SELECT id, resource, namespace, selection, version, epoch, live, ever, pipeline, identity, at, " + served + " FROM streams "
 	return db.query(sql+where, args, func(s *sqlite3.Stmt) error {
 		each(s.ColumnInt64(0), StreamHead{
 			Stream{s.ColumnText(1), s.ColumnText(2), s.ColumnText(3)},
 			Head{
 				Version: s.ColumnText(4), Epoch: s.ColumnInt64(5), Live: s.ColumnBool(6), EverLive: s.ColumnBool(7),
 				Pipeline: s.ColumnText(8), Identity: s.ColumnText(9), At: columnTime(s, 10),
+				Served: uint64(s.ColumnInt64(11)), //nolint:gosec // the same bits
 			},
 		})
 		return nil
@@ -48,12 +53,12 @@ func (db *db) watched(where string, args []any, each func(id int64, sh StreamHea
 
 // setHead moves a stream and returns its number.
 func (db *db) setHead(st Stream, h Head) (int64, error) {
-	return db.integer(`INSERT INTO streams (resource, namespace, selection, version, epoch, live, ever, pipeline, identity, at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	return db.integer(`INSERT INTO streams (resource, namespace, selection, version, epoch, live, ever, pipeline, identity, at, served)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET version = excluded.version, epoch = excluded.epoch, live = excluded.live,
-		ever = excluded.ever, pipeline = excluded.pipeline, identity = excluded.identity, at = excluded.at
+		ever = excluded.ever, pipeline = excluded.pipeline, identity = excluded.identity, at = excluded.at, served = excluded.served
 		RETURNING id`,
-		st.GroupResource, st.Namespace, st.Selection, h.Version, h.Epoch, h.Live, h.EverLive, h.Pipeline, h.Identity, h.At)
+		st.GroupResource, st.Namespace, st.Selection, h.Version, h.Epoch, h.Live, h.EverLive, h.Pipeline, h.Identity, h.At, int64(h.Served)) //nolint:gosec // the same bits
 }
 
 // object is an object as it is in the file.

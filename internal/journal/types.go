@@ -47,6 +47,8 @@ type Meta struct {
 	Gap *event.GapInfo
 	// Epoch is the history of the server in which that is its version; 0 is the first, as 1 is.
 	Epoch int64
+	// Form distinguishes the conversions of one version: see event.Data. Other changes have 0.
+	Form uint64
 }
 
 // Row is a change to be written.
@@ -55,6 +57,8 @@ type Row struct {
 	// Before and After are the object's JSON after redaction. Before may be absent; After is there
 	// unless the object was deleted or left, or the row is a gap.
 	Before, After []byte
+	// Sum is of the content of which After was made; 0: not known. See Journal.Sums.
+	Sum uint64
 	// Rewritten is no change: other redaction rules made other bytes of the version that the journal
 	// has, and After becomes the object's last state. Op, Before and times say nothing.
 	Rewritten bool
@@ -85,6 +89,9 @@ type Head struct {
 	Pipeline string
 	// Identity is the cluster's UID; empty if it is unknown.
 	Identity string
+	// Served is a number for the form in which the server served the kind when all contents were compared last;
+	// 0: not known.
+	Served uint64
 	// At is when the stream stood there.
 	At time.Time
 }
@@ -109,6 +116,8 @@ type Appended struct {
 // Object is the last state of a live object.
 type Object struct {
 	Namespace, Name, UID, ResourceVersion string
+	// Sum is that of the row that wrote it.
+	Sum uint64
 	// JSON may be read until the next object is asked for.
 	JSON []byte
 }

@@ -43,6 +43,10 @@ func full() control.Status {
 	return control.Status{
 		Version: "v1.2.3", Cluster: "geheim-cluster", PID: 17, Started: began, Settled: true,
 		Away: "dial tcp 10.0.0.1:6443: token geheim", AwaySince: began,
+		Audits: []control.Audits{
+			{Resource: "configmaps", Passed: 3, Missed: 1, Failed: 2},
+			{Resource: "widgets.example.com", Contents: true, Passed: 2, Reread: 40},
+		},
 		Streams: []control.Stream{
 			{Resource: "deployments.apps", Version: "v1", Namespace: "geheim-shop", Selection: "app=geheim", State: control.Live,
 				Since: began, Objects: 3, ResourceVersion: "987654321", Lists: 1, Watches: 10, Gaps: 2},

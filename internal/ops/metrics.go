@@ -97,12 +97,15 @@ var metrics = []metric{
 		perResource(func(s *control.Stream) int64 { return s.Lists })},
 	{"tattler_stream_watches_total", "Watches that were begun. The server ends each after some minutes.", counter, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return s.Watches })},
-	{"tattler_stream_gaps_total", "Gaps: the server had some versions no more, and the net change was recorded instead.", counter, []string{"resource"},
+	{"tattler_stream_gaps_total", "Gaps: some versions were missed, such as those that the server no longer had, and the net change was recorded instead.", counter, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return s.Gaps })},
+
+	{"tattler_audits_total", "Audits of a kind's streams: what is known is compared with a list beside the watch. They compare metadata (UIDs and versions) or, where the kind is served in another form, contents. One that passed found nothing that the watch had not shown; one that found something missed is followed by a gap; one that failed could not decide and is repeated.", counter, []string{"resource", "compared", "result"}, audits},
+	{"tattler_audit_reread_objects_total", "Objects that an audit read again because their content, or its sum, was not the known one although their version was.", counter, []string{"resource"}, reread},
 
 	{"tattler_changes_recorded_total", "Changes that were written to the journal, quiet ones included.", counter, nil,
 		one(func(s *control.Status) float64 { return float64(s.Journal.Recorded) })},
-	{"tattler_changes_quiet_total", "Changes among those recorded of which every field is quiet.", counter, nil,
+	{"tattler_changes_quiet_total", "Changes among those recorded that are quiet: updates of quiet fields alone, and conversions, where the API server serves an object in another form.", counter, nil,
 		one(func(s *control.Status) float64 { return float64(s.Journal.Quiet) })},
 	{"tattler_changes_duplicate_total", "Changes that were seen again, as after a restart, and not written twice.", counter, nil,
 		one(func(s *control.Status) float64 { return float64(s.Journal.Duplicates) })},
@@ -197,6 +200,26 @@ func perResource(value func(*control.Stream) int64) func(*control.Status, teller
 		}
 		for resource, sum := range sums {
 			tell(float64(sum), resource)
+		}
+	}
+}
+
+func audits(s *control.Status, tell teller) {
+	for _, a := range s.Audits {
+		compared := "metadata"
+		if a.Contents {
+			compared = "contents"
+		}
+		tell(float64(a.Passed), a.Resource, compared, "passed")
+		tell(float64(a.Missed), a.Resource, compared, "missed")
+		tell(float64(a.Failed), a.Resource, compared, "failed")
+	}
+}
+
+func reread(s *control.Status, tell teller) {
+	for _, a := range s.Audits {
+		if a.Contents { // others read no object
+			tell(float64(a.Reread), a.Resource)
 		}
 	}
 }

@@ -93,6 +93,33 @@ func (t *Text) updated(now time.Time, c change.Change) {
 	t.schedule(o)
 }
 
+// servedOtherwise is said of a conversion.
+const servedOtherwise = "is served in another form"
+
+// converted prints an object that the API server serves in another form. Nobody wrote it, so it is no part of
+// what somebody's changes come to.
+func (t *Text) converted(c change.Change) {
+	if o := t.objects[keyOf(c)]; o != nil && o.fold != nil {
+		o.fold.to = c.After
+		t.schedule(o)
+	}
+	if !t.o.Noise {
+		t.counts.Quiet++
+		return
+	}
+	t.counts.Shown++
+	r := t.row(c, signUpdated)
+	if r.info, r.manager = servedOtherwise, unknown; c.Blind {
+		r.info = purged
+	}
+	t.line(t.head(r))
+	fields := make([]diff.Change, len(c.Fields))
+	for i, f := range c.Fields {
+		fields[i] = f.Change
+	}
+	t.details(fields)
+}
+
 // visible returns the fields to show, and whether all of them are state.
 func (t *Text) visible(c change.Change) (shown []change.FieldChange, onlyState bool) {
 	onlyState = true

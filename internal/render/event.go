@@ -25,7 +25,7 @@ type EventsOptions struct {
 	Format string
 	// Cluster names the events' source.
 	Cluster string
-	// Noise includes quiet fields, and updates that have no others.
+	// Noise includes quiet fields, updates that have no others, and conversions.
 	Noise bool
 }
 
@@ -43,7 +43,7 @@ func NewEvents(o EventsOptions) (*Events, error) {
 	return &Events{o: o}, nil
 }
 
-// Quiet returns how many updates were left out because every field of theirs is quiet.
+// Quiet returns how many changes were left out because they are quiet.
 func (e *Events) Quiet() int { return e.quiet }
 
 // Change writes one change, in one write. An error of Out is returned as it is.

@@ -70,6 +70,10 @@ func (l *Lines) row(c change.Change) row {
 		r.sign, r.info = signEntered, "entered the selection"
 	case event.Left:
 		r.sign, r.info = signLeft, "left the selection"
+	case event.Converted:
+		if r.info = servedOtherwise; c.Blind {
+			r.info = purged
+		}
 	case event.Snapshot:
 		r.sign, r.info, r.manager = signSnapshot, stateOf(c.Resource, c.After), ""
 	default:

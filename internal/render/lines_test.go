@@ -41,6 +41,8 @@ func TestLines(t *testing.T) {
 		{Op: event.Created, Resource: ev, Name: "a.1", After: obj{"reason": "Killing", "message": "Stopping\ncontainer"}},
 		{Op: event.Updated, Resource: cm, Name: "a", Manager: "helm", After: object, Blind: true},
 		{Op: event.Deleted, Resource: cm, Name: "a", Blind: true},
+		{Op: event.Gap, Resource: cm, Gap: &event.GapInfo{From: "3", To: "5", Reason: "missed"}},
+		{Op: event.Converted, Resource: cm, Name: "quiet", Quiet: true, Fields: []change.FieldChange{field("data.x", "1", "2", false)}},
 	} {
 		c.At, c.Namespace, c.UID = morning.Add(time.Duration(i)*time.Second), "shop", "u"
 		if err := l.Change(c); err != nil {
@@ -68,10 +70,54 @@ func TestLines(t *testing.T) {
 		`10:42:15 + shop event/a.1 Killing Stopping\ncontainer`,
 		"10:42:16 ~ shop cm/a what it was before was purged helm",
 		"10:42:17 - shop cm/a what it was before was purged ?",
+		"10:42:18 ! cm (namespace shop): versions 3..5 were missed: an audit found changes that the watch had not shown; what follows is the net change",
 		"10:42:07 ! a change cannot be told",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// TestConverted: a conversion is quiet. Where quiet changes are shown, it says what it is and names nobody.
+func TestConverted(t *testing.T) {
+	cm := change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}
+	field := change.FieldChange{Manager: "?", Change: diff.Change{
+		Op: diff.Add, Path: diff.Path{{Kind: diff.Field, Name: "spec"}, {Kind: diff.Field, Name: "color"}}, To: "red",
+	}}
+	for _, tc := range []struct {
+		why   string
+		noise bool
+		blind bool
+		want  string
+	}{
+		{"it is quiet", false, false, ""},
+		{"it is shown", true, false, "10:42:07 ~ cm/a is served in another form ?\n spec.color: + red\n"},
+		{"what was before was purged", true, true, "10:42:07 ~ cm/a what it was before was purged ?\n"},
+	} {
+		var out bytes.Buffer
+		text := New(Options{Out: &out, Terminal: true, Location: time.UTC, Noise: tc.noise})
+		c := change.Change{Op: event.Converted, Resource: cm, Name: "a", UID: "u", At: morning, Quiet: true, Manager: "?", Blind: tc.blind}
+		if !tc.blind {
+			c.Fields = []change.FieldChange{field}
+		}
+		if err := text.Change(morning, c); err != nil {
+			t.Fatal(err)
+		}
+		if got := regexp.MustCompile(` +`).ReplaceAllString(out.String(), " "); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
+		}
+		if quiet := text.Counts().Quiet; (quiet == 1) == tc.noise {
+			t.Errorf("%s: %d quiet changes are counted", tc.why, quiet)
+		}
+		out.Reset()
+		lines := NewLines(Options{Out: &out, Terminal: true, Location: time.UTC, Noise: tc.noise}, "test")
+		if err := lines.Change(c); err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(tc.want, "\n")
+		if got := strings.Join(strings.Fields(out.String()), " "); !strings.HasSuffix(got, head) || (got == "") != (head == "") {
+			t.Errorf("%s, on one line: %q", tc.why, got)
+		}
 	}
 }
 

@@ -29,10 +29,10 @@ type heldChange struct {
 }
 
 // Add takes a change, and returns what is to be told now. The change is held for a moment, but for what
-// has no place of its own (gaps, what a list derived, what was there before, versions that are no
+// has no place of its own (gaps, what a list derived, what was there before, conversions, versions that are no
 // numbers): that comes at once, after all that came before it.
 func (o *Order) Add(now time.Time, c change.Change) []change.Change {
-	if c.Op == event.Gap || c.Op == event.Snapshot || !c.Since.IsZero() || !numeric(c.ResourceVersion) {
+	if c.Op == event.Gap || c.Op == event.Snapshot || c.Op == event.Converted || !c.Since.IsZero() || !numeric(c.ResourceVersion) {
 		return append(o.Rest(), c)
 	}
 	o.waiting = append(o.waiting, heldChange{c, now.Add(OrderWindow)})

@@ -101,6 +101,8 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 		t.event(c)
 	case c.Op == event.Updated:
 		t.updated(now, c)
+	case c.Op == event.Converted:
+		t.converted(c)
 	case c.Op == event.Created:
 		t.created(c)
 	case c.Op == event.Deleted, c.Op == event.Left:
@@ -217,9 +219,20 @@ func (t *Text) gapText(c change.Change) string {
 		missed = "versions after " + g.From + " were missed"
 	}
 	if g.Reason != "" {
-		missed += ": " + g.Reason
+		missed += ": " + reasons(g.Reason)
 	}
 	return t.typeName(c.Resource) + where + ": " + missed + "; what follows is the net change"
+}
+
+// reasons says why there is a gap.
+func reasons(reason string) string {
+	all := strings.Split(reason, ", ")
+	for i, r := range all {
+		if r == "missed" { // informer.ReasonMissed
+			all[i] = "an audit found changes that the watch had not shown"
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // details prints fields below a head.

@@ -100,6 +100,7 @@ func Samples() []*event.Event {
 		{Op: event.Snapshot, After: object, Resource: web},
 		{Op: event.Created, After: object, Resource: event.Resource{Version: "v1", Resource: "nodes", Kind: "Node", Name: "n1", UID: "u", ResourceVersion: "1"}},
 		{Op: event.Updated, Changes: []event.Change{{Path: "spec.replicas", Op: "replace", From: int64(1), To: int64(2), Manager: "kubectl"}}, Resource: web},
+		{Op: event.Converted, Changes: []event.Change{{Path: "spec.paused", Op: "add", To: false, Manager: "?"}}, Resource: web, Form: 1, Quiet: true},
 		{Op: event.Deleted, Before: object, Resource: web},
 		{Op: event.Entered, After: object, Resource: web},
 		{Op: event.Left, Before: object, Resource: web},

@@ -29,7 +29,7 @@ func TestErrors(t *testing.T) {
 
 		{"no such operation", `op == "delete"`, "1:7", `op is never "delete"; did you mean "deleted"?`},
 		{"nor in a list", `op in ["deleted", "create"]`, "1:19", `op is never "create"; did you mean "created"?`},
-		{"nor on the other side", `"x" != op`, "1:1", `op is never "x"; it is one of snapshot, created, updated, deleted, entered, left, gap`},
+		{"nor on the other side", `"x" != op`, "1:1", `op is never "x"; it is one of snapshot, created, updated, deleted, entered, left, gap, converted`},
 		{"the op of a field is another", `changes.exists(c, c.op == "updated")`, "1:27", `op is never "updated"; it is one of add, remove, replace`},
 		{"no quotes", `op == deleted`, "1:7", `there is no deleted; a text is in quotes: "deleted"`},
 		{"no quotes, elsewhere", `resource.namespace == shop`, "1:23", `there is no shop; there are op, resource, changes, before, after and touches("PATTERN"), and a text is in quotes: "shop"`},

@@ -80,14 +80,14 @@ func (f *facts) touches(number int) bool {
 	return f.touched[number] == yes
 }
 
-// fields are what changed, without what is quiet: the fields of an update, or the whole object.
+// fields are what changed, without what is quiet: the fields of an update or a conversion, or the whole object.
 func (f *facts) fields() []diff.Change {
 	if f.made {
 		return f.changes
 	}
 	f.made = true
 	switch f.data.Op {
-	case event.Updated:
+	case event.Updated, event.Converted:
 	case event.Gap:
 		return nil
 	case event.Deleted, event.Left:

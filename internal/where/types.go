@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	ops      = []string{string(event.Snapshot), string(event.Created), string(event.Updated), string(event.Deleted), string(event.Entered), string(event.Left), string(event.Gap)}
+	ops      = []string{string(event.Snapshot), string(event.Created), string(event.Updated), string(event.Deleted), string(event.Entered), string(event.Left), string(event.Gap), string(event.Converted)}
 	fieldOps = []string{"add", "remove", "replace"}
 
 	variables = []string{"op", "resource", "changes", "before", "after"}

@@ -3,9 +3,10 @@
 // They are written in CEL, the Common Expression Language, as in Kubernetes' own admission policies.
 // An expression sees
 //
-//	op        the kind of change: "snapshot", "created", "updated", "deleted", "entered", "left" or "gap"
+//	op        the kind of change: "snapshot", "created", "updated", "deleted", "entered", "left",
+//	          "gap" or "converted"
 //	resource  the object's names: group, version, resource, kind, namespace, name, uid, resourceVersion, owner
-//	changes   the changed fields of an update: path, op, from, to, manager, subresource, quiet
+//	changes   the changed fields of an update or a conversion: path, op, from, to, manager, subresource, quiet
 //	before    the object before, where there was one; else an empty map
 //	after     the object after, likewise
 //

@@ -102,6 +102,19 @@ func sparesIdentity(pattern string) error {
 // equal fingerprints.
 func (r *Redactor) Fingerprint() string { return r.fingerprint }
 
+// SumKey returns the key of sums of objects' contents before redaction (informer.SourceOptions.SumKey): it
+// follows from the redaction key, so that nobody without that can try values against a sum.
+func (r *Redactor) SumKey() []byte { return r.derive("sums") }
+
+// SumKeyID identifies SumKey without showing it: sums compare only under equal ones.
+func (r *Redactor) SumKeyID() string { return hex.EncodeToString(r.derive("id of sums")[:8]) }
+
+func (r *Redactor) derive(purpose string) []byte {
+	mac := hmac.New(sha256.New, r.key)
+	mac.Write([]byte(purpose))
+	return mac.Sum(nil)
+}
+
 func (r *Redactor) identify(user []rules.Rule) string {
 	mac := hmac.New(sha256.New, r.key)
 	mac.Write([]byte("fingerprint"))

@@ -80,7 +80,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	o.Scope.AddPast(f)
 	f.StringVar(&o.Since, "since", "", "from this `time` on")
 	f.StringVar(&o.Until, "until", "", "before this `time`")
-	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, snapshot")
+	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, snapshot, converted (with --noise)")
 	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
@@ -89,7 +89,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")
 	f.BoolVar(&o.Flat, "flat", false, "tell each change of a rollout")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole")
-	f.BoolVar(&o.Noise, "noise", false, "show quiet fields, too")
+	f.BoolVar(&o.Noise, "noise", false, "show quiet changes and fields, too")
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
 	o.Past.Add(cmd)
 	return cmd

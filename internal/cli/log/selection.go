@@ -101,10 +101,10 @@ func (o *Options) times(s *selection) (err error) {
 }
 
 func (o *Options) operations(s *selection) error {
-	known := []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap}
+	known := []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted}
 	for _, op := range o.Ops {
 		if !slices.Contains(known, event.Op(op)) {
-			return capture.Usage("--op: there is no operation %q: say created, updated, deleted, entered, left, gap or snapshot", op)
+			return capture.Usage("--op: there is no operation %q: say created, updated, deleted, entered, left, gap, snapshot or converted", op)
 		}
 		s.query.Ops = append(s.query.Ops, event.Op(op))
 		s.query.Snapshots = s.query.Snapshots || op == string(event.Snapshot)
@@ -244,7 +244,7 @@ func (s *selection) wrote(c *change.Change) bool {
 	is := func(manager, subresource string) bool {
 		return slices.Contains(s.managers, manager) || slices.Contains(s.managers, managers.Display(manager, subresource))
 	}
-	if c.Op != event.Updated {
+	if !c.Op.Differs() {
 		return is(c.Manager, "")
 	}
 	return slices.ContainsFunc(c.Fields, func(f change.FieldChange) bool {

@@ -133,7 +133,10 @@ func head(id string, c *change.Change) string {
 	line("manager", c.Manager)
 	line("happened", c.Time.Local().Format(time.RFC3339))
 	line("seen", seen(c.Since, c.At))
-	if c.Quiet {
+	switch {
+	case c.Op == event.Converted:
+		line("quiet", "yes: nobody wrote it, the API server serves it in another form")
+	case c.Quiet:
 		line("quiet", "yes: every changed field is")
 	}
 	b.WriteString("\n")

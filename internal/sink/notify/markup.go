@@ -115,7 +115,7 @@ func (t target) markup() markup {
 
 // icons make an operation visible in a list.
 var icons = map[string]text{
-	"": "🔵", "created": "🟢", "updated": "🔵", "deleted": "🔴", "gap": "⚠️", "entered": "🟢", "left": "🟠", "snapshot": "⚪",
+	"": "🔵", "created": "🟢", "updated": "🔵", "deleted": "🔴", "gap": "⚠️", "entered": "🟢", "left": "🟠", "snapshot": "⚪", "converted": "⚪",
 }
 
 // icon is the message's own.

@@ -193,6 +193,8 @@ func happened(op event.Op, loud bool) string {
 		return "left the selection"
 	case event.Snapshot:
 		return "is there"
+	case event.Converted:
+		return "is served in another form"
 	}
 	if loud {
 		return strings.ToUpper(string(op))

@@ -195,7 +195,7 @@ func (m *member) add(e *event.Event, fields int) {
 	d := &e.Data
 	m.changes++
 	m.id, m.at = e.ID, e.Time
-	if m.op != event.Created || d.Op != event.Updated { // created and updated is created
+	if m.op != event.Created || !d.Op.Differs() { // created and updated is created
 		m.op = d.Op
 	}
 	if d.Gap != nil {
@@ -206,7 +206,7 @@ func (m *member) add(e *event.Event, fields int) {
 			m.field(c, fields)
 		}
 	}
-	if d.Op != event.Updated {
+	if !d.Op.Differs() {
 		m.fields, m.others = nil, nil
 	}
 }

@@ -107,7 +107,7 @@ func isNamespace(r *event.Resource) bool { return r.Group == "" && r.Resource ==
 // watchType is the type of the event that a watch would have sent. A watch has none for a gap.
 func watchType(op event.Op) string {
 	switch op {
-	case event.Updated:
+	case event.Updated, event.Converted:
 		return "MODIFIED"
 	case event.Deleted, event.Left:
 		return "DELETED"
@@ -122,7 +122,7 @@ func object(d *event.Data) map[string]any {
 	switch {
 	case d.After != nil:
 		return d.After
-	case d.Before != nil && d.Op != event.Updated:
+	case d.Before != nil && !d.Op.Differs():
 		return d.Before
 	}
 	r := &d.Resource

@@ -1,0 +1,29 @@
+package journal
+
+import (
+	"context"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// sumsKey is the key in meta of what identifies the key of the sums.
+const sumsKey = "sums"
+
+// Sums notes which key the sums of rows are made with from now on. Sums that another key made compare with
+// none of them: they are dropped.
+func (j *Journal) Sums(ctx context.Context, key string) error {
+	return j.write(ctx, "write", func() error {
+		was := ""
+		err := j.db.query("SELECT value FROM meta WHERE key = ?", []any{sumsKey}, func(s *sqlite3.Stmt) error {
+			was = s.ColumnText(0)
+			return nil
+		})
+		if err != nil || was == key {
+			return err
+		}
+		if err := j.db.exec("UPDATE objects SET sum = NULL WHERE sum IS NOT NULL"); err != nil {
+			return err
+		}
+		return j.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", sumsKey, key)
+	})
+}
