@@ -175,6 +175,23 @@ func TestConverted(t *testing.T) {
 	})
 }
 
+// TestConvertedSoon: after a CRD has changed, the watcher looks at once whether something is served in another
+// form, and not within a minute.
+func TestConvertedSoon(t *testing.T) {
+	o := Options{Types: []string{"configmap*"}}
+	scenario(t, o, func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }, func(r *rig) {
+		r.stop()
+		r.form = &former{}
+		r.begin(o)
+		r.pass(2 * time.Minute)
+		r.take()
+		r.form.serve(`"a0":"red"`)
+		r.server.Put(crdGVR, "", "others.example.com", nil)
+		r.pass(2 * time.Second)
+		r.want("a default", "converted configmaps/a data.a0 by ?")
+	})
+}
+
 // TestConvertedUnderOtherRules: rules and the server's form have both changed. Sums are of what the server
 // sent, so they say which objects the server serves otherwise.
 func TestConvertedUnderOtherRules(t *testing.T) {
