@@ -107,7 +107,7 @@ func (s *stream) audits(ctx context.Context, every time.Duration, interrupt func
 		if !s.awaitAudit(ctx, every) {
 			return
 		}
-		info := s.audit(ctx)
+		info, settled := s.audit(ctx)
 		if errors.Is(info.Err, reflector.ErrMissed) {
 			interrupt(info.Err)
 		}
@@ -118,6 +118,7 @@ func (s *stream) audits(ctx context.Context, every time.Duration, interrupt func
 			a.due, a.done, a.fails = time.Time{}, time.Now(), 0
 		}
 		a.again, a.regular = time.Now().Add(jittered(min(auditRetry<<min(a.fails, 10), every))), time.Time{}
+		a.again = latest(a.again, settled)
 		if info.Err != nil {
 			a.due = a.again // also where a list should follow: it says when it is complete
 		}
@@ -170,21 +171,31 @@ func (s *stream) nextAudit(every time.Duration) time.Time {
 // reformed reports whether the kind is served in another form than when contents were compared last. A
 // form that was asked for before the last list began is that list's.
 func (s *stream) reformed() bool {
-	form, since := s.form()
-	if s.store.Served() == 0 && form != 0 {
+	form := s.form()
+	if s.store.Served() == 0 && form.sum != 0 {
 		s.mu.Lock()
 		listed := s.auditing.listed
 		s.mu.Unlock()
-		if !listed.IsZero() && !listed.Before(since) {
-			s.store.Commit(store.Commit{Served: form, At: time.Now()})
+		if !listed.IsZero() && !listed.Before(form.settled()) {
+			s.store.Commit(store.Commit{Served: form.sum, At: time.Now()})
 		}
 	}
-	return form != 0 && form != s.store.Served()
+	return form.sum != 0 && form.sum != s.store.Served()
 }
 
-// form identifies the form in which the stream's kind is served now; see forms.of.
-func (s *stream) form() (sum uint64, since time.Time) {
+// form is the form in which the stream's kind is served now.
+func (s *stream) form() form {
 	return s.source.cluster.forms.of(s.source.served().GroupVersion())
+}
+
+// listForm is what a list that begins now leaves as the form in which the kind was served. While not all
+// API servers may serve the new form, it stays the old one, so that an audit follows.
+func (s *stream) listForm() uint64 {
+	form := s.form()
+	if time.Now().Before(form.settled()) {
+		return s.store.Served()
+	}
+	return form.sum
 }
 
 // audit is one audit.
@@ -192,7 +203,6 @@ type audit struct {
 	*stream
 	AuditInfo
 	lists   uint64 // of the stream, when it began
-	form    uint64
 	version string // of the list
 	seed    maphash.Seed
 	named   []uint64 // the hashes of the keys that the list has
@@ -211,21 +221,26 @@ type doubtful struct {
 // maxDoubts bounds how many are looked at more closely; one is enough.
 const maxDoubts = 1000
 
-// audit compares what is stored with a list.
-func (s *stream) audit(ctx context.Context) AuditInfo {
+// audit compares what is stored with a list. Where not all API servers may serve a new form yet, another one
+// is due once they can be taken to.
+func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 	began := time.Now()
 	a := &audit{stream: s, lists: s.Status().Lists, seed: maphash.MakeSeed()}
-	a.form, _ = s.form()
-	a.Stream, a.Contents = s.id, a.form != 0 && a.form != s.store.Served()
+	form := s.form()
+	a.Stream, a.Contents = s.id, form.sum != 0 && form.sum != s.store.Served()
 	if a.Err = a.read(ctx); a.Err == nil {
 		a.lacking()
 		a.Err = a.judge(ctx)
 	}
 	if a.Err == nil && a.Contents && !a.superseded() {
-		s.store.Commit(store.Commit{Served: a.form, At: time.Now()})
+		if settled := form.settled(); began.Before(settled) {
+			again = settled
+		} else {
+			s.store.Commit(store.Commit{Served: form.sum, At: time.Now()})
+		}
 	}
 	a.Duration = time.Since(began)
-	return a.AuditInfo
+	return a.AuditInfo, again
 }
 
 // compareLoaded implements reflector.Reflector.Compare.

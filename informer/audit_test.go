@@ -213,8 +213,8 @@ func TestServedForm(t *testing.T) {
 				}
 			}
 			<-time.After(10 * time.Minute)
-			if got := a.found(); got != "" {
-				a.Errorf("then: %s", got)
+			if got := a.found(); got != "audit of 2, reread 0" {
+				a.Errorf("once all API servers serve it: %s", got)
 			}
 			a.form.form.Store(2)
 			a.expire()
@@ -225,6 +225,8 @@ func TestServedForm(t *testing.T) {
 			if got := a.found(); got != "gap: expired" {
 				a.Errorf("found %s", got)
 			}
+			<-time.After(20 * time.Minute)
+			a.found()
 		})
 		a.form.form.Store(3)
 		a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {

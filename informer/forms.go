@@ -31,28 +31,47 @@ const (
 // Source: k8s.io/kube-openapi/pkg/handler3, OpenAPIV3Discovery.
 type forms struct {
 	mu    sync.Mutex
-	sums  map[schema.GroupVersion]uint64
-	since time.Time // when what is known now was asked for; zero: nothing is
+	known map[schema.GroupVersion]form
 }
 
-// of returns a number for the form in which a group and version is served, and since when it is known to be
-// that; 0: not known.
-func (f *forms) of(gv schema.GroupVersion) (sum uint64, since time.Time) {
+// form is the form in which the kinds of a group and version are served.
+type form struct {
+	sum     uint64    // a number that another form does not have; 0: not known
+	since   time.Time // when the server was asked for it first
+	changed bool      // it was another one before
+}
+
+// formSettles is how long several API servers behind one address may serve a kind in two forms.
+const formSettles = 5 * time.Minute
+
+// settled returns when all API servers can be taken to serve this form.
+func (f *form) settled() time.Time {
+	if f.changed {
+		return f.since.Add(formSettles)
+	}
+	return f.since
+}
+
+func (f *forms) of(gv schema.GroupVersion) form {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.sums[gv], f.since
+	return f.known[gv]
 }
 
 // set notes what the server said, and returns whether anything is new.
 func (f *forms) set(sums map[schema.GroupVersion]uint64, asked time.Time) (news bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	known := make(map[schema.GroupVersion]form, len(sums))
 	for gv, sum := range sums {
-		news = news || f.sums[gv] != sum
+		was, ok := f.known[gv]
+		if was.sum != sum {
+			news = true
+			was = form{sum, asked, ok}
+		}
+		known[gv] = was
 	}
-	if f.sums = sums; news || f.since.IsZero() {
-		f.since = asked
-	}
+	f.known = known
 	return news
 }
 

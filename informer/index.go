@@ -28,7 +28,8 @@ type Index[T Object, K comparable] struct {
 	closed   atomic.Bool
 }
 
-// AddIndex adds an index to the view's source; values is called once for each version of an object,
+// AddIndex adds an index to the view's source; values is called once for each version of an object (twice
+// for one that arrives while the index is being added),
 // by the goroutines that read the server's answers, and must not keep or change the object. If it
 // panics the object is left out of the index, counted (Index.Failed) and reported (Hooks.IndexError).
 // The name is for reports.

@@ -24,7 +24,7 @@ func (s *stream) Begin(newEpoch bool) {
 		s.after = st.LastCurrent
 	}
 	s.began = time.Now()
-	s.formThen, _ = s.form()
+	s.formThen = s.listForm()
 	s.store.Begin(newEpoch)
 }
 

@@ -32,7 +32,7 @@ type stream struct {
 	gap         *store.Gap // to be told with the next commit
 	began       time.Time  // the list under way
 	after       time.Time  // when what is stored was last known to be current
-	formThen    uint64     // the form in which the kind was served when the list began
+	formThen    uint64     // what the list leaves as the form in which the kind was served
 
 	asked      bool           // whether there is a state of an earlier run
 	loaded     loaded         // which
