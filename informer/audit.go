@@ -203,6 +203,7 @@ type audit struct {
 	*stream
 	AuditInfo
 	lists   uint64 // of the stream, when it began
+	from    string // the stream's version when it began
 	version string // of the list
 	seed    maphash.Seed
 	named   []uint64 // the hashes of the keys that the list has
@@ -225,7 +226,7 @@ const maxDoubts = 1000
 // is due once they can be taken to.
 func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 	began := time.Now()
-	a := &audit{stream: s, lists: s.Status().Lists, seed: maphash.MakeSeed()}
+	a := &audit{stream: s, lists: s.Status().Lists, from: s.store.Version(), seed: maphash.MakeSeed()}
 	form := s.form()
 	a.Stream, a.Contents = s.id, form.sum != 0 && form.sum != s.store.Served()
 	if a.Err = a.read(ctx); a.Err == nil {
@@ -249,7 +250,7 @@ func (s *stream) compareLoaded(ctx context.Context) (version string, same bool, 
 		return "", false, nil // the watch has yet to deliver a deletion
 	}
 	began := time.Now()
-	a := &audit{stream: s, AuditInfo: AuditInfo{Stream: s.id}, seed: maphash.MakeSeed()}
+	a := &audit{stream: s, AuditInfo: AuditInfo{Stream: s.id}, from: s.store.Version(), seed: maphash.MakeSeed()}
 	if a.Err = a.read(ctx); a.Err == nil {
 		a.lacking()
 		ours := s.store.Version()
@@ -309,8 +310,10 @@ func (a *audit) object(o wire.Object, err error) error {
 	a.Objects++
 	a.named = append(a.named, maphash.Comparable(a.seed, k))
 	v := a.store.Get(k)
+	// What is newer here than the stream was when the audit began has changed since.
+	ahead := wire.Older(o.ResourceVersion, v.RV()) && !wire.Older(a.from, v.RV())
 	switch {
-	case v.UID() != o.UID || wire.Older(v.RV(), o.ResourceVersion):
+	case v.UID() != o.UID || wire.Older(v.RV(), o.ResourceVersion) || ahead:
 		a.doubt(doubtful{k, o.UID, o.ResourceVersion, true})
 	case err == nil && a.Contents:
 		return a.compare(k, o)
@@ -408,7 +411,7 @@ func (a *audit) missed(ctx context.Context, d doubtful) (bool, error) {
 	case !d.listed:
 		return same && v.RV() == d.rv, nil // it was gone by then, and a UID does not come back
 	case same:
-		return wire.Older(v.RV(), d.rv), nil
+		return v.RV() != d.rv && !wire.Older(a.version, v.RV()), nil
 	}
 	// It was there by then, and is not stored: if it is still there it was there all the time.
 	uid, err := a.uid(ctx, d.key)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/informer"
@@ -273,6 +275,7 @@ func TestForkOvertaken(t *testing.T) {
 		want   string
 	}{
 		{"changed", func(s *informertest.Server) { s.Put(widgets, "n", "a", spec("forked")) }, "a b"},
+		{"set back", nil, "a b"},
 		{"deleted", func(s *informertest.Server) { s.Delete(widgets, "n", "a") }, "b"},
 		{"created", func(s *informertest.Server) { s.Put(widgets, "n", "c", spec("forked")) }, "a b c"},
 	} {
@@ -280,13 +283,18 @@ func TestForkOvertaken(t *testing.T) {
 			audits(t, time.Hour, func(a *audited) {
 				a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
 					back := a.server.Snapshot()
+					if tc.change == nil {
+						a.server.Put(widgets, "n", "a", spec("lost"))
+					}
 					a.server.Skip(1000) // other kinds' writes
 					<-time.After(2 * time.Minute)
-					if v := s.Status()[0].Version; v != "2002" {
+					if v := s.Status()[0].Version; v != "2002" && v != "2003" {
 						t.Fatalf("bookmarks have not moved the version: %s", v)
 					}
 					a.server.Restore(back)
-					tc.change(a.server)
+					if tc.change != nil {
+						tc.change(a.server)
+					}
 					a.server.Skip(2000)
 					<-time.After(3 * time.Hour)
 					// An audit finds it, unless the newest object was asked for before, after a silent watch.
@@ -299,10 +307,42 @@ func TestForkOvertaken(t *testing.T) {
 					if e := s.Status()[0].Epoch; e != 2 {
 						t.Errorf("epoch %d", e)
 					}
+					if got, want := versions(t, c, s), serverVersions(a.server); got != want {
+						t.Errorf("versions %s, the server has %s", got, want)
+					}
 				})
 			})
 		})
 	}
+}
+
+// versions returns what the cache has, as "name@version".
+func versions(t *testing.T, c *informer.Cluster, s *informer.Source) string {
+	t.Helper()
+	i, err := informer.Metadata(c, widgets, informer.On(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	var all []string
+	for o, err := range i.All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, o.Name+"@"+o.ResourceVersion)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func serverVersions(s *informertest.Server) string {
+	var all []string
+	for _, o := range s.Objects(widgets) {
+		u := unstructured.Unstructured{Object: o}
+		all = append(all, u.GetName()+"@"+u.GetResourceVersion())
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }
 
 func cached(t *testing.T, c *informer.Cluster, s *informer.Source) string {
