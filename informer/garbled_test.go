@@ -58,7 +58,7 @@ func (p *script) answer(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// frame tells of a server's object as it is now; deep, with more than can be read.
+// frame is the watch frame of a server's object as it is now; with deep, one that cannot be read.
 func frame(t *testing.T, server *informertest.Server, gvr schema.GroupVersionResource, key string, tooDeep bool) string {
 	t.Helper()
 	o := maps.Clone(server.Objects(gvr)[key])

@@ -2,7 +2,7 @@ package informer
 
 import "github.com/tattler-dev/tattler/informer/internal/store"
 
-// What the watch tells while the deletion of the newest loaded object is still to come is held back: it may be of
+// What the watch delivers while the deletion of the newest loaded object is still to come is held back: it may be of
 // another history. A consumer that kept it without its version would have to list after a restart, and one
 // that kept it with its version would have forgotten the doubt.
 
