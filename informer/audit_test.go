@@ -210,7 +210,7 @@ func TestServedForm(t *testing.T) {
 			for range 2 {
 				change, err := sub.Next(a.Context())
 				if err != nil || change.Op != informer.Updated || !change.Relisted ||
-					change.OldVersion().ResourceVersion != change.NewVersion().ResourceVersion {
+					change.OldResourceVersion() != change.ResourceVersion() {
 					a.Errorf("the change: %+v, %v", change, err)
 				}
 			}

@@ -72,7 +72,7 @@ func (c *Cluster) closeCheckpoints() error {
 func (s *Source) checkpointed() bool {
 	o := &s.opts
 	secrets := schema.GroupResource{Resource: "secrets"}
-	return s.cluster.opts.Checkpoint != "" && !o.NoCheckpoint && o.Restore == nil && o.Selection.Keep == nil &&
+	return s.cluster.opts.Checkpoint != "" && !o.NoCheckpoint && s.restore == nil && o.Selection.Keep == nil &&
 		(o.Transform == nil || o.Transform.Name != "") && s.gvr.GroupResource() != secrets
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 )
 
 // checkpointed runs a cluster with a checkpoint for as long as f takes.
@@ -148,7 +149,7 @@ func TestParkedBeforeVerified(t *testing.T) {
 				t.Fatalf("status: %+v", st)
 			}
 			server.Serve(pods, "Pod")
-			all.Source().Retry("v1")
+			must(feed.Join(all.Source(), "retries", 0))(t).Retry("v1")
 			synced(t, c)
 			if p, err := all.Get("a", "p1"); err != nil || p.Spec.NodeName != "node-3" {
 				t.Errorf("the state of the other history is kept: %+v", p)

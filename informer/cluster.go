@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/tattler-dev/tattler/informer/internal/raw"
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
 	"github.com/tattler-dev/tattler/informer/internal/request"
 )
@@ -181,19 +182,24 @@ func (c *Cluster) relaunch(st *stream) bool {
 
 // Source opens a source; it starts with Run, or at once where Run is under way.
 func (c *Cluster) Source(gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
-	s, err := newSource(c, gvr, o)
+	s, err := newSource(c, gvr, o, raw.Options{})
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.add(s); err != nil {
+	if err := c.take(s); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// add takes a source in; c.mu is held.
+// take takes a source in.
+func (c *Cluster) take(s *Source) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.add(s)
+}
+
+// add is take; c.mu is held.
 func (c *Cluster) add(s *Source) error {
 	if c.closed {
 		return ErrClosed

@@ -7,6 +7,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
+const defaultBudget = 32 << 20
+
 // Lag is what a consumer has yet to take.
 type Lag struct {
 	// Objects are those that changed, in mode Latest; in mode Every, and for feeds, the changes.
@@ -17,7 +19,7 @@ type Lag struct {
 	Oldest time.Time `json:"oldest,omitzero"`
 }
 
-// consumer is a queue with a name: a Feed's or a Subscription's.
+// consumer is a queue with a name: a Subscription's or a feed's.
 type consumer struct {
 	source *Source
 	name   string

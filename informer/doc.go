@@ -8,52 +8,41 @@
 //	SharedIndexInformer, Lister        Informer[T]: For, Unstructured, Metadata
 //	Get, List                          Informer.Get, Informer.List: with an error, not an absence
 //	Indexer, AddIndexers, ByIndex      Index[T, K]: AddIndex, Index.Get, Index.In
-//	AddEventHandler                    Informer.Subscribe, Informer.Changes, Subscription.Handle
-//	AddEventHandlerWithOptions         SubscribeOptions
+//	AddEventHandler, …WithOptions      Informer.Subscribe, Informer.Changes, Subscription.Handle
 //	isInInitialList                    Change.Initial, SubscribeOptions.SkipInitial
-//	HasSynced, WaitForCacheSync        Informer.HasSynced, Informer.Wait, Cluster.WaitForSync,
-//	                                   Subscription.Synced
+//	HasSynced, WaitForCacheSync        the same and Informer.Wait, Cluster.WaitForSync, Subscription.Synced
 //	DeletedFinalStateUnknown           a Deleted change with Relisted
 //	LastSyncResourceVersion            Status.Version
 //	SetTransform                       SourceOptions.Transform, DropManagedFields
 //	SetWatchErrorHandler               Hooks.State, Status.Err
-//	DeepCopy before you write          nothing: what Get returns is yours
-//	read-only by convention            Informer.Shared
+//	DeepCopy, read-only by convention  what Get returns is yours; what Informer.Shared returns is read-only
 //	Store, ThreadSafeStore             Informer.Mirror, for a store of your own
-//	Reflector                          the same, inside
 //
 // A Cluster talks to one API server. A Source keeps the objects of one resource under one
 // Selection; it owns one stream (a list, then a watch) per selected namespace, or one for the whole
 // cluster. An Informer is a typed view of a Source; those that ask for the same share one. A
-// Subscription hands an Informer's changes to one consumer; a Feed hands on a Source's bytes, in batches.
+// Subscription hands an Informer's changes to one consumer. Loops yield pairs of a value and an error: a
+// *DecodeError stands for an object that exists and cannot be decoded, and the loop goes on; any other
+// error is the last pair and says why the loop ended.
 //
-// Loops yield pairs of a value and an error, everywhere: a *DecodeError stands for an object that
-// exists and cannot be decoded, and the loop goes on; any other error is the last pair and says why
-// the loop ended.
-//
-//	Ordering         Per object, changes come in the order of its versions. Within a stream, an object
-//	                 comes at the place of its first change that was not handed on yet. Between
-//	                 streams there is no order. The cache already shows a change when a consumer hears
-//	                 of it.
-//	What may be      Mode Latest: versions that a newer one replaced before the consumer took them; an
-//	skipped          object that came and went in the meantime. Mode Every and feeds: nothing, while
-//	                 the consumer keeps within its budget and the server has the history; else a Gap
-//	                 says so, and net changes follow. What a list had to derive is Relisted.
-//	Deletes          Carry the last known object. An object recreated under its name (another UID) is
-//	                 a delete and an add. With a selector, Deleted means "left the selection".
-//	Slow consumers   Cost at most one entry for each object that they know or that exists, and in mode
-//	                 Every their budget. They never slow the watch or each other.
-//	Sync             Informer.Wait and Cluster.WaitForSync return once every object of the first list is
-//	                 in the cache, or the reason why that cannot be. From a checkpoint, reads are served
-//	                 before that (Source.WaitForLoad); subscriptions start when it is synced, unless
-//	                 they ask for the checkpoint's state (SubscribeOptions.FromCheckpoint).
-//	History          A server whose versions went back, as after a restored backup, starts a new
-//	                 epoch: everything is listed again and compared by content.
-//	Ownership        What reads and changes return is the caller's, except through Shared, whose
-//	                 objects are read-only and shared by all.
-//	After close      When the context of Cluster.Run ends, or a source is closed, reads and indexes go
-//	                 on to serve the last state; dropping the Informer frees it. Wait, Subscribe, Next,
-//	                 Changes and Mirror return ErrClosed. A source that was closed before it had a state
-//	                 does not look empty: what is not there is ErrClosed, not ErrNotFound, and loops end
-//	                 with ErrClosed.
+//	Ordering        Per object, changes come in the order of its versions. Within a stream, an object comes at
+//	                the place of its first change that was not handed on yet. Between streams there is no
+//	                order. The cache already shows a change when a consumer hears of it.
+//	What may be     Mode Latest: versions that a newer one replaced before the consumer took them; an object
+//	skipped         that came and went in the meantime. Mode Every: nothing, while the consumer keeps within its
+//	                budget and the server has the history; else a Gap says so, and net changes follow. What a
+//	                list had to derive is Relisted.
+//	Deletes         Carry the last known object. An object recreated under its name (another UID) is a delete
+//	                and an add. With a selector, Deleted means "left the selection".
+//	Slow consumers  Cost at most one entry for each object that they know or that exists, and in mode Every
+//	                their budget. They never slow the watch or each other.
+//	Sync            Informer.Wait and Cluster.WaitForSync return once every object of the first list is in the
+//	                cache, or the reason why that cannot be. From a checkpoint, reads are served before that
+//	                (Source.WaitForLoad), subscriptions only with SubscribeOptions.FromCheckpoint.
+//	History         A server whose versions went back, as after a restored backup, starts a new epoch:
+//	                everything is listed again and compared by content.
+//	Ownership       What reads and changes return is the caller's; what Shared returns is read-only.
+//	After close     When the context of Cluster.Run ends, or a source is closed, reads and indexes serve the
+//	                last state, until the Informer is dropped. Wait, Subscribe, Next, Changes and Mirror return
+//	                ErrClosed. So do reads of what is not there if the source had no state before it closed.
 package informer

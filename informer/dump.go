@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// IndexStatus describes an index.
-type IndexStatus struct {
+// indexStatus describes an index.
+type indexStatus struct {
 	Name   string
 	Failed uint64
 	Err    error

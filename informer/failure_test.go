@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -231,7 +232,7 @@ func TestCloseWhileEverythingIsStuck(t *testing.T) {
 			r.Errorf("Wait: %v", err)
 		}
 		r.want("the feed ends", informer.ErrClosed.Error())
-		if _, err := r.source.Feed("late", informer.FeedOptions{}); !errors.Is(err, informer.ErrClosed) {
+		if _, err := feed.Join(r.source, "late", 0); !errors.Is(err, informer.ErrClosed) {
 			r.Errorf("Feed: %v", err)
 		}
 		if got, want := r.states.take(), "stopped"; got != want {

@@ -111,9 +111,6 @@ func (c *Cluster) refreshForms(ctx context.Context, asked time.Time) error {
 	return err
 }
 
-// ErrMissed is the AuditInfo.Err of an audit that found changes that the watch had not shown.
-var ErrMissed = reflector.ErrMissed
-
 func (c *Cluster) askForms(ctx context.Context) (map[schema.GroupVersion]uint64, error) {
 	raw, err := c.Get(ctx, "/openapi/v3", nil)
 	if err != nil {

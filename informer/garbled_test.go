@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -78,7 +79,7 @@ func frame(t *testing.T, server *informertest.Server, gvr schema.GroupVersionRes
 func TestUnknownFrameAcrossARestart(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
-		s, f := k.keep(c, informer.FeedOptions{})
+		s, f := k.keep(c, feed.Options{})
 		follow := k.follow(f)
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -96,7 +97,7 @@ func TestUnknownFrameAcrossARestart(t *testing.T) {
 		if got := follow(); strings.Contains(got, "1004") {
 			t.Errorf("what is behind the frame was taken in before a list: %s", got)
 		}
-		s, f = k.keep(c, informer.FeedOptions{})
+		s, f = k.keep(c, feed.Options{})
 		follow = k.follow(f)
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -149,7 +150,7 @@ func TestSkippedVersionAcrossARestart(t *testing.T) {
 		p := newScript()
 		p.play(frame(t, server, widgets, "n/a", true) + frame(t, server, widgets, "n/b", false))
 		server.Intercept(p.answer)
-		s, f := k.keep(c, informer.FeedOptions{})
+		s, f := k.keep(c, feed.Options{})
 		follow := k.follow(f)
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -163,7 +164,7 @@ func TestSkippedVersionAcrossARestart(t *testing.T) {
 			t.Errorf("the first run: %s", got)
 		}
 		close(p.over)
-		s, f = k.keep(c, informer.FeedOptions{})
+		s, f = k.keep(c, feed.Options{})
 		follow = k.follow(f)
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)

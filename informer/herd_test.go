@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -114,7 +115,7 @@ func TestRestoreBehindAProxy(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
 		server.Intercept(page)
-		s, f := k.keep(c, informer.FeedOptions{})
+		s, f := k.keep(c, feed.Options{})
 		end := k.follow(f)
 		<-time.After(5 * time.Second)
 		synctest.Wait()

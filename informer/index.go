@@ -12,10 +12,6 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// ErrIndexBuilding is what Index.Err returns until an index that was added to objects that were
-// there already knows all of them.
-var ErrIndexBuilding = errors.New("informer: index is being built")
-
 // Index finds objects by values that a function computes of them. It is safe for concurrent use.
 type Index[T Object, K comparable] struct {
 	informer *Informer[T]
@@ -206,6 +202,6 @@ type computed[K comparable] struct {
 	undecodable bool
 }
 
-func (ix *Index[T, K]) status() IndexStatus {
-	return IndexStatus{Name: ix.name, Failed: ix.Failed(), Err: ix.Err()}
+func (ix *Index[T, K]) status() indexStatus {
+	return indexStatus{Name: ix.name, Failed: ix.Failed(), Err: ix.Err()}
 }

@@ -18,7 +18,7 @@ type indexer struct {
 	// shard is the index's part of a stream.
 	shard func(stream int) indexShard
 	// status describes the index.
-	status func() IndexStatus
+	status func() indexStatus
 	slot   int // the same in every store, since they have the same indexes; see store.AddIndex
 }
 

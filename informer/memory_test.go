@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -76,7 +77,7 @@ func TestUIDsDoNotPinObjects(t *testing.T) {
 			var uids []types.UID
 			var versions []string
 			if how == "feed" {
-				f := must(all.Source().Feed("uids", informer.FeedOptions{}))(t)
+				f := must(feed.Join(all.Source(), "uids", 0))(t)
 				for len(uids) < objects {
 					b := must(f.Next(t.Context()))(t)
 					for _, d := range b.Deltas {
@@ -88,7 +89,7 @@ func TestUIDsDoNotPinObjects(t *testing.T) {
 				s := must(all.Subscribe("uids", informer.SubscribeOptions{}))(t)
 				for range objects {
 					c := must(s.Next(t.Context()))(t)
-					uids, versions = append(uids, c.UID), append(versions, c.NewVersion().ResourceVersion)
+					uids, versions = append(uids, c.UID), append(versions, c.ResourceVersion())
 				}
 				s.Stop()
 			}

@@ -23,6 +23,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -201,7 +202,7 @@ type consumer struct {
 
 type held struct {
 	uid types.UID
-	v   informer.Version
+	v   feed.Version
 }
 
 type seen struct {
@@ -212,7 +213,7 @@ type seen struct {
 }
 
 func (w *world) follow(s *informer.Source, budget int64, pause time.Duration) {
-	f, err := s.Feed("model", informer.FeedOptions{Budget: budget})
+	f, err := feed.Join(s, "model", budget)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func (w *world) follow(s *informer.Source, budget int64, pause time.Duration) {
 	}()
 }
 
-func (c *consumer) take(b informer.Batch) {
+func (c *consumer) take(b feed.Batch) {
 	if c.first {
 		c.Logf("%s %q: %q", time.Now().Format(time.TimeOnly), b.Stream.Namespace, describe(b))
 	}
@@ -250,20 +251,20 @@ func (c *consumer) take(b informer.Batch) {
 		c.Errorf("epoch %d begins without a gap", b.Epoch)
 	}
 	c.epoch[b.Stream] = b.Epoch
-	c.live[b.Stream] = b.Phase == informer.Live
-	if outdated := strings.Contains(c.world.causes(), informer.ReasonUnreadable); b.Phase == informer.Listing && b.Version != "" ||
-		b.Phase != informer.Listing && b.Version == "" && !outdated {
+	c.live[b.Stream] = b.Phase == feed.Live
+	if outdated := strings.Contains(c.world.causes(), informer.ReasonUnreadable); b.Phase == feed.Listing && b.Version != "" ||
+		b.Phase != feed.Listing && b.Version == "" && !outdated {
 		c.Errorf("phase %d with version %q", b.Phase, b.Version)
 	}
 	for _, d := range b.Deltas {
 		c.apply(b, d)
 	}
-	if b.Phase == informer.Live {
+	if b.Phase == feed.Live {
 		c.settled[b.Stream] = b.Epoch
 	}
 }
 
-func (c *consumer) apply(b informer.Batch, d informer.Delta) {
+func (c *consumer) apply(b feed.Batch, d feed.Delta) {
 	was, known := c.state[d.Key]
 	if d.Op == informer.Added {
 		if known || !d.Old.IsZero() {
@@ -294,13 +295,13 @@ func (c *consumer) apply(b informer.Batch, d informer.Delta) {
 	c.state[d.Key] = held{d.UID, d.New}
 }
 
-func older(a, b informer.Version) bool {
+func older(a, b feed.Version) bool {
 	x, _ := strconv.Atoi(a.ResourceVersion)
 	y, _ := strconv.Atoi(b.ResourceVersion)
 	return x < y
 }
 
-func same(a, b informer.Version) bool {
+func same(a, b feed.Version) bool {
 	x, errX := a.JSON()
 	y, errY := b.JSON()
 	return errX == nil && errY == nil && a.ResourceVersion == b.ResourceVersion && string(x) == string(y)

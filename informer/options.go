@@ -1,7 +1,6 @@
 package informer
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -67,14 +66,6 @@ type SourceOptions struct {
 	// Selection.Keep or a Transform without a name, are never in it. Of several sources that ask for
 	// the same objects in the same way, the one that was opened first is (Status.Checkpoint).
 	NoCheckpoint bool
-	// Restore, if set, is asked once for the state that a stream had in an earlier run, which it resumes
-	// as it would from a checkpoint; nil: there is none. Until Restore and its Objects have succeeded
-	// the stream waits, and asks again. The streams of such a source wait for its first Feed, and it
-	// has no checkpoint.
-	Restore func(ctx context.Context, s Stream) (*Restored, error)
-	// SumKey, if set, keys the sums of objects' contents (Version.Sum). A consumer that keeps them sets it
-	// where a Transform hides values: without a key, values could be tried against a sum.
-	SumKey []byte
 	// OnState, if set, hears of every transition of every stream of the source. For one stream it
 	// is called in order; streams call it concurrently, also before Cluster.Source has returned. No
 	// lock is held, but the stream waits: it must not block.
@@ -99,7 +90,7 @@ type ViewOptions struct {
 	// Source, if set, is what to view; it stays the caller's to close. It excludes what follows.
 	Source *Source
 	// SourceOptions say what source the Informer needs. Equal ones share a source, however their
-	// selection is written; those with functions (Selection.Keep, Transform, Restore, OnState) never do.
+	// selection is written; those with functions (Selection.Keep, Transform, OnState) never do.
 	SourceOptions
 }
 
@@ -146,8 +137,6 @@ func (o *SourceOptions) fits(c *codec) error {
 func (o *SourceOptions) needsJSON() string {
 	t := o.Transform
 	switch {
-	case o.Restore != nil:
-		return "Restore"
 	case t != nil && t.Apply != nil:
 		return "Transform.Apply"
 	case t != nil && t.Rewrite != nil:

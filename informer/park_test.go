@@ -34,7 +34,7 @@ func TestRetryTellsWhatDiffers(t *testing.T) {
 		r.server.Delete(widgets, "n", "b")
 		r.server.Put(widgets, "n", "c", spec(1))
 		r.server.Serve(widgets, "Widget")
-		r.source.Retry("v1")
+		r.feed.feed.Retry("v1")
 		r.want("net changes, behind a gap", `
 			! not served 1002..1005
 			~ a 1001>1003 relisted
@@ -43,8 +43,8 @@ func TestRetryTellsWhatDiffers(t *testing.T) {
 			= 1005 epoch 1`)
 		r.server.Put(widgets, "n", "a", spec(3))
 		r.want("then it is watched again", "~ a 1003>1006\n= 1006 epoch 1")
-		r.source.Retry("v1")
-		r.source.Retire()
+		r.feed.feed.Retry("v1")
+		r.feed.feed.Retire()
 		r.want("a stream that is not parked is left alone", "")
 	})
 }
@@ -85,7 +85,7 @@ func TestOneLookAtATime(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.park()
 		for range 5 {
-			r.source.Retry("v1")
+			r.feed.feed.Retry("v1")
 			r.pass(10 * time.Second)
 		}
 		before := len(r.server.Requests())
@@ -102,7 +102,7 @@ func TestRetryInVain(t *testing.T) {
 		r.park()
 		r.states.take()
 		for range 3 {
-			r.source.Retry("v1")
+			r.feed.feed.Retry("v1")
 			r.pass(10 * time.Second)
 		}
 		r.want("nothing is told while it is not served", "")
@@ -110,7 +110,7 @@ func TestRetryInVain(t *testing.T) {
 			r.Errorf("states: %s", got)
 		}
 		r.server.Serve(widgets, "Widget")
-		r.source.Retry("v1")
+		r.feed.feed.Retry("v1")
 		r.want("one gap for all of it", "! not served 1002..1002\n= 1002 epoch 1")
 	})
 }
@@ -122,7 +122,7 @@ func TestRetryUnderAnotherVersion(t *testing.T) {
 		r.pass(10 * time.Second)
 		v2 := widgets.GroupResource().WithVersion("v2")
 		r.server.Put(v2, "n", "b", spec(2))
-		r.source.Retry("v2")
+		r.feed.feed.Retry("v2")
 		r.want("objects that did not change are the same ones", `
 			! not served 1002..1003
 			~ b 1002>1003 relisted
@@ -137,11 +137,11 @@ func TestRetryBeforeTheFirstSync(t *testing.T) {
 	before := func(s *informertest.Server) { s.Unserve(widgets) }
 	scenario(t, informer.SourceOptions{}, before, func(r *rig) {
 		r.park()
-		r.source.Retire()
+		r.feed.feed.Retire()
 		r.want("there was nothing", "")
 		r.server.Serve(widgets, "Widget")
 		two(r.server)
-		r.source.Retry("v1")
+		r.feed.feed.Retry("v1")
 		r.want("its first list is one", twoListed)
 		if err := r.source.Wait(r.Context()); err != nil {
 			r.Errorf("Wait: %v", err)
@@ -153,19 +153,19 @@ func TestRetireTellsMissedDeletionsOnce(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
 		r.park()
-		r.source.Retire()
+		r.feed.feed.Retire()
 		r.want("the deletions that the watch did not live to send", `
 			! not served 1002..1002
 			- a 1001 relisted
 			- b 1002 relisted
 			= 1002 epoch 1`)
-		r.source.Retire()
+		r.feed.feed.Retire()
 		r.want("once", "")
 		if st := r.source.Status()[0]; st.Objects != 0 || st.State != informer.Parked {
 			r.Errorf("status: %+v", st)
 		}
 		r.server.Serve(widgets, "Widget")
-		r.source.Retry("v1")
+		r.feed.feed.Retry("v1")
 		r.want("objects that come back are added, none of them initial, and nothing was missed of none", `
 			+ a 1001 relisted
 			+ b 1002 relisted
@@ -190,12 +190,12 @@ func TestRetireAHalfList(t *testing.T) {
 		if got := strings.Count(r.feed.take(), "+ w"); got != 500 {
 			r.Fatalf("%d objects of the first page, want 500", got)
 		}
-		r.source.Retire()
+		r.feed.feed.Retire()
 		if got := r.feed.take(); strings.Count(got, "- w") != 500 || strings.Count(got, "!") != 1 {
 			r.Errorf("what was told is taken back: %s", got)
 		}
 		r.server.Intercept(nil)
-		r.source.Retry("v1")
+		r.feed.feed.Retry("v1")
 		if got := r.feed.take(); strings.Count(got, "+ w") != 501 {
 			r.Errorf("it is told again: %s", got)
 		}
@@ -211,8 +211,8 @@ func TestParkedByMany(t *testing.T) {
 		r.park()
 		var all sync.WaitGroup
 		for range 4 {
-			all.Go(r.source.Retire)
-			all.Go(func() { r.source.Retry("v1") })
+			all.Go(r.feed.feed.Retire)
+			all.Go(func() { r.feed.feed.Retry("v1") })
 		}
 		all.Wait()
 		r.pass(10 * time.Second)
@@ -224,14 +224,14 @@ func TestParkedByMany(t *testing.T) {
 		}
 		r.server.Serve(widgets, "Widget")
 		for range 4 {
-			all.Go(func() { r.source.Retry("v1") })
-			all.Go(r.source.Retire)
+			all.Go(func() { r.feed.feed.Retry("v1") })
+			all.Go(r.feed.feed.Retire)
 		}
 		all.Go(r.source.Close)
 		all.Wait()
 		synctest.Wait()
-		r.source.Retry("v1")
-		r.source.Retire()
+		r.feed.feed.Retry("v1")
+		r.feed.feed.Retire()
 		for _, st := range r.source.Status() {
 			if st.State != informer.Parked && st.State != informer.Stopped {
 				r.Errorf("a closed source goes on: %+v", st)

@@ -2,7 +2,6 @@ package informer
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -12,9 +11,6 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
-
-// ErrNotFound is what Get returns for an object that does not exist.
-var ErrNotFound = errors.New("informer: no such object")
 
 // DecodeError is the error of an object that exists and cannot be decoded. Loops over objects yield it
 // in the object's place and go on.

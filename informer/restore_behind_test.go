@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -27,10 +28,10 @@ func strictFirstList(t *testing.T, budget int64) {
 		}
 		told, opened, live := map[string]int{}, 0, false
 		for ; !live && opened < 400; opened++ {
-			s, f := k.keep(c, informer.FeedOptions{Strict: true, Budget: budget})
+			s, f := k.keep(c, feed.Options{Strict: true, Budget: budget})
 			for {
 				b, err := f.Next(t.Context())
-				if errors.Is(err, informer.ErrBehind) {
+				if errors.Is(err, feed.ErrBehind) {
 					break
 				}
 				if err != nil || b.Gap != nil {
@@ -43,7 +44,7 @@ func strictFirstList(t *testing.T, budget int64) {
 					}
 					told[d.Key.Name]++
 				}
-				if live = b.Phase == informer.Live; live {
+				if live = b.Phase == feed.Live; live {
 					break
 				}
 				synctest.Wait() // the list goes on meanwhile

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -25,7 +26,7 @@ type keeper struct {
 	t *testing.T
 
 	mu       sync.Mutex
-	objects  map[informer.Key]informer.RestoredObject
+	objects  map[informer.Key]feed.RestoredObject
 	version  string // of the last live batch, unless others followed
 	epoch    int64
 	identity string
@@ -38,10 +39,10 @@ type keeper struct {
 }
 
 func newKeeper(t *testing.T) *keeper {
-	return &keeper{t: t, objects: map[informer.Key]informer.RestoredObject{}, trusted: true}
+	return &keeper{t: t, objects: map[informer.Key]feed.RestoredObject{}, trusted: true}
 }
 
-func (k *keeper) restore(_ context.Context, s informer.Stream) (*informer.Restored, error) {
+func (k *keeper) restore(_ context.Context, s informer.Stream) (*feed.Restored, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked++
@@ -55,7 +56,7 @@ func (k *keeper) restore(_ context.Context, s informer.Stream) (*informer.Restor
 	if k.epoch == 0 {
 		return nil, nil
 	}
-	r := &informer.Restored{
+	r := &feed.Restored{
 		Epoch: k.epoch, Version: k.version, Trusted: k.trusted, Identity: k.identity, At: k.at,
 		Objects: k.all(k.objectErr, slices.Collect(maps.Values(k.objects))),
 	}
@@ -63,11 +64,11 @@ func (k *keeper) restore(_ context.Context, s informer.Stream) (*informer.Restor
 	return r, nil
 }
 
-func (k *keeper) all(err error, objects []informer.RestoredObject) iter.Seq2[informer.RestoredObject, error] {
-	return func(yield func(informer.RestoredObject, error) bool) {
+func (k *keeper) all(err error, objects []feed.RestoredObject) iter.Seq2[feed.RestoredObject, error] {
+	return func(yield func(feed.RestoredObject, error) bool) {
 		for _, o := range objects {
 			if err != nil {
-				yield(informer.RestoredObject{}, err)
+				yield(feed.RestoredObject{}, err)
 				return
 			}
 			if !yield(o, nil) {
@@ -78,10 +79,10 @@ func (k *keeper) all(err error, objects []informer.RestoredObject) iter.Seq2[inf
 }
 
 // take keeps a batch.
-func (k *keeper) take(b informer.Batch) {
+func (k *keeper) take(b feed.Batch) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if b.Phase == informer.Listing && b.Gap == nil && len(b.Deltas) == 0 {
+	if b.Phase == feed.Listing && b.Gap == nil && len(b.Deltas) == 0 {
 		return // nothing was read yet
 	}
 	k.epoch, k.version, k.at = b.Epoch, b.Version, time.Now()
@@ -94,30 +95,25 @@ func (k *keeper) take(b informer.Batch) {
 		if err != nil {
 			k.t.Error(err)
 		}
-		k.objects[d.Key] = informer.RestoredObject{
+		k.objects[d.Key] = feed.RestoredObject{
 			Key: d.Key, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion, JSON: raw,
 		}
 	}
 }
 
 // keep opens a source that begins with what the keeper has, and a feed that tells only what differs.
-func (k *keeper) keep(c *informer.Cluster, o informer.FeedOptions) (*informer.Source, *informer.Feed) {
+func (k *keeper) keep(c *informer.Cluster, o feed.Options) (*informer.Source, *feed.Feed) {
 	k.t.Helper()
-	s, err := c.Source(widgets, informer.SourceOptions{Restore: k.restore, Paged: true})
+	o.Restore, o.Paged = k.restore, true
+	f, err := feed.Open(c, widgets, "keeper", o)
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	synctest.Wait() // however late the feed comes, it is the first
-	o.SkipRestored = true
-	f, err := s.Feed("keeper", o)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	return s, f
+	return f.Source(), f
 }
 
 // follow keeps what a feed tells until its source is closed, and returns it as text.
-func (k *keeper) follow(f *informer.Feed) (end func() string) {
+func (k *keeper) follow(f *feed.Feed) (end func() string) {
 	var told []string
 	done := make(chan struct{})
 	go func() {
@@ -140,7 +136,7 @@ func (k *keeper) follow(f *informer.Feed) (end func() string) {
 // firstRun lets a keeper have a and b, whose server is at 1002.
 func (k *keeper) firstRun(c *informer.Cluster) {
 	k.t.Helper()
-	s, f := k.keep(c, informer.FeedOptions{})
+	s, f := k.keep(c, feed.Options{})
 	end := k.follow(f)
 	if err := s.Wait(k.t.Context()); err != nil {
 		k.t.Fatal(err)
@@ -224,7 +220,7 @@ func TestRestore(t *testing.T) {
 				k.identity, k.asked = "this", 0
 				tc.while(server, k)
 				before := len(server.Requests())
-				s, f := k.keep(c, informer.FeedOptions{})
+				s, f := k.keep(c, feed.Options{})
 				end := k.follow(f)
 				if err := s.Wait(t.Context()); err != nil {
 					t.Fatal(err)
@@ -253,7 +249,7 @@ func TestRestore(t *testing.T) {
 func TestRestoreFails(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.err = errors.New("locked")
-		s, _ := k.keep(c, informer.FeedOptions{})
+		s, _ := k.keep(c, feed.Options{})
 		synctest.Wait()
 		st := s.Status()[0]
 		if st.State != informer.Waiting || st.Err == nil || !strings.Contains(st.Err.Error(), "restore: locked") || st.Attempts != 1 {
@@ -278,7 +274,7 @@ func TestRestoredAfter(t *testing.T) {
 		<-time.After(2 * time.Hour)
 		server.Put(widgets, "n", "a", spec(2))
 		server.Misbehave(informertest.Fault{On: informertest.Lists, Code: 500, Times: 2})
-		_, f := k.keep(c, informer.FeedOptions{})
+		_, f := k.keep(c, feed.Options{})
 		for {
 			b, err := f.Next(t.Context())
 			if err != nil {
@@ -300,7 +296,7 @@ func TestRestoredAfter(t *testing.T) {
 func TestStrictFeed(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
-		s, f := k.keep(c, informer.FeedOptions{Strict: true, Budget: 4000})
+		s, f := k.keep(c, feed.Options{Strict: true, Budget: 4000})
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +307,7 @@ func TestStrictFeed(t *testing.T) {
 		told := 0
 		for {
 			b, err := f.Next(t.Context())
-			if errors.Is(err, informer.ErrBehind) {
+			if errors.Is(err, feed.ErrBehind) {
 				break
 			}
 			if err != nil || b.Gap != nil {
@@ -327,7 +323,7 @@ func TestStrictFeed(t *testing.T) {
 			t.Errorf("the feed is over: %s", text)
 		}
 		s.Close()
-		s, f = k.keep(c, informer.FeedOptions{Strict: true})
+		s, f = k.keep(c, feed.Options{Strict: true})
 		end := k.follow(f)
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -349,19 +345,20 @@ func status(t *testing.T, c *informer.Cluster) string {
 	return text.String()
 }
 
-// TestRestoreNeedsJSON: a typed view asks for JSON then, and protobuf is refused.
+// TestRestoreNeedsJSON: a typed view reads JSON then, and protobuf is refused.
 func TestRestoreNeedsJSON(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
-		none := func(context.Context, informer.Stream) (*informer.Restored, error) { return nil, nil }
-		if _, err := c.Source(pods, informer.SourceOptions{Format: informer.Protobuf, Restore: none}); err == nil || !strings.Contains(err.Error(), "Restore needs JSON") {
+		none := func(context.Context, informer.Stream) (*feed.Restored, error) { return nil, nil }
+		binary := feed.Options{SourceOptions: informer.SourceOptions{Format: informer.Protobuf}, Restore: none}
+		if _, err := feed.Open(c, pods, "none", binary); err == nil || !strings.Contains(err.Error(), "Restore needs JSON") {
 			t.Errorf("protobuf: %v", err)
 		}
-		all := must(informer.For[*corev1.Pod](c, func(o *informer.ViewOptions) { o.Restore = none }))(t)
-		f, err := all.Source().Feed("first", informer.FeedOptions{})
+		f, err := feed.Open(c, pods, "first", feed.Options{Restore: none})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Close()
+		all := must(informer.For[*corev1.Pod](c, informer.On(f.Source())))(t)
 		synced(t, c)
 		if got := keys(all.All()); got != "a/one a/two b/one" {
 			t.Errorf("it has %s", got)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -67,7 +68,7 @@ func TestKilledWhileResuming(t *testing.T) {
 				p := newScript()
 				p.play(tc.while(t, server))
 				server.Intercept(p.answer)
-				s, f := k.keep(c, informer.FeedOptions{Strict: true})
+				s, f := k.keep(c, feed.Options{Strict: true})
 				end := k.follow(f)
 				<-time.After(time.Second)
 				synctest.Wait()
@@ -80,7 +81,7 @@ func TestKilledWhileResuming(t *testing.T) {
 				}
 				close(p.over)
 				before := len(server.Requests())
-				s, f = k.keep(c, informer.FeedOptions{Strict: true})
+				s, f = k.keep(c, feed.Options{Strict: true})
 				end = k.follow(f)
 				if err := s.Wait(t.Context()); err != nil {
 					t.Fatal(err)
@@ -106,7 +107,7 @@ func TestAnotherHistoryAfterAKill(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		old := server.Snapshot()
 		server.Put(widgets, "n", "late", spec(1))
-		s, f := k.keep(c, informer.FeedOptions{})
+		s, f := k.keep(c, feed.Options{})
 		end := k.follow(f)
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -122,14 +123,14 @@ func TestAnotherHistoryAfterAKill(t *testing.T) {
 		p.play(updated(t, server, "a", 2))
 		updated(t, server, "b", 2)
 		server.Intercept(p.answer)
-		s, f = k.keep(c, informer.FeedOptions{})
+		s, f = k.keep(c, feed.Options{})
 		end = k.follow(f)
 		<-time.After(time.Second)
 		synctest.Wait()
 		s.Close()
 		end()
 		close(p.over)
-		s, f = k.keep(c, informer.FeedOptions{})
+		s, f = k.keep(c, feed.Options{})
 		end = k.follow(f)
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -157,7 +158,7 @@ func TestDeletedWhileVerifying(t *testing.T) {
 			}
 			return false
 		})
-		s, f := k.keep(c, informer.FeedOptions{})
+		s, f := k.keep(c, feed.Options{})
 		end := k.follow(f)
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -187,7 +188,7 @@ func TestMuchIsHeldBack(t *testing.T) {
 		p.play(frames.String())
 		server.Intercept(p.answer)
 		run := func() string {
-			s, f := k.keep(c, informer.FeedOptions{})
+			s, f := k.keep(c, feed.Options{})
 			end := k.follow(f)
 			<-time.After(time.Second)
 			synctest.Wait()

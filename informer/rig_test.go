@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -52,11 +53,11 @@ func scenario(t *testing.T, o informer.SourceOptions, before func(*informertest.
 		}
 		o.OnState = r.states.add
 		o.Paged = true // its order is told; a streaming list has none (stream_test.go, and the model)
-		r.source, err = r.cluster.Source(widgets, o)
+		f, err := feed.Open(r.cluster, widgets, "test", feed.Options{SourceOptions: o})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.feed = r.follow(r.source, informer.FeedOptions{}) // before the list: a late one has no gaps of it
+		r.source, r.feed = f.Source(), follow(f)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- r.cluster.Run(ctx) }()
@@ -71,18 +72,13 @@ func scenario(t *testing.T, o informer.SourceOptions, before func(*informertest.
 
 // feedLog writes down what a feed hands on.
 type feedLog struct {
-	feed *informer.Feed
+	feed *feed.Feed
 	done chan struct{}
 	mu   sync.Mutex
 	text []string
 }
 
-func (r *rig) follow(s *informer.Source, o informer.FeedOptions) *feedLog {
-	r.Helper()
-	f, err := s.Feed("test", o)
-	if err != nil {
-		r.Fatal(err)
-	}
+func follow(f *feed.Feed) *feedLog {
 	l := &feedLog{feed: f, done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
@@ -133,7 +129,7 @@ func (r *rig) pass(d time.Duration) {
 }
 
 // describe writes a batch as text: a line for the gap, for each delta, and for a live version.
-func describe(b informer.Batch) []string {
+func describe(b feed.Batch) []string {
 	var text []string
 	if g := b.Gap; g != nil {
 		text = append(text, fmt.Sprintf("! %s %s..%s", g.Reason, g.From, g.To))
@@ -141,13 +137,13 @@ func describe(b informer.Batch) []string {
 	for _, d := range b.Deltas {
 		text = append(text, line(d))
 	}
-	if b.Phase == informer.Live {
+	if b.Phase == feed.Live {
 		text = append(text, fmt.Sprintf("= %s epoch %d", b.Version, b.Epoch))
 	}
 	return text
 }
 
-func line(d informer.Delta) string {
+func line(d feed.Delta) string {
 	text := ""
 	switch d.Op {
 	case informer.Added:

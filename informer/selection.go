@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/tattler-dev/tattler/informer/internal/raw"
 )
 
 // Selection says which objects of a resource a Source keeps. The zero value is all of them.
@@ -112,7 +114,7 @@ func sharedKeyOf(t reflect.Type, gvr schema.GroupVersionResource, o *SourceOptio
 	if key.fields, err = canonicalFields(o.Selection.Fields); err != nil {
 		return key, false, err
 	}
-	return key, o.Selection.Keep == nil && o.Transform == nil && o.Restore == nil && o.OnState == nil, nil
+	return key, o.Selection.Keep == nil && o.Transform == nil && o.OnState == nil, nil
 }
 
 // viewSource finds or opens the source that a view of the type has; it closes with its last view.
@@ -126,7 +128,7 @@ func (c *Cluster) viewSource(t reflect.Type, gvr schema.GroupVersionResource, o 
 	if s := c.shared[key]; share && s != nil && s.join(true) == nil {
 		return s, nil
 	}
-	s, err := newSource(c, gvr, o)
+	s, err := newSource(c, gvr, o, raw.Options{})
 	if err != nil {
 		return nil, err
 	}

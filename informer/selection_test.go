@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -77,7 +78,7 @@ func TestViewOfAnotherVersion(t *testing.T) {
 		synced(t, c)
 		server.Move(widgets, "v2")
 		untilParked(t, source)
-		source.Retry("v2")
+		must(feed.Join(source, "retries", 0))(t).Retry("v2")
 		untilParked(t, source)
 		for _, asked := range server.Requests() {
 			if strings.Contains(asked, "/v2/namespaces") {

@@ -86,7 +86,7 @@ func (s *stream) kept(o wire.Object) ([]byte, error) {
 
 // sum returns the sum of the object's content as the server sent it.
 func (s *stream) sum(o wire.Object) uint64 {
-	if key := s.source.opts.SumKey; key != nil {
+	if key := s.source.sumKey; key != nil {
 		return keyedSum(key, wire.Content(o.Format, o.Raw))
 	}
 	return wire.Sum(o.Format, o.Raw)

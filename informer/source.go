@@ -3,6 +3,7 @@ package informer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -13,8 +14,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tattler-dev/tattler/informer/internal/checkpoint"
 	"github.com/tattler-dev/tattler/informer/internal/compact"
-	"github.com/tattler-dev/tattler/informer/internal/store"
+	"github.com/tattler-dev/tattler/informer/internal/raw"
 )
 
 // Source keeps the objects of one resource under one selection. It is safe for concurrent use.
@@ -26,6 +28,9 @@ type Source struct {
 	router  *compact.Router
 	hot     *compact.Hot
 	recent  doorkeeper
+
+	restore func(ctx context.Context, namespace string, pack raw.Pack) (*checkpoint.State, error) // nil: there is nothing
+	sumKey  []byte                                                                                // of sums of contents; nil: none
 
 	plain atomic.Int64 // until when the server counts as one without protobuf of this resource, in Unix nanoseconds
 	scans atomic.Int64 // reads of everything
@@ -40,8 +45,6 @@ type Source struct {
 	ctx       context.Context // of the streams; nil before they start
 	stop      func()          // ends it
 	changed   chan struct{}
-	fed       chan struct{} // closed once there was a feed
-	feeding   sync.Once
 	consumers map[*consumer]struct{}
 	codecs    map[reflect.Type]*codec
 	first     *codec // of the first view: what LiveStorage decodes to
@@ -49,7 +52,7 @@ type Source struct {
 	lent      bool // it closes with its last view
 }
 
-func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
+func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f raw.Options) (*Source, error) {
 	if gvr.Version == "" || gvr.Resource == "" {
 		return nil, fmt.Errorf("open source: %v names no version or no resource", gvr)
 	}
@@ -63,15 +66,18 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions) (*S
 	if err != nil {
 		return nil, fmt.Errorf("open source: %w", err)
 	}
+	if f.Restore != nil && o.Format == Protobuf {
+		return nil, errors.New("open source: Restore needs JSON, and the source asks for protobuf")
+	}
 	if why := o.needsJSON(); o.Format == Protobuf && why != "" {
 		return nil, fmt.Errorf("open source: %s needs JSON, and the source asks for protobuf", why)
 	}
 	s := &Source{
 		cluster: c, gvr: gvr, opts: o, version: gvr.Version,
+		restore: f.Restore, sumKey: f.SumKey,
 		router:    compact.NewRouter(compact.Options{}),
 		hot:       compact.NewHot(o.hot()),
 		changed:   make(chan struct{}),
-		fed:       make(chan struct{}),
 		consumers: map[*consumer]struct{}{},
 		codecs:    map[reflect.Type]*codec{},
 	}
@@ -97,17 +103,6 @@ func (s *Source) running() context.Context {
 		return nil
 	}
 	return s.ctx
-}
-
-// Feed opens a feed: first the current state, then every change. The name shows up in what is told
-// about the feed.
-func (s *Source) Feed(name string, o FeedOptions) (*Feed, error) {
-	c, err := s.consume(name, nil, store.QueueOptions{Budget: o.Budget, SkipLoaded: o.SkipRestored, Strict: o.Strict})
-	if err != nil {
-		return nil, err
-	}
-	s.feeding.Do(func() { close(s.fed) })
-	return &Feed{c}, nil
 }
 
 // Status describes the source's streams, in the order of their namespaces.
@@ -247,37 +242,6 @@ func (s *Source) consuming() []*consumer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(s.consumers), func(a, b *consumer) int { return cmp.Compare(a.name, b.name) })
-}
-
-// Retry starts those streams again that are Parked because the kind was not served, which else come
-// back within some minutes of the kind, and asks for this version of the API group from then on; an
-// object has the same resource version under each. Empty is the version that was asked for; so is any
-// where a view has a Go type, which is of one version. A stream lists against what it knows, so that
-// only real differences are told, behind a Gap if it holds objects: what happened to them meanwhile was
-// not seen. Its Stream stays the same.
-//
-// Like Retire, it does nothing for streams that are not Parked.
-func (s *Source) Retry(version string) {
-	if s.running() == nil {
-		return
-	}
-	if version != "" && !s.typed() {
-		s.mu.Lock()
-		s.version = version
-		s.mu.Unlock()
-	}
-	for _, st := range s.streams {
-		st.wakeUp()
-	}
-}
-
-// Retire says that the kind of a source is gone: streams that are Parked drop their objects and tell
-// of it as deletions that were missed, behind a Gap; done again, it tells nothing. Should the kind come
-// back, so does the source.
-func (s *Source) Retire() {
-	for _, st := range s.streams {
-		st.retire()
-	}
 }
 
 // served is the resource in the version that is asked for.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -109,7 +110,7 @@ func testTransform(t *testing.T, transform *informer.Transform) {
 		s.Put(widgets, "n", "untouched", spec("seen"))
 	}
 	scenario(t, informer.SourceOptions{Transform: transform}, before, func(r *rig) {
-		f, err := r.source.Feed("second", informer.FeedOptions{})
+		f, err := feed.Join(r.source, "second", 0)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -152,13 +153,13 @@ func testTransform(t *testing.T, transform *informer.Transform) {
 func TestLateFeedAndSlowFeed(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
-		slow, err := r.source.Feed("slow", informer.FeedOptions{Budget: 1})
+		slow, err := feed.Join(r.source, "slow", 1)
 		if err != nil {
 			r.Fatal(err)
 		}
 		defer slow.Close()
 		first, err := slow.Next(r.Context())
-		if err != nil || len(first.Deltas) != 2 || !first.Deltas[0].Initial || first.Phase != informer.Live {
+		if err != nil || len(first.Deltas) != 2 || !first.Deltas[0].Initial || first.Phase != feed.Live {
 			r.Fatalf("a late feed starts with the state: %q, %v", describe(first), err)
 		}
 		for i := range 5 {
@@ -188,7 +189,7 @@ func TestBuiltInKindsHaveTheirType(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		f, err := s.Feed("test", informer.FeedOptions{})
+		f, err := feed.Join(s, "test", 0)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -264,7 +265,7 @@ func TestSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := source.Feed("test", informer.FeedOptions{})
+	f, err := feed.Join(source, "test", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func (s *stream) query() url.Values {
 // resumed from it.
 func (s *stream) resume(ctx context.Context, file *checkpoint.Stream) bool {
 	switch {
-	case s.source.opts.Restore != nil:
+	case s.source.restore != nil:
 		return s.restore(ctx)
 	case file != nil:
 		return s.load(file)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -70,11 +71,11 @@ func (c *Change[T]) New() (T, error) {
 	return c.decode(c.newV, passing)
 }
 
-// OldVersion and NewVersion are the objects as bytes.
-func (c *Change[T]) OldVersion() Version { return version(c.oldV) }
+// OldResourceVersion is the resource version of Old; empty for Added.
+func (c *Change[T]) OldResourceVersion() string { return strings.Clone(c.oldV.RV()) }
 
-// NewVersion is described with OldVersion.
-func (c *Change[T]) NewVersion() Version { return version(c.newV) }
+// ResourceVersion is the resource version of New; empty for Deleted.
+func (c *Change[T]) ResourceVersion() string { return strings.Clone(c.newV.RV()) }
 
 func (c *Change[T]) decode(v *compact.Version, u use) (obj T, err error) {
 	if v == nil {
@@ -216,3 +217,11 @@ func (s *Subscription[T]) Stop() { s.consumer.stop() }
 
 // Drain takes nothing more in: what is queued is still handed on, then Next returns ErrClosed.
 func (s *Subscription[T]) Drain() { s.consumer.queue.Finish() }
+
+func gapOf(g *store.Gap) *Gap {
+	out := Gap(*g)
+	return &out
+}
+
+// uidOf copies the UID: within the version it would keep the whole object in memory.
+func uidOf(d *store.Delta) types.UID { return types.UID(strings.Clone(d.UID())) }

@@ -286,3 +286,22 @@ func TestSharedChanges(t *testing.T) {
 		}
 	})
 }
+
+// TestResourceVersionsOfAChange: what an object is not has no version.
+func TestResourceVersionsOfAChange(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c))(t)
+		s := must(all.Subscribe("versions", informer.SubscribeOptions{Mode: informer.Every, SkipInitial: true}))(t)
+		defer s.Stop()
+		synced(t, c)
+		first := server.Put(pods, "a", "new", nil)
+		second := server.Put(pods, "a", "new", podFields("x", "node-1"))
+		server.Delete(pods, "a", "new")
+		for _, want := range [][2]string{{"", first}, {first, second}, {second, ""}} {
+			change := must(s.Next(t.Context()))(t)
+			if got := [2]string{change.OldResourceVersion(), change.ResourceVersion()}; got != want {
+				t.Errorf("%v from and to %q, want %q", change.Op, got, want)
+			}
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
@@ -27,7 +28,7 @@ func TestFinalWithoutManagedFields(t *testing.T) {
 	managed := map[string]any{"metadata": map[string]any{"managedFields": []any{map[string]any{"manager": "test"}}}}
 	before := func(s *informertest.Server) { s.Put(widgets, "n", "a", managed) }
 	scenario(t, informer.SourceOptions{DropManagedFields: true}, before, func(r *rig) {
-		f, err := r.source.Feed("own", informer.FeedOptions{})
+		f, err := feed.Join(r.source, "own", 0)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -42,7 +43,7 @@ func TestFinalWithoutManagedFields(t *testing.T) {
 			if len(b.Deltas) == 0 || b.Deltas[0].Op != informer.Deleted {
 				continue
 			}
-			for _, v := range []informer.Version{b.Deltas[0].Old, b.Deltas[0].Final} {
+			for _, v := range []feed.Version{b.Deltas[0].Old, b.Deltas[0].Final} {
 				if raw, err := v.JSON(); err != nil || len(raw) == 0 || strings.Contains(string(raw), "managedFields") {
 					r.Errorf("%s, %v", raw, err)
 				}
@@ -81,7 +82,7 @@ func TestLagOfAFeed(t *testing.T) {
 	o := informer.Options{Hooks: informer.Hooks{Lag: func(_ schema.GroupVersionResource, name string, _ informer.Lag) { told[name]++ }}}
 	bubble(t, o, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		s := must(c.Source(widgets, informer.SourceOptions{}))(t)
-		f, err := s.Feed("own", informer.FeedOptions{})
+		f, err := feed.Join(s, "own", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,25 +95,22 @@ func TestLagOfAFeed(t *testing.T) {
 
 // TestRetryAsSoonAsParked: what is asked for while the stream is about to end is done when it has.
 func TestRetryAsSoonAsParked(t *testing.T) {
-	for name, react := range map[string]func(*informer.Source){
-		"Retry":            func(s *informer.Source) { s.Retry("") },
-		"Retire and Retry": func(s *informer.Source) { s.Retire(); s.Retry("") },
-		"Retry and Retire": func(s *informer.Source) { s.Retry(""); s.Retire() },
+	for name, react := range map[string]func(*feed.Feed){
+		"Retry":            func(f *feed.Feed) { f.Retry("") },
+		"Retire and Retry": func(f *feed.Feed) { f.Retire(); f.Retry("") },
+		"Retry and Retire": func(f *feed.Feed) { f.Retry(""); f.Retire() },
 	} {
 		bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
-			var source *informer.Source
+			var f *feed.Feed
 			parked := 0
-			source = must(c.Source(widgets, informer.SourceOptions{OnState: func(st informer.Status) {
+			f = must(feed.Open(c, widgets, "own", feed.Options{SourceOptions: informer.SourceOptions{OnState: func(st informer.Status) {
 				if st.State == informer.Parked {
 					parked++
 					server.Serve(widgets, "Widget")
-					react(source)
+					react(f)
 				}
-			}}))(t)
-			f, err := source.Feed("own", informer.FeedOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}}}))(t)
+			source := f.Source()
 			synced(t, c)
 			server.Unserve(widgets)
 			pass(60)
@@ -128,7 +126,7 @@ func TestRetryAsSoonAsParked(t *testing.T) {
 }
 
 // drainFeed reads what a feed has.
-func drainFeed(t *testing.T, f *informer.Feed) string {
+func drainFeed(t *testing.T, f *feed.Feed) string {
 	t.Helper()
 	var all []string
 	for f.Lag().Objects > 0 {
@@ -147,7 +145,7 @@ func TestWaitAfterRetry(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, before, func(r *rig) {
 		r.park()
 		r.server.Serve(widgets, "Widget")
-		r.source.Retry("v1")
+		r.feed.feed.Retry("v1")
 		if err := r.source.Wait(r.Context()); err != nil {
 			r.Errorf("Wait: %v", err)
 		}
@@ -157,7 +155,7 @@ func TestWaitAfterRetry(t *testing.T) {
 // TestHooksMayCall: a hook may ask the cluster anything, also within Retire.
 func TestHooksMayCall(t *testing.T) {
 	var cluster *informer.Cluster
-	var source *informer.Source
+	var f *feed.Feed
 	gaps := 0
 	o := informer.Options{Hooks: informer.Hooks{Gap: func(informer.Stream, informer.Gap) {
 		gaps++
@@ -165,16 +163,17 @@ func TestHooksMayCall(t *testing.T) {
 		if err := cluster.WriteStatus(&text); err != nil {
 			t.Error(err)
 		}
-		source.Retire()
-		source.Retry("")
+		f.Retire()
+		f.Retry("")
 	}}}
 	bubble(t, o, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
-		cluster, source = c, must(c.Source(widgets, informer.SourceOptions{}))(t)
+		cluster, f = c, must(feed.Open(c, widgets, "own", feed.Options{}))(t)
+		source := f.Source()
 		synced(t, c)
 		server.Unserve(widgets)
 		untilParked(t, source)
 		server.Serve(widgets, "Widget")
-		source.Retire()
+		f.Retire()
 		pass(10)
 		if st := source.Status()[0]; st.State != informer.Watching || gaps != 1 {
 			t.Errorf("%d gaps, then %+v", gaps, st)

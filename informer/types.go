@@ -5,26 +5,32 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// ErrClosed is returned by a Feed whose Source, Cluster or self was closed, and by a closed Cluster or
-// Source that is asked for something new.
-var ErrClosed = errors.New("informer: closed")
-
-// ErrBehind is returned by a Strict Feed whose consumer took too little.
-var ErrBehind = errors.New("informer: the feed exceeded its budget")
+// The errors that callers tell apart.
+var (
+	// ErrClosed is returned by a Subscription or feed that was closed or whose Source or Cluster was, and by a
+	// closed Cluster or Source that is asked for something new.
+	ErrClosed = errors.New("informer: closed")
+	// ErrNotFound is what Get returns for an object that does not exist.
+	ErrNotFound = errors.New("informer: no such object")
+	// ErrIndexBuilding is what Index.Err returns until an index that was added to objects that were
+	// there already knows all of them.
+	ErrIndexBuilding = errors.New("informer: index is being built")
+	// ErrMissed is the AuditInfo.Err of an audit that found changes that the watch had not shown.
+	ErrMissed = reflector.ErrMissed
+)
 
 // Key names an object within a resource.
 type Key struct{ Namespace, Name string }
 
-// Op tells what a Delta does.
+// Op says what a change does.
 type Op uint8
 
-// The operations of a Delta.
+// The operations of a change.
 const (
 	Added Op = iota + 1
 	Updated
@@ -42,62 +48,11 @@ func (o Op) String() string {
 
 var opNames = [...]string{"none", "added", "updated", "deleted", "gapped"}
 
-// Phase tells whether a stream's state is complete.
-type Phase uint8
-
-const (
-	// Listing says that the state is being listed, or a consumer that fell behind is catching up; deltas that
-	// belong together are still to come.
-	Listing Phase = iota + 1
-	// Live says that the state was complete at the batch's version.
-	Live
-	// Resuming says that a state from an earlier run was complete at the batch's version, but has not caught up
-	// with the server yet.
-	Resuming
-)
-
 // Stream identifies one list-and-watch of a Source.
 type Stream struct {
 	// Resource is the one that the Source was opened for.
 	Resource  schema.GroupVersionResource
 	Namespace string // empty: the whole cluster
-}
-
-// Batch is an ordered group of deltas of one stream. A batch with Phase Live leaves the consumer
-// with a state that the server had at Version; so does one with Phase Resuming, which may be an old one.
-type Batch struct {
-	Stream Stream
-	// Epoch grows when the server's history was replaced. The batch that begins one carries a Gap;
-	// until the next batch with Phase Live, the stream's versions may be from either history.
-	Epoch int64
-	Phase Phase
-	// Version is the stream's resource version after the batch, from which it can be resumed. It is empty
-	// while listing, and while an object is known to be out of date because a version of it could not be read.
-	Version string
-	// Served identifies the form in which the server served the kind when all contents were compared
-	// last; 0: not known. A consumer that keeps the state keeps it, too: see Restored.
-	Served uint64
-	// Gap, if set, says that versions before these deltas are missing.
-	Gap    *Gap
-	Deltas []Delta
-}
-
-// Delta is one change of one object.
-type Delta struct {
-	Op  Op
-	Key Key
-	UID types.UID
-	// Old is empty for Added; for Deleted it is the last known object. New is empty for Deleted,
-	// where the server's last word (the object as it was when it went) is in Final if it sent one.
-	Old, New, Final Version
-	// Initial is true for the objects of a stream's first list.
-	Initial bool
-	// Relisted is true for a difference found by comparing a list with what was known, and for the first
-	// of an object after a list that compared contents and could not read it.
-	Relisted bool
-	// At is when this process saw it. After is, for a relisted delta, the last moment at which the
-	// old state was known to be current.
-	At, After time.Time
 }
 
 // The reasons of a Gap; several are separated by ", ".
@@ -119,12 +74,12 @@ const (
 	// ReasonGone: the kind was not served, at least for a while; what happened to its objects was
 	// not told.
 	ReasonGone = "not served"
-	// ReasonSlowConsumer: the feed exceeded its budget.
+	// ReasonSlowConsumer: the consumer exceeded its budget.
 	ReasonSlowConsumer = store.ReasonSlow
 )
 
 // Gap says that versions of a stream were not seen, or not handed on. Changes are net from From to
-// the next batch with Phase Live.
+// the moment at which the consumer's state is complete again.
 type Gap struct {
 	// From is the last version before the gap. To is where the stream stood when the gap was told;
 	// it may be empty.
@@ -139,7 +94,7 @@ type Gap struct {
 type State uint8
 
 // The states of a stream. Waiting is between attempts; Parked means that the kind is not served any
-// more: now and then, within some minutes, it is looked whether it is again. Source.Retry looks at once.
+// more: the stream looks now and then, within some minutes, whether it is again.
 const (
 	Starting State = iota
 	ListingState

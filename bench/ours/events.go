@@ -71,7 +71,7 @@ func (l *listener) run(ctx context.Context) error {
 		if err := l.look(c); err != nil {
 			return err
 		}
-		version, err := strconv.ParseUint(c.NewVersion().ResourceVersion, 10, 64)
+		version, err := strconv.ParseUint(c.ResourceVersion(), 10, 64)
 		if err == nil && version > l.seen.Load() { // a deletion has none
 			l.seen.Store(version)
 		}

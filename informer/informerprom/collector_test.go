@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informerprom"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
@@ -71,7 +72,7 @@ func TestScrape(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slow, err := source.Feed("slow", informer.FeedOptions{})
+		slow, err := feed.Join(source, "slow", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@
 //
 // The label resource is a resource and its group, as in "deployments.apps"; what has no such label is not
 // of a resource. Streams, and sources of the same resource, are summed. No label has the name, namespace or
-// UID of an object; the label consumer is the name given to Subscribe or Feed.
+// UID of an object; the label consumer is the name given to Subscribe or feed.Open.
 //
 //	informer_objects                       cached objects
 //	informer_hot_bytes                     estimated heap of the objects that are kept decoded

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 )
 
 // feedTrail follows the feed of a source with one stream, and proves that every version which the
@@ -19,7 +20,7 @@ type feedTrail struct {
 	name     string
 	resource string
 	from     int // the first write that is later than the feed's start
-	feed     *informer.Feed
+	feed     *feed.Feed
 	ended    chan struct{}
 
 	mu       sync.Mutex
@@ -40,7 +41,7 @@ type feedTrail struct {
 type gap struct{ from, to string }
 
 func feeding(ctx context.Context, s *informer.Source, name string, from int) (*feedTrail, error) {
-	feed, err := s.Feed(name, informer.FeedOptions{})
+	feed, err := feed.Join(s, name, 0)
 	if err != nil {
 		return nil, fmt.Errorf("feed %s: %w", name, err)
 	}
@@ -61,7 +62,7 @@ func feeding(ctx context.Context, s *informer.Source, name string, from int) (*f
 	return f, nil
 }
 
-func (f *feedTrail) take(b *informer.Batch) {
+func (f *feedTrail) take(b *feed.Batch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if b.Gap != nil {
@@ -80,7 +81,7 @@ func (f *feedTrail) take(b *informer.Batch) {
 		f.problems = append(f.problems, fmt.Errorf("epoch %d after %d", b.Epoch, f.epoch))
 	}
 	f.epoch = b.Epoch
-	if b.Phase != informer.Live {
+	if b.Phase != feed.Live {
 		return
 	}
 	if older(b.Version, f.live) || b.Version == "" {
@@ -97,7 +98,7 @@ func (f *feedTrail) take(b *informer.Batch) {
 	}
 }
 
-func (f *feedTrail) delta(d *informer.Delta) error {
+func (f *feedTrail) delta(d *feed.Delta) error {
 	before, has := f.state[d.Key]
 	switch {
 	case d.Op == informer.Added && has:

@@ -105,14 +105,14 @@ func (tr *trail[T]) take(c *informer.Change[T]) {
 	}
 	if err := tr.check(c); err != nil {
 		tr.problems = append(tr.problems, fmt.Errorf("change %d, %v %v (UID %s, %q to %q, initial %v, relisted %v): %w", tr.changes, c.Op,
-			c.Key, c.UID, c.OldVersion().ResourceVersion, c.NewVersion().ResourceVersion, c.Initial, c.Relisted, err))
+			c.Key, c.UID, c.OldResourceVersion(), c.ResourceVersion(), c.Initial, c.Relisted, err))
 	}
 	if c.Op == informer.Deleted {
 		delete(tr.state, c.Key)
 		tr.deleted[c.UID] = object{tr.resource, c.Key}
 		return
 	}
-	v := version{c.UID, c.NewVersion().ResourceVersion}
+	v := version{c.UID, c.ResourceVersion()}
 	tr.state[c.Key] = v
 	tr.newest[c.UID] = v.rv
 	delete(tr.deleted, c.UID)
@@ -123,7 +123,7 @@ func (tr *trail[T]) check(c *informer.Change[T]) error {
 	known, has := tr.state[c.Key]
 	last, seen := tr.newest[c.UID]
 	_, gone := tr.deleted[c.UID]
-	old := version{known.uid, c.OldVersion().ResourceVersion}
+	old := version{known.uid, c.OldResourceVersion()}
 	switch {
 	case c.Op == informer.Added && has:
 		return fmt.Errorf("added, though it was %v", known)
@@ -135,9 +135,9 @@ func (tr *trail[T]) check(c *informer.Change[T]) error {
 		return fmt.Errorf("the object before was %v", known)
 	case gone && !tr.rules.returns && !tr.rules.history:
 		return errors.New("the object was deleted before")
-	case c.Op == informer.Deleted && c.NewVersion().ResourceVersion != "":
+	case c.Op == informer.Deleted && c.ResourceVersion() != "":
 		return errors.New("deleted, with a new version")
-	case c.Op != informer.Deleted && seen && !tr.rules.history && !older(last, c.NewVersion().ResourceVersion):
+	case c.Op != informer.Deleted && seen && !tr.rules.history && !older(last, c.ResourceVersion()):
 		return fmt.Errorf("shown at %s before", last)
 	case c.Initial && synced(tr.sub):
 		return errors.New("initial, after the subscription was synced")
@@ -161,7 +161,7 @@ func (tr *trail[T]) read(c *informer.Change[T]) error {
 	if c.Op != informer.Added && tr.changes%16 == 0 {
 		old, err := c.Old()
 		if err == nil {
-			err = is(old, c.Key, version{c.UID, c.OldVersion().ResourceVersion})
+			err = is(old, c.Key, version{c.UID, c.OldResourceVersion()})
 		}
 		if err != nil {
 			return err
@@ -175,7 +175,7 @@ func (tr *trail[T]) read(c *informer.Change[T]) error {
 		return err
 	}
 	tr.shown = append(tr.shown, showing(tr.resource, obj))
-	return is(obj, c.Key, version{c.UID, c.NewVersion().ResourceVersion})
+	return is(obj, c.Key, version{c.UID, c.ResourceVersion()})
 }
 
 func is[T informer.Object](obj T, k informer.Key, v version) error {
@@ -203,9 +203,9 @@ func (tr *trail[T]) cached(c *informer.Change[T]) error {
 		return err
 	case c.Op == informer.Deleted && obj.GetUID() == c.UID && !tr.rules.returns:
 		return errors.New("the cache still has it")
-	case c.Op != informer.Deleted && obj.GetUID() == c.UID && older(obj.GetResourceVersion(), c.NewVersion().ResourceVersion):
+	case c.Op != informer.Deleted && obj.GetUID() == c.UID && older(obj.GetResourceVersion(), c.ResourceVersion()):
 		return fmt.Errorf("the cache is at %s", obj.GetResourceVersion())
-	case c.Op != informer.Deleted && obj.GetUID() != c.UID && older(obj.GetResourceVersion(), c.NewVersion().ResourceVersion):
+	case c.Op != informer.Deleted && obj.GetUID() != c.UID && older(obj.GetResourceVersion(), c.ResourceVersion()):
 		return fmt.Errorf("the cache has an earlier object, at %s", obj.GetResourceVersion())
 	}
 	return nil

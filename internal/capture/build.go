@@ -7,7 +7,7 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/internal/capture/openapi"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
@@ -24,7 +24,7 @@ type builder struct {
 
 // version is a change with the JSON of its objects. Hide, if not nil, makes of the object before it what the
 // rules make now, as far as that can be known. What is the same in both objects may be one value in memory.
-func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *informer.Delta, hide func(before, after map[string]any) error) (v Version, shown bool, err error) {
+func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.Delta, hide func(before, after map[string]any) error) (v Version, shown bool, err error) {
 	c := &v.Change
 	*c = change.Change{
 		Op: op, Resource: r,
@@ -51,7 +51,7 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *infor
 }
 
 // objects reads both versions of a delta, and notes their JSON.
-func (b *builder) objects(v *Version, d *informer.Delta, hide func(before, after map[string]any) error) (before, after map[string]any, err error) {
+func (b *builder) objects(v *Version, d *feed.Delta, hide func(before, after map[string]any) error) (before, after map[string]any, err error) {
 	if v.BeforeJSON, err = d.Old.JSON(); err != nil {
 		return nil, nil, err
 	}
@@ -75,7 +75,7 @@ func (b *builder) objects(v *Version, d *informer.Delta, hide func(before, after
 }
 
 // object reads a version; an absent one is nil.
-func object(v informer.Version) (map[string]any, error) {
+func object(v feed.Version) (map[string]any, error) {
 	raw, err := v.JSON()
 	if raw == nil || err != nil {
 		return nil, err

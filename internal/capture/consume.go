@@ -12,15 +12,15 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // consume turns one source's batches into changes until its feed or ctx ends.
-func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.Feed) {
-	defer f.Close()
+func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *feed.Feed) {
 	for {
 		b, err := f.Next(ctx)
-		if errors.Is(err, informer.ErrBehind) {
+		if errors.Is(err, feed.ErrBehind) {
 			w.reopen(k)
 		}
 		if err != nil {
@@ -47,14 +47,14 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *informer.
 				return
 			}
 		}
-		if b.Phase == informer.Live {
+		if b.Phase == feed.Live {
 			w.delivered(k, key, b.Epoch)
 		}
 	}
 }
 
 // gap tells that versions are missing. Like all below, it returns false when ctx has ended.
-func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b informer.Batch) bool {
+func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b feed.Batch) bool {
 	c, err := w.gapChange(k, key, b)
 	if err != nil && !w.send(ctx, Message{Problem: err}) {
 		return false
@@ -63,7 +63,7 @@ func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b informer.Ba
 }
 
 // gapChange is the change that tells of a gap, and why versions could not be read where that made it.
-func (w *Watcher) gapChange(k *kind, key streamKey, b informer.Batch) (change.Change, error) {
+func (w *Watcher) gapChange(k *kind, key streamKey, b feed.Batch) (change.Change, error) {
 	r, reason := k.resource(), b.Gap.Reason
 	w.mu.Lock()
 	st := k.streams[key]
@@ -102,7 +102,7 @@ func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
 		return nil
 	}
 	w.mu.Lock()
-	s := k.sources[key.source]
+	s := k.feeds[key.source].Source()
 	w.mu.Unlock()
 	for _, st := range s.Status() {
 		if d := st.Dropped; st.Stream.Namespace == key.namespace && d.LastErr != nil {
@@ -113,7 +113,7 @@ func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
 }
 
 // delta decides what happened, builds the change and hands it on.
-func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64, d informer.Delta) bool {
+func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64, d feed.Delta) bool {
 	_, o, was := w.began(k, key)
 	old := made(o, epoch == was, &d)
 	if old == rewritten {
@@ -161,7 +161,7 @@ func (w *Watcher) admit(ctx context.Context, k *kind, c change.Change, shown boo
 // op returns what the delta was for the user: an object that a selector began or ceased to match was
 // not created or deleted. First says that a first list is still
 // under way, though the delta was not made by it alone.
-func (w *Watcher) op(ctx context.Context, k *kind, d *informer.Delta, old form, first bool) (event.Op, error) {
+func (w *Watcher) op(ctx context.Context, k *kind, d *feed.Delta, old form, first bool) (event.Op, error) {
 	selects := k.scope.selects()
 	switch {
 	case old == converted:
@@ -217,7 +217,7 @@ func existed(obj map[string]any, last time.Time) bool {
 }
 
 // exists asks the server for the very object.
-func (w *Watcher) exists(ctx context.Context, k *kind, d *informer.Delta) (bool, error) {
+func (w *Watcher) exists(ctx context.Context, k *kind, d *feed.Delta) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	body, err := w.cluster.Get(ctx, w.cluster.ResourcePath(k.resource().GVR(), d.Key.Namespace, d.Key.Name), nil)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 )
 
 const crds = "customresourcedefinitions.apiextensions.k8s.io"
@@ -85,7 +85,7 @@ func (w *Watcher) invalidateSchemas(last bool) bool {
 }
 
 // crdsChanged looks at discovery soon, and at the schemas of the CRDs' groups.
-func (w *Watcher) crdsChanged(deltas []informer.Delta) {
+func (w *Watcher) crdsChanged(deltas []feed.Delta) {
 	for _, d := range deltas {
 		if _, group, ok := strings.Cut(d.Key.Name, "."); ok && !d.Initial { // a CRD's name is PLURAL.GROUP
 			w.mu.Lock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/internal/capture/openapi"
 	"github.com/tattler-dev/tattler/internal/change"
 )
@@ -37,7 +38,7 @@ type Batch struct {
 	// a list compares with what others made, and after one that could not read every object. Identity is
 	// the cluster's, where it is known.
 	Pipeline, Identity string
-	// Served is that of the informer.Batch: the form in which the server served the kind.
+	// Served is that of the feed.Batch: the form in which the server served the kind.
 	Served  uint64
 	At      time.Time
 	Changes []Version
@@ -51,7 +52,7 @@ type Batch struct {
 type Version struct {
 	change.Change
 	BeforeJSON, AfterJSON []byte
-	// Sum is the informer.Version's of the object after; 0: not known.
+	// Sum is the feed.Version's of the object after; 0: not known.
 	Sum uint64
 	// Rewritten is no change and has no operation: it is the version that was kept, as other redaction
 	// rules make it, or in another form of which nothing is shown.
@@ -72,7 +73,7 @@ type Kept interface {
 // State is what was kept of a stream. Without a version there is a gap behind it, unless At is zero: then
 // nothing of what the stream watches was ever watched, and there is no more than an epoch.
 type State struct {
-	informer.Restored
+	feed.Restored
 	// WasLive says that the stream's first list was completed once.
 	WasLive bool
 	// Pipeline is that of the batches.
@@ -111,11 +112,11 @@ func (w *Watcher) pipeline(k *kind) string {
 }
 
 // restores is how a source of the kind gets the state of its streams; nil if it does not.
-func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.Stream) (*informer.Restored, error) {
+func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.Stream) (*feed.Restored, error) {
 	if w.o.Kept == nil || k.silent {
 		return nil
 	}
-	return func(ctx context.Context, is informer.Stream) (*informer.Restored, error) {
+	return func(ctx context.Context, is informer.Stream) (*feed.Restored, error) {
 		key := streamKey{source, is.Namespace}
 		st, err := w.o.Kept.State(ctx, k.stream(key))
 		if err != nil {
@@ -154,13 +155,13 @@ type others struct {
 }
 
 // batch hands on what a stream told, as changes that belong together.
-func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.Batch) bool {
-	if b.Phase == informer.Listing && b.Gap == nil && len(b.Deltas) == 0 {
+func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batch) bool {
+	if b.Phase == feed.Listing && b.Gap == nil && len(b.Deltas) == 0 {
 		return true // nothing was read yet: what was kept still stands where it stood
 	}
 	identity, _ := w.cluster.Identity(ctx) // without it a restart knows less, and lists
 	out := Batch{
-		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase != informer.Listing, Version: b.Version,
+		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase != feed.Listing, Version: b.Version,
 		Pipeline: w.pipeline(k), Identity: identity, Served: b.Served, At: time.Now(),
 	}
 	first, o, was := w.began(k, key)
@@ -202,7 +203,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b informer.
 	if !w.send(ctx, Message{Batch: &out}) {
 		return false
 	}
-	if b.Phase == informer.Live {
+	if b.Phase == feed.Live {
 		w.mu.Lock()
 		s := k.streams[key]
 		if s.first = false; o != nil && !o.unread {
@@ -226,7 +227,7 @@ const (
 
 // made tells how the old object of a delta was made. SameEpoch is false where the old state was complete in
 // another epoch: there the same version may be another object, which is a change.
-func made(o *others, sameEpoch bool, d *informer.Delta) form {
+func made(o *others, sameEpoch bool, d *feed.Delta) form {
 	others := o != nil && d.Relisted && !d.Old.IsZero()
 	was, is := d.Old.Sum(), d.New.Sum()
 	switch same := d.Op == informer.Updated && d.Old.ResourceVersion == d.New.ResourceVersion && d.New.ResourceVersion != ""; {
@@ -275,7 +276,7 @@ func (w *Watcher) interrupted(k *kind, key streamKey) (g *informer.Gap) {
 }
 
 // behind is the gap behind what was kept of a stream, at its first batch, which may have one of its own.
-func behind(g *informer.Gap, b *informer.Batch, now time.Time) *informer.Gap {
+func behind(g *informer.Gap, b *feed.Batch, now time.Time) *informer.Gap {
 	if g.To, g.Until = b.Version, now; b.Gap != nil {
 		g.To, g.Reason = b.Gap.To, g.Reason+", "+b.Gap.Reason
 	}
@@ -283,11 +284,11 @@ func behind(g *informer.Gap, b *informer.Batch, now time.Time) *informer.Gap {
 }
 
 // newest notes the newest version of the objects that pass, behind which there is a gap.
-func newest(objects iter.Seq2[informer.RestoredObject, error], version *string) iter.Seq2[informer.RestoredObject, error] {
+func newest(objects iter.Seq2[feed.RestoredObject, error], version *string) iter.Seq2[feed.RestoredObject, error] {
 	if objects == nil {
 		return nil
 	}
-	return func(yield func(informer.RestoredObject, error) bool) {
+	return func(yield func(feed.RestoredObject, error) bool) {
 		for o, err := range objects {
 			v := o.ResourceVersion
 			if len(v) > len(*version) || len(v) == len(*version) && v > *version {
@@ -311,7 +312,7 @@ func (w *Watcher) began(k *kind, key streamKey) (first bool, o *others, epoch in
 
 // version makes one version of a batch. An error goes with it where something is not known of it, and
 // without it where its object cannot be read.
-func (w *Watcher) version(ctx context.Context, k *kind, o *others, d *informer.Delta, first bool, old form) (*Version, error) {
+func (w *Watcher) version(ctx context.Context, k *kind, o *others, d *feed.Delta, first bool, old form) (*Version, error) {
 	if old == rewritten {
 		return rewrite(k.resource(), d)
 	}
@@ -340,7 +341,7 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *others, d *informer.D
 }
 
 // rewrite is the version of an object in the form that it has now.
-func rewrite(r Resource, d *informer.Delta) (*Version, error) {
+func rewrite(r Resource, d *feed.Delta) (*Version, error) {
 	v := &Version{Rewritten: true, Sum: d.New.Sum(), Change: change.Change{
 		Resource: r, Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion, At: d.At,
 	}}
@@ -376,7 +377,7 @@ func (w *Watcher) reopenBehind(ctx context.Context) {
 		}
 		w.mu.Lock()
 		k.remember()
-		k.behind, k.sources = false, nil
+		k.behind, k.feeds = false, nil
 		w.mu.Unlock()
 		err := w.open(ctx, k)
 		if err != nil && ctx.Err() == nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 )
@@ -48,7 +49,7 @@ func (m *memory) sums(key string) {
 
 type remembered struct {
 	State
-	objects map[informer.Key]informer.RestoredObject
+	objects map[informer.Key]feed.RestoredObject
 }
 
 func nameOf(s Stream) string {
@@ -73,7 +74,7 @@ func (m *memory) State(_ context.Context, s Stream) (*State, error) {
 	if objects == nil { // nothing is known of any
 		return &out, nil
 	}
-	out.Objects = iter.Seq2[informer.RestoredObject, error](func(yield func(informer.RestoredObject, error) bool) {
+	out.Objects = iter.Seq2[feed.RestoredObject, error](func(yield func(feed.RestoredObject, error) bool) {
 		for _, o := range objects {
 			if !yield(o, nil) {
 				return
@@ -95,7 +96,7 @@ func (m *memory) keep(b *Batch) {
 		m.streams[nameOf(b.Stream)] = st
 	}
 	if st.objects == nil {
-		st.objects = map[informer.Key]informer.RestoredObject{}
+		st.objects = map[informer.Key]feed.RestoredObject{}
 	}
 	st.Epoch, st.Version, st.Pipeline, st.Identity, st.At = b.Epoch, "", b.Pipeline, b.Identity, b.At
 	st.WasLive, st.Served = b.EverLive, b.Served
@@ -110,7 +111,7 @@ func (m *memory) keep(b *Batch) {
 		case v.Gone():
 			delete(st.objects, k)
 		default:
-			st.objects[k] = informer.RestoredObject{Key: k, UID: v.UID, ResourceVersion: v.ResourceVersion, Sum: v.Sum, JSON: v.AfterJSON}
+			st.objects[k] = feed.RestoredObject{Key: k, UID: v.UID, ResourceVersion: v.ResourceVersion, Sum: v.Sum, JSON: v.AfterJSON}
 		}
 	}
 }
@@ -230,7 +231,7 @@ func TestKeptNothing(t *testing.T) {
 		want  []string
 	}{
 		{"only in which history the others are", State{}, nil},
-		{"it was watched once", State{Reason: "nothing is known since then", Restored: informer.Restored{At: time.Now()}}, []string{"gap configmaps nothing is known since then"}},
+		{"it was watched once", State{Reason: "nothing is known since then", Restored: feed.Restored{At: time.Now()}}, []string{"gap configmaps nothing is known since then"}},
 	} {
 		c.state.Epoch = 5
 		o := Options{Types: []string{"configmaps"}}
@@ -254,7 +255,7 @@ func TestKeptNothingOfAKindThatAppears(t *testing.T) {
 	keeping(t, o, nil, func(r *rig, _ func(func())) {
 		r.take()
 		r.memory.mu.Lock()
-		r.memory.streams = map[string]*remembered{`widgets.example.com||labels="app=web" fields=""`: {State: State{Restored: informer.Restored{Epoch: 5}}}}
+		r.memory.streams = map[string]*remembered{`widgets.example.com||labels="app=web" fields=""`: {State: State{Restored: feed.Restored{Epoch: 5}}}}
 		r.memory.mu.Unlock()
 		define(r.server)
 		o := labelled("web")
@@ -287,9 +288,9 @@ func TestNewest(t *testing.T) {
 	var from string
 	versions := []string{"9", "12", "", "101", "99"}
 	passed := 0
-	for _, err := range newest(func(yield func(informer.RestoredObject, error) bool) {
+	for _, err := range newest(func(yield func(feed.RestoredObject, error) bool) {
 		for _, v := range versions {
-			if !yield(informer.RestoredObject{ResourceVersion: v}, nil) {
+			if !yield(feed.RestoredObject{ResourceVersion: v}, nil) {
 				return
 			}
 		}
@@ -340,7 +341,7 @@ func TestBehind(t *testing.T) {
 			r.server.Put(cmGVR, "shop", "a", data("k", strconv.Itoa(i+1)))
 			synctest.Wait()
 		}
-		r.watcher.feeds.Budget = 0 // what comes in one burst has room
+		r.watcher.budget = 0 // what comes in one burst has room
 		release()
 		r.pass(time.Minute)
 		told := r.take()

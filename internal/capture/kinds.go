@@ -11,6 +11,7 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 )
 
 // kind is a resource that is being watched: a source for all its objects, or one for each name.
@@ -28,7 +29,7 @@ type kind struct {
 
 	selections []informer.Selection
 	streams    map[streamKey]*streamState
-	sources    []*informer.Source
+	feeds      []*feed.Feed // each of a source of its own
 	settled    bool
 
 	schema diff.Schema // that was told with a batch
@@ -115,19 +116,20 @@ func (w *Watcher) open(ctx context.Context, k *kind) error {
 	ctx, k.cancel = context.WithCancel(ctx)
 	transform := w.transform(k)
 	for i, sel := range k.selections {
-		s, err := w.cluster.Source(k.GVR(), informer.SourceOptions{
-			Selection: sel, Transform: transform, Restore: w.restores(k, i), SumKey: w.o.Redactor.SumKey(),
-			OnState: func(st informer.Status) { w.onState(k, i, st) },
+		f, err := feed.Open(w.cluster, k.GVR(), "capture", feed.Options{
+			SourceOptions: informer.SourceOptions{
+				Selection: sel, Transform: transform,
+				OnState: func(st informer.Status) { w.onState(k, i, st) },
+			},
+			Restore: w.restores(k, i), SumKey: w.o.Redactor.SumKey(),
+			Budget: w.budget,
+			Strict: w.o.Kept != nil, // what a feed missed is asked for again
 		})
 		if err != nil {
 			return err
 		}
-		f, err := s.Feed("capture", w.feeds)
-		if err != nil {
-			return err
-		}
 		w.mu.Lock()
-		k.sources = append(k.sources, s)
+		k.feeds = append(k.feeds, f)
 		w.mu.Unlock()
 		k.done.Go(func() { w.consume(ctx, k, i, f) })
 	}
@@ -173,15 +175,15 @@ func (k *kind) move(to Resource) {
 
 // retry lists a parked kind against what is known of it.
 func (k *kind) retry() {
-	for _, s := range k.sources {
-		s.Retry(k.resource().Version)
+	for _, f := range k.feeds {
+		f.Retry(k.resource().Version)
 	}
 }
 
 // retire tells the deletions that the watch of a parked kind did not live to send.
 func (k *kind) retire() {
-	for _, s := range k.sources {
-		s.Retire()
+	for _, f := range k.feeds {
+		f.Retire()
 	}
 }
 
@@ -198,8 +200,8 @@ func (k *kind) parked() bool {
 // stop ends the kind and waits for its consumers.
 func (k *kind) stop() {
 	k.cancel()
-	for _, s := range k.sources {
-		s.Close()
+	for _, f := range k.feeds {
+		f.Close()
 	}
 	k.done.Wait()
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/capture/rules"
@@ -215,28 +216,28 @@ func TestMade(t *testing.T) {
 		t.Errorf("%q does not end with the rules: the journal looks for that", p)
 	}
 	o := &others{}
-	old, now := informer.NewVersion("5", []byte("{}")), informer.NewVersion("5", []byte(`{"a":1}`))
-	later := informer.NewVersion("6", []byte("{}"))
+	old, now := feed.NewVersion("5", []byte("{}")), feed.NewVersion("5", []byte(`{"a":1}`))
+	later := feed.NewVersion("6", []byte("{}"))
 	for _, c := range []struct {
 		why  string
 		same bool // the epoch
-		d    informer.Delta
+		d    feed.Delta
 		want form
 	}{
-		{"the same version", true, informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, rewritten},
-		{"a later one", true, informer.Delta{Op: informer.Updated, Old: old, New: later, Relisted: true}, otherwise},
-		{"the same number in another history is another version", false, informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, otherwise},
-		{"a server without versions", true, informer.Delta{Op: informer.Updated, Old: informer.NewVersion("", []byte("{}")), New: informer.NewVersion("", []byte(`{"a":1}`)), Relisted: true}, otherwise},
-		{"a deletion", true, informer.Delta{Op: informer.Deleted, Old: old, Relisted: true}, otherwise},
-		{"an addition has nothing before it", true, informer.Delta{Op: informer.Added, New: now, Relisted: true}, asNow},
-		{"what the watch tells follows what the list told", true, informer.Delta{Op: informer.Updated, Old: now, New: later}, asNow},
+		{"the same version", true, feed.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, rewritten},
+		{"a later one", true, feed.Delta{Op: informer.Updated, Old: old, New: later, Relisted: true}, otherwise},
+		{"the same number in another history is another version", false, feed.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, otherwise},
+		{"a server without versions", true, feed.Delta{Op: informer.Updated, Old: feed.NewVersion("", []byte("{}")), New: feed.NewVersion("", []byte(`{"a":1}`)), Relisted: true}, otherwise},
+		{"a deletion", true, feed.Delta{Op: informer.Deleted, Old: old, Relisted: true}, otherwise},
+		{"an addition has nothing before it", true, feed.Delta{Op: informer.Added, New: now, Relisted: true}, asNow},
+		{"what the watch tells follows what the list told", true, feed.Delta{Op: informer.Updated, Old: now, New: later}, asNow},
 	} {
 		if got := made(o, c.same, &c.d); got != c.want {
 			t.Errorf("%s: %d, want %d", c.why, got, c.want)
 		}
 	}
 	for same, want := range map[bool]form{true: converted, false: asNow} {
-		if got := made(nil, same, &informer.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}); got != want {
+		if got := made(nil, same, &feed.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}); got != want {
 			t.Errorf("the same rules, the same epoch %v: %d, want %d", same, got, want)
 		}
 	}

@@ -114,7 +114,7 @@ func (r *rig) begin(o Options) {
 		r.Fatal(err)
 	}
 	if r.budget > 0 {
-		r.watcher.feeds.Budget = r.budget
+		r.watcher.budget = r.budget
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	r.cancel = cancel

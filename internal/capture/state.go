@@ -204,8 +204,8 @@ func (w *Watcher) Progress() (kinds, settled, objects int) {
 // status is that of every stream of the kind, as of now.
 func (k *kind) status() []informer.Status {
 	var all []informer.Status
-	for _, s := range k.sources {
-		all = append(all, s.Status()...)
+	for _, f := range k.feeds {
+		all = append(all, f.Source().Status()...)
 	}
 	return all
 }
@@ -238,12 +238,12 @@ func (k *kind) refused(live bool, err error) Refusal {
 // does not have.
 func (k *kind) absent() []string {
 	var names []string
-	for i, s := range k.sources {
-		if len(k.sources) != len(k.names) {
+	for i, f := range k.feeds {
+		if len(k.feeds) != len(k.names) {
 			break // one source for all names, because owned objects are watched too
 		}
 		there := false
-		for _, st := range s.Status() {
+		for _, st := range f.Source().Status() {
 			there = there || st.Objects > 0 || !st.Synced
 		}
 		if !there {

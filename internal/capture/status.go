@@ -80,8 +80,8 @@ func (w *Watcher) heard() (all []StreamStatus, open map[opened]map[string]int) {
 		for key, s := range k.streams {
 			st := StreamStatus{Stream: k.stream(key), Trying: s.trying, Err: s.lastErr, Lists: s.lists, Watches: s.watches, Gaps: s.gaps}
 			st.set(s.status)
-			if key.source < len(k.sources) {
-				of := opened{k, k.sources[key.source]}
+			if key.source < len(k.feeds) {
+				of := opened{k, k.feeds[key.source].Source()}
 				if open[of] == nil {
 					open[of] = map[string]int{}
 				}
@@ -136,8 +136,8 @@ func doing(st informer.Status) StreamState {
 
 // remember keeps what a kind's sources counted, which are about to be replaced; w.mu is held.
 func (k *kind) remember() {
-	for i, source := range k.sources {
-		for _, st := range source.Status() {
+	for i, f := range k.feeds {
+		for _, st := range f.Source().Status() {
 			if s := k.streams[streamKey{i, st.Stream.Namespace}]; s != nil {
 				s.lists += int64(st.Lists)
 				s.watches += int64(st.Watches)

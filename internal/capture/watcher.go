@@ -108,7 +108,7 @@ type Watcher struct {
 	cluster   *informer.Cluster
 	discovery discovery.DiscoveryInterfaceWithContext
 	builder   *builder
-	feeds     informer.FeedOptions
+	budget    int64 // of each feed; 0: the default
 	out       chan Message
 	wake      chan struct{} // looks at discovery again soon
 	started   chan struct{} // closed when every kind has settled
@@ -145,9 +145,6 @@ func New(o Options) (*Watcher, error) {
 		o: o, scopes: scopes, out: make(chan Message, 64), wake: make(chan struct{}, 1), started: make(chan struct{}),
 		turn:  make(chan struct{}, 1),
 		kinds: map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
-	}
-	if o.Kept != nil { // what a feed missed is asked for again
-		w.feeds = informer.FeedOptions{SkipRestored: true, Strict: true}
 	}
 	var err error
 	if w.cluster, err = informer.NewCluster(o.Config, informer.Options{Hooks: informer.Hooks{Audit: o.Audited}}); err != nil {

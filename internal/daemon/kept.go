@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
@@ -52,7 +53,7 @@ func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, err
 		return nil, err
 	}
 	st := &capture.State{WasLive: h.EverLive && !k.isDamaged(name), Pipeline: h.Pipeline}
-	st.Restored = informer.Restored{Epoch: h.Epoch, Identity: h.Identity, Served: h.Served, At: h.At}
+	st.Restored = feed.Restored{Epoch: h.Epoch, Identity: h.Identity, Served: h.Served, At: h.At}
 	switch from {
 	case journal.OriginOwn, journal.OriginOthers:
 		st.Objects = k.objects(ctx, name)
@@ -74,14 +75,14 @@ func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, err
 // objects yields the last states of a stream. The first one that is damaged ends it with an error: the
 // state will be asked for again, and then leaves out what is damaged. Where that is a page of the file, it
 // ends there each time.
-func (k *kept) objects(ctx context.Context, name journal.Stream) iter.Seq2[informer.RestoredObject, error] {
-	return func(yield func(informer.RestoredObject, error) bool) {
+func (k *kept) objects(ctx context.Context, name journal.Stream) iter.Seq2[feed.RestoredObject, error] {
+	return func(yield func(feed.RestoredObject, error) bool) {
 		for o, err := range k.journal.Objects(ctx, name) {
 			var damage *journal.DamagedError
 			if errors.As(err, &damage) && k.note(name, o, err) {
 				continue
 			}
-			r := informer.RestoredObject{
+			r := feed.RestoredObject{
 				Key: informer.Key{Namespace: o.Namespace, Name: o.Name},
 				UID: o.UID, ResourceVersion: o.ResourceVersion, Sum: o.Sum, JSON: o.JSON,
 			}

@@ -33,6 +33,19 @@ var rows = []row{
 		why:  "who embeds the library must not inherit the tool or its dependencies",
 	},
 	{
+		who: "./informer/feed",
+		only: []string{
+			"std", "k8s.io/apimachinery/...", "./informer", "./informer/internal/raw", "./informer/internal/store",
+			"./informer/internal/compact", "./informer/internal/checkpoint", "./informer/internal/wire",
+		},
+		why: "it packages what a source hands on, and does not reach into how a source reads",
+	},
+	{
+		who:   "./informer",
+		never: []string{"./informer/feed"},
+		why:   "controllers do not need what the daemon does",
+	},
+	{
 		who: "./informer/informertest/...",
 		only: []string{
 			"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "sigs.k8s.io/json",

@@ -102,7 +102,7 @@ func sparesIdentity(pattern string) error {
 // equal fingerprints.
 func (r *Redactor) Fingerprint() string { return r.fingerprint }
 
-// SumKey returns the key of sums of objects' contents before redaction (informer.SourceOptions.SumKey): it
+// SumKey returns the key of sums of objects' contents before redaction (feed.Options.SumKey): it
 // follows from the redaction key, so that nobody without that can try values against a sum.
 func (r *Redactor) SumKey() []byte { return r.derive("sums") }
 
