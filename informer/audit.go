@@ -26,8 +26,8 @@ import (
 
 const (
 	defaultAuditEvery = 6 * time.Hour
-	// auditDelay is the wait after a resumption or an outage, at least: a server that comes back has other
-	// things to do. auditSpacing is the time between two such audits of one stream.
+	// auditDelay is the wait after a resumption, an outage or a new form, at least: a server that comes back
+	// has other things to do. auditSpacing is the time between two such audits of one stream.
 	auditDelay   = 10 * time.Second
 	auditSpacing = 10 * time.Minute
 	// auditRetry is the wait after an audit that failed or could not decide.
@@ -45,7 +45,8 @@ var (
 
 // auditing is what a stream knows of its audits. The stream's mu guards all but wake.
 type auditing struct {
-	wake chan struct{} // holds a token where something of what follows, or the served form, has changed
+	wake  chan struct{} // holds a token where something of what follows, or the served form, has changed
+	delay time.Duration // the stream's own auditDelay
 
 	due     time.Time // when an audit is wanted after a resumption or an outage; zero: it is not
 	regular time.Time // when the next one comes anyway
@@ -74,7 +75,7 @@ func (s *stream) wakeAudit() {
 func (s *stream) wantAudit() {
 	s.mu.Lock()
 	a := &s.auditing
-	a.due = latest(time.Now().Add(jittered(auditDelay)), a.done.Add(auditSpacing))
+	a.due = latest(time.Now().Add(a.delay), a.done.Add(auditSpacing))
 	s.mu.Unlock()
 	s.wakeAudit()
 }
@@ -159,8 +160,8 @@ func (s *stream) nextAudit(every time.Duration) time.Time {
 	if !a.due.IsZero() && a.due.Before(at) {
 		at = a.due
 	}
-	if reformed {
-		at = now
+	if form := s.form(); reformed {
+		at = latest(now, form.since.Add(a.delay))
 	}
 	if st := s.status; !st.Synced || st.State != Watching { // its next transition wakes us up
 		return now.Add(every)

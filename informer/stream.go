@@ -80,7 +80,7 @@ func newStream(s *Source, i int, namespace string) *stream {
 		packer: compact.Packer{Router: s.router},
 		status: Status{Stream: id, Since: time.Now()},
 
-		auditing: auditing{wake: make(chan struct{}, 1)},
+		auditing: auditing{wake: make(chan struct{}, 1), delay: jittered(auditDelay)},
 	}
 }
 

@@ -24,7 +24,7 @@ func keep(dir string) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := informer.NewCluster(cfg, informer.Options{Checkpoint: dir})
+	cluster, err := informer.NewCluster(cfg, informer.Options{Checkpoint: dir, AuditEvery: -1})
 	if err != nil {
 		return err
 	}

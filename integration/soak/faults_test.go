@@ -223,8 +223,11 @@ func (s *soak) midway(ctx context.Context) {
 		s.Error(err)
 	}
 	guest.Close()
-	if n := guest.Len(); n != 0 {
-		s.Errorf("a closed informer has %d objects", n)
+	if n := guest.Len(); n == 0 {
+		s.Error("a closed informer has lost its last state")
+	}
+	if err := guest.Wait(ctx); !errors.Is(err, informer.ErrClosed) {
+		s.Errorf("wait for a closed informer: %v", err)
 	}
 	late := &watched[*metav1.PartialObjectMetadata]{
 		name: "late metadata of golden pods", Informer: must(informer.Metadata(s.watch.Cluster, podResource, informer.WithLabels(tierLabel+"="+gold)))(s.T),

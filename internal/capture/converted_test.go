@@ -20,8 +20,9 @@ import (
 // former stands between a watcher and its server, and serves ConfigMaps in another form: with a default that
 // nobody wrote.
 type former struct {
-	next http.RoundTripper
-	form atomic.Pointer[string] // what stands at the beginning of the data; empty: nothing
+	next  http.RoundTripper
+	form  atomic.Pointer[string] // what stands at the beginning of the data; empty: nothing
+	looks atomic.Int32           // requests for the index of OpenAPI documents
 }
 
 func (f *former) config(s *informertest.Server) *rest.Config {
@@ -42,6 +43,7 @@ func (f *former) RoundTrip(r *http.Request) (*http.Response, error) {
 		form = *s
 	}
 	if r.URL.Path == "/openapi/v3" {
+		f.looks.Add(1)
 		doc := fmt.Sprintf(`{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=%X"}}}`, "v1"+form)
 		return &http.Response{
 			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
@@ -186,8 +188,13 @@ func TestConvertedSoon(t *testing.T) {
 		r.pass(2 * time.Minute)
 		r.take()
 		r.form.serve(`"a0":"red"`)
+		looks := r.form.looks.Load()
 		r.server.Put(crdGVR, "", "others.example.com", nil)
 		r.pass(2 * time.Second)
+		if r.form.looks.Load() == looks {
+			t.Error("it has not looked")
+		}
+		r.pass(25 * time.Second)
 		r.want("a default", "converted configmaps/a data.a0 by ?")
 	})
 }
