@@ -169,8 +169,12 @@ func (v *watched[T]) cache(want map[informer.Key]T, wanted map[informer.Key]vers
 		if n++; n%16 != 0 {
 			continue
 		}
-		if one, err := v.Get(k.Namespace, k.Name); err != nil || !reflect.DeepEqual(one, w) {
-			return fmt.Errorf("get %v: %v, differs from the list's:\n%+v\nwant\n%+v", k, err, one, w)
+		one, err := v.Get(k.Namespace, k.Name)
+		if err != nil {
+			return fmt.Errorf("get %v: %w", k, err)
+		}
+		if !reflect.DeepEqual(one, w) {
+			return fmt.Errorf("get %v: differs from the list's:\n%+v\nwant\n%+v", k, one, w)
 		}
 	}
 	return v.selected(wanted, want)
@@ -201,7 +205,10 @@ func (v *watched[T]) selected(wanted map[informer.Key]version, want map[informer
 		}
 	}
 	for o, err := range v.List("nowhere", nil) {
-		return fmt.Errorf("nowhere there is %v: %v", keyOf(o), err)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("in a namespace that does not exist there is %v", keyOf(o))
 	}
 	if all != 0 {
 		return fmt.Errorf("in %s %d objects are missing", ns, all)
