@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// updated writes an object of n and returns the frame that tells of it.
+// updated writes an object of n and returns its watch frame.
 func updated(t *testing.T, s *informertest.Server, name string, v any) string {
 	t.Helper()
 	s.Put(widgets, "n", name, spec(v))

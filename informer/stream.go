@@ -37,7 +37,7 @@ type stream struct {
 	asked      bool           // whether there is a state of an earlier run
 	loaded     loaded         // which
 	unverified bool           // nobody knows yet whether it is of the server's history
-	expect     *expected      // whose deletion must be told before a loaded state counts as caught up
+	expect     *expected      // whose deletion the watch must deliver before a loaded state counts as caught up
 	held       []store.Commit // see hold
 	heldBytes  int
 	holding    bool

@@ -50,7 +50,7 @@ func TestKilledWhileResuming(t *testing.T) {
 	})
 }
 
-// modified is the frame of a watch that tells of an object as it is now.
+// modified is the watch frame of an object as it is now.
 func modified(t *testing.T, s *informertest.Server, key string) string {
 	t.Helper()
 	o := maps.Clone(s.Objects(cmGVR)[key])

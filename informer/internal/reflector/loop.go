@@ -59,7 +59,7 @@ type Reflector struct {
 	Verify func(context.Context) (bool, error)
 	// Compare compares the whole state that was loaded, up to the sink's version, with a list of metadata and
 	// returns the list's version; same says that nothing differs. ErrRewritten says that what differs cannot
-	// be told by a watch.
+	// arrive by a watch.
 	Compare func(context.Context) (version string, same bool, err error)
 	// Doubt, if set, looks for a sign of another history each time that a watch is to be resumed after a
 	// failure: the server's version need not be behind ours, if it was away for long. ErrRewritten is

@@ -3,7 +3,7 @@ package reflector
 import "testing"
 
 // TestPagedListWatchesFromItsFirstVersion: a later page may be of a later version. What happened in between to the
-// objects of the earlier pages is told by the watch only.
+// objects of the earlier pages reaches us by the watch only.
 func TestPagedListWatchesFromItsFirstVersion(t *testing.T) {
 	scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
 		r.next("list").list("7", "more", object("a", "5"))

@@ -31,9 +31,9 @@ type Sink interface {
 	// Live ends a list: what it did not name is gone.
 	Live(version string)
 	// Event is one change; its bytes are valid during the call. Of a Deleted object that cannot be
-	// read but for its metadata, Raw is nil; Missed has told of it.
+	// read but for its metadata, Raw is nil; Missed has reported it.
 	Event(wire.Event) error
-	// Skipped is an object that the server has in a version that cannot be read; Missed has told of it. What the
+	// Skipped is an object that the server has in a version that cannot be read; Missed has reported it. What the
 	// sink knows of it is out of date.
 	Skipped(wire.Meta)
 	// Bookmark says that everything up to the version was seen.

@@ -79,7 +79,7 @@ func TestGarbledFrame(t *testing.T) {
 const garbage = `{"type":"DELETED","object":{"metadata":{"name":7}}}` + "\n"
 
 // TestUnknownFrame: nobody knows what is missing, a deletion maybe. Nothing behind it is taken in before a list has
-// told the state, so that whoever is killed in between begins before it.
+// handed the state to the sink, so that whoever is killed in between begins before it.
 func TestUnknownFrame(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := synced(r)
