@@ -3,13 +3,10 @@ package informer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"hash/maphash"
 	"io"
-	"math/rand/v2"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
@@ -18,194 +15,15 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// An audit compares a stream's state with a list that is read beside the watch. A watch that never fails
-// can still miss changes: the server's history was replaced and has overtaken our version, or one of us has
-// a defect. The list has nothing but metadata: UID and version of each object must be what is stored. Where
-// the kind is served in another form than when contents were compared last, the audit lists whole objects
-// and replaces those that differ at the same version.
-
-const (
-	defaultAuditEvery = 6 * time.Hour
-	// auditDelay is the wait after a resumption, an outage or a new form, at least: a server that comes back
-	// has other things to do. auditSpacing is the time between two such audits of one stream.
-	auditDelay   = 10 * time.Second
-	auditSpacing = 10 * time.Minute
-	// auditRetry is the wait after an audit that failed or could not decide.
-	auditRetry = time.Minute
-	// auditPatience is how long an audit waits for the watch to reach its list's version. Bookmarks come
-	// every minute.
-	auditPatience = 3 * time.Minute
-)
-
-var (
-	errUndecided = errors.New("the watch did not reach the version of the list in time")
-	errUnordered = errors.New("the server's resource versions have no order")
-	errUnnamed   = errors.New("the list has an object without a name")
-)
-
-// auditing is what a stream knows of its audits. The stream's mu guards all but wake.
-type auditing struct {
-	wake  chan struct{} // holds a token where something of what follows, or the served form, has changed
-	delay time.Duration // the stream's own auditDelay
-
-	due     time.Time // when an audit is wanted after a resumption or an outage; zero: it is not
-	regular time.Time // when the next one comes anyway
-	again   time.Time // before that, none: there was one not long ago
-	fails   int       // audits in a row that failed
-
-	listed time.Time // when the last completed list began
-	done   time.Time // when everything was compared last
-}
-
-// wakeAudits has every stream look whether an audit is due.
-func (s *Source) wakeAudits() {
-	for _, st := range s.streams {
-		st.wakeAudit()
-	}
-}
-
-func (s *stream) wakeAudit() {
-	select {
-	case s.auditing.wake <- struct{}{}:
-	default:
-	}
-}
-
-// wantAudit asks for an audit after a resumption or an outage.
-func (s *stream) wantAudit() {
-	s.mu.Lock()
-	a := &s.auditing
-	a.due = latest(time.Now().Add(a.delay), a.done.Add(auditSpacing))
-	s.mu.Unlock()
-	s.wakeAudit()
-}
-
-// compared notes that everything was compared with a list that began at a time.
-func (s *stream) compared(listed time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.auditing.due, s.auditing.listed, s.auditing.done = time.Time{}, listed, time.Now()
-}
-
-// startAudits runs the stream's audits beside r until stop is called, which waits for them.
-func (s *stream) startAudits(ctx context.Context, r *reflector.Reflector) (stop func()) {
-	every := cmp.Or(s.source.cluster.opts.AuditEvery, defaultAuditEvery)
-	if every < 0 {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { s.audits(ctx, every, r.Interrupt) })
-	return func() {
-		cancel()
-		running.Wait()
-	}
-}
-
-// audits runs the stream's audits until ctx ends.
-func (s *stream) audits(ctx context.Context, every time.Duration, interrupt func(error)) {
-	for {
-		if !s.awaitAudit(ctx, every) {
-			return
-		}
-		info, settled := s.audit(ctx)
-		if errors.Is(info.Err, reflector.ErrMissed) {
-			interrupt(info.Err)
-		}
-		s.mu.Lock()
-		s.status.Audits++
-		a := &s.auditing
-		if a.fails++; info.Err == nil {
-			a.due, a.done, a.fails = time.Time{}, time.Now(), 0
-		}
-		a.again, a.regular = time.Now().Add(jittered(min(auditRetry<<min(a.fails, 10), every))), time.Time{}
-		a.again = latest(a.again, settled)
-		if info.Err != nil {
-			a.due = a.again // also where a list should follow: it says when it is complete
-		}
-		s.mu.Unlock()
-		s.hooks().audit(info)
-	}
-}
-
-// awaitAudit waits until an audit is due; it returns false when ctx ends.
-func (s *stream) awaitAudit(ctx context.Context, every time.Duration) bool {
-	for {
-		at := s.nextAudit(every)
-		wait := time.NewTimer(time.Until(at))
-		select {
-		case <-s.auditing.wake:
-			wait.Stop()
-		case <-wait.C:
-			if st := s.Status(); st.Synced && st.State == Watching {
-				return true
-			}
-		case <-ctx.Done():
-			wait.Stop()
-			return false
-		}
-	}
-}
-
-// nextAudit returns when an audit is due.
-func (s *stream) nextAudit(every time.Duration) time.Time {
-	reformed := s.reformed()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a, now := &s.auditing, time.Now()
-	if a.regular.IsZero() {
-		a.regular = now.Add(jittered(every))
-	}
-	at := a.regular
-	if !a.due.IsZero() && a.due.Before(at) {
-		at = a.due
-	}
-	if form := s.form(); reformed {
-		at = latest(now, form.since.Add(a.delay))
-	}
-	if st := s.status; !st.Synced || st.State != Watching { // its next transition wakes us up
-		return now.Add(every)
-	}
-	return latest(at, a.again)
-}
-
-// reformed reports whether the kind is served in another form than when contents were compared last. A
-// form that was asked for before the last list began is that list's.
-func (s *stream) reformed() bool {
-	form := s.form()
-	if s.store.Served() == 0 && form.sum != 0 {
-		s.mu.Lock()
-		listed := s.auditing.listed
-		s.mu.Unlock()
-		if !listed.IsZero() && !listed.Before(form.settled()) {
-			s.store.Commit(store.Commit{Served: form.sum, At: time.Now()})
-		}
-	}
-	return form.sum != 0 && form.sum != s.store.Served()
-}
-
-// form is the form in which the stream's kind is served now.
-func (s *stream) form() form {
-	return s.source.cluster.forms.of(s.source.served().GroupVersion())
-}
-
-// listForm is what a list that begins now leaves as the form in which the kind was served. While not all
-// API servers may serve the new form, it stays the old one, so that an audit follows.
-func (s *stream) listForm() uint64 {
-	form := s.form()
-	if time.Now().Before(form.settled()) {
-		return s.store.Served()
-	}
-	return form.sum
-}
-
 // audit is one audit.
 type audit struct {
 	*stream
 	AuditInfo
-	lists   uint64 // of the stream, when it began
-	from    string // the stream's version when it began
-	version string // of the list
+	lists   uint64                  // of the stream, when it began
+	from    string                  // the stream's version when it began
+	version string                  // of the list
+	unread  map[store.Key]time.Time // when it began
+	other   bool                    // objects are stored in the format that the list was not in
 	seed    maphash.Seed
 	named   []uint64 // the hashes of the keys that the list has
 	doubts  []doubtful
@@ -228,6 +46,7 @@ const maxDoubts = 1000
 func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 	began := time.Now()
 	a := &audit{stream: s, lists: s.Status().Lists, from: s.store.Version(), seed: maphash.MakeSeed()}
+	a.unread = s.store.AllUnread()
 	form := s.form()
 	a.Stream, a.Contents = s.id, form.sum != 0 && form.sum != s.store.Served()
 	if a.Err = a.read(ctx); a.Err == nil {
@@ -268,7 +87,8 @@ func (s *stream) compareLoaded(ctx context.Context) (version string, same bool, 
 // superseded reports whether the stream has begun a list since.
 func (a *audit) superseded() bool { return a.Status().Lists != a.lists }
 
-// read reads the list.
+// read reads the list. Where contents are compared and some objects are stored in the other format, in which the
+// kind was read before, it reads another list in that.
 func (a *audit) read(ctx context.Context) (err error) {
 	lists := a.source.cluster.lists
 	select {
@@ -277,26 +97,37 @@ func (a *audit) read(ctx context.Context) (err error) {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	a.version, a.Bytes, err = reflector.ReadList(ctx, a.open, a.query(), a.object)
+	protobuf := !a.Contents || a.source.wants() == Protobuf
+	a.version, a.Bytes, err = reflector.ReadList(ctx, a.opener(protobuf), a.query(), a.object)
+	if err == nil && a.other {
+		var n int64
+		_, n, err = reflector.ReadList(ctx, a.opener(!protobuf), a.query(), func(o wire.Object, err error) error {
+			if k := (store.Key{Namespace: o.Namespace, Name: o.Name}); err == nil && a.keep(k) {
+				a.compare(k, o)
+			}
+			return nil
+		})
+		a.Bytes += n
+	}
 	if err == nil {
 		a.commit()
 	}
 	return err
 }
 
-// open asks for the list: in protobuf where metadata is enough, which every kind has unless its API server
-// knows no protobuf at all; else as the stream does.
-func (a *audit) open(ctx context.Context, _ bool, q url.Values) (io.ReadCloser, wire.Format, error) {
-	client := a.source.cluster.client
-	path := request.Path(a.source.served(), a.id.Namespace, "")
-	if a.Contents {
-		return client.Open(ctx, path, q, request.Want{Protobuf: a.source.wants() == Protobuf, Metadata: a.source.opts.MetadataOnly})
+// opener asks for the list. Without contents metadata is enough, which every kind has in protobuf unless its API
+// server knows no protobuf at all.
+func (a *audit) opener(protobuf bool) reflector.Opener {
+	return func(ctx context.Context, _ bool, q url.Values) (io.ReadCloser, wire.Format, error) {
+		want := request.Want{Protobuf: protobuf, Metadata: !a.Contents || a.source.opts.MetadataOnly}
+		client, path := a.source.cluster.client, request.Path(a.source.served(), a.id.Namespace, "")
+		body, f, err := client.Open(ctx, path, q, want)
+		if sure, maybe := refusesFormat(err); !a.Contents && (sure || maybe) {
+			want.Protobuf = false
+			return client.Open(ctx, path, q, want)
+		}
+		return body, f, err
 	}
-	body, f, err := client.Open(ctx, path, q, request.Want{Protobuf: true, Metadata: true})
-	if sure, maybe := refusesFormat(err); sure || maybe {
-		return client.Open(ctx, path, q, request.Want{Metadata: true})
-	}
-	return body, f, err
 }
 
 // object compares one object of the list with what is stored.
@@ -311,35 +142,39 @@ func (a *audit) object(o wire.Object, err error) error {
 	a.Objects++
 	a.named = append(a.named, maphash.Comparable(a.seed, k))
 	v := a.store.Get(k)
+	_, unread := a.unread[k]
 	// What is newer here than the stream was when the audit began has changed since.
 	ahead := wire.Older(o.ResourceVersion, v.RV()) && !wire.Older(a.from, v.RV())
 	switch {
-	case v.UID() != o.UID || wire.Older(v.RV(), o.ResourceVersion) || ahead:
+	case v.UID() != o.UID || wire.Older(v.RV(), o.ResourceVersion) || ahead || unread:
 		a.doubt(doubtful{k, o.UID, o.ResourceVersion, true})
 	case err == nil && a.Contents:
-		return a.compare(k, o)
+		a.other = a.other || v.Format() != o.Format
+		a.compare(k, o)
 	}
 	return nil
 }
 
 // compare replaces what is stored where the list has another content of the same version.
-func (a *audit) compare(k store.Key, o wire.Object) error {
+func (a *audit) compare(k store.Key, o wire.Object) {
 	sum := a.sum(o)
-	if !a.store.Reformed(k, store.Seen{UID: o.UID, RV: o.ResourceVersion, Format: o.Format, Sum: sum}) {
-		return nil
+	if a.store.Reformed(k, store.Seen{UID: o.UID, RV: o.ResourceVersion, Format: o.Format, Sum: sum}) {
+		a.stage(k, o, sum)
 	}
-	raw, err := a.kept(o)
-	if err != nil {
-		return err
+}
+
+// stage has an object stored as it was read.
+func (a *audit) stage(k store.Key, o wire.Object, sum uint64) {
+	c, err := a.change(k, o, sum)
+	if err != nil { // what is stored stays
+		a.lost(err)
+		return
 	}
-	c := store.Change{Key: k, UID: o.UID, Reread: true}
-	c.V = a.packer.PackSummed(o.Format, o.UID, o.ResourceVersion, sum, raw)
-	a.derive(&c, raw)
+	c.Reread = true
 	a.staged = append(a.staged, c)
 	if a.bytes += c.V.Size(); len(a.staged) >= maxStaged || a.bytes >= maxStagedBytes {
 		a.commit()
 	}
-	return nil
 }
 
 func (a *audit) commit() {
@@ -368,94 +203,4 @@ func (a *audit) lacking() {
 		}
 	}
 	a.named = nil
-}
-
-// judge waits until the watch has passed the version of the list, and looks at the doubtful objects again:
-// ErrMissed if one of them still is not what the server has.
-func (a *audit) judge(ctx context.Context) error {
-	if len(a.doubts) == 0 {
-		return nil
-	}
-	if _, ordered := wire.CompareVersions(a.version, a.store.Version()); !ordered {
-		return errUnordered
-	}
-	for began := time.Now(); wire.Older(a.store.Version(), a.version); {
-		switch {
-		case a.superseded():
-			return nil
-		case time.Since(began) > auditPatience:
-			return errUndecided
-		case !pause(ctx, time.Second):
-			return ctx.Err()
-		}
-	}
-	for _, d := range a.doubts {
-		missed, err := a.missed(ctx, d)
-		switch {
-		case a.superseded():
-			return nil
-		case err != nil:
-			return err
-		case missed:
-			return reflector.ErrMissed
-		}
-	}
-	return nil
-}
-
-// missed reports whether the stream has missed what happened to an object, now that the watch has passed
-// the list's version.
-func (a *audit) missed(ctx context.Context, d doubtful) (bool, error) {
-	v := a.store.Get(d.key)
-	same := v != nil && v.UID() == d.uid
-	switch {
-	case !d.listed:
-		return same && v.RV() == d.rv, nil // it was gone by then, and a UID does not come back
-	case same:
-		return v.RV() != d.rv && !wire.Older(a.version, v.RV()), nil
-	}
-	// It was there by then, and is not stored: if it is still there it was there all the time.
-	uid, err := a.uid(ctx, d.key)
-	return uid == d.uid, err
-}
-
-// uid asks the server for the UID of an object of the stream's selection; empty: there is none.
-func (a *audit) uid(ctx context.Context, k store.Key) (uid string, err error) {
-	q := a.query()
-	name := "metadata.name=" + k.Name
-	if f := q.Get("fieldSelector"); f != "" {
-		name += "," + f
-	}
-	q.Set("fieldSelector", name)
-	path := request.Path(a.source.served(), k.Namespace, "")
-	open := func(ctx context.Context, _ bool, q url.Values) (io.ReadCloser, wire.Format, error) {
-		return a.source.cluster.client.Open(ctx, path, q, request.Want{Metadata: true})
-	}
-	_, _, err = reflector.ReadList(ctx, open, q, func(o wire.Object, err error) error {
-		uid = o.UID
-		return err
-	})
-	return uid, err
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-// jittered adds up to as much again, so that streams do not ask together.
-func jittered(d time.Duration) time.Duration { return d + rand.N(d) }
-
-// pause waits; it returns false when ctx ends.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -1,10 +1,9 @@
 package informer_test
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,68 +13,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// reformer stands between a cluster and its server, and serves widgets in another form: with a default that
-// a CRD got.
-type reformer struct {
-	next http.RoundTripper
-	form atomic.Int32 // 0: as they are
-	mute atomic.Bool  // the OpenAPI documents do not show it
-}
-
-func (f *reformer) config(s *informertest.Server) *rest.Config {
-	cfg := s.Config()
-	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		f.next = rt
-		return f
-	})
-	return cfg
-}
-
-func (f *reformer) RoundTrip(r *http.Request) (*http.Response, error) {
-	form := f.form.Load()
-	if r.URL.Path == "/openapi/v3" {
-		if f.mute.Load() {
-			form = 0
-		}
-		doc := fmt.Sprintf(`{"paths":{"apis/example.com/v1":{"serverRelativeURL":"/openapi/v3/apis/example.com/v1?hash=F%d"}}}`, form)
-		return &http.Response{
-			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
-			Body: io.NopCloser(strings.NewReader(doc)), Request: r,
-		}, nil
-	}
-	resp, err := f.next.RoundTrip(r)
-	if err == nil && form > 0 && resp.StatusCode == http.StatusOK {
-		resp.Body = &reformed{ReadCloser: resp.Body, with: fmt.Appendf(nil, `"spec":{"color":"red%d",`, form)}
-	}
-	return resp, err
-}
-
-// reformed is a body with the default. The server under test writes whole objects at once.
-type reformed struct {
-	io.ReadCloser
-	with []byte
-	left []byte
-}
-
-func (b *reformed) Read(p []byte) (int, error) {
-	if len(b.left) == 0 {
-		buf := make([]byte, 1<<16)
-		n, err := b.ReadCloser.Read(buf)
-		if n == 0 {
-			return 0, err
-		}
-		b.left = bytes.ReplaceAll(buf[:n], []byte(`"spec":{`), b.with)
-	}
-	n := copy(p, b.left)
-	b.left = b.left[n:]
-	return n, nil
+// red gives every widget a default that nobody wrote: spec.color.
+func (a *audited) red(n int) {
+	a.server.ChangeForm(widgets, func(o map[string]any) { o["spec"].(map[string]any)["color"] = fmt.Sprint("red", n) })
 }
 
 // audited is a server, and a cluster that audits every so often, in a bubble. It returns what ended, and
@@ -83,7 +31,6 @@ func (b *reformed) Read(p []byte) (int, error) {
 type audited struct {
 	*testing.T
 	server *informertest.Server
-	form   *reformer
 	every  time.Duration
 	dir    string
 
@@ -95,7 +42,7 @@ type audited struct {
 func audits(t *testing.T, every time.Duration, test func(*audited)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		a := &audited{T: t, server: informertest.NewServer(), form: &reformer{}, every: every, dir: t.TempDir()}
+		a := &audited{T: t, server: informertest.NewServer(), every: every, dir: t.TempDir()}
 		a.server.Serve(widgets, "Widget")
 		two(a.server)
 		test(a)
@@ -105,7 +52,7 @@ func audits(t *testing.T, every time.Duration, test func(*audited)) {
 // run runs a cluster for as long as f takes.
 func (a *audited) run(o informer.SourceOptions, f func(*informer.Cluster, *informer.Source)) {
 	a.Helper()
-	c, err := informer.NewCluster(a.form.config(a.server), informer.Options{Checkpoint: a.dir, AuditEvery: a.every, Hooks: informer.Hooks{
+	c, err := informer.NewCluster(a.server.Config(), informer.Options{Checkpoint: a.dir, AuditEvery: a.every, Hooks: informer.Hooks{
 		Audit: func(i informer.AuditInfo) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
@@ -167,6 +114,14 @@ func (a *audited) found() string {
 	return strings.Join(all, "; ")
 }
 
+// expect checks what audits and gaps there were since it was asked last.
+func (a *audited) expect(why, want string) {
+	a.Helper()
+	if got := a.found(); got != want {
+		a.Errorf("%s: found %q, want %q", why, got, want)
+	}
+}
+
 // colors returns the spec.color of a and b in the cache.
 func colors(t *testing.T, c *informer.Cluster, s *informer.Source) string {
 	t.Helper()
@@ -199,7 +154,7 @@ func TestServedForm(t *testing.T) {
 			if err != nil {
 				a.Fatal(err)
 			}
-			a.form.form.Store(1)
+			a.red(1)
 			<-time.After(3 * time.Minute)
 			if got := colors(a.T, c, s); got != "red1 red1" {
 				a.Errorf("while it runs, the default is in %q", got)
@@ -218,7 +173,7 @@ func TestServedForm(t *testing.T) {
 			if got := a.found(); got != "audit of 2, reread 0" {
 				a.Errorf("once all API servers serve it: %s", got)
 			}
-			a.form.form.Store(2)
+			a.red(2)
 			a.expire()
 			<-time.After(5 * time.Second)
 			if got := colors(a.T, c, s); got != "red2 red2" {
@@ -230,7 +185,7 @@ func TestServedForm(t *testing.T) {
 			<-time.After(20 * time.Minute)
 			a.found()
 		})
-		a.form.form.Store(3)
+		a.red(3)
 		a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
 			if n := s.Status()[0].Lists; n != 0 {
 				a.Fatalf("%d lists: it was not resumed", n)
@@ -256,7 +211,7 @@ func TestServedForm(t *testing.T) {
 func TestSameVersionInAList(t *testing.T) {
 	audits(t, -1, func(a *audited) {
 		a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
-			a.form.form.Store(1)
+			a.red(1)
 			a.expire()
 			<-time.After(5 * time.Second)
 			if got := colors(a.T, c, s); got != "red1 red1" {
@@ -411,6 +366,147 @@ func TestAuditRefused(t *testing.T) {
 			<-time.After(3 * time.Hour)
 			if got := a.found(); !strings.Contains(got, "audit of 2") {
 				a.Errorf("once it answers: %s", got)
+			}
+		})
+	})
+}
+
+// TestAuditOfRefused: a transform fails on the latest version of some objects. A list would not help, so an audit
+// asks for none.
+func TestAuditOfRefused(t *testing.T) {
+	audits(t, time.Hour, func(a *audited) {
+		refuse := &informer.Transform{Name: "refuse", Apply: func(u *unstructured.Unstructured) error {
+			if u.Object["spec"].(map[string]any)["v"] == "refuse" {
+				return errors.New("refused")
+			}
+			return nil
+		}}
+		a.run(informer.SourceOptions{Transform: refuse}, func(c *informer.Cluster, s *informer.Source) {
+			for _, name := range []string{"a", "c"} {
+				a.server.Put(widgets, "n", name, spec("refuse"))
+			}
+			a.expect("the watch", "gap: transform; gap: transform")
+			<-time.After(5 * time.Hour)
+			if got := a.found(); !strings.HasPrefix(got, "audit of 3; audit of 3") || strings.Contains(got, ":") {
+				a.Errorf("audits: %s", got)
+			}
+			a.expire()
+			a.server.ChangeForm(widgets, func(o map[string]any) {
+				if spec := o["spec"].(map[string]any); spec["v"] == int64(1) {
+					spec["v"] = "refuse"
+				}
+			})
+			<-time.After(5 * time.Hour)
+			if got := a.found(); strings.Contains(got, informer.ReasonMissed) || strings.Contains(got, ": refused") || !strings.Contains(got, "audit of 3, reread 0") {
+				a.Errorf("audits of another form: %s", got)
+			}
+			if st := s.Status()[0]; st.Epoch != 1 || st.Lists != 2 || st.Dropped.Transform < 5 {
+				a.Errorf("status %+v", st)
+			}
+			a.server.Put(widgets, "n", "a", spec(2))
+			a.server.Put(widgets, "n", "b", spec(2))
+			a.server.Delete(widgets, "n", "c")
+			synctest.Wait()
+			if got, want := versions(t, c, s), serverVersions(a.server); got != want {
+				a.Errorf("versions %s, the server has %s", got, want)
+			}
+		})
+	})
+}
+
+// TestAuditReadsAgain: the watch could not read an object's version. An audit reads it soon, without a list; then
+// the state can be resumed from again.
+func TestAuditReadsAgain(t *testing.T) {
+	for _, tc := range []struct{ why, name string }{
+		{"an object that is known", "a"},
+		{"a new one", "c"},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			audits(t, 6*time.Hour, func(a *audited) {
+				a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
+					<-time.After(time.Hour)
+					a.expect("before", "")
+					a.server.Misbehave(informertest.Fault{Effect: informertest.GarbleObject, Resource: widgets, Times: 2})
+					a.server.Put(widgets, "n", tc.name, spec("garbled"))
+					<-time.After(3 * time.Second)
+					a.expect("the watch", "gap: unreadable")
+					view, err := informer.Unstructured(c, widgets, informer.On(s))
+					if err != nil {
+						a.Fatal(err)
+					}
+					sub, err := view.Subscribe("test", informer.SubscribeOptions{SkipInitial: true})
+					if err != nil {
+						a.Fatal(err)
+					}
+					<-time.After(10 * time.Minute)
+					if got := a.found(); !strings.HasPrefix(got, "audit of ") || strings.Contains(got, ":") {
+						a.Errorf("found %s", got)
+					}
+					change, err := sub.Next(a.Context())
+					if err != nil || change.Key.Name != tc.name || !change.Relisted {
+						a.Errorf("the change: %+v, %v", change, err)
+					}
+					if got, want := versions(a.T, c, s), serverVersions(a.server); got != want {
+						a.Errorf("versions %s, the server has %s", got, want)
+					}
+					if st := s.Status()[0]; st.Epoch != 1 || st.Lists != 1 {
+						a.Errorf("status %+v", st)
+					}
+				})
+				a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
+					if n := s.Status()[0].Lists; n != 0 {
+						a.Errorf("%d lists: it was not resumed", n)
+					}
+				})
+			})
+		})
+	}
+}
+
+// TestAuditWithoutProtobuf: an aggregated API server may know no protobuf, which audits ask for where metadata is
+// enough.
+func TestAuditWithoutProtobuf(t *testing.T) {
+	for _, code := range []int{http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusInternalServerError} {
+		audits(t, time.Hour, func(a *audited) {
+			a.server.Misbehave(informertest.Fault{Protobuf: true, Code: code, Resource: widgets})
+			a.run(informer.SourceOptions{}, func(*informer.Cluster, *informer.Source) {
+				<-time.After(3 * time.Hour)
+				if got := a.found(); !strings.HasPrefix(got, "audit of 2") || strings.Contains(got, ":") {
+					a.Errorf("%d: found %q", code, got)
+				}
+			})
+		})
+	}
+}
+
+// TestFormsForbidden: who may not read the OpenAPI documents asks for them rarely, and has audits all the same.
+func TestFormsForbidden(t *testing.T) {
+	audits(t, time.Hour, func(a *audited) {
+		var asked atomic.Int32
+		a.server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/openapi/v3" {
+				return false
+			}
+			asked.Add(1)
+			informertest.Refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "not for you")
+			return true
+		})
+		a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
+			<-time.After(10 * time.Hour)
+			if n := asked.Load(); n < 8 || n > 11 {
+				a.Errorf("asked %d times in 10 hours", n)
+			}
+			if got := a.found(); !strings.HasPrefix(got, "audit of 2") || strings.Contains(got, ":") {
+				a.Errorf("found %q", got)
+			}
+			if err := c.RefreshForms(a.Context()); !apierrors.IsForbidden(err) {
+				a.Errorf("RefreshForms: %v", err)
+			}
+			a.red(1)
+			a.expire()
+			<-time.After(time.Minute)
+			if got := colors(a.T, c, s); got != "red1 red1" {
+				a.Errorf("after a list the default is in %q", got)
 			}
 		})
 	})

@@ -41,6 +41,8 @@
 //	                (Source.WaitForLoad), subscriptions only with SubscribeOptions.FromCheckpoint.
 //	History         A server whose versions went back, as after a restored backup, starts a new epoch:
 //	                everything is listed again and compared by content.
+//	Audits          A watch can miss changes without an error, and content can change without a new version. So
+//	                each stream is now and then compared with a list beside its watch (Options.AuditEvery).
 //	Ownership       What reads and changes return is the caller's; what Shared returns is read-only.
 //	After close     When the context of Cluster.Run ends, or a source is closed, reads and indexes serve the
 //	                last state, until the Informer is dropped. Wait, Subscribe, Next, Changes and Mirror return

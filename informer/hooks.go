@@ -64,7 +64,8 @@ type AuditInfo struct {
 	Contents bool
 	Duration time.Duration
 	// Objects and Bytes are what was read; the bytes, after decompression. Reread counts the objects whose
-	// content or sum was not what was stored although their version was.
+	// content or sum differed from what was stored although their version did not, and those that the
+	// watch could not read.
 	Objects, Bytes, Reread int64
 	// Err is why the audit could not decide, or that it found changes that the watch had not shown: the
 	// stream is then listed anew, behind a Gap with ReasonMissed.

@@ -38,8 +38,7 @@ type modelFault struct {
 var modelFaults = []modelFault{
 	{"form", true, byAudit, "", (*world).changeForm},
 	{"garbled", true, byItself, informer.ReasonUnreadable, (*world).garble},
-	// An audit may find the object out of date before the server sends it again.
-	{"garbled object", true, byAudit, informer.ReasonUnreadable + informer.ReasonMissed, (*world).garbleObject},
+	{"garbled object", true, byAudit, informer.ReasonUnreadable, (*world).garbleObject},
 	{"fork", true, byAudit, informer.ReasonHistoryChanged + informer.ReasonExpired + informer.ReasonMissed, (*world).fork},
 	{"storm of lists", true, byItself, "", (*world).stormLists},
 	{"storm of watches", true, byItself, "", (*world).stormWatches},

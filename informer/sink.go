@@ -24,7 +24,7 @@ func (s *stream) Begin(newEpoch bool) {
 		s.after = st.LastCurrent
 	}
 	s.began = time.Now()
-	s.formThen = s.listForm()
+	s.formThen, s.mixed = s.listForm(), false
 	s.store.Begin(newEpoch)
 }
 
@@ -37,6 +37,7 @@ func (s *stream) Item(o wire.Object) error {
 	s.witnesses.listed(sighting{k, o.UID, o.ResourceVersion})
 	sum := s.sum(o)
 	if s.store.Known(k, store.Seen{UID: o.UID, RV: o.ResourceVersion, Format: o.Format, Sum: sum}) {
+		s.mixed = s.mixed || s.store.Get(k).Format() != o.Format
 		return nil
 	}
 	if s.store.Ahead(k, o.UID, o.ResourceVersion) {
@@ -121,7 +122,12 @@ func (s *stream) removal(k store.Key, o wire.Object) store.Change {
 
 // lose counts a version that cannot be handed on, and notes the gap that it leaves.
 func (s *stream) lose(err error) {
-	reason := ReasonTransform
+	s.note(s.lost(err))
+}
+
+// lost counts a version that cannot be handed on, and returns why.
+func (s *stream) lost(err error) (reason string) {
+	reason = ReasonTransform
 	if wire.Unreadable(err) {
 		reason = ReasonUnreadable
 	}
@@ -133,7 +139,7 @@ func (s *stream) lose(err error) {
 			st.Dropped.Unreadable++
 		}
 	})
-	s.note(reason)
+	return reason
 }
 
 // note adds to the gap that goes with the next commit.
@@ -146,13 +152,14 @@ func (s *stream) note(reason string) {
 func (s *stream) Unreadable(m wire.Meta, err error) {
 	s.lose(err)
 	if m.Name == "" || s.keep(store.Key{Namespace: m.Namespace, Name: m.Name}) {
-		s.staged = append(s.staged, unread(m))
+		s.staged = append(s.staged, s.unread(m))
 	}
 }
 
 // unread is an object that the server has in a version that cannot be read.
-func unread(m wire.Meta) store.Change {
-	return store.Change{Key: store.Key{Namespace: m.Namespace, Name: m.Name}, UID: m.UID, Keep: true, Unread: true}
+func (s *stream) unread(m wire.Meta) store.Change {
+	k := store.Key{Namespace: m.Namespace, Name: m.Name}
+	return store.Change{Key: k, UID: m.UID, Keep: true, Unread: true, Since: s.Status().LastCurrent}
 }
 
 // Page implements reflector.Sink.
@@ -168,8 +175,11 @@ func (s *stream) Page(version string) error {
 
 // Live implements reflector.Sink.
 func (s *stream) Live(version string) {
+	if s.mixed { // not all contents were compared: an audit does, if the form has changed
+		s.formThen = s.store.Served()
+	}
 	s.commit(store.Commit{Version: version, Sweep: true, Served: s.formThen})
-	s.compared(s.began)
+	s.compared()
 	s.current()
 }
 
@@ -236,9 +246,9 @@ func (s *stream) Event(ev wire.Event) error {
 		change, err := s.change(k, ev.Object, s.sum(ev.Object))
 		if err != nil {
 			s.lose(err)
-		} else {
-			c.Changes = append(c.Changes, change)
+			change.Keep = true
 		}
+		c.Changes = append(c.Changes, change)
 	}
 	s.commit(c)
 	s.current()
@@ -252,10 +262,11 @@ func (s *stream) Bookmark(version string) error {
 	return nil
 }
 
-// Skipped implements reflector.Sink.
+// Skipped implements reflector.Sink. An audit reads the object again.
 func (s *stream) Skipped(m wire.Meta) {
 	if s.keep(store.Key{Namespace: m.Namespace, Name: m.Name}) {
-		s.commit(store.Commit{Version: m.ResourceVersion, Changes: []store.Change{unread(m)}})
+		s.commit(store.Commit{Version: m.ResourceVersion, Changes: []store.Change{s.unread(m)}})
+		s.wantAudit()
 	}
 }
 

@@ -2,80 +2,20 @@ package capture
 
 import (
 	"bytes"
-	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 )
 
-// former stands between a watcher and its server, and serves ConfigMaps in another form: with a default that
-// nobody wrote.
-type former struct {
-	next  http.RoundTripper
-	form  atomic.Pointer[string] // what stands at the beginning of the data; empty: nothing
-	looks atomic.Int32           // requests for the index of OpenAPI documents
-}
-
-func (f *former) config(s *informertest.Server) *rest.Config {
-	cfg := s.Config()
-	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		f.next = rt
-		return f
-	})
-	return cfg
-}
-
-// serve has objects served with a member of their data.
-func (f *former) serve(member string) { f.form.Store(&member) }
-
-func (f *former) RoundTrip(r *http.Request) (*http.Response, error) {
-	form := ""
-	if s := f.form.Load(); s != nil {
-		form = *s
-	}
-	if r.URL.Path == "/openapi/v3" {
-		f.looks.Add(1)
-		doc := fmt.Sprintf(`{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=%X"}}}`, "v1"+form)
-		return &http.Response{
-			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
-			Body: io.NopCloser(strings.NewReader(doc)), Request: r,
-		}, nil
-	}
-	resp, err := f.next.RoundTrip(r)
-	if err == nil && form != "" && resp.StatusCode == http.StatusOK && strings.Contains(r.URL.Path, "configmaps") {
-		resp.Body = &formed{ReadCloser: resp.Body, with: fmt.Appendf(nil, `"data":{%s,`, form)}
-	}
-	return resp, err
-}
-
-// formed is a body with the default. The server under test writes whole objects at once.
-type formed struct {
-	io.ReadCloser
-	with []byte
-	left []byte
-}
-
-func (b *formed) Read(p []byte) (int, error) {
-	if len(b.left) == 0 {
-		buf := make([]byte, 1<<16)
-		n, err := b.ReadCloser.Read(buf)
-		if n == 0 {
-			return 0, err
-		}
-		b.left = bytes.ReplaceAll(buf[:n], []byte(`"data":{`), b.with)
-	}
-	n := copy(p, b.left)
-	b.left = b.left[n:]
-	return n, nil
+// serve has the server serve ConfigMaps in another form: with data.a0, which nobody wrote.
+func (r *rig) serve(value string) {
+	r.server.ChangeForm(cmGVR, func(o map[string]any) { o["data"].(map[string]any)["a0"] = value })
 }
 
 // inForms is keeping with a server of which the form can change.
@@ -90,7 +30,6 @@ func inForms(t *testing.T, o Options, test func(r *rig, again func(func()))) {
 		o.Redactor = hiding(t)
 	}
 	keeping(t, o, before, func(r *rig, again func(func())) {
-		again(func() { r.form = &former{} })
 		r.pass(time.Minute)
 		r.take()
 		test(r, again)
@@ -104,10 +43,10 @@ func TestConverted(t *testing.T) {
 	const opened = "ready: 1 kinds, 2 objects"
 	t.Run("while it runs", func(t *testing.T) {
 		inForms(t, Options{}, func(r *rig, again func(func())) {
-			r.form.serve(`"a0":"red"`)
+			r.serve("red")
 			r.pass(5 * time.Minute)
 			r.want("a default", red...)
-			r.form.serve(`"a0":"blue"`)
+			r.serve("blue")
 			r.pass(15 * time.Minute)
 			r.want("another default", red...)
 			r.state(`"a0":"blue"`)
@@ -119,7 +58,7 @@ func TestConverted(t *testing.T) {
 	})
 	t.Run("while it did not run", func(t *testing.T) {
 		inForms(t, Options{}, func(r *rig, again func(func())) {
-			again(func() { r.form.serve(`"a0":"red"`) })
+			again(func() { r.serve("red") })
 			r.pass(5 * time.Minute)
 			r.want("a default", append(red, opened)...)
 			r.state(`"a0":"red"`)
@@ -131,7 +70,7 @@ func TestConverted(t *testing.T) {
 	t.Run("in a list that had to be", func(t *testing.T) {
 		inForms(t, Options{}, func(r *rig, again func(func())) {
 			again(func() {
-				r.form.serve(`"a0":"red"`)
+				r.serve("red")
 				r.server.Put(cmGVR, "shop", "b", data("k", "2"))
 				r.server.Skip(10)
 				r.server.Compact()
@@ -144,7 +83,7 @@ func TestConverted(t *testing.T) {
 		inForms(t, Options{}, func(r *rig, again func(func())) {
 			again(func() {
 				r.memory.sums("of an older program")
-				r.form.serve(`"a0":"red"`)
+				r.serve("red")
 			})
 			r.pass(5 * time.Minute)
 			r.want("a default", append(red, opened)...)
@@ -152,7 +91,7 @@ func TestConverted(t *testing.T) {
 	})
 	t.Run("a field that is hidden", func(t *testing.T) {
 		inForms(t, Options{Redactor: hiding(t, "data.a0")}, func(r *rig, again func(func())) {
-			r.form.serve(`"a0":"s3cret"`)
+			r.serve("s3cret")
 			r.pass(5 * time.Minute)
 			r.want("a default", red...)
 			if strings.Contains(r.dump.String(), "s3cret") {
@@ -165,12 +104,9 @@ func TestConverted(t *testing.T) {
 			s.Put(cmGVR, "shop", "a", data("k", "1"))
 			s.Put(cmGVR, "shop", "b", data("k", "1"))
 		}, func(r *rig) {
-			r.stop()
-			r.form = &former{}
-			r.begin(Options{Types: []string{"configmaps"}})
 			r.pass(time.Minute)
 			r.take()
-			r.form.serve(`"a0":"red"`)
+			r.serve("red")
 			r.pass(5 * time.Minute)
 			r.want("a default", red...)
 		})
@@ -182,16 +118,22 @@ func TestConverted(t *testing.T) {
 func TestConvertedSoon(t *testing.T) {
 	o := Options{Types: []string{"configmap*"}}
 	scenario(t, o, func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }, func(r *rig) {
-		r.stop()
-		r.form = &former{}
-		r.begin(o)
-		r.pass(2 * time.Minute)
+		var looks atomic.Int32 // at the index of OpenAPI documents
+		r.server.Intercept(func(_ http.ResponseWriter, req *http.Request) bool {
+			if req.URL.Path == "/openapi/v3" {
+				looks.Add(1)
+			}
+			return false
+		})
+		for looks.Load() == 0 { // the next look of every minute is far
+			r.pass(time.Second)
+		}
 		r.take()
-		r.form.serve(`"a0":"red"`)
-		looks := r.form.looks.Load()
+		r.serve("red")
+		seen := looks.Load()
 		r.server.Put(crdGVR, "", "others.example.com", nil)
 		r.pass(2 * time.Second)
-		if r.form.looks.Load() == looks {
+		if looks.Load() == seen {
 			t.Error("it has not looked")
 		}
 		r.pass(25 * time.Second)
@@ -210,7 +152,7 @@ func TestConvertedUnderOtherRules(t *testing.T) {
 		want []string
 	}{
 		{"other rules alone", "", hiding(t, "data.k"), []string{"rewritten configmaps/a", "rewritten configmaps/b", opened}},
-		{"both", `"a0":"red"`, hiding(t, "data.k"), []string{"converted configmaps/a data.a0 by ?", "converted configmaps/b data.a0 by ?", opened}},
+		{"both", "red", hiding(t, "data.k"), []string{"converted configmaps/a data.a0 by ?", "converted configmaps/b data.a0 by ?", opened}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			inForms(t, Options{}, func(r *rig, _ func(func())) {
@@ -219,7 +161,9 @@ func TestConvertedUnderOtherRules(t *testing.T) {
 				r.mu.Lock()
 				r.dump.Reset()
 				r.mu.Unlock()
-				r.form.serve(c.form)
+				if c.form != "" {
+					r.serve(c.form)
+				}
 				r.begin(Options{Types: []string{"configmaps"}, Kept: kept, Redactor: c.then})
 				r.pass(5 * time.Minute)
 				r.want(c.why, c.want...)

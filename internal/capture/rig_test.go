@@ -51,7 +51,6 @@ type rig struct {
 
 	budget int64   // of feeds
 	memory *memory // keeps batches, where the watcher tells them
-	form   *former // how the server serves ConfigMaps; nil: as they are
 
 	mu    sync.Mutex
 	lines []string
@@ -103,9 +102,6 @@ func (r *rig) begin(o Options) {
 	}
 	if r.memory != nil {
 		r.memory.sums(o.Redactor.SumKeyID())
-	}
-	if r.form != nil {
-		o.Config = r.form.config(r.server)
 	}
 	if o.Quiet, err = quiet.New(); err != nil {
 		r.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,53 +26,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// former stands between a daemon and its server, and serves objects in another form: with a member of their
-// data that nobody wrote.
-type former struct {
-	next http.RoundTripper
-	with atomic.Pointer[string] // the member
-}
-
-func (f *former) serve(member string) { f.with.Store(&member) }
-
-func (f *former) wrap(cfg *rest.Config) {
-	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		f.next = rt
-		return f
-	})
-}
-
-func (f *former) RoundTrip(r *http.Request) (*http.Response, error) {
-	with := *f.with.Load()
-	if r.URL.Path == "/openapi/v3" {
-		doc := fmt.Sprintf(`{"paths":{"api/v1":{"serverRelativeURL":"/openapi/v3/api/v1?hash=%X"}}}`, "v1"+with)
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(doc)), Request: r}, nil
-	}
-	resp, err := f.next.RoundTrip(r)
-	if err == nil && with != "" && resp.StatusCode == http.StatusOK {
-		resp.Body = &formed{ReadCloser: resp.Body, with: []byte(`"data":{` + with + ",")}
-	}
-	return resp, err
-}
-
-// formed is a body with the member. The server under test writes whole objects at once.
-type formed struct {
-	io.ReadCloser
-	with, left []byte
-}
-
-func (b *formed) Read(p []byte) (int, error) {
-	if len(b.left) == 0 {
-		buf := make([]byte, 1<<16)
-		n, err := b.ReadCloser.Read(buf)
-		if n == 0 {
-			return 0, err
-		}
-		b.left = bytes.ReplaceAll(buf[:n], []byte(`"data":{`), b.with)
-	}
-	n := copy(p, b.left)
-	b.left = b.left[n:]
-	return n, nil
+// serve has the server serve ConfigMaps in another form: with data.a0, which nobody wrote.
+func (r *rig) serve(value string) {
+	r.server.ChangeForm(configMaps, func(o map[string]any) { o["data"].(map[string]any)["a0"] = value })
 }
 
 // recorded is what a journal tells, oldest first.
@@ -100,15 +55,13 @@ func TestConverted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
 		path := filepath.Join(dir, "journal.db")
-		r.form = &former{}
-		r.form.serve("")
 		r.put("a", "1")
 		r.put("b", "1")
 		hook := &failing{}
 		o := Options{Sinks: []deliver.Options{{Name: "hook", Sink: hook}}}
 		d := r.daemon(dir, o)
 		d.pass(time.Minute)
-		r.form.serve(`"a0":"red"`)
+		r.serve("red")
 		d.pass(5 * time.Minute)
 		want := []string{"converted a by ?", "converted b by ?"}
 		if d := cmp.Diff(want, recorded(t, path, journal.Query{Quiet: true})); d != "" {
@@ -119,7 +72,7 @@ func TestConverted(t *testing.T) {
 			t.Errorf("audits (-want +got):\n%s", d)
 		}
 		d.stop()
-		r.form.serve(`"a0":"blue"`)
+		r.serve("blue")
 		d = r.daemon(dir, o)
 		d.pass(5 * time.Minute)
 		if d := cmp.Diff(append(want, want...), recorded(t, path, journal.Query{Quiet: true})); d != "" {

@@ -41,7 +41,6 @@ type rig struct {
 
 	namespaces capture.Namespaces
 	labels     string
-	form       *former // how the server serves objects; nil: as they are
 }
 
 func newRig(t *testing.T) *rig {

@@ -66,9 +66,6 @@ func (r *rig) daemon(dir string, o Options) *running {
 	r.Helper()
 	d := &running{rig: r, ended: make(chan error, 1)}
 	o.Config, o.Cluster, o.listen = r.server.Config(), "test", nowhere
-	if r.form != nil {
-		r.form.wrap(o.Config)
-	}
 	o.Journal, o.Key = filepath.Join(dir, "journal.db"), filepath.Join(dir, "key")
 	o.Log = slog.New(slog.NewTextHandler(&d.log, nil))
 	if o.Scopes == nil {

@@ -2,8 +2,6 @@ package reflector
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/url"
 	"strconv"
@@ -80,38 +78,23 @@ func (r *Reflector) item(o wire.Object, err error) error {
 
 func (r *Reflector) unreadable(err error) { r.tell(Note{Kind: NotedUnreadable, Err: err}) }
 
-// page reads one answer to a list. One that says before its first object that it is of another history
-// is not read on.
+// page reads one page of the stream's list. If its version shows another history, its objects are not read.
 func (r *Reflector) page(ctx context.Context, q url.Values, t *tally, item func(wire.Object, error) error) (wire.ListMeta, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	timer := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
-	defer timer.Stop()
-	body, format, err := r.Open(ctx, false, q)
-	if err != nil {
-		return wire.ListMeta{}, cause(ctx, err)
+	open := func(ctx context.Context, watch bool, q url.Values) (io.ReadCloser, wire.Format, error) {
+		body, format, err := r.Open(ctx, watch, q)
+		if err == nil {
+			r.accepted()
+			t.Format = format
+		}
+		return body, format, err
 	}
-	defer func() { _ = body.Close() }()
-	r.accepted()
-	t.Format = format
-	l := wire.NewList(format, &meter{progress{body, timer}, t})
-	for {
-		o, err := l.Next()
-		var bad *wire.ObjectError
-		switch {
-		case errors.Is(err, io.EOF):
-			return l.Meta(), nil
-		case err != nil && !errors.As(err, &bad):
-			return wire.ListMeta{}, fmt.Errorf("read list: %w", cause(ctx, err))
+	begin := func(meta wire.ListMeta) error {
+		if t.Objects == 0 && wire.Older(meta.ResourceVersion, r.Sink.Version()) {
+			return ErrRewritten
 		}
-		if t.Objects == 0 && wire.Older(l.Meta().ResourceVersion, r.Sink.Version()) {
-			return wire.ListMeta{}, ErrRewritten
-		}
-		t.Objects++
-		if err := item(o, err); err != nil {
-			return wire.ListMeta{}, err
-		}
+		return nil
 	}
+	return readPage(ctx, open, q, t, begin, item)
 }
 
 // accepted ends an earlier failure with the first answer to a list. That to a probe proves less.

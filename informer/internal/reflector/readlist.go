@@ -12,14 +12,15 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// ReadList reads a collection page by page beside a Reflector that runs, and returns the version of the
-// first page and the bytes read. Each gets every object, whose bytes are valid during the call; its error
-// ends the list. An object that cannot be read comes with an error and as much metadata as is known.
+// ReadList reads a collection page by page, beside a Reflector that runs. It returns the version of the first
+// page and the bytes read. It calls each with every object, whose bytes are valid during the call; an error
+// that each returns ends the list. An object that cannot be read comes with an error and with the metadata
+// that could be read.
 func ReadList(ctx context.Context, open Opener, query url.Values, each func(wire.Object, error) error) (version string, bytes int64, err error) {
 	t := &tally{}
 	query.Set("limit", strconv.Itoa(pageSize))
 	for next := ""; ; {
-		meta, err := readPage(ctx, open, query, t, each)
+		meta, err := readPage(ctx, open, query, t, func(wire.ListMeta) error { return nil }, each)
 		switch {
 		case err != nil:
 		case meta.ResourceVersion == "":
@@ -40,7 +41,12 @@ func ReadList(ctx context.Context, open Opener, query url.Values, each func(wire
 	}
 }
 
-func readPage(ctx context.Context, open Opener, q url.Values, t *tally, each func(wire.Object, error) error) (wire.ListMeta, error) {
+// readPage reads one page of a list and counts its objects and bytes. It calls begin before the first object.
+// It gives up where the server sends nothing for answerTimeout.
+func readPage(
+	ctx context.Context, open Opener, q url.Values, t *tally,
+	begin func(wire.ListMeta) error, each func(wire.Object, error) error,
+) (wire.ListMeta, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	timer := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
@@ -51,16 +57,21 @@ func readPage(ctx context.Context, open Opener, q url.Values, t *tally, each fun
 	}
 	defer func() { _ = body.Close() }()
 	l := wire.NewList(format, &meter{progress{body, timer}, t})
-	for {
+	for first := true; ; first = false {
 		o, err := l.Next()
 		var bad *wire.ObjectError
 		switch {
-		case err == nil, errors.As(err, &bad):
 		case errors.Is(err, io.EOF):
 			return l.Meta(), nil
-		default:
+		case err != nil && !errors.As(err, &bad):
 			return wire.ListMeta{}, fmt.Errorf("read list: %w", cause(ctx, err))
 		}
+		if first {
+			if err := begin(l.Meta()); err != nil {
+				return wire.ListMeta{}, err
+			}
+		}
+		t.Objects++
 		if err := each(o, err); err != nil {
 			return wire.ListMeta{}, err
 		}

@@ -18,16 +18,18 @@ type Change struct {
 	UID, RV string
 	// Delete says that the object is gone.
 	Delete bool
-	// Keep says that the object exists in a version that could not be read: what is stored stays,
+	// Keep says that the object exists in a version that cannot be stored: what is stored stays,
 	// unless UID says that it was another object.
 	Keep bool
-	// Reread says that V is the stored version, read again: it replaces that where the server now serves
-	// the object in another form. It is ignored if another version is stored by now, and in a list, which
-	// reads everything again anyway.
+	// Reread says that V was read again, beside the watch: it is the stored version, in another form
+	// perhaps, or one that the watch could not read. It is ignored if the watch has brought another
+	// version since, and in a list, which reads everything again anyway.
 	Reread bool
-	// Unread says of Keep that what is stored is out of date, so that nobody may resume from the state until the object
-	// was read, or is gone. Without a Key, that is until the next list.
+	// Unread says of Keep that the version could not be read: nobody may resume from the state until
+	// the object was read, or is gone. Without a Key, that is until the next list. Since is when the
+	// stored version was last known to be current.
 	Unread bool
+	Since  time.Time
 	// Index has the values for the indexes, by slot.
 	Index []any
 
@@ -186,14 +188,14 @@ func (t *step) apply(c *Change) {
 	listed := t.head.listing
 	o, sp := t.table.find(c.Key)
 	switch {
-	case c.Reread && (listed || o == nil || o.v.UID() != c.V.UID() || o.v.RV() != c.V.RV()):
+	case c.Reread && !t.wants(o, c):
 	case c.Keep:
 		t.keep(o, sp, c)
 	case o == nil:
 		if !c.Delete {
-			t.add(c, listed && !t.forming)
+			t.add(c, c.Reread || listed && !t.forming)
 		}
-		delete(t.unread, c.Key)
+		t.behind.remove(c.Key)
 	case !listed && t.trusts(o) && wire.Older(c.rv(), o.v.RV()):
 		t.drops.Past++
 	case c.Delete:
@@ -214,18 +216,22 @@ func (t *step) apply(c *Change) {
 			t.adopted = append(t.adopted, o.v)
 			o.v = c.V // the next list has its sum
 		}
-		delete(t.unread, c.Key)
+		t.behind.remove(c.Key)
 		if !listed && !c.Reread {
 			t.drops.Same++
 		}
 	}
 }
 
-// keep notes that the server has an object that it does not show.
+// wants tells whether something that was read again is still of use.
+func (t *step) wants(o *object, c *Change) bool {
+	_, unread := t.behind.unread[c.Key]
+	return !t.head.listing && (unread || o != nil && o.v.UID() == c.V.UID() && o.v.RV() == c.V.RV())
+}
+
+// keep notes that the server has an object in a version that is not stored.
 func (t *step) keep(o *object, sp *space, c *Change) {
-	if c.Unread {
-		defer func() { t.unread[c.Key] = struct{}{} }()
-	}
+	defer t.behind.add(c)
 	switch {
 	case o == nil:
 		return
@@ -271,11 +277,14 @@ func (t *step) remove(o *object, sp *space, c *Change) {
 // note completes a delta of an object.
 func (t *step) note(d Delta, o *object, sp *space) {
 	d.Key, d.sum = Key{sp.name, o.name}, hashKey(sp.sum, o.sum)
-	delete(t.unread, d.Key)
 	d.At = t.in.At
 	if d.Relisted {
 		d.After = t.in.After
+		if since := t.behind.unread[d.Key]; d.After.IsZero() {
+			d.After = since
+		}
 	}
+	t.behind.remove(d.Key)
 	t.deltas = append(t.deltas, d)
 }
 

@@ -53,9 +53,8 @@ type Store struct {
 	fresh bool
 	// doubtful are those that such a list named without a readable version: for them it goes on.
 	doubtful map[*object]struct{}
-	// unread are the objects of which the server has a version that could not be read; an empty key is one that is not
-	// known. While there are any, the state is not one to resume from.
-	unread map[Key]struct{}
+	// behind are the objects of which the server has a version that is not stored.
+	behind behind
 
 	// mu is held to write for no more than a piece.
 	mu      sync.RWMutex
@@ -88,7 +87,7 @@ func New(id int) *Store {
 		id:       id,
 		piece:    maxPiece,
 		doubtful: map[*object]struct{}{},
-		unread:   map[Key]struct{}{},
+		behind:   behind{unread: map[Key]time.Time{}, refused: map[Key]struct{}{}},
 		table:    newTable(),
 		head:     head{epoch: 1, phase: Listing},
 	}
@@ -184,7 +183,7 @@ func (s *Store) Begin(newEpoch bool) {
 		return
 	}
 	s.mark++
-	clear(s.unread) // the list tells
+	s.behind.clear() // the list names them again
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.head.phase, s.head.listing = Listing, true
@@ -215,7 +214,7 @@ func (s *Store) Known(k Key, seen Seen) bool {
 		return false
 	}
 	o.mark = s.mark
-	delete(s.unread, k)
+	s.behind.remove(k)
 	return true
 }
 
@@ -253,7 +252,7 @@ func (s *Store) trusts(o *object) bool {
 
 // resumable is the version of a batch: what the state can be resumed from. The caller holds the turn.
 func (s *Store) resumable() string {
-	if s.head.phase == Listing || len(s.unread) > 0 {
+	if s.head.phase == Listing || len(s.behind.unread) > 0 {
 		return ""
 	}
 	return s.head.version
@@ -341,5 +340,5 @@ func (s *Store) Close() {
 	defer s.mu.Unlock()
 	s.closed, s.queues, s.waiting = true, nil, nil
 	clear(s.doubtful)
-	clear(s.unread)
+	s.behind.clear()
 }

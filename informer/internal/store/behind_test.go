@@ -1,0 +1,83 @@
+package store
+
+import (
+	"testing"
+	"time"
+)
+
+// TestReadAgain: an object's version could not be read, and an audit reads it beside the watch.
+func TestReadAgain(t *testing.T) {
+	since := time.Unix(100, 0)
+	again := func(name, uid, rv string) Commit {
+		c := put(name, uid, rv)
+		c.Reread = true
+		return Commit{Changes: []Change{c}, At: time.Unix(200, 0)}
+	}
+	for _, tc := range []struct {
+		why   string
+		watch []Change
+		again Commit
+		want  string // the first batch after that
+	}{
+		{"a version that was not read", nil, again("a", "a1", "6"), "~a/a1 1>6r =6 6"},
+		{"the stored one, after all", nil, again("a", "a1", "1"), ""},
+		{"a newer one came", []Change{put("a", "a1", "7")}, again("a", "a1", "6"), ""},
+		{"it was deleted", []Change{del("a", "a1", "7")}, again("a", "a1", "6"), ""},
+		{"and created again", []Change{del("a", "a1", "7"), put("a", "a2", "8")}, again("a", "a1", "6"), ""},
+		{"one that was read", nil, again("b", "b1", "6"), ""},
+		{"one that nobody knows", nil, again("c", "c1", "6"), ""},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			s := New(0)
+			s.Begin(false)
+			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2")}, Version: "5", Sweep: true})
+			s.Commit(Commit{Changes: []Change{{Key: Key{Name: "a"}, UID: "a1", Keep: true, Unread: true, Since: since}}, Version: "6"})
+			if !s.Unread(Key{Name: "a"}) || len(s.AllUnread()) != 1 {
+				t.Error("the store does not know that it is behind")
+			}
+			for _, c := range tc.watch {
+				s.Commit(Commit{Changes: []Change{c}, Version: c.rv()})
+			}
+			q := NewQueue(1, QueueOptions{Budget: 1 << 20, SkipLoaded: true, SkipInitial: true})
+			s.Subscribe(q, time.Time{})
+			if _, err := q.Next(t.Context()); err != nil { // where the stream stands
+				t.Fatal(err)
+			}
+			s.Commit(tc.again)
+			q.Finish()
+			b, err := q.Next(t.Context())
+			got := ""
+			if err == nil {
+				got = text(b) + " " + b.Version
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if err == nil && !b.Deltas[0].After.Equal(since) {
+				t.Errorf("changed after %v, want %v", b.Deltas[0].After, since)
+			}
+			if unread := s.Unread(Key{Name: "a"}); unread && tc.again.Changes[0].Key.Name == "a" {
+				t.Error("the store still believes that it is behind")
+			}
+		})
+	}
+}
+
+// TestRefused: a version that was read and cannot be stored keeps nobody from resuming.
+func TestRefused(t *testing.T) {
+	s := New(0)
+	s.Begin(false)
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), keep("b")}, Version: "5", Sweep: true})
+	s.Commit(Commit{Changes: []Change{keep("a")}, Version: "6"})
+	for _, name := range []string{"a", "b"} {
+		if !s.Refused(Key{Name: name}) || s.Unread(Key{Name: name}) {
+			t.Errorf("%s is not known as refused", name)
+		}
+	}
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "7"), del("b", "b1", "8")}, Version: "8"})
+	for _, name := range []string{"a", "b"} {
+		if s.Refused(Key{Name: name}) {
+			t.Errorf("%s is still known as refused", name)
+		}
+	}
+}
