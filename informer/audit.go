@@ -211,6 +211,7 @@ type audit struct {
 	doubts  []doubtful
 	staged  []store.Change
 	bytes   int
+	left    *store.Gap // by contents that cannot be handed on; to be told
 }
 
 // doubtful is an object in which the list and the store differ.
@@ -290,7 +291,7 @@ func (a *audit) open(ctx context.Context, _ bool, q url.Values) (io.ReadCloser, 
 	client := a.source.cluster.client
 	path := request.Path(a.source.served(), a.id.Namespace, "")
 	if a.Contents {
-		return client.Open(ctx, path, q, request.Want{Protobuf: a.source.wants() == Protobuf, Metadata: a.source.opts.MetadataOnly})
+		return client.Open(ctx, path, q, a.whole())
 	}
 	body, f, err := client.Open(ctx, path, q, request.Want{Protobuf: true, Metadata: true})
 	if sure, maybe := refusesFormat(err); sure || maybe {
@@ -322,7 +323,8 @@ func (a *audit) object(o wire.Object, err error) error {
 	return nil
 }
 
-// compare replaces what is stored where the list has another content of the same version.
+// compare replaces what is stored where the list has another content of the same version. Where the
+// transform refuses that, what is stored stays, as after a list.
 func (a *audit) compare(k store.Key, o wire.Object) error {
 	sum := a.sum(o)
 	if !a.store.Reformed(k, store.Seen{UID: o.UID, RV: o.ResourceVersion, Format: o.Format, Sum: sum}) {
@@ -330,7 +332,8 @@ func (a *audit) compare(k store.Key, o wire.Object) error {
 	}
 	raw, err := a.kept(o)
 	if err != nil {
-		return err
+		a.left = a.left.Merge(&store.Gap{From: a.from, Since: a.Status().LastCurrent, Reason: a.dropped(err)})
+		return nil
 	}
 	c := store.Change{Key: k, UID: o.UID, Reread: true}
 	c.V = a.packer.PackSummed(o.Format, o.UID, o.ResourceVersion, sum, raw)
@@ -343,11 +346,16 @@ func (a *audit) compare(k store.Key, o wire.Object) error {
 }
 
 func (a *audit) commit() {
-	if len(a.staged) == 0 {
+	if len(a.staged) == 0 && a.left == nil {
 		return
 	}
 	a.Reread += int64(len(a.staged))
-	a.store.Commit(store.Commit{Changes: a.staged, At: time.Now()})
+	c := store.Commit{Changes: a.staged, Gap: a.left, At: time.Now()}
+	if a.left = nil; c.Gap != nil {
+		c.Gap.To, c.Gap.Until = a.store.Version(), c.At
+		a.hooks().gap(a.id, *gapOf(c.Gap))
+	}
+	a.store.Commit(c)
 	a.unpin(a.staged)
 	clear(a.staged)
 	a.staged, a.bytes = a.staged[:0], 0
@@ -411,31 +419,46 @@ func (a *audit) missed(ctx context.Context, d doubtful) (bool, error) {
 	switch {
 	case !d.listed:
 		return same && v.RV() == d.rv, nil // it was gone by then, and a UID does not come back
-	case same:
-		return v.RV() != d.rv && !wire.Older(a.version, v.RV()), nil
+	case same && (v.RV() == d.rv || wire.Older(a.version, v.RV())):
+		return false, nil
+	case same && a.source.opts.Transform == nil:
+		return true, nil
 	}
-	// It was there by then, and is not stored: if it is still there it was there all the time.
-	uid, err := a.uid(ctx, d.key)
-	return uid == d.uid, err
+	// It was there by then, and is not stored as it was.
+	return a.lasts(ctx, d)
 }
 
-// uid asks the server for the UID of an object of the stream's selection; empty: there is none.
-func (a *audit) uid(ctx context.Context, k store.Key) (uid string, err error) {
+// lasts reports whether the server has an object as the list has it: then it was so all the time, also in the
+// stream's selection, and the watch should have told it. What the transform refuses is not stored, though.
+func (a *audit) lasts(ctx context.Context, d doubtful) (lasts bool, err error) {
 	q := a.query()
-	name := "metadata.name=" + k.Name
+	name := "metadata.name=" + d.key.Name
 	if f := q.Get("fieldSelector"); f != "" {
 		name += "," + f
 	}
 	q.Set("fieldSelector", name)
-	path := request.Path(a.source.served(), k.Namespace, "")
+	path := request.Path(a.source.served(), d.key.Namespace, "")
+	want := request.Want{Metadata: true}
+	if a.source.opts.Transform != nil {
+		want = a.whole()
+	}
 	open := func(ctx context.Context, _ bool, q url.Values) (io.ReadCloser, wire.Format, error) {
-		return a.source.cluster.client.Open(ctx, path, q, request.Want{Metadata: true})
+		return a.source.cluster.client.Open(ctx, path, q, want)
 	}
 	_, _, err = reflector.ReadList(ctx, open, q, func(o wire.Object, err error) error {
-		uid = o.UID
-		return err
+		if err != nil {
+			return err
+		}
+		_, refused := a.kept(o)
+		lasts = o.UID == d.uid && o.ResourceVersion == d.rv && refused == nil
+		return nil
 	})
-	return uid, err
+	return lasts, err
+}
+
+// whole asks for objects as the stream does.
+func (a *audit) whole() request.Want {
+	return request.Want{Protobuf: a.source.wants() == Protobuf, Metadata: a.source.opts.MetadataOnly}
 }
 
 func latest(a, b time.Time) time.Time {

@@ -27,12 +27,21 @@ type reformer struct {
 	next http.RoundTripper
 	form atomic.Int32 // 0: as they are
 	mute atomic.Bool  // the OpenAPI documents do not show it
+
+	instead func(r *http.Request, ask roundTrips) (*http.Response, error) // of asking; set before the cluster runs
 }
+
+// roundTrips is a function that is an http.RoundTripper.
+type roundTrips func(*http.Request) (*http.Response, error)
+
+func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func (f *reformer) config(s *informertest.Server) *rest.Config {
 	cfg := s.Config()
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		f.next = rt
+		if f.next = rt; f.instead != nil {
+			f.next = roundTrips(func(r *http.Request) (*http.Response, error) { return f.instead(r, rt.RoundTrip) })
+		}
 		return f
 	})
 	return cfg

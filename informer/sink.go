@@ -120,8 +120,12 @@ func (s *stream) removal(k store.Key, o wire.Object) store.Change {
 }
 
 // lose counts a version that cannot be handed on, and notes the gap that it leaves.
-func (s *stream) lose(err error) {
-	reason := ReasonTransform
+func (s *stream) lose(err error) { s.note(s.dropped(err)) }
+
+// dropped counts a version that cannot be handed on, and returns the reason of the gap that it leaves.
+// Anybody may call it.
+func (s *stream) dropped(err error) (reason string) {
+	reason = ReasonTransform
 	if wire.Unreadable(err) {
 		reason = ReasonUnreadable
 	}
@@ -133,7 +137,7 @@ func (s *stream) lose(err error) {
 			st.Dropped.Unreadable++
 		}
 	})
-	s.note(reason)
+	return reason
 }
 
 // note adds to the gap that goes with the next commit.
