@@ -29,6 +29,7 @@ type audit struct {
 	doubts  []doubtful
 	staged  []store.Change
 	bytes   int
+	refused *store.Gap // what the transform refused in another form
 }
 
 // doubtful is an object in which the list and the store differ.
@@ -166,8 +167,8 @@ func (a *audit) compare(k store.Key, o wire.Object) {
 // stage has an object stored as it was read.
 func (a *audit) stage(k store.Key, o wire.Object, sum uint64) {
 	c, err := a.change(k, o, sum)
-	if err != nil { // what is stored stays
-		a.lost(err)
+	if err != nil { // what is stored stays, as after a list
+		a.refused = a.refused.Merge(&store.Gap{From: a.from, Since: a.Status().LastCurrent, Reason: a.lost(err)})
 		return
 	}
 	c.Reread = true
@@ -178,11 +179,16 @@ func (a *audit) stage(k store.Key, o wire.Object, sum uint64) {
 }
 
 func (a *audit) commit() {
-	if len(a.staged) == 0 {
+	c := store.Commit{Changes: a.staged, Gap: a.refused, At: time.Now()}
+	if len(c.Changes) == 0 && c.Gap == nil {
 		return
 	}
+	if a.refused = nil; c.Gap != nil {
+		c.Gap.To, c.Gap.Until = a.store.Version(), c.At
+		a.hooks().gap(a.id, *gapOf(c.Gap))
+	}
 	a.Reread += int64(len(a.staged))
-	a.store.Commit(store.Commit{Changes: a.staged, At: time.Now()})
+	a.store.Commit(c)
 	a.unpin(a.staged)
 	clear(a.staged)
 	a.staged, a.bytes = a.staged[:0], 0

@@ -58,34 +58,40 @@ func (a *audit) missed(ctx context.Context, d doubtful) (bool, error) {
 	v := a.store.Get(d.key)
 	same := v != nil && v.UID() == d.uid
 	switch {
-	case d.listed && a.store.Unread(d.key):
-		return false, a.reread(ctx, d)
-	case d.listed && a.store.Refused(d.key):
-		return false, nil
 	case !d.listed:
 		return same && v.RV() == d.rv, nil // it was gone by then, and a UID does not come back
-	case same:
-		return v.RV() != d.rv && !wire.Older(a.version, v.RV()), nil
+	case a.store.Unread(d.key):
+		return false, a.reread(ctx, d)
+	case same && (v.RV() == d.rv || wire.Older(a.version, v.RV())):
+		return false, nil
+	case same && a.source.opts.Transform == nil:
+		return true, nil
 	}
-	// It was there by then, and is not stored: if it is still there it was there all the time.
-	uid, err := a.uid(ctx, d.key)
-	return uid == d.uid, err
+	return a.lasts(ctx, d)
 }
 
-// uid asks the server for the UID of an object of the stream's selection; empty: there is none.
-func (a *audit) uid(ctx context.Context, k store.Key) (uid string, err error) {
-	err = a.get(ctx, k, request.Want{Metadata: true}, func(o wire.Object, err error) error {
-		uid = o.UID
-		return err
+// lasts reports whether the server still has an object as the list had it. Then it was like that all the time, in
+// the stream's selection too, and the watch should have shown it: unless the transform refuses it.
+func (a *audit) lasts(ctx context.Context, d doubtful) (lasts bool, err error) {
+	want := request.Want{Metadata: true}
+	if a.source.opts.Transform != nil {
+		want = a.whole()
+	}
+	err = a.get(ctx, d.key, want, func(o wire.Object, err error) error {
+		if err != nil {
+			return err
+		}
+		_, refused := a.kept(o)
+		lasts = o.UID == d.uid && o.ResourceVersion == d.rv && refused == nil
+		return nil
 	})
-	return uid, err
+	return lasts, err
 }
 
 // reread reads an object that the watch could not read, now that the watch has passed the list's version: if
 // the object still has the version that the list showed, no other was missed.
 func (a *audit) reread(ctx context.Context, d doubtful) error {
-	want := request.Want{Protobuf: a.source.wants() == Protobuf, Metadata: a.source.opts.MetadataOnly}
-	err := a.get(ctx, d.key, want, func(o wire.Object, err error) error {
+	err := a.get(ctx, d.key, a.whole(), func(o wire.Object, err error) error {
 		if err == nil && o.UID == d.uid && o.ResourceVersion == d.rv {
 			a.stage(d.key, o, a.sum(o))
 		}
@@ -109,4 +115,9 @@ func (a *audit) get(ctx context.Context, k store.Key, want request.Want, each fu
 	}
 	_, _, err := reflector.ReadList(ctx, open, q, each)
 	return err
+}
+
+// whole asks for objects as the stream does.
+func (a *audit) whole() request.Want {
+	return request.Want{Protobuf: a.source.wants() == Protobuf, Metadata: a.source.opts.MetadataOnly}
 }

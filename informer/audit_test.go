@@ -2,7 +2,6 @@ package informer_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -21,6 +20,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
+// roundTrips is a function that is an http.RoundTripper.
+type roundTrips func(*http.Request) (*http.Response, error)
+
+func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // red gives every widget a default that nobody wrote: spec.color.
 func (a *audited) red(n int) {
 	a.server.ChangeForm(widgets, func(o map[string]any) { o["spec"].(map[string]any)["color"] = fmt.Sprint("red", n) })
@@ -33,6 +37,8 @@ type audited struct {
 	server *informertest.Server
 	every  time.Duration
 	dir    string
+	// instead, if set, answers the cluster's requests; ask asks the server.
+	instead func(r *http.Request, ask roundTrips) (*http.Response, error)
 
 	mu     sync.Mutex
 	audits []informer.AuditInfo
@@ -52,7 +58,13 @@ func audits(t *testing.T, every time.Duration, test func(*audited)) {
 // run runs a cluster for as long as f takes.
 func (a *audited) run(o informer.SourceOptions, f func(*informer.Cluster, *informer.Source)) {
 	a.Helper()
-	c, err := informer.NewCluster(a.server.Config(), informer.Options{Checkpoint: a.dir, AuditEvery: a.every, Hooks: informer.Hooks{
+	cfg := a.server.Config()
+	if a.instead != nil {
+		cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+			return roundTrips(func(r *http.Request) (*http.Response, error) { return a.instead(r, rt.RoundTrip) })
+		})
+	}
+	c, err := informer.NewCluster(cfg, informer.Options{Checkpoint: a.dir, AuditEvery: a.every, Hooks: informer.Hooks{
 		Audit: func(i informer.AuditInfo) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
@@ -366,49 +378,6 @@ func TestAuditRefused(t *testing.T) {
 			<-time.After(3 * time.Hour)
 			if got := a.found(); !strings.Contains(got, "audit of 2") {
 				a.Errorf("once it answers: %s", got)
-			}
-		})
-	})
-}
-
-// TestAuditOfRefused: a transform fails on the latest version of some objects. A list would not help, so an audit
-// asks for none.
-func TestAuditOfRefused(t *testing.T) {
-	audits(t, time.Hour, func(a *audited) {
-		refuse := &informer.Transform{Name: "refuse", Apply: func(u *unstructured.Unstructured) error {
-			if u.Object["spec"].(map[string]any)["v"] == "refuse" {
-				return errors.New("refused")
-			}
-			return nil
-		}}
-		a.run(informer.SourceOptions{Transform: refuse}, func(c *informer.Cluster, s *informer.Source) {
-			for _, name := range []string{"a", "c"} {
-				a.server.Put(widgets, "n", name, spec("refuse"))
-			}
-			a.expect("the watch", "gap: transform; gap: transform")
-			<-time.After(5 * time.Hour)
-			if got := a.found(); !strings.HasPrefix(got, "audit of 3; audit of 3") || strings.Contains(got, ":") {
-				a.Errorf("audits: %s", got)
-			}
-			a.expire()
-			a.server.ChangeForm(widgets, func(o map[string]any) {
-				if spec := o["spec"].(map[string]any); spec["v"] == int64(1) {
-					spec["v"] = "refuse"
-				}
-			})
-			<-time.After(5 * time.Hour)
-			if got := a.found(); strings.Contains(got, informer.ReasonMissed) || strings.Contains(got, ": refused") || !strings.Contains(got, "audit of 3, reread 0") {
-				a.Errorf("audits of another form: %s", got)
-			}
-			if st := s.Status()[0]; st.Epoch != 1 || st.Lists != 2 || st.Dropped.Transform < 5 {
-				a.Errorf("status %+v", st)
-			}
-			a.server.Put(widgets, "n", "a", spec(2))
-			a.server.Put(widgets, "n", "b", spec(2))
-			a.server.Delete(widgets, "n", "c")
-			synctest.Wait()
-			if got, want := versions(t, c, s), serverVersions(a.server); got != want {
-				a.Errorf("versions %s, the server has %s", got, want)
 			}
 		})
 	})

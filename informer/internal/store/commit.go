@@ -195,7 +195,7 @@ func (t *step) apply(c *Change) {
 		if !c.Delete {
 			t.add(c, c.Reread || listed && !t.forming)
 		}
-		t.behind.remove(c.Key)
+		delete(t.unread, c.Key)
 	case !listed && t.trusts(o) && wire.Older(c.rv(), o.v.RV()):
 		t.drops.Past++
 	case c.Delete:
@@ -216,7 +216,7 @@ func (t *step) apply(c *Change) {
 			t.adopted = append(t.adopted, o.v)
 			o.v = c.V // the next list has its sum
 		}
-		t.behind.remove(c.Key)
+		delete(t.unread, c.Key)
 		if !listed && !c.Reread {
 			t.drops.Same++
 		}
@@ -225,13 +225,15 @@ func (t *step) apply(c *Change) {
 
 // wants tells whether something that was read again is still of use.
 func (t *step) wants(o *object, c *Change) bool {
-	_, unread := t.behind.unread[c.Key]
+	_, unread := t.unread[c.Key]
 	return !t.head.listing && (unread || o != nil && o.v.UID() == c.V.UID() && o.v.RV() == c.V.RV())
 }
 
 // keep notes that the server has an object in a version that is not stored.
 func (t *step) keep(o *object, sp *space, c *Change) {
-	defer t.behind.add(c)
+	if c.Unread {
+		defer func() { t.unread[c.Key] = c.Since }()
+	}
 	switch {
 	case o == nil:
 		return
@@ -280,11 +282,11 @@ func (t *step) note(d Delta, o *object, sp *space) {
 	d.At = t.in.At
 	if d.Relisted {
 		d.After = t.in.After
-		if since := t.behind.unread[d.Key]; d.After.IsZero() {
-			d.After = since
+		if d.After.IsZero() {
+			d.After = t.unread[d.Key]
 		}
 	}
-	t.behind.remove(d.Key)
+	delete(t.unread, d.Key)
 	t.deltas = append(t.deltas, d)
 }
 

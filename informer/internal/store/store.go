@@ -53,8 +53,10 @@ type Store struct {
 	fresh bool
 	// doubtful are those that such a list named without a readable version: for them it goes on.
 	doubtful map[*object]struct{}
-	// behind are the objects of which the server has a version that is not stored.
-	behind behind
+	// unread are the objects of which the server has a version that could not be read, and when the stored
+	// one was last known to be current. The empty key is an object whose name is not known. While there are
+	// any, the state is not one to resume from.
+	unread map[Key]time.Time
 
 	// mu is held to write for no more than a piece.
 	mu      sync.RWMutex
@@ -87,7 +89,7 @@ func New(id int) *Store {
 		id:       id,
 		piece:    maxPiece,
 		doubtful: map[*object]struct{}{},
-		behind:   behind{unread: map[Key]time.Time{}, refused: map[Key]struct{}{}},
+		unread:   map[Key]time.Time{},
 		table:    newTable(),
 		head:     head{epoch: 1, phase: Listing},
 	}
@@ -183,7 +185,7 @@ func (s *Store) Begin(newEpoch bool) {
 		return
 	}
 	s.mark++
-	s.behind.clear() // the list names them again
+	clear(s.unread) // the list names them again
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.head.phase, s.head.listing = Listing, true
@@ -214,7 +216,7 @@ func (s *Store) Known(k Key, seen Seen) bool {
 		return false
 	}
 	o.mark = s.mark
-	s.behind.remove(k)
+	delete(s.unread, k)
 	return true
 }
 
@@ -252,7 +254,7 @@ func (s *Store) trusts(o *object) bool {
 
 // resumable is the version of a batch: what the state can be resumed from. The caller holds the turn.
 func (s *Store) resumable() string {
-	if s.head.phase == Listing || len(s.behind.unread) > 0 {
+	if s.head.phase == Listing || len(s.unread) > 0 {
 		return ""
 	}
 	return s.head.version
@@ -340,5 +342,5 @@ func (s *Store) Close() {
 	defer s.mu.Unlock()
 	s.closed, s.queues, s.waiting = true, nil, nil
 	clear(s.doubtful)
-	s.behind.clear()
+	clear(s.unread)
 }

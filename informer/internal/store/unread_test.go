@@ -62,22 +62,3 @@ func TestReadAgain(t *testing.T) {
 		})
 	}
 }
-
-// TestRefused: a version that was read and cannot be stored keeps nobody from resuming.
-func TestRefused(t *testing.T) {
-	s := New(0)
-	s.Begin(false)
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), keep("b")}, Version: "5", Sweep: true})
-	s.Commit(Commit{Changes: []Change{keep("a")}, Version: "6"})
-	for _, name := range []string{"a", "b"} {
-		if !s.Refused(Key{Name: name}) || s.Unread(Key{Name: name}) {
-			t.Errorf("%s is not known as refused", name)
-		}
-	}
-	s.Commit(Commit{Changes: []Change{put("a", "a1", "7"), del("b", "b1", "8")}, Version: "8"})
-	for _, name := range []string{"a", "b"} {
-		if s.Refused(Key{Name: name}) {
-			t.Errorf("%s is still known as refused", name)
-		}
-	}
-}
