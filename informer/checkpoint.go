@@ -24,13 +24,15 @@ type checkpoints struct {
 	owners map[string]*stream
 }
 
-// claim gives a source's streams the checkpoints that no other open source has.
+// claim gives a source's streams the checkpoints that no other open source has. One that is being closed
+// may still write; openCheckpoint waits for that.
 func (c *checkpoints) claim(s *Source) {
 	if !s.checkpointed() {
 		return
 	}
 	for _, st := range s.streams {
-		if name := st.checkpointName(); c.owners[name] == nil {
+		name := st.checkpointName()
+		if owner := c.owners[name]; owner == nil || owner.source.isClosed() {
 			c.owners[name] = st
 		}
 	}
@@ -113,7 +115,9 @@ func (s *stream) openCheckpoint(ctx context.Context) *checkpoint.Stream {
 	}
 	name := s.checkpointName()
 	if !s.source.cluster.owns(name, s) {
-		s.checkpointIs(errTwin)
+		if !s.source.isClosed() { // else the next one may have it already
+			s.checkpointIs(errTwin)
+		}
 		return nil
 	}
 	patience := time.After(inUse)
@@ -209,7 +213,7 @@ func (s *stream) save(ctx context.Context, file *checkpoint.Stream) {
 		Subscribe:   s.checkpointQueue,
 		Report:      s.checkpointIs,
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrClosed) { // closed before it began is no failure
 		s.checkpointIs(err)
 	}
 }

@@ -242,3 +242,38 @@ func TestIdentityIsAskedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckpointIsPassedOn: a view that is opened while another goroutine closes the last one of its kind has
+// the checkpoint, and that the other was closed before it wrote any is no failure.
+func TestCheckpointIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, dir := podServer(), t.TempDir()
+		var told []error
+		hooks := informer.Hooks{Checkpoint: func(_ informer.Stream, err error) { told = append(told, err) }}
+		c := must(informer.NewCluster(server.Config(), informer.Options{Checkpoint: dir, Hooks: hooks}))(t)
+		first := must(informer.For[*corev1.Pod](c))(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- c.Run(ctx) }()
+		if err := first.Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+		rest := first.Source().CloseSlowly()
+		second := must(informer.For[*corev1.Pod](c))(t)
+		rest()
+		if err := second.Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(5 * time.Second)
+		if err := second.Source().Status()[0].Checkpoint; err != nil || len(told) > 0 {
+			t.Errorf("the checkpoint: %v; told %v", err, told)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if files, err := filepath.Glob(filepath.Join(dir, "*pods*")); err != nil || len(files) != 1 {
+			t.Errorf("files %q, %v", files, err)
+		}
+	})
+}

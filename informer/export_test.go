@@ -6,3 +6,11 @@ func SetMaxHeld(n int) (undo func()) {
 	maxHeldBytes = n
 	return func() { maxHeldBytes = was }
 }
+
+// CloseSlowly closes the source but for what is done by the function that it returns.
+func (s *Source) CloseSlowly() (rest func()) {
+	s.mu.Lock()
+	consumers, _ := s.shut()
+	s.mu.Unlock()
+	return func() { s.end(consumers) }
+}
