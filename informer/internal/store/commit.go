@@ -22,8 +22,8 @@ type Change struct {
 	// unless UID says that it was another object.
 	Keep bool
 	// Reread says that V is the stored version, read again: it replaces that where the server now serves
-	// the object in another form. It is ignored if another version is stored by now, and in a list, which
-	// reads everything again anyway.
+	// the object in another form. It is ignored if another version is stored by now, or is known to exist
+	// (see Unread), and in a list, which reads everything again anyway.
 	Reread bool
 	// Unread says of Keep that what is stored is out of date, so that nobody may resume from the state until the object
 	// was read, or is gone. Without a Key, that is until the next list.
@@ -186,7 +186,7 @@ func (t *step) apply(c *Change) {
 	listed := t.head.listing
 	o, sp := t.table.find(c.Key)
 	switch {
-	case c.Reread && (listed || o == nil || o.v.UID() != c.V.UID() || o.v.RV() != c.V.RV()):
+	case c.Reread && (listed || !t.current(o, c)):
 	case c.Keep:
 		t.keep(o, sp, c)
 	case o == nil:
@@ -219,6 +219,12 @@ func (t *step) apply(c *Change) {
 			t.drops.Same++
 		}
 	}
+}
+
+// current reports whether what was read again is still the newest version that is known to exist.
+func (t *step) current(o *object, c *Change) bool {
+	_, unread := t.unread[c.Key]
+	return o != nil && !unread && o.v.UID() == c.V.UID() && o.v.RV() == c.V.RV()
 }
 
 // keep notes that the server has an object that it does not show.
