@@ -26,6 +26,8 @@ import (
 
 const (
 	defaultAuditEvery = 6 * time.Hour
+	// maxAuditEvery bounds the interval, so that no time overflows.
+	maxAuditEvery = 10 * 365 * 24 * time.Hour
 	// auditDelay is the wait after a resumption, an outage or a new form, at least: a server that comes back
 	// has other things to do. auditSpacing is the time between two such audits of one stream.
 	auditDelay   = 10 * time.Second
@@ -89,7 +91,7 @@ func (s *stream) compared(listed time.Time) {
 
 // startAudits runs the stream's audits beside r until stop is called, which waits for them.
 func (s *stream) startAudits(ctx context.Context, r *reflector.Reflector) (stop func()) {
-	every := cmp.Or(s.source.cluster.opts.AuditEvery, defaultAuditEvery)
+	every := min(cmp.Or(s.source.cluster.opts.AuditEvery, defaultAuditEvery), maxAuditEvery)
 	if every < 0 {
 		return func() {}
 	}
@@ -205,7 +207,8 @@ type audit struct {
 	AuditInfo
 	lists   uint64 // of the stream, when it began
 	from    string // the stream's version when it began
-	version string // of the list
+	version string // of the list: of its first page
+	last    string // of its last page
 	seed    maphash.Seed
 	named   []uint64 // the hashes of the keys that the list has
 	doubts  []doubtful
@@ -269,7 +272,7 @@ func (s *stream) compareLoaded(ctx context.Context) (version string, same bool, 
 func (a *audit) superseded() bool { return a.Status().Lists != a.lists }
 
 // read reads the list.
-func (a *audit) read(ctx context.Context) (err error) {
+func (a *audit) read(ctx context.Context) error {
 	lists := a.source.cluster.lists
 	select {
 	case lists <- struct{}{}:
@@ -277,7 +280,8 @@ func (a *audit) read(ctx context.Context) (err error) {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	a.version, a.Bytes, err = reflector.ReadList(ctx, a.open, a.query(), a.object)
+	read, err := reflector.ReadList(ctx, a.open, a.query(), a.object)
+	a.version, a.last, a.Bytes = read.First, read.Last, read.Bytes
 	if err == nil {
 		a.commit()
 	}
@@ -287,14 +291,24 @@ func (a *audit) read(ctx context.Context) (err error) {
 // open asks for the list: in protobuf where metadata is enough, which every kind has unless its API server
 // knows no protobuf at all; else as the stream does.
 func (a *audit) open(ctx context.Context, _ bool, q url.Values) (io.ReadCloser, wire.Format, error) {
-	client := a.source.cluster.client
 	path := request.Path(a.source.served(), a.id.Namespace, "")
 	if a.Contents {
-		return client.Open(ctx, path, q, request.Want{Protobuf: a.source.wants() == Protobuf, Metadata: a.source.opts.MetadataOnly})
+		return a.source.cluster.client.Open(ctx, path, q, a.whole())
 	}
-	body, f, err := client.Open(ctx, path, q, request.Want{Protobuf: true, Metadata: true})
-	if sure, maybe := refusesFormat(err); sure || maybe {
-		return client.Open(ctx, path, q, request.Want{Metadata: true})
+	return a.ask(ctx, path, q, request.Want{Protobuf: true, Metadata: true})
+}
+
+// whole asks for objects as the stream does.
+func (a *audit) whole() request.Want {
+	return request.Want{Protobuf: a.source.wants() == Protobuf, Metadata: a.source.opts.MetadataOnly}
+}
+
+// ask sends a request, and again for JSON where protobuf may be what the server refuses.
+func (a *audit) ask(ctx context.Context, path string, q url.Values, want request.Want) (io.ReadCloser, wire.Format, error) {
+	body, f, err := a.source.cluster.client.Open(ctx, path, q, want)
+	if sure, maybe := refusesFormat(err); want.Protobuf && (sure || maybe) {
+		want.Protobuf = false
+		return a.source.cluster.client.Open(ctx, path, q, want)
 	}
 	return body, f, err
 }
@@ -370,16 +384,16 @@ func (a *audit) lacking() {
 	a.named = nil
 }
 
-// judge waits until the watch has passed the version of the list, and looks at the doubtful objects again:
-// ErrMissed if one of them still is not what the server has.
+// judge waits until the watch has passed the version of the list's last page, and looks at the doubtful
+// objects again: ErrMissed if one of them still is not what the server has.
 func (a *audit) judge(ctx context.Context) error {
 	if len(a.doubts) == 0 {
 		return nil
 	}
-	if _, ordered := wire.CompareVersions(a.version, a.store.Version()); !ordered {
+	if _, ordered := wire.CompareVersions(a.last, a.store.Version()); !ordered {
 		return errUnordered
 	}
-	for began := time.Now(); wire.Older(a.store.Version(), a.version); {
+	for began := time.Now(); wire.Older(a.store.Version(), a.last); {
 		switch {
 		case a.superseded():
 			return nil
@@ -404,23 +418,28 @@ func (a *audit) judge(ctx context.Context) error {
 }
 
 // missed reports whether the stream has missed what happened to an object, now that the watch has passed
-// the list's version.
+// the list's version. What a list could not store either is not missed: it was counted, and left a gap,
+// when the watch delivered it.
 func (a *audit) missed(ctx context.Context, d doubtful) (bool, error) {
 	v := a.store.Get(d.key)
 	same := v != nil && v.UID() == d.uid
 	switch {
 	case !d.listed:
 		return same && v.RV() == d.rv, nil // it was gone by then, and a UID does not come back
-	case same:
-		return v.RV() != d.rv && !wire.Older(a.version, v.RV()), nil
+	case same && (v.RV() == d.rv || wire.Older(a.version, v.RV())):
+		return false, nil
+	}
+	uid, storable, err := a.look(ctx, d.key)
+	if same {
+		return uid != d.uid || storable, err
 	}
 	// It was there by then, and is not stored: if it is still there it was there all the time.
-	uid, err := a.uid(ctx, d.key)
-	return uid == d.uid, err
+	return uid == d.uid && storable, err
 }
 
-// uid asks the server for the UID of an object of the stream's selection; empty: there is none.
-func (a *audit) uid(ctx context.Context, k store.Key) (uid string, err error) {
+// look asks the server for an object of the stream's selection, as the stream does. It returns its UID,
+// empty if there is none, and whether it can be stored.
+func (a *audit) look(ctx context.Context, k store.Key) (uid string, storable bool, err error) {
 	q := a.query()
 	name := "metadata.name=" + k.Name
 	if f := q.Get("fieldSelector"); f != "" {
@@ -429,13 +448,16 @@ func (a *audit) uid(ctx context.Context, k store.Key) (uid string, err error) {
 	q.Set("fieldSelector", name)
 	path := request.Path(a.source.served(), k.Namespace, "")
 	open := func(ctx context.Context, _ bool, q url.Values) (io.ReadCloser, wire.Format, error) {
-		return a.source.cluster.client.Open(ctx, path, q, request.Want{Metadata: true})
+		return a.ask(ctx, path, q, a.whole())
 	}
-	_, _, err = reflector.ReadList(ctx, open, q, func(o wire.Object, err error) error {
-		uid = o.UID
-		return err
+	_, err = reflector.ReadList(ctx, open, q, func(o wire.Object, err error) error {
+		if err == nil {
+			_, err = a.kept(o)
+		}
+		uid, storable = o.UID, err == nil
+		return nil
 	})
-	return uid, err
+	return uid, storable, err
 }
 
 func latest(a, b time.Time) time.Time {

@@ -24,9 +24,10 @@ import (
 // reformer stands between a cluster and its server, and serves widgets in another form: with a default that
 // a CRD got.
 type reformer struct {
-	next http.RoundTripper
-	form atomic.Int32 // 0: as they are
-	mute atomic.Bool  // the OpenAPI documents do not show it
+	next  http.RoundTripper
+	form  atomic.Int32 // 0: as they are
+	mute  atomic.Bool  // the OpenAPI documents do not show it
+	stall atomic.Int64 // how late watches deliver, as a time.Duration
 }
 
 func (f *reformer) config(s *informertest.Server) *rest.Config {
@@ -54,7 +55,24 @@ func (f *reformer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil && form > 0 && resp.StatusCode == http.StatusOK {
 		resp.Body = &reformed{ReadCloser: resp.Body, with: fmt.Appendf(nil, `"spec":{"color":"red%d",`, form)}
 	}
+	if err == nil && r.URL.Query().Has("watch") {
+		resp.Body = &stalled{resp.Body, &f.stall}
+	}
 	return resp, err
+}
+
+// stalled is a body that is delivered late.
+type stalled struct {
+	io.ReadCloser
+	by *atomic.Int64
+}
+
+func (b *stalled) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if by := b.by.Load(); by > 0 {
+		<-time.After(time.Duration(by))
+	}
+	return n, err
 }
 
 // reformed is a body with the default. The server under test writes whole objects at once.
