@@ -139,7 +139,7 @@ func (s *stream) lose(err error) {
 // note adds to the gap that goes with the next commit.
 func (s *stream) note(reason string) {
 	since := s.Status().LastCurrent
-	s.gap = s.gap.Merge(&store.Gap{From: s.store.Version(), Since: since, Reason: reason})
+	s.gap = s.gap.Merge(&store.Gap{From: s.Version(), Since: since, Reason: reason})
 }
 
 // Unreadable implements reflector.Sink.
@@ -178,6 +178,11 @@ func (s *stream) commit(c store.Commit) {
 	c.Changes = append(c.Changes, s.staged...)
 	c.At, c.After = time.Now(), s.after
 	s.unstage()
+	if s.gap != nil {
+		c.Gap = s.gap
+		c.Gap.To, c.Gap.Until = c.Version, c.At
+		s.gap = nil
+	}
 	if s.holding {
 		s.hold(c)
 		return
@@ -186,10 +191,7 @@ func (s *stream) commit(c store.Commit) {
 }
 
 func (s *stream) apply(c store.Commit) {
-	if s.gap != nil {
-		c.Gap = s.gap
-		c.Gap.To, c.Gap.Until = c.Version, c.At
-		s.gap = nil
+	if c.Gap != nil {
 		s.hooks().gap(s.id, *gapOf(c.Gap))
 	}
 	drops := s.store.Commit(c)
