@@ -19,11 +19,12 @@ import (
 type audit struct {
 	*stream
 	AuditInfo
-	lists   uint64                  // of the stream, when it began
-	from    string                  // the stream's version when it began
-	version string                  // of the list
-	unread  map[store.Key]time.Time // when it began
-	other   bool                    // objects are stored in the format that the list was not in
+	lists   uint64             // of the stream, when it began
+	from    string             // the stream's version when it began
+	version string             // of the list: of its first page
+	last    string             // of the list: the newest of its pages
+	unread  map[store.Key]bool // when it began
+	other   bool               // objects are stored in the format that the list was not in
 	seed    maphash.Seed
 	named   []uint64 // the hashes of the keys that the list has
 	doubts  []doubtful
@@ -90,7 +91,7 @@ func (a *audit) superseded() bool { return a.Status().Lists != a.lists }
 
 // read reads the list. Where contents are compared and some objects are stored in the other format, in which the
 // kind was read before, it reads another list in that.
-func (a *audit) read(ctx context.Context) (err error) {
+func (a *audit) read(ctx context.Context) error {
 	lists := a.source.cluster.lists
 	select {
 	case lists <- struct{}{}:
@@ -99,16 +100,16 @@ func (a *audit) read(ctx context.Context) (err error) {
 		return ctx.Err()
 	}
 	protobuf := !a.Contents || a.source.wants() == Protobuf
-	a.version, a.Bytes, err = reflector.ReadList(ctx, a.opener(protobuf), a.query(), a.object)
+	read, err := reflector.ReadList(ctx, a.opener(protobuf), a.query(), a.object)
+	a.version, a.last, a.Bytes = read.First, read.Last, read.Bytes
 	if err == nil && a.other {
-		var n int64
-		_, n, err = reflector.ReadList(ctx, a.opener(!protobuf), a.query(), func(o wire.Object, err error) error {
+		read, err = reflector.ReadList(ctx, a.opener(!protobuf), a.query(), func(o wire.Object, err error) error {
 			if k := (store.Key{Namespace: o.Namespace, Name: o.Name}); err == nil && a.keep(k) {
 				a.compare(k, o)
 			}
 			return nil
 		})
-		a.Bytes += n
+		a.Bytes += read.Bytes
 	}
 	if err == nil {
 		a.commit()
@@ -143,11 +144,10 @@ func (a *audit) object(o wire.Object, err error) error {
 	a.Objects++
 	a.named = append(a.named, maphash.Comparable(a.seed, k))
 	v := a.store.Get(k)
-	_, unread := a.unread[k]
 	// What is newer here than the stream was when the audit began has changed since.
 	ahead := wire.Older(o.ResourceVersion, v.RV()) && !wire.Older(a.from, v.RV())
 	switch {
-	case v.UID() != o.UID || wire.Older(v.RV(), o.ResourceVersion) || ahead || unread:
+	case v.UID() != o.UID || wire.Older(v.RV(), o.ResourceVersion) || ahead || a.unread[k]:
 		a.doubt(doubtful{k, o.UID, o.ResourceVersion, true})
 	case err == nil && a.Contents:
 		a.other = a.other || v.Format() != o.Format

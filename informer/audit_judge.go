@@ -19,16 +19,16 @@ var (
 	errUnnamed   = errors.New("the list has an object without a name")
 )
 
-// judge waits until the watch has passed the version of the list, and looks at the doubtful objects again:
-// ErrMissed if one of them still is not what the server has.
+// judge waits until the watch has passed the version of the list's last page, and looks at the doubtful objects
+// again: ErrMissed if one of them still is not what the server has.
 func (a *audit) judge(ctx context.Context) error {
 	if len(a.doubts) == 0 {
 		return nil
 	}
-	if _, ordered := wire.CompareVersions(a.version, a.store.Version()); !ordered {
+	if _, ordered := wire.CompareVersions(a.last, a.store.Version()); !ordered {
 		return errUnordered
 	}
-	for began := time.Now(); wire.Older(a.store.Version(), a.version); {
+	for began := time.Now(); wire.Older(a.store.Version(), a.last); {
 		switch {
 		case a.superseded():
 			return nil
@@ -62,7 +62,7 @@ func (a *audit) missed(ctx context.Context, d doubtful) (bool, error) {
 		return same && v.RV() == d.rv, nil // it was gone by then, and a UID does not come back
 	case a.store.Unread(d.key):
 		return false, a.reread(ctx, d)
-	case same && (v.RV() == d.rv || wire.Older(a.version, v.RV())):
+	case same && (v.RV() == d.rv || wire.Older(a.version, v.RV()) && !wire.Older(v.RV(), d.rv)):
 		return false, nil
 	case same && a.source.opts.Transform == nil:
 		return true, nil
@@ -71,18 +71,18 @@ func (a *audit) missed(ctx context.Context, d doubtful) (bool, error) {
 }
 
 // lasts reports whether the server still has an object as the list had it. Then it was like that all the time, in
-// the stream's selection too, and the watch should have shown it: unless the transform refuses it.
+// the stream's selection too, and the watch should have shown it: unless it cannot be read, or the transform refuses
+// it, which was counted and left a gap when the watch delivered it.
 func (a *audit) lasts(ctx context.Context, d doubtful) (lasts bool, err error) {
 	want := request.Want{Metadata: true}
 	if a.source.opts.Transform != nil {
 		want = a.whole()
 	}
 	err = a.get(ctx, d.key, want, func(o wire.Object, err error) error {
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = a.kept(o)
 		}
-		_, refused := a.kept(o)
-		lasts = o.UID == d.uid && o.ResourceVersion == d.rv && refused == nil
+		lasts = o.UID == d.uid && o.ResourceVersion == d.rv && err == nil
 		return nil
 	})
 	return lasts, err
@@ -113,7 +113,7 @@ func (a *audit) get(ctx context.Context, k store.Key, want request.Want, each fu
 	open := func(ctx context.Context, _ bool, q url.Values) (io.ReadCloser, wire.Format, error) {
 		return a.source.cluster.client.Open(ctx, path, q, want)
 	}
-	_, _, err := reflector.ReadList(ctx, open, q, each)
+	_, err := reflector.ReadList(ctx, open, q, each)
 	return err
 }
 

@@ -20,6 +20,8 @@ import (
 
 const (
 	defaultAuditEvery = 6 * time.Hour
+	// maxAuditEvery bounds the interval, so that no time overflows.
+	maxAuditEvery = 10 * 365 * 24 * time.Hour
 	// auditDelay is the wait after a resumption, an outage or a new form, at least: a server that comes back
 	// has other things to do. auditSpacing is the time between two such audits of one stream.
 	auditDelay   = 10 * time.Second
@@ -80,7 +82,7 @@ func (s *stream) compared() {
 
 // startAudits runs the stream's audits beside r until stop is called, which waits for them.
 func (s *stream) startAudits(ctx context.Context, r *reflector.Reflector) (stop func()) {
-	every := cmp.Or(s.source.cluster.opts.AuditEvery, defaultAuditEvery)
+	every := min(cmp.Or(s.source.cluster.opts.AuditEvery, defaultAuditEvery), maxAuditEvery)
 	if every < 0 {
 		return func() {}
 	}

@@ -2,6 +2,7 @@ package informer_test
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -167,6 +168,65 @@ func TestDeletedWhileVerifying(t *testing.T) {
 		s.Close()
 		if got := end(); got != "- b 1002 final 1003\n= 1003 epoch 1" {
 			t.Errorf("told: %s", got)
+		}
+	})
+}
+
+// TestFoundAfterAll: the newest object was not there when the state was verified, but is when that is done again: nothing
+// is held back any more.
+func TestFoundAfterAll(t *testing.T) {
+	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
+		k.firstRun(c)
+		asked, refused := 0, false
+		server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/widgets/b"):
+				if asked++; asked == 1 {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusNotFound)
+					_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"details":{"name":"b","group":"example.com","kind":"widgets"}}`)
+					return true
+				}
+			case asked == 1 && !refused && r.URL.Query().Get("limit") == "1":
+				refused = true
+				http.Error(w, "no", http.StatusServiceUnavailable)
+				return true
+			}
+			return false
+		})
+		s, f := k.keep(c, feed.Options{})
+		end := k.follow(f)
+		if err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		server.Put(widgets, "n", "a", spec(2))
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if asked != 2 {
+			t.Errorf("it was asked for %d times", asked)
+		}
+		s.Close()
+		if got := end(); !strings.Contains(got, "~ a 1001>1003\n= 1003 epoch 1") {
+			t.Errorf("told: %q", got)
+		}
+	})
+}
+
+// TestGapAmongWhatIsHeldBack stays where it was.
+func TestGapAmongWhatIsHeldBack(t *testing.T) {
+	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
+		k.firstRun(c)
+		p := newScript()
+		p.play(updated(t, server, "a", 1) + updated(t, server, "a", "bad") + updated(t, server, "a", 2) + removed(t, server, "b"))
+		server.Intercept(p.answer)
+		defer close(p.over)
+		s, f := k.keep(c, feed.Options{SourceOptions: informer.SourceOptions{Transform: rejects("bad")}})
+		end := k.follow(f)
+		<-time.After(time.Second)
+		synctest.Wait()
+		s.Close()
+		if got, want := without(end(), "="), "~ a 1001>1003\n! transform 1003..1004\n~ a 1003>1005\n- b 1002 final 1006"; got != want {
+			t.Errorf("told: %s\nwant: %s", got, want)
 		}
 	})
 }

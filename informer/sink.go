@@ -145,7 +145,7 @@ func (s *stream) lost(err error) (reason string) {
 // note adds to the gap that goes with the next commit.
 func (s *stream) note(reason string) {
 	since := s.Status().LastCurrent
-	s.gap = s.gap.Merge(&store.Gap{From: s.store.Version(), Since: since, Reason: reason})
+	s.gap = s.gap.Merge(&store.Gap{From: s.Version(), Since: since, Reason: reason})
 }
 
 // Unreadable implements reflector.Sink.
@@ -159,7 +159,7 @@ func (s *stream) Unreadable(m wire.Meta, err error) {
 // unread is an object that the server has in a version that cannot be read.
 func (s *stream) unread(m wire.Meta) store.Change {
 	k := store.Key{Namespace: m.Namespace, Name: m.Name}
-	return store.Change{Key: k, UID: m.UID, Keep: true, Unread: true, Since: s.Status().LastCurrent}
+	return store.Change{Key: k, UID: m.UID, RV: m.ResourceVersion, Keep: true, Unread: true, Since: s.Status().LastCurrent}
 }
 
 // Page implements reflector.Sink.
@@ -188,6 +188,11 @@ func (s *stream) commit(c store.Commit) {
 	c.Changes = append(c.Changes, s.staged...)
 	c.At, c.After = time.Now(), s.after
 	s.unstage()
+	if s.gap != nil {
+		c.Gap = s.gap
+		c.Gap.To, c.Gap.Until = c.Version, c.At
+		s.gap = nil
+	}
 	if s.holding {
 		s.hold(c)
 		return
@@ -196,10 +201,7 @@ func (s *stream) commit(c store.Commit) {
 }
 
 func (s *stream) apply(c store.Commit) {
-	if s.gap != nil {
-		c.Gap = s.gap
-		c.Gap.To, c.Gap.Until = c.Version, c.At
-		s.gap = nil
+	if c.Gap != nil {
 		s.hooks().gap(s.id, *gapOf(c.Gap))
 	}
 	drops := s.store.Commit(c)

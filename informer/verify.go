@@ -54,6 +54,7 @@ func (s *stream) verify(ctx context.Context) (doubt bool, err error) {
 		return false, reflector.ErrRewritten
 	}
 	s.expect = nil
+	s.drophold() // of an earlier attempt, whose doubt is looked into again
 	if err := s.verifyNewest(ctx); err != nil {
 		return false, err
 	}

@@ -12,12 +12,20 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// ReadList reads a collection page by page, beside a Reflector that runs. It returns the version of the first
-// page and the bytes read. It calls each with every object, whose bytes are valid during the call; an error
-// that each returns ends the list. An object that cannot be read comes with an error and with the metadata
-// that could be read.
-func ReadList(ctx context.Context, open Opener, query url.Values, each func(wire.Object, error) error) (version string, bytes int64, err error) {
+// Read describes what ReadList has read.
+type Read struct {
+	// First is the version of the first page, Last the newest of all pages: a later page may be of a later
+	// version.
+	First, Last string
+	Bytes       int64 // after decompression
+}
+
+// ReadList reads a collection page by page, beside a Reflector that runs. It calls each with every object, whose
+// bytes are valid during the call; an error that each returns ends the list. An object that cannot be read comes
+// with an error and with the metadata that could be read.
+func ReadList(ctx context.Context, open Opener, query url.Values, each func(wire.Object, error) error) (read Read, err error) {
 	t := &tally{}
+	defer func() { read.Bytes = t.Bytes }()
 	query.Set("limit", strconv.Itoa(pageSize))
 	for next := ""; ; {
 		meta, err := readPage(ctx, open, query, t, func(wire.ListMeta) error { return nil }, each)
@@ -29,13 +37,16 @@ func ReadList(ctx context.Context, open Opener, query url.Values, each func(wire
 			err = errLoop
 		}
 		if err != nil {
-			return "", t.Bytes, err
+			return Read{}, err
 		}
-		if version == "" {
-			version = meta.ResourceVersion
+		if read.First == "" {
+			read.First, read.Last = meta.ResourceVersion, meta.ResourceVersion
+		}
+		if wire.Older(read.Last, meta.ResourceVersion) {
+			read.Last = meta.ResourceVersion
 		}
 		if next = meta.Continue; next == "" {
-			return version, t.Bytes, nil
+			return read, nil
 		}
 		query.Set("continue", next)
 	}

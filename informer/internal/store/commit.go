@@ -22,10 +22,10 @@ type Change struct {
 	// unless UID says that it was another object.
 	Keep bool
 	// Reread says that V was read again, beside the watch: it is the stored version, in another form
-	// perhaps, or one that the watch could not read. It is ignored if the watch has brought another
-	// version since, and in a list, which reads everything again anyway.
+	// perhaps, or one that the watch could not read. It is ignored if a newer version is stored, or known
+	// to exist, by now, and in a list, which reads everything again anyway.
 	Reread bool
-	// Unread says of Keep that the version could not be read: nobody may resume from the state until
+	// Unread says of Keep that the version, RV, could not be read: nobody may resume from the state until
 	// the object was read, or is gone. Without a Key, that is until the next list. Since is when the
 	// stored version was last known to be current.
 	Unread bool
@@ -225,14 +225,19 @@ func (t *step) apply(c *Change) {
 
 // wants tells whether something that was read again is still of use.
 func (t *step) wants(o *object, c *Change) bool {
-	_, unread := t.unread[c.Key]
-	return !t.head.listing && (unread || o != nil && o.v.UID() == c.V.UID() && o.v.RV() == c.V.RV())
+	if t.head.listing {
+		return false
+	}
+	if u, ok := t.unread[c.Key]; ok {
+		return u.rv == c.V.RV() || wire.Older(u.rv, c.V.RV())
+	}
+	return o != nil && o.v.UID() == c.V.UID() && o.v.RV() == c.V.RV()
 }
 
 // keep notes that the server has an object in a version that is not stored.
 func (t *step) keep(o *object, sp *space, c *Change) {
 	if c.Unread {
-		defer func() { t.unread[c.Key] = c.Since }()
+		defer func() { t.unread[c.Key] = unread{c.RV, c.Since} }()
 	}
 	switch {
 	case o == nil:
@@ -283,7 +288,7 @@ func (t *step) note(d Delta, o *object, sp *space) {
 	if d.Relisted {
 		d.After = t.in.After
 		if d.After.IsZero() {
-			d.After = t.unread[d.Key]
+			d.After = t.unread[d.Key].since
 		}
 	}
 	delete(t.unread, d.Key)

@@ -85,6 +85,20 @@ func TestResumable(t *testing.T) {
 			commit(s, "6", unread)
 			commit(s, "7", put("a", "a1", "1"))
 		}, "listing live5+ live+ live7+"},
+		{"nor in another form, which an audit has read before", func(s *Store) {
+			live(s)
+			commit(s, "6", unread)
+			reread := put("a", "a1", "1", "in another form")
+			reread.Reread = true
+			commit(s, "", reread)
+		}, "listing live5+ live+ live+"},
+		{"nor in the same form", func(s *Store) {
+			live(s)
+			commit(s, "6", unread)
+			reread := put("a", "a1", "1")
+			reread.Reread = true
+			commit(s, "", reread)
+		}, "listing live5+ live+ live+"},
 		{"what is from before says nothing", func(s *Store) {
 			live(s)
 			commit(s, "6", put("a", "a1", "6"))

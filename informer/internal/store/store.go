@@ -53,10 +53,9 @@ type Store struct {
 	fresh bool
 	// doubtful are those that such a list named without a readable version: for them it goes on.
 	doubtful map[*object]struct{}
-	// unread are the objects of which the server has a version that could not be read, and when the stored
-	// one was last known to be current. The empty key is an object whose name is not known. While there are
-	// any, the state is not one to resume from.
-	unread map[Key]time.Time
+	// unread are the objects of which the server has a version that could not be read. The empty key is an
+	// object whose name is not known. While there are any, the state is not one to resume from.
+	unread map[Key]unread
 
 	// mu is held to write for no more than a piece.
 	mu      sync.RWMutex
@@ -89,7 +88,7 @@ func New(id int) *Store {
 		id:       id,
 		piece:    maxPiece,
 		doubtful: map[*object]struct{}{},
-		unread:   map[Key]time.Time{},
+		unread:   map[Key]unread{},
 		table:    newTable(),
 		head:     head{epoch: 1, phase: Listing},
 	}

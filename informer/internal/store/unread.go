@@ -1,9 +1,12 @@
 package store
 
-import (
-	"maps"
-	"time"
-)
+import "time"
+
+// unread is a version of an object that could not be read.
+type unread struct {
+	rv    string    // empty: not known
+	since time.Time // when the stored version was last known to be current
+}
 
 // Unread tells whether the object's last version could not be read. Anybody may ask.
 func (s *Store) Unread(k Key) bool {
@@ -13,9 +16,13 @@ func (s *Store) Unread(k Key) bool {
 	return ok
 }
 
-// AllUnread returns the objects whose last version could not be read. Anybody may ask; the map is the caller's.
-func (s *Store) AllUnread() map[Key]time.Time {
+// AllUnread returns the objects whose last version could not be read. Anybody may ask.
+func (s *Store) AllUnread() map[Key]bool {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return maps.Clone(s.unread)
+	all := make(map[Key]bool, len(s.unread))
+	for k := range s.unread {
+		all[k] = true
+	}
+	return all
 }
