@@ -41,7 +41,9 @@ type Options struct {
 	// Checkpoint is a directory to keep the state of every source in, so that after a restart it is
 	// served at once and only what changed is asked for. It is made where it does not exist. One
 	// process at a time has it. What another API server's address was asked for is not served, nor
-	// what was kept in another way. Empty: none.
+	// what was kept in another way. A directory that cannot be used, such as one that another process has,
+	// ends nothing: the cluster runs without it, and Hooks.Checkpoint and Status.Checkpoint say why. Empty:
+	// none.
 	Checkpoint string
 	// AuditEvery is how often each stream is audited: its objects' UIDs and versions are compared with a
 	// list of metadata that is read beside the watch, and a stream that has missed something is listed

@@ -142,8 +142,9 @@ func (ix *Index[T, K]) look(f func(*shard[K])) (ready bool, err error) {
 	return true, errors.Join(append(errs, source.incomplete(source.streams))...)
 }
 
-// Err is ErrIndexBuilding until the index knows every object, and ErrClosed once it never will: after
-// Close, or where the source was closed before.
+// Err is ErrIndexBuilding until the index knows every object in the cache, and ErrClosed once it never will:
+// after Close, or where the source was closed before. A cache that is not synced lacks objects, and so does
+// its index, without an error: see Informer.Wait.
 func (ix *Index[T, K]) Err() error {
 	switch {
 	case ix.closed.Load():

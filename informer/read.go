@@ -28,7 +28,8 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 
 // Get returns an object; namespace is empty for resources without. Its errors are ErrNotFound, a
 // *DecodeError, and ErrClosed where the source was closed before it knew whether there is such an
-// object.
+// object. Until the view is synced, an object that has not arrived yet is ErrNotFound, too: wait (Wait,
+// Cluster.WaitForSync) before acting on that.
 func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 	k := store.Key{Namespace: namespace, Name: name}
 	streams := i.source.reaching(namespace)

@@ -54,7 +54,8 @@ type Source struct {
 
 func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f raw.Options) (*Source, error) {
 	if gvr.Version == "" || gvr.Resource == "" {
-		return nil, fmt.Errorf("open source: %v names no version or no resource", gvr)
+		return nil, fmt.Errorf("open source: the resource to watch needs a version and a name (plural): got group %q, version %q, resource %q",
+			gvr.Group, gvr.Version, gvr.Resource)
 	}
 	if _, err := canonicalLabels(o.Selection.Labels); err != nil {
 		return nil, fmt.Errorf("open source: %w", err)

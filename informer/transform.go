@@ -27,7 +27,8 @@ type Transform struct {
 	Wants func(raw []byte) bool
 	// Apply changes the object in place; the source's format must be JSON. TransformOf makes a
 	// Transform of a Go type. An error or a panic drops the object's version: it is counted and
-	// reported as a Gap, never handed on untransformed.
+	// reported as a Gap, never handed on untransformed. Reads then serve the object's last version that
+	// was transformed; without one, Get returns ErrNotFound.
 	Apply func(*unstructured.Unstructured) error
 	// Rewrite, if set, stands instead of Wants and Apply for who reads and writes JSON himself: it
 	// returns the object's bytes, raw itself where nothing is to be changed. It neither keeps nor

@@ -211,25 +211,38 @@ func (t *Text) gapText(c change.Change) string {
 	if g == nil {
 		g = &event.GapInfo{}
 	}
-	missed := "versions were missed"
+	missed := "versions were not seen"
 	switch {
 	case g.From != "" && g.To != "":
-		missed = "versions " + g.From + ".." + g.To + " were missed"
+		missed = "versions " + g.From + ".." + g.To + " were not seen"
 	case g.From != "":
-		missed = "versions after " + g.From + " were missed"
+		missed = "versions after " + g.From + " were not seen"
 	}
 	if g.Reason != "" {
 		missed += ": " + reasons(g.Reason)
 	}
-	return t.typeName(c.Resource) + where + ": " + missed + "; what follows is the net change"
+	return t.typeName(c.Resource) + where + ": " + missed + "; the net change, if any, follows"
 }
 
 // reasons says why there is a gap.
 func reasons(reason string) string {
 	all := strings.Split(reason, ", ")
 	for i, r := range all {
-		if r == "missed" { // informer.ReasonMissed
+		switch r { // the Reason constants of package informer
+		case "expired":
+			all[i] = "the API server no longer had them"
+		case "history-changed":
+			all[i] = "the API server's history was replaced"
+		case "missed":
 			all[i] = "an audit found changes that the watch had not shown"
+		case "unreadable":
+			all[i] = "the API server sent something unreadable"
+		case "unverified":
+			all[i] = "the state on disk could not be shown to be of the API server's history"
+		case "watch-failed":
+			all[i] = "the watch kept failing"
+		case "not served":
+			all[i] = "the kind was not served for a while"
 		}
 	}
 	return strings.Join(all, ", ")

@@ -50,6 +50,8 @@ kind is told. Changes that belong to a rollout are folded into one line, as in
 watch; --flat tells each.
 
 Times are ` + when.Forms + `.
+They are those at which a change was seen: what happened while nothing was
+recorded has the time of the restart, and "existed" counts to then, too.
 
 With -o oneline a line begins with a change's id, which tattler show takes.`
 

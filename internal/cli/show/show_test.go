@@ -101,7 +101,7 @@ func TestShow(t *testing.T) {
 			"image: " + longText + "1", "phase: Running", "uid: u"}},
 		{"what changed, whole, on a narrow terminal", ids[1], []string{"spec.containers[name=app].image", longText + "2"}},
 		{"what went, and between which times", ids[2], []string{"what      deleted", "seen      between ", "image: " + longText + "2"}},
-		{"what was missed", ids[3], []string{"what      gap", "kind      pods", "namespace shop", "versions 4..9 were missed"}},
+		{"what was missed", ids[3], []string{"what      gap", "kind      pods", "namespace shop", "versions 4..9 were not seen"}},
 	} {
 		out, err := play(t, path, tc.id, "text")
 		if err != nil {
