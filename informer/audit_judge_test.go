@@ -104,12 +104,12 @@ func TestAuditOfLaterPages(t *testing.T) {
 					return resp, err
 				}
 				a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
-					pages := 0
+					var pages atomic.Int32
 					a.server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 						if !r.URL.Query().Has("continue") {
 							return false
 						}
-						pages++
+						pages.Add(1)
 						stall.Store(int64(10 * time.Second))
 						items := ""
 						for _, rv := range tc.change(a.server) {
@@ -121,7 +121,7 @@ func TestAuditOfLaterPages(t *testing.T) {
 							a.server.Version(), items)
 						return true
 					})
-					for pages == 0 {
+					for pages.Load() == 0 {
 						<-time.After(time.Minute)
 					}
 					a.server.Intercept(nil)
