@@ -78,8 +78,8 @@ type Data struct {
 	Epoch int64 `json:"epoch,omitempty"`
 	// Quiet is true where every changed field is quiet, and for every conversion.
 	Quiet bool `json:"quiet,omitempty"`
-	// Form distinguishes the conversions of one version: a sum of the object's content that needs a key. It is
-	// part of the id alone, and never written.
+	// Form distinguishes the conversions of one version: a number made of a keyed sum of the object's content
+	// and the time. It is part of the id alone, and never written.
 	Form uint64 `json:"-"`
 	// Truncated is true where parts were left out (objects, the patch, managers, or changes), as the whole
 	// event would be longer than the receiver's limit, or as what was before was purged from the journal.

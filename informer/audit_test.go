@@ -480,3 +480,27 @@ func TestFormsForbidden(t *testing.T) {
 		})
 	})
 }
+
+// TestFormAnsweredLate: the server says in which form it serves the kind only after the first list. What has changed
+// in between is seen all the same.
+func TestFormAnsweredLate(t *testing.T) {
+	for _, late := range []time.Duration{time.Second, 5 * time.Second} {
+		audits(t, time.Hour, func(a *audited) {
+			var asked atomic.Bool
+			a.instead = func(r *http.Request, ask roundTrips) (*http.Response, error) {
+				if r.URL.Path == "/openapi/v3" && !asked.Swap(true) {
+					<-time.After(late)
+				}
+				return ask(r)
+			}
+			a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
+				<-time.After(late / 10)
+				a.red(1)
+				<-time.After(15 * time.Minute)
+				if got := colors(a.T, c, s); got != "red1 red1" {
+					a.Errorf("an answer after %v: the default is in %q; %s", late, got, a.found())
+				}
+			})
+		})
+	}
+}

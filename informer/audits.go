@@ -64,8 +64,9 @@ func (s *stream) wakeAudit() {
 // wantAudit asks for an audit after a resumption or an outage.
 func (s *stream) wantAudit() {
 	s.mu.Lock()
-	a := &s.auditing
-	a.due = latest(time.Now().Add(a.delay), a.done.Add(auditSpacing))
+	if a := &s.auditing; a.due.IsZero() { // else one is due already: what comes and goes must not put it off
+		a.due = latest(time.Now().Add(a.delay), a.done.Add(auditSpacing))
+	}
 	s.mu.Unlock()
 	s.wakeAudit()
 }

@@ -95,6 +95,7 @@ func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 		lists:   make(chan struct{}, o.MaxLists),
 		sources: map[*Source]struct{}{},
 		shared:  map[sharedKey]*Source{},
+		forms:   forms{asked: make(chan struct{})},
 
 		checkpoints: checkpoints{owners: map[string]*stream{}},
 	}, nil
@@ -126,8 +127,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	c.openCheckpoints()
 	c.ctx = ctx
-	if began := time.Now(); c.opts.AuditEvery >= 0 {
-		c.running.Go(func() { c.watchForms(ctx, began) })
+	if c.opts.AuditEvery >= 0 {
+		c.running.Go(func() { c.watchForms(ctx) })
 	}
 	for s := range c.sources {
 		c.launch(s)
@@ -140,6 +141,19 @@ func (c *Cluster) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
+}
+
+func (c *Cluster) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// hasRun tells whether Run was called.
+func (c *Cluster) hasRun() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ctx != nil
 }
 
 // open returns the sources that are open.
@@ -241,6 +255,7 @@ func (c *Cluster) WaitForSync(ctx context.Context) error {
 	for range sources {
 		switch err := <-errs; {
 		case err == nil:
+		case errors.Is(err, ErrClosed) && !c.isClosed(): // one that was closed meanwhile is not open
 		case ctx.Err() == nil || !errors.Is(err, ctx.Err()):
 			return err
 		default:

@@ -39,7 +39,7 @@
 //	Sync            Informer.Wait and Cluster.WaitForSync return once every object of the first list is in the
 //	                cache, or the reason why that cannot be. From a checkpoint, reads are served before that
 //	                (Source.WaitForLoad), subscriptions only with SubscribeOptions.FromCheckpoint. Until then a
-//	                read knows only what has arrived: the rest is ErrNotFound or left out, also in indexes.
+//	                read hands out what has arrived, and for the rest ErrNotSynced, also in indexes.
 //	History         A server whose versions went back, as after a restored backup, starts a new epoch:
 //	                everything is listed again and compared by content.
 //	Audits          A watch can miss changes without an error, and content can change without a new version. So

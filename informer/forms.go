@@ -22,6 +22,8 @@ const (
 	formsEvery = time.Minute
 	// formsRefused is the wait where the server has no such document, or does not show it.
 	formsRefused = time.Hour
+	// formsPatience is how long streams wait for the first answer.
+	formsPatience = 2 * time.Second
 )
 
 // forms knows in which form the server serves the kinds of each group and version. Defaulting, conversion
@@ -32,12 +34,14 @@ const (
 type forms struct {
 	mu    sync.Mutex
 	known map[schema.GroupVersion]form
+	// asked is closed once the server was asked the first time.
+	asked chan struct{}
 }
 
 // form is the form in which the kinds of a group and version are served.
 type form struct {
 	sum     uint64    // a number that another form does not have; 0: not known
-	since   time.Time // when the server was asked for it first
+	since   time.Time // when the server had answered with it first: a list that begins later is of it, or of a later one
 	changed bool      // it was another one before
 }
 
@@ -59,15 +63,16 @@ func (f *forms) of(gv schema.GroupVersion) form {
 }
 
 // set notes what the server said, and returns whether anything is new.
-func (f *forms) set(sums map[schema.GroupVersion]uint64, asked time.Time) (news bool) {
+func (f *forms) set(sums map[schema.GroupVersion]uint64) (news bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	now := time.Now()
 	known := make(map[schema.GroupVersion]form, len(sums))
 	for gv, sum := range sums {
 		was, ok := f.known[gv]
 		if was.sum != sum {
 			news = true
-			was = form{sum, asked, ok}
+			was = form{sum, now, ok}
 		}
 		known[gv] = was
 	}
@@ -77,10 +82,14 @@ func (f *forms) set(sums map[schema.GroupVersion]uint64, asked time.Time) (news 
 
 // watchForms keeps c.forms current until ctx ends, and has streams audited whose kind is served in another
 // form.
-func (c *Cluster) watchForms(ctx context.Context, began time.Time) {
-	for asked := began; ; asked = time.Now() {
+func (c *Cluster) watchForms(ctx context.Context) {
+	for first := true; ; first = false {
 		wait := formsEvery
-		if err := c.refreshForms(ctx, asked); err != nil && reflector.IsRefusal(err) {
+		err := c.refreshForms(ctx)
+		if first {
+			close(c.forms.asked)
+		}
+		if err != nil && reflector.IsRefusal(err) {
 			wait = formsRefused
 		}
 		select {
@@ -98,12 +107,26 @@ func (c *Cluster) RefreshForms(ctx context.Context) error {
 	if c.opts.AuditEvery < 0 {
 		return nil
 	}
-	return c.refreshForms(ctx, time.Now())
+	return c.refreshForms(ctx)
 }
 
-func (c *Cluster) refreshForms(ctx context.Context, asked time.Time) error {
+// awaitForms waits for the server's first answer, but not for long: the form of a list that begins before that is not
+// known, and an audit has to compare all contents after it.
+func (c *Cluster) awaitForms(ctx context.Context) {
+	if c.opts.AuditEvery < 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, formsPatience)
+	defer cancel()
+	select {
+	case <-c.forms.asked:
+	case <-ctx.Done():
+	}
+}
+
+func (c *Cluster) refreshForms(ctx context.Context) error {
 	sums, err := c.askForms(ctx)
-	if err == nil && c.forms.set(sums, asked) {
+	if err == nil && c.forms.set(sums) {
 		for _, s := range c.open() {
 			s.wakeAudits()
 		}

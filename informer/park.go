@@ -1,12 +1,47 @@
 package informer
 
-import "time"
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/tattler-dev/tattler/informer/internal/request"
+)
 
 // parking is what is wanted of a stream that is Parked. One at a time works on such a stream: its run,
 // which is about to return, Retire or Retry. What is asked for meanwhile is left to that one.
 type parking struct {
 	idle        bool // nobody works on it
 	retire, run bool // wanted; retire first
+}
+
+// served tells whether the kind may be served although its collection is not found: a proxy, or an API server that
+// starts, answers like that too. Discovery decides; who may not read that has to believe the 404.
+func (s *stream) served(ctx context.Context) bool {
+	gvr := s.source.served()
+	raw, err := s.source.cluster.Get(ctx, request.GroupVersionPath(gvr.GroupVersion()), nil)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return false
+	case err != nil:
+		return true
+	}
+	var known struct {
+		Resources []struct {
+			Name string `json:"name"`
+		} `json:"resources"`
+	}
+	if err := json.Unmarshal(raw, &known); err != nil {
+		return true
+	}
+	for _, r := range known.Resources {
+		if r.Name == gvr.Resource {
+			return true
+		}
+	}
+	return false
 }
 
 // wakeUp has a parked stream run again. Anybody may call it.

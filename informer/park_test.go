@@ -239,3 +239,28 @@ func TestParkedByMany(t *testing.T) {
 		}
 	})
 }
+
+// TestNotFoundForAWhile: the server, or a proxy, answers 404 for a kind that discovery says is served. Nothing is
+// lost: it is asked again.
+func TestNotFoundForAWhile(t *testing.T) {
+	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
+		r.want("the first list", twoListed)
+		r.server.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
+			if !strings.Contains(req.URL.Path, "/widgets") {
+				return false
+			}
+			informertest.Refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no such path")
+			return true
+		})
+		r.server.CloseWatches()
+		r.pass(time.Minute)
+		if st := r.source.Status()[0]; st.State != informer.Waiting || !st.Synced {
+			r.Errorf("it is not waiting: %+v", st)
+		}
+		r.server.Put(widgets, "n", "a", spec(2))
+		r.server.Put(widgets, "n", "a", spec(3))
+		r.server.Intercept(nil)
+		r.pass(5 * time.Minute)
+		r.want("every version", "~ a 1001>1003\n~ a 1003>1004\n= 1004 epoch 1")
+	})
+}

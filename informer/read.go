@@ -27,9 +27,8 @@ func (e *DecodeError) Error() string {
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 // Get returns an object; namespace is empty for resources without. Its errors are ErrNotFound, a
-// *DecodeError, and ErrClosed where the source was closed before it knew whether there is such an
-// object. Until the view is synced, an object that has not arrived yet is ErrNotFound, too: wait (Wait,
-// Cluster.WaitForSync) before acting on that.
+// *DecodeError and, where it cannot know whether there is such an object, ErrNotSynced (wait for it: Wait,
+// Cluster.WaitForSync) or, if the source was closed before, ErrClosed.
 func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 	k := store.Key{Namespace: namespace, Name: name}
 	streams := i.source.reaching(namespace)
@@ -43,7 +42,8 @@ func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 
 // All returns every object, in no order: those that there were at one moment of each stream, decoded
 // one after the other as the loop goes on. In the place of an object that cannot be decoded it yields
-// a *DecodeError. ErrClosed comes last where the source was closed before it had every object.
+// a *DecodeError. Where the source does not have every object yet, ErrNotSynced comes last, or ErrClosed if
+// it was closed before.
 func (i *Informer[T]) All() iter.Seq2[T, error] { return i.List("", nil) }
 
 // List is All within a namespace, and with a label selector; empty and nil select everything.
@@ -62,8 +62,8 @@ func (i *Informer[T]) List(namespace string, selector labels.Selector) iter.Seq2
 	}
 }
 
-// Keys returns the keys of all objects, in no order, also of those that cannot be decoded. ErrClosed
-// comes last as in All.
+// Keys returns the keys of all objects, in no order, also of those that cannot be decoded. ErrNotSynced
+// and ErrClosed come last as in All.
 func (i *Informer[T]) Keys() iter.Seq2[Key, error] {
 	return func(yield func(Key, error) bool) {
 		for _, st := range i.source.streams {
@@ -85,15 +85,16 @@ func finish[V any](yield func(V, error) bool, err error) {
 	}
 }
 
-// incomplete returns ErrClosed if the source was closed before all of the streams had a state: what is
-// missing there says nothing.
+// incomplete returns ErrNotSynced while one of the streams has no state yet, and ErrClosed once it never will: what
+// is missing there says nothing.
 func (s *Source) incomplete(streams []*stream) error {
-	if !s.isClosed() {
-		return nil
-	}
 	for _, st := range streams {
-		if !st.Status().Loaded {
+		switch {
+		case st.Status().Loaded:
+		case s.isClosed():
 			return ErrClosed
+		default:
+			return ErrNotSynced
 		}
 	}
 	return nil

@@ -103,6 +103,7 @@ func (s *stream) run(ctx context.Context) {
 		Doubt:  s.doubt,
 
 		Compare: s.compareLoaded,
+		Served:  s.served,
 		Tell:    s.noted,
 	}
 	file := s.openCheckpoint(ctx)
@@ -115,6 +116,7 @@ func (s *stream) run(ctx context.Context) {
 		stop = s.startSaving(ctx, file)
 	}
 	stopAudits := s.startAudits(ctx, &r)
+	c.awaitForms(ctx)
 	r.Run(ctx)
 	stopAudits()
 	stop()

@@ -15,6 +15,9 @@ var (
 	// ErrClosed is returned by a Subscription or feed that was closed or whose Source or Cluster was, and by a
 	// closed Cluster or Source that is asked for something new.
 	ErrClosed = errors.New("informer: closed")
+	// ErrNotSynced is what reads return for what they do not find before every object has arrived: see
+	// Informer.Wait.
+	ErrNotSynced = errors.New("informer: not synced")
 	// ErrNotFound is what Get returns for an object that does not exist.
 	ErrNotFound = errors.New("informer: no such object")
 	// ErrIndexBuilding is what Index.Err returns until an index that was added to objects that were
@@ -26,6 +29,14 @@ var (
 
 // Key names an object within a resource.
 type Key struct{ Namespace, Name string }
+
+// String returns "namespace/name", or the name where there is no namespace.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
 
 // Op says what a change does.
 type Op uint8

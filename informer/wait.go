@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
+
+var errNotRun = errors.New("nothing was listed: Cluster.Run was not called")
 
 // SyncError says that a stream of a source cannot complete its initial list.
 type SyncError struct {
@@ -17,6 +21,9 @@ func (e *SyncError) Error() string {
 	where := e.Stream.Resource.GroupResource().String()
 	if e.Stream.Namespace != "" {
 		where += " in namespace " + e.Stream.Namespace
+	}
+	if e.Stream.Namespace != "" && apierrors.IsNotFound(e.Err) {
+		return fmt.Sprintf("sync %s: %v; or has it no namespaces?", where, e.Err)
 	}
 	return fmt.Sprintf("sync %s: %v", where, e.Err)
 }
@@ -61,6 +68,9 @@ func (s *Source) wait(ctx context.Context, done func(Status) bool) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			if !s.cluster.hasRun() {
+				cause = errNotRun
+			}
 			return errors.Join(ctx.Err(), cause)
 		}
 	}

@@ -1,6 +1,7 @@
 package informerprom
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ type Collector struct {
 	lists, watches, gaps                                          *prometheus.CounterVec
 	listObjects, listBytes, watchEvents, watchBytes               *prometheus.CounterVec
 	expired, decodeErrors, lossyDecodes, indexErrors, checkpoints *prometheus.CounterVec
+	audits, reread                                                *prometheus.CounterVec
 	listDuration, watchDuration                                   *prometheus.HistogramVec
 
 	mu      sync.Mutex
@@ -44,6 +46,8 @@ func New() *Collector {
 		decodeErrors: counter("decode_errors_total", "Objects that a view could not decode."),
 		lossyDecodes: counter("lossy_decodes_total", "Objects with fields that the Go type does not have."),
 		indexErrors:  counter("index_errors_total", "Panics of index functions."),
+		audits:       counter("audits_total", "Audits, by what they compared (metadata, contents) and result (passed, missed, failed).", "compared", "result"),
+		reread:       counter("audit_reread_objects_total", "Objects that audits read again, since their content differed at the same version or the watch could not read them."),
 		checkpoints:  counter("checkpoint_errors_total", "Failures to read or write a checkpoint."),
 
 		// A list takes from milliseconds to minutes, a watch up to ten minutes.
@@ -94,6 +98,10 @@ func (c *Collector) Hooks(yours informer.Hooks) informer.Hooks {
 			yours.IndexError(s, k, err)
 		}
 	}
+	h.Audit = func(i informer.AuditInfo) {
+		c.audited(i)
+		call(yours.Audit, i)
+	}
 	h.Checkpoint = counting(c.checkpoints, yours.Checkpoint)
 	return h
 }
@@ -125,6 +133,21 @@ func (c *Collector) listed(i informer.ListInfo) {
 	c.listDuration.WithLabelValues(r).Observe(i.Duration.Seconds())
 }
 
+func (c *Collector) audited(i informer.AuditInfo) {
+	r, compared, result := resource(i.Stream), "metadata", "passed"
+	if i.Contents {
+		compared = "contents"
+	}
+	switch {
+	case errors.Is(i.Err, informer.ErrMissed):
+		result = "missed"
+	case i.Err != nil:
+		result = "failed"
+	}
+	c.audits.WithLabelValues(r, compared, result).Inc()
+	c.reread.WithLabelValues(r).Add(float64(i.Reread))
+}
+
 func (c *Collector) watched(i informer.WatchInfo) {
 	r := resource(i.Stream)
 	c.watches.WithLabelValues(r, result(i.Err)).Inc()
@@ -146,7 +169,7 @@ func result(err error) string {
 func (c *Collector) counted() []prometheus.Collector {
 	return []prometheus.Collector{
 		c.lists, c.listObjects, c.listBytes, c.listDuration, c.watches, c.watchEvents, c.watchBytes, c.watchDuration,
-		c.expired, c.gaps, c.decodeErrors, c.lossyDecodes, c.indexErrors, c.checkpoints,
+		c.expired, c.gaps, c.decodeErrors, c.lossyDecodes, c.indexErrors, c.checkpoints, c.audits, c.reread,
 	}
 }
 

@@ -3,6 +3,7 @@ package informerprom_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -240,6 +241,9 @@ func TestCounts(t *testing.T) {
 	h.LossyDecode(s)
 	h.IndexError(s, informer.Key{Name: "secret"}, failed)
 	h.Checkpoint(s, failed)
+	h.Audit(informer.AuditInfo{Stream: s})
+	h.Audit(informer.AuditInfo{Stream: s, Err: failed})
+	h.Audit(informer.AuditInfo{Stream: s, Contents: true, Reread: 9, Err: fmt.Errorf("secret: %w", informer.ErrMissed)})
 	text := "\n" + scrape(t, metrics)
 	has(t, "counted", text,
 		`informer_lists_total{mode="streaming",resource="widgets.example.com",result="error"} 1`,
@@ -257,6 +261,10 @@ func TestCounts(t *testing.T) {
 		`informer_lossy_decodes_total{resource="widgets.example.com"} 1`,
 		`informer_index_errors_total{resource="widgets.example.com"} 1`,
 		`informer_checkpoint_errors_total{resource="widgets.example.com"} 1`,
+		`informer_audits_total{compared="metadata",resource="widgets.example.com",result="passed"} 1`,
+		`informer_audits_total{compared="metadata",resource="widgets.example.com",result="failed"} 1`,
+		`informer_audits_total{compared="contents",resource="widgets.example.com",result="missed"} 1`,
+		`informer_audit_reread_objects_total{resource="widgets.example.com"} 9`,
 	)
 	lint(t, text)
 	if strings.Contains(text, "secret") {

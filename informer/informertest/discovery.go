@@ -2,6 +2,7 @@ package informertest
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -39,6 +40,47 @@ func (c *call) discover() {
 	c.s.mu.Unlock()
 	c.w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	_, _ = c.w.Write(encodeJSON(list))
+}
+
+// discoverVersion answers /api/v1 and /apis/GROUP/VERSION, in the form that all API servers know.
+func (c *call) discoverVersion() {
+	gv := groupVersionAt(c.r.URL.Path)
+	c.s.mu.Lock()
+	stale := c.s.stale[gv.Group]
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
+	for gvr, res := range c.s.resources {
+		if res.served && gvr.GroupVersion() == gv {
+			d := c.s.describe(gvr)
+			list.APIResources = append(list.APIResources, metav1.APIResource{
+				Name: gvr.Resource, SingularName: d.SingularResource, Namespaced: d.Scope == apidiscovery.ScopeNamespace,
+				Kind: res.kind.name, Verbs: d.Verbs, ShortNames: d.ShortNames, Categories: d.Categories,
+			})
+		}
+	}
+	c.s.mu.Unlock()
+	switch {
+	case stale:
+		Refuse(c.w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the aggregated API does not answer")
+		return
+	case len(list.APIResources) == 0:
+		http.NotFound(c.w, c.r)
+		return
+	}
+	slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	c.w.Header().Set("Content-Type", "application/json")
+	_, _ = c.w.Write(encodeJSON(list))
+}
+
+// groupVersionAt reads /api/v1 and /apis/GROUP/VERSION; it is empty for other paths.
+func groupVersionAt(path string) schema.GroupVersion {
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	switch {
+	case len(parts) == 2 && parts[0] == "api":
+		return schema.GroupVersion{Version: parts[1]}
+	case len(parts) == 3 && parts[0] == "apis":
+		return schema.GroupVersion{Group: parts[1], Version: parts[2]}
+	}
+	return schema.GroupVersion{}
 }
 
 // groups are ordered by name, and their versions by maturity, as a server without priorities of its

@@ -96,8 +96,11 @@ func (s *Server) uid(old *object) string {
 // cannot hold panics.
 func (s *Server) Put(gvr schema.GroupVersionResource, namespace, name string, fields map[string]any) string {
 	defer s.lock()()
-	s.rv++
 	res, k := s.resource(gvr), key{namespace, name}
+	if res.kind.name == "" || name == "" {
+		panic(fmt.Sprintf("informertest: put %s %q: an object needs a name, and its kind a call of Serve before", gvr.GroupResource(), name))
+	}
+	s.rv++
 	uid := s.uid(res.objects[k])
 	o := maps.Clone(fields)
 	if o == nil {

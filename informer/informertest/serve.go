@@ -61,9 +61,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch c.class {
 	case Discovery:
-		if strings.HasPrefix(c.r.URL.Path, openAPIPath) {
+		switch {
+		case strings.HasPrefix(c.r.URL.Path, openAPIPath):
 			c.openAPI()
-		} else {
+		case !groupVersionAt(c.r.URL.Path).Empty():
+			c.discoverVersion()
+		default:
 			c.discover()
 		}
 	case Gets:
@@ -85,7 +88,7 @@ func (c *call) understand() error {
 	c.s.mu.Lock()
 	c.cut = c.s.cut // a hook may have cut the others
 	c.s.mu.Unlock()
-	if p := c.r.URL.Path; p == "/api" || p == "/apis" || p == openAPIPath || strings.HasPrefix(p, openAPIPath+"/") {
+	if p := c.r.URL.Path; p == "/api" || p == "/apis" || !groupVersionAt(p).Empty() || p == openAPIPath || strings.HasPrefix(p, openAPIPath+"/") {
 		c.class = Discovery
 		return nil
 	}

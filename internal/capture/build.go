@@ -35,7 +35,9 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 		c.ResourceVersion = cmp.Or(d.Final.ResourceVersion, d.Old.ResourceVersion)
 	}
 	if v.Sum = d.New.Sum(); op == event.Converted {
-		v.Form = max(1, v.Sum) // a sum that is known is not 0
+		// A form may come back, and go again: the time makes each conversion its own. What is recorded once is not
+		// found again, so no second finding has to have the same number.
+		v.Form = max(1, v.Sum^uint64(d.At.UnixNano())) //nolint:gosec // a time after 1970
 	}
 	before, after, err := b.objects(&v, d, hide)
 	if err != nil {

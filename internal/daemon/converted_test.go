@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -71,11 +72,19 @@ func TestConverted(t *testing.T) {
 		if d := cmp.Diff(counted, d.status().Audits); d != "" {
 			t.Errorf("audits (-want +got):\n%s", d)
 		}
+		for _, form := range []string{"blue", "red"} { // one that comes back is a conversion of its own
+			r.serve(form)
+			d.pass(15 * time.Minute)
+			want = append(want, "converted a by ?", "converted b by ?")
+		}
+		if d := cmp.Diff(want, recorded(t, path, journal.Query{Quiet: true})); d != "" {
+			t.Errorf("to and fro (-want +got):\n%s", d)
+		}
 		d.stop()
 		r.serve("blue")
 		d = r.daemon(dir, o)
 		d.pass(5 * time.Minute)
-		if d := cmp.Diff(append(want, want...), recorded(t, path, journal.Query{Quiet: true})); d != "" {
+		if d := cmp.Diff(append(slices.Clone(want), want[:2]...), recorded(t, path, journal.Query{Quiet: true})); d != "" {
 			t.Errorf("while it did not (-want +got):\n%s", d)
 		}
 		if told := recorded(t, path, journal.Query{}); told != nil {
@@ -85,7 +94,7 @@ func TestConverted(t *testing.T) {
 		d = r.daemon(dir, o)
 		d.pass(5 * time.Minute)
 		d.stop()
-		if got := recorded(t, path, journal.Query{Quiet: true}); len(got) != 4 {
+		if got := recorded(t, path, journal.Query{Quiet: true}); len(got) != len(want)+2 {
 			t.Errorf("nothing happened, and the journal has %q", got)
 		}
 		if len(hook.lines) > 0 {

@@ -66,6 +66,9 @@ type Reflector struct {
 	// such a sign; true says that one may be missing, which Sink.Settle tells once everything has been
 	// seen that the server has now. Other errors prove nothing.
 	Doubt func(context.Context) (bool, error)
+	// Served, if set, tells whether the kind may be served although the server has answered 404 twice in a row:
+	// then it is asked again, as after any other failure.
+	Served func(context.Context) bool
 	// Tell, if set, hears of requests. The loop waits for it.
 	Tell func(Note)
 
@@ -97,6 +100,9 @@ func (r *Reflector) Run(ctx context.Context) {
 			in = sleep(ctx, eff.Delay)
 		default:
 			return
+		}
+		if in.Event == Missing && r.m.missing > 0 && r.Served != nil && r.Served(ctx) {
+			in.Event = Failed
 		}
 		if ctx.Err() != nil {
 			in = Input{Event: Stop}

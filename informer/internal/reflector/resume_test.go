@@ -148,6 +148,10 @@ func TestNeverCaughtUp(t *testing.T) {
 			lap(r, "watch 8", 13*time.Second)
 		}, []string{"bookmark 8", "bookmark 8"}},
 		"no watch that lasts": {func(r *rig) {
+			for range maxShort {
+				r.next("watch 7 for 3s").accept().finish()
+				r.next("probe").list("9", "")
+			}
 			r.next("watch 7 for 3s").accept().finish()
 			r.next("probe").list("9", "")
 			r.next("watch 7 for 8s").accept().finish()

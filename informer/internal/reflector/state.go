@@ -162,6 +162,8 @@ const (
 	// maxLaps is how many watches a loaded state has to catch up in before it is compared with a list of
 	// metadata. A server under load may be late with the bookmark of the first, and leave it out.
 	maxLaps = 2
+	// maxShort is how many watches that end within a second do not count as such.
+	maxShort = 5
 )
 
 // Refused tells whether Err is something that waiting does not change.

@@ -41,7 +41,7 @@
 //	any       Unauthorized Waiting  sleep; the fourth time in a row for long; then as after Failed
 //	any       Refused     Waiting   sleep for long; then as after Failed
 //	any       Missing     Waiting   the first time: sleep, then as after Failed
-//	any       Missing     Parked    the second time in a row: end
+//	any       Missing     Parked    the second time in a row, unless Reflector.Served: end
 //	any       Stop        Stopped   end
 //
 // Lists are streaming lists: a watch that first tells the current state, up to a bookmark that marks
@@ -226,7 +226,7 @@ func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 		m = m.trusted()
 		m.Attempts = 0
 	}
-	if m.Resuming {
+	if m.Resuming && (!in.Short || m.short >= maxShort) { // one that ends at once shows nothing
 		m.laps++
 		if m.laps > maxLaps {
 			return t.rewritten(m, in, ReasonUnverified)

@@ -210,13 +210,18 @@ func (c *Client) Get(ctx context.Context, resource string, query url.Values, lim
 	return b, nil
 }
 
+// GroupVersionPath is where the resources of a group and version are served, and discovery lists them.
+func GroupVersionPath(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "/api/" + gv.Version
+	}
+	return "/apis/" + gv.Group + "/" + gv.Version
+}
+
 // Path is where a resource is served: a collection, or one object where name is set. An empty
 // namespace means the whole cluster, or that the resource has no namespaces.
 func Path(gvr schema.GroupVersionResource, namespace, name string) string {
-	p := "/apis/" + gvr.Group + "/" + gvr.Version
-	if gvr.Group == "" {
-		p = "/api/" + gvr.Version
-	}
+	p := GroupVersionPath(gvr.GroupVersion())
 	if namespace != "" {
 		p += "/namespaces/" + namespace
 	}

@@ -1,0 +1,107 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// TestNotSynced: before the first list is complete, what is not found may exist, and reads say so.
+func TestNotSynced(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		server.SetDown(true)
+		all := must(informer.Unstructured(c, pods))(t)
+		byNode := informer.AddIndex(all, "node", func(*unstructured.Unstructured) []string { return []string{"n"} })
+		if _, err := all.Get("a", "one"); !errors.Is(err, informer.ErrNotSynced) {
+			t.Errorf("Get: %v", err)
+		}
+		for what, last := range map[string]func() error{
+			"All": func() (err error) {
+				for _, err = range all.All() {
+					continue
+				}
+				return err
+			},
+			"Keys": func() (err error) {
+				for _, err = range all.Keys() {
+					continue
+				}
+				return err
+			},
+			"Index.Get": func() (err error) {
+				for _, err = range byNode.Get("n") {
+					continue
+				}
+				return err
+			},
+			"Index.Keys":   func() error { _, err := byNode.Keys("n"); return err },
+			"Index.Values": func() error { _, err := byNode.Values(); return err },
+		} {
+			if err := last(); !errors.Is(err, informer.ErrNotSynced) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		server.SetDown(false)
+		synced(t, c)
+		if _, err := all.Get("a", "none"); !errors.Is(err, informer.ErrNotFound) {
+			t.Errorf("Get once it is synced: %v", err)
+		}
+		for _, err := range all.All() {
+			if err != nil {
+				t.Errorf("All once it is synced: %v", err)
+			}
+		}
+	})
+}
+
+// TestWaitWithoutRun: who forgets Cluster.Run is reminded of it.
+func TestWaitWithoutRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := informertest.NewServer()
+		server.Serve(widgets, "Widget")
+		c := must(informer.NewCluster(server.Config(), informer.Options{}))(t)
+		view := must(informer.Unstructured(c, widgets))(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for what, err := range map[string]error{"WaitForSync": c.WaitForSync(ctx), "Wait": view.Wait(ctx)} {
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Cluster.Run was not called") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}
+
+// TestWaitForSyncWhileOneCloses: a view that is closed is not waited for any more, and the cluster is not closed.
+func TestWaitForSyncWhileOneCloses(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		server.SetDown(true)
+		one := must(informer.Unstructured(c, pods))(t)
+		must(informer.Unstructured(c, pods, informer.InNamespaces("a")))(t)
+		done := make(chan error)
+		go func() { done <- c.WaitForSync(t.Context()) }()
+		synctest.Wait()
+		one.Close()
+		synctest.Wait()
+		server.SetDown(false)
+		if err := <-done; err != nil {
+			t.Errorf("WaitForSync: %v", err)
+		}
+	})
+}
+
+// TestKeyText: a key prints as kubectl names objects.
+func TestKeyText(t *testing.T) {
+	for want, k := range map[string]informer.Key{"shop/web": {Namespace: "shop", Name: "web"}, "node-1": {Name: "node-1"}} {
+		if k.String() != want {
+			t.Errorf("%q, want %q", k.String(), want)
+		}
+	}
+}
