@@ -143,8 +143,8 @@ func (ix *Index[T, K]) look(f func(*shard[K])) (ready bool, err error) {
 }
 
 // Err is ErrIndexBuilding until the index knows every object in the cache, and ErrClosed once it never will:
-// after Close, or where the source was closed before. A cache that is not synced lacks objects, and so does
-// its index, without an error: see Informer.Wait.
+// after Close, or where the source was closed before. Whether the cache has every object is for Informer.Wait to
+// say; lookups return ErrNotSynced until it has.
 func (ix *Index[T, K]) Err() error {
 	switch {
 	case ix.closed.Load():
