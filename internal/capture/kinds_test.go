@@ -107,7 +107,7 @@ func TestKindThatIsMissingForAWhile(t *testing.T) {
 		}
 		r.server.Intercept(nil)
 		r.pass(time.Minute)
-		r.inOrder("only the difference", "gap widgets not served", "deleted widgets/b")
+		r.inOrder("what happened, without a gap", "deleted widgets/b")
 	})
 }
 
@@ -196,7 +196,9 @@ func TestDiscoveryThatFails(t *testing.T) {
 			r.server.Intercept(nil)
 			r.server.SetStale("example.com", false)
 			r.pass(time.Minute)
-			r.want("and comes back", "gap widgets not served")
+			r.want("and comes back without a gap", []string{}...)
+			r.server.Put(widgetsGVR, "n", "b", nil)
+			r.want("it is watched", "created widgets/b")
 		})
 	})
 	t.Run("at the start, for one group: what it has was there", func(t *testing.T) {
