@@ -72,12 +72,13 @@ func (s *Sink) handshake(ctx context.Context, raw net.Conn) (*connection, error)
 	}
 	properties := amqp.NewConnectionProperties()
 	properties["connection_name"] = s.agent
-	client, err := amqp.Open(guarded, amqp.Config{
+	reader := &firstError{Conn: guarded}
+	client, err := amqp.Open(reader, amqp.Config{
 		SASL: s.auth(), Vhost: s.server.vhost, Heartbeat: s.o.Heartbeat, Locale: "en_US",
 		FrameSize: 128 << 10, Properties: properties,
 	})
 	if err != nil {
-		return nil, err
+		return nil, reader.explain(err)
 	}
 	c := &connection{
 		net: raw, amqp: client, returns: make(chan amqp.Return, 2*window), free: make(chan struct{}),
@@ -90,6 +91,34 @@ func (s *Sink) handshake(ctx context.Context, raw net.Conn) (*connection, error)
 		return nil, err
 	}
 	return c, nil
+}
+
+// firstError remembers why reading failed first. The client closes the connection then, and what writes at the
+// same time learns no more than that.
+type firstError struct {
+	net.Conn
+	mu  sync.Mutex
+	err error
+}
+
+func (f *firstError) Read(b []byte) (int, error) {
+	n, err := f.Conn.Read(b)
+	if err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.err = cmp.Or(f.err, err)
+	}
+	return n, err
+}
+
+// explain returns the first error of reading instead of one that says that the connection is closed.
+func (f *firstError) explain(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if errors.Is(err, net.ErrClosed) && f.err != nil {
+		return f.err
+	}
+	return err
 }
 
 // auth is the user's, or that of our certificate where there is no user.
