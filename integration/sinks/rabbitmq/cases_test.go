@@ -191,7 +191,12 @@ func encrypted(t *testing.T, s *server) {
 	_, err := newSink(t, o).Send(t.Context(), ms)
 	mustPass(t, err, "certificate")
 	o.TLS.CA = s.certs.CA
-	_, err = newSink(t, o).Send(t.Context(), ms)
+	// The server's last word is lost where its reset of the connection comes before it was read.
+	for range 20 {
+		if _, err = newSink(t, o).Send(t.Context(), ms); err == nil || strings.Contains(err.Error(), "certificate required") {
+			break
+		}
+	}
 	mustPass(t, err, "certificate required")
 	o.TLS.Cert, o.TLS.Key = s.certs.Client, s.certs.ClientKey
 	send(t, newSink(t, o), ms)

@@ -93,8 +93,8 @@ func (s *Sink) handshake(ctx context.Context, raw net.Conn) (*connection, error)
 	return c, nil
 }
 
-// firstError remembers why reading failed first. The client closes the connection then, and what writes at the
-// same time learns no more than that.
+// firstError remembers why reading failed first: what a server says when it ends the connection. What writes at the
+// same time may only learn that the connection is closed.
 type firstError struct {
 	net.Conn
 	mu  sync.Mutex
@@ -111,11 +111,12 @@ func (f *firstError) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// explain returns the first error of reading instead of one that says that the connection is closed.
+// explain returns the first error of reading instead of one of writing.
 func (f *firstError) explain(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if errors.Is(err, net.ErrClosed) && f.err != nil {
+	op := new(net.OpError)
+	if writing := errors.As(err, &op) && op.Op == "write"; f.err != nil && (writing || errors.Is(err, net.ErrClosed)) {
 		return f.err
 	}
 	return err
