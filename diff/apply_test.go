@@ -248,8 +248,13 @@ func checkApply(t *testing.T, seed uint64) {
 	g := generator{rand.New(rand.NewPCG(seed, 1))}
 	before := g.object(3)
 	after := g.mutate(clone(before), 3).(map[string]any)
-	for _, s := range []Schema{nil, fractal{}} {
-		changes := Objects(before, after, s)
+	for i, s := range []Schema{nil, fractal{}, nil, fractal{}} {
+		m := objectLimits
+		if i >= 2 {
+			m = limits{depth: 1 + g.IntN(4), changes: 1 + g.IntN(8), length: 1 + g.IntN(200)}
+		}
+		changes := objects(before, after, s, m)
+		checkLimits(t, changes, m)
 		got, err := apply(before, changes)
 		if err != nil {
 			t.Fatalf("seed %d: %v\nbefore %s\nafter  %s", seed, err, marshal(before), marshal(after))
@@ -261,6 +266,23 @@ func checkApply(t *testing.T, seed uint64) {
 			t.Fatalf("seed %d: a copy differs: %s", seed, plain(c))
 		}
 		Text(changes, TextOptions{}) // must not panic on any of them
+	}
+}
+
+// checkLimits checks that the changes keep the limits, as far as the object's fields allow.
+func checkLimits(t *testing.T, changes []Change, m limits) {
+	t.Helper()
+	length := 0
+	for _, c := range changes {
+		for _, e := range c.Path {
+			length += e.length()
+		}
+		if len(c.Path) > m.depth+1 {
+			t.Fatalf("%s is too deep", c.Path)
+		}
+	}
+	if len(changes) > max(1, m.changes) || length > m.length && len(changes) > 1 {
+		t.Fatalf("%d changes with %d bytes of paths, with limits %+v", len(changes), length, m)
 	}
 }
 

@@ -24,6 +24,8 @@ type Change struct {
 	// From and To are the values before and after; From is nil for Add, To is nil for Remove.
 	// They are shared with the compared objects: read them, do not write them.
 	From, To any
+	// Whole says that the value stands for more changes within it than Objects lists one by one.
+	Whole bool
 }
 
 // ListType tells how the elements of a list are told apart.

@@ -35,6 +35,7 @@ func (d *differ) named(from, to []any, fromNames, toNames []Elem, s Schema) {
 	for i, e := range toNames {
 		at[e.id()] = i
 	}
+	here := d.mark()
 	for i, e := range fromNames {
 		j, ok := at[e.id()]
 		switch {
@@ -43,11 +44,17 @@ func (d *differ) named(from, to []any, fromNames, toNames []Elem, s Schema) {
 		case !Equal(from[i], to[j]):
 			d.step(e, from[i], to[j], s)
 		}
+		if d.exceeds(here) {
+			return
+		}
 		delete(at, e.id())
 	}
 	for j, e := range toNames {
-		if _, ok := at[e.id()]; ok {
-			d.step(e, nil, to[j], s)
+		if _, ok := at[e.id()]; !ok {
+			continue
+		}
+		if d.step(e, nil, to[j], s); d.exceeds(here) {
+			return
 		}
 	}
 }
@@ -67,8 +74,10 @@ func (d *differ) indexed(from, to []any, s Schema) {
 		d.emit(Replace, from, to)
 		return
 	}
+	here := d.mark()
 	for i := range max(len(f), len(t)) {
-		d.path = append(d.path, Elem{Kind: Index, Index: front + i})
+		e := Elem{Kind: Index, Index: front + i}
+		d.path, d.length = append(d.path, e), d.length+e.length()
 		switch {
 		case len(f) == 0:
 			d.emit(Add, nil, t[i])
@@ -77,7 +86,10 @@ func (d *differ) indexed(from, to []any, s Schema) {
 		case !Equal(f[i], t[i]):
 			d.values(f[i], t[i], s)
 		}
-		d.path = d.path[:len(d.path)-1]
+		d.path, d.length = d.path[:len(d.path)-1], d.length-e.length()
+		if d.exceeds(here) {
+			return
+		}
 	}
 }
 

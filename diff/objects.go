@@ -23,20 +23,36 @@ import (
 //     by it, unless elements that stayed changed their order, which is one Replace of the list.
 //   - All others by index, after what is the same at the front and at the back; where between these
 //     both lists have elements, but not the same number, it is one Replace of the list.
+//
+// Whoever may write an object can make one whose changes, each with its path, are far larger than itself. So
+// changes have bounds: where a value lies more than 64 steps deep, or has more than 1,000 changes, or the paths
+// of these exceed 256 KiB, they become one change of the value (Change.Whole). The same bounds hold for an object;
+// there, the fields with the most changes are the first to become one. Nothing that differs is left out.
 func Objects(before, after map[string]any, s Schema) []Change {
-	var d differ
+	return objects(before, after, s, objectLimits)
+}
+
+func objects(before, after map[string]any, s Schema, m limits) []Change {
+	d := differ{max: m}
 	d.maps(before, after, s)
+	d.bound(before, after)
 	return d.changes
 }
 
 // differ walks two values that are known to differ.
 type differ struct {
+	max     limits
 	path    Path
+	length  int // of the path's text, about
 	changes []Change
+	lengths []int // of the changes' paths
+	total   int   // of these
 }
 
 func (d *differ) emit(op Op, from, to any) {
 	d.changes = append(d.changes, Change{Path: slices.Clone(d.path), Op: op, From: from, To: to})
+	d.lengths = append(d.lengths, d.length)
+	d.total += d.length
 }
 
 func (d *differ) maps(before, after map[string]any, s Schema) {
@@ -56,19 +72,24 @@ func (d *differ) maps(before, after map[string]any, s Schema) {
 	} else {
 		slices.Sort(names)
 	}
+	here := d.mark()
 	for _, name := range names {
-		d.step(Elem{Kind: Field, Name: name}, before[name], after[name], field(s, name))
+		if d.step(Elem{Kind: Field, Name: name}, before[name], after[name], field(s, name)); d.exceeds(here) && len(d.path) > 0 {
+			return // it becomes one change
+		}
 	}
 }
 
 // step compares one field or list element, where nil is absent.
 func (d *differ) step(e Elem, from, to any, s Schema) {
-	d.path = append(d.path, e)
+	d.path, d.length = append(d.path, e), d.length+e.length()
 	switch {
 	case userMap(d.path, from, to):
+		here := d.mark()
 		f, _ := from.(map[string]any)
 		t, _ := to.(map[string]any)
 		d.maps(f, t, s)
+		d.collapse(here, from, to)
 	case from == nil:
 		d.emit(Add, nil, to)
 	case to == nil:
@@ -76,23 +97,28 @@ func (d *differ) step(e Elem, from, to any, s Schema) {
 	default:
 		d.values(from, to, s)
 	}
-	d.path = d.path[:len(d.path)-1]
+	d.path, d.length = d.path[:len(d.path)-1], d.length-e.length()
 }
 
 func (d *differ) values(from, to any, s Schema) {
+	here := d.mark()
+	deep := len(d.path) >= d.max.depth
 	switch f := from.(type) {
 	case map[string]any:
-		if t, ok := to.(map[string]any); ok {
+		if t, ok := to.(map[string]any); ok && !deep {
 			d.maps(f, t, s)
+			d.collapse(here, from, to)
 			return
 		}
 	case []any:
-		if t, ok := to.([]any); ok {
+		if t, ok := to.([]any); ok && !deep {
 			d.lists(f, t, s)
+			d.collapse(here, from, to)
 			return
 		}
 	}
 	d.emit(Replace, from, to)
+	d.changes[here.changes].Whole = deep && !isScalar(from) && !isScalar(to)
 }
 
 // userMaps are the fields that hold scalars by user-chosen keys.
