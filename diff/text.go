@@ -64,12 +64,17 @@ func Text(changes []Change, o TextOptions) []Line {
 	}
 	t := &texter{o: o}
 	for _, c := range changes {
-		switch path := c.Path.String(); c.Op {
+		path := c.Path.String()
+		if path == "" {
+			path = "(the object)"
+		}
+		switch c.Op {
 		case Add:
 			t.one(path, AddLine, c.To)
 		case Remove:
 			t.one(path, RemoveLine, c.From)
 		default:
+			t.whole = c.Whole
 			t.replaced(path, c.From, c.To)
 		}
 	}
@@ -78,6 +83,7 @@ func Text(changes []Change, o TextOptions) []Line {
 
 type texter struct {
 	o     TextOptions
+	whole bool // the change stands for more than can be listed
 	lines []Line
 }
 
@@ -191,14 +197,18 @@ func (t *texter) lists(path string, from, to []any) {
 func (t *texter) structures(path string, from, to any) {
 	a, b := YAML(from), YAML(to)
 	if slices.Equal(a, b) { // redacted values that begin with the same digits
-		a, b = yamlBlock(from, hiddenDigits), yamlBlock(to, hiddenDigits)
+		a, b = yamlLines(from, hiddenDigits), yamlLines(to, hiddenDigits)
+	}
+	what := "replaced"
+	if t.whole {
+		what = "changed in more places than are listed"
 	}
 	regions, ok := changedRegions(a, b)
 	if !ok {
-		t.head(PlainLine, path, "replaced, %s by %s", count(len(a), "line"), count(len(b), "line"))
+		t.head(PlainLine, path, "%s, %s by %s", what, count(len(a), "line"), count(len(b), "line"))
 		return
 	}
-	t.head(PlainLine, path, "replaced")
+	t.head(PlainLine, path, "%s", what)
 	t.block(hunks(regions, a, b, t.o.Context))
 }
 

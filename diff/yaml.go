@@ -10,73 +10,120 @@ import (
 
 // YAML returns the lines of a value in YAML as kubectl prints it: fields by name, lists not indented.
 // It is made to be read: redacted values are shortened as in Scalar; else the text is valid YAML that
-// holds no control characters but tabs.
-func YAML(v any) []string { return yamlBlock(v, shownDigits) }
+// holds no control characters but tabs. What lies more than 64 levels deep is on one line, so that the text is
+// never far larger than the value.
+func YAML(v any) []string { return yamlLines(v, shownDigits) }
 
-func yamlBlock(v any, digits int) []string {
+// maxBlocks is how many levels of blocks there are at most.
+const maxBlocks = 64
+
+func yamlLines(v any, digits int) []string {
+	w := yamlWriter{digits: digits}
+	w.block("", "", v, maxBlocks)
+	return w.lines
+}
+
+type yamlWriter struct {
+	digits int // of redacted values
+	lines  []string
+}
+
+// block writes a value. The first line begins with first, the others with rest.
+func (w *yamlWriter) block(first, rest string, v any, blocks int) {
 	switch v := v.(type) {
 	case map[string]any:
-		if len(v) == 0 {
-			return []string{"{}"}
+		if len(v) == 0 || blocks == 0 {
+			break
 		}
-		var out []string
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			out = append(out, yamlField(yamlString(k), v[k], digits)...)
+			w.field(first+yamlString(k)+":", rest, v[k], blocks-1)
+			first = rest
 		}
-		return out
+		return
 	case []any:
-		if len(v) == 0 {
-			return []string{"[]"}
+		if len(v) == 0 || blocks == 0 {
+			break
 		}
-		var out []string
 		for _, e := range v {
-			mark := "- "
-			for _, l := range yamlBlock(e, digits) {
-				if l != "" {
-					l = mark + l
-				}
-				out = append(out, l)
-				mark = "  "
-			}
+			w.block(first+"- ", rest+"  ", e, blocks-1)
+			first = rest
 		}
-		return out
+		return
+	case string:
+		lines, mark, ok := literal(v)
+		if _, hidden := Hidden(v); !ok || hidden {
+			break
+		}
+		w.lines = append(w.lines, first+mark)
+		for _, l := range lines {
+			if l != "" {
+				l = rest + "  " + l
+			}
+			w.lines = append(w.lines, l)
+		}
+		return
+	}
+	w.lines = append(w.lines, first+yamlFlow(v, w.digits))
+}
+
+// field writes the value of a field on the line of its key, or below that.
+func (w *yamlWriter) field(key, rest string, v any, blocks int) {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) > 0 && blocks > 0 {
+			w.lines = append(w.lines, key)
+			w.block(rest+"  ", rest+"  ", v, blocks)
+			return
+		}
+	case []any:
+		if len(v) > 0 && blocks > 0 {
+			w.lines = append(w.lines, key)
+			w.block(rest, rest, v, blocks)
+			return
+		}
+	}
+	w.block(key+" ", rest, v, blocks)
+}
+
+// yamlFlow returns a value on one line: an object or a list as JSON, but for redacted values.
+func yamlFlow(v any, digits int) string {
+	if s, ok := v.(string); ok {
+		if tag, ok := Hidden(v); ok {
+			return HiddenPrefix + tag[:digits]
+		}
+		return yamlString(s)
+	}
+	var b strings.Builder
+	writeFlow(&b, v, digits)
+	return b.String()
+}
+
+func writeFlow(b *strings.Builder, v any, digits int) {
+	switch v := v.(type) {
+	case map[string]any:
+		mark := "{"
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			b.WriteString(mark + strconv.Quote(k) + ": ")
+			writeFlow(b, v[k], digits)
+			mark = ", "
+		}
+		b.WriteString(strings.TrimSuffix(mark, ", ") + "}")
+	case []any:
+		mark := "["
+		for _, e := range v {
+			b.WriteString(mark)
+			writeFlow(b, e, digits)
+			mark = ", "
+		}
+		b.WriteString(strings.TrimSuffix(mark, ", ") + "]")
 	case string:
 		if tag, ok := Hidden(v); ok {
-			return []string{HiddenPrefix + tag[:digits]}
+			v = HiddenPrefix + tag[:digits]
 		}
-		if lines, mark, ok := literal(v); ok {
-			return append([]string{mark}, indent(lines)...)
-		}
-		return []string{yamlString(v)}
+		b.WriteString(strconv.Quote(v))
+	default:
+		b.WriteString(scalarText(v))
 	}
-	return []string{scalarText(v)}
-}
-
-// yamlField returns a field whose value is on the same line, or below it.
-func yamlField(key string, v any, digits int) []string {
-	lines := yamlBlock(v, digits)
-	switch v := v.(type) {
-	case map[string]any:
-		if len(v) > 0 {
-			return append([]string{key + ":"}, indent(lines)...)
-		}
-	case []any:
-		if len(v) > 0 {
-			return append([]string{key + ":"}, lines...)
-		}
-	}
-	lines[0] = key + ": " + lines[0]
-	return lines
-}
-
-func indent(lines []string) []string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		if l != "" {
-			out[i] = "  " + l
-		}
-	}
-	return out
 }
 
 // literal returns the lines of a string that can be a literal block (|), and the block's header.

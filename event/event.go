@@ -122,7 +122,7 @@ type Owner struct {
 // Change is one changed field. In JSON a replace always has both from and to, even where one is null;
 // an add has no from, a remove no to.
 type Change struct {
-	// Path is in the grammar of docs/paths.md.
+	// Path is in the grammar of docs/paths.md. Empty, it is the object itself: see Whole.
 	Path string `json:"path"`
 	// Op is add, remove or replace.
 	Op string `json:"op" enum:"add,remove,replace"`
@@ -137,6 +137,9 @@ type Change struct {
 	Subresource string `json:"subresource,omitempty"`
 	// Quiet is true for a field that a quiet rule names.
 	Quiet bool `json:"quiet,omitempty"`
+	// Whole is true for a value that has more changes within than are listed, or deeper ones: From and To
+	// hold all of them.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // Operation is one operation of a JSON Patch (RFC 6902). In JSON an add and a replace always have a value,

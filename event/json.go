@@ -50,7 +50,8 @@ func (c Change) MarshalJSON() ([]byte, error) {
 		Manager     string `json:"manager"`
 		Subresource string `json:"subresource,omitempty"`
 		Quiet       bool   `json:"quiet,omitempty"`
-	}{c.Path, c.Op, &c.From, &c.To, c.Manager, c.Subresource, c.Quiet}
+		Whole       bool   `json:"whole,omitempty"`
+	}{c.Path, c.Op, &c.From, &c.To, c.Manager, c.Subresource, c.Quiet, c.Whole}
 	switch c.Op {
 	case "add":
 		w.From = nil

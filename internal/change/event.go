@@ -35,7 +35,7 @@ func Event(cluster string, c *Change) event.Event {
 		for i, f := range c.Fields {
 			d.Changes[i] = event.Change{
 				Path: f.Path.String(), Op: string(f.Op), From: f.From, To: f.To,
-				Manager: f.Manager, Subresource: f.Subresource, Quiet: f.Quiet,
+				Manager: f.Manager, Subresource: f.Subresource, Quiet: f.Quiet, Whole: f.Whole,
 			}
 		}
 	}

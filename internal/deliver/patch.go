@@ -12,49 +12,88 @@ import (
 
 // patch is the difference of two objects as RFC 6902 writes it: applied in order, the operations make
 // after of before, exactly (a null is not an absent field). In a list, equal elements at both ends are
-// kept; what is between is matched by position, as JSON Patch knows no other identity.
-func patch(before, after map[string]any) []event.Operation {
-	var p patcher
-	p.objects("", before, after)
+// kept; what is between is matched by position, as JSON Patch knows no other identity. As in package diff, a value
+// that lies very deep, or has very many differences within, is replaced as a whole.
+func patch(before, after map[string]any) []event.Operation { return patchWithin(before, after, patchLimits) }
+
+// limits bound a value's operations.
+type limits struct {
+	depth, ops int
+	length     int // of the text of all paths
+}
+
+var patchLimits = limits{depth: 64, ops: 1000, length: 256 << 10}
+
+func patchWithin(before, after map[string]any, m limits) []event.Operation {
+	p := patcher{max: m}
+	p.values(before, after)
 	return p.ops
 }
 
-type patcher struct{ ops []event.Operation }
-
-func (p *patcher) add(op, path string, value any) {
-	p.ops = append(p.ops, event.Operation{Op: op, Path: path, Value: value})
+type patcher struct {
+	max    limits
+	ops    []event.Operation
+	total  int      // of the text of their paths
+	path   []string // each step with its slash
+	length int      // of its text
 }
 
-func (p *patcher) values(path string, a, b any) {
-	switch a := a.(type) {
-	case map[string]any:
-		if b, ok := b.(map[string]any); ok {
-			p.objects(path, a, b)
-			return
-		}
-	case []any:
-		if b, ok := b.([]any); ok {
-			p.lists(path, a, b)
-			return
-		}
+func (p *patcher) add(op string, value any) {
+	p.ops = append(p.ops, event.Operation{Op: op, Path: strings.Join(p.path, ""), Value: value})
+	p.total += p.length
+}
+
+// at does something at a step below the path.
+func (p *patcher) at(name string, do func()) {
+	step := "/" + pointer.Replace(name)
+	p.path, p.length = append(p.path, step), p.length+len(step)
+	do()
+	p.path, p.length = p.path[:len(p.path)-1], p.length-len(step)
+}
+
+func (p *patcher) values(a, b any) {
+	ops, total := len(p.ops), p.total
+	full := func() bool { return len(p.ops)-ops > p.max.ops || p.total-total > p.max.length }
+	deep := len(p.path) >= p.max.depth
+	mapA, isMap := a.(map[string]any)
+	mapB, areMaps := b.(map[string]any)
+	listA, isList := a.([]any)
+	listB, areLists := b.([]any)
+	switch {
+	case isMap && areMaps && !deep:
+		p.objects(mapA, mapB, full)
+	case isList && areLists && !deep:
+		p.lists(listA, listB, full)
+	case !same(a, b):
+		p.add("replace", b)
 	}
-	if !same(a, b) {
-		p.add("replace", path, b)
+	if own := len(p.ops) == ops+1 && len(p.ops[ops].Path) == p.length; full() && !own {
+		clear(p.ops[ops:])
+		p.ops, p.total = p.ops[:ops], total
+		p.add("replace", b)
 	}
 }
 
-func (p *patcher) objects(path string, a, b map[string]any) {
+func (p *patcher) objects(a, b map[string]any, full func() bool) {
 	for _, name := range slices.Sorted(maps.Keys(a)) {
-		at := path + "/" + pointer.Replace(name)
-		if v, ok := b[name]; ok {
-			p.values(at, a[name], v)
-		} else {
-			p.add("remove", at, nil)
+		p.at(name, func() {
+			if v, ok := b[name]; ok {
+				p.values(a[name], v)
+			} else {
+				p.add("remove", nil)
+			}
+		})
+		if full() {
+			return
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b)) {
-		if _, ok := a[name]; !ok {
-			p.add("add", path+"/"+pointer.Replace(name), b[name])
+		if _, ok := a[name]; ok {
+			continue
+		}
+		p.at(name, func() { p.add("add", b[name]) })
+		if full() {
+			return
 		}
 	}
 }
@@ -62,7 +101,7 @@ func (p *patcher) objects(path string, a, b map[string]any) {
 // pointer escapes a name as RFC 6901 asks for.
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-func (p *patcher) lists(path string, a, b []any) {
+func (p *patcher) lists(a, b []any, full func() bool) {
 	start := 0
 	for start < min(len(a), len(b)) && same(a[start], b[start]) {
 		start++
@@ -72,14 +111,14 @@ func (p *patcher) lists(path string, a, b []any) {
 		enda, endb = enda-1, endb-1
 	}
 	both := min(enda, endb)
-	for i := start; i < both; i++ {
-		p.values(path+"/"+strconv.Itoa(i), a[i], b[i])
+	for i := start; i < both && !full(); i++ {
+		p.at(strconv.Itoa(i), func() { p.values(a[i], b[i]) })
 	}
-	for i := enda - 1; i >= both; i-- { // from the end: the indexes before stay what they are
-		p.add("remove", path+"/"+strconv.Itoa(i), nil)
+	for i := enda - 1; i >= both && !full(); i-- { // from the end: the indexes before stay what they are
+		p.at(strconv.Itoa(i), func() { p.add("remove", nil) })
 	}
-	for i := both; i < endb; i++ {
-		p.add("add", path+"/"+strconv.Itoa(i), b[i])
+	for i := both; i < endb && !full(); i++ {
+		p.at(strconv.Itoa(i), func() { p.add("add", b[i]) })
 	}
 }
 

@@ -57,7 +57,14 @@ func TestPatchApplies(t *testing.T) {
 	for i := range 3000 {
 		before := randomValue(r, 4).(map[string]any)
 		after := mutate(r, before).(map[string]any)
-		ops := patch(before, after)
+		m := patchLimits
+		if i%2 == 1 {
+			m = limits{depth: 1 + r.IntN(4), ops: 1 + r.IntN(6), length: 1 + r.IntN(60)}
+		}
+		ops := patchWithin(before, after, m)
+		if length := textOf(ops); len(ops) > m.ops || length > m.length && len(ops) > 1 {
+			t.Fatalf("round %d: %d operations with %d bytes of paths, with %+v", i, len(ops), length, m)
+		}
 		got := copied(before)
 		for _, o := range ops {
 			var err error
@@ -69,6 +76,13 @@ func TestPatchApplies(t *testing.T) {
 			t.Fatalf("round %d: %+v gives another object (-want +got):\n%s", i, ops, d)
 		}
 	}
+}
+
+func textOf(ops []event.Operation) (length int) {
+	for _, o := range ops {
+		length += len(o.Path)
+	}
+	return length
 }
 
 func parse(t *testing.T, s string) map[string]any {
