@@ -28,15 +28,15 @@ func wide(n int, name string, v any) map[string]any {
 // hostile are objects, as functions of something that differs, whose changes could cost far more than they do.
 var hostile = map[string]func(v any) map[string]any{
 	"deep and wide": func(v any) map[string]any {
-		return map[string]any{"spec": nested(1000, "a", wide(10000, "f", v))}
+		return map[string]any{"spec": nested(1000, "a", wide(4000, "f", v))}
 	},
 	"very deep and wide": func(v any) map[string]any {
-		return map[string]any{"spec": nested(3000, "a", wide(20000, "f", v))}
+		return map[string]any{"spec": nested(3000, "a", wide(8000, "f", v))}
 	},
 	"as deep as can be": func(v any) map[string]any { return map[string]any{"spec": nested(9990, "a", v)} },
 	"a leaf on each level": func(v any) map[string]any {
 		at := any(map[string]any{})
-		for range 5000 {
+		for range 3000 {
 			at = map[string]any{"a": at, "v": v}
 		}
 		return map[string]any{"spec": at}
@@ -52,13 +52,13 @@ var hostile = map[string]func(v any) map[string]any{
 	},
 	"lists in lists": func(v any) map[string]any {
 		at := any([]any{v, v})
-		for range 5000 {
+		for range 3000 {
 			at = []any{at}
 		}
 		return map[string]any{"spec": at}
 	},
 	"a long name": func(v any) map[string]any {
-		return map[string]any{"spec": map[string]any{strings.Repeat("x", 100_000): wide(10000, "f", v)}}
+		return map[string]any{"spec": map[string]any{strings.Repeat("x", 100_000): wide(3000, "f", v)}}
 	},
 	"long names on a few levels": func(v any) map[string]any {
 		return map[string]any{"spec": nested(20, strings.Repeat("x", 10_000), wide(500, "f", v))}
@@ -72,16 +72,16 @@ var hostile = map[string]func(v any) map[string]any{
 	},
 	"many annotations": func(v any) map[string]any {
 		return map[string]any{
-			"metadata": map[string]any{"annotations": wide(12000, "example.com/a", v)},
+			"metadata": map[string]any{"annotations": wide(4000, "example.com/a", v)},
 			"spec":     map[string]any{"image": v},
 		}
 	},
-	"many fields": func(v any) map[string]any { return wide(20000, "field", v) },
+	"many fields": func(v any) map[string]any { return wide(5000, "field", v) },
 	"everything goes": func(v any) map[string]any {
 		if v == "b" {
 			return map[string]any{}
 		}
-		return map[string]any{"data": wide(20000, "k", v), "spec": nested(5000, "a", v)}
+		return map[string]any{"data": wide(5000, "k", v), "spec": nested(5000, "a", v)}
 	},
 }
 

@@ -14,7 +14,9 @@ import (
 // after of before, exactly (a null is not an absent field). In a list, equal elements at both ends are
 // kept; what is between is matched by position, as JSON Patch knows no other identity. As in package diff, a value
 // that lies very deep, or has very many differences within, is replaced as a whole.
-func patch(before, after map[string]any) []event.Operation { return patchWithin(before, after, patchLimits) }
+func patch(before, after map[string]any) []event.Operation {
+	return patchWithin(before, after, patchLimits)
+}
 
 // limits bound a value's operations.
 type limits struct {
