@@ -65,9 +65,9 @@ func (c *Config) Blame(key, format string, args ...any) *Error {
 
 // Cluster tells about the cluster that is watched.
 type Cluster struct {
-	// Name is the cluster's name in events. Without it, it is that of the kubeconfig's current context;
-	// in a pod, in-cluster. A journal keeps the name that it was made with, of which the ids of events are
-	// made.
+	// Name is the cluster's name in events. Without it, it is that of the kubeconfig's current context; in a
+	// pod, one made of the UID of the namespace kube-system, such as cluster-1f2e3d4c. A journal keeps the
+	// name that it was made with, of which the ids of events are made.
 	Name string `yaml:"name"`
 }
 

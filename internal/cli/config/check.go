@@ -84,6 +84,6 @@ func (o *Check) Run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return cluster.Explain(fmt.Errorf("ask the server: %w", err))
 	}
-	r.cluster(cluster, plan, found)
+	r.cluster(ctx, cluster, plan, found)
 	return r.end()
 }

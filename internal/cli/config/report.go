@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -64,8 +65,16 @@ func (r *report) offline() {
 }
 
 // cluster writes what the server and the file say.
-func (r *report) cluster(cluster *kube.Cluster, p *capture.Plan, f findings) {
-	r.line("Context %s, in events: %s. Watched: %s", cluster.Name, r.setup.ClusterName(cluster), count(len(p.Kinds), "kind"))
+func (r *report) cluster(ctx context.Context, cluster *kube.Cluster, p *capture.Plan, f findings) {
+	name, derived, err := r.setup.ClusterName(ctx, cluster)
+	if err != nil {
+		r.wrong(err)
+		name = "?"
+	}
+	if derived {
+		name += " (from the UID of the namespace kube-system; cluster.name sets another)"
+	}
+	r.line("Context %s, in events: %s. Watched: %s", cluster.Name, name, count(len(p.Kinds), "kind"))
 	r.kinds(cluster, p, f)
 	for _, l := range []struct{ text, list string }{
 		{"Left out as noise (noise: true, or its name, takes a kind in): %s", strings.Join(p.Hidden, ", ")},

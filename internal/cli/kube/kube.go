@@ -40,8 +40,10 @@ func (f *Flags) Add(cmd *cobra.Command) {
 // Cluster is what the flags lead to.
 type Cluster struct {
 	Config *rest.Config
-	// Name is the context's name, or "in-cluster".
+	// Name is the context's name; in a pod "in-cluster".
 	Name string
+	// InPod is true where the service account of a pod is all there is: nothing names the cluster then.
+	InPod bool
 	// Namespace is the context's namespace; "default" where it has none.
 	Namespace string
 }
@@ -82,13 +84,14 @@ func (f *Flags) Load() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the namespace of context %q: %w", name, err)
 	}
-	if name == "" {
+	inPod := name == ""
+	if inPod {
 		name = "in-cluster"
 	}
 	config.UserAgent = "tattler/" + buildinfo.Version()
 	config.WarningHandler = rest.NoWarnings{}
 	config.QPS, config.Burst = 50, 300 // kubectl's; they bound discovery only
-	return &Cluster{Config: config, Name: name, Namespace: namespace}, nil
+	return &Cluster{Config: config, Name: name, InPod: inPod, Namespace: namespace}, nil
 }
 
 // contextName finds the context, and checks what it names, because the loader's own errors do not

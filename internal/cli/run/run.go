@@ -91,12 +91,19 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	name, derived, err := s.ClusterName(ctx, cluster)
+	if err != nil {
+		return err
+	}
 	beside := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
 	do := daemon.Options{
-		Config: cluster.Config, Cluster: s.ClusterName(cluster), Scopes: s.Scopes,
+		Config: cluster.Config, Cluster: name, Scopes: s.Scopes,
 		Quiet: config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
 		Retention: journal.Retention{Age: s.Journal.Retain.Age, Size: int64(s.Journal.Retain.Size)},
 		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text,
+	}
+	if derived {
+		do.Log.Info("the cluster's name in events comes from the UID of its namespace kube-system; cluster.name sets another", "cluster", name)
 	}
 	if do.Journal, err = s.JournalFile(cluster); err != nil {
 		return err

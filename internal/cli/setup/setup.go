@@ -4,6 +4,7 @@ package setup
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
@@ -128,12 +130,28 @@ func (f *Flags) scopes(c *config.Config) []capture.Scope {
 	return all
 }
 
-// ClusterName is the cluster's name in events.
-func (s *Setup) ClusterName(cluster *kube.Cluster) string {
-	if s.Cluster.Name != "" {
-		return s.Cluster.Name
+// ClusterName is the cluster's name in events. In a pod, nothing names the cluster unless the configuration does: a
+// name is made of the UID of the namespace kube-system then, since ids and sources of events must not be those of
+// another cluster. Derived says that it was.
+func (s *Setup) ClusterName(ctx context.Context, cluster *kube.Cluster) (name string, derived bool, err error) {
+	switch {
+	case s.Cluster.Name != "":
+		return s.Cluster.Name, false, nil
+	case !cluster.InPod:
+		return cluster.Name, false, nil
 	}
-	return cluster.Name
+	c, err := informer.NewCluster(cluster.Config, informer.Options{})
+	if err != nil {
+		return "", false, err
+	}
+	uid, err := c.Identity(ctx)
+	if err == nil && uid == "" {
+		err = errors.New("the namespace kube-system cannot be read")
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("the cluster has no name: set cluster.name (a pod has no context that names it, and it cannot be told from the cluster: %w)", err)
+	}
+	return "cluster-" + uid[:min(8, len(uid))], true, nil
 }
 
 // JournalFile is the journal's path, absolute.
