@@ -120,8 +120,12 @@ func Rules(list []Rule) []rules.Rule {
 type Journal struct {
 	// Path is the journal's file; $TATTLER_JOURNAL and --journal stand before it. Without it, it is
 	// journal.db in a directory for the cluster below $XDG_STATE_HOME/tattler.
-	Path   string `yaml:"path"`
-	Retain Retain `yaml:"retain"`
+	Path string `yaml:"path"`
+	// Network allows a file system between machines, such as NFS, which is refused otherwise: a lock there
+	// may not keep out a second daemon, and both would damage the journal. It is for who makes sure that
+	// there is one.
+	Network bool   `yaml:"network"`
+	Retain  Retain `yaml:"retain"`
 }
 
 // Retain bounds the journal; what is first reached counts. Quiet changes go first.

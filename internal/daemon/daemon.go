@@ -33,8 +33,9 @@ type Options struct {
 	Config  *rest.Config
 	Cluster string
 	Scopes  []capture.Scope
-	// Journal and Key are files; see LoadKey.
+	// Journal and Key are files; see LoadKey. Network allows the journal on a network file system.
 	Journal, Key string
+	Network      bool
 	Retention    journal.Retention
 	// Quiet and Redact are the user's rules, beside the built-in ones.
 	Quiet, Redact []rules.Rule
@@ -157,7 +158,7 @@ func open(ctx context.Context, o Options) (d *daemon, err error) {
 	if d.rules, err = quiet.New(quiet.Rules{Quiet: o.Quiet}); err != nil {
 		return nil, err
 	}
-	if d.journal, err = journal.Open(ctx, o.Journal, journal.Options{Cluster: o.Cluster}); err != nil {
+	if d.journal, err = journal.Open(ctx, o.Journal, journal.Options{Cluster: o.Cluster, LocalOnly: !o.Network}); err != nil {
 		return nil, err
 	}
 	if name := d.journal.Cluster(); name != o.Cluster {

@@ -96,3 +96,13 @@ func classify(op, path string, err error) error {
 		return fmt.Errorf("%s journal %s: %w", op, path, err)
 	}
 }
+
+// NetworkError says that the journal lies on a network file system. A lock there need not keep out a process on
+// another machine, and SQLite's index of its log is shared memory, which two machines do not share.
+type NetworkError struct {
+	Path, FileSystem string
+}
+
+func (e *NetworkError) Error() string {
+	return fmt.Sprintf("%s is on %s, a network file system, where two daemons could write one journal and damage it", e.Path, e.FileSystem)
+}

@@ -15,6 +15,8 @@ import (
 type Options struct {
 	// Cluster is the name in the ids of changes. A journal keeps the one that it was made with.
 	Cluster string
+	// LocalOnly has Open fail with a *NetworkError where the journal lies on a network file system.
+	LocalOnly bool
 	// Cache is how many bytes of the file SQLite keeps in memory; 16 MiB if zero: enough for the pages
 	// to which a busy cluster adds.
 	Cache int64
@@ -26,6 +28,9 @@ const (
 	// are written again and again are copied once.
 	walPages = 4096
 )
+
+// fileSystem names the network file system that a directory is on; tests change it.
+var fileSystem = networkOf
 
 // Journal writes; see the package's comment.
 type Journal struct {
@@ -53,6 +58,9 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if fs := fileSystem(filepath.Dir(path)); o.LocalOnly && fs != "" {
+		return nil, fmt.Errorf("open journal: %w", &NetworkError{Path: path, FileSystem: fs})
 	}
 	lock, err := lockFile(path)
 	if err != nil {

@@ -97,7 +97,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	beside := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
 	do := daemon.Options{
-		Config: cluster.Config, Cluster: name, Scopes: s.Scopes,
+		Config: cluster.Config, Cluster: name, Scopes: s.Scopes, Network: s.Journal.Network,
 		Quiet: config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
 		Retention: journal.Retention{Age: s.Journal.Retain.Age, Size: int64(s.Journal.Retain.Size)},
 		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text,
@@ -249,9 +249,12 @@ func tell(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 func explain(err error, cluster *kube.Cluster) error {
 	var locked *journal.LockedError
 	var format *journal.FormatError
+	var network *journal.NetworkError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &network):
+		return fmt.Errorf("%w; choose a local disk or a block volume with --journal, or set journal.network: true where nothing starts a second daemon", err)
 	case errors.As(err, &format):
 		return fmt.Errorf("%w; choose another file with --journal", err)
 	case errors.As(err, &locked):
