@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // child is what the test binary does instead of testing where JOURNAL_CHILD says so.
@@ -29,6 +30,12 @@ func child(what string) bool {
 			fmt.Println("failed:", err)
 			os.Exit(1)
 		}
+	case "backup":
+		_, err := Backup(context.Background(), path, os.Getenv("JOURNAL_TO"), nil)
+		fmt.Println("failed:", err)
+	case "restore":
+		_, err := Restore(context.Background(), os.Getenv("JOURNAL_FROM"), path, time.Now())
+		fmt.Println("failed:", err)
 	case "lock":
 		_, err := Open(context.Background(), path, Options{})
 		fmt.Println(err)

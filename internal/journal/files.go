@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/ncruces/go-sqlite3"
 )
 
 // magic is what a SQLite file begins with.
@@ -29,7 +31,43 @@ func makeFiles(path string) error {
 	return nil
 }
 
-// checkMagic keeps what is no SQLite file from being touched. None, or an empty one, is none yet.
+// create makes a journal where there is none. It appears under its name once it is whole, so that a file without
+// tables is never taken for a new journal: it is a copy that was cut off, or one that lacks its log.
+func create(path, cluster string) error {
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
+		return &FormatError{path, "there is no such file, but its log " + filepath.Base(path) + "-wal has something: the journal was moved or restored by halves; run tattler journal restore again, or move the log away, too"}
+	}
+	next := path + ".new"
+	if err := removeDB(next); err != nil {
+		return err
+	}
+	if err := makeFiles(next); err != nil {
+		return err
+	}
+	db, err := openDB(next, sqlite3.OPEN_READWRITE, "PRAGMA synchronous = FULL")
+	if err == nil {
+		err = db.prepareFile(true, cluster)
+		if err == nil {
+			err = db.truncateLog()
+		}
+		err = errors.Join(err, db.close())
+	}
+	if err == nil {
+		err = removeLogs(next)
+	}
+	if err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		return errors.Join(err, removeDB(next))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// checkMagic keeps what is no SQLite file from being touched.
 func checkMagic(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -43,7 +81,7 @@ func checkMagic(path string) error {
 	n, err := io.ReadFull(f, head)
 	switch {
 	case n == 0 && err == io.EOF: //nolint:errorlint // ReadFull returns it as it is
-		return nil
+		return &FormatError{path, "it is empty: a copy that was cut off? Without the file, a new journal begins"}
 	case err != nil && n == 0:
 		return err
 	case !bytes.Equal(head, magic):

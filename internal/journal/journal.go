@@ -77,6 +77,9 @@ func (j *Journal) open(o Options) error {
 	if o.Cache == 0 {
 		o.Cache = defaultCache
 	}
+	if err := create(j.path, o.Cluster); err != nil {
+		return err
+	}
 	if err := makeFiles(j.path); err != nil {
 		return err
 	}
@@ -90,7 +93,7 @@ func (j *Journal) open(o Options) error {
 	if j.db, err = openDB(j.path, sqlite3.OPEN_READWRITE, settings); err != nil {
 		return err
 	}
-	if err := j.db.prepareFile(o.Cluster); err != nil {
+	if err := j.db.prepareFile(false, o.Cluster); err != nil {
 		return err
 	}
 	j.names = names{db: j.db}

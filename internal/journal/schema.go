@@ -77,11 +77,14 @@ ALTER TABLE changes ADD COLUMN form INTEGER;
 // oldestRead is the oldest format that is read as it is; all can be migrated.
 const oldestRead = 1
 
-// prepareFile makes an empty file a journal, or checks that it is one and brings it up to date.
-func (db *db) prepareFile(cluster string) error {
+// prepareFile makes a new file a journal, or checks that it is one and brings it up to date.
+func (db *db) prepareFile(fresh bool, cluster string) error {
 	tables, err := db.integer("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
 		return err
+	}
+	if !fresh && tables == 0 {
+		return &FormatError{db.path, "it has no tables: a copy without its log (-wal)? tattler journal backup makes a whole one"}
 	}
 	if tables == 0 {
 		// Before the first table: neither can be changed later without rewriting the file.

@@ -1,5 +1,5 @@
-// Package journal is the verb that looks after the journal: what is in it, whether it is whole, and how
-// to be rid of what it should not hold.
+// Package journal is the verb that looks after the journal: what is in it, whether it is whole, how to remove what it
+// should not hold, and how to back it up.
 package journal
 
 import (
@@ -24,10 +24,10 @@ the file that --journal names. The cluster is not asked.`
 func NewCommand(io *terminal.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "journal",
-		Short: "Measure, check or purge the journal",
+		Short: "Measure, check, purge or back up the journal",
 		Long:  long,
 	}
-	cmd.AddCommand(newStats(io), newVerify(io), newPurge(io))
+	cmd.AddCommand(newStats(io), newVerify(io), newPurge(io), newBackup(io), newRestore(io))
 	return cmd
 }
 

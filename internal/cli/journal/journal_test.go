@@ -350,3 +350,33 @@ func TestPurgeDeadLetters(t *testing.T) {
 		t.Errorf("again: %q", out)
 	}
 }
+
+// TestBackupAndRestore: what the commands say is what they did.
+func TestBackupAndRestore(t *testing.T) {
+	path, to := record(t), filepath.Join(t.TempDir(), "backup.db")
+	var s streams
+	must(t, Backup(t.Context(), &BackupOptions{IO: s.io(), Past: past.Flags{Path: path}, To: to}))
+	if got := s.out.String(); !strings.HasPrefix(got, to+" is a backup of "+path+": ") {
+		t.Errorf("backup says %q", got)
+	}
+	if err := Backup(t.Context(), &BackupOptions{IO: s.io(), Past: past.Flags{Path: path}, To: to}); err == nil || !strings.Contains(err.Error(), "choose another file") {
+		t.Errorf("over a file: %v", err)
+	}
+	s = streams{}
+	restore := &RestoreOptions{IO: s.io(), Past: past.Flags{Path: path}, From: to, Now: func() time.Time { return then }}
+	must(t, Restore(t.Context(), restore))
+	aside := path + ".before-20261121T100000Z"
+	if got := s.out.String(); !strings.Contains(got, path+" is restored from "+to) || !strings.Contains(got, "is now "+aside+"\n") {
+		t.Errorf("restore says %q", got)
+	}
+	for _, p := range []string{path, aside} {
+		s = streams{}
+		must(t, Verify(t.Context(), &VerifyOptions{IO: s.io(), Past: past.Flags{Path: p}}))
+	}
+	j, err := journal.Open(t.Context(), path, journal.Options{})
+	must(t, err)
+	defer j.Close()
+	if err := Restore(t.Context(), restore); err == nil || !strings.Contains(err.Error(), "tattler run has it open") {
+		t.Errorf("while it is open: %v", err)
+	}
+}

@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// BackupOptions are the flags of backup.
+type BackupOptions struct {
+	IO   *terminal.IO
+	Past past.Flags
+	To   string
+}
+
+func newBackup(io *terminal.IO) *cobra.Command {
+	o := &BackupOptions{IO: io}
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy the journal to a file while it is written",
+		Long: "Copy the journal, as it is at one moment, to a new file. tattler run may go on\n" +
+			"meanwhile. The file appears once it is whole. A copy that is made in another\n" +
+			"way (cp, sqlite3) lacks what is in the journal's log, and is refused.\n\n" +
+			"The redaction key is a file of its own: keep it elsewhere.",
+		Example: "  tattler journal backup /backup/journal-$(date +%F).db",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.To = args[0]
+			return Backup(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	o.Past.Add(cmd)
+	return cmd
+}
+
+// Backup copies the journal.
+func Backup(ctx context.Context, o *BackupOptions) error {
+	path, err := file(&o.Past)
+	if err != nil {
+		return err
+	}
+	line := progress{w: o.IO.Err, terminal: o.IO.ErrTTY}
+	bytes, err := journal.Backup(ctx, path, o.To, func(done, total int64) {
+		line.draw("copying: %s of %s pages", number(done), number(total))
+	})
+	line.clear()
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: choose another file", err)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.IO.Out, "%s is a backup of %s: %s\n", o.To, path, size(bytes))
+	return err
+}
+
+// RestoreOptions are the flags of restore.
+type RestoreOptions struct {
+	IO   *terminal.IO
+	Past past.Flags
+	From string
+	// Now is the time; nil is time.Now.
+	Now func() time.Time
+}
+
+func newRestore(io *terminal.IO) *cobra.Command {
+	o := &RestoreOptions{IO: io}
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup in the journal's place",
+		Long: "Put a backup in the journal's place. A journal that is there is moved aside, with\n" +
+			"the files beside it, and can still be read with --journal. tattler run must not\n" +
+			"be running. It can be repeated where it was interrupted.\n\n" +
+			"At its next start, tattler run catches up from the moment of the backup: what the\n" +
+			"API server no longer has is a gap. Sinks get again what they got since then, with\n" +
+			"the same ids.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.From = args[0]
+			return Restore(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	o.Past.Add(cmd)
+	return cmd
+}
+
+// Restore puts a backup in the journal's place.
+func Restore(ctx context.Context, o *RestoreOptions) error {
+	path, err := o.Past.File()
+	if err != nil {
+		return err
+	}
+	now := time.Now
+	if o.Now != nil {
+		now = o.Now
+	}
+	r, err := journal.Restore(ctx, o.From, path, now())
+	var locked *journal.LockedError
+	if errors.As(err, &locked) {
+		return fmt.Errorf("%w: tattler run has it open; end it first", err)
+	}
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s is restored from %s: %s\n", path, o.From, size(r.Size))
+	if r.Aside != "" {
+		text += "what was there is now " + r.Aside + "\n"
+	}
+	_, err = fmt.Fprint(o.IO.Out, text)
+	return err
+}

@@ -1,0 +1,213 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// backupPages is how many pages a backup copies between looks at the context.
+const backupPages = 512
+
+// Backup copies a journal to a new file, as it is at one moment; a daemon may write on meanwhile. The file appears
+// under its name once it is whole: until then, and where the program is killed, there is only to.partial. Progress,
+// if not nil, hears how many pages were copied. Backup returns the file's size in bytes.
+func Backup(ctx context.Context, path, to string, progress func(done, total int64)) (int64, error) {
+	path, err := place(path)
+	if err == nil {
+		to, err = filepath.Abs(to)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("back up journal: %w", err)
+	}
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("back up journal: %w", orElse(err, &fs.PathError{Op: "create", Path: to, Err: fs.ErrExist}))
+	}
+	db, err := openDB(path, sqlite3.OPEN_READWRITE, "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -8192")
+	if err != nil {
+		return 0, classify("back up", path, err)
+	}
+	size, err := db.copyTo(ctx, to, progress)
+	if err = errors.Join(err, db.close()); err != nil {
+		return 0, classify("back up", path, err)
+	}
+	return size, nil
+}
+
+// copyTo copies the file, behind whatever it takes to survive a power failure.
+func (db *db) copyTo(ctx context.Context, to string, progress func(done, total int64)) (size int64, err error) {
+	if err := db.version(true); err != nil {
+		return 0, err
+	}
+	partial := to + ".partial"
+	if err := removeDB(partial); err != nil {
+		return 0, err
+	}
+	f, err := os.OpenFile(partial, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	if err := db.copyPages(ctx, partial, progress); err != nil {
+		return 0, errors.Join(err, removeDB(partial))
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = removeLogs(partial)
+	}
+	if err == nil {
+		err = os.Rename(partial, to)
+	}
+	if err != nil {
+		return 0, errors.Join(err, removeDB(partial))
+	}
+	return info.Size(), syncDir(filepath.Dir(to))
+}
+
+// copyPages copies what the database is at one moment. Each page that is read is compared with its checksum.
+func (db *db) copyPages(ctx context.Context, to string, progress func(done, total int64)) (err error) {
+	// A transaction that reads keeps the moment, whatever a daemon commits; without one, a commit of it would begin
+	// the copy anew.
+	if err := db.script("BEGIN"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.script("ROLLBACK")) }()
+	if _, err := db.integer("SELECT count(*) FROM meta"); err != nil {
+		return err
+	}
+	b, err := db.c.BackupInit("main", to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		done, err := b.Step(backupPages)
+		if err != nil || done {
+			return err
+		}
+		if progress != nil {
+			progress(int64(b.PageCount()-b.Remaining()), int64(b.PageCount()))
+		}
+	}
+}
+
+// Restored is what Restore did.
+type Restored struct {
+	// Size is the restored file's, in bytes. Aside is where the journal that was there before is now; empty: there
+	// was none.
+	Size  int64
+	Aside string
+}
+
+// Restore puts a backup in a journal's place. What is there is moved aside with the files beside it, once the backup
+// was copied; nothing is lost where the program is killed, and it can be run again. A journal that somebody has open
+// is a *LockedError.
+func Restore(ctx context.Context, from, path string, now time.Time) (r Restored, err error) {
+	if from, err = place(from); err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err != nil {
+		return r, fmt.Errorf("restore journal: %w", err)
+	}
+	lock, err := lockFile(path)
+	if err != nil {
+		return r, fmt.Errorf("restore journal: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	next := path + ".restoring"
+	if err := removeDB(next); err != nil {
+		return r, fmt.Errorf("restore journal: %w", err)
+	}
+	if r.Size, err = copyBackup(ctx, from, next); err != nil {
+		return r, classify("restore", from, err)
+	}
+	if r.Aside, err = moveAside(path, path+".before-"+now.UTC().Format("20060102T150405Z")); err != nil {
+		return r, fmt.Errorf("restore journal: %w", err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		return r, fmt.Errorf("restore journal: %w", err)
+	}
+	return r, syncDir(filepath.Dir(path))
+}
+
+// copyBackup reads a backup without making files beside it.
+func copyBackup(ctx context.Context, from, to string) (int64, error) {
+	if info, err := os.Stat(from + "-wal"); err == nil && info.Size() > 0 {
+		return 0, &FormatError{from, "its log " + filepath.Base(from) + "-wal lies beside it: this is a journal, or a copy of one that was being written, and no backup; tattler journal backup makes one"}
+	}
+	if err := checkMagic(from); err != nil {
+		return 0, err
+	}
+	c, err := sqlite3.OpenFlags("file:"+escapeURI(from)+"?immutable=1", sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
+	if err != nil {
+		return 0, err
+	}
+	db := &db{c: c, path: from, stmts: map[string]*sqlite3.Stmt{}}
+	size, err := db.copyTo(ctx, to, nil)
+	return size, errors.Join(err, db.close())
+}
+
+// moveAside renames a journal and the files beside it. The journal goes first: without it, Open refuses a log that is
+// left.
+func moveAside(path, to string) (string, error) {
+	moved := ""
+	for _, end := range []string{"", "-wal", "-shm"} {
+		err := os.Rename(path+end, to+end)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return moved, err
+		default:
+			moved = to
+		}
+	}
+	return moved, syncDir(filepath.Dir(path))
+}
+
+// removeDB removes a database that was not finished.
+func removeDB(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, removeLogs(path))
+}
+
+// removeLogs removes the files beside a database.
+func removeLogs(path string) error {
+	var errs []error
+	for _, end := range []string{"-wal", "-shm", "-journal"} {
+		if err := os.Remove(path + end); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// syncDir makes what was made, renamed or removed in a directory survive a power failure.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncOpen(d), d.Close())
+}
+
+// escapeURI makes a path one of a file: URI.
+func escapeURI(path string) string { return (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() }
