@@ -43,11 +43,17 @@ var hostileSpecs = map[string]func(v string) string{
 	"merge keys": func(v string) string {
 		return `{"l":[` + repeated(2000, `{"name":"n%d","v":"`+v+`"}`) + `]}`
 	},
-	"passwords":     func(v string) string { return around(500, `{"password":"`+v+`","a":`, wide(5000, `"token%d":"`+v+`"`), `}`) },
-	"JSON in JSON":  func(v string) string { return `{"text":` + strconv.Quote(around(2000, `{"password":"`+v+`","a":`, `1`, `}`)) + `}` },
+	"passwords": func(v string) string {
+		return around(500, `{"password":"`+v+`","a":`, wide(5000, `"token%d":"`+v+`"`), `}`)
+	},
+	"JSON in JSON": func(v string) string {
+		return `{"text":` + strconv.Quote(around(2000, `{"password":"`+v+`","a":`, `1`, `}`)) + `}`
+	},
 	"looks hidden":  func(v string) string { return wide(5000, `"f%d":"hidden #0123456789abcdef"`) + "" },
 	"control marks": func(v string) string { return `{"a":"\u001b[2J\u202e` + v + `","\u0000\u009b":"` + v + `"}` },
-	"numbers":       func(v string) string { return `{"v":"` + v + `","l":[` + repeated(20000, `1e300`) + `,-0.0,9223372036854775807]}` },
+	"numbers": func(v string) string {
+		return `{"v":"` + v + `","l":[` + repeated(20000, `1e300`) + `,-0.0,9223372036854775807]}`
+	},
 }
 
 func around(n int, open, inner, end string) string {

@@ -30,7 +30,7 @@ func Backup(ctx context.Context, path, to string, progress func(done, total int6
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("back up journal: %w", orElse(err, &fs.PathError{Op: "create", Path: to, Err: fs.ErrExist}))
 	}
-	db, err := openDB(path, sqlite3.OPEN_READWRITE, "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -8192")
+	db, err := openDB(path, "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -8192")
 	if err != nil {
 		return 0, classify("back up", path, err)
 	}

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"github.com/ncruces/go-sqlite3"
 )
 
 // magic is what a SQLite file begins with.
@@ -47,7 +45,7 @@ func create(path, cluster string) error {
 	if err := makeFiles(next); err != nil {
 		return err
 	}
-	db, err := openDB(next, sqlite3.OPEN_READWRITE, "PRAGMA synchronous = FULL")
+	db, err := openDB(next, "PRAGMA synchronous = FULL")
 	if err == nil {
 		err = db.prepareFile(true, cluster)
 		if err == nil {

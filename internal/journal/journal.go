@@ -90,7 +90,7 @@ func (j *Journal) open(o Options) error {
 	settings := fmt.Sprintf(`PRAGMA busy_timeout = 5000; PRAGMA cache_size = -%d; PRAGMA synchronous = FULL;
 		PRAGMA wal_autocheckpoint = %d; PRAGMA journal_size_limit = %d; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON`,
 		o.Cache>>10, walPages, walPages*4096*2)
-	if j.db, err = openDB(j.path, sqlite3.OPEN_READWRITE, settings); err != nil {
+	if j.db, err = openDB(j.path, settings); err != nil {
 		return err
 	}
 	if err := j.db.prepareFile(false, o.Cluster); err != nil {

@@ -51,7 +51,7 @@ func (r *Reader) open() error {
 		return err
 	}
 	// A connection that may not write could not read a journal after a crash.
-	r.db, err = openDB(r.path, sqlite3.OPEN_READWRITE, "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON")
+	r.db, err = openDB(r.path, "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON")
 	if err != nil {
 		return err
 	}

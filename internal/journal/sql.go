@@ -16,8 +16,8 @@ type db struct {
 	format int // the file's, when it was opened: a daemon may bring it up to date beside a reader
 }
 
-func openDB(path string, flags sqlite3.OpenFlag, settings string) (*db, error) {
-	c, err := sqlite3.OpenFlags(path, flags)
+func openDB(path, settings string) (*db, error) {
+	c, err := sqlite3.OpenFlags(path, sqlite3.OPEN_READWRITE)
 	if err != nil {
 		return nil, err
 	}
