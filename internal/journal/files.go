@@ -79,7 +79,7 @@ func checkMagic(path string) error {
 	n, err := io.ReadFull(f, head)
 	switch {
 	case n == 0 && err == io.EOF: //nolint:errorlint // ReadFull returns it as it is
-		return &FormatError{path, "it is empty: a copy that was cut off? Without the file, a new journal begins"}
+		return &FormatError{path, "it is empty: it may be a copy that was cut off"}
 	case err != nil && n == 0:
 		return err
 	case !bytes.Equal(head, magic):

@@ -84,7 +84,7 @@ func (db *db) prepareFile(fresh bool, cluster string) error {
 		return err
 	}
 	if !fresh && tables == 0 {
-		return &FormatError{db.path, "it has no tables: a copy without its log (-wal)? tattler journal backup makes a whole one"}
+		return &FormatError{db.path, "it has no tables: it may be a copy that lacks its log (-wal); tattler journal backup makes whole ones"}
 	}
 	if tables == 0 {
 		// Before the first table: neither can be changed later without rewriting the file.
