@@ -139,7 +139,7 @@ type Sink struct {
 	// under it what was delivered: a new name begins anew.
 	Name string `yaml:"name"`
 	// Where is an expression in CEL that chooses changes, such as op == "deleted" || touches("spec.**").
-	// Without it every change is delivered.
+	// Without it every change is delivered, and so is a change on which it fails, with a mark.
 	Where string `yaml:"where"`
 	// Include adds to an update what is left out of it otherwise: the whole object before or after, or
 	// the difference as an RFC 6902 patch.

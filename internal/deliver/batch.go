@@ -194,7 +194,7 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 			break
 		}
 		b.scanned++
-		if p.wants(item) {
+		if item, wanted := p.wants(item); wanted {
 			m, reason := p.message(item)
 			switch {
 			case reason == nil:
@@ -224,28 +224,6 @@ func (p *Pump) message(item Item) (sink.Message, error) {
 		limit = p.short.bytes
 	}
 	return p.o.message(item, limit)
-}
-
-// wants tells whether the sink gets an item. What cannot be read cannot be filtered either.
-func (p *Pump) wants(item Item) bool {
-	if item.Event == nil {
-		return false
-	}
-	if item.Err != nil {
-		return true
-	}
-	d := &item.Event.Data
-	if d.Quiet || d.Op == event.Snapshot && !p.o.Snapshots {
-		return false
-	}
-	if p.o.Match == nil {
-		return true
-	}
-	ok, err := p.o.Match(d)
-	if err != nil {
-		p.report(func(s *Status) { s.FilterErrors++; s.FilterError = err.Error() })
-	}
-	return ok && err == nil
 }
 
 // bury makes a dead letter of the first change that is not done, and moves past it.

@@ -19,9 +19,11 @@ type Options struct {
 	Sink  sink.Sink
 	Store Store
 
-	// Match selects; nil takes everything. An event for which it fails is not delivered, and counted. Gaps
-	// are asked about as well: a filter on a field of the object leaves them out.
+	// Match selects; nil takes everything. An event for which it fails is delivered, marked, logged and
+	// counted. It sees gaps as well, which have no object.
 	Match func(*event.Data) (bool, error)
+	// Where is the text of Match, for the log.
+	Where string
 	// Snapshots also delivers what the first list saw.
 	Snapshots bool
 	// From is where a sink without a cursor starts. The zero value is Now.
@@ -39,8 +41,8 @@ type Options struct {
 	Drain time.Duration
 	// Paused starts the pump paused.
 	Paused bool
-	// Log gets a line when a sink begins to fail, when it works again, and for each dead letter. Nil
-	// logs nothing.
+	// Log gets a line when a sink begins to fail, when it works again, for each dead letter, and now and then
+	// while the filter fails. Nil logs nothing.
 	Log *slog.Logger
 }
 

@@ -46,6 +46,7 @@ type Pump struct {
 	poison    poison
 	short     short
 	alone     bool // the next batch is of one message: of the last one none was taken
+	filterLog filterLog
 
 	mu     sync.Mutex // guards the fields below
 	paused bool

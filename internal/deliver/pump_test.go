@@ -30,12 +30,12 @@ func TestDeliver(t *testing.T) {
 		{"a filter", deliver.Options{From: deliver.Beginning, Match: func(d *event.Data) (bool, error) {
 			return d.Before != nil && d.Resource.Name != "web-1", nil // it sees what is not sent
 		}}, event.Updated, "[1 3 4]"},
-		{"a filter that fails takes nothing, and stops nothing", deliver.Options{From: deliver.Beginning, Match: func(d *event.Data) (bool, error) {
+		{"a filter that fails hides nothing", deliver.Options{From: deliver.Beginning, Match: func(d *event.Data) (bool, error) {
 			if d.Resource.Name == "web-1" {
-				return true, errors.New("no such key")
+				return false, errors.New("no such key")
 			}
-			return true, nil
-		}}, event.Updated, "[1 3 4]"},
+			return d.Resource.Name == "web-0", nil
+		}}, event.Updated, "[1 2 4 5]"},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

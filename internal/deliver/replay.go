@@ -118,7 +118,7 @@ func (p *Pump) again(ctx context.Context, d DeadLetter) error {
 	}
 }
 
-// exhumed makes the message of a dead letter. The filter took it when it was buried.
+// exhumed makes the message of a dead letter. The filter took it, or failed on it, when it was buried.
 func (p *Pump) exhumed(ctx context.Context, d DeadLetter) (sink.Message, error) {
 	for item, err := range p.o.Store.Read(ctx, d.Seq-1) {
 		if err != nil {
@@ -127,6 +127,7 @@ func (p *Pump) exhumed(ctx context.Context, d DeadLetter) (sink.Message, error) 
 		if item.Seq != d.Seq || item.Event == nil {
 			break
 		}
+		item, _, _ = p.o.judge(item)
 		m, err := p.message(item)
 		if err != nil {
 			err = &sink.PermanentError{Err: err}

@@ -184,7 +184,7 @@ func (p *page) sink(in int, s *control.Sink) {
 		p.text(in, "holds %s, to tell later", Count(s.Held, "change"))
 	}
 	if s.FilterErrors > 0 {
-		p.text(in, "its where failed for %s: %s", Count(s.FilterErrors, "change"), s.FilterError)
+		p.text(in, "its where failed on %s, which it gets all the same: %s", Count(s.FilterErrors, "change"), s.FilterError)
 	}
 	if s.Dead > 0 {
 		p.text(in, "%s: tattler sinks dead %s", Count(s.Dead, "dead letter"), s.Name)

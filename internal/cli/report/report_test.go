@@ -90,7 +90,8 @@ func TestStatus(t *testing.T) {
 	          everything  running        0     0s     123456     0     0
 	          hook        retrying     512  3m12s        899     2     7
 	            503 Service Unavailable (12s ago, tried again in 8s)
-	            its where failed for 1 change: no such key: spec
+	            its where failed on 1 change, which it gets all the same: no such
+	            key: spec
 	            2 dead letters: tattler sinks dead hook
 	          später      paused         3     0s          -     0     -
 	            holds 3 changes, to tell later

@@ -54,7 +54,7 @@ func options(c *config.Sink, to sink.Sink) deliver.Options {
 		o.Include = append(o.Include, deliver.Include(part))
 	}
 	if c.Filter != nil {
-		o.Match = c.Filter.Match
+		o.Match, o.Where = c.Filter.Match, c.Filter.String()
 	}
 	return o
 }
