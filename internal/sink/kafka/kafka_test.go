@@ -38,7 +38,7 @@ func newSink(t *testing.T, o Options) *Sink {
 // TestFailed: what becomes of each answer, for the message and for the person who reads it.
 func TestFailed(t *testing.T) {
 	const passing, permanent, large = "passing", "permanent", "too large"
-	s := newSink(t, Options{Brokers: []string{"b1"}, Topic: "changes", SASL: SASL{"plain", "u", "p4ssword"}})
+	s := newSink(t, Options{Brokers: []string{"b1"}, Topic: "changes", SASL: SASL{"plain", "u", "p4ssword"}, Insecure: true})
 	auto := newSink(t, Options{Brokers: []string{"b1"}, Topic: "changes", AllowAutoTopicCreation: true})
 	for _, tc := range []struct {
 		why  string
