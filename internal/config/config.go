@@ -172,8 +172,12 @@ type Retry struct {
 	// Max is the longest wait.
 	Max time.Duration `yaml:"max" default:"5m"`
 	// Attempts is how often a change is sent that the receiver refuses for good, before it becomes a dead
-	// letter. An error that passes is tried for ever.
+	// letter. An error that passes is tried until giveUp.
 	Attempts int `yaml:"attempts" default:"3"`
+	// GiveUp is for how long one change may hold the sink up, counted from its first error since the daemon's
+	// start, before it becomes a dead letter; 0 is for ever. While a receiver is down for longer, it costs one
+	// change each time.
+	GiveUp time.Duration `yaml:"giveUp" default:"0s"`
 }
 
 // Listen is the HTTP server for /metrics, /healthz and /readyz.

@@ -94,10 +94,11 @@ func (p *Pump) deliver(ctx context.Context) result {
 	if p.cut(b.messages[acked], err) {
 		return result{acked: acked, more: true}
 	}
+	p.stick(taken{b.items[acked], b.messages[acked]}, err)
 	if isPermanent(err) {
 		return p.refused(ctx, b.items[acked], b.messages[acked], acked, err)
 	}
-	return result{acked: acked, err: err}
+	return p.passing(ctx, acked, err)
 }
 
 // isPermanent tells whether a message is to blame: also one that is too long, and cannot be cut.
@@ -156,7 +157,7 @@ func (p *Pump) refused(ctx context.Context, item Item, m sink.Message, acked int
 // fewer messages than all, come from a sink that was too slow for one call.
 func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
 	p.report(func(s *Status) { s.Attempts++ })
-	sending, cancel := context.WithTimeout(ctx, p.o.SendTimeout)
+	sending, cancel := p.sending(ctx)
 	defer cancel()
 	acked, err := p.o.Sink.Send(sending, ms)
 	switch {
@@ -226,16 +227,21 @@ func (p *Pump) message(item Item) (sink.Message, error) {
 	return p.o.message(item, limit)
 }
 
-// bury makes a dead letter of the first change that is not done, and moves past it.
+// bury makes a dead letter of the first change that is not done, and moves past it. The letter and the cursor are
+// written together.
 func (p *Pump) bury(ctx context.Context, seq int64, e *event.Event, attempts int, reason error) error {
 	d := DeadLetter{
 		Sink: p.o.Name, Seq: seq, ID: e.ID, Subject: e.Subject,
 		Reason: reason.Error(), Attempts: attempts, At: time.Now(),
 	}
-	if err := p.o.Store.Bury(ctx, d); err != nil {
+	cursor := seq
+	if p.held.count > 0 && p.held.first.item.Seq != seq { // others come before it
+		cursor = p.cursor
+	}
+	if err := p.o.Store.Skip(ctx, d, cursor); err != nil {
 		return fmt.Errorf("bury dead letter: %w", err)
 	}
-	p.sent = true
+	p.committed, p.written = cursor, time.Now()
 	p.move(seq)
 	p.report(func(s *Status) { s.Dead++ })
 	p.o.Log.Warn("a change became a dead letter", "sink", p.o.Name, "id", d.ID, "reason", d.Reason)
@@ -249,6 +255,9 @@ func (p *Pump) move(to int64) {
 		return
 	}
 	p.cursor = to
+	if to >= p.stuck.item.Seq {
+		p.unstick()
+	}
 	if to >= p.held.until {
 		p.held.most, p.held.until = 0, 0
 	}

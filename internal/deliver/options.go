@@ -76,8 +76,11 @@ type Retry struct {
 	Max time.Duration `yaml:"max"`
 	// Attempts is how often a message is sent that the receiver refuses for good, before it becomes a
 	// dead letter (3: a receiver may be in the middle of its own deployment). Passing errors are tried
-	// for ever.
+	// until GiveUp.
 	Attempts int `yaml:"attempts"`
+	// GiveUp is for how long a message is tried on passing errors before it becomes a dead letter (0: for ever),
+	// counted from the first error in this run of the pump.
+	GiveUp time.Duration `yaml:"giveUp"`
 }
 
 // MinMaxBytes is the least MaxBytes: the names of an object always fit.
@@ -127,8 +130,8 @@ func (o *Options) Validate() error {
 func (r Retry) Validate() error {
 	d := r.withDefaults()
 	switch {
-	case r.Min < 0 || r.Max < 0 || r.Attempts < 0:
-		return errors.New("min, max and attempts are not negative")
+	case r.Min < 0 || r.Max < 0 || r.Attempts < 0 || r.GiveUp < 0:
+		return errors.New("min, max, attempts and giveUp are not negative")
 	case d.Max < d.Min:
 		return fmt.Errorf("max: %s is less than min: %s", d.Max, d.Min)
 	}

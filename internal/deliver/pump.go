@@ -20,7 +20,8 @@ import (
 //	Ordering         By sequence number, so in order per object; of what a crash, an error or Rewind has
 //	                 sent again, too. Replayed dead letters come when they are replayed.
 //	What may be      Nothing but what the filter leaves out, snapshots that nobody asked for, quiet changes,
-//	skipped          and what has become a dead letter.
+//	skipped          and what has become a dead letter, by the sink's refusal, an order to skip it, or
+//	                 Retry.GiveUp.
 //	Later            What a sink.Holder has taken in and not told is done with when it is told: the cursor stays
 //	                 before it. A crash, Rewind, Pause, a replay or the end has it sent again, later.
 //	Slow consumers   Hold back their own pump, which holds one batch in memory; the rest waits in the store.
@@ -45,6 +46,7 @@ type Pump struct {
 	sent      bool      // something was, since the last commit
 	poison    poison
 	short     short
+	stuck     stuck
 	alone     bool // the next batch is of one message: of the last one none was taken
 	filterLog filterLog
 
@@ -52,6 +54,7 @@ type Pump struct {
 	paused bool
 	woken  bool   // the state changed since the last nap
 	rouse  func() // ends the nap that is being taken; nil if none is
+	abort  func() // ends the call of the sink that is under way; nil if none is
 	status Status
 }
 

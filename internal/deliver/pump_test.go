@@ -280,7 +280,7 @@ func TestUnreadable(t *testing.T) {
 // TestStoreFails: while the cursor cannot be written nothing is sent on top of what was; other methods
 // are waited for.
 func TestStoreFails(t *testing.T) {
-	for _, method := range []string{"Cursor", "Read", "Wait", "SetCursor", "Bury"} {
+	for _, method := range []string{"Cursor", "Read", "Wait", "SetCursor", "Skip"} {
 		t.Run(method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, 150, deliver.Options{})

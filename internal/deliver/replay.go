@@ -44,6 +44,7 @@ func (p *Pump) Rewind(ctx context.Context, seq int64) error {
 		return err
 	}
 	p.prepared, p.poison, p.held.until = true, poison{}, 0
+	p.unstick()
 	p.move(seq)
 	p.wake()
 	return nil

@@ -31,6 +31,8 @@ type Status struct {
 	// its last error. These events are delivered.
 	FilterErrors int64
 	FilterError  string
+	// Stuck is the change that holds the sink up; nil: none does.
+	Stuck *Stuck
 	// Error is the last error and ErrorAt its time; they stay when the sink works again. Retry is when it
 	// is tried next, zero where State is not Retrying.
 	Error          string

@@ -15,7 +15,7 @@ import (
 //	              one than all that were visible before. Changes of one object are in order.
 //	What may be   Read yields every item that is kept. What retention dropped is not there.
 //	skipped
-//	Durability    What SetCursor, Bury and Exhume changed is on disk when they return nil. After an error
+//	Durability    What SetCursor, Bury, Skip and Exhume changed is on disk when they return nil. After an error
 //	              it may be or not; the pump calls them again.
 //	Concurrency   All methods may be called at the same time.
 //	Ownership     What Read yields is the pump's to keep, but shared: it writes to none of it.
@@ -37,6 +37,8 @@ type Store interface {
 
 	// Bury keeps a dead letter; one of the same sink and ID is replaced.
 	Bury(ctx context.Context, d DeadLetter) error
+	// Skip is Bury and SetCursor in one: after a crash both are there, or neither.
+	Skip(ctx context.Context, d DeadLetter, cursor int64) error
 	// DeadLetters yields those of a sink, in an order that stays: the journal's is that in which they were
 	// buried.
 	DeadLetters(ctx context.Context, sink string) iter.Seq2[DeadLetter, error]

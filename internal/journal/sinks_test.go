@@ -20,6 +20,34 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
+// TestSkip: the dead letter and the cursor are written in one transaction.
+func TestSkip(t *testing.T) {
+	ctx := t.Context()
+	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	must(t, j.SetCursor(ctx, "hook", 3))
+	standing := func() (int64, int) {
+		t.Helper()
+		seq, _, err := j.Cursor(ctx, "hook")
+		letters, lerr := j.DeadLetters(ctx, "hook")
+		must(t, err, lerr)
+		return seq, len(letters)
+	}
+	must(t, j.db.exec("CREATE TRIGGER broken BEFORE UPDATE ON sinks BEGIN SELECT RAISE(ABORT, 'broken'); END"))
+	if _, err := j.Skip(ctx, DeadLetter{Sink: "hook", Seq: 4, ID: "a"}, 4); err == nil {
+		t.Error("no error")
+	}
+	if seq, letters := standing(); seq != 3 || letters != 0 {
+		t.Errorf("after a failure the cursor is at %d, with %d dead letters", seq, letters)
+	}
+	must(t, j.db.exec("DROP TRIGGER broken"))
+	if _, err := j.Skip(ctx, DeadLetter{Sink: "hook", Seq: 4, ID: "a"}, 4); err != nil {
+		t.Error(err)
+	}
+	if seq, letters := standing(); seq != 4 || letters != 1 {
+		t.Errorf("the cursor is at %d, with %d dead letters", seq, letters)
+	}
+}
+
 func TestSinks(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "journal.db")

@@ -172,6 +172,17 @@ func (s *Store) Bury(ctx context.Context, d deliver.DeadLetter) error {
 	return nil
 }
 
+// Skip buries, and sets the cursor.
+func (s *Store) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) error {
+	if err := s.refuse(ctx, "Skip"); err != nil {
+		return err
+	}
+	if err := s.Bury(ctx, d); err != nil {
+		return err
+	}
+	return s.SetCursor(ctx, d.Sink, cursor)
+}
+
 // DeadLetters yields a copy of what there is.
 func (s *Store) DeadLetters(context.Context, string) iter.Seq2[deliver.DeadLetter, error] {
 	return func(yield func(deliver.DeadLetter, error) bool) {
