@@ -114,6 +114,16 @@ func (o *outbox) SetCursor(ctx context.Context, sink string, seq int64) error {
 	return o.journal.SetCursor(ctx, sink, seq)
 }
 
+// Rewind implements deliver.Store.
+func (o *outbox) Rewind(ctx context.Context, sink string, seq int64) error {
+	return o.journal.Rewind(ctx, sink, seq)
+}
+
+// Repeats implements deliver.Store.
+func (o *outbox) Repeats(ctx context.Context, sink string) (int64, error) {
+	return o.journal.Repeats(ctx, sink)
+}
+
 // Bury implements deliver.Store.
 func (o *outbox) Bury(ctx context.Context, d deliver.DeadLetter) error {
 	pushed, err := o.journal.Bury(ctx, letter(d))

@@ -224,7 +224,9 @@ func (p *Pump) message(item Item) (sink.Message, error) {
 	if item.Event.ID == p.short.id && (limit == 0 || p.short.bytes < limit) {
 		limit = p.short.bytes
 	}
-	return p.o.message(item, limit)
+	m, err := p.o.message(item, limit)
+	m.Again = item.Seq <= p.repeats
+	return m, err
 }
 
 // bury makes a dead letter of the first change that is not done, and moves past it. The letter and the cursor are

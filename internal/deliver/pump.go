@@ -43,6 +43,7 @@ type Pump struct {
 	cursor    int64     // all up to it is done
 	committed int64     // what the store has of that
 	written   time.Time // when it got that
+	repeats   int64     // all up to it is sent again because somebody asked for it
 	sent      bool      // something was, since the last commit
 	poison    poison
 	short     short
@@ -102,6 +103,9 @@ func (p *Pump) prepare(ctx context.Context) error {
 	seq, ok, err := p.o.Store.Cursor(ctx, p.o.Name)
 	if err != nil {
 		return fmt.Errorf("read cursor: %w", err)
+	}
+	if p.repeats, err = p.o.Store.Repeats(ctx, p.o.Name); err != nil {
+		return fmt.Errorf("read repeats: %w", err)
 	}
 	if !ok {
 		if p.o.From == Now {

@@ -26,6 +26,33 @@ func (j *Journal) SetCursor(ctx context.Context, sink string, seq int64) error {
 	return j.write(ctx, "write", func() error { return j.db.setCursor(sink, seq) })
 }
 
+// Rewind sets how far a sink is back, for a replay, durably. Repeats says until where that replay goes.
+func (j *Journal) Rewind(ctx context.Context, sink string, seq int64) error {
+	return j.write(ctx, "write", func() error {
+		err := j.db.exec(`INSERT INTO meta SELECT ?, cursor FROM sinks WHERE name = ? AND cursor IS NOT NULL
+			ON CONFLICT DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))`, repeatsKey+sink, sink)
+		if err != nil {
+			return err
+		}
+		return j.db.setCursor(sink, seq)
+	})
+}
+
+// repeatsKey begins the key in meta of what Repeats returns for a sink.
+const repeatsKey = "repeats/"
+
+// Repeats returns the sequence number up to which a sink has got changes that it is to get again, or has been
+// replayed since; 0 where nothing was ever replayed.
+func (j *Journal) Repeats(ctx context.Context, sink string) (upTo int64, err error) {
+	err = j.do(ctx, "read", func() error {
+		return j.db.query("SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?", []any{repeatsKey + sink}, func(s *sqlite3.Stmt) error {
+			upTo = s.ColumnInt64(0)
+			return nil
+		})
+	})
+	return upTo, err
+}
+
 func (db *db) setCursor(sink string, seq int64) error {
 	return db.exec("INSERT INTO sinks (name, cursor, paused) VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET cursor = excluded.cursor", sink, seq)
 }
@@ -41,6 +68,9 @@ func (j *Journal) Pause(ctx context.Context, sink string, paused bool) error {
 func (j *Journal) RemoveSink(ctx context.Context, sink string) error {
 	return j.write(ctx, "write", func() error {
 		if err := j.db.exec("DELETE FROM dead WHERE sink = ?", sink); err != nil {
+			return err
+		}
+		if err := j.db.exec("DELETE FROM meta WHERE key = ?", repeatsKey+sink); err != nil {
 			return err
 		}
 		return j.db.exec("DELETE FROM sinks WHERE name = ?", sink)

@@ -111,7 +111,7 @@ func (d *Desk) Replay(ctx context.Context, sink string, from control.Place) (don
 	case pump != nil:
 		return done, pump.Rewind(ctx, after)
 	}
-	return done, d.Journal.SetCursor(ctx, sink, after)
+	return done, d.Journal.Rewind(ctx, sink, after)
 }
 
 // place is the sequence number behind which a replay begins. What is not kept any more is not counted as
