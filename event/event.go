@@ -84,6 +84,9 @@ type Data struct {
 	// Truncated is true where parts were left out (objects, the patch, managers, or changes), as the whole
 	// event would be longer than the receiver's limit, or as what was before was purged from the journal.
 	Truncated bool `json:"truncated,omitempty"`
+	// FilterError says why the sink's filter (where) failed on this change: it is delivered although it may
+	// not match. Absent where the filter worked.
+	FilterError string `json:"filterError,omitempty"`
 }
 
 // Resource names the object that changed. For a gap, name and namespace may be empty.

@@ -40,7 +40,7 @@ func full() Event {
 		Observed: Observed{After: &before, At: seen},
 		Gap:      &GapInfo{From: "1200", To: "1234", Reason: "the server has no history before 1234"},
 		Epoch:    2,
-		Quiet:    true, Truncated: true,
+		Quiet:    true, Truncated: true, FilterError: "no such key: spec",
 	})
 }
 

@@ -143,7 +143,7 @@ type Sink struct {
 	// under it what was delivered: a new name begins anew.
 	Name string `yaml:"name"`
 	// Where is an expression in CEL that chooses changes, such as op == "deleted" || touches("spec.**").
-	// Without it every change is delivered.
+	// Without it every change is delivered, and so is a change on which it fails, with a mark.
 	Where string `yaml:"where"`
 	// Include adds to an update what is left out of it otherwise: the whole object before or after, or
 	// the difference as an RFC 6902 patch.
@@ -176,8 +176,12 @@ type Retry struct {
 	// Max is the longest wait.
 	Max time.Duration `yaml:"max" default:"5m"`
 	// Attempts is how often a change is sent that the receiver refuses for good, before it becomes a dead
-	// letter. An error that passes is tried for ever.
+	// letter. An error that passes is tried until giveUp.
 	Attempts int `yaml:"attempts" default:"3"`
+	// GiveUp is for how long one change may hold the sink up, counted from its first error since the daemon's
+	// start, before it becomes a dead letter; 0 is for ever. While a receiver is down for longer, it costs one
+	// change each time.
+	GiveUp time.Duration `yaml:"giveUp" default:"0s"`
 }
 
 // Listen is the HTTP server for /metrics, /healthz and /readyz.

@@ -209,6 +209,8 @@ what a key is.
 | ` + "`before`, `after`" + ` | the object; empty where there is none |
 | ` + "`touches(\"PATTERN\")`" + ` | something changed at, above or below what the pattern selects, or is there in an object that came or went; quiet fields do not count |
 
-A change with which an expression cannot be computed, because a key is absent, does not match: ` + "`has(after.spec.x)`" + `
-asks first.
+An expression fails on a change whose object lacks a key that it reads, has another type there, or is so large
+that evaluation costs too much. The sink gets such a change, with the cause in the event's ` + "`data.filterError`" + `: whoever
+may write objects could hide changes otherwise. Test a key that may be absent first, and the kind:
+` + "`resource.kind == \"Deployment\" && has(after.spec) && after.spec.replicas > 3`" + `.
 `

@@ -26,6 +26,7 @@ const (
 	minAge      = time.Minute
 	minSize     = Size(1 << 20)
 	minMaxBytes = Size(4 << 10)
+	minGiveUp   = time.Minute
 )
 
 // validate notes what the types do not say.
@@ -214,6 +215,8 @@ func (d *decoder) shape(s *Sink, at string) {
 		d.failAt(at+".retry.max", "%s is less than min, which is %s", r.Max, r.Min)
 	case r.Attempts < 1:
 		d.failAt(at+".retry.attempts", "at least 1")
+	case r.GiveUp != 0 && r.GiveUp < minGiveUp:
+		d.failAt(at+".retry.giveUp", "at least %s, or 0 to try for ever", minGiveUp)
 	}
 }
 

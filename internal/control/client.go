@@ -62,6 +62,16 @@ func (c *Client) Remove(ctx context.Context, sink string) error {
 	return c.order(ctx, pathRemove, request{Sink: sink}, &doneAnswer{})
 }
 
+// Skip implements Orders.
+func (c *Client) Skip(ctx context.Context, sink, id string) (s Skipped, err error) {
+	q := request{Sink: sink}
+	if id != "" {
+		q.IDs = []string{id}
+	}
+	err = c.order(ctx, pathSkip, q, &s)
+	return s, err
+}
+
 // ReplayDead implements Orders, some letters at a time.
 func (c *Client) ReplayDead(ctx context.Context, sink string, ids []string) (done Retried, err error) {
 	for len(ids) > 0 && err == nil {

@@ -36,6 +36,11 @@ func TestOrders(t *testing.T) {
 	if r, err := c.Replay(ctx, "x", Place{}); r != (Replayed{3, 5, true}) || err != nil {
 		t.Errorf("%+v, %v", r, err)
 	}
+	for _, id := range []string{"", "i"} {
+		if s, err := c.Skip(ctx, "x", id); s != (Skipped{"i", "s", "403"}) || err != nil {
+			t.Errorf("%+v, %v", s, err)
+		}
+	}
 	if n, err := c.DropDead(ctx, "x", []string{"i", "j"}); n != 2 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -45,7 +50,7 @@ func TestOrders(t *testing.T) {
 	}
 	want := []string{
 		"pause a b/.. true", "pause x false", "remove x", "replay x 2026-03-01T10:00:00Z 0", "replay x 0001-01-01T00:00:00Z 0",
-		"drop x i,j", "replay dead x a,b,c,d,e,f,g,h,i,j", "replay dead x k,l",
+		"skip x ", "skip x i", "drop x i,j", "replay dead x a,b,c,d,e,f,g,h,i,j", "replay dead x k,l",
 	}
 	if d := cmp.Diff(want, o.seen); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -90,6 +95,7 @@ func TestRequests(t *testing.T) {
 		{"two at once", "POST", pathPause, js, `{"sink":"x"}{"sink":"y"}`, 400, "more than one"},
 		{"too much", "POST", pathPause, js, `{"sink":"` + strings.Repeat("x", maxBody) + `"}`, 400, "too large"},
 		{"a replay from nowhere must not be one of everything", "POST", pathReplay, js, `{"sink":"x"}`, 400, "where to begin"},
+		{"which is meant", "POST", pathSkip, js, `{"sink":"x","ids":["a","b"]}`, 400, "one change at most"},
 		{"an order by GET", "GET", pathPause, js, "", 405, "Method Not Allowed"},
 		{"no such order", "POST", "/v1/sinks/explode", js, `{}`, 404, "not found"},
 	} {

@@ -15,6 +15,9 @@ type Orders interface {
 	// Replay has a sink get again what it got since a place, and all that follows, also while it is
 	// paused: then once it is resumed. It never leaves out what the sink has not got yet.
 	Replay(ctx context.Context, sink string, from Place) (Replayed, error)
+	// Skip makes a dead letter of the change that holds a sink up, and has it go on with the next. An id, or how
+	// one begins, must be that change's; empty is any.
+	Skip(ctx context.Context, sink, id string) (Skipped, error)
 	// ReplayDead sends dead letters once more, by their ids. An error says why the rest was not sent;
 	// what the answer counts was.
 	ReplayDead(ctx context.Context, sink string, ids []string) (Retried, error)
@@ -40,6 +43,14 @@ type Replayed struct {
 	Behind int64 `json:"behind"`
 	// Paused says that the sink is.
 	Paused bool `json:"paused"`
+}
+
+// Skipped is the change that Skip made a dead letter of.
+type Skipped struct {
+	ID      string `json:"id"`
+	Subject string `json:"subject"`
+	// Error is why the sink did not take it.
+	Error string `json:"error"`
 }
 
 // Retried is what ReplayDead did.
@@ -78,6 +89,7 @@ const (
 	pathResume     = "/v1/sinks/resume"
 	pathReplay     = "/v1/sinks/replay"
 	pathRemove     = "/v1/sinks/remove"
+	pathSkip       = "/v1/sinks/skip"
 	pathReplayDead = "/v1/dead/replay"
 	pathDropDead   = "/v1/dead/drop"
 )
@@ -87,7 +99,7 @@ type (
 		Sink string `json:"sink"`
 		// From is that of a replay, where it must be said.
 		From *Place `json:"from,omitempty"`
-		// IDs are those of dead letters.
+		// IDs are those of dead letters; of Skip at most one.
 		IDs []string `json:"ids,omitempty"`
 	}
 	doneAnswer    struct{}

@@ -48,6 +48,10 @@ func (o *orders) ReplayDead(_ context.Context, sink string, ids []string) (Retri
 	return Retried{Taken: len(ids) - 1, Refused: 1}, nil
 }
 
+func (o *orders) Skip(_ context.Context, sink, id string) (Skipped, error) {
+	return Skipped{ID: "i", Subject: "s", Error: "403"}, o.note("skip %s %s", sink, id)
+}
+
 func (o *orders) DropDead(_ context.Context, sink string, ids []string) (int, error) {
 	return len(ids), o.note("drop %s %s", sink, strings.Join(ids, ","))
 }

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -92,6 +93,12 @@ func handler(o Options) http.Handler {
 	})
 	serve(pathRemove, orderTime, func(ctx context.Context, q request) (any, error) {
 		return doneAnswer{}, o.Orders.Remove(ctx, q.Sink)
+	})
+	serve(pathSkip, orderTime, func(ctx context.Context, q request) (any, error) {
+		if len(q.IDs) > 1 {
+			return nil, malformed("ids: one change at most holds a sink up")
+		}
+		return o.Orders.Skip(ctx, q.Sink, strings.Join(q.IDs, ""))
 	})
 	serve(pathReplayDead, deadTime, func(ctx context.Context, q request) (any, error) {
 		done, err := o.Orders.ReplayDead(ctx, q.Sink, q.IDs)

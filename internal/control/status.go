@@ -146,4 +146,17 @@ type Sink struct {
 	Error        string    `json:"error,omitempty"`
 	ErrorAt      time.Time `json:"errorAt,omitzero"`
 	RetryAt      time.Time `json:"retryAt,omitzero"`
+	// Stuck is the change that holds the sink up, if one does.
+	Stuck *Stuck `json:"stuck,omitempty"`
+}
+
+// Stuck is the first change that a sink has not taken, after at least one error.
+type Stuck struct {
+	ID      string `json:"id"`
+	Subject string `json:"subject"`
+	// Since is the first error, Attempts how often it was sent.
+	Since    time.Time `json:"since"`
+	Attempts int       `json:"attempts"`
+	// GiveUpAt is when it becomes a dead letter by itself; zero: never.
+	GiveUpAt time.Time `json:"giveUpAt,omitzero"`
 }

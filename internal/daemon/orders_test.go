@@ -28,6 +28,7 @@ type picky struct {
 	mu      sync.Mutex
 	sent    sent
 	refuses string
+	blocks  string // a name at which it fails as if that would pass
 }
 
 func (p *picky) String() string              { return "picky" }
@@ -40,6 +41,9 @@ func (p *picky) Send(ctx context.Context, ms []sink.Message) (int, error) {
 		if p.refuses != "" && m.Event.Data.Resource.Name == p.refuses {
 			return i, &sink.PermanentError{Err: errors.New("400 Bad Request")}
 		}
+		if p.blocks != "" && m.Event.Data.Resource.Name == p.blocks {
+			return i, errors.New("403 Forbidden")
+		}
 		if _, err := p.sent.Send(ctx, ms[i:i+1]); err != nil {
 			return i, err
 		}
@@ -51,6 +55,12 @@ func (p *picky) refuse(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuses = name
+}
+
+func (p *picky) block(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blocks = name
 }
 
 func (p *picky) lines() string {
@@ -160,6 +170,23 @@ func TestOrders(t *testing.T) {
 	must(c.Pause(ctx, "hook", false))
 	const all = "created a, created c, created b, created a, created b, created c"
 	await(t, "all once more", func() bool { return got.lines() == all })
+
+	got.block("d")
+	r.put("d", "1")
+	r.put("e", "1")
+	await(t, "one that holds the sink up", func() bool { s := hook(); return s.Stuck != nil && s.Behind == 2 })
+	stuck := hook().Stuck
+	skipped, err := c.Skip(ctx, "hook", stuck.ID[:6])
+	if want := (control.Skipped{ID: stuck.ID, Subject: stuck.Subject, Error: "403 Forbidden"}); skipped != want || err != nil || !strings.HasSuffix(skipped.Subject, "/configmaps/d") {
+		t.Errorf("skip: %+v, %v", skipped, err)
+	}
+	await(t, "the next", func() bool { return got.lines() == all+", created e" })
+	stop()
+	stop = start()
+	await(t, "a daemon that has nothing to do", func() bool { s := hook(); return s.Behind == 0 && s.Stuck == nil })
+	if again := letters(t, c.Journal); len(again) != 1 || again[0].Name != "d" || again[0].Reason != "skipped: 403 Forbidden" || got.lines() != all+", created e" {
+		t.Errorf("after a restart: %+v, %s", again, got.lines())
+	}
 
 	var refusal *control.Refusal
 	for why, err := range map[string]error{

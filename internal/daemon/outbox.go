@@ -114,15 +114,39 @@ func (o *outbox) SetCursor(ctx context.Context, sink string, seq int64) error {
 	return o.journal.SetCursor(ctx, sink, seq)
 }
 
+// Rewind implements deliver.Store.
+func (o *outbox) Rewind(ctx context.Context, sink string, seq int64) error {
+	return o.journal.Rewind(ctx, sink, seq)
+}
+
+// Repeats implements deliver.Store.
+func (o *outbox) Repeats(ctx context.Context, sink string) (int64, error) {
+	return o.journal.Repeats(ctx, sink)
+}
+
 // Bury implements deliver.Store.
 func (o *outbox) Bury(ctx context.Context, d deliver.DeadLetter) error {
-	pushed, err := o.journal.Bury(ctx, journal.DeadLetter{
-		Sink: d.Sink, Seq: d.Seq, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, At: d.At,
-	})
-	if pushed > 0 {
-		o.log.Error("a sink has more dead letters than are kept: the oldest are lost", "sink", d.Sink, "lost", pushed, "kept", journal.MaxDeadLetters)
-	}
+	pushed, err := o.journal.Bury(ctx, letter(d))
+	o.pushedOut(d.Sink, pushed)
 	return err
+}
+
+// Skip implements deliver.Store.
+func (o *outbox) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) error {
+	pushed, err := o.journal.Skip(ctx, letter(d), cursor)
+	o.pushedOut(d.Sink, pushed)
+	return err
+}
+
+func letter(d deliver.DeadLetter) journal.DeadLetter {
+	return journal.DeadLetter{Sink: d.Sink, Seq: d.Seq, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, At: d.At}
+}
+
+// pushedOut logs that older dead letters are lost.
+func (o *outbox) pushedOut(sink string, pushed int64) {
+	if pushed > 0 {
+		o.log.Error("a sink has more dead letters than are kept: the oldest are lost", "sink", sink, "lost", pushed, "kept", journal.MaxDeadLetters)
+	}
 }
 
 // DeadLetters implements deliver.Store.

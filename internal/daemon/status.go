@@ -100,12 +100,18 @@ func (d *daemon) tellSinks(ctx context.Context, s *control.Status) error {
 		standing[k.Name] = k
 	}
 	s.Sinks = []control.Sink{}
-	for _, p := range d.pumps {
+	for i, p := range d.pumps {
 		st := p.Status()
 		row := control.Sink{
 			Name: st.Name, To: st.Sink, State: string(st.State), Cursor: st.Cursor, Dead: int64(standing[st.Name].Dead), Buried: st.Dead,
 			Delivered: st.Delivered, Held: st.Held, Attempts: st.Attempts, Failures: st.Failures, Lost: standing[st.Name].Lost,
 			FilterErrors: st.FilterErrors, FilterError: st.FilterError, Error: st.Error, ErrorAt: st.ErrorAt, RetryAt: st.Retry,
+		}
+		if s := st.Stuck; s != nil {
+			row.Stuck = &control.Stuck{ID: s.ID, Subject: s.Subject, Since: s.Since, Attempts: s.Attempts}
+			if after := d.o.Sinks[i].Retry.GiveUp; after > 0 {
+				row.Stuck.GiveUpAt = s.Since.Add(after)
+			}
 		}
 		if err == nil {
 			err = desk.Place(ctx, d.reader, &row, st.Cursor, last, now)

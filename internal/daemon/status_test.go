@@ -28,12 +28,16 @@ func TestStatus(t *testing.T) {
 		began := time.Now()
 		d := r.daemon(dir, Options{
 			Retention: journal.Retention{Age: time.Hour, Size: 1 << 30},
-			Sinks:     []deliver.Options{{Name: "up", Sink: &failing{}}, {Name: "down", Sink: &failing{down: true}}},
+			Sinks:     []deliver.Options{{Name: "up", Sink: &failing{}}, {Name: "down", Sink: &failing{down: true}, Retry: deliver.Retry{GiveUp: time.Hour}}},
 		})
 		r.put("a", "2")
 		r.put("b", "1")
 		d.pass(10 * time.Second)
 		s := d.status()
+		stuck := s.Sinks[1].Stuck
+		if stuck == nil || stuck.ID == "" || stuck.Attempts < 2 {
+			t.Fatalf("what holds the sink up: %+v", stuck)
+		}
 		want := control.Status{
 			Version: s.Version, Cluster: "test", PID: os.Getpid(), Started: began, Settled: true,
 			Streams: []control.Stream{{
@@ -49,6 +53,7 @@ func TestStatus(t *testing.T) {
 				{
 					Name: "down", To: "sent", State: "retrying", Cursor: 1, Behind: 2, LagSeconds: 10, Attempts: s.Sinks[1].Attempts,
 					Failures: s.Sinks[1].Failures, Error: "down", ErrorAt: s.Sinks[1].ErrorAt, RetryAt: s.Sinks[1].RetryAt,
+					Stuck: &control.Stuck{ID: stuck.ID, Subject: "/api/v1/namespaces/shop/configmaps/a", Since: began, Attempts: stuck.Attempts, GiveUpAt: began.Add(time.Hour)},
 				},
 			},
 		}

@@ -94,10 +94,11 @@ func (p *Pump) deliver(ctx context.Context) result {
 	if p.cut(b.messages[acked], err) {
 		return result{acked: acked, more: true}
 	}
+	p.stick(taken{b.items[acked], b.messages[acked]}, err)
 	if isPermanent(err) {
 		return p.refused(ctx, b.items[acked], b.messages[acked], acked, err)
 	}
-	return result{acked: acked, err: err}
+	return p.passing(ctx, acked, err)
 }
 
 // isPermanent tells whether a message is to blame: also one that is too long, and cannot be cut.
@@ -156,7 +157,7 @@ func (p *Pump) refused(ctx context.Context, item Item, m sink.Message, acked int
 // fewer messages than all, come from a sink that was too slow for one call.
 func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
 	p.report(func(s *Status) { s.Attempts++ })
-	sending, cancel := context.WithTimeout(ctx, p.o.SendTimeout)
+	sending, cancel := p.sending(ctx)
 	defer cancel()
 	acked, err := p.o.Sink.Send(sending, ms)
 	switch {
@@ -194,7 +195,7 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 			break
 		}
 		b.scanned++
-		if p.wants(item) {
+		if item, wanted := p.wants(item); wanted {
 			m, reason := p.message(item)
 			switch {
 			case reason == nil:
@@ -223,41 +224,26 @@ func (p *Pump) message(item Item) (sink.Message, error) {
 	if item.Event.ID == p.short.id && (limit == 0 || p.short.bytes < limit) {
 		limit = p.short.bytes
 	}
-	return p.o.message(item, limit)
+	m, err := p.o.message(item, limit)
+	m.Again = item.Seq <= p.repeats
+	return m, err
 }
 
-// wants tells whether the sink gets an item. What cannot be read cannot be filtered either.
-func (p *Pump) wants(item Item) bool {
-	if item.Event == nil {
-		return false
-	}
-	if item.Err != nil {
-		return true
-	}
-	d := &item.Event.Data
-	if d.Quiet || d.Op == event.Snapshot && !p.o.Snapshots {
-		return false
-	}
-	if p.o.Match == nil {
-		return true
-	}
-	ok, err := p.o.Match(d)
-	if err != nil {
-		p.report(func(s *Status) { s.FilterErrors++; s.FilterError = err.Error() })
-	}
-	return ok && err == nil
-}
-
-// bury makes a dead letter of the first change that is not done, and moves past it.
+// bury makes a dead letter of the first change that is not done, and moves past it. The letter and the cursor are
+// written together.
 func (p *Pump) bury(ctx context.Context, seq int64, e *event.Event, attempts int, reason error) error {
 	d := DeadLetter{
 		Sink: p.o.Name, Seq: seq, ID: e.ID, Subject: e.Subject,
 		Reason: reason.Error(), Attempts: attempts, At: time.Now(),
 	}
-	if err := p.o.Store.Bury(ctx, d); err != nil {
+	cursor := seq
+	if p.held.count > 0 && p.held.first.item.Seq != seq { // others come before it
+		cursor = p.cursor
+	}
+	if err := p.o.Store.Skip(ctx, d, cursor); err != nil {
 		return fmt.Errorf("bury dead letter: %w", err)
 	}
-	p.sent = true
+	p.committed, p.written = cursor, time.Now()
 	p.move(seq)
 	p.report(func(s *Status) { s.Dead++ })
 	p.o.Log.Warn("a change became a dead letter", "sink", p.o.Name, "id", d.ID, "reason", d.Reason)
@@ -271,6 +257,9 @@ func (p *Pump) move(to int64) {
 		return
 	}
 	p.cursor = to
+	if to >= p.stuck.item.Seq {
+		p.unstick()
+	}
 	if to >= p.held.until {
 		p.held.most, p.held.until = 0, 0
 	}

@@ -12,7 +12,7 @@ import (
 type hold struct {
 	sink  sink.Holder // nil: the sink tells at once
 	count int         // messages taken in, and not told
-	last  taken       // the last of them: the only one where count is 1
+	first taken       // the first of them
 
 	// After what was held was refused for good, at most so many messages are held up to a sequence number, so
 	// that the one that is to blame is found: half of them, and twice as many each time that they are taken.
@@ -36,17 +36,17 @@ func (p *Pump) took(b *batch, acked int) {
 	default:
 		if p.held.count == 0 { // what nobody wants, before the first that is held, is done
 			p.move(b.items[0].Seq - 1)
+			m := b.messages[0]
+			p.held.first = taken{item: b.items[0], m: sink.Message{ID: m.ID, Event: m.Event}}
 		}
 		p.held.count += acked
-		m := b.messages[acked-1]
-		p.held.last = taken{item: b.items[acked-1], m: sink.Message{ID: m.ID, Event: m.Event}}
 		p.report(func(s *Status) { s.Held = int64(p.held.count) })
 	}
 }
 
 // told notes that so many messages were told, and nothing is held any more.
 func (p *Pump) told(count int) {
-	p.held.count, p.held.last, p.sent = 0, taken{}, true
+	p.held.count, p.held.first, p.sent = 0, taken{}, true
 	p.report(func(s *Status) { s.Delivered += int64(count); s.Held = 0 })
 }
 
@@ -60,7 +60,7 @@ func (p *Pump) drop() {
 	if p.held.count == 0 {
 		return
 	}
-	p.held.count, p.held.last, p.read = 0, taken{}, p.cursor
+	p.held.count, p.held.first, p.read = 0, taken{}, p.cursor
 	p.report(func(s *Status) { s.Held = 0 })
 	p.wake() // who waits does so for what follows
 }
@@ -89,16 +89,18 @@ func (p *Pump) tell(ctx context.Context) (r result, did bool) {
 		p.move(p.read)
 		return result{acked: count, more: true}, true
 	case !isPermanent(err):
-		return result{err: err}, true
+		p.stick(p.held.first, err)
+		return p.passing(ctx, 0, err), true
 	case count > 1:
 		p.narrow(count)
 		return result{more: true}, true
 	}
-	last, upTo := p.held.last, p.read
-	r = p.refused(ctx, last.item, last.m, 0, err)
+	only, upTo := p.held.first, p.read
+	p.stick(only, err)
+	r = p.refused(ctx, only.item, only.m, 0, err)
 	if r.err == nil { // a dead letter: it is not held any more
 		p.held.sink.Drop()
-		p.held.count, p.held.last = 0, taken{}
+		p.held.count, p.held.first = 0, taken{}
 		p.report(func(s *Status) { s.Held = 0 })
 		p.held.most *= 2
 		p.move(upTo)
@@ -109,7 +111,7 @@ func (p *Pump) tell(ctx context.Context) (r result, did bool) {
 // flushHeld flushes once.
 func (p *Pump) flushHeld(ctx context.Context) error {
 	p.report(func(s *Status) { s.Attempts++ })
-	telling, cancel := context.WithTimeout(ctx, p.o.SendTimeout)
+	telling, cancel := p.sending(ctx)
 	defer cancel()
 	return p.held.sink.Flush(telling)
 }

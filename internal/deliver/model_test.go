@@ -315,14 +315,19 @@ func (p *process) SetCursor(ctx context.Context, name string, seq int64) error {
 	return err
 }
 
-func (p *process) Bury(ctx context.Context, d deliver.DeadLetter) error {
+func (p *process) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) error {
 	if err := p.alive(20); err != nil {
 		return err
 	}
 	if p.m.chance(5) {
 		return errors.New("disk full")
 	}
-	return p.Store.Bury(ctx, d)
+	p.m.passed(cursor)
+	err := p.Store.Skip(ctx, d, cursor)
+	if p.m.chance(20) {
+		return errors.New("written, but not known to be")
+	}
+	return err
 }
 
 func (p *process) Close(context.Context) error { return nil }

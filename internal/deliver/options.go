@@ -19,9 +19,11 @@ type Options struct {
 	Sink  sink.Sink
 	Store Store
 
-	// Match selects; nil takes everything. An event for which it fails is not delivered, and counted. Gaps
-	// are asked about as well: a filter on a field of the object leaves them out.
+	// Match selects; nil takes everything. An event for which it fails is delivered, marked, logged and
+	// counted. It sees gaps as well, which have no object.
 	Match func(*event.Data) (bool, error)
+	// Where is the text of Match, for the log.
+	Where string
 	// Snapshots also delivers what the first list saw.
 	Snapshots bool
 	// From is where a sink without a cursor starts. The zero value is Now.
@@ -39,8 +41,8 @@ type Options struct {
 	Drain time.Duration
 	// Paused starts the pump paused.
 	Paused bool
-	// Log gets a line when a sink begins to fail, when it works again, and for each dead letter. Nil
-	// logs nothing.
+	// Log gets a line when a sink begins to fail, when it works again, for each dead letter, and now and then
+	// while the filter fails. Nil logs nothing.
 	Log *slog.Logger
 }
 
@@ -74,8 +76,11 @@ type Retry struct {
 	Max time.Duration `yaml:"max"`
 	// Attempts is how often a message is sent that the receiver refuses for good, before it becomes a
 	// dead letter (3: a receiver may be in the middle of its own deployment). Passing errors are tried
-	// for ever.
+	// until GiveUp.
 	Attempts int `yaml:"attempts"`
+	// GiveUp is for how long a message is tried on passing errors before it becomes a dead letter (0: for ever),
+	// counted from the first error in this run of the pump.
+	GiveUp time.Duration `yaml:"giveUp"`
 }
 
 // MinMaxBytes is the least MaxBytes: the names of an object always fit.
@@ -125,8 +130,8 @@ func (o *Options) Validate() error {
 func (r Retry) Validate() error {
 	d := r.withDefaults()
 	switch {
-	case r.Min < 0 || r.Max < 0 || r.Attempts < 0:
-		return errors.New("min, max and attempts are not negative")
+	case r.Min < 0 || r.Max < 0 || r.Attempts < 0 || r.GiveUp < 0:
+		return errors.New("min, max, attempts and giveUp are not negative")
 	case d.Max < d.Min:
 		return fmt.Errorf("max: %s is less than min: %s", d.Max, d.Min)
 	}

@@ -20,7 +20,8 @@ import (
 //	Ordering         By sequence number, so in order per object; of what a crash, an error or Rewind has
 //	                 sent again, too. Replayed dead letters come when they are replayed.
 //	What may be      Nothing but what the filter leaves out, snapshots that nobody asked for, quiet changes,
-//	skipped          and what has become a dead letter.
+//	skipped          and what has become a dead letter, by the sink's refusal, an order to skip it, or
+//	                 Retry.GiveUp.
 //	Later            What a sink.Holder has taken in and not told is done with when it is told: the cursor stays
 //	                 before it. A crash, Rewind, Pause, a replay or the end has it sent again, later.
 //	Slow consumers   Hold back their own pump, which holds one batch in memory; the rest waits in the store.
@@ -42,15 +43,19 @@ type Pump struct {
 	cursor    int64     // all up to it is done
 	committed int64     // what the store has of that
 	written   time.Time // when it got that
+	repeats   int64     // all up to it is sent again because somebody asked for it
 	sent      bool      // something was, since the last commit
 	poison    poison
 	short     short
+	stuck     stuck
 	alone     bool // the next batch is of one message: of the last one none was taken
+	filterLog filterLog
 
 	mu     sync.Mutex // guards the fields below
 	paused bool
 	woken  bool   // the state changed since the last nap
 	rouse  func() // ends the nap that is being taken; nil if none is
+	abort  func() // ends the call of the sink that is under way; nil if none is
 	status Status
 }
 
@@ -98,6 +103,9 @@ func (p *Pump) prepare(ctx context.Context) error {
 	seq, ok, err := p.o.Store.Cursor(ctx, p.o.Name)
 	if err != nil {
 		return fmt.Errorf("read cursor: %w", err)
+	}
+	if p.repeats, err = p.o.Store.Repeats(ctx, p.o.Name); err != nil {
+		return fmt.Errorf("read repeats: %w", err)
 	}
 	if !ok {
 		if p.o.From == Now {

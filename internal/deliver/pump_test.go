@@ -30,12 +30,12 @@ func TestDeliver(t *testing.T) {
 		{"a filter", deliver.Options{From: deliver.Beginning, Match: func(d *event.Data) (bool, error) {
 			return d.Before != nil && d.Resource.Name != "web-1", nil // it sees what is not sent
 		}}, event.Updated, "[1 3 4]"},
-		{"a filter that fails takes nothing, and stops nothing", deliver.Options{From: deliver.Beginning, Match: func(d *event.Data) (bool, error) {
+		{"a filter that fails hides nothing", deliver.Options{From: deliver.Beginning, Match: func(d *event.Data) (bool, error) {
 			if d.Resource.Name == "web-1" {
-				return true, errors.New("no such key")
+				return false, errors.New("no such key")
 			}
-			return true, nil
-		}}, event.Updated, "[1 3 4]"},
+			return d.Resource.Name == "web-0", nil
+		}}, event.Updated, "[1 2 4 5]"},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestUnreadable(t *testing.T) {
 // TestStoreFails: while the cursor cannot be written nothing is sent on top of what was; other methods
 // are waited for.
 func TestStoreFails(t *testing.T) {
-	for _, method := range []string{"Cursor", "Read", "Wait", "SetCursor", "Bury"} {
+	for _, method := range []string{"Cursor", "Read", "Wait", "SetCursor", "Skip"} {
 		t.Run(method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, 150, deliver.Options{})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tattler-dev/tattler/internal/sink"
 )
@@ -39,11 +40,24 @@ func (p *Pump) Rewind(ctx context.Context, seq int64) error {
 	if seq > last { // else what comes would be skipped
 		return fmt.Errorf("rewind: the journal ends at %d, before %d", last, seq)
 	}
+	if err := p.prepare(ctx); err != nil {
+		return err
+	}
 	p.drop()
-	if err := p.commit(ctx, seq); err != nil {
+	if err := p.flush(ctx, true); err != nil { // Repeats is where the cursor is
+		return err
+	}
+	if seq < p.cursor {
+		if err := p.o.Store.Rewind(ctx, p.o.Name, seq); err != nil {
+			return fmt.Errorf("write cursor: %w", err)
+		}
+		p.repeats = max(p.repeats, p.cursor)
+		p.committed, p.written, p.sent = seq, time.Now(), false
+	} else if err := p.commit(ctx, seq); err != nil {
 		return err
 	}
 	p.prepared, p.poison, p.held.until = true, poison{}, 0
+	p.unstick()
 	p.move(seq)
 	p.wake()
 	return nil
@@ -118,7 +132,7 @@ func (p *Pump) again(ctx context.Context, d DeadLetter) error {
 	}
 }
 
-// exhumed makes the message of a dead letter. The filter took it when it was buried.
+// exhumed makes the message of a dead letter. The filter took it, or failed on it, when it was buried.
 func (p *Pump) exhumed(ctx context.Context, d DeadLetter) (sink.Message, error) {
 	for item, err := range p.o.Store.Read(ctx, d.Seq-1) {
 		if err != nil {
@@ -127,7 +141,9 @@ func (p *Pump) exhumed(ctx context.Context, d DeadLetter) (sink.Message, error) 
 		if item.Seq != d.Seq || item.Event == nil {
 			break
 		}
+		item, _, _ = p.o.judge(item)
 		m, err := p.message(item)
+		m.Again = true
 		if err != nil {
 			err = &sink.PermanentError{Err: err}
 		}

@@ -28,9 +28,11 @@ type Status struct {
 	// Attempts calls of Send and Flush, Failures those errors after which the pump waited, the store's included.
 	Delivered, Dead, Attempts, Failures int64
 	// FilterErrors counts how often the filter failed, again for an event that is read again; FilterError is
-	// its last error.
+	// its last error. These events are delivered.
 	FilterErrors int64
 	FilterError  string
+	// Stuck is the change that holds the sink up; nil: none does.
+	Stuck *Stuck
 	// Error is the last error and ErrorAt its time; they stay when the sink works again. Retry is when it
 	// is tried next, zero where State is not Retrying.
 	Error          string

@@ -3,6 +3,7 @@ package deliver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -315,5 +316,39 @@ func TestReplayTakenAtTheEnd(t *testing.T) {
 		if n := <-taken; n != 1 || len(r.store.Dead()) != 0 {
 			t.Errorf("took %d; %d dead letters", n, len(r.store.Dead()))
 		}
+	})
+}
+
+// TestAgain: a sink hears which messages somebody asked for once more, also from the next process.
+func TestAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 4, deliver.Options{})
+		again := func(why, want string) {
+			t.Helper()
+			synctest.Wait()
+			var got []string
+			for _, m := range r.sink.got {
+				got = append(got, fmt.Sprint(m.Again))
+			}
+			if s := strings.Join(got, " "); s != want {
+				t.Errorf("%s: %s, want %s", why, s, want)
+			}
+			r.sink.got = nil
+		}
+		r.start()
+		again("the first time", "false false false false")
+		if err := r.pump.Rewind(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		again("a replay", "true true true")
+		r.pump.Pause()
+		if err := r.pump.Rewind(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		r.stop()
+		r.append(4, 1)
+		r.start()
+		defer r.stop()
+		again("one that a restart came between", "true true false")
 	})
 }

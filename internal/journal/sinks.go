@@ -23,9 +23,38 @@ func (j *Journal) Cursor(ctx context.Context, sink string) (seq int64, ok bool, 
 
 // SetCursor sets how far a sink is, durably. It may be set back.
 func (j *Journal) SetCursor(ctx context.Context, sink string, seq int64) error {
+	return j.write(ctx, "write", func() error { return j.db.setCursor(sink, seq) })
+}
+
+// Rewind sets how far a sink is back, for a replay, durably. Repeats says until where that replay goes.
+func (j *Journal) Rewind(ctx context.Context, sink string, seq int64) error {
 	return j.write(ctx, "write", func() error {
-		return j.db.exec("INSERT INTO sinks (name, cursor, paused) VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET cursor = excluded.cursor", sink, seq)
+		err := j.db.exec(`INSERT INTO meta SELECT ?, cursor FROM sinks WHERE name = ? AND cursor IS NOT NULL
+			ON CONFLICT DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))`, repeatsKey+sink, sink)
+		if err != nil {
+			return err
+		}
+		return j.db.setCursor(sink, seq)
 	})
+}
+
+// repeatsKey begins the key in meta of what Repeats returns for a sink.
+const repeatsKey = "repeats/"
+
+// Repeats returns the sequence number up to which a sink has got changes that it is to get again, or has been
+// replayed since; 0 where nothing was ever replayed.
+func (j *Journal) Repeats(ctx context.Context, sink string) (upTo int64, err error) {
+	err = j.do(ctx, "read", func() error {
+		return j.db.query("SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?", []any{repeatsKey + sink}, func(s *sqlite3.Stmt) error {
+			upTo = s.ColumnInt64(0)
+			return nil
+		})
+	})
+	return upTo, err
+}
+
+func (db *db) setCursor(sink string, seq int64) error {
+	return db.exec("INSERT INTO sinks (name, cursor, paused) VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET cursor = excluded.cursor", sink, seq)
 }
 
 // Pause sets whether a sink is paused; a restart does not change it.
@@ -39,6 +68,9 @@ func (j *Journal) Pause(ctx context.Context, sink string, paused bool) error {
 func (j *Journal) RemoveSink(ctx context.Context, sink string) error {
 	return j.write(ctx, "write", func() error {
 		if err := j.db.exec("DELETE FROM dead WHERE sink = ?", sink); err != nil {
+			return err
+		}
+		if err := j.db.exec("DELETE FROM meta WHERE key = ?", repeatsKey+sink); err != nil {
 			return err
 		}
 		return j.db.exec("DELETE FROM sinks WHERE name = ?", sink)
@@ -74,30 +106,45 @@ func (db *db) sinks() (all []Sink, err error) {
 // Bury keeps a change that a sink did not take, durably. A second one for the same change replaces
 // the first. The sink's cursor is not moved. It returns how many dead letters that pushed out: see Sink.Lost.
 func (j *Journal) Bury(ctx context.Context, d DeadLetter) (pushed int64, err error) {
+	return j.bury(ctx, d, nil)
+}
+
+// Skip is Bury and SetCursor in one transaction.
+func (j *Journal) Skip(ctx context.Context, d DeadLetter, cursor int64) (pushed int64, err error) {
+	return j.bury(ctx, d, &cursor)
+}
+
+func (j *Journal) bury(ctx context.Context, d DeadLetter, cursor *int64) (pushed int64, err error) {
 	err = j.write(ctx, "write", func() error {
-		err := j.db.exec("INSERT INTO sinks (name, paused) VALUES (?, 0) ON CONFLICT DO NOTHING", d.Sink)
-		if err != nil {
+		if pushed, err = j.db.bury(d); err != nil || cursor == nil {
 			return err
 		}
-		err = j.db.exec(`INSERT OR REPLACE INTO dead (sink, seq, change, reason, attempts, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-			d.Sink, d.Seq, d.ID, d.Reason, d.Attempts, d.At, d.Body)
-		if err != nil {
-			return err
-		}
-		kept, err := j.db.integer("SELECT count(*) FROM dead WHERE sink = ?", d.Sink)
-		if pushed = max(0, kept-MaxDeadLetters); err != nil || pushed == 0 {
-			return err
-		}
-		err = j.db.exec("DELETE FROM dead WHERE id IN (SELECT id FROM dead WHERE sink = ? ORDER BY id LIMIT ?)", d.Sink, pushed)
-		if err != nil {
-			return err
-		}
-		return j.db.lose(d.Sink, pushed)
+		return j.db.setCursor(d.Sink, *cursor)
 	})
 	if err != nil {
 		return 0, err
 	}
 	return pushed, nil
+}
+
+func (db *db) bury(d DeadLetter) (pushed int64, err error) {
+	if err := db.exec("INSERT INTO sinks (name, paused) VALUES (?, 0) ON CONFLICT DO NOTHING", d.Sink); err != nil {
+		return 0, err
+	}
+	err = db.exec(`INSERT OR REPLACE INTO dead (sink, seq, change, reason, attempts, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		d.Sink, d.Seq, d.ID, d.Reason, d.Attempts, d.At, d.Body)
+	if err != nil {
+		return 0, err
+	}
+	kept, err := db.integer("SELECT count(*) FROM dead WHERE sink = ?", d.Sink)
+	if pushed = max(0, kept-MaxDeadLetters); err != nil || pushed == 0 {
+		return 0, err
+	}
+	err = db.exec("DELETE FROM dead WHERE id IN (SELECT id FROM dead WHERE sink = ? ORDER BY id LIMIT ?)", d.Sink, pushed)
+	if err != nil {
+		return 0, err
+	}
+	return pushed, db.lose(d.Sink, pushed)
 }
 
 // lose notes that a sink will never get some changes.

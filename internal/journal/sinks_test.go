@@ -20,6 +20,60 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
+// TestRewind: how far a sink was is known after a restart, and the furthest of several rewinds counts.
+func TestRewind(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	is := func(why string, cursor, repeats int64) {
+		t.Helper()
+		seq, _, err := j.Cursor(ctx, "hook")
+		upTo, rerr := j.Repeats(ctx, "hook")
+		must(t, err, rerr)
+		if seq != cursor || upTo != repeats {
+			t.Errorf("%s: the cursor is at %d, repeats go up to %d; want %d and %d", why, seq, upTo, cursor, repeats)
+		}
+	}
+	must(t, j.Rewind(ctx, "hook", 0))
+	is("a sink without a cursor", 0, 0)
+	must(t, j.SetCursor(ctx, "hook", 10), j.Rewind(ctx, "hook", 2))
+	is("once", 2, 10)
+	must(t, j.SetCursor(ctx, "hook", 9), j.Rewind(ctx, "hook", 1), j.Close())
+	j = open(t, path)
+	is("twice, and a restart", 1, 10)
+	must(t, j.SetCursor(ctx, "hook", 100), j.Rewind(ctx, "hook", 5))
+	is("further", 5, 100)
+	must(t, j.RemoveSink(ctx, "hook"))
+	is("removed", 0, 0)
+}
+
+// TestSkip: the dead letter and the cursor are written in one transaction.
+func TestSkip(t *testing.T) {
+	ctx := t.Context()
+	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	must(t, j.SetCursor(ctx, "hook", 3))
+	standing := func() (int64, int) {
+		t.Helper()
+		seq, _, err := j.Cursor(ctx, "hook")
+		letters, lerr := j.DeadLetters(ctx, "hook")
+		must(t, err, lerr)
+		return seq, len(letters)
+	}
+	must(t, j.db.exec("CREATE TRIGGER broken BEFORE UPDATE ON sinks BEGIN SELECT RAISE(ABORT, 'broken'); END"))
+	if _, err := j.Skip(ctx, DeadLetter{Sink: "hook", Seq: 4, ID: "a"}, 4); err == nil {
+		t.Error("no error")
+	}
+	if seq, letters := standing(); seq != 3 || letters != 0 {
+		t.Errorf("after a failure the cursor is at %d, with %d dead letters", seq, letters)
+	}
+	must(t, j.db.exec("DROP TRIGGER broken"))
+	if _, err := j.Skip(ctx, DeadLetter{Sink: "hook", Seq: 4, ID: "a"}, 4); err != nil {
+		t.Error(err)
+	}
+	if seq, letters := standing(); seq != 4 || letters != 1 {
+		t.Errorf("the cursor is at %d, with %d dead letters", seq, letters)
+	}
+}
+
 func TestSinks(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "journal.db")

@@ -159,7 +159,7 @@ var metrics = []metric{
 		perSink(func(s *control.Sink) float64 { return float64(s.Buried) })},
 	{"tattler_sink_lost_total", "Changes that the journal's limits removed before the sink got them.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Lost) })},
-	{"tattler_sink_filter_errors_total", "How often the sink's where could not judge a change, which is then not delivered.", counter, []string{"sink"},
+	{"tattler_sink_filter_errors_total", "How often the sink's where failed on a change, which was delivered all the same, marked.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.FilterErrors) })},
 }
 

@@ -53,6 +53,9 @@ type Message struct {
 	ID string
 	// Key is equal for messages of the same object. A gap has the path of its collection.
 	Key string
+	// Again says that somebody asked for the message to be sent once more: a sink that knows what it has sent does
+	// not leave it out.
+	Again bool
 	// Body is the event's JSON, on one line, without its end.
 	Body []byte
 	// Event is what Body says.

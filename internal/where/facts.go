@@ -13,7 +13,8 @@ import (
 type facts struct {
 	data    *event.Data
 	expr    *Expr
-	changes []diff.Change // for touches; made when it is first asked
+	list    ref.Val       // the variable changes, made when it is first read: a loop may read it in each round
+	changes []diff.Change // for touches, likewise
 	made    bool
 	touched []answer // of each call of touches, so that one within a loop is computed once
 }
@@ -37,7 +38,10 @@ func (f *facts) ResolveName(name string) (any, bool) {
 	case "resource":
 		return &f.data.Resource, true
 	case "changes":
-		return changeList(f.data.Changes), true
+		if f.list == nil {
+			f.list = changeList(f.data.Changes)
+		}
+		return f.list, true
 	case "before":
 		return object(f.data.Before), true
 	case "after":

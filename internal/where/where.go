@@ -14,20 +14,24 @@
 // quiet is what the pattern selects, is above it or below it; for an object that appears or goes as a
 // whole, true where the object has something that the pattern selects.
 //
-// A change with which an expression cannot be computed, such as one whose object lacks a key, does not
-// match. Evaluating is bounded: there are no loops but those over lists and maps of the change, and an
-// expression that costs too much is ended with an error.
+// An expression can fail on a change, such as one whose object lacks a key. Whoever may write objects can
+// make it fail, so a caller that alerts takes such a change. Evaluation is bounded: the only loops are over
+// lists and maps of the change, and an expression that costs too much, or takes too long, fails.
 package where
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -38,10 +42,15 @@ import (
 const (
 	// maxLength bounds an expression, in characters: longer ones are programs.
 	maxLength = 8192
-	// maxCost bounds an evaluation, in CEL's units: about one for each step, more for long texts. It
-	// takes some ten milliseconds to reach, and is a fifth of what Kubernetes' API server allows an
-	// expression (PerCallLimit in k8s.io/apiserver/pkg/apis/cel).
+	// maxCost bounds an evaluation, in CEL's units: about one for each step, more for long texts. Most
+	// expressions take some ten milliseconds to reach it. It is a fifth of what Kubernetes' API server allows
+	// an expression (PerCallLimit in k8s.io/apiserver/pkg/apis/cel).
 	maxCost = 200_000
+	// maxTime bounds an evaluation that has a loop: some steps take longer than their cost says, such as a
+	// comparison of deep objects. Without a loop, the length of the expression bounds the number of steps.
+	maxTime = 500 * time.Millisecond
+	// interruptEvery is how many rounds of a loop pass between two looks at the time.
+	interruptEvery = 16
 )
 
 // Expr is a compiled expression. It is immutable and safe for concurrent use.
@@ -50,12 +59,14 @@ type Expr struct {
 	program  cel.Program
 	patterns []diff.Pattern // of the calls of touches, by their number
 	reads    map[string]bool
+	loops    bool          // it has a loop
+	limit    time.Duration // maxTime, but in tests
 }
 
 // Compile checks an expression, its types included. The error is an *Error, which points into the
 // expression.
 func Compile(text string) (*Expr, error) {
-	c := &compiler{text: text, Expr: &Expr{text: text, reads: map[string]bool{}}, calls: map[int64]int{}}
+	c := &compiler{text: text, Expr: &Expr{text: text, reads: map[string]bool{}, limit: maxTime}, calls: map[int64]int{}}
 	if err := c.compile(); err != nil {
 		return nil, err
 	}
@@ -69,10 +80,24 @@ func (e *Expr) String() string { return e.text }
 // not part of a lean event: who asks Match need not make them for an expression that does not read them.
 func (e *Expr) Reads(variable string) bool { return e.reads[variable] }
 
-// Match tells whether the expression is true of a change. It reads d and keeps nothing of it. An error
-// says why it cannot be computed; the change does not match then.
+// Match reports whether the expression is true of a change. It reads d and keeps nothing of it. An error
+// says why the expression failed: whether the change matches is not known.
 func (e *Expr) Match(d *event.Data) (bool, error) {
-	out, _, err := e.program.Eval(&facts{data: d, expr: e, touched: make([]answer, len(e.patterns))})
+	f := &facts{data: d, touched: make([]answer, len(e.patterns)), expr: e}
+	if !e.loops {
+		out, _, err := e.program.Eval(f)
+		return verdict(out, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), e.limit)
+	defer cancel()
+	out, _, err := e.program.ContextEval(ctx, f)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it takes longer than %s: %w", e.limit, context.DeadlineExceeded)
+	}
+	return verdict(out, err)
+}
+
+func verdict(out ref.Val, err error) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("evaluate where: %w", err)
 	}
@@ -111,7 +136,7 @@ func (c *compiler) compile() (err error) {
 	if got := checked.OutputType(); !got.IsExactType(cel.BoolType) {
 		return c.noCondition(tree, got)
 	}
-	c.program, err = c.env.Program(checked, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize), cel.CustomDecorator(c.bind))
+	c.program, err = c.env.Program(checked, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(interruptEvery), cel.EvalOptions(cel.OptOptimize), cel.CustomDecorator(c.bind))
 	if err != nil {
 		return c.fail(1, 1, err.Error())
 	}
@@ -125,6 +150,8 @@ func (c *compiler) look(tree *ast.AST) (err error) {
 		case err != nil:
 		case e.Kind() == ast.IdentKind:
 			c.reads[e.AsIdent()] = true
+		case e.Kind() == ast.ComprehensionKind:
+			c.loops = true
 		case e.Kind() == ast.StructKind:
 			err = c.failAt(tree, e.ID(), "an expression cannot make "+e.AsStruct().TypeName())
 		case e.Kind() != ast.CallKind:

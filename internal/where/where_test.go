@@ -1,9 +1,14 @@
 package where
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tattler-dev/tattler/event"
 )
@@ -138,6 +143,79 @@ func TestCostIsBounded(t *testing.T) {
 		if failed := err != nil && strings.Contains(err.Error(), "cost limit exceeded"); failed != tc.fails || got == tc.fails {
 			t.Errorf("%s: %v, %v", tc.why, got, err)
 		}
+	}
+}
+
+// wide is an update of so many fields.
+func wide(fields int) *event.Data {
+	d := &event.Data{Op: event.Updated}
+	for i := range fields {
+		d.Changes = append(d.Changes, event.Change{Path: fmt.Sprintf("data.k%d", i), Op: "add", To: "v", Manager: "m"})
+	}
+	return d
+}
+
+// TestVariablesAreMadeOnce: a loop that reads a variable costs as much as the variable is long, not its square.
+func TestVariablesAreMadeOnce(t *testing.T) {
+	e, err := Compile(`changes.all(c, c.manager == changes[0].manager)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allocs := func(fields int) float64 {
+		d := wide(fields)
+		return testing.AllocsPerRun(1, func() {
+			if ok, err := e.Match(d); !ok || err != nil {
+				t.Errorf("%d fields: %v, %v", fields, ok, err)
+			}
+		})
+	}
+	if few, many := allocs(200), allocs(4000); many > 40*few {
+		t.Errorf("20 times as many fields take %.0f allocations instead of %.0f", many, few)
+	}
+}
+
+// TestTimeIsBounded: CEL's cost of a comparison is about the number of the keys, not what is below them.
+func TestTimeIsBounded(t *testing.T) {
+	e, err := Compile(`changes.all(c, before == after)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := wide(5000)
+	data := map[string]any{}
+	for i := range 5000 {
+		data[fmt.Sprint(i)] = "x"
+	}
+	d.Before, d.After = map[string]any{"data": data}, map[string]any{"data": maps.Clone(data)}
+	e.limit = 50 * time.Millisecond
+	start := time.Now()
+	if ok, err := e.Match(d); ok || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, %v", ok, err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func BenchmarkLoops(b *testing.B) {
+	for _, c := range []struct {
+		name, expr string
+		data       *event.Data
+	}{
+		{"reread2000", `changes.all(c, c.manager == changes[0].manager)`, wide(2000)},
+		{"wide20000", `changes.all(c, c.manager == "m")`, wide(20000)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			e, err := Compile(c.expr)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if ok, err := e.Match(c.data); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+			}
+		})
 	}
 }
 

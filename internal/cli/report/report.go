@@ -18,6 +18,8 @@ const (
 	defaultWidth = 80
 	// maxRows is how many streams of a state are named.
 	maxRows = 10
+	// minStuck is how long a change holds a sink up before it is shown: most errors pass.
+	minStuck = time.Minute
 	// maxError is how much of an error is shown: some servers send pages.
 	maxError = 400
 )
@@ -180,11 +182,19 @@ func (p *page) sink(in int, s *control.Sink) {
 		}
 		p.text(in, "%s", text)
 	}
+	if st := s.Stuck; st != nil && p.now.Sub(st.Since) >= minStuck {
+		end := ""
+		if !st.GiveUpAt.IsZero() {
+			end = "; it is given up in " + age(st.GiveUpAt.Sub(p.now))
+		}
+		p.text(in, "change %s (%s) holds it up for %s, after %s%s: tattler sinks skip %s makes it a dead letter",
+			st.ID, st.Subject, age(p.now.Sub(st.Since)), Count(int64(st.Attempts), "attempt"), end, s.Name)
+	}
 	if s.Held > 0 {
 		p.text(in, "holds %s, to tell later", Count(s.Held, "change"))
 	}
 	if s.FilterErrors > 0 {
-		p.text(in, "its where failed for %s: %s", Count(s.FilterErrors, "change"), s.FilterError)
+		p.text(in, "its where failed on %s, which it gets all the same: %s", Count(s.FilterErrors, "change"), s.FilterError)
 	}
 	if s.Dead > 0 {
 		p.text(in, "%s: tattler sinks dead %s", Count(s.Dead, "dead letter"), s.Name)

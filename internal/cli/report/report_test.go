@@ -61,6 +61,7 @@ func TestStatus(t *testing.T) {
 				Name: "hook", To: "webhook example.com", State: "retrying", Behind: 512, LagSeconds: 192, Delivered: 899, Dead: 2, Lost: 7,
 				Error: "503 Service Unavailable", ErrorAt: before(12 * time.Second), RetryAt: now.Add(8 * time.Second),
 				FilterErrors: 1, FilterError: "no such key: spec",
+				Stuck: &control.Stuck{ID: "abc", Subject: "/api/v1/namespaces/shop/configmaps/web", Since: before(3 * time.Hour), Attempts: 40, GiveUpAt: now.Add(21 * time.Hour)},
 			},
 			{Name: "später", State: "paused", Behind: 3, Held: 3},
 		},
@@ -90,7 +91,11 @@ func TestStatus(t *testing.T) {
 	          everything  running        0     0s     123456     0     0
 	          hook        retrying     512  3m12s        899     2     7
 	            503 Service Unavailable (12s ago, tried again in 8s)
-	            its where failed for 1 change: no such key: spec
+	            change abc (/api/v1/namespaces/shop/configmaps/web) holds it up for
+	            3h, after 40 attempts; it is given up in 21h: tattler sinks skip
+	            hook makes it a dead letter
+	            its where failed on 1 change, which it gets all the same: no such
+	            key: spec
 	            2 dead letters: tattler sinks dead hook
 	          später      paused         3     0s          -     0     -
 	            holds 3 changes, to tell later

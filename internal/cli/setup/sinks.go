@@ -48,13 +48,13 @@ func failure(c *config.Sink, err error) error {
 func options(c *config.Sink, to sink.Sink) deliver.Options {
 	o := deliver.Options{
 		Name: c.Name, Sink: to, Snapshots: c.Snapshots, From: deliver.From(c.From), MaxBytes: int(c.MaxBytes),
-		Retry: deliver.Retry{Min: c.Retry.Min, Max: c.Retry.Max, Attempts: c.Retry.Attempts}, Paused: c.Paused,
+		Retry: deliver.Retry{Min: c.Retry.Min, Max: c.Retry.Max, Attempts: c.Retry.Attempts, GiveUp: c.Retry.GiveUp}, Paused: c.Paused,
 	}
 	for _, part := range c.Include {
 		o.Include = append(o.Include, deliver.Include(part))
 	}
 	if c.Filter != nil {
-		o.Match = c.Filter.Match
+		o.Match, o.Where = c.Filter.Match, c.Filter.String()
 	}
 	return o
 }

@@ -95,6 +95,25 @@ func Replay(ctx context.Context, o *Options) error {
 	})
 }
 
+// Skip gives up the change that holds a sink up. Only a daemon can do it: its absence is the error.
+func Skip(ctx context.Context, o *Options) error {
+	sink, id := o.Names[0], ""
+	if len(o.Names) > 1 {
+		id = o.Names[1]
+	}
+	path, err := o.Past.File()
+	if err != nil {
+		return err
+	}
+	done, err := (&control.Client{Journal: path}).Skip(ctx, sink, id)
+	if err != nil {
+		return err
+	}
+	o.say("%s goes on without change %s (%s), which is a dead letter now; it failed with: %s", sink, done.ID, done.Subject, done.Error)
+	o.say("tattler sinks dead %s %s --replay sends it once more", sink, done.ID)
+	return nil
+}
+
 // Dead shows dead letters, or decides what becomes of them.
 func Dead(ctx context.Context, o *Options) error {
 	sink, ids := o.Names[0], o.Names[1:]

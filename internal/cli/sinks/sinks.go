@@ -52,6 +52,7 @@ daemon sends dead letters again, and knows which sinks may be forgotten.`
 const examples = `  tattler sinks                             how far each is
   tattler sinks pause hook                  until tattler sinks resume hook
   tattler sinks replay hook --since 10:40   deliver again what came since then
+  tattler sinks skip hook                   give up what holds it up
   tattler sinks dead hook                   what the receiver refused, and why
   tattler sinks dead hook --replay --all    send it once more
   tattler sinks remove hook                 forget it: it is configured no more`
@@ -80,6 +81,14 @@ under the same ids. What it has not got yet is never left out. Times are
 	replay.Flags().BoolVar(&o.All, "all", false, "all that the journal keeps")
 	o.Past.Add(replay)
 
+	skip := o.command("skip NAME [ID]", "Give up the change that holds a sink up", func(ctx context.Context) error { return Skip(ctx, o) })
+	skip.Long = `Make a dead letter of the change that a sink fails on, and go on with the next. With
+ID, the id of a change or how it begins, only if that is the one. tattler status
+shows what holds a sink up; the key retry.giveUp of a sink does it by itself.
+tattler sinks dead NAME --replay sends the change once more.`
+	skip.Args = cobra.RangeArgs(1, 2)
+	o.Past.Add(skip)
+
 	dead := o.command("dead NAME [--replay | --drop] [ID... | --all]", "Show dead letters, send them again, give them up", func(ctx context.Context) error { return Dead(ctx, o) })
 	dead.Long = `Show what a sink did not take, and why; send it once more (--replay), or give it
 up (--drop). ID is the id of a dead letter, or how it begins. What is refused
@@ -97,7 +106,7 @@ configured again, it begins anew.`
 	for _, c := range []*cobra.Command{pause, resume, remove} {
 		o.Past.Add(c)
 	}
-	cmd.AddCommand(pause, resume, replay, dead, remove)
+	cmd.AddCommand(pause, resume, replay, skip, dead, remove)
 	return cmd
 }
 

@@ -107,6 +107,7 @@ func TestWithoutDaemon(t *testing.T) {
 		{"of no sink", "dead hok", `did you mean "hook"?`},
 		{"no such letter", "dead hook zzz", `sink hook has no dead letter "zzz"`},
 		{"nobody can send", "dead hook --replay --all", "no daemon records into " + path + ": start tattler run"},
+		{"nor skip", "skip hook", "no daemon records into " + path + ": start tattler run"},
 		{"given up", "dead hook --drop " + ids[0], "1 dead letter given up\n"},
 		{"the rest", "dead hook --drop --all", "1 dead letter given up\n"},
 		{"none is left", "dead hook --drop --all", "hook has no dead letters\n"},
@@ -161,7 +162,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%s: %v", tc.why, err)
 		}
 	}
-	for _, args := range []string{"pause", "resume", "remove", "replay --all", "replay a b --all", "dead"} {
+	for _, args := range []string{"pause", "resume", "remove", "replay --all", "replay a b --all", "skip", "skip a b c", "dead"} {
 		if _, _, err := tattler(t, path, strings.Fields(args)...); err == nil {
 			t.Errorf("tattler sinks %s", args)
 		}
@@ -233,6 +234,11 @@ func (d *daemon) ReplayDead(_ context.Context, sink string, ids []string) (contr
 	return control.Retried{Taken: len(ids) - d.left, Refused: d.left}, nil
 }
 
+func (d *daemon) Skip(_ context.Context, sink, id string) (control.Skipped, error) {
+	d.note("skip %s %s", sink, id)
+	return control.Skipped{ID: "abcdef", Subject: "/api/v1/nodes/n\x1b[31m", Error: "403 Forbidden"}, nil
+}
+
 func (d *daemon) DropDead(_ context.Context, sink string, ids []string) (int, error) {
 	d.note("drop %s %d", sink, len(ids))
 	return len(ids), nil
@@ -272,6 +278,12 @@ func TestWithDaemon(t *testing.T) {
 		{"replay while it is paused", "replay hook --all", "hook gets 2 changes again, and 3 in all\nit is paused: tattler sinks resume hook has it go on\n", "replay hook 0"},
 		{"dead letters", "dead hook --replay --all", "2 of 2 dead letters taken\n", "replay dead hook 2"},
 		{"given up", "dead hook --drop --all", "2 dead letters given up\n", "drop hook 2"},
+		{
+			"skipped", "skip hook",
+			"hook goes on without change abcdef (/api/v1/nodes/n\\x1b[31m), which is a dead letter now; it failed with: 403 Forbidden\ntattler sinks dead hook abcdef --replay sends it once more\n",
+			"skip hook ",
+		},
+		{"one that is named", "skip hook abc", "without change abcdef", "skip hook abc"},
 		{"refused", "remove hook", "sink hook is configured", ""},
 	} {
 		d.seen = nil

@@ -111,7 +111,7 @@ func (d *Desk) Replay(ctx context.Context, sink string, from control.Place) (don
 	case pump != nil:
 		return done, pump.Rewind(ctx, after)
 	}
-	return done, d.Journal.SetCursor(ctx, sink, after)
+	return done, d.Journal.Rewind(ctx, sink, after)
 }
 
 // place is the sequence number behind which a replay begins. What is not kept any more is not counted as
@@ -134,6 +134,32 @@ func (d *Desk) place(ctx context.Context, from control.Place, last int64) (after
 		return last, nil
 	}
 	return max(after, size.First-1), nil
+}
+
+// Skip implements control.Orders.
+func (d *Desk) Skip(ctx context.Context, sink, id string) (done control.Skipped, err error) {
+	if _, err := d.find(ctx, sink); err != nil {
+		return done, err
+	}
+	pump := d.Pumps[sink]
+	switch {
+	case d.Pumps == nil:
+		return done, control.Refuse("only a running daemon knows what holds a sink up: start tattler run")
+	case pump == nil:
+		return done, control.Refuse("sink %s is not configured: nothing is delivered to it", sink)
+	}
+	status := pump.Status()
+	switch s := status.Stuck; {
+	case s == nil:
+		return done, control.Refuse("nothing holds sink %s up: it is %s", sink, status.State)
+	case !strings.HasPrefix(s.ID, id):
+		return done, control.Refuse("change %s holds sink %s up, not %s", s.ID, sink, id)
+	}
+	s, err := pump.Skip(ctx, status.Stuck.ID)
+	if errors.Is(err, deliver.ErrNotStuck) {
+		return done, control.Refuse("sink %s has taken change %s meanwhile", sink, status.Stuck.ID)
+	}
+	return control.Skipped{ID: s.ID, Subject: s.Subject, Error: s.Error}, err
 }
 
 // ReplayDead implements control.Orders.

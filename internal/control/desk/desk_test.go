@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -201,7 +202,7 @@ func TestPauseAndRemove(t *testing.T) {
 		for what, err := range map[string]error{
 			"pause": d.Pause(ctx, tc.sink, true), "remove": d.Remove(ctx, tc.sink),
 			"replay": second(d.Replay(ctx, tc.sink, control.Place{})), "drop": second(d.DropDead(ctx, tc.sink, []string{"x"})),
-			"replay dead": second(d.ReplayDead(ctx, tc.sink, []string{"x"})),
+			"replay dead": second(d.ReplayDead(ctx, tc.sink, []string{"x"})), "skip": second(d.Skip(ctx, tc.sink, "")),
 		} {
 			if !errors.As(err, &refusal) || err.Error() != tc.want {
 				t.Errorf("%s, %s: %v", what, tc.why, err)
@@ -233,6 +234,46 @@ func TestConfigured(t *testing.T) {
 		t.Errorf("%v, %+v", err, p.Status())
 	}
 	if err := d.Remove(t.Context(), "new"); err == nil || !strings.Contains(err.Error(), "is configured") {
+		t.Error(err)
+	}
+}
+
+// TestSkip: what is to be skipped holds the sink up, and is the one that is named.
+func TestSkip(t *testing.T) {
+	d, _ := opened(t, 1, 0)
+	var refusal *control.Refusal
+	refuses := func(why, id, want string) {
+		t.Helper()
+		if _, err := d.Skip(t.Context(), "hook", id); !errors.As(err, &refusal) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", why, err, want)
+		}
+	}
+	refuses("no daemon runs", "", "start tattler run")
+	d.Pumps = map[string]*deliver.Pump{}
+	refuses("it is configured no more", "", "sink hook is not configured")
+	store := &sinktest.Store{}
+	store.Append(sinktest.Item(0))
+	o := deliver.Options{Name: "hook", Sink: broken{}, Store: store, From: deliver.Beginning, Retry: deliver.Retry{Min: time.Hour, Max: time.Hour}}
+	p, err := deliver.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Pumps["hook"] = p
+	refuses("it works", "", "nothing holds sink hook up: it is running")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	for p.Status().Stuck == nil {
+		runtime.Gosched()
+	}
+	id := sinktest.Event(0).ID
+	refuses("another one", "0", "change "+id+" holds sink hook up, not 0")
+	want := control.Skipped{ID: id, Subject: sinktest.Event(0).Subject, Error: "403"}
+	if got, err := d.Skip(t.Context(), "hook", id[:5]); got != want || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }

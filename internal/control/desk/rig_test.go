@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -17,6 +18,11 @@ type nothing struct{}
 func (nothing) String() string                                         { return "nothing" }
 func (nothing) Send(_ context.Context, ms []sink.Message) (int, error) { return len(ms), nil }
 func (nothing) Close(context.Context) error                            { return nil }
+
+// broken is a sink that takes nothing.
+type broken struct{ nothing }
+
+func (broken) Send(context.Context, []sink.Message) (int, error) { return 0, errors.New("403") }
 
 // slow is a sink that takes a message when it is told to.
 type slow struct {

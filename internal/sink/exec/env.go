@@ -35,7 +35,7 @@ func (o Options) environment(ms []sink.Message) []string {
 		for name, value := range map[string]string{
 			"ID": e.ID, "OP": string(e.Data.Op), "SOURCE": e.Source, "SUBJECT": e.Subject,
 			"GROUP": r.Group, "VERSION": r.Version, "RESOURCE": r.Resource, "KIND": r.Kind,
-			"NAMESPACE": r.Namespace, "NAME": r.Name,
+			"NAMESPACE": r.Namespace, "NAME": r.Name, "FILTER_ERROR": e.Data.FilterError,
 		} {
 			vars[prefix+name] = strings.ReplaceAll(value, "\x00", "")
 		}

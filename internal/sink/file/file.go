@@ -3,8 +3,8 @@
 // A line is whole or not there: what an error or a kill -9 leaves of one is cut off before anything
 // follows it, here or when the file is opened next. A reader that follows the file may see the part of a
 // line before its end is written. What the file ends with is not appended again after a crash between the
-// write and its acknowledgement: but for a rotation in between, each event is there once. The file is locked where the system has locks: two daemons cannot
-// share one. Renamed or removed by others (logrotate), it is made anew with the next message; cut short
+// write and its acknowledgement: but for a rotation in between, and a replay that somebody asked for, each event is
+// there once. The file is locked where the system has locks: two daemons cannot share one. Renamed or removed by others (logrotate), it is made anew with the next message; cut short
 // by others, it grows from there. Writing waits for the disk: a network file system that hangs holds
 // Send beyond its context.
 package file
@@ -93,7 +93,7 @@ func (s *Sink) append(ms []sink.Message) (int, error) {
 	var lines []byte
 	n := 0
 	for _, m := range ms {
-		if s.again[m.ID] {
+		if s.again[m.ID] && !m.Again {
 			n++
 			continue
 		}

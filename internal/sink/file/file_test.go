@@ -109,6 +109,27 @@ func TestNotAgain(t *testing.T) {
 	}
 }
 
+// TestAgain: what somebody asked to be sent once more is written, whatever the file ends with.
+func TestAgain(t *testing.T) {
+	path := place(t)
+	s := must(New(Options{Path: path}))(t)
+	send(t, s, 0, 3)
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s = newSink(t, Options{Path: path})
+	ms := sinktest.Messages(0, 3)
+	for i := range ms {
+		ms[i].Again = i > 0
+	}
+	if n, err := s.Send(t.Context(), ms); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	if got := readIDs(t, path); len(got) != 5 || got[3] != ms[1].ID || got[4] != ms[2].ID {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestNotAgainAfterMuch is about a file that is longer than what is searched of it.
 func TestNotAgainAfterMuch(t *testing.T) {
 	path := place(t)

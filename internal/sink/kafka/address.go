@@ -14,7 +14,7 @@ var queryKeys = []string{"allowAutoTopicCreation", "ca", "compression", "insecur
 
 // FromURL reads an address as --to takes it: kafka://USER:PASSWORD@HOST:PORT,HOST:PORT/TOPIC?sasl=…&tls=true.
 // What is special in user, password and topic is percent-encoded, but a template's braces and spaces need
-// not be. It is read by hand, as net/url knows only one port. No error shows a part of the address, since
+// not be. Its insecure=true allows the password without TLS, and with TLS trusts any certificate. It is read by hand, as net/url knows only one port. No error shows a part of the address, since
 // what is wrong may be a password.
 func FromURL(address string) (*Options, error) {
 	_, rest, found := strings.Cut(address, "://")
@@ -39,7 +39,13 @@ func FromURL(address string) (*Options, error) {
 	if err := o.credentials(user); err != nil {
 		return nil, err
 	}
-	return o, o.query(query)
+	if err := o.query(query); err != nil {
+		return nil, err
+	}
+	if o.Insecure && (o.Encrypted || o.TLS.CA != "") {
+		o.TLS.Insecure, o.Insecure = true, false
+	}
+	return o, nil
 }
 
 func (o *Options) credentials(user string) error {
@@ -86,7 +92,7 @@ func (o *Options) query(text string) error {
 			case "tls":
 				o.Encrypted = yes
 			case "insecure":
-				o.TLS.Insecure = yes
+				o.Insecure = yes
 			case "allowAutoTopicCreation":
 				o.AllowAutoTopicCreation = yes
 			}

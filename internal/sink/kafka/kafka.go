@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -85,7 +86,15 @@ func (s *Sink) configure(hosts []string) error {
 	if o.AllowAutoTopicCreation {
 		s.opts = append(s.opts, kgo.AllowAutoTopicCreation())
 	}
-	if o.Encrypted || o.TLS != (sink.TLS{}) {
+	if o.showsPassword() { // the brokers that others tell of may be on other machines
+		s.opts = append(s.opts, kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			if err := o.clearText(address); err != nil {
+				return nil, err
+			}
+			return (&net.Dialer{Timeout: o.Timeout / 2}).DialContext(ctx, network, address)
+		}))
+	}
+	if o.encrypted() {
 		c, err := o.TLS.Client()
 		if err != nil {
 			return err

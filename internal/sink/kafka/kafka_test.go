@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
 	"github.com/tattler-dev/tattler/internal/sink"
@@ -35,10 +36,29 @@ func newSink(t *testing.T, o Options) *Sink {
 	return s
 }
 
+// TestLearnedBrokers: a broker on this machine may name others, which do not get the password in clear text.
+func TestLearnedBrokers(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end() // so that nobody is asked
+	for _, insecure := range []bool{false, true} {
+		s := newSink(t, Options{Brokers: []string{"localhost"}, Topic: "changes", SASL: SASL{"plain", "u", "p4ssword"}, Insecure: insecure})
+		c, err := kgo.NewClient(s.opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		dial := c.OptValue(kgo.Dialer).(func(context.Context, string, string) (net.Conn, error))
+		_, err = dial(ended, "tcp", "broker.invalid:9092")
+		if refused := strings.Contains(fmt.Sprint(err), "broker.invalid in clear text"); refused == insecure {
+			t.Errorf("insecure %v: %v", insecure, err)
+		}
+	}
+}
+
 // TestFailed: what becomes of each answer, for the message and for the person who reads it.
 func TestFailed(t *testing.T) {
 	const passing, permanent, large = "passing", "permanent", "too large"
-	s := newSink(t, Options{Brokers: []string{"b1"}, Topic: "changes", SASL: SASL{"plain", "u", "p4ssword"}})
+	s := newSink(t, Options{Brokers: []string{"b1"}, Topic: "changes", SASL: SASL{"plain", "u", "p4ssword"}, Insecure: true})
 	auto := newSink(t, Options{Brokers: []string{"b1"}, Topic: "changes", AllowAutoTopicCreation: true})
 	for _, tc := range []struct {
 		why  string

@@ -31,6 +31,8 @@ type Options struct {
 	SASL SASL `yaml:"sasl"`
 	// Encrypted speaks TLS also where tls is empty, which trusts the system's certificates then (false).
 	Encrypted bool `yaml:"encrypted"`
+	// Insecure allows the password of the mechanism plain to be sent without TLS to another machine (false).
+	Insecure bool `yaml:"insecure"`
 	// TLS speaks TLS, and says whom to trust and who we are.
 	TLS sink.TLS `yaml:"tls"`
 	// Compression is none, gzip, snappy, lz4 or zstd (snappy).
@@ -81,7 +83,8 @@ const (
 
 // Validate says what is wrong with the options, naming the key, and showing no credential.
 func (o Options) Validate() error {
-	if _, err := brokers(o.Brokers); err != nil {
+	hosts, err := brokers(o.Brokers)
+	if err != nil {
 		return fmt.Errorf("brokers: %w", err)
 	}
 	if _, err := topicName(o.Topic); err != nil {
@@ -102,7 +105,29 @@ func (o Options) Validate() error {
 	case o.Timeout != 0 && o.Timeout < leastTimeout:
 		return fmt.Errorf("timeout: at least %s", leastTimeout)
 	}
+	if o.showsPassword() {
+		for _, address := range hosts {
+			if err := o.clearText(address); err != nil {
+				return fmt.Errorf("sasl: %w", err)
+			}
+		}
+	}
 	return nil
+}
+
+// encrypted reports whether connections speak TLS.
+func (o Options) encrypted() bool { return o.Encrypted || o.TLS != (sink.TLS{}) }
+
+// showsPassword reports whether a connection would show the password to who listens.
+func (o Options) showsPassword() bool { return o.SASL.Mechanism == plainText && !o.encrypted() }
+
+// clearText refuses to show the password on the way to a broker, host:port.
+func (o Options) clearText(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	return sink.ClearText(o.Insecure, "the password", "encrypted: true or scram-sha-512", host)
 }
 
 func (o Options) withDefaults() Options {

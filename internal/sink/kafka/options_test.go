@@ -126,7 +126,7 @@ func TestFromURL(t *testing.T) {
 			Encrypted: true, Compression: "lz4", AllowAutoTopicCreation: true, TLS: sink.TLS{CA: "/ca.pem"},
 		}},
 		{"a password alone is shown as it is", "kafka://u:p@b1/changes?insecure=true", Options{
-			Brokers: []string{"b1"}, Topic: "changes", SASL: SASL{"plain", "u", "p"}, TLS: sink.TLS{Insecure: true},
+			Brokers: []string{"b1"}, Topic: "changes", SASL: SASL{"plain", "u", "p"}, Insecure: true,
 		}},
 		{"a template", "kafka://b1/c.{{.Data.Resource.Namespace | lower}}", Options{
 			Brokers: []string{"b1"}, Topic: "c.{{.Data.Resource.Namespace | lower}}",

@@ -39,6 +39,8 @@ type Options struct {
 	KeepAlive time.Duration `yaml:"keepAlive"`
 	// Timeout bounds each attempt to connect and each wait for an answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
+	// Insecure allows the password to be sent without TLS to another machine (false).
+	Insecure bool `yaml:"insecure"`
 	// TLS is for addresses with mqtts://.
 	TLS sink.TLS `yaml:"tls"`
 }
@@ -79,6 +81,11 @@ func (o Options) Validate() error {
 	}
 	if err := o.TLS.Validate(); err != nil {
 		return fmt.Errorf("tls: %w", err)
+	}
+	if o.Password != "" && u.Scheme != "mqtts" {
+		if err := sink.ClearText(o.Insecure, "it", "mqtts://", u.Hostname()); err != nil {
+			return fmt.Errorf("password: %w", err)
+		}
 	}
 	return nil
 }

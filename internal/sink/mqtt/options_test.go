@@ -72,7 +72,7 @@ func TestOptions(t *testing.T) {
 		{"empty levels are topics", with("topic: '/a//b/'"), ""},
 		{"a client that is none", with(`clientId: "a\n"`), "clientId: such as a line end"},
 		{"a user that is none", with(`user: "a\n"`), "user: such as a line end"},
-		{"a token alone", with("password: " + canary), ""},
+		{"a token alone", with("insecure: true, password: " + canary), ""},
 		{"a password that is too long", with("password: " + canary + strings.Repeat("a", 65536)), "password: longer than 65535"},
 		{"expiry in parts of seconds", with("expiry: 1500ms"), "expiry: whole seconds"},
 		{"expiry beyond the field", with("expiry: 1200000h"), "expiry: at most 136 years"},

@@ -13,8 +13,8 @@ import (
 //
 //	mqtts://user:password@host:8883/TOPIC/LEVELS?retain=true&clientId=NAME
 //
-// The topic may be a template, and may be left out. The query may also have ca (a file), expiry, keepAlive
-// and timeout.
+// The topic may be a template, and may be left out. The query may also have ca (a file), expiry, keepAlive,
+// timeout, and insecure, which allows the password without TLS, and with TLS trusts any certificate.
 func FromURL(address string) (*Options, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -30,7 +30,13 @@ func FromURL(address string) (*Options, error) {
 	o := &Options{URL: (&url.URL{Scheme: u.Scheme, Host: u.Host}).String(), Topic: strings.TrimPrefix(u.Path, "/")}
 	o.User = u.User.Username()
 	o.Password, _ = u.User.Password()
-	return o, o.fromQuery(values)
+	if err := o.fromQuery(values); err != nil {
+		return nil, err
+	}
+	if u.Scheme == "mqtts" {
+		o.TLS.Insecure, o.Insecure = o.Insecure, false
+	}
+	return o, nil
 }
 
 // fromQuery takes the keys of a query.
@@ -48,12 +54,16 @@ func (o *Options) fromQuery(values url.Values) error {
 			if o.Retain, err = strconv.ParseBool(value); err != nil {
 				return errors.New("retain is true or false")
 			}
+		case "insecure":
+			if o.Insecure, err = strconv.ParseBool(value); err != nil {
+				return errors.New("insecure is true or false")
+			}
 		case "expiry", "keepAlive", "timeout":
 			if *durations[key], err = time.ParseDuration(value); err != nil {
 				return fmt.Errorf("%s is a duration, such as 10s", key)
 			}
 		default:
-			return errors.New("unknown key in the query: there are ca, clientId, expiry, keepAlive, retain and timeout (a ? in a password is %3F)")
+			return errors.New("unknown key in the query: there are ca, clientId, expiry, insecure, keepAlive, retain and timeout (a ? in a password is %3F)")
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ func TestRefused(t *testing.T) {
 	answer := func(code jetstream.ErrorCode, text string) error {
 		return &jetstream.APIError{Code: 400, ErrorCode: code, Description: text}
 	}
-	named := Options{Servers: []string{"nats://u:w0rdw0rd@h"}, Stream: Stream{Name: "CHANGES"}}
+	named := Options{Servers: []string{"tls://u:w0rdw0rd@h"}, Stream: Stream{Name: "CHANGES"}}
 	made := named
 	made.Stream.Create = true
 	const passing, permanent, long = "passing", "permanent", "too long"

@@ -38,6 +38,8 @@ type Options struct {
 	InboxPrefix string `yaml:"inboxPrefix"`
 	// Timeout bounds each attempt to connect and each wait for an answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
+	// Insecure allows a password or a token to be sent without TLS to another machine (false).
+	Insecure bool `yaml:"insecure"`
 	// TLS asks for TLS whatever the scheme.
 	TLS sink.TLS `yaml:"tls"`
 }
@@ -114,6 +116,27 @@ func (o Options) Validate() error {
 	}
 	if err := o.TLS.Validate(); err != nil {
 		return fmt.Errorf("tls: %w", err)
+	}
+	if err := o.clearText(servers); err != nil {
+		return fmt.Errorf("servers: %w", err)
+	}
+	return nil
+}
+
+// clearText refuses to show a password or a token. Credentials and NKey sign, and show none.
+func (o Options) clearText(servers []*url.URL) error {
+	for _, u := range servers {
+		encrypted := u.Scheme == "tls" || u.Scheme == "wss" || o.TLS != (sink.TLS{})
+		if encrypted || u.User == nil && o.Password == "" && o.Token == "" {
+			continue
+		}
+		instead := "tls://"
+		if web(u) {
+			instead = "wss://"
+		}
+		if err := sink.ClearText(o.Insecure, "the password or token", instead, u.Hostname()); err != nil {
+			return err
+		}
 	}
 	return nil
 }

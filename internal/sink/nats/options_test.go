@@ -49,7 +49,7 @@ func TestOptions(t *testing.T) {
 	with := func(more string) string { return "{servers: ['nats://h'], " + more + "}" }
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "servers: ['nats://h']", ""},
-		{"several, and a user", "servers: ['nats://u:p@h:4222', 'tls://g']", ""},
+		{"several, and a user", "servers: ['tls://u:p@h:4222', 'tls://g']", ""},
 		{"no server", "{}", "servers: a NATS sink needs one"},
 		{"no scheme", "servers: ['h:4222']", "servers: number 1 must begin with nats://"},
 		{"another scheme", "servers: ['nats://h', 'http://u:" + canary + "@h']", "servers: number 2 must begin with nats://"},
@@ -117,7 +117,7 @@ tls: {ca: a, cert: b, key: c, serverName: d}`: {
 			},
 			User: "u", Password: "p", InboxPrefix: "in", Timeout: 3 * time.Second, TLS: sink.TLS{CA: "a", Cert: "b", Key: "c", ServerName: "d"},
 		},
-		"{servers: ['nats://h'], token: t}":        {Servers: []string{"nats://h"}, Token: "t"},
+		"{servers: ['tls://h'], token: t}":         {Servers: []string{"tls://h"}, Token: "t"},
 		"{servers: ['nats://h'], credentials: /c}": {Servers: []string{"nats://h"}, Credentials: "/c"},
 		"{servers: ['nats://h'], nkey: /n}":        {Servers: []string{"nats://h"}, NKey: "/n"},
 	} {
@@ -138,7 +138,7 @@ func TestFromURL(t *testing.T) {
 		{"a subject", "nats://h:4222/changes", nats.Options{Servers: []string{"nats://h:4222"}, Subject: "changes"}},
 		{"a template", "nats://h/c.{{.Data.Op}}", nats.Options{Servers: []string{"nats://h"}, Subject: "c.{{.Data.Op}}"}},
 		{"a template, escaped", "nats://h/c.%7B%7B.Data.Op%7D%7D", nats.Options{Servers: []string{"nats://h"}, Subject: "c.{{.Data.Op}}"}},
-		{"a user, and several hosts", "NATS://u:p%40@h:1,g:2/c", nats.Options{Servers: []string{"nats://u:p%40@h:1", "nats://u:p%40@g:2"}, Subject: "c"}},
+		{"a user, and several hosts", "TLS://u:p%40@h:1,g:2/c", nats.Options{Servers: []string{"tls://u:p%40@h:1", "tls://u:p%40@g:2"}, Subject: "c"}},
 		{"a token", "tls://t0ken@h", nats.Options{Servers: []string{"tls://t0ken@h"}}},
 		{"a stream", "wss://h/c?stream=S&create=true", nats.Options{Servers: []string{"wss://h"}, Subject: "c", Stream: nats.Stream{Name: "S", Create: true}}},
 		{"the rest", "tls://h/c?credentials=/c&ca=/ca&timeout=3s", nats.Options{

@@ -13,7 +13,8 @@ import (
 //	nats://user:password@host:4222,host:4222/SUBJECT?stream=NAME&create=true
 //
 // A user without a password is a token. The subject may be a template, and may be left out. The query may
-// also have credentials and nkey (files), ca (a file) and timeout.
+// also have credentials and nkey (files), ca (a file), timeout, and insecure, which allows the password without TLS,
+// and with TLS trusts any certificate.
 func FromURL(address string) (*Options, error) {
 	hidden := errors.New("not a URL (not shown: it may hold a credential)")
 	scheme, rest, found := strings.Cut(address, "://")
@@ -41,7 +42,13 @@ func FromURL(address string) (*Options, error) {
 	for host := range strings.SplitSeq(authority, ",") {
 		o.Servers = append(o.Servers, strings.ToLower(scheme)+"://"+user+host)
 	}
-	return o, o.fromQuery(values)
+	if err := o.fromQuery(values); err != nil {
+		return nil, err
+	}
+	if scheme = strings.ToLower(scheme); scheme == "tls" || scheme == "wss" || o.TLS.CA != "" {
+		o.TLS.Insecure, o.Insecure = o.Insecure, false
+	}
+	return o, nil
 }
 
 // fromQuery takes the keys of a query.
@@ -62,13 +69,17 @@ func (o *Options) fromQuery(values url.Values) error {
 			o.NKey = value
 		case "ca":
 			o.TLS.CA = value
+		case "insecure":
+			if o.Insecure, err = strconv.ParseBool(value); err != nil {
+				return errors.New("insecure is true or false")
+			}
 		case "timeout":
 			if o.Timeout, err = time.ParseDuration(value); err != nil {
 				return errors.New("timeout is a duration, such as 10s")
 			}
 		default:
 			// Not shown: what stands behind a question mark in a password looks like a key.
-			return errors.New("unknown key in the query: there are ca, create, credentials, nkey, stream and timeout (a ? in a password is %3F)")
+			return errors.New("unknown key in the query: there are ca, create, credentials, insecure, nkey, stream and timeout (a ? in a password is %3F)")
 		}
 	}
 	return nil

@@ -53,6 +53,17 @@ func TestTitles(t *testing.T) {
 	}
 }
 
+// TestFilterErrorIsSaid: also where a later change of the object matched.
+func TestFilterErrorIsSaid(t *testing.T) {
+	web := resource("Deployment", "shop", "web", nil)
+	failed := updated(web)
+	failed.FilterError = "no such key: spec"
+	m := told(kin{}, changes(failed, updated(web))...)
+	if want := "The sink's filter failed, so this may not match: no such key: spec"; len(m.Stories) != 1 || m.Stories[0].Note != want {
+		t.Errorf("%+v", m.Stories)
+	}
+}
+
 // TestFieldsAreNet: of a field that changes often, the first value and the last are told.
 func TestFieldsAreNet(t *testing.T) {
 	web := resource("Deployment", "shop", "web", nil)

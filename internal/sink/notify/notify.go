@@ -73,7 +73,7 @@ func New(agent string, o Options) (*Sink, error) {
 	}
 	switch s.target.service {
 	case email:
-		s.mailer = &mailer{mailTarget: s.target.mail, tls: c}
+		s.mailer = &mailer{mailTarget: s.target.mail, tls: c, insecure: o.Insecure || s.target.insecure}
 	case others:
 		s.shout = newShout(s.target)
 	default:

@@ -180,7 +180,7 @@ func TestShoutrrr(t *testing.T) {
 func nobody(t *testing.T, o Options) (s *Sink, titles *[]string) {
 	t.Helper()
 	titles = &[]string{}
-	o.URL = "http://chat.test/hooks/x"
+	o.URL = "https://chat.test/hooks/x"
 	o.Service = Mattermost
 	s = must(New("tattler/test", o))(t)
 	s.client = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {

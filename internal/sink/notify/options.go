@@ -41,6 +41,9 @@ type Options struct {
 	Timezone string `yaml:"timezone"`
 	// Timeout bounds one request, or one mail (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
+	// Insecure allows a password to be sent to a mail server, and a webhook's URL to a chat service, without TLS to
+	// another machine (false).
+	Insecure bool `yaml:"insecure"`
 	// TLS is for all services but those that shoutrrr sends to.
 	TLS sink.TLS `yaml:"tls"`
 }
@@ -115,6 +118,9 @@ func (o Options) Validate() error {
 	}
 	if err := o.TLS.Validate(); err != nil {
 		return fmt.Errorf("tls: %w", err)
+	}
+	if err := t.clearText(o.Insecure); err != nil {
+		return fmt.Errorf("url: %w", err)
 	}
 	return nil
 }

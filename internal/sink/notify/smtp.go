@@ -25,7 +25,8 @@ import (
 // mailer sends mails, each by a connection of its own: servers close those that wait for the next one.
 type mailer struct {
 	mailTarget
-	tls *tls.Config
+	tls      *tls.Config
+	insecure bool // the password may go without TLS
 }
 
 func (m *mailer) send(ctx context.Context, what *Message, text, agent string) error {
@@ -164,7 +165,8 @@ func extension(c *smtp.Client, name string) string {
 	return parameter
 }
 
-// secure begins TLS as the options have it. A password is not sent without, but within the machine.
+// secure begins TLS as the options have it. A password is not sent without TLS to another machine, unless the
+// options allow it.
 func (m *mailer) secure(c *smtp.Client) error {
 	offered, _ := c.Extension("STARTTLS")
 	switch {
@@ -177,15 +179,12 @@ func (m *mailer) secure(c *smtp.Client) error {
 		return nil
 	case m.mailTarget.tls == "always":
 		return errors.New("the server offers no STARTTLS, and tls=always asks for it")
-	case m.user != "" && !local(m.host):
-		return errors.New("the server offers no TLS, and the password is not sent without: use smtps, or a server that has STARTTLS")
+	case m.user != "":
+		if err := sink.ClearText(m.insecure, "the password", "smtps, or a server that has STARTTLS", m.host); err != nil {
+			return fmt.Errorf("the server offers no TLS: %w", err)
+		}
 	}
 	return nil
-}
-
-func local(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // auth is the way to log in that the server offers: PLAIN, or else LOGIN.

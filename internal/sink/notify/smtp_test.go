@@ -19,6 +19,8 @@ import (
 	"mime/quotedprintable"
 	"net"
 	"net/mail"
+	"net/smtp"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -252,8 +254,29 @@ func TestMailLogsIn(t *testing.T) {
 	if err := oneMail(t, Options{URL: p.url("smtp", "") + "&tls=always"}); err == nil || !strings.Contains(err.Error(), "STARTTLS") {
 		t.Errorf("tls=always: %v", err)
 	}
-	if local("mail.example.com") || !local("127.0.0.1") {
-		t.Error("where a password may go without TLS")
+}
+
+// TestNoSTARTTLS: a server that offers no TLS gets a password only on this machine, or where that is allowed.
+func TestNoSTARTTLS(t *testing.T) {
+	p := newPost(t, nil)
+	at, err := url.Parse(p.url("smtp", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := smtp.Dial(at.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, tc := range []struct {
+		host     string
+		insecure bool
+		refused  bool
+	}{{"mail.example.com", false, true}, {"mail.example.com", true, false}, {"127.0.0.1", false, false}} {
+		m := &mailer{mailTarget: mailTarget{host: tc.host, user: "u", password: "w0rdw0rdw0rd", tls: "auto"}, insecure: tc.insecure}
+		if err := m.secure(c); (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "mail.example.com in clear text") {
+			t.Errorf("%s, insecure %v: %v", tc.host, tc.insecure, err)
+		}
 	}
 }
 

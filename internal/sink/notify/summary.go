@@ -201,6 +201,9 @@ func (m *member) add(e *event.Event, fields int) {
 	if d.Gap != nil {
 		m.note = cut(clean(d.Gap.Reason), maxPath)
 	}
+	if d.FilterError != "" {
+		m.note = cut(clean("The sink's filter failed, so this may not match: "+d.FilterError), maxPath)
+	}
 	for i := range d.Changes {
 		if c := &d.Changes[i]; !c.Quiet {
 			m.field(c, fields)

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // target is what an address means.
@@ -20,6 +22,19 @@ type target struct {
 	channel string   // Mattermost's, where not the webhook's own
 	mail    mailTarget
 	raw     string // shoutrrr's URL
+
+	insecure bool // the address allows credentials without TLS
+}
+
+// clearText refuses to show a mail server's password, or a chat's webhook, which is a credential.
+func (t target) clearText(insecure bool) error {
+	switch {
+	case t.service == email && t.mail.tls == "none" && t.mail.user != "":
+		return sink.ClearText(insecure || t.insecure, "the password", "tls=auto, tls=always or smtps://", t.mail.host)
+	case t.post != nil && t.post.Scheme == "http":
+		return sink.ClearText(insecure || t.insecure, "the path, which is a credential,", "TLS", t.post.Hostname())
+	}
+	return nil
 }
 
 // tls tells whether the sink itself may speak TLS to the target.
@@ -59,6 +74,7 @@ func parseTarget(address string, service Service) (target, error) {
 	case u.Scheme == "smtp" || u.Scheme == "smtps":
 		t.service = email
 		t.mail, err = parseMail(u)
+		t.insecure = u.Query().Get("insecure") == "true"
 		t.place = "smtp " + t.mail.address
 	default:
 		err = t.shoutrrr(u, address)
@@ -206,7 +222,7 @@ func (t *target) discord(u *url.URL) error {
 
 // mattermost reads mattermost://HOST/TOKEN and mattermost://HOST/TOKEN/CHANNEL.
 func (t *target) mattermost(u *url.URL) error {
-	q, err := query(u, "disabletls")
+	q, err := query(u, "disabletls", "insecure")
 	if err != nil {
 		return err
 	}
@@ -221,6 +237,7 @@ func (t *target) mattermost(u *url.URL) error {
 	if q["disabletls"] == "yes" || q["disabletls"] == "true" {
 		t.post.Scheme = "http"
 	}
+	t.insecure = q["insecure"] == "true"
 	return nil
 }
 
@@ -276,7 +293,7 @@ type mailTarget struct {
 
 // parseMail reads smtp://USER:PASSWORD@HOST:PORT/TO,TO?from=FROM, and smtps for TLS from the first byte on.
 func parseMail(u *url.URL) (m mailTarget, err error) {
-	q, err := query(u, "from", "to", "tls", "fromaddress", "toaddresses")
+	q, err := query(u, "from", "to", "tls", "insecure", "fromaddress", "toaddresses")
 	if err != nil {
 		return m, err
 	}
@@ -301,9 +318,6 @@ func parseMail(u *url.URL) (m mailTarget, err error) {
 	m.address = m.host + ":" + port
 	if strings.Contains(m.host, ":") {
 		m.address = "[" + m.host + "]:" + port
-	}
-	if m.tls == "none" && m.user != "" && !local(m.host) {
-		return m, errors.New("tls: no password is sent without TLS, so none is for a server without users, or on this machine")
 	}
 	if m.from, err = mail.ParseAddress(q["from"] + q["fromaddress"]); err != nil {
 		return m, errors.New("?from= must be the address of who writes (a + in it is %2B)")

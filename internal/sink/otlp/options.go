@@ -39,7 +39,10 @@ type Options struct {
 	MaxBatchBytes sink.Size `yaml:"maxBatchBytes"`
 	// Timeout bounds one request, its answer and the connecting included (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
-	TLS     sink.TLS      `yaml:"tls"`
+	// Insecure allows credentials to be sent without TLS to another machine (false): a password in the endpoint,
+	// and headers such as authorization.
+	Insecure bool     `yaml:"insecure"`
+	TLS      sink.TLS `yaml:"tls"`
 }
 
 // Protocol is how requests travel.
@@ -104,6 +107,9 @@ func (o Options) Validate() error {
 	}
 	if err := o.TLS.Validate(); err != nil {
 		return fmt.Errorf("tls: %w", err)
+	}
+	if err := sink.ClearHTTP(o.Insecure, u, o.Headers); err != nil {
+		return fmt.Errorf("endpoint: %w", err)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func TestOptions(t *testing.T) {
 		{"a path for gRPC", "{endpoint: 'http://h/v1/logs'}", "has a path"},
 		{"a path for HTTP", "{endpoint: 'http://h/otlp/v1/logs', protocol: http}", ""},
 		{"a query for gRPC", "{endpoint: 'http://h?token=${env:A}'}", "has a query"},
-		{"a query for HTTP", "{endpoint: 'http://h?token=${env:A}', protocol: http}", ""},
+		{"a query for HTTP", "{endpoint: 'https://h?token=${env:A}', protocol: http}", ""},
 		{"no protocol of ours", "{endpoint: 'http://h', protocol: udp}", "neither grpc nor http"},
 		{"no body of ours", "{endpoint: 'http://h', body: text}", "neither event nor object"},
 		{"no compression of ours", "{endpoint: 'http://h', compression: zstd}", "neither gzip nor none"},

@@ -75,6 +75,7 @@ func attributes(m sink.Message) []*commonpb.KeyValue {
 	if d.Truncated {
 		out = append(out, &commonpb.KeyValue{Key: "tattler.truncated", Value: anyValue(true)})
 	}
+	add("tattler.filter_error", d.FilterError)
 	return out
 }
 

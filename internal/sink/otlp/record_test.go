@@ -31,7 +31,7 @@ var deployment = event.Resource{Group: "apps", Version: "v1", Resource: "deploym
 
 func TestRecord(t *testing.T) {
 	m := message(t, event.Data{
-		Op: event.Updated, Resource: deployment, Observed: event.Observed{At: time.Unix(1, 2)}, Truncated: true,
+		Op: event.Updated, Resource: deployment, Observed: event.Observed{At: time.Unix(1, 2)}, Truncated: true, FilterError: "no such key",
 		Changes: []event.Change{{Path: "spec.replicas", Op: "replace", From: nil, To: int64(3), Manager: "kubectl"}},
 	})
 	const want = `{
@@ -47,7 +47,8 @@ func TestRecord(t *testing.T) {
 			{"key": "tattler.id", "value": {"stringValue": "ID"}},
 			{"key": "tattler.op", "value": {"stringValue": "updated"}},
 			{"key": "tattler.subject", "value": {"stringValue": "/apis/apps/v1/namespaces/shop/deployments/web"}},
-			{"key": "tattler.truncated", "value": {"boolValue": true}}
+			{"key": "tattler.truncated", "value": {"boolValue": true}},
+			{"key": "tattler.filter_error", "value": {"stringValue": "no such key"}}
 		],
 		"body": {"kvlistValue": {"values": [
 			{"key": "data", "value": {"kvlistValue": {"values": [
@@ -58,6 +59,7 @@ func TestRecord(t *testing.T) {
 					{"key": "path", "value": {"stringValue": "spec.replicas"}},
 					{"key": "to", "value": {"intValue": "3"}}
 				]}}]}}},
+				{"key": "filterError", "value": {"stringValue": "no such key"}},
 				{"key": "observed", "value": {"kvlistValue": {"values": [{"key": "at", "value": {"stringValue": "1970-01-01T00:00:01.000Z"}}]}}},
 				{"key": "op", "value": {"stringValue": "updated"}},
 				{"key": "resource", "value": {"kvlistValue": {"values": [

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -25,6 +26,10 @@ var settings = map[string]func(o *Options, value string) error{
 	"ca":          func(o *Options, v string) error { o.TLS.CA = v; return nil },
 	"cert":        func(o *Options, v string) error { o.TLS.Cert = v; return nil },
 	"key":         func(o *Options, v string) error { o.TLS.Key = v; return nil },
+	"insecure": func(o *Options, v string) (err error) {
+		o.Insecure, err = strconv.ParseBool(v)
+		return err
+	},
 	"timeout": func(o *Options, v string) (err error) {
 		o.Timeout, err = time.ParseDuration(v)
 		return err
@@ -32,7 +37,8 @@ var settings = map[string]func(o *Options, value string) error{
 }
 
 // FromURL makes options of an address: otlp://HOST:4317 is gRPC, otlp+http://HOST:4318 HTTP; otlps and
-// otlp+https are these with TLS. An error shows no credential.
+// otlp+https are these with TLS. Its insecure=true allows credentials without TLS, and with TLS trusts any
+// certificate. An error shows no credential.
 func FromURL(address string) (*Options, error) {
 	u, err := url.Parse(address)
 	if err != nil { // its text quotes what may be a part of a password
@@ -55,6 +61,9 @@ func FromURL(address string) (*Options, error) {
 		if err := set(o, query.Get(name)); err != nil {
 			return nil, fmt.Errorf("option %s: %w", name, err)
 		}
+	}
+	if form.scheme == "https" {
+		o.TLS.Insecure, o.Insecure = o.Insecure, false
 	}
 	u.Scheme, u.RawQuery = form.scheme, ""
 	o.Endpoint = u.String()

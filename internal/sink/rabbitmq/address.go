@@ -12,7 +12,7 @@ import (
 var queryKeys = []string{"ca", "exchange", "insecure", "key", "queue"}
 
 // FromURL reads an address as --to takes it: amqp://USER:PASSWORD@HOST:PORT/VHOST?exchange=…&key=TEMPLATE, or
-// ?queue=…. No error shows a part of it that may be a password.
+// ?queue=…. Its insecure=true allows the password without TLS, and with TLS trusts any certificate. No error shows a part of it that may be a password.
 func FromURL(address string) (*Options, error) {
 	base, query, _ := strings.Cut(address, "?")
 	if _, err := parseServer(base); err != nil {
@@ -40,7 +40,9 @@ func FromURL(address string) (*Options, error) {
 			if value != "true" && value != "false" {
 				return nil, errors.New("insecure: neither true nor false")
 			}
-			o.TLS.Insecure = value == "true"
+			if o.Insecure = value == "true"; strings.HasPrefix(strings.ToLower(base), "amqps:") {
+				o.TLS.Insecure, o.Insecure = o.Insecure, false
+			}
 		}
 	}
 	return o, nil

@@ -35,6 +35,8 @@ type Options struct {
 	Heartbeat time.Duration `yaml:"heartbeat"`
 	// Timeout bounds the making of a connection, and the wait for each confirmation (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
+	// Insecure allows the password to be sent without TLS to another machine (false).
+	Insecure bool `yaml:"insecure"`
 	// TLS says whom to trust and who we are, where the URL begins with amqps://.
 	TLS sink.TLS `yaml:"tls"`
 }
@@ -74,6 +76,12 @@ func (o Options) Validate() error {
 		return errors.New("timeout: not negative")
 	case !s.tls && o.TLS != (sink.TLS{}):
 		return errors.New("tls: the url does not begin with amqps://")
+	}
+	if _, ok := s.user.Password(); ok && !s.tls {
+		host, _, _ := net.SplitHostPort(s.address) // parseServer joined them
+		if err := sink.ClearText(o.Insecure, "the password", "amqps://", host); err != nil {
+			return fmt.Errorf("url: %w", err)
+		}
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func TestOptions(t *testing.T) {
 	long := strings.Repeat("a", 256)
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "{url: 'amqp://h', queue: q}", ""},
-		{"an exchange", "{url: 'amqp://u:p4ss@h:1/v', exchange: x, routingKey: 'a.{{.Data.Op}}'}", ""},
+		{"an exchange", "{url: 'amqps://u:p4ss@h:1/v', exchange: x, routingKey: 'a.{{.Data.Op}}'}", ""},
 		{"no URL", "{queue: q}", "a rabbitmq sink needs one"},
 		{"no scheme", "{url: 'h:5672', queue: q}", "must begin with amqp://"},
 		{"another scheme", "{url: 'http://u:p4ss@h', queue: q}", "must begin with amqp://"},
@@ -101,9 +101,9 @@ func TestParseServer(t *testing.T) {
 func TestFromURL(t *testing.T) {
 	for address, want := range map[string]Options{
 		"amqp://h?queue=q": {URL: "amqp://h", Queue: "q"},
-		"amqp://u:p%2F@h:5673/v?exchange=x&key={{.Data.Op}}.a+b": {URL: "amqp://u:p%2F@h:5673/v", Exchange: "x", RoutingKey: "{{.Data.Op}}.a b"},
-		"amqps://h?queue=q&ca=/ca.pem":                           {URL: "amqps://h", Queue: "q", TLS: sink.TLS{CA: "/ca.pem"}},
-		"amqps://h?queue=q&insecure=true":                        {URL: "amqps://h", Queue: "q", TLS: sink.TLS{Insecure: true}},
+		"amqp://u:p%2F@h:5673/v?exchange=x&key={{.Data.Op}}.a+b&insecure=true": {URL: "amqp://u:p%2F@h:5673/v", Exchange: "x", RoutingKey: "{{.Data.Op}}.a b", Insecure: true},
+		"amqps://h?queue=q&ca=/ca.pem":                                         {URL: "amqps://h", Queue: "q", TLS: sink.TLS{CA: "/ca.pem"}},
+		"amqps://h?queue=q&insecure=true":                                      {URL: "amqps://h", Queue: "q", TLS: sink.TLS{Insecure: true}},
 	} {
 		s, err := loader().SinkFromURL(address)
 		if err != nil {

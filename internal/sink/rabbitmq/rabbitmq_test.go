@@ -33,7 +33,7 @@ func newSink(t *testing.T, o Options) *Sink {
 }
 
 func TestRefused(t *testing.T) {
-	s := newSink(t, Options{URL: "amqp://u:p4ssword@h/v", Exchange: "x"})
+	s := newSink(t, Options{URL: "amqps://u:p4ssword@h/v", Exchange: "x"})
 	for _, tc := range []struct {
 		why  string
 		err  error

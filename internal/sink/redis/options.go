@@ -28,7 +28,9 @@ type Options struct {
 	Replicas int `yaml:"replicas"`
 	// Timeout bounds the connecting, and each answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
-	TLS     sink.TLS      `yaml:"tls"`
+	// Insecure allows the password to be sent without TLS to another machine (false).
+	Insecure bool     `yaml:"insecure"`
+	TLS      sink.TLS `yaml:"tls"`
 }
 
 const maxReplicas = 100
@@ -54,6 +56,11 @@ func (o Options) Validate() error {
 	}
 	if err := o.TLS.Validate(); err != nil {
 		return fmt.Errorf("tls: %w", err)
+	}
+	if _, ok := t.user.Password(); ok && !t.tls {
+		if err := sink.ClearText(o.Insecure, "the password", "rediss://", t.host); err != nil {
+			return fmt.Errorf("url: %w", err)
+		}
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func TestFromURL(t *testing.T) {
 		place   string // what the sink calls itself
 	}{
 		{"redis://h", Options{URL: "redis://h"}, "redis redis://h:6379/0"},
-		{"redis://u:hunter2@h:1/2?stream=a&maxLen=9&timeout=3s", Options{URL: "redis://u:hunter2@h:1/2", Stream: "a", MaxLen: 9, Timeout: 3 * time.Second}, "redis redis://h:1/2"},
+		{"redis://u:hunter2@h:1/2?stream=a&maxLen=9&timeout=3s&insecure=true", Options{Insecure: true, URL: "redis://u:hunter2@h:1/2", Stream: "a", MaxLen: 9, Timeout: 3 * time.Second}, "redis redis://h:1/2"},
 		{"rediss://:hunter2@[::1]", Options{URL: "rediss://:hunter2@[::1]"}, "redis rediss://[::1]:6379/0"},
 	} {
 		o, err := FromURL(tc.address)

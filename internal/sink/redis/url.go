@@ -21,6 +21,10 @@ var settings = map[string]func(o *Options, value string) error{
 		o.MaxLen, err = strconv.ParseInt(v, 10, 64)
 		return err
 	},
+	"insecure": func(o *Options, v string) (err error) {
+		o.Insecure, err = strconv.ParseBool(v)
+		return err
+	},
 	"timeout": func(o *Options, v string) (err error) {
 		o.Timeout, err = time.ParseDuration(v)
 		return err
@@ -28,7 +32,8 @@ var settings = map[string]func(o *Options, value string) error{
 }
 
 // FromURL makes options of an address: redis://USER:PASSWORD@HOST:PORT/DB?stream=NAME, or rediss:// with
-// TLS. An error shows no credential.
+// TLS. Its insecure=true allows the password without TLS, and with TLS trusts any certificate. An error shows no
+// credential.
 func FromURL(address string) (*Options, error) {
 	u, err := url.Parse(address)
 	if err != nil { // its text quotes what may be a part of a password
@@ -47,6 +52,9 @@ func FromURL(address string) (*Options, error) {
 		if err := set(o, query.Get(name)); err != nil {
 			return nil, fmt.Errorf("option %s: %w", name, err)
 		}
+	}
+	if u.Scheme == "rediss" {
+		o.TLS.Insecure, o.Insecure = o.Insecure, false
 	}
 	u.RawQuery = ""
 	o.URL = u.String()

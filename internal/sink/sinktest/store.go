@@ -25,6 +25,7 @@ type Store struct {
 	items   []deliver.Item
 	cursor  int64
 	begun   bool
+	repeats int64
 	letters map[string]deliver.DeadLetter
 	more    chan struct{} // closed when there is more
 }
@@ -158,6 +159,24 @@ func (s *Store) SetCursor(ctx context.Context, _ string, seq int64) error {
 	return os.Rename(next, s.Path)
 }
 
+// Rewind sets the cursor back.
+func (s *Store) Rewind(ctx context.Context, sink string, seq int64) error {
+	if err := s.refuse(ctx, "Rewind"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.repeats = max(s.repeats, s.cursor)
+	s.mu.Unlock()
+	return s.SetCursor(ctx, sink, seq)
+}
+
+// Repeats is up to where Rewind was called.
+func (s *Store) Repeats(context.Context, string) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.repeats, s.fail("Repeats")
+}
+
 // Bury keeps a dead letter.
 func (s *Store) Bury(ctx context.Context, d deliver.DeadLetter) error {
 	if err := s.refuse(ctx, "Bury"); err != nil {
@@ -170,6 +189,17 @@ func (s *Store) Bury(ctx context.Context, d deliver.DeadLetter) error {
 	}
 	s.letters[d.ID] = d
 	return nil
+}
+
+// Skip buries, and sets the cursor.
+func (s *Store) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) error {
+	if err := s.refuse(ctx, "Skip"); err != nil {
+		return err
+	}
+	if err := s.Bury(ctx, d); err != nil {
+		return err
+	}
+	return s.SetCursor(ctx, d.Sink, cursor)
 }
 
 // DeadLetters yields a copy of what there is.

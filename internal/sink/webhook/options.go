@@ -32,7 +32,10 @@ type Options struct {
 	Timeout time.Duration `yaml:"timeout"`
 	// Parallel is how many requests are on their way at a time (1, at most 64). One keeps the order of all
 	// changes; more keep that of each object's.
-	Parallel int      `yaml:"parallel"`
+	Parallel int `yaml:"parallel"`
+	// Insecure allows credentials to be sent without TLS to another machine (false): a password or a token in
+	// the URL, and headers such as Authorization.
+	Insecure bool     `yaml:"insecure"`
 	TLS      sink.TLS `yaml:"tls"`
 }
 
@@ -69,6 +72,9 @@ func (o Options) Validate() error {
 	}
 	if err := o.TLS.Validate(); err != nil {
 		return fmt.Errorf("tls: %w", err)
+	}
+	if err := sink.ClearHTTP(o.Insecure, u, o.Headers); err != nil {
+		return fmt.Errorf("url: %w", err)
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func TestNoCredentialIsShown(t *testing.T) {
 			t.Errorf("the answer is not shown: %v", err)
 		}
 	}
-	o.URL = with("http://tattler.invalid:99")
+	o.URL, o.Insecure = with("http://tattler.invalid:99"), true
 	_, err := newSink(t, o).Send(t.Context(), sinktest.Messages(0, 1))
 	check("an unknown host", fmt.Sprint(err))
 

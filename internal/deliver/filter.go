@@ -1,0 +1,99 @@
+package deliver
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+const (
+	// maxFilterError bounds the cause in an event and a log, in bytes: it may quote a key of the object.
+	maxFilterError = 512
+	// filterLogEvery is how often at most a sink's log has a line about its filter.
+	filterLogEvery = time.Minute
+)
+
+// filterLog limits how often a failing filter is logged.
+type filterLog struct {
+	at       time.Time
+	failures int // since then
+}
+
+// wants reports whether the sink gets an item, and returns it with a mark if the filter failed on it. What
+// cannot be read cannot be filtered either.
+func (p *Pump) wants(item Item) (Item, bool) {
+	if item.Event == nil {
+		return item, false
+	}
+	if item.Err != nil {
+		return item, true
+	}
+	d := &item.Event.Data
+	if d.Quiet || d.Op == event.Snapshot && !p.o.Snapshots {
+		return item, false
+	}
+	item, wanted, failure := p.o.judge(item)
+	if failure != "" {
+		p.filterFailed(item, failure)
+	}
+	return item, wanted
+}
+
+// judge applies the filter. An item on which it fails is wanted, and is returned with a mark: whoever may write
+// objects can make a filter fail, and must not hide a change that way.
+func (o *Options) judge(item Item) (marked Item, wanted bool, failure string) {
+	if o.Match == nil {
+		return item, true, ""
+	}
+	wanted, err := o.Match(&item.Event.Data)
+	if err == nil {
+		return item, wanted, ""
+	}
+	failure = err.Error()
+	if len(failure) > maxFilterError {
+		failure = strings.ToValidUTF8(failure[:maxFilterError], "") + "…"
+	}
+	return item.marked(failure), true, failure
+}
+
+// filterFailed counts a failure of the filter, and logs it if the last line is old enough.
+func (p *Pump) filterFailed(item Item, failure string) {
+	p.report(func(s *Status) { s.FilterErrors++; s.FilterError = failure })
+	l := &p.filterLog
+	l.failures++
+	if now := time.Now(); l.at.IsZero() || now.Sub(l.at) >= filterLogEvery {
+		p.o.Log.Warn("the filter failed on a change, which is delivered", "sink", p.o.Name, "where", p.o.Where,
+			"error", failure, "id", item.Event.ID, "subject", item.Event.Subject, "failures", l.failures)
+		l.at, l.failures = now, 0
+	}
+}
+
+// marked returns an item whose event and text say that the filter failed.
+func (i Item) marked(failure string) Item {
+	e, text := *i.Event, i.Text
+	e.Data.FilterError = failure
+	i.Event = &e
+	if text == nil {
+		return i
+	}
+	i.Text = func(w io.Writer) error {
+		if err := text(w); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "! delivered because the filter failed: %s\n", strings.Map(printable, failure))
+		return err
+	}
+	return i
+}
+
+// printable keeps a cause from commanding a terminal.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return unicode.ReplacementChar
+}
