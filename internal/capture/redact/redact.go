@@ -34,7 +34,7 @@ import (
 
 // version counts the built-in rules' revisions: raise it whenever they hide more, less or otherwise,
 // so that nothing hidden by others is compared with what these hide.
-const version = 2
+const version = 3
 
 // minKey is the least length of a key in bytes: a shorter one can be found by trying.
 const minKey = 16
@@ -155,12 +155,12 @@ func (r *Redactor) apply(resource string, obj map[string]any, again bool) (hid b
 	}
 	a := newRun(r.key, resource, obj)
 	a.again = again
-	a.object(obj)
+	a.object(obj, asText)
 	for _, p := range r.user.For(split(resource)) {
-		p.Replace(obj, a.hideAt)
+		p.Visit(obj, a)
 	}
 	a.managedFields(obj)
-	return len(a.made) > 0, nil
+	return a.hidden > 0, nil
 }
 
 // split returns the group and plural of deployments.apps.
