@@ -28,18 +28,18 @@ func hostile() map[string]map[string]any {
 		return m
 	}
 	levels := any("x")
-	for i := range 10_000 {
+	for i := range 5_000 {
 		levels = map[string]any{"password": fmt.Sprintf("p%d", i), "n": levels}
 	}
 	lists := any([]any{"TOKEN=x1"})
-	for range 5_000 {
+	for range 2_000 {
 		lists = []any{lists, "TOKEN=x1"}
 	}
 	var pairs []any
-	for i := range 20_000 {
+	for i := range 5_000 {
 		pairs = append(pairs, map[string]any{"name": fmt.Sprintf("TOKEN_%d", i), "value": fmt.Sprintf("v%d", i)})
 	}
-	longKeys := any(leaves(5_000, "password"))
+	longKeys := any(leaves(2_000, "password"))
 	for range 5 {
 		longKeys = map[string]any{strings.Repeat("k", 100_000): longKeys}
 	}
@@ -51,7 +51,7 @@ func hostile() map[string]map[string]any {
 		}
 		inJSON = string(text)
 	}
-	trees := make([]any, 200)
+	trees := make([]any, 50)
 	for i := range trees {
 		fields := map[string]any{}
 		for j := range 100 {
@@ -60,20 +60,21 @@ func hostile() map[string]map[string]any {
 		trees[i] = map[string]any{"manager": fmt.Sprint("m", i), "fieldsV1": fields}
 	}
 	return map[string]map[string]any{
-		"3,000 levels and 20,000 leaves":     {"spec": nested(3_000, leaves(20_000, "password"))},
-		"10,000 levels and a secret in each": {"spec": levels},
-		"100,000 leaves":                     {"spec": leaves(100_000, "token")},
-		"lists in lists":                     {"spec": lists},
-		"many pairs":                         {"spec": pairs},
-		"long keys above many secrets":       {"spec": longKeys},
-		"long keys that are names":           {"spec": leaves(200, strings.Repeat("Password_", 500))},
-		"a secret that is large":             {"kind": "Secret", "data": leaves(50_000, "k")},
-		"JSON in JSON":                       {"spec": map[string]any{"a": inJSON}},
-		"many managers of many secrets":      {"metadata": map[string]any{"managedFields": trees}, "spec": pairs},
-		"a file of passwords":                {"spec": map[string]any{"a": strings.Repeat("password: x1\n", 50_000)}},
-		"a file of names without values":     {"spec": map[string]any{"a": strings.Repeat("password:\n ", 50_000) + "\npassword: x1"}},
-		"a file of quotes that do not end":   {"spec": map[string]any{"a": strings.Repeat("a: b\npassword='\n", 1) + strings.Repeat("token=\\\"", 50_000)}},
-		"a command line of flags":            {"spec": map[string]any{"args": []any{strings.Repeat("mysql -px1 --token ", 20_000)}}},
+		"3,000 levels and 5,000 leaves":     {"spec": nested(3_000, leaves(5_000, "password"))},
+		"10,000 levels":                     {"spec": nested(9_999, map[string]any{"password": "x1"})},
+		"5,000 levels and a secret in each": {"spec": levels},
+		"20,000 leaves":                     {"spec": leaves(20_000, "token")},
+		"lists in lists":                    {"spec": lists},
+		"many pairs":                        {"spec": pairs},
+		"long keys above many secrets":      {"spec": longKeys},
+		"long keys that are names":          {"spec": leaves(200, strings.Repeat("Password_", 500))},
+		"a secret that is large":            {"kind": "Secret", "data": leaves(10_000, "k")},
+		"JSON in JSON":                      {"spec": map[string]any{"a": inJSON}},
+		"many managers of many secrets":     {"metadata": map[string]any{"managedFields": trees}, "spec": pairs},
+		"a file of passwords":               {"spec": map[string]any{"a": strings.Repeat("password: x1\n", 10_000)}},
+		"a file of names without values":    {"spec": map[string]any{"a": strings.Repeat("password:\n ", 10_000) + "\npassword: x1"}},
+		"a file of quotes that do not end":  {"spec": map[string]any{"a": strings.Repeat("a: b\npassword='\n", 1) + strings.Repeat("token=\\\"", 10_000)}},
+		"a command line of flags":           {"spec": map[string]any{"args": []any{strings.Repeat("mysql -px1 --token ", 5_000)}}},
 	}
 }
 

@@ -39,20 +39,26 @@ var void = set(`true false yes no on off null nil none undefined enabled disable
 	bytes int integer number boolean bool object array any basic bearer auto`)
 
 var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./:-]+\}|\$__\w+\{[^{}]*\}|` +
-	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|\{\{-?[^{}]*-?\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{?[\w.-]+\}?%?|` +
-	`ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+|` +
-	`(os\.getenv|os\.environ\.get|os\.environ|process\.env|env|ENV|getenv|System\.getenv|include|lookup|file|readFile)[.(\[][^;\n]*)$`)
+	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{?[\w.-]+\}?%?|` +
+	`ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
+
+// lookUps begin expressions of programs and templates that read a value from elsewhere.
+var lookUps = []string{"os.getenv(", "os.environ", "process.env", "env(", "env.", "ENV[", "ENV.", "getenv(", "System.getenv(", "include(", "lookup(", "file(", "readFile("}
 
 // isReference tells whether a value only says where another one is: $(DB_PASSWORD), ${DB_PASSWORD}, {{ .password }}.
 func isReference(s string) bool {
-	if s == "" || len(s) > 512 {
+	if len(s) < 2 || len(s) > 512 {
 		return false
 	}
 	switch s[0] {
-	case '$', '{', '<', '%', 'r', 'v', 'o', 'p', 'e', 'E', 'g', 'S', 'i', 'l', 'f':
+	case '$', '{', '<', '%':
 		return reference.MatchString(s)
+	case 'r', 'v':
+		if strings.HasPrefix(s, "ref+") || strings.HasPrefix(s, "vault:") {
+			return reference.MatchString(s)
+		}
 	}
-	return false
+	return slices.ContainsFunc(lookUps, func(begin string) bool { return strings.HasPrefix(s, begin) }) && !strings.ContainsAny(s, ";\n")
 }
 
 // isPath tells the path of a file.

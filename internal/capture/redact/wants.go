@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Wants tells from an object's JSON whether Apply may change it: where that is not plain, it says so. The resource
 // is as in Apply.
@@ -166,7 +169,7 @@ func (s *scanner) object(b below) bool {
 		case s.meta && s.depth == 2 && (name == "managedFields" || name == "ownerReferences"):
 			ok = s.skip()
 		case s.depth == 1 && name == "kind" || s.meta && s.depth == 2 && identifying[name]:
-			ok = s.next() == '"' && s.identity(name)
+			ok = s.next() == '"' && s.identity(name, &p)
 		default:
 			ok = s.field(b, name, &p)
 		}
@@ -179,8 +182,9 @@ func (s *scanner) object(b below) bool {
 }
 
 // identity reads a text that Apply leaves alone, unless it is the kind of another object.
-func (s *scanner) identity(field string) bool {
+func (s *scanner) identity(field string, p *pairing) bool {
 	text, ok := s.text()
+	p.name(field, text)
 	return ok && (field != "kind" || !redactedKind(text))
 }
 
@@ -192,6 +196,14 @@ func redactedKind(kind string) bool {
 type pairing struct{ named, valued, spared bool }
 
 func (p *pairing) hides() bool { return p.named && p.valued && !p.spared }
+
+// name notes a field that may hold the name.
+func (p *pairing) name(field, text string) {
+	if slices.Contains(pairNames, field) {
+		kind := nameKind(text)
+		p.named = p.named || kind != plainName && kind != refName
+	}
+}
 
 // field reads the value of a field.
 func (s *scanner) field(parent below, name string, p *pairing) bool {
@@ -210,32 +222,19 @@ func (s *scanner) field(parent below, name string, p *pairing) bool {
 		if !ok || repeatsManifest(name, text) || name == "kind" && redactedKind(text) || (name == "auth" || name == "_auth") && isUserPassword(text) {
 			return false
 		}
-		if (parent.kind > maybeName && contains(inlineValues, name) || parent.contains && !describing(name)) && says(credentialName, text) {
+		if (parent.kind > maybeName && slices.Contains(inlineValues, name) || parent.contains && !describing(name)) && says(credentialName, text) {
 			return false
 		}
-		if contains(pairNames, name) {
-			if kind := nameKind(text); kind != plainName && kind != refName {
-				p.named = true
-			}
-		}
-		if contains(pairValues, name) && says(credentialName, text) {
+		p.name(name, text)
+		if slices.Contains(pairValues, name) && says(credentialName, text) {
 			p.valued = true
 		}
 		s.pos = from
-	} else if contains(pairValues, name) && c != 't' && c != 'f' && c != 'n' {
+	} else if slices.Contains(pairValues, name) && c != 't' && c != 'f' && c != 'n' {
 		p.valued = true
 	}
-	p.spared = p.spared || contains(pairSpares, name)
+	p.spared = p.spared || slices.Contains(pairSpares, name)
 	return s.value(b)
-}
-
-func contains(list []string, s string) bool {
-	for _, have := range list {
-		if have == s {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *scanner) array(b below) bool {
