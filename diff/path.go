@@ -45,41 +45,41 @@ type KeyValue struct {
 // String returns the path's text, such as spec.ports[port=80,protocol=TCP].nodePort. ParsePath reads
 // it back. Whatever the keys hold, the text has no control characters.
 func (p Path) String() string {
-	var b strings.Builder
+	var b []byte
 	for i, e := range p {
-		e.write(&b, i == 0)
+		b = e.AppendText(b, i == 0)
 	}
-	return b.String()
+	return string(b)
 }
 
-func (e Elem) write(b *strings.Builder, first bool) {
+// AppendText appends the step's text as Path.String has it; first says that no step is before it.
+func (e Elem) AppendText(b []byte, first bool) []byte {
 	switch e.Kind {
 	case Field:
 		switch {
 		case !isBare(e.Name, nameMarks):
-			b.WriteString("[" + strconv.Quote(e.Name) + "]")
-		case first:
-			b.WriteString(e.Name)
-		default:
-			b.WriteString("." + e.Name)
+			return append(strconv.AppendQuote(append(b, '['), e.Name), ']')
+		case !first:
+			b = append(b, '.')
 		}
+		return append(b, e.Name...)
 	case Index:
-		b.WriteString("[" + strconv.Itoa(e.Index) + "]")
+		return append(strconv.AppendInt(append(b, '['), int64(e.Index), 10), ']')
 	case Keyed:
 		for i, k := range e.Keys {
 			if i == 0 {
-				b.WriteByte('[')
+				b = append(b, '[')
 			} else {
-				b.WriteByte(',')
+				b = append(b, ',')
 			}
-			b.WriteString(quoteUnlessBare(k.Name, nameMarks))
-			b.WriteByte('=')
-			b.WriteString(pathScalar(k.Value))
+			b = append(b, quoteUnlessBare(k.Name, nameMarks)...)
+			b = append(append(b, '='), pathScalar(k.Value)...)
 		}
-		b.WriteByte(']')
+		return append(b, ']')
 	case Value:
-		b.WriteString("[=" + pathScalar(e.Value) + "]")
+		return append(append(append(b, "[="...), pathScalar(e.Value)...), ']')
 	}
+	return b
 }
 
 // Equal compares step by step; numbers are equal by value, whatever their Go type.

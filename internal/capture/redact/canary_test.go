@@ -43,7 +43,9 @@ func (c *canaries) leaked(text string) (out []string) {
 		forms := []string{canary, hex.EncodeToString([]byte(canary))}
 		for pad := range 3 {
 			encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(".", pad) + canary))
-			forms = append(forms, encoded[4:len(encoded)-4]) // what the neighbours do not change
+			if len(encoded) > 16 { // what the neighbours do not change, and is no other text's
+				forms = append(forms, encoded[4:len(encoded)-4])
+			}
 		}
 		for _, form := range forms {
 			if strings.Contains(text, form) {

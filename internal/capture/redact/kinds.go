@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/base64"
+	"path"
 	"strings"
 )
 
@@ -32,7 +33,7 @@ func (a *run) secret(m map[string]any) {
 			} else {
 				a.set(m, key)
 			}
-		case len(a.path) == 0 && !openFields[key]:
+		case len(a.path.steps) == 0 && !openFields[key]:
 			a.set(m, key)
 		}
 	}
@@ -81,7 +82,7 @@ func (a *run) configMap(m map[string]any) {
 		a.under(field, func() {
 			for key, v := range values {
 				s, ok := v.(string)
-				if helm || !ok || credentialName(key) && !isReference(s) || field == "binaryData" && credentialBinary(s) {
+				if helm || !ok || isKeyStore(key) || says(nameKind(key), s) || field == "binaryData" && credentialBinary(s) {
 					a.set(values, key)
 				}
 			}
@@ -101,5 +102,14 @@ func isHelmRelease(m map[string]any) bool {
 // credentialBinary looks at what base64 stands for; what is no base64 has no business there.
 func credentialBinary(s string) bool {
 	b, err := base64.StdEncoding.DecodeString(s)
-	return err != nil || credentialValue(string(b))
+	return err != nil || isZipped(s) || holdsCredential(string(b), asText)
+}
+
+// isKeyStore tells the names of files in which keys are kept in a binary form.
+func isKeyStore(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".jks", ".p12", ".pfx", ".keystore", ".kdbx", ".ppk", ".keytab", ".jceks":
+		return true
+	}
+	return false
 }

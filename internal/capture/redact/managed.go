@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strings"
 )
 
 // note notes the plain values of what is hidden, as text.
@@ -51,29 +50,39 @@ func (a *run) managedFields(obj map[string]any) {
 
 // repeats tells whether a tree names an element by a value that is hidden. One that cannot be read may.
 func (a *run) repeats(fields any) bool {
-	text, ok := fields.(json.RawMessage)
+	raw, ok := fields.(json.RawMessage)
 	if !ok {
-		text = canonical(fields)
+		raw = canonical(fields)
 	}
-	return a.mayRepeat(text) && !texts(text, func(s string) bool { // all texts in a tree are keys
-		kind, name, _ := strings.Cut(s, ":")
-		return kind != "v" && kind != "k" || texts([]byte(name), func(s string) bool { return !a.plain[s] })
-	})
-}
-
-// mayRepeat looks for what is hidden in a tree's text, which is JSON within JSON: what is escaped there may be
-// anywhere.
-func (a *run) mayRepeat(text []byte) bool {
-	if !bytes.Contains(text, []byte(`"v:`)) && !bytes.Contains(text, []byte(`"k:`)) {
-		return false
-	}
-	for s := range a.plain {
-		escaped := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r) })
-		if escaped || bytes.Contains(text, []byte(s)) {
+	for rest := raw; ; {
+		v, k := bytes.Index(rest, []byte(`"v:`)), bytes.Index(rest, []byte(`"k:`))
+		if v < 0 && k < 0 {
+			return false
+		}
+		if v < 0 || k >= 0 && k < v {
+			v = k
+		}
+		rest = rest[v:]
+		end := keyEnd(rest)
+		var key string
+		if json.Unmarshal(rest[:end], &key) != nil || !texts([]byte(key[2:]), func(s string) bool { return !a.plain[s] }) {
 			return true
 		}
+		rest = rest[end:]
 	}
-	return false
+}
+
+// keyEnd is where the text in quotes ends that b begins with.
+func keyEnd(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(b)
 }
 
 // texts calls fn with each string, number and boolean of a JSON text, names of fields included. It returns

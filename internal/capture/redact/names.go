@@ -1,36 +1,81 @@
 package redact
 
 import (
-	"bytes"
-	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// A name looks like that of a credential if, split into words (at what is no letter or digit, and
-// before capitals), it has one of the words, one of the pairs of words in a row, a word with one of
-// the endings, or ends with one of the lasts; unless its last word says that it only describes one.
-// Files that hold nothing but credentials are known by their names.
+// kindOfName is what the name of a field, variable, key or flag says about its value.
+type kindOfName uint8
+
+const (
+	// plainName says nothing.
+	plainName kindOfName = iota
+	// maybeName is that of a credential where variables, flags, headers and keys of ConfigMaps are named: AUTH.
+	maybeName
+	// refName may be that of a Secret's name as well: tlsSecret, passwordKey. What cannot be one is a credential.
+	refName
+	// manyName is that of several credentials: tokens. A number is how many.
+	manyName
+	// hookName is that of a URL whose path may be a credential: SLACK_WEBHOOK_URL.
+	hookName
+	// credentialName is that of a credential.
+	credentialName
+)
+
+// A name, split into words (at what is no letter or digit, and before capitals), is that of a credential if it
+// has one of the words, one of the pairs of words in a row, or a word with one of the endings; unless its last
+// word says that it only describes one. It may be one if it ends with one of the lasts. Files that hold nothing
+// but credentials are known by their names.
 var (
-	words = set(`password passwords passwd passphrase passcode pwd pass secret secrets token tokens
-		credential credentials creds apikey accesskey secretkey privatekey authorization htpasswd jwt
-		bearer dsn connectionstring`)
-	lasts = set(`auth cookie`)
-	pairs = set(`api key, api keys, access key, access keys, secret key, private key, encryption key,
-		signing key, account key, shared key, storage key, license key, master key, client key, ssh key,
-		deploy key, hmac key, host key, connection string, conn string, webhook url`)
-	endings = strings.Fields(`password passwd passphrase secret token apikey accesskey secretkey
-		privatekey credential credentials connectionstring`)
-	describes = set(`name names namespace url uri endpoint host port issuer audience scope scopes file
-		files filename path dir directory mount ttl age expiry expires expiration lifetime seconds
-		minutes hours timeout interval period length size min max limit count policy type mode method
-		format enabled enable disabled required optional ref selector provider algorithm header class
-		domain`)
-	files = set(`.dockerconfigjson, .dockercfg, .git-credentials, .htpasswd, .netrc, .pgpass, id_rsa,
-		id_dsa, id_ecdsa, id_ed25519`)
+	words = set(`password passwords passwd passwort passphrase passphrases passcode pwd pswd pass secret secrets
+		token tokens credential credentials creds apikey apikeys apitoken accesskey secretkey privatekey authkey
+		authtoken accesstoken refreshtoken bearertoken clientsecret appkey psk authorization htpasswd jwt bearer
+		dsn connectionstring connectionstrings kubeconfig keytab mnemonic requirepass masterauth sshpass
+		storepass keypass userpass dbpass rootpass authpass masterpass bindpw userpw dbpw rootpw passw`)
+	lasts     = set(`auth cookie pat pw headers salt pepper license`)
+	hookNames = set(`webhook, webhooks, webhook url, webhook urls, hook url, webhook uri, webhook endpoint`)
+	pairs     = set(`api key, api keys, app key, application key, access key, access keys, secret key, secret keys,
+		private key, private keys, encryption key, encryption keys, encrypt key, cipher key, crypto key, fernet key,
+		fernet keys, signing key, signing keys, signature key, account key, shared key, preshared key, storage key,
+		license key, master key, root key, unseal key, unseal keys, recovery key, recovery keys, client key, ssh key,
+		deploy key, hmac key, aes key, host key, session key, cookie key, auth key, jwt key,
+		jwk key, rsa key, dsa key, pgp key, gpg key, subscription key, integration key, ingest key, ingestion key,
+		instrumentation key, consumer key, merchant key, wireguard key, sas url, connection string, connection strings, conn string,
+		conn str, jaas config, authorization header, auth header, auth headers,
+		snmp community, honeycomb team, recovery code, recovery codes, backup codes, otp seed, totp seed,
+		cookie encryption`)
+	// maybePairs are to pairs what lasts are to words.
+	maybePairs = set(`hash key, block key, routing key, write key, publish key, tunnel key, rails key, server key, admin key,
+		service key, data key, env key`)
+	endings = strings.Fields(`password passwords passwd passphrase secret secrets token tokens apikey accesskey
+		secretkey privatekey authkey credential credentials connectionstring`)
+	describes = set(`name names namespace namespaces url urls uri uris endpoint endpoints host hosts hostname port
+		issuer audience audiences scope scopes file files filename path paths dir directory folder mount mounts mountpath
+		ttl age expiry expires expire expired expiration lifetime duration seconds minutes hours days timeout interval
+		period length len size min max limit limits count counts total used policy policies type types mode method
+		format enabled enable disabled disable required require optional ref refs reference references selector
+		provider providers algorithm alg algorithms header class domain status state phase conditions kind store stores
+		version versions arn engine backend role roles manager managers management group groups resource resources
+		template templates label labels annotation annotations property properties source sources location strategy
+		rotation rotate rotated generator generation update updated updates sync synced syncer controller operator
+		operators service services server servers strength complexity prefix suffix usage time date at created changed
+		validity validation validator verification verify verifier review reviews reviewer exchange request requests
+		response allowed allow available exists present needed supported volume volumes projection config configs configuration
+		options settings spec bucket region env image
+		description example title help encryption pattern regex visibility component`)
+	// references are what the words before say of a Secret, or of a key in one, which is named.
+	references = set(`auth secret, tls secret, ssl secret, pull secret, pull secrets, cert secret, certs secret,
+		certificate secret, ca secret, existing secret, credentials secret, credential secret, password secret,
+		username secret, backup secret, target secret, source secret, config secret, kubeconfig secret,
+		admin secret, connection secret, rotation secret, storage secret, image secret, registry secret, key secret,
+		password key, passwd key, username key, token key, secret property, credentials key, credential id,
+		encryption secret, ingress secret, default secret, external secret, kubernetes secret`)
+	files = set(`.dockerconfigjson, .dockercfg, .git-credentials, .htpasswd, .netrc, .pgpass, .my.cnf, .npmrc, .pypirc,
+		id_rsa, id_dsa, id_ecdsa, id_ed25519, tls.key`)
+	plurals = set(`passwords passphrases secrets tokens apikeys keys`)
 )
 
 func set(list string) map[string]bool {
@@ -45,54 +90,29 @@ func set(list string) map[string]bool {
 	return m
 }
 
-// credentialName tells whether a variable, key or flag of this name likely holds a credential.
-func credentialName(name string) bool {
-	if !mayBeCredential(name) {
-		return false
-	}
-	if files[name] {
-		return true
-	}
-	parts := splitWords(name)
-	if len(parts) == 0 {
-		return false
-	}
-	last := parts[len(parts)-1]
-	described := describes[last]
-	for i := range parts[1:] {
-		atEnd := i+2 == len(parts) // of webhook url, url is a part
-		if pairs[parts[i]+" "+parts[i+1]] && (atEnd || !described) {
-			return true
-		}
-	}
-	if described || lasts[last] {
-		return lasts[last]
-	}
-	for _, w := range parts {
-		if words[w] {
-			return true
-		}
-		for _, e := range endings {
-			if strings.HasSuffix(w, e) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// stems are texts of which every credential's name has one, in letters of any case.
+// stems are texts of which every name of a credential has one, in letters of any case: all but the short lasts,
+// which endsShort knows.
 var stems = func() (stems []string) {
 	var all []string
 	for _, m := range []map[string]bool{words, lasts, files} {
-		all = slices.AppendSeq(all, maps.Keys(m))
+		for s := range m {
+			if len(s) > 3 || words[s] {
+				all = append(all, s)
+			}
+		}
 	}
 	all = append(all, endings...)
-	for pair := range pairs {
-		_, last, _ := strings.Cut(pair, " ") // of which there are fewer than of the first
-		all = append(all, last)
+	for _, m := range []map[string]bool{pairs, maybePairs, hookNames} {
+		for pair := range m {
+			_, last, _ := strings.Cut(pair, " ") // of which there are fewer than of the first
+			if m["webhook"] {
+				last = "hook"
+			}
+			all = append(all, last)
+		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	slices.Sort(all)
+	slices.SortStableFunc(all, func(a, b string) int { return len(a) - len(b) })
 	for _, s := range all {
 		if !slices.ContainsFunc(stems, func(short string) bool { return strings.Contains(s, short) }) {
 			stems = append(stems, s)
@@ -101,55 +121,132 @@ var stems = func() (stems []string) {
 	return stems
 }()
 
-// mayBeCredential is a quick look at a name: false where credentialName is. What is long, or not ASCII, may
-// be anything.
-func mayBeCredential(name string) bool {
-	var space [64]byte
-	if len(name) > len(space) {
-		return true
-	}
-	lower := space[:len(name)]
-	for i := range len(name) {
-		c := name[i]
-		if c >= utf8.RuneSelf {
-			return true
-		}
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		lower[i] = c
-	}
-	for _, s := range stems {
-		if bytes.Contains(lower, []byte(s)) {
+var stemMatcher = newMatcher(stems)
+
+// endsShort tells whether a name ends with one of the lasts that are too short for a stem.
+func endsShort(name string) bool {
+	name = strings.TrimRight(name, "0123456789_-.")
+	for _, s := range [...]string{"pat", "pw"} {
+		if n := len(name) - len(s); n >= 0 && strings.EqualFold(name[n:], s) {
 			return true
 		}
 	}
 	return false
 }
 
-// splitWords returns the words of a name in lower case, without digits at their ends: DB_PASSWORD,
-// dbPassword2 and db-password are db and password; APIKey is api and key.
-func splitWords(name string) []string {
-	var out []string
-	var word []rune
-	flush := func() {
-		if w := strings.TrimRight(string(word), "0123456789"); w != "" {
-			out = append(out, strings.ToLower(w))
-		}
-		word = word[:0]
+// maxName is how many bytes at the end of a name are looked at.
+const maxName = 256
+
+// nameKind classifies a name.
+func nameKind(name string) kindOfName {
+	if name == "" || !stemMatcher.any(name) && !endsShort(name) {
+		return plainName
 	}
-	runes := []rune(name)
-	for i, r := range runes {
+	if files[name] {
+		return credentialName
+	}
+	if i := strings.LastIndexByte(name, '/'); i >= 0 { // the domain before says who defined it
+		name = name[i+1:]
+	}
+	if len(name) > maxName {
+		name = name[len(name)-maxName:]
+	}
+	var space [16]string
+	return wordsKind(splitWords(name, space[:0]))
+}
+
+func wordsKind(parts []string) kindOfName {
+	if len(parts) == 0 {
+		return plainName
+	}
+	last := parts[len(parts)-1]
+	if hookNames[last] {
+		return hookName
+	}
+	kind, described := plainName, describes[last]
+	for i := range parts[1:] {
+		switch said := pairKinds[twoWords{parts[i], parts[i+1]}]; {
+		case said == plainName:
+		case i+2 == len(parts): // at the end, where of webhook url, url is a part
+			if said != credentialName {
+				return said
+			}
+			kind = said
+		case said == credentialName && !described:
+			kind = said
+		}
+	}
+	switch {
+	case kind != plainName:
+	case described:
+		return plainName
+	case lasts[last]:
+		return maybeName
+	case !slices.ContainsFunc(parts, isCredentialWord):
+		return plainName
+	}
+	if plurals[last] {
+		return manyName
+	}
+	return credentialName
+}
+
+// pairKinds are what two words in a row say, by all the sets of pairs.
+var pairKinds = func() map[twoWords]kindOfName {
+	m := map[twoWords]kindOfName{}
+	for _, of := range []struct {
+		set  map[string]bool
+		kind kindOfName
+	}{{pairs, credentialName}, {maybePairs, maybeName}, {hookNames, hookName}, {references, refName}} {
+		for name := range of.set {
+			if a, b, found := strings.Cut(name, " "); found {
+				m[twoWords{a, b}] = of.kind
+			}
+		}
+	}
+	return m
+}()
+
+type twoWords [2]string
+
+func isCredentialWord(w string) bool {
+	return words[w] || slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(w, e) })
+}
+
+// splitWords appends the words of a name in lower case, without digits at their ends: DB_PASSWORD, dbPassword2
+// and db-password are db and password; APIKey is api and key.
+func splitWords(name string, out []string) []string {
+	lower := strings.ToLower(name)
+	if len(lower) != len(name) { // letters that are longer in the other case
+		name = lower
+	}
+	from := -1
+	flush := func(to int) {
+		if from >= 0 {
+			if w := strings.TrimRight(lower[from:to], "0123456789"); w != "" {
+				out = append(out, w)
+			}
+		}
+		from = -1
+	}
+	var before rune
+	for i, r := range name {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			flush()
-			continue
-		case unicode.IsUpper(r) && i > 0 &&
-			(!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])):
-			flush()
+			flush(i)
+		case from < 0:
+			from = i
+		case unicode.IsUpper(r) && (!unicode.IsUpper(before) || startsLower(name[i+utf8.RuneLen(r):])):
+			flush(i)
+			from = i
 		}
-		word = append(word, r)
+		before = r
 	}
-	flush()
+	flush(len(name))
 	return out
+}
+
+func startsLower(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsLower(r)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestCredentialName(t *testing.T) {
+func TestNameKind(t *testing.T) {
 	for _, tc := range []struct {
 		why   string
 		names []string
@@ -27,8 +27,8 @@ func TestCredentialName(t *testing.T) {
 		{"nothing", []string{"", "--", "A", "LOG_LEVEL", "app.properties", "ca.crt"}, false},
 	} {
 		for _, name := range tc.names {
-			if got := credentialName(name); got != tc.want {
-				t.Errorf("%s: credentialName(%q) = %v, words %q", tc.why, name, got, splitWords(name))
+			if got := nameKind(name); (got != plainName) != tc.want {
+				t.Errorf("%s: nameKind(%q) = %v, words %q", tc.why, name, got, splitWords(name, nil))
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func TestSplitWords(t *testing.T) {
 		"OAuth2Token":   {"o", "auth", "token"},
 		"ПарольДБ":      {"пароль", "дб"},
 	} {
-		if got := splitWords(name); !slices.Equal(got, want) {
+		if got := splitWords(name, nil); !slices.Equal(got, want) {
 			t.Errorf("splitWords(%q) = %q, want %q", name, got, want)
 		}
 	}

@@ -1,22 +1,29 @@
 // Package redact replaces what must not be seen, before anything compares, compresses, stores or
 // shows an object.
 //
-// Hidden are: the data of Secrets and all their annotations but harmless ones; annotations that repeat
-// the manifest (kubectl's last-applied-configuration); Helm releases; values of environment variables,
-// and of anything else that is a list of {name, value}, whose name looks like a credential's; command
-// lines that hold one; keys of ConfigMaps that look like credentials; any text that holds a private
-// key, a JSON web token or a URL with a password; Secrets and ConfigMaps within other objects; and
-// what the user's rules name. Managed fields that repeat such a value, as the name of a list's element, are
-// left out. The words that make a name look like a credential's are in names.go.
+// Hidden are, in any object and at any depth:
 //
-// Not found are credentials that neither their place nor their form tells: a password in a line of a
-// ConfigMap's file, in a field of a custom resource, or under an innocent name. Rules are for these.
-// Names stay visible: the keys of a Secret, and its labels.
+//   - the data of Secrets and all their annotations but harmless ones, also in lists and within other objects,
+//     and Helm releases;
+//   - fields, variables, parameters, headers, arguments and keys of ConfigMaps whose names look like a credential's
+//     (names.go), unless the value only says where the credential is (values.go);
+//   - what is assigned to such a name in a text: in a file, a command line, JSON or YAML (text.go, assign.go);
+//   - tokens of well-known forms, private keys, JSON web tokens, hashes of passwords, URLs with a password and
+//     the URLs of chat webhooks, wherever they stand (tokens.go, urls.go);
+//   - annotations that repeat an object's manifest (copies.go);
+//   - what the user's rules name.
 //
-// A hidden value becomes "hidden #" and 16 hexadecimal digits: the start of HMAC-SHA256 over the
-// object's UID, the path and the value. So the same and a changed value can be told within one field,
-// and nothing links two objects or fields. A value that reads like a marker is hidden like any other;
-// hiding an object twice therefore hashes its markers again.
+// A text of one line is hidden whole; of more lines, and of JSON, only what is found. Managed fields that repeat a
+// hidden value, as the name of a list's element, are left out.
+//
+// Not found is what neither its place nor its form gives away: a password under an innocent name, in a sentence, in
+// an encoding other than base64. Rules are for these. Names stay visible: of fields, of the keys of a Secret, and
+// of objects. docs/security.md says this for users.
+//
+// A hidden value becomes "hidden #" and 16 hexadecimal digits: the start of HMAC-SHA256 over the object's UID, the
+// path and the value. So the same and a changed value can be distinguished within one field, and nothing links two
+// objects or fields. A value that reads like a marker is hidden like any other; hiding an object twice therefore
+// hashes its markers again. A path of more than 64 steps or 1 KiB is represented by a digest (place.identity).
 package redact
 
 import (
@@ -34,7 +41,7 @@ import (
 
 // version counts the built-in rules' revisions: raise it whenever they hide more, less or otherwise,
 // so that nothing hidden by others is compared with what these hide.
-const version = 2
+const version = 3
 
 // minKey is the least length of a key in bytes: a shorter one can be found by trying.
 const minKey = 16
@@ -98,7 +105,7 @@ func sparesIdentity(pattern string) error {
 	return nil
 }
 
-// Fingerprint identifies the rules and the key without telling the key. Markers compare only under
+// Fingerprint identifies the rules and the key without revealing the key. Markers compare only under
 // equal fingerprints.
 func (r *Redactor) Fingerprint() string { return r.fingerprint }
 
@@ -124,12 +131,13 @@ func (r *Redactor) identify(user []rules.Rule) string {
 	return fmt.Sprintf("redact-%d-%s", version, hex.EncodeToString(mac.Sum(nil)[:8]))
 }
 
-// Ruled tells whether a user's rule names the resource: without one, nobody looks at managed fields.
+// Ruled reports whether a user's rule names the resource: without one, nobody looks at managed fields.
 func (r *Redactor) Ruled(resource string) bool {
 	return len(r.user.For(split(resource))) > 0
 }
 
-// Apply hides values in place, and tells whether there were any. The resource is its plural and group:
+// Apply hides values in place, and reports whether there were any. Its time and memory are bounded by a multiple of
+// the object's size. The resource is its plural and group:
 // secrets, deployments.apps. What has another shape than its kind should have is hidden whole. Apply
 // fails only where there is no object.
 func (r *Redactor) Apply(resource string, obj map[string]any) (hid bool, err error) {
@@ -155,12 +163,12 @@ func (r *Redactor) apply(resource string, obj map[string]any, again bool) (hid b
 	}
 	a := newRun(r.key, resource, obj)
 	a.again = again
-	a.object(obj)
+	a.object(obj, asText)
 	for _, p := range r.user.For(split(resource)) {
-		p.Replace(obj, a.hideAt)
+		p.Visit(obj, a)
 	}
 	a.managedFields(obj)
-	return len(a.made) > 0, nil
+	return a.hidden > 0, nil
 }
 
 // split returns the group and plural of deployments.apps.

@@ -34,11 +34,11 @@ func TestWhatStaysVisible(t *testing.T) {
 		{"names that only describe", "deployments.apps", `{"spec":{"env":[{"name":"SECRET_NAME","value":"a"},{"name":"TOKEN_URL","value":"https://a/b"},{"name":"PASSWORD_FILE","value":"/run/a"},{"name":"TOKENIZER","value":"bpe"},{"name":"AUTHOR","value":"me"},{"name":"AUTH_MODE","value":"none"},{"name":"KEYBOARD","value":"de"},{"name":"COMPASS","value":"n"}]}}`},
 		{"variables", "pods", `{"env":[{"name":"PASSWORD","value":"$(DB_PASSWORD)"}],"args":["--password=$(PW)","--password","$PW","--token=${TOKEN}","--password="]}`},
 		{"flags that only describe, and others", "pods", `{"args":["--token-file=/a","--secret-name","b","--v=2","app","--password","--other"],"command":["sh","-c","echo token; sleep 1"]}`},
-		{"a taint and a toleration have a key, no name", "nodes", `{"spec":{"taints":[{"key":"token","value":"a"}]}}`},
+		{"a taint and a toleration have a key, no name", "nodes", `{"spec":{"taints":[{"key":"token","value":"a","effect":"NoSchedule"}],"tolerations":[{"key":"token","operator":"Equal","value":"a"}]}}`},
 		{"images with digests", "pods", `{"status":{"imageID":"docker-pullable://nginx:1.2@sha256:abc","containerID":"containerd://abc","x":"ssh://git@github.com/a","y":"https://a.b:80/c@d","z":"http://a/$(A):b@c"}}`},
 		{"public keys and certificates", "configmaps", `{"kind":"ConfigMap","data":{"ca.crt":"-----BEGIN CERTIFICATE-----\nMIIB\n","k":"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t","app.properties":"http.timeout=5s","LOG_LEVEL":"debug","token":"${TOKEN}"},"binaryData":{"a":"AAEC"}}`},
 		{"managed fields that name an annotation", "pods", `{"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/last-applied-configuration":{}}}}}]}}`},
-		{"another group's secrets and configmaps", "secrets.example.com", `{"kind":"Hush","data":{"password":"a"}}`},
+		{"another group's secrets and configmaps", "secrets.example.com", `{"kind":"Hush","data":{"a":"b"}}`},
 	} {
 		want, got := decode(t, tc.raw), decode(t, tc.raw)
 		if _, err := r.Apply(tc.resource, got); err != nil {

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -22,31 +23,15 @@ const (
 type run struct {
 	key      []byte
 	mac      hash.Hash // nil until something is hidden
+	sum      []byte
 	resource string
 	id       string          // the object's UID
-	path     []step          // of the value at hand
+	path     place           // of the value at hand
+	hidden   int             // how many values
+	within   int             // how many texts it is in: see run.embedded
 	made     map[string]bool // the markers of this run, so that no rule hides them again
 	plain    map[string]bool // the plain values of what is hidden: see note
 	again    bool            // markers of earlier runs stay, too
-}
-
-// step is a step of a path, before it is known whether anybody needs it.
-type step struct {
-	kind  diff.ElemKind
-	text  string // name of a Field or of a Keyed element, or Value
-	index int
-}
-
-func (s step) elem() diff.Elem {
-	switch s.kind {
-	case diff.Index:
-		return diff.Elem{Kind: diff.Index, Index: s.index}
-	case diff.Keyed:
-		return diff.Elem{Kind: diff.Keyed, Keys: []diff.KeyValue{{Name: "name", Value: s.text}}}
-	case diff.Value:
-		return diff.Elem{Kind: diff.Value, Value: s.text}
-	}
-	return diff.Elem{Kind: diff.Field, Name: s.text}
 }
 
 func newRun(key []byte, resource string, obj map[string]any) *run {
@@ -55,96 +40,23 @@ func newRun(key []byte, resource string, obj map[string]any) *run {
 	if id == "" { // client-go's fakes leave it empty: the name keeps objects apart
 		id = fmt.Sprintf("%s %q %q", resource, meta["namespace"], meta["name"])
 	}
-	return &run{key: key, resource: resource, id: id, path: make([]step, 0, 16)}
+	return &run{key: key, resource: resource, id: id, path: place{steps: make([]step, 0, 16)}}
 }
 
-// object hides in a map that may be an object of Kubernetes, the root or one within another.
-func (a *run) object(m map[string]any) {
-	kind, _ := m["kind"].(string)
-	root := len(a.path) == 0
-	switch {
-	case root && a.resource == secrets, kind == "Secret":
-		a.secret(m)
-	case root && a.resource == configMaps, kind == "ConfigMap":
-		a.configMap(m)
-	}
-	if name, ok := m["name"].(string); ok && m["value"] != nil && credentialName(name) && !isVariable(m["value"]) {
-		a.set(m, "value")
-	}
-	for key, v := range m {
-		a.push(step{kind: diff.Field, text: key})
-		m[key] = a.field(key, v)
-		a.pop()
-	}
-}
+// Enter, Leave and Selected have run visit what a user's rule selects.
+func (a *run) Enter(e diff.Elem) { a.path.push(step{other: &e}) }
 
-// field returns what takes the place of a field's value.
-func (a *run) field(key string, v any) any {
-	switch key {
-	case "managedFields":
-		if len(a.path) == 2 && a.path[0] == (step{kind: diff.Field, text: "metadata"}) {
-			return v // names of fields and managers: see run.managedFields
-		}
-	case "stringData":
-		if m, ok := v.(map[string]any); ok {
-			a.setAll(m)
-			return m
-		}
-		return a.hide(v)
-	case "env", "args", "command":
-		return a.arguments(v)
-	}
-	if repeatsManifest(key) {
-		return a.hide(v)
-	}
-	return a.value(v)
-}
+// Leave undoes Enter.
+func (a *run) Leave() { a.path.pop() }
 
-// value returns what takes the place of a value of which only its form tells whether to hide it.
-func (a *run) value(v any) any {
-	switch v := v.(type) {
-	case string:
-		if credentialValue(v) {
-			return a.hide(v)
-		}
-	case map[string]any:
-		a.object(v)
-	case []any:
-		for i := range v {
-			a.push(element(v[i], i))
-			v[i] = a.value(v[i])
-			a.pop()
-		}
-	}
-	return v
-}
-
-// element names a list element by its name, so that moving it does not look like a change.
-func element(v any, i int) step {
-	if m, ok := v.(map[string]any); ok {
-		if name, ok := m["name"].(string); ok {
-			return step{kind: diff.Keyed, text: name}
-		}
-	}
-	return step{kind: diff.Index, index: i}
-}
-
-// repeatsManifest tells annotations that hold an earlier form of the whole object: of kubectl apply
-// and its imitators, Rancher, and kapp.
-func repeatsManifest(key string) bool {
-	return strings.HasSuffix(key, "/last-applied-configuration") || strings.HasSuffix(key, "/last-applied") ||
-		key == "objectset.rio.cattle.io/applied" || key == "kapp.k14s.io/original"
-}
-
-func (a *run) push(s step) { a.path = append(a.path, s) }
-
-func (a *run) pop() { a.path = a.path[:len(a.path)-1] }
+// Selected hides.
+func (a *run) Selected(v any) any { return a.hide(v) }
 
 // under runs fn with the path of a field.
 func (a *run) under(key string, fn func()) {
-	a.push(step{kind: diff.Field, text: key})
+	a.path.pushField(key)
 	fn()
-	a.pop()
+	a.path.pop()
 }
 
 // set hides a field, if it is there; setAll all of a map.
@@ -160,16 +72,8 @@ func (a *run) setAll(m map[string]any) {
 	}
 }
 
+// hide returns the marker of a value. Null says nothing and stays.
 func (a *run) hide(v any) any {
-	at := make(diff.Path, len(a.path))
-	for i, s := range a.path {
-		at[i] = s.elem()
-	}
-	return a.hideAt(at, v)
-}
-
-// hideAt returns the marker of a value. Null says nothing and stays.
-func (a *run) hideAt(at diff.Path, v any) any {
 	s, isString := v.(string)
 	if v == nil || isString && a.made[s] {
 		return v
@@ -185,15 +89,17 @@ func (a *run) hideAt(at diff.Path, v any) any {
 		a.mac, a.made = hmac.New(sha256.New, a.key), map[string]bool{}
 	}
 	a.mac.Reset()
-	for _, part := range [][]byte{[]byte(a.id), []byte(at.String()), []byte(form), text} {
+	for _, part := range [...][]byte{[]byte(a.id), a.path.identity(), []byte(form), text} {
 		// With its length before each part, no two lists of parts are the same bytes.
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
 		a.mac.Write(length[:])
 		a.mac.Write(part)
 	}
-	marker := diff.HiddenPrefix + hex.EncodeToString(a.mac.Sum(nil)[:8])
+	a.sum = a.mac.Sum(a.sum[:0])
+	marker := diff.HiddenPrefix + hex.EncodeToString(a.sum[:8])
 	a.made[marker] = true
+	a.hidden++
 	a.note(v)
 	return marker
 }
@@ -214,6 +120,150 @@ func (a *run) reveal(m, later map[string]any) {
 			}
 		})
 	}
+}
+
+// maxWithin is how many texts may be in each other, as JSON in JSON, to be looked into.
+const maxWithin = 4
+
+// text returns a text without the credentials in it. One line is hidden whole; of more, and of JSON, what is
+// hidden is replaced where it stands, so that the rest of a file still shows its changes.
+func (a *run) text(s string, how manner) any {
+	if a.again {
+		if _, hidden := diff.Hidden(s); hidden {
+			return s
+		}
+	}
+	if v, ok := a.embedded(s, how); ok {
+		return v
+	}
+	if hidesWhole(s) {
+		return a.hide(s)
+	}
+	found := credentials(s, how)
+	if len(found) == 0 {
+		return s
+	}
+	if !strings.Contains(s, "\n") {
+		return a.hide(s)
+	}
+	var out strings.Builder
+	end := 0
+	for _, at := range found {
+		out.WriteString(s[end:at.from])
+		a.path.push(step{kind: diff.Value, text: at.name})
+		marker, _ := a.hide(s[at.from:at.to]).(string)
+		a.path.pop()
+		out.WriteString(marker)
+		end = at.to
+	}
+	out.WriteString(s[end:])
+	return out.String()
+}
+
+// hidesWhole tells a text that stands for another one, in which there is something to hide.
+func hidesWhole(s string) bool {
+	if isZipped(s) {
+		return true
+	}
+	text, ok := decoded(s)
+	return ok && (holdsCredential(text, asText) || mayBeJSON(text) && textMatcher.any(text))
+}
+
+// mayBeJSON tells whether a text begins like an object or a list.
+func mayBeJSON(s string) bool {
+	for i := range len(s) {
+		switch s[i] {
+		case ' ', '\t', '\r', '\n':
+		case '{', '[':
+			return i+1 < len(s)
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// embedded hides in a text that is JSON as in an object; false where it is none, or need not be read.
+func (a *run) embedded(s string, how manner) (any, bool) {
+	if !mayBeJSON(s) || !textMatcher.any(s) {
+		return nil, false
+	}
+	if a.within == maxWithin {
+		return a.hide(s), true
+	}
+	d := json.NewDecoder(strings.NewReader(s))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil || d.More() {
+		return nil, false
+	}
+	before := a.hidden
+	a.within++
+	v = a.value(v, how)
+	a.within--
+	if a.hidden == before {
+		if keysOf(v) != keysIn(s) { // one comes twice, of which v has the last value
+			return a.hide(s), true
+		}
+		return s, true
+	}
+	return writeJSON(v, strings.Contains(strings.TrimSpace(s), "\n")), true
+}
+
+// keysOf counts the fields of a decoded value, keysIn those of its text.
+func keysOf(v any) (n int) {
+	switch v := v.(type) {
+	case map[string]any:
+		n = len(v)
+		for _, child := range v {
+			n += keysOf(child)
+		}
+	case []any:
+		for _, child := range v {
+			n += keysOf(child)
+		}
+	}
+	return n
+}
+
+func keysIn(s string) (n int) {
+	d := json.NewDecoder(strings.NewReader(s))
+	var open []bool // objects
+	key := false    // is next
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return n
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			open = append(open, t == json.Delim('{'))
+			key = t == json.Delim('{')
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+		default:
+			if key {
+				n++
+				key = false
+				continue
+			}
+		}
+		key = len(open) > 0 && open[len(open)-1]
+	}
+}
+
+func writeJSON(v any, lines bool) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if lines {
+		e.SetIndent("", "  ")
+	}
+	if err := e.Encode(v); err != nil { // not for what was decoded from JSON
+		return ""
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // canonical is JSON with sorted keys.

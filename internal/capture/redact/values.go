@@ -3,89 +3,146 @@ package redact
 import (
 	"encoding/base64"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// What begins, or is part of, values that are credentials whatever their name.
-const (
-	pemPrivate = "PRIVATE KEY"    // -----BEGIN (RSA |EC |OPENSSH |ENCRYPTED |…)PRIVATE KEY( BLOCK)-----
-	pemBase64  = "LS0tLS1CRUdJTi" // base64 of -----BEGIN, as kubeconfigs hold it
-	jwtStart   = "eyJ"            // base64 of {"
-)
-
-// jwt is RFC 7519's compact form: three parts in base64url, two of them JSON objects.
-var jwt = regexp.MustCompile(`eyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*`)
-
-// credentialValue tells whether a text holds a private key in PEM (also in base64), a JSON web token,
-// or a URL with a password. It serves decoded strings and raw JSON alike: the escapes that Go's
-// encoder writes change nothing that it looks for.
-func credentialValue(s string) bool {
-	return strings.Contains(s, pemPrivate) && strings.Contains(s, "-----BEGIN") ||
-		strings.Contains(s, pemBase64) && holdsEncodedKey(s) ||
-		strings.Contains(s, jwtStart) && jwt.MatchString(s) ||
-		holdsURLPassword(s)
+// says tells whether a text under a credential's name is more than nothing, a reference to where the credential
+// is, or a word of another meaning.
+func says(kind kindOfName, s string) bool {
+	s = strings.Trim(s, "\"'` \t\r\n;,")
+	for _, scheme := range [...]string{"Bearer ", "Basic ", "Token "} {
+		s = strings.TrimPrefix(s, scheme)
+	}
+	if s == "" || kind == plainName || isReference(s) || isPath(s) || isMask(s) {
+		return false
+	}
+	if len(s) < 10 && void[strings.ToLower(s)] {
+		return false
+	}
+	switch kind {
+	case refName:
+		return !isObjectName(s)
+	case hookName:
+		return isHook(s)
+	case maybeName:
+		return !(isObjectName(s) && strings.ContainsAny(s, "-/"))
+	case manyName: // how many, or their names
+		return strings.Trim(s, "0123456789.,kKmMgG") != ""
+	}
+	return true
 }
 
-// holdsEncodedKey finds base64 of PEM and looks for a private key in it.
-func holdsEncodedKey(s string) bool {
-	for {
-		start := strings.Index(s, pemBase64)
-		if start < 0 {
+// void are values that are no credential's, whatever the name says: of switches, and of types in schemas.
+var void = set(`true false yes no on off null nil none undefined enabled disabled required optional string str text
+	bytes int integer number boolean bool object array any basic bearer auto`)
+
+var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./:-]+\}|\$__\w+\{[^{}]*\}|` +
+	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{?[\w.-]+\}?%?|` +
+	`ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
+
+// lookUps begin expressions of programs and templates that read a value from elsewhere.
+var lookUps = []string{"os.getenv(", "os.environ", "process.env", "env(", "env.", "ENV[", "ENV.", "getenv(", "System.getenv(", "include(", "lookup(", "file(", "readFile("}
+
+// isReference tells whether a value only says where another one is: $(DB_PASSWORD), ${DB_PASSWORD}, {{ .password }}.
+func isReference(s string) bool {
+	if len(s) < 2 || len(s) > 512 {
+		return false
+	}
+	switch s[0] {
+	case '$', '{', '<', '%':
+		return reference.MatchString(s)
+	case 'r', 'v':
+		if strings.HasPrefix(s, "ref+") || strings.HasPrefix(s, "vault:") {
+			return reference.MatchString(s)
+		}
+	}
+	return slices.ContainsFunc(lookUps, func(begin string) bool { return strings.HasPrefix(s, begin) }) && !strings.ContainsAny(s, ";\n")
+}
+
+// isPath tells the path of a file.
+func isPath(s string) bool {
+	if len(s) < 5 || len(s) > 256 || s[0] != '/' && !strings.HasPrefix(s, "./") && !strings.HasPrefix(s, "file:") {
+		return false
+	}
+	return filePath.MatchString(s)
+}
+
+var filePath = regexp.MustCompile(`^(file:)?\.?/+(var|etc|run|mnt|opt|srv|home|root|tmp|usr|app|data|vault|secrets?|config|certs?|keys|credentials|tls|[\w.-]+/[\w.-]+)(/[\w.@+-]+)*/?$`)
+
+// isMask tells what stands for a value that somebody else has hidden: ******, xxxx, [REDACTED].
+func isMask(s string) bool {
+	return strings.Trim(s, "*.") == "" || len(s) > 2 && strings.Trim(s, "xX") == "" || strings.EqualFold(strings.Trim(s, "[]<>()"), "redacted")
+}
+
+// isObjectName tells whether a text reads like the name of an object of Kubernetes, or namespace/name, or a key
+// in a Secret: words of letters with separators, and no more digits than such names have.
+func isObjectName(s string) bool {
+	if len(s) > 253 {
+		return false
+	}
+	letters, digits := 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z':
+			if letters++; letters > 24 {
+				return false
+			}
+		case c >= '0' && c <= '9':
+			if digits++; digits > 6 {
+				return false
+			}
+		case (c == '-' || c == '.' || c == '_' || c == '/') && i > 0 && i < len(s)-1:
+			letters, digits = 0, 0
+		default:
 			return false
 		}
-		s = s[start:]
-		end := strings.IndexFunc(s, func(r rune) bool { return !isBase64(r) })
-		if end < 0 {
-			end = len(s)
-		}
-		decoded, _ := base64.RawStdEncoding.DecodeString(s[:end-end%4])
-		if strings.Contains(string(decoded), pemPrivate) {
-			return true
-		}
-		s = s[end:]
 	}
+	return true
 }
+
+// isHook tells a URL with a path that nobody would guess.
+func isHook(s string) bool {
+	_, rest, found := strings.Cut(s, "://")
+	_, path, hasPath := strings.Cut(rest, "/")
+	if !found || !hasPath {
+		return false
+	}
+	return strings.ContainsAny(path, "?=") || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool {
+		return len(part) >= 8 && (strings.ContainsAny(part, "0123456789") || strings.ToLower(part) != part)
+	})
+}
+
+// minCoded is the length from which base64 is decoded.
+const minCoded = 24
+
+// decoded returns the text that a base64 text stands for; false where it is none.
+func decoded(s string) (string, bool) {
+	s = strings.TrimSpace(s)
+	if len(s) < minCoded || !isBase64(rune(s[0])) || !isBase64(rune(s[len(s)/2])) {
+		return "", false
+	}
+	body := strings.TrimRight(s, "=")
+	if strings.IndexFunc(body, func(r rune) bool { return !isBase64(r) }) >= 0 {
+		return "", false
+	}
+	b, err := base64.RawStdEncoding.DecodeString(body)
+	if err != nil || !utf8.Valid(b) {
+		return "", false
+	}
+	return string(b), true
+}
+
+// isZipped tells base64 of what gzip has compressed: nobody sees what it holds.
+func isZipped(s string) bool { return len(s) >= minCoded && strings.HasPrefix(s, "H4sI") }
 
 func isBase64(r rune) bool {
 	return 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '+' || r == '/'
 }
 
-// minURLToken is the length from which a URL's user without a password is taken for a token
-// (https://ghp_…@github.com) and not for a name (ssh://git@github.com).
-const minURLToken = 20
-
-// holdsURLPassword finds scheme://user:password@host, and scheme://token@host. A name with a digest
-// (docker-pullable://app@sha256:…), as pods have it in their status, is none.
-func holdsURLPassword(s string) bool {
-	for {
-		_, rest, found := strings.Cut(s, "://")
-		if !found {
-			return false
-		}
-		s = rest
-		user, host, found := strings.Cut(authority(rest), "@")
-		if !found || strings.HasPrefix(host, "sha256:") {
-			continue
-		}
-		name, password, found := strings.Cut(user, ":")
-		if found && password != "" && !isReference(password) || !found && len(name) >= minURLToken && !isReference(name) {
-			return true
-		}
-	}
-}
-
-// authority is what comes before the path, as far as text around a URL allows to tell.
-func authority(s string) string {
-	if end := strings.IndexAny(s, "/ \t\r\n\"'`"); end >= 0 {
-		return s[:end]
-	}
-	return s
-}
-
-var reference = regexp.MustCompile(`^\$(\(\w+\)|\{\w+\})$`)
-
-// isReference tells whether a value only names a variable: $(DB_PASSWORD), ${DB_PASSWORD}.
-func isReference(s string) bool {
-	s = strings.Trim(s, `"'`)
-	return strings.HasPrefix(s, "$") && reference.MatchString(s)
+// isUserPassword tells base64 of user:password, as registries have it in auth.
+func isUserPassword(s string) bool {
+	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
+	return err == nil && len(b) > 3 && strings.Contains(string(b), ":")
 }

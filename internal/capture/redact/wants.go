@@ -1,63 +1,38 @@
 package redact
 
 import (
-	"bytes"
+	"slices"
 	"strings"
 )
 
-// Wants tells from an object's JSON, as Go's encoder writes it, whether Apply may change it: where that is
-// not plain, it says so. The resource is as in Apply.
+// Wants tells from an object's JSON whether Apply may change it: where that is not plain, it says so. The resource
+// is as in Apply.
 func (r *Redactor) Wants(resource string, raw []byte) bool {
 	if resource == secrets || resource == configMaps || r.Ruled(resource) {
 		return true
 	}
-	s := scanner{raw: raw}
-	return !s.value(false) || s.next() != 0 || escapesMore(raw) || credentialValue(string(raw))
+	s := scanner{resource: resource, raw: string(raw)}
+	return !s.value(below{}) || s.next() != 0
 }
 
-// escapesMore tells that something is escaped that Go's encoder writes as it is, of which the text does not
-// show the form: objects within others keep their writers' escapes.
-func escapesMore(raw []byte) bool {
-	for {
-		at := bytes.IndexByte(raw, '\\')
-		if at < 0 {
-			return false
-		}
-		if raw = raw[at+1:]; len(raw) == 0 {
-			return true
-		}
-		switch raw[0] {
-		case '"', '\\', 'b', 'f', 'n', 'r', 't':
-			raw = raw[1:]
-			continue
-		case 'u':
-		default:
-			return true
-		}
-		if len(raw) < 5 || !goEscape(string(raw[1:5])) {
-			return true
-		}
-		raw = raw[5:]
-	}
-}
-
-// goEscape tells whether encoding/json writes a character in this form: control characters, those of HTML, and
-// what JavaScript takes for ends of lines or no character is.
-func goEscape(hex string) bool {
-	switch hex {
-	case "003c", "003e", "0026", "007f", "2028", "2029", "fffd":
-		return true
-	}
-	return hex < "0020"
-}
-
-// scanner reads JSON as far as it must to know that no name in it is that of something to hide. Its methods
-// return false where one may be, and for what cannot be read so simply: that is for Apply.
+// scanner reads JSON as far as it must to know that Apply would hide nothing. Its methods return false where it
+// may, and for what cannot be read so simply: that is for Apply.
 type scanner struct {
-	raw   []byte
-	pos   int
-	depth int
-	meta  bool // it is within the object's metadata
+	resource string
+	raw      string
+	pos      int
+	depth    int
+	meta     bool // it is within the object's metadata
+	plain    []byte
+}
+
+// below is what a value's place says about it, as Apply's walk knows it.
+type below struct {
+	kind       kindOfName // of the field
+	how        manner
+	contains   bool // a container, as containers has it
+	annotation bool
+	name       string // of the field
 }
 
 // maxScanned is how deep the scanner follows.
@@ -82,49 +57,103 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
-// value reads a value, of which strings are arguments, if they are such: see run.arguments.
-func (s *scanner) value(arguments bool) bool {
+// value reads a value.
+func (s *scanner) value(b below) bool {
 	switch s.next() {
 	case '"':
 		text, ok := s.text()
-		return ok && !(arguments && (bytes.IndexByte(text, '\\') >= 0 || credentialArgument(string(text))))
+		return ok && !hidesText(b, text)
 	case '{':
-		return s.object(arguments)
+		return s.object(b)
 	case '[':
-		return s.array(arguments)
+		return s.array(b)
 	}
 	from := s.pos
-	for s.pos < len(s.raw) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(s.raw[s.pos])) {
+	for s.pos < len(s.raw) && strings.IndexByte(",]} \t\r\n", s.raw[s.pos]) < 0 {
 		s.pos++
 	}
-	return s.pos > from
+	if s.pos == from {
+		return false
+	}
+	isNumber := s.raw[from] <= '9'
+	return !isNumber || b.kind != credentialName
 }
 
-// text reads a string and returns what is between its quotes.
-func (s *scanner) text() ([]byte, bool) {
+// hidesText tells whether Apply may hide a text.
+func hidesText(b below, s string) bool {
+	return says(b.kind, s) || b.annotation && isManifest(s) || mayBeJSON(s) && textMatcher.any(s) ||
+		hidesWhole(s) || holdsCredential(s, b.how)
+}
+
+// text reads a string and returns what it stands for; false where that is not simple.
+func (s *scanner) text() (string, bool) {
 	from := s.pos + 1
-	for {
-		s.pos++
-		n := bytes.IndexByte(s.raw[s.pos:], '"')
-		if n < 0 {
-			return nil, false
-		}
-		s.pos += n
-		slashes := 0
-		for s.raw[s.pos-1-slashes] == '\\' { // at the latest the first quote is none
-			slashes++
-		}
-		if slashes%2 == 0 {
-			s.pos++
-			return s.raw[from : s.pos-1], true
+	for i := from; i < len(s.raw); i++ {
+		switch s.raw[i] {
+		case '"':
+			s.pos = i + 1
+			return s.raw[from:i], true
+		case '\\':
+			return s.escaped(from, i)
 		}
 	}
+	return "", false
 }
 
-func (s *scanner) object(arguments bool) bool {
+// escaped reads a string whose first escape is at i.
+func (s *scanner) escaped(from, i int) (string, bool) {
+	s.plain = append(s.plain[:0], s.raw[from:i]...)
+	for ; i < len(s.raw); i++ {
+		c := s.raw[i]
+		if c == '"' {
+			s.pos = i + 1
+			return string(s.plain), true
+		}
+		if c == '\\' {
+			if i++; i == len(s.raw) {
+				return "", false
+			}
+			switch c = s.raw[i]; c {
+			case 'n':
+				c = '\n'
+			case 't':
+				c = '\t'
+			case 'r':
+				c = '\r'
+			case '"', '\\', '/':
+			case 'u':
+				r, ok := htmlEscape(s.raw[i+1:])
+				if !ok {
+					return "", false
+				}
+				c = r
+				i += 4
+			default:
+				return "", false
+			}
+		}
+		s.plain = append(s.plain, c)
+	}
+	return "", false
+}
+
+// htmlEscape reads what encoding/json writes for < > and &, behind \u.
+func htmlEscape(s string) (byte, bool) {
+	for _, e := range [...]struct {
+		hex string
+		c   byte
+	}{{"003c", '<'}, {"003e", '>'}, {"0026", '&'}} {
+		if strings.HasPrefix(s, e.hex) {
+			return e.c, true
+		}
+	}
+	return 0, false
+}
+
+func (s *scanner) object(b below) bool {
 	s.pos++
 	s.depth++
-	named, valued := false, false
+	p := pairing{}
 	for first := true; !s.take('}'); first = false {
 		if !first && !s.take(',') || s.next() != '"' || s.depth > maxScanned {
 			return false
@@ -134,62 +163,108 @@ func (s *scanner) object(arguments bool) bool {
 			return false
 		}
 		if s.depth == 1 {
-			s.meta = string(name) == "metadata"
+			s.meta = name == "metadata"
 		}
-		if s.meta && s.depth == 2 && string(name) == "managedFields" {
+		switch {
+		case s.meta && s.depth == 2 && (name == "managedFields" || name == "ownerReferences"):
 			ok = s.skip()
-		} else {
-			ok = s.field(string(name), arguments, &named)
+		case s.depth == 1 && name == "kind" || s.meta && s.depth == 2 && identifying[name]:
+			ok = s.next() == '"' && s.identity(name, &p)
+		default:
+			ok = s.field(b, name, &p)
 		}
 		if !ok {
 			return false
 		}
-		valued = valued || string(name) == "value"
 	}
 	s.depth--
-	return !(named && valued)
+	return !p.hides()
 }
 
-// field reads the value of a field, and notes whether that names a credential.
-func (s *scanner) field(name string, arguments bool, named *bool) bool {
-	if strings.Contains(name, `\`) || name == "stringData" || repeatsManifest(name) {
-		return false
-	}
-	isText := s.next() == '"'
-	from := s.pos
-	if !s.value(name == "env" || name == "args" || name == "command") {
-		return false
-	}
-	if !isText {
-		return true
-	}
-	text := s.raw[from+1 : s.pos-1]
-	switch name {
-	case "name":
-		*named = *named || bytes.IndexByte(text, '\\') >= 0 || credentialName(string(text))
-	case "kind":
-		return bytes.IndexByte(text, '\\') < 0 && string(text) != "Secret" && string(text) != "ConfigMap"
-	}
-	return !arguments || !credentialName(name)
+// identity reads a text that Apply leaves alone, unless it is the kind of another object.
+func (s *scanner) identity(field string, p *pairing) bool {
+	text, ok := s.text()
+	p.name(field, text)
+	return ok && (field != "kind" || !redactedKind(text))
 }
 
-func (s *scanner) array(arguments bool) bool {
+func redactedKind(kind string) bool {
+	return kind == "Secret" || kind == "ConfigMap" || kind == "SecretList" || kind == "ConfigMapList"
+}
+
+// pairing notes whether an object is a pair of a credential's name and its value.
+type pairing struct{ named, valued, spared bool }
+
+func (p *pairing) hides() bool { return p.named && p.valued && !p.spared }
+
+// name notes a field that may hold the name.
+func (p *pairing) name(field, text string) {
+	if slices.Contains(pairNames, field) {
+		kind := nameKind(text)
+		p.named = p.named || kind != plainName && kind != refName
+	}
+}
+
+// field reads the value of a field.
+func (s *scanner) field(parent below, name string, p *pairing) bool {
+	if name == "stringData" {
+		return false
+	}
+	b := below{kind: nameKind(name), how: manners(s.resource, name, parent.how), annotation: parent.name == "annotations", name: name}
+	c := s.next()
+	if b.kind == maybeName && b.how != asCommand {
+		b.kind = plainName
+	}
+	b.contains = (c == '{') && containers[strings.ToLower(name)]
+	if c == '"' {
+		from := s.pos
+		text, ok := s.text()
+		if !ok || repeatsManifest(name, text) || name == "kind" && redactedKind(text) || (name == "auth" || name == "_auth") && isUserPassword(text) {
+			return false
+		}
+		if (parent.kind > maybeName && slices.Contains(inlineValues, name) || parent.contains && !describing(name)) && says(credentialName, text) {
+			return false
+		}
+		p.name(name, text)
+		if slices.Contains(pairValues, name) && says(credentialName, text) {
+			p.valued = true
+		}
+		s.pos = from
+	} else if slices.Contains(pairValues, name) && c != 't' && c != 'f' && c != 'n' {
+		p.valued = true
+	}
+	p.spared = p.spared || slices.Contains(pairSpares, name)
+	return s.value(b)
+}
+
+func (s *scanner) array(b below) bool {
 	s.pos++
 	s.depth++
+	b.annotation, b.contains = false, false
+	if b.kind == manyName && strings.HasSuffix(strings.ToLower(b.name), "secrets") || b.kind == maybeName || b.kind == refName {
+		b.kind = plainName
+	}
+	kind, before, p := b.kind, "", (*program)(nil)
 	for first := true; !s.take(']'); first = false {
 		if !first && !s.take(',') || s.depth > maxScanned {
 			return false
 		}
 		if s.next() != '"' {
-			if !s.value(false) {
+			b.kind = plainName
+			if !s.value(b) {
 				return false
 			}
+			before = ""
 			continue
 		}
 		text, ok := s.text()
-		if !ok || arguments && (bytes.IndexByte(text, '\\') >= 0 || announces(string(text)) || credentialArgument(string(text))) {
+		if first && ok && findProgram(text, func() bool { return true }) != nil {
 			return false
 		}
+		if !ok || argumentHolds(before, text, p) || hidesText(below{kind: kind, how: asCommand}, text) {
+			return false
+		}
+		before = text
 	}
 	s.depth--
 	return true
@@ -202,7 +277,7 @@ func (s *scanner) skip() bool {
 		case 0:
 			return false
 		case '"':
-			if _, ok := s.text(); !ok {
+			if !s.skipText() {
 				return false
 			}
 			s.pos--
@@ -215,11 +290,25 @@ func (s *scanner) skip() bool {
 		case ',', ':':
 		default:
 			if open == 0 { // a number or a word
-				return s.value(false)
+				return s.value(below{})
 			}
 		}
 		if s.pos++; open == 0 {
 			return true
 		}
 	}
+}
+
+// skipText passes over a string, whatever is escaped in it.
+func (s *scanner) skipText() bool {
+	for i := s.pos + 1; i < len(s.raw); i++ {
+		switch s.raw[i] {
+		case '\\':
+			i++
+		case '"':
+			s.pos = i + 1
+			return true
+		}
+	}
+	return false
 }

@@ -15,10 +15,10 @@ func TestWantsMissesNothing(t *testing.T) {
 	g := objects{rand.New(rand.NewPCG(seed, 1))}
 	r := redactor(t)
 	hidden, spared := 0, 0
-	for range 5000 {
+	for range 10000 {
 		obj := g.object(5)
 		raw := []byte(encode(t, obj))
-		resource := g.pick("pods", "nodes", "widgets.example.com")
+		resource := g.pick("pods", "nodes", "widgets.example.com", crds)
 		wants := r.Wants(resource, raw)
 		hid, err := r.Apply(resource, obj)
 		if err != nil {
@@ -47,7 +47,9 @@ func (g objects) object(depth int) map[string]any {
 	m := map[string]any{}
 	for range g.IntN(5) {
 		key := g.pick("env", "args", "command", "name", "name", "value", "metadata", "managedFields", "kind", "annotations",
-			"a", "b", "spec", "TOKEN", "dbPassword", "LOG", "data", "x/last", "apiKey", "k:{\"name\":\"TOKEN\"}", "url")
+			"a", "b", "spec", "TOKEN", "dbPassword", "LOG", "data", "x/last", "apiKey", "k:{\"name\":\"TOKEN\"}", "url",
+			"password", "secretName", "default", "key", "values", "credentials", "auth", "items", "description", "passwordKey", "secrets", "webhook",
+			"operator", "tool/state", "parameters", "tokens", "x/last-applied")
 		m[key] = g.value(depth - 1)
 	}
 	if g.IntN(40) == 0 {
@@ -79,9 +81,11 @@ func (g objects) value(depth int) any {
 
 func (g objects) text() string {
 	if g.IntN(30) == 0 {
-		return g.pick("Secret", "ConfigMap", "postgres://u:p@db/x", "eyJhbGciOi.eyJzdWIiOi.x")
+		return g.pick("Secret", "ConfigMap", "postgres://u:p@db/x", "eyJhbGciOi.eyJzdWIiOi.x", "SecretList", "ghp_a1B2c3D4e5F6g7H8i9J0",
+			`{"password":"a"}`, `{"apiVersion":"v1","kind":"X","metadata":{}}`, "a: b\npassword: c\n", "YTogYgpkYjoKICBwYXNzd29yZDogeDEK", "H4sIAAAAAAAAAAAAAAAAAAAA",
+			"https://hooks.slack.com/services/T0/B0/x1y2z3", "dXNlcjpwYXNz", "apiVersion: v1\nkind: X\nspec: {}\n", "mysql -px1", "${TOKEN:-x1}", "a\nrequirepass b")
 	}
-	return g.pick("x", "", "TOKEN", "LOG_LEVEL", "DB_PASSWORD", "$(DB_PASSWORD)", "--password", "--token=abc", "--v=2", "-p", "a b",
+	return g.pick("x1", "", "7", "TOKEN", "LOG_LEVEL", "DB_PASSWORD", "$(DB_PASSWORD)", "--password", "--token=abc", "--v=2", "-p", "a b",
 		"sh -c 'x --api-key y'", "say \"hi\"", "token:", "--set=db.password=x", "clientSecret", "tokenizer", "a=b", "PASSWORD_FILE", "Пароль", "line\nbreak")
 }
 
@@ -106,7 +110,7 @@ func TestWantsSpares(t *testing.T) {
 		{"a reference to an object", `{"a":{"kind":"SecretStore","name":"Secret"},"b":["Secret"]}`, false},
 		{"what kubectl has applied", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x"}}}`, true},
 		{"a key that is", `{"env":[{"val\u0075e":"x","name":"TOKEN"}]}`, true},
-		{"a shell's text with quotes is left to Apply", `{"args":["echo \"x\""]}`, true},
+		{"a shell's text with quotes", `{"args":["echo \"x\""]}`, false},
 		{"what is no JSON, too", `{"a":`, true},
 		{"nested deeper than anybody does", strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200), true},
 	} {
@@ -120,17 +124,18 @@ func TestWantsSpares(t *testing.T) {
 func TestStems(t *testing.T) {
 	for _, m := range []map[string]bool{words, lasts, pairs, files} {
 		for name := range m {
-			for _, form := range []string{name, strings.ToUpper(name), strings.ReplaceAll(name, " ", "_"), "x-" + strings.ReplaceAll(name, " ", "")} {
-				if credentialName(form) && !mayBeCredential(form) {
+			forms := []string{name, strings.ToUpper(name), strings.ReplaceAll(name, " ", "_"), "x-" + strings.ReplaceAll(name, " ", "-")}
+			if files[name] {
+				forms = forms[:1]
+			}
+			for _, form := range forms {
+				if nameKind(form) == plainName {
 					t.Errorf("%s is missed", form)
 				}
 			}
-			if !mayBeCredential(name) {
-				t.Errorf("%s has none of %q", name, stems)
-			}
 		}
 	}
-	if mayBeCredential("LOG_LEVEL") || len(stems) > 30 || !slices.Contains(stems, "pass") {
+	if stemMatcher.any("LOG_LEVEL") || len(stems) > 60 || !slices.Contains(stems, "pass") {
 		t.Errorf("the stems %q spare nothing", stems)
 	}
 }

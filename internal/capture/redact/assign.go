@@ -1,0 +1,392 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// name looks for a value that is assigned to the name that has the byte before end, in the forms of YAML, JSON,
+// properties, shells, INI, TOML, XML, SQL and programs. It returns the end of the name.
+func (t *search) name(end int) int {
+	s := t.s
+	from, to := nameAround(s, end)
+	name := strings.Trim(s[from:to], ".-")
+	kind := nameKind(name)
+	switch {
+	case kind == plainName:
+		return to
+	case kind == credentialName && !t.command && !t.lines && strings.EqualFold(name, "secret"): // in a message, its name
+		kind = refName
+	}
+	a := assigned{search: t, from: from, to: to, flag: s[from] == '-', quoted: from > 0 && isQuote(s[from-1])}
+	v, ok := a.value()
+	switch {
+	case !ok:
+		v, ok = t.paired(from, to)
+	case v.block:
+		return max(to, t.block(from, v, name))
+	}
+	if ok && !v.isMap(s) && says(kind, v.head(s)) && (kind != maybeName || t.command || !t.isWords(v)) {
+		t.found = append(t.found, span{v.from, v.to, name})
+		return max(to, v.to)
+	}
+	return to
+}
+
+// isWords tells a value that reads like words rather than a credential.
+func (t *search) isWords(v text) bool {
+	value := strings.TrimSpace(t.s[v.from:v.to])
+	return strings.Contains(value, " ") || isObjectName(strings.ToLower(value))
+}
+
+// nameAround returns the ends of the name that has the byte before end. Of a long one it is what is near.
+func nameAround(s string, end int) (from, to int) {
+	from, to = end-1, end
+	for from > 0 && isNameByte(s[from-1]) && end-from < maxName {
+		from--
+	}
+	for to < len(s) && isNameByte(s[to]) && to-end < maxName {
+		to++
+	}
+	for !isNameByte(s[from]) && from < end-1 { // of a word with other bytes, such as a header's
+		from++
+	}
+	return from, to
+}
+
+func isNameByte(b byte) bool {
+	return isWordByte(b) || b == '_' || b == '-' || b == '.' || b >= utf8.RuneSelf
+}
+
+func isQuote(b byte) bool { return b == '"' || b == '\'' || b == '`' }
+
+// assigned is a name in a text, of which the value is looked for.
+type assigned struct {
+	*search
+	from, to     int
+	flag, quoted bool
+}
+
+// text is the place of a value. Its quote is what stands around it; a block is on the lines below, and literal
+// where YAML's | or > says so.
+type text struct {
+	from, to       int
+	quote          string
+	block, literal bool
+}
+
+// isMap tells a map in YAML's flow style: secret: {name: x}. What it holds has names of its own.
+func (v text) isMap(s string) bool {
+	return v.quote == "" && strings.HasPrefix(s[v.from:v.to], "{") && !strings.HasPrefix(s[v.from:v.to], "{{") &&
+		strings.Contains(s[v.from:v.to], ":") && strings.HasSuffix(s[v.from:v.to], "}")
+}
+
+// leading is a reference that a text begins with.
+var leading = regexp.MustCompile(`^(\$\$?\([^()]*\)|\$\$?\{[^{}]*\}|\{\{[^{}]*\}\}|<%[^%]*%>)`)
+
+// head is the value's first word, or all that is in quotes.
+func (v text) head(s string) string {
+	value := s[v.from:v.to]
+	if v.quote == "" {
+		ends := " \t&;,\"'}])"
+		if value != "" && strings.IndexByte("${<%", value[0]) >= 0 { // a reference has its own brackets
+			if r := leading.FindString(value); r != "" {
+				return r
+			}
+			ends = " \t&;,\"'"
+		}
+		if i := strings.IndexAny(value, ends); i > 0 {
+			return value[:i]
+		}
+	}
+	return value
+}
+
+// value finds what follows a name and its separator.
+func (a *assigned) value() (text, bool) {
+	s, i := a.s, a.to
+	if strings.HasSuffix(s[:a.from], "${") {
+		return a.fallback()
+	}
+	if a.from > 0 && s[a.from-1] == '$' { // a variable; of PHP and the like, one that is set
+		rest, assigns := strings.CutPrefix(strings.TrimLeft(s[i:], " "), "=")
+		if !assigns || a.from > 1 && isQuote(s[a.from-2]) {
+			return text{}, false
+		}
+		return a.inQuotes(len(s) - len(rest))
+	}
+	for i < len(s) && (s[i] == '\\' || isQuote(s[i]) || s[i] == ']') && i-a.to < 8 {
+		i++
+	}
+	closed := i > a.to
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
+		i++
+	}
+	if i == len(s) {
+		return text{}, false
+	}
+	switch c := s[i]; {
+	case c == ':' || c == '=' || c == '?' || c == '+':
+		return a.separated(i, closed)
+	case c == '>' && (a.from > 0 && s[a.from-1] == '<' || closed): // XML
+		n := strings.IndexByte(s[i+1:], '<')
+		return text{from: i + 1, to: i + 1 + n}, n >= 0 && strings.HasPrefix(s[i+1+n:], "</")
+	case c == ',' && closed && s[i-1] != '`', c == '(':
+		return a.inQuotes(i + 1)
+	case i > a.to && a.flag && a.command && c != '-':
+		return valueAt(s, i)
+	case i > a.to && !closed && !a.quoted && isPasswordWord(s[a.from:a.to]):
+		return a.spaced(i)
+	}
+	return text{}, false
+}
+
+// spaced is the value of a password that only a space is before: in quotes, as in SQL, or one word that ends the
+// line, as in files of Redis, or that follows a login, as in .netrc.
+func (a *assigned) spaced(i int) (text, bool) {
+	s := a.s
+	v, ok := valueAt(s, i)
+	if !ok || v.quote != "" || v.block {
+		return v, ok && !v.block
+	}
+	begin := max(0, a.from-maxGap, strings.LastIndexByte(s[:a.from], '\n')+1)
+	before := strings.Fields(s[begin:a.from])
+	if n := len(before); n > 1 && (before[n-2] == "login" || before[n-2] == "account") {
+		if end := strings.IndexAny(s[v.from:v.to], " \t"); end > 0 {
+			v.to = v.from + end
+		}
+		return v, true
+	}
+	return v, len(before) == 0 && strings.Contains(s, "\n") && !strings.ContainsAny(s[v.from:v.to], " \t")
+}
+
+// fallback is the value of a variable that is not set: ${PASSWORD:-x}, ${PASSWORD:x}.
+func (a *assigned) fallback() (text, bool) {
+	s, i := a.s, a.to
+	if s[a.from-1] != '{' || i >= len(s) || s[i] != ':' {
+		return text{}, false
+	}
+	if i++; i < len(s) && strings.IndexByte("-=", s[i]) >= 0 {
+		i++
+	}
+	end := strings.IndexByte(s[i:min(len(s), i+maxURL)], '}')
+	return text{from: i, to: i + max(end, 0)}, end > 0
+}
+
+// inQuotes is a value that must be in quotes.
+func (a *assigned) inQuotes(i int) (text, bool) {
+	v, ok := valueAt(a.s, i)
+	return v, ok && v.quote != ""
+}
+
+func isPasswordWord(name string) bool {
+	name = strings.ToLower(name)
+	return endsWithAny(name, "password", "passwd", "passphrase", "requirepass", "masterauth", "auth_pass")
+}
+
+// separated finds the value behind a separator: one of : = := => ?= +=, not ==.
+func (a *assigned) separated(i int, closed bool) (text, bool) {
+	s, from := a.s, i
+	for i < len(s) && strings.IndexByte(":=?+>~", s[i]) >= 0 && i-from < 3 {
+		i++
+	}
+	sep := s[from:i]
+	switch {
+	case !strings.ContainsAny(sep, ":="), sep == "==", sep == "===", sep == "=~", sep == "?":
+		return text{}, false
+	case sep[0] == ':' && !a.startsValue(i, closed):
+		return text{}, false
+	}
+	return valueAt(s, i)
+}
+
+// startsValue tells whether a colon behind the name is a separator, rather than part of a URL, an image, an ARN
+// or a sentence.
+func (a *assigned) startsValue(i int, closed bool) bool {
+	s := a.s
+	spaced := i == len(s) || s[i] <= ' ' || isQuote(s[i])
+	if a.from > 0 && !spaced && (s[a.from-1] == '/' || s[a.from-1] == ':' || s[a.from-1] == '@') {
+		return false
+	}
+	if closed || a.quoted || a.command {
+		return true
+	}
+	before := strings.TrimRight(s[max(0, a.from-64):a.from], " \t-\"'/{,[#;!")
+	if j := strings.LastIndexByte(before, '/'); j >= 0 && strings.IndexAny(before, " \t\n") < j { // a prefix, as annotations have
+		before = strings.TrimRight(before[:strings.LastIndexAny(before[:j], " \t\n")+1], " \t-")
+	}
+	return before == "" && a.from < 64 || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, "export") ||
+		spaced && a.inFlow()
+}
+
+// inFlow tells whether the name is in a map of YAML that is written on one line: {user: app, password: x}.
+func (a *assigned) inFlow() bool {
+	line := a.s[max(0, a.from-maxGap, strings.LastIndexByte(a.s[:a.from], '\n')+1):a.from]
+	before := strings.TrimRight(line, " \t")
+	return (strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",")) && strings.Contains(line, "{")
+}
+
+// valueAt finds the value that begins at or behind i on the same line: what is in quotes, or else the rest of the
+// line, with those that it is continued on. An empty one, or YAML's | and >, stands for a block below.
+func valueAt(s string, i int) (text, bool) {
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
+		i++
+	}
+	if i == len(s) {
+		return text{}, false
+	}
+	delimiter := i
+	for delimiter < len(s) && s[delimiter] == '\\' {
+		delimiter++
+	}
+	if delimiter < len(s) && isQuote(s[delimiter]) {
+		return inDelimiters(s, i, delimiter+1), true
+	}
+	end := lineEnd(s, i)
+	value := strings.TrimRight(s[i:end], " \t\r")
+	if value == "" || len(value) <= 3 && (value[0] == '|' || value[0] == '>') {
+		return text{from: end, to: end, block: true, literal: value != ""}, end < len(s)
+	}
+	for strings.HasSuffix(value, `\`) && end < len(s) { // the line goes on
+		end = lineEnd(s, end+1)
+		value = strings.TrimRight(s[i:end], " \t\r")
+	}
+	return text{from: i, to: i + len(value)}, true
+}
+
+// inDelimiters is the value behind an opening delimiter, a quote with any backslashes before it, up to the same
+// again; to the end of the text where that does not come.
+func inDelimiters(s string, from, begin int) text {
+	quote := s[from:begin]
+	v := text{from: begin, to: len(s), quote: quote}
+	for at := begin; at < len(s); {
+		n := strings.Index(s[at:], quote)
+		if n < 0 {
+			break
+		}
+		at += n
+		if len(quote) > 1 || slashesBefore(s, at, begin)%2 == 0 {
+			v.to = at
+			break
+		}
+		at++
+	}
+	return v
+}
+
+func slashesBefore(s string, at, from int) (n int) {
+	for at-n > from && s[at-n-1] == '\\' {
+		n++
+	}
+	return n
+}
+
+func lineEnd(s string, i int) int {
+	if n := strings.IndexByte(s[i:], '\n'); n >= 0 {
+		return i + n
+	}
+	return len(s)
+}
+
+// maxGap is how far a value may be from the name that is a value itself: - name: TOKEN, value: x.
+const maxGap = 160
+
+// paired finds the value of a pair: {name: TOKEN, value: x}, <add key="Token" value="x"/>.
+func (t *search) paired(from, to int) (text, bool) {
+	s := t.s
+	before := strings.TrimRight(s[max(0, from-16):from], "\"'\\ :=")
+	if before == s[max(0, from-16):from] || !endsWithAny(before, "name", "key", "Name", "Key") {
+		return text{}, false
+	}
+	rest := s[to:min(len(s), to+maxGap)]
+	i := strings.IndexFunc(rest, func(r rune) bool { return !strings.ContainsRune("\"'\\,; \t\r\n/", r) })
+	if i < 0 {
+		return text{}, false
+	}
+	for _, word := range pairValues {
+		if !strings.HasPrefix(rest[i:], word) {
+			continue
+		}
+		at := to + i + len(word)
+		for at < len(s) && strings.IndexByte("\"'\\ ", s[at]) >= 0 {
+			at++
+		}
+		if at < len(s) && (s[at] == ':' || s[at] == '=') {
+			v, ok := valueAt(s, at+1)
+			return v, ok && !v.block
+		}
+	}
+	return text{}, false
+}
+
+func endsWithAny(s string, words ...string) bool {
+	for _, w := range words {
+		if strings.HasSuffix(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxBlock is how many lines of a block are looked at for a value below a name.
+const maxBlock = 30
+
+// block hides the lines below a name: a text, a list, or the values that are fields of a map there. It returns the end of what it has hidden.
+func (t *search) block(from int, v text, name string) int {
+	s, at := t.s, v.from
+	indent := indentation(s, strings.LastIndexByte(s[:from], '\n')+1)
+	isMap, begin, end, lists := false, -1, at, false
+	for lines := 0; end < len(s); lines++ {
+		line := end + 1
+		stop := lineEnd(s, min(line, len(s)))
+		content := strings.TrimSpace(s[min(line, len(s)):stop])
+		depth := indentation(s, line)
+		if content != "" && depth <= indent && !(depth == indent && strings.HasPrefix(content, "- ")) {
+			break
+		}
+		if content != "" && begin < 0 {
+			begin = line + depth
+			lists = strings.HasPrefix(content, "- ")
+			isMap = !v.literal && isField(content)
+		}
+		if isMap {
+			if lines == maxBlock {
+				break
+			}
+			t.inline(content, line+depth, name)
+		}
+		end = stop
+	}
+	if begin < 0 || isMap || !says(credentialName, s[begin:end]) || lists && nameKind(name) == refName {
+		return at
+	}
+	t.found = append(t.found, span{begin, end, name})
+	return end
+}
+
+// inline hides value: x in a map below a credential's name.
+func (t *search) inline(content string, at int, name string) {
+	for _, word := range inlineValues {
+		if rest, ok := strings.CutPrefix(content, word+":"); ok {
+			if v, ok := valueAt(t.s, at+len(content)-len(rest)); ok && !v.block && says(credentialName, v.head(t.s)) {
+				t.found = append(t.found, span{v.from, v.to, name})
+			}
+		}
+	}
+}
+
+// isField tells a line of YAML that is a field, or a list's element with fields.
+func isField(content string) bool {
+	content = strings.TrimPrefix(content, "- ")
+	name, rest, found := strings.Cut(content, ":")
+	return strings.HasPrefix(content, "#") || found && (rest == "" || rest[0] == ' ') && !strings.ContainsAny(name, " ")
+}
+
+func indentation(s string, i int) int {
+	n := 0
+	for i+n < len(s) && (s[i+n] == ' ' || s[i+n] == '\t') {
+		n++
+	}
+	return n
+}

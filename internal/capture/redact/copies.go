@@ -1,0 +1,58 @@
+package redact
+
+import "strings"
+
+// copies are the words with which names of annotations end, in which tools keep an earlier form of the object:
+// kubectl and its imitators, kapp, Rancher, operators. What is in them is hidden whole, for it has what the rules
+// hide elsewhere in the object.
+var copies = []string{
+	"last-applied-configuration", "last-applied-config", "last-applied", "last-applied-spec", "last-applied-state", "last-applied-manifest",
+	"lastappliedconfiguration", "lastappliedconfig", "lastappliedspec", "lastapplied", "applied-configuration", "applied-config",
+	"applied-manifest", "applied-spec", "previous-configuration", "previous-config", "previous-spec", "previous-manifest", "last-configuration",
+	"last-config", "last-spec", "last-known-good", "last-known-configuration", "last-modified-configuration", "original-manifest",
+	"original-spec", "original-config", "original-configuration", "rendered-manifest", "source-manifest",
+}
+
+// exactCopies are such annotations by their whole names.
+var exactCopies = map[string]bool{
+	"objectset.rio.cattle.io/applied": true,
+	"kapp.k14s.io/original":           true,
+	"kapp.k14s.io/original-diff":      true,
+}
+
+// minCopy is the length from which a value may be a copy, rather than a time, a hash or a switch.
+const minCopy = 20
+
+// repeatsManifest tells annotations that hold an earlier form of the whole object.
+func repeatsManifest(key, value string) bool {
+	if exactCopies[key] {
+		return true
+	}
+	if len(key) < len("last-spec") || len(key) > 512 || len(value) == 0 {
+		return false
+	}
+	name := key[strings.LastIndexByte(key, '/')+1:]
+	if name == key && len(value) < minCopy {
+		return false
+	}
+	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	for _, c := range copies {
+		if strings.HasSuffix(name, c) {
+			return strings.Contains(c, "last-applied") || strings.ContainsAny(value, "{[:=") || isZipped(value) || len(value) > 128
+		}
+	}
+	return false
+}
+
+// isManifest tells a text that is an object of Kubernetes in JSON or YAML, whatever the annotation's name.
+func isManifest(s string) bool {
+	if len(s) < minCopy {
+		return false
+	}
+	if mayBeJSON(s) {
+		return strings.Contains(s, `"apiVersion"`) && strings.Contains(s, `"kind"`) &&
+			(strings.Contains(s, `"metadata"`) || strings.Contains(s, `"spec"`) || strings.Contains(s, `"data"`))
+	}
+	return strings.Contains(s, "\n") && strings.Contains(s, "apiVersion:") && strings.Contains(s, "kind:") &&
+		(strings.Contains(s, "metadata:") || strings.Contains(s, "spec:") || strings.Contains(s, "data:"))
+}

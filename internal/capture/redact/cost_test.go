@@ -1,0 +1,107 @@
+package redact
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/capture/rules"
+)
+
+// hostile are objects that anybody who may write a custom resource can make, so that they cost much.
+func hostile() map[string]map[string]any {
+	nested := func(depth int, inner any) any {
+		v := inner
+		for range depth {
+			v = map[string]any{"a": v}
+		}
+		return v
+	}
+	leaves := func(n int, key string) map[string]any {
+		m := map[string]any{}
+		for i := range n {
+			m[fmt.Sprintf("%s%d", key, i)] = fmt.Sprintf("v%d", i)
+		}
+		return m
+	}
+	levels := any("x")
+	for i := range 5_000 {
+		levels = map[string]any{"password": fmt.Sprintf("p%d", i), "n": levels}
+	}
+	lists := any([]any{"TOKEN=x1"})
+	for range 2_000 {
+		lists = []any{lists, "TOKEN=x1"}
+	}
+	var pairs []any
+	for i := range 5_000 {
+		pairs = append(pairs, map[string]any{"name": fmt.Sprintf("TOKEN_%d", i), "value": fmt.Sprintf("v%d", i)})
+	}
+	longKeys := any(leaves(2_000, "password"))
+	for range 5 {
+		longKeys = map[string]any{strings.Repeat("k", 100_000): longKeys}
+	}
+	inJSON := any("x")
+	for range 14 {
+		text, err := json.Marshal(map[string]any{"password": "x1", "n": inJSON})
+		if err != nil {
+			panic(err)
+		}
+		inJSON = string(text)
+	}
+	trees := make([]any, 50)
+	for i := range trees {
+		fields := map[string]any{}
+		for j := range 100 {
+			fields[fmt.Sprintf(`k:{"name":"TOKEN_%d"}`, i*100+j)] = map[string]any{}
+		}
+		trees[i] = map[string]any{"manager": fmt.Sprint("m", i), "fieldsV1": fields}
+	}
+	return map[string]map[string]any{
+		"3,000 levels and 5,000 leaves":     {"spec": nested(3_000, leaves(5_000, "password"))},
+		"10,000 levels":                     {"spec": nested(9_999, map[string]any{"password": "x1"})},
+		"5,000 levels and a secret in each": {"spec": levels},
+		"20,000 leaves":                     {"spec": leaves(20_000, "token")},
+		"lists in lists":                    {"spec": lists},
+		"many pairs":                        {"spec": pairs},
+		"long keys above many secrets":      {"spec": longKeys},
+		"long keys that are names":          {"spec": leaves(200, strings.Repeat("Password_", 500))},
+		"a secret that is large":            {"kind": "Secret", "data": leaves(10_000, "k")},
+		"JSON in JSON":                      {"spec": map[string]any{"a": inJSON}},
+		"many managers of many secrets":     {"metadata": map[string]any{"managedFields": trees}, "spec": pairs},
+		"a file of passwords":               {"spec": map[string]any{"a": strings.Repeat("password: x1\n", 10_000)}},
+		"a file of names without values":    {"spec": map[string]any{"a": strings.Repeat("password:\n ", 10_000) + "\npassword: x1"}},
+		"a file of quotes that do not end":  {"spec": map[string]any{"a": strings.Repeat("a: b\npassword='\n", 1) + strings.Repeat("token=\\\"", 10_000)}},
+		"a command line of flags":           {"spec": map[string]any{"args": []any{strings.Repeat("mysql -px1 --token ", 5_000)}}},
+	}
+}
+
+// TestCost holds what hiding costs to a multiple of the object's size. The values under rules are selected a second
+// time, at every depth.
+func TestCost(t *testing.T) {
+	const perByte, fixed = 250, 1 << 20
+	rule := rules.Rule{Resources: []string{"widgets.example.com"}, Paths: []string{"**.password*", "spec.**.n.x"}}
+	for _, r := range []*Redactor{redactor(t), redactor(t, rule)} {
+		for why, obj := range hostile() {
+			size := len(canonical(obj))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			hid, err := r.Apply("widgets.example.com", obj)
+			took := time.Since(start)
+			runtime.ReadMemStats(&after)
+			if err != nil || !hid {
+				t.Errorf("%s: hidden %v, %v", why, hid, err)
+			}
+			if spent := after.TotalAlloc - before.TotalAlloc; spent > uint64(perByte*size+fixed) {
+				t.Errorf("%s: %d bytes took %d of memory, more than %d for each", why, size, spent, perByte)
+			}
+			if took > 10*time.Second {
+				t.Errorf("%s: %d bytes took %v", why, size, took)
+			}
+			t.Logf("%s: %d bytes, %.1f of memory for each, %v", why, size, float64(after.TotalAlloc-before.TotalAlloc)/float64(size), took)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package redact
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Pairs of fields that make a name and its value: of a variable, a parameter, a header. Those with operators and
+// effects are requirements on labels and taints.
+var (
+	pairNames  = []string{"name", "key", "parameter", "header", "Name", "Key"}
+	pairValues = []string{"value", "default", "values", "defaultValue", "Value", "content"}
+	pairSpares = []string{"operator", "effect"}
+)
+
+// inlineValues are fields that hold the credential itself below a field with the name of one: {password: {value: x}}.
+var inlineValues = []string{"value", "default", "values", "plain", "plaintext", "plainText", "literal", "inline", "content", "stringValue", "data", "text"}
+
+// containers are fields whose texts are credentials, whatever their names, but for those that only describe.
+var containers = set(`secrets passwords tokens credentials apikeys securejsondata secretdata secretvalues sensitive
+	sensitivedata sensitivevalues securefields literals usercredentials basicauthusers htpasswd htpasswds`)
+
+// object hides in a map that may be an object of Kubernetes, the root or one within another.
+func (a *run) object(m map[string]any, how manner) {
+	kind, _ := m["kind"].(string)
+	root := len(a.path.steps) == 0
+	switch {
+	case root && a.resource == secrets, kind == "Secret":
+		a.secret(m)
+	case root && a.resource == configMaps, kind == "ConfigMap":
+		a.configMap(m)
+	case kind == "SecretList", kind == "ConfigMapList":
+		a.items(m, kind)
+	}
+	a.pair(m)
+	keyed := namesKeys(m)
+	for key, v := range m {
+		a.path.pushField(key)
+		if !keyed || !isKeyName(key, v) {
+			v = a.field(key, v, how)
+		}
+		m[key] = v
+		a.path.pop()
+	}
+}
+
+// items hides in the elements of a list, which need not say what they are.
+func (a *run) items(m map[string]any, kind string) {
+	items, _ := m["items"].([]any)
+	for i, v := range items {
+		item, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		a.path.pushField("items")
+		a.path.push(element(v, i))
+		if kind == "SecretList" {
+			a.secret(item)
+		} else {
+			a.configMap(item)
+		}
+		a.path.pop()
+		a.path.pop()
+	}
+}
+
+// pair hides the value of {name: PASSWORD, value: x}.
+func (a *run) pair(m map[string]any) {
+	if !pairNamed(m) {
+		return
+	}
+	for _, key := range pairSpares {
+		if _, ok := m[key]; ok {
+			return
+		}
+	}
+	for _, key := range pairValues {
+		s, isText := m[key].(string)
+		_, isSwitch := m[key].(bool)
+		if isText && !says(credentialName, s) || isSwitch {
+			continue
+		}
+		a.set(m, key)
+	}
+}
+
+func pairNamed(m map[string]any) bool {
+	for _, key := range pairNames {
+		name, _ := m[key].(string)
+		if kind := nameKind(name); kind != plainName && kind != refName {
+			return true
+		}
+	}
+	return false
+}
+
+// keySiblings are fields beside which names of keys stand: {secretName: x, passwordKey: password}.
+var keySiblings = []string{"remoteRef", "sourceRef", "secretName", "secretRef", "existingSecret", "valueFrom", "secretNamespace"}
+
+func namesKeys(m map[string]any) bool {
+	for _, key := range keySiblings {
+		if _, ok := m[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func isKeyName(field string, v any) bool {
+	s, ok := v.(string)
+	return ok && (strings.HasSuffix(field, "Key") || strings.HasSuffix(field, "_key")) && len(s) < 64
+}
+
+// field returns what takes the place of a field's value.
+func (a *run) field(key string, v any, how manner) any {
+	if v == nil || a.spares(key) {
+		return v
+	}
+	if key == "stringData" {
+		if m, ok := v.(map[string]any); ok {
+			a.setAll(m)
+			return m
+		}
+		return a.hide(v)
+	}
+	if s, ok := v.(string); ok && (repeatsManifest(key, s) || a.annotates() && isManifest(s)) {
+		return a.hide(v)
+	}
+	if v, ok := a.credential(key, v, how); ok {
+		return v
+	}
+	return a.value(v, manners(a.resource, key, how))
+}
+
+// identifying are fields of an object's metadata that readers need as they are: what they say is no secret.
+var identifying = set(`name namespace uid resourceVersion creationTimestamp generateName managedFields ownerReferences`)
+
+// spares tells what identifies the object, and the names of fields and managers: see run.managedFields.
+func (a *run) spares(key string) bool {
+	if a.within > 0 {
+		return false
+	}
+	switch steps := a.path.steps; len(steps) {
+	case 1:
+		return key == "apiVersion" || key == "kind"
+	case 2:
+		return identifying[key] && a.path.is("metadata", key)
+	}
+	return false
+}
+
+// annotates tells whether the value at hand is an annotation.
+func (a *run) annotates() bool {
+	n := len(a.path.steps)
+	return n > 1 && a.path.steps[n-2].text == "annotations"
+}
+
+// credential hides what a field's name says to be one; false leaves the value to its form.
+func (a *run) credential(key string, v any, how manner) (any, bool) {
+	kind := nameKind(key)
+	if kind == plainName || kind == maybeName && how != asCommand {
+		if s, ok := v.(string); ok && (key == "auth" || key == "_auth") && isUserPassword(s) {
+			return a.hide(v), true
+		}
+		if kind == plainName && !containers[strings.ToLower(key)] {
+			return nil, false
+		}
+	}
+	switch v := v.(type) {
+	case string:
+		if says(kind, v) && (kind != maybeName || how == asCommand) {
+			return a.hide(v), true
+		}
+	case float64, int64, json.Number:
+		if kind == credentialName {
+			return a.hide(v), true
+		}
+	case map[string]any:
+		a.below(key, kind, v)
+	case []any:
+		if kind == credentialName || kind == manyName && !strings.HasSuffix(strings.ToLower(key), "secrets") {
+			a.each(kind, v)
+		}
+	}
+	return nil, false
+}
+
+// below hides in the map of a credential's name what holds the credential itself.
+func (a *run) below(key string, kind kindOfName, m map[string]any) {
+	if kind != plainName && kind != maybeName {
+		for _, name := range inlineValues {
+			if s, ok := m[name].(string); ok && says(credentialName, s) {
+				a.set(m, name)
+			}
+		}
+	}
+	if !containers[strings.ToLower(key)] {
+		return
+	}
+	for name, v := range m {
+		if s, ok := v.(string); ok && says(credentialName, s) && !describing(name) {
+			a.set(m, name)
+		}
+	}
+}
+
+// describing tells a name whose last word only describes.
+func describing(name string) bool {
+	var space [16]string
+	parts := splitWords(name[max(0, len(name)-maxName):], space[:0])
+	return len(parts) > 0 && (describes[parts[len(parts)-1]] || parts[len(parts)-1] == "key")
+}
+
+// each hides the texts of a list of credentials.
+func (a *run) each(kind kindOfName, list []any) {
+	for i, v := range list {
+		if s, ok := v.(string); ok && says(kind, s) {
+			a.path.push(element(v, i))
+			list[i] = a.hide(v)
+			a.path.pop()
+		}
+	}
+}
+
+// value returns what takes the place of a value of which only its form says whether to hide it.
+func (a *run) value(v any, how manner) any {
+	switch v := v.(type) {
+	case string:
+		return a.text(v, how)
+	case map[string]any:
+		a.object(v, how)
+	case []any:
+		a.list(v, how)
+	}
+	return v
+}
+
+// crds describe what fields are for, and name credentials there.
+const crds = "customresourcedefinitions.apiextensions.k8s.io"
+
+// manners returns how the texts of a field and below are read.
+func manners(resource, field string, parent manner) manner {
+	switch {
+	case field == "description" && resource == crds:
+		return asProse
+	case isCommandField(field):
+		return asCommand
+	}
+	return parent
+}

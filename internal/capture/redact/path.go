@@ -1,0 +1,116 @@
+package redact
+
+import (
+	"crypto/sha256"
+	"hash"
+
+	"github.com/tattler-dev/tattler/diff"
+)
+
+// A path whose text is hashed as it is has at most so many steps and bytes. Ordinary objects have no longer
+// ones; what is longer is identified by digests, so that hiding a value costs the same wherever it stands.
+const (
+	plainSteps = 64
+	plainBytes = 1 << 10
+)
+
+// place is the path of the value at hand. Its text and digests are made step by step when a value is hidden,
+// and shared by all values below a step.
+type place struct {
+	steps   []step
+	text    []byte
+	ends    []int               // of the text of the first steps
+	digests [][sha256.Size]byte // of the paths to the first steps
+	hash    hash.Hash           // makes digests
+}
+
+// step is a step of a path, before it is known whether its text is needed.
+type step struct {
+	kind  diff.ElemKind
+	text  string // name of a Field or of a Keyed element, or Value
+	index int
+	other *diff.Elem // takes the place of the rest, where set
+}
+
+func (s *step) elem() diff.Elem {
+	switch {
+	case s.other != nil:
+		return *s.other
+	case s.kind == diff.Index:
+		return diff.Elem{Kind: diff.Index, Index: s.index}
+	case s.kind == diff.Keyed:
+		return diff.Elem{Kind: diff.Keyed, Keys: []diff.KeyValue{{Name: "name", Value: s.text}}}
+	case s.kind == diff.Value:
+		return diff.Elem{Kind: diff.Value, Value: s.text}
+	}
+	return diff.Elem{Kind: diff.Field, Name: s.text}
+}
+
+func (p *place) push(s step) { p.steps = append(p.steps, s) }
+
+func (p *place) pop() {
+	p.steps = p.steps[:len(p.steps)-1]
+	p.ends = p.ends[:min(len(p.ends), len(p.steps))]
+	p.digests = p.digests[:min(len(p.digests), len(p.steps))]
+}
+
+func (p *place) pushField(name string) { p.push(step{kind: diff.Field, text: name}) }
+
+// is tells whether the path has exactly these fields.
+func (p *place) is(fields ...string) bool {
+	if len(p.steps) != len(fields) {
+		return false
+	}
+	for i, name := range fields {
+		if p.steps[i].kind != diff.Field || p.steps[i].text != name {
+			return false
+		}
+	}
+	return true
+}
+
+// identity returns what a marker's hash knows of the path: its text, or, where that would be long, a zero byte
+// and a digest: d(n) = SHA-256(d(n-1), text of step n), and d(0) has no bytes. It is valid until the next call.
+func (p *place) identity() []byte {
+	for n := len(p.ends); n < len(p.steps); n++ {
+		p.text = p.steps[n].elem().AppendText(p.text[:p.end(n)], n == 0)
+		p.ends = append(p.ends, len(p.text))
+	}
+	p.text = p.text[:p.end(len(p.steps))]
+	if len(p.steps) <= plainSteps && len(p.text) <= plainBytes {
+		return p.text
+	}
+	if p.hash == nil {
+		p.hash = sha256.New()
+	}
+	h := p.hash
+	for n := len(p.digests); n < len(p.steps); n++ {
+		h.Reset()
+		if n > 0 {
+			h.Write(p.digests[n-1][:])
+		}
+		h.Write(p.text[p.end(n):p.ends[n]])
+		var d [sha256.Size]byte
+		h.Sum(d[:0])
+		p.digests = append(p.digests, d)
+	}
+	return append([]byte{0}, p.digests[len(p.digests)-1][:]...)
+}
+
+// end is where the text of the first n steps ends.
+func (p *place) end(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return p.ends[n-1]
+}
+
+// element names a list element by its name, so that moving it does not look like a change.
+func element(v any, i int) step {
+	if m, ok := v.(map[string]any); ok {
+		if name, ok := m["name"].(string); ok {
+			return step{kind: diff.Keyed, text: name}
+		}
+	}
+	return step{kind: diff.Index, index: i}
+}

@@ -1,0 +1,217 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+// search finds the credentials that a text holds.
+type search struct {
+	s string
+	// command says that the text is a command line, or the value of a variable: that a name anywhere in it may be
+	// followed by its value. In other texts that is so at the begin of a line, in quotes, and before a =.
+	command bool
+	lines   bool // there are several
+	prose   bool // names in it say nothing
+	found   []span
+	first   bool // one is enough
+}
+
+// hit is what a word of the matcher may begin, end or be a part of.
+type hit uint8
+
+const (
+	hitName     hit = iota // a credential's name
+	hitToken               // one of tokens; the index follows
+	hitURL                 // ://
+	hitJWT                 // what a JSON web token begins with
+	hitPEM                 // a key in PEM
+	hitPuTTY               // one of PuTTY
+	hitBase64              // that in base64
+	hitScheme              // Authorization: Bearer
+	hitAccount             // @tcp(
+	hitHook                // one of hooks
+	hitHooks               // /hooks/
+	hitQuery               // ?sig=
+	hitSQL                 // IDENTIFIED BY
+	hitManifest            // a Secret in YAML
+)
+
+// words of the matcher, and what each is a hit of.
+var (
+	hits        []hit
+	hitTokens   []int // index in tokens
+	textMatcher = func() *matcher {
+		var all []string
+		add := func(h hit, i int, words ...string) {
+			for _, w := range words {
+				all, hits, hitTokens = append(all, strings.ToLower(w)), append(hits, h), append(hitTokens, i)
+			}
+		}
+		add(hitName, 0, stems...)
+		add(hitName, 0, "_pat", "_pw", "-pw")
+		for i, t := range tokens {
+			add(hitToken, i, t.prefix)
+		}
+		add(hitURL, 0, "://")
+		add(hitJWT, 0, "eyJ")
+		add(hitPEM, 0, pemBegin)
+		add(hitPuTTY, 0, "PuTTY-User-Key-File")
+		add(hitBase64, 0, pemBase64)
+		add(hitScheme, 0, "bearer ", "basic ", "bearer%20", "basic%20")
+		add(hitAccount, 0, "@tcp(", "@unix(", "@tcp6(", "@//", "@(")
+		add(hitHook, 0, hooks...)
+		add(hitHooks, 0, "/hooks/")
+		add(hitQuery, 0, "sig=", "signature=")
+		add(hitSQL, 0, "identified by ")
+		add(hitManifest, 0, "kind: secret\n", "kind: secretlist\n", "kind: secret\r", "stringdata")
+		return newMatcher(all)
+	}()
+)
+
+// manner is how a text is read.
+type manner uint8
+
+const (
+	asText    manner = iota
+	asCommand        // a command line, or the value of a variable
+	asProse          // a description: names in it say nothing
+)
+
+// credentials returns the spans of a text's credentials, in order, none within another.
+func credentials(s string, how manner) []span {
+	t := newSearch(s, how)
+	t.run()
+	return t.ordered()
+}
+
+// holdsCredential tells whether credentials finds any.
+func holdsCredential(s string, how manner) bool {
+	t := newSearch(s, how)
+	t.first = true
+	t.run()
+	return len(t.found) > 0
+}
+
+func newSearch(s string, how manner) search {
+	return search{s: s, command: how == asCommand, prose: how == asProse, lines: strings.Contains(s, "\n")}
+}
+
+// run looks at each word that the matcher finds. What was found is passed over.
+func (t *search) run() {
+	if t.command {
+		t.program()
+	}
+	state, end, named, done, jwts := uint16(0), 0, 0, 0, false
+	for !t.enough() {
+		if state, end = textMatcher.find(t.s, end, state); end < 0 {
+			break
+		}
+		for _, id := range textMatcher.found[state] {
+			switch {
+			case hits[id] == hitJWT:
+				jwts = true
+			case hits[id] == hitName:
+				if end > named && !t.prose {
+					named = t.name(end)
+				}
+			case end > done || hits[id] == hitManifest:
+				done = max(done, t.look(id, end))
+			}
+		}
+	}
+	if jwts && !t.enough() {
+		for _, at := range jwt.FindAllStringIndex(t.s, -1) {
+			t.found = append(t.found, span{at[0], at[1], "token"})
+		}
+	}
+}
+
+func (t *search) enough() bool { return t.first && len(t.found) > 0 }
+
+// look looks at a word that ends at end, and returns up to where it has looked.
+func (t *search) look(id uint16, end int) int {
+	var at span
+	var ok bool
+	switch hits[id] {
+	case hitToken:
+		tok := &tokens[hitTokens[id]]
+		from, before := end-len(tok.prefix), byte(0)
+		if from > 0 {
+			before = t.s[from-1]
+		}
+		if n := tok.length(t.s[from:], before); n > 0 {
+			at, ok = span{from, from + n, "token"}, true
+		}
+	case hitURL:
+		at, ok = userInfo(t.s, end-len("://"))
+	case hitPEM:
+		at, ok = pemKey(t.s, end-len(pemBegin))
+	case hitPuTTY:
+		at, ok = span{end, len(t.s), "private key"}, true
+	case hitBase64:
+		at, ok = encodedKey(t.s, end-len(pemBase64))
+		if !ok {
+			return max(end, at.to)
+		}
+	case hitScheme:
+		at, ok = scheme(t.s, end)
+	case hitAccount:
+		at, ok = account(t.s, strings.LastIndexByte(t.s[:end], '@'))
+	case hitHook:
+		at, ok = hookPath(t.s, end)
+	case hitHooks:
+		at, ok = mattermost(t.s, end)
+	case hitQuery:
+		at, ok = t.query(end)
+	case hitSQL:
+		at, ok = quoted(t.s, end, "password")
+	case hitManifest:
+		at, ok = span{0, len(t.s), "manifest"}, strings.Contains(t.s, "data:") || strings.Contains(t.s, "stringData:")
+	}
+	if !ok {
+		return 0
+	}
+	t.found = append(t.found, at)
+	return at.to
+}
+
+// query is the span of a signature in a URL's query.
+func (t *search) query(from int) (span, bool) {
+	start := from
+	for start > 0 && strings.IndexByte("?&;", t.s[start-1]) < 0 {
+		if start--; from-start > 32 {
+			return span{}, false
+		}
+	}
+	to := urlEnd(t.s, from)
+	if i := strings.IndexByte(t.s[from:to], '&'); i >= 0 {
+		to = from + i
+	}
+	return span{from, to, "signature"}, start > 0 && to-from >= 16
+}
+
+// quoted is the span of a text in quotes that begins at from.
+func quoted(s string, from int, name string) (span, bool) {
+	v, ok := valueAt(s, from)
+	return span{v.from, v.to, name}, ok && v.quote != ""
+}
+
+// ordered sorts what was found and joins what overlaps.
+func (t *search) ordered() []span {
+	slices.SortFunc(t.found, func(a, b span) int {
+		if a.from != b.from {
+			return a.from - b.from
+		}
+		return b.to - a.to
+	})
+	out := t.found[:0]
+	for _, at := range t.found {
+		if n := len(out); n > 0 && at.from < out[n-1].to {
+			out[n-1].to = max(out[n-1].to, at.to)
+			continue
+		}
+		out = append(out, at)
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+// span is a part of a text that is a credential. Its name says which, so that one text may hold several.
+type span struct {
+	from, to int
+	name     string
+}
+
+// charset says which bytes a token consists of.
+type charset uint8
+
+const (
+	alnum charset = iota // letters and digits
+	word                 // these, _ and -
+	dots                 // these, dots, ~, + and =
+	graph                // all but white space, quotes and separators of lists
+)
+
+// token is the form of a vendor's credentials: what they begin with, and how long the rest is at least.
+type token struct {
+	prefix string
+	min    int
+	chars  charset
+}
+
+// tokens are forms that nothing else has. Sources: the vendors' documentation of their tokens; which vendors mark
+// theirs is listed by the rules of gitleaks, detect-secrets and trufflehog.
+var tokens = []token{
+	// source code, packages, builds
+	{"ghp_", 20, alnum}, {"gho_", 20, alnum}, {"ghu_", 20, alnum}, {"ghs_", 20, dots}, {"ghr_", 20, alnum}, {"github_pat_", 20, word},
+	{"glpat-", 16, dots}, {"gldt-", 16, word}, {"glrt-", 16, dots}, {"glcbt-", 16, word}, {"glptt-", 16, word}, {"glft-", 16, word},
+	{"glimt-", 16, word}, {"glagent-", 16, word}, {"gloas-", 16, word}, {"glsoat-", 16, word}, {"glffct-", 16, word},
+	{"npm_", 30, alnum}, {"pypi-", 40, word}, {"rubygems_", 32, alnum}, {"AKCp", 40, alnum}, {"CLOJARS_", 40, alnum},
+	{"dckr_pat_", 20, word}, {"dckr_oat_", 20, word}, {"sgp_", 32, word}, {"sntrys_", 30, dots}, {"sntryu_", 30, alnum},
+	{"NRAK-", 20, alnum}, {"NRII-", 20, word}, {"NRJS-", 16, alnum}, {"PMAK-", 24, word}, {"lin_api_", 30, alnum}, {"figd_", 30, word},
+	{"ATATT3", 40, dots}, {"ATCTT3", 40, dots}, {"ATBB", 28, alnum}, {"rdme_", 40, alnum}, {"pul-", 40, alnum}, {"phx_", 40, alnum},
+	// clouds
+	{"AKIA", 16, alnum}, {"ASIA", 16, alnum}, {"ABIA", 16, alnum}, {"ACCA", 16, alnum}, {"ABSK", 60, dots}, {"bedrock-api-key-", 20, dots},
+	{"AIza", 30, word}, {"GOCSPX-", 20, word}, {"ya29.", 20, dots}, {"LTAI", 16, alnum}, {"dop_v1_", 40, alnum}, {"doo_v1_", 40, alnum},
+	{"dor_v1_", 40, alnum}, {"dapi", 32, alnum}, {"pscale_", 24, dots}, {"nfp_", 30, alnum}, {"tskey-", 16, word}, {"hvs.", 20, word},
+	{"hvb.", 20, word}, {"hvr.", 20, word}, {"FlyV1 ", 20, graph}, {"fo1_", 30, word}, {"fm2_", 30, graph}, {"rnd_", 28, alnum},
+	{"HRKU-", 30, word}, {"y0_AgAAA", 20, word}, {"AQVN", 35, word}, {"YCAJE", 20, word}, {"ops_eyJ", 40, dots}, {"AGE-SECRET-KEY-1", 40, alnum},
+	{"dp.pt.", 30, alnum}, {"dp.st.", 30, dots}, {"dp.ct.", 30, alnum}, {"dt0c01.", 24, dots}, {"dt0s16.", 24, dots}, {"glsa_", 30, word},
+	{"glc_", 30, dots}, {"eyJrIjoi", 30, dots}, {"ico-", 32, alnum}, {"sha256~", 40, word}, {"SWMTKN-", 40, word}, {"LaunchDarkly-", 30, word},
+	// payment, mail, chat, models
+	{"sk_live_", 10, alnum}, {"sk_test_", 10, alnum}, {"rk_live_", 10, alnum}, {"rk_test_", 10, alnum}, {"whsec_", 16, dots}, {"sq0atp-", 20, word},
+	{"sq0csp-", 20, word}, {"shpat_", 30, alnum}, {"shpca_", 30, alnum}, {"shppa_", 30, alnum}, {"shpss_", 30, alnum}, {"shippo_live_", 30, alnum},
+	{"EZAK", 50, alnum}, {"EZTK", 50, alnum}, {"duffel_live_", 30, word}, {"FLWSECK", 16, word}, {"SG.", 40, dots}, {"xkeysib-", 40, word},
+	{"xsmtpsib-", 40, word}, {"pat-na1-", 30, word}, {"pat-eu1-", 30, word}, {"xoxb-", 10, word}, {"xoxp-", 10, word}, {"xoxa-", 10, word},
+	{"xoxr-", 10, word}, {"xoxs-", 10, word}, {"xoxe-", 10, word}, {"xoxe.", 20, dots}, {"xoxo-", 10, word}, {"xoxc-", 10, word}, {"xoxd-", 10, graph},
+	{"xapp-", 10, word}, {"ntn_", 40, alnum}, {"secret_", 43, alnum}, {"tfp_", 40, dots}, {"EAACEdEose0cBA", 10, alnum}, {"sk-proj-", 20, word},
+	{"sk-svcacct-", 20, word}, {"sk-admin-", 20, word}, {"sk-ant-", 20, word}, {"sk-or-v1-", 30, alnum}, {"sk-", 40, alnum}, {"hf_", 30, alnum},
+	{"api_org_", 30, alnum}, {"gsk_", 40, alnum}, {"pplx-", 40, alnum}, {"r8_", 36, alnum}, {"xai-", 60, alnum}, {"lsv2_", 30, word}, {"pcsk_", 40, word},
+	// hashes of passwords
+	{"$2a$", 50, graph}, {"$2b$", 50, graph}, {"$2y$", 50, graph}, {"$apr1$", 20, graph}, {"$5$", 40, graph}, {"$6$", 60, graph}, {"$y$", 40, graph},
+	{"$argon2", 40, graph}, {"$pbkdf2", 40, graph}, {"pbkdf2:sha", 30, graph}, {"pbkdf2_sha", 30, graph}, {"SCRAM-SHA-256$", 30, graph},
+	{"{SSHA}", 20, graph}, {"{SHA}", 20, graph},
+}
+
+// maxToken is where a token has letters and digits at the latest.
+const maxToken = 512
+
+// length returns how many bytes a token at the begin of s has; 0 where it is none. Before is the byte before it.
+func (t *token) length(s string, before byte) int {
+	if !strings.HasPrefix(s, t.prefix) || isWordByte(before) && isWordByte(t.prefix[0]) {
+		return 0
+	}
+	n := len(t.prefix)
+	letters, digits := false, false
+	for ; n < len(s) && t.chars.has(s[n]); n++ {
+		digits = digits || s[n] >= '0' && s[n] <= '9'
+		letters = letters || s[n] >= 'A'
+		if n == maxToken && !(letters && digits) {
+			return 0 // so that a text of prefixes takes linear time
+		}
+	}
+	if n-len(t.prefix) < t.min || !(letters && digits) && !t.strong() {
+		return 0
+	}
+	return n
+}
+
+// strong tells a prefix that needs no digits behind it to be a token's.
+func (t *token) strong() bool { return len(t.prefix) > 5 || strings.ContainsAny(t.prefix, "_$.{") }
+
+func (c charset) has(b byte) bool {
+	switch {
+	case isWordByte(b):
+		return true
+	case c == alnum:
+		return false
+	case b == '_', b == '-':
+		return true
+	case c == word:
+		return false
+	case c == dots:
+		return b == '.' || b == '~' || b == '+' || b == '='
+	}
+	return b > ' ' && b != 0x7f && !strings.ContainsRune("\"'`,;<>()[]", rune(b))
+}
+
+func isWordByte(b byte) bool {
+	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+}
+
+// jwt is RFC 7519's compact form: three parts in base64url, two of them JSON objects.
+var jwt = regexp.MustCompile(`eyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*`)
+
+const (
+	pemBegin   = "-----BEGIN"
+	pemPrivate = "PRIVATE KEY"    // -----BEGIN (RSA |EC |OPENSSH |ENCRYPTED |…)PRIVATE KEY( BLOCK)-----
+	pemEnd     = "-----END"       // of it
+	pemBase64  = "LS0tLS1CRUdJTi" // base64 of -----BEGIN, as kubeconfigs hold it
+)
+
+// pemKey is the span of a private key in PEM that begins at from; to its end, or else that of the text.
+func pemKey(s string, from int) (span, bool) {
+	head := s[from:min(len(s), from+80)]
+	if !strings.Contains(head, pemPrivate) {
+		return span{}, false
+	}
+	to := len(s)
+	if i := strings.Index(s[from:], pemEnd); i >= 0 {
+		if to = from + i + len(pemEnd); to < len(s) {
+			if end := strings.Index(s[to:min(len(s), to+80)], "-----"); end >= 0 {
+				to += end + len("-----")
+			}
+		}
+	}
+	return span{from, to, "private key"}, true
+}
+
+// encodedKey is the span of base64 of a private key in PEM.
+func encodedKey(s string, from int) (span, bool) {
+	to := from
+	for to < len(s) && (isBase64(rune(s[to])) || s[to] == '=') {
+		to++
+	}
+	text, _ := decoded(s[from:to])
+	return span{from, to, "private key"}, strings.Contains(text, pemPrivate)
+}
+
+// scheme is the span of what follows Authorization: Bearer or Basic, where it reads like a credential.
+func scheme(s string, from int) (span, bool) {
+	to := from
+	digits, upper, lower := false, false, false
+	for ; to < len(s) && (dots.has(s[to]) || s[to] == '/' || s[to] == ':'); to++ {
+		digits = digits || s[to] >= '0' && s[to] <= '9'
+		upper = upper || s[to] >= 'A' && s[to] <= 'Z'
+		lower = lower || s[to] >= 'a' && s[to] <= 'z'
+	}
+	mixed := digits && (upper || lower) || upper && lower && to-from >= 20
+	return span{from, to, "authorization"}, to-from >= 8 && mixed
+}

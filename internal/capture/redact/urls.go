@@ -1,0 +1,109 @@
+package redact
+
+import "strings"
+
+// minURLToken is the length from which a URL's user without a password is taken for a token
+// (https://ghp_…@github.com) and not for a name (ssh://git@github.com).
+const minURLToken = 20
+
+// userInfo is the span of a URL's user and password, from behind the ://: scheme://user:password@host, and
+// scheme://token@host. A name with a digest (docker-pullable://app@sha256:…), as pods have it in their status, has
+// none; nor has host:port/path@version. Passwords that are not escaped as they should be may hold / and @.
+func userInfo(s string, colon int) (span, bool) {
+	from := colon + len("://")
+	rest := s[from:urlEnd(s, from)]
+	first := strings.IndexAny(rest, ":@/?#")
+	if first < 0 {
+		return span{}, false
+	}
+	user := rest[:first]
+	if rest[first] == '@' {
+		return span{from, from + first, "url"}, len(user) >= minURLToken && !isReference(user)
+	}
+	at := strings.LastIndexByte(rest, '@')
+	if rest[first] != ':' || at < 0 || strings.HasPrefix(rest[at+1:], "sha256:") || strings.HasPrefix(rest[at+1:], "sha512:") {
+		return span{}, false
+	}
+	password := rest[first+1 : at]
+	if i := strings.IndexAny(password, "/?#"); i >= 0 && isPort(password[:i]) && (!databaseScheme(s[:colon]) || strings.Contains(user, ".")) {
+		return span{}, false // a port, and an @ in the path
+	}
+	if i := strings.IndexAny(password, "@/"); i > 0 && isReference(password[:i]) {
+		return span{}, false
+	}
+	return span{from, from + at, "url"}, password != "" && !isReference(password) && !isMask(password)
+}
+
+// maxURL is how much of a URL is looked at.
+const maxURL = 8 << 10
+
+// urlEnd is where a URL ends, as far as text around it allows to tell.
+func urlEnd(s string, from int) int {
+	end := min(len(s), from+maxURL)
+	if i := strings.Index(s[from:end], "://"); i >= 0 { // another one, in a list
+		end = from + i
+		for end > from && isWordByte(s[end-1]) {
+			end--
+		}
+	}
+	if i := strings.IndexAny(s[from:end], " \t\r\n\"'`<>\\"); i >= 0 {
+		end = from + i
+	}
+	return end
+}
+
+func isPort(s string) bool {
+	return s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
+}
+
+// databaseScheme tells a URL of a server that is always logged in to.
+func databaseScheme(before string) bool {
+	i := len(before)
+	for i > 0 && (isWordByte(before[i-1]) || before[i-1] == '+') {
+		i--
+	}
+	return databases[strings.ToLower(before[i:])]
+}
+
+var databases = set(`postgres postgresql mysql mariadb mongodb mongodb+srv redis rediss amqp amqps mssql sqlserver
+	clickhouse cockroachdb cassandra oracle ldap ldaps smtp smtps ftp ftps sftp nats kafka mqtt mqtts stomp couchdb`)
+
+// account is the span of user:password before @tcp(host), @unix(…) and @(…) of a MySQL driver.
+func account(s string, at int) (span, bool) {
+	from := at
+	for from > 0 && strings.IndexByte(" \t\r\n\"'`=", s[from-1]) < 0 && at-from < 512 {
+		from--
+	}
+	_, password, found := strings.Cut(s[from:at], ":")
+	return span{from, at, "account"}, found && password != "" && !isReference(password) && !isMask(password)
+}
+
+// hooks are URLs whose path is the credential: whoever has it may post. Each ends where that begins.
+var hooks = []string{
+	"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/", "discord.com/api/webhooks/",
+	"discordapp.com/api/webhooks/", ".webhook.office.com/webhookb2/", "outlook.office.com/webhook/", "outlook.office365.com/webhook/",
+	"api.telegram.org/bot", "hooks.zapier.com/hooks/catch/", "/open-apis/bot/v2/hook/", "/open-apis/bot/hook/",
+	"oapi.dingtalk.com/robot/send?access_token=", "qyapi.weixin.qq.com/cgi-bin/webhook/send?key=", "events.pagerduty.com/integration/",
+	"chat.googleapis.com/v1/spaces/", "hc-ping.com/", "nosnch.in/", "webhook.site/", "hook.integromat.com/", "hook.eu1.make.com/", "hook.us1.make.com/",
+	"alert.victorops.com/integrations/generic/", "webhooks.mongodb-stitch.com/", "api.opsgenie.com/v1/json/", "hooks.airtable.com/workflows/",
+	"ifttt.com/trigger/", "splunkcloud.com/services/collector/raw?token=", "api.flock.com/hooks/sendmessage/", "hooks.glip.com/webhook/",
+	"webexapis.com/v1/webhooks/incoming/", "ingest.sentry.io/api/",
+}
+
+// hookPath is the span of what is secret of a hook's URL, from where that begins.
+func hookPath(s string, from int) (span, bool) {
+	to := urlEnd(s, from)
+	return span{from, to, "webhook"}, to-from >= 8 && !isReference(s[from:to]) && strings.ContainsAny(s[from:to], "0123456789")
+}
+
+// mattermost is the span of an incoming webhook's key: https://host/hooks/ and 26 small letters and digits.
+func mattermost(s string, from int) (span, bool) {
+	to, digits := from, 0
+	for to < len(s) && (s[to] >= 'a' && s[to] <= 'z' || s[to] >= '0' && s[to] <= '9') {
+		if s[to] <= '9' {
+			digits++
+		}
+		to++
+	}
+	return span{from, to, "webhook"}, to-from == 26 && digits > 0
+}
