@@ -36,8 +36,9 @@ type Journal struct {
 	db      *db
 	codec   *codec
 	names   names
-	tail    block // the newest block, as it is in the file
-	quietAt int64 // up to here retention has looked for quiet changes
+	tail    block           // the newest block, as it is in the file
+	quietAt int64           // up to here retention has looked for quiet changes
+	loud    map[int64]int64 // what the changes of full blocks take that are not quiet, by the first; see floor
 	changed chan struct{}
 }
 

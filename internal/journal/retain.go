@@ -15,8 +15,9 @@ import (
 type Retention struct {
 	// Age is how long ago a change may have been seen.
 	Age time.Duration
-	// Size is how many bytes of the file may be in use. Quiet changes go first, the oldest first, then
-	// others. States and what sinks still need are kept, whatever they take.
+	// Size is how many bytes of the file may be in use. Quiet changes go first, then others, the oldest first: what
+	// every sink has goes before what one lacks. States stay, and so do the newest changes that take a quarter of
+	// Size, even if the states alone take more.
 	Size int64
 	// Snapshots are the sinks that get those, too: see Sink.Lost.
 	Snapshots []string
@@ -38,51 +39,77 @@ const (
 	retainRows = 100
 	// retainWindow is among how many changes quiet ones are looked for at a time.
 	retainWindow = 4096
-	// retainPages is how many pages are given back to the file system at a time.
+	// retainPages is how many pages are given back to the file system at a time, and retainShare the share of the
+	// file that has to be unused for that: what is freed is used again soon.
 	retainPages = 256
+	retainShare = 4
 )
 
 // Retain removes what is older or more than r allows, but no change after upTo, which sinks still
 // need. It does so in small steps, between which others can write, until there is nothing left to do
 // or the context ends, which is no error.
 func (j *Journal) Retain(ctx context.Context, now time.Time, r Retention, upTo int64) (Retained, error) {
-	var done Retained
-	for ctx.Err() == nil {
-		n := 0
-		err := j.do(ctx, "shrink", func() error {
-			p := pruner{j: j, done: &done}
-			if err := j.db.transaction(func() error { return p.step(now, r, upTo) }); err != nil {
-				return err
-			}
-			n = p.removed
-			j.quietAt = max(j.quietAt, p.looked)
-			done.Removed += p.removed
-			done.Quiet += p.quiet
-			for _, m := range p.lost {
-				done.Lost = missed(done.Lost, m.Sink, m.Changes)
-			}
-			if n > 0 || p.looked > 0 {
-				n++
-				return nil
-			}
-			moved, err := j.giveBack()
-			n = moved
+	s := shrinking{j: j, now: now, r: r, upTo: upTo}
+	err := s.measure(ctx)
+	for n := 1; n > 0 && err == nil; {
+		err = j.do(ctx, "shrink", func() (err error) {
+			n, err = s.next(retainShare)
 			return err
 		})
-		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return done, nil
-		}
-		if err != nil || n == 0 {
-			return done, err
-		}
 	}
-	return done, nil
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil
+	}
+	return s.done, err
 }
 
-// giveBack makes the file smaller where much of it is unused, and returns how many pages that were.
-func (j *Journal) giveBack() (int, error) {
+// shrinking is one call of Retain.
+type shrinking struct {
+	j     *Journal
+	now   time.Time
+	r     Retention
+	upTo  int64
+	floor int64 // size removes only what is before it
+	done  Retained
+}
+
+// measure finds the floor where there is too much.
+func (s *shrinking) measure(ctx context.Context) error {
+	over := false
+	err := s.j.do(ctx, "read", func() error {
+		all, free, size, err := s.j.db.pages()
+		over = s.r.Size > 0 && (all-free)*size > s.r.Size
+		return err
+	})
+	if err == nil && over {
+		s.floor, err = s.j.floor(ctx, s.r.Size)
+	}
+	return err
+}
+
+// next is the next step; n is 0 if there was nothing left to do. Pages are given back once one in share is
+// unused.
+func (s *shrinking) next(share int64) (n int, err error) {
+	p := pruner{j: s.j, done: &s.done, floor: s.floor}
+	if err := s.j.db.transaction(func() error { return p.step(s.now, s.r, s.upTo) }); err != nil {
+		return 0, err
+	}
+	s.j.quietAt = max(s.j.quietAt, p.looked)
+	s.done.Removed += p.removed
+	s.done.Quiet += p.quiet
+	for _, m := range p.lost {
+		s.done.Lost = missed(s.done.Lost, m.Sink, m.Changes)
+	}
+	if p.removed > 0 || p.looked > 0 {
+		return p.removed + 1, nil
+	}
+	return s.j.giveBack(share)
+}
+
+// giveBack makes the file smaller where one page in share is unused, and returns how many pages that were.
+func (j *Journal) giveBack(share int64) (int, error) {
 	pages, free, _, err := j.db.pages()
-	if err != nil || free < max(retainPages, pages/4) {
+	if err != nil || free < max(retainPages, pages/share) {
 		return 0, err
 	}
 	if err := j.db.exec("PRAGMA incremental_vacuum(256)"); err != nil {
@@ -108,6 +135,7 @@ func (db *db) pages() (all, free, size int64, err error) {
 type pruner struct {
 	j              *Journal
 	done           *Retained
+	floor          int64 // size removes only what is before it
 	removed, quiet int
 	looked         int64    // up to here there are no quiet changes any more
 	lost           []Missed // by sinks
@@ -183,7 +211,7 @@ func (p *pruner) excess(upTo int64) (old []victim, err error) {
 		}
 		return old, err
 	}
-	return old, p.find(&old, oldest, upTo, retainRows)
+	return old, p.find(&old, oldest, min(upTo, p.floor-1), retainRows)
 }
 
 // lose counts what sinks would have got of what is removed, and have not.
