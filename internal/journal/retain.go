@@ -31,6 +31,10 @@ type Retained struct {
 	Used int64
 	// Lost is what was removed before sinks got it. It is added to what Sink.Lost says with the removal.
 	Lost []Missed
+	// Full says that the disk was full, and that more was removed for that than the limits ask for.
+	Full bool
+	// Unreserved is why the disk has no place for the reserve; nil if it has.
+	Unreserved error
 }
 
 const (
@@ -47,15 +51,12 @@ const (
 
 // Retain removes what is older or more than r allows, but no change after upTo, which sinks still
 // need. It does so in small steps, between which others can write, until there is nothing left to do
-// or the context ends, which is no error.
+// or the context ends, which is no error. On a full disk it makes room, and holds up others for that.
 func (j *Journal) Retain(ctx context.Context, now time.Time, r Retention, upTo int64) (Retained, error) {
 	s := shrinking{j: j, now: now, r: r, upTo: upTo}
-	err := s.measure(ctx)
-	for n := 1; n > 0 && err == nil; {
-		err = j.do(ctx, "shrink", func() (err error) {
-			n, err = s.next(retainShare)
-			return err
-		})
+	full, err := s.all(ctx)
+	if full && ctx.Err() == nil {
+		err = s.heal(ctx)
 	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = nil
@@ -70,26 +71,40 @@ type shrinking struct {
 	r     Retention
 	upTo  int64
 	floor int64 // size removes only what is before it
+	keep  int64 // how many bytes of the file may stay unused; 0: a share
 	done  Retained
 }
 
-// measure finds the floor where there is too much.
-func (s *shrinking) measure(ctx context.Context) error {
-	over := false
-	err := s.j.do(ctx, "read", func() error {
-		all, free, size, err := s.j.db.pages()
-		over = s.r.Size > 0 && (all-free)*size > s.r.Size
-		return err
-	})
-	if err == nil && over {
+// all takes all steps, and reports whether the disk is full.
+func (s *shrinking) all(ctx context.Context) (full bool, err error) {
+	used, err := s.j.used(ctx)
+	if err == nil && s.r.Size > 0 && used > s.r.Size {
 		s.floor, err = s.j.floor(ctx, s.r.Size)
 	}
-	return err
+	for n := 1; n > 0 && err == nil; {
+		err = s.j.do(ctx, "shrink", func() (err error) {
+			if n, err = s.next(); err == nil && n == 0 && !s.j.full {
+				s.done.Unreserved = s.j.keepReserve()
+			}
+			full = s.j.full
+			return err
+		})
+	}
+	return full || errors.Is(err, ErrFull), err
 }
 
-// next is the next step; n is 0 if there was nothing left to do. Pages are given back once one in share is
-// unused.
-func (s *shrinking) next(share int64) (n int, err error) {
+// used is how many bytes of the file are in use.
+func (j *Journal) used(ctx context.Context) (used int64, err error) {
+	err = j.do(ctx, "read", func() error {
+		all, free, size, err := j.db.pages()
+		used = (all - free) * size
+		return err
+	})
+	return used, err
+}
+
+// next takes a step; n is 0 if there was nothing left to do.
+func (s *shrinking) next() (n int, err error) {
 	p := pruner{j: s.j, done: &s.done, floor: s.floor}
 	if err := s.j.db.transaction(func() error { return p.step(s.now, s.r, s.upTo) }); err != nil {
 		return 0, err
@@ -103,19 +118,23 @@ func (s *shrinking) next(share int64) (n int, err error) {
 	if p.removed > 0 || p.looked > 0 {
 		return p.removed + 1, nil
 	}
-	return s.j.giveBack(share)
+	return s.giveBack()
 }
 
-// giveBack makes the file smaller where one page in share is unused, and returns how many pages that were.
-func (j *Journal) giveBack(share int64) (int, error) {
-	pages, free, _, err := j.db.pages()
-	if err != nil || free < max(retainPages, pages/share) {
+// giveBack makes the file smaller where much of it is unused, and returns how many pages that were.
+func (s *shrinking) giveBack() (int, error) {
+	pages, free, size, err := s.j.db.pages()
+	keep := s.keep / max(size, 1)
+	if keep == 0 {
+		keep = pages / retainShare
+	}
+	if err != nil || free < max(retainPages, keep) {
 		return 0, err
 	}
-	if err := j.db.exec("PRAGMA incremental_vacuum(256)"); err != nil {
+	if err := s.j.db.exec("PRAGMA incremental_vacuum(256)"); err != nil {
 		return 0, err
 	}
-	_, now, _, err := j.db.pages()
+	_, now, _, err := s.j.db.pages()
 	return int(free - now), err
 }
 
@@ -150,27 +169,32 @@ type victim struct {
 }
 
 func (p *pruner) step(now time.Time, r Retention, upTo int64) error {
-	var old []victim
+	old, err := p.choose(now, r, upTo)
+	if err == nil {
+		err = p.lose(old, r.Snapshots)
+	}
+	if err != nil {
+		return err
+	}
+	return p.remove(old)
+}
+
+// choose returns what is removed next.
+func (p *pruner) choose(now time.Time, r Retention, upTo int64) (old []victim, err error) {
 	if r.Age > 0 {
-		var err error
 		if old, err = p.aged(now.Add(-r.Age).UnixMilli(), upTo); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	all, free, size, err := p.j.db.pages()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.done.Used = (all - free) * size
 	if len(old) == 0 && r.Size > 0 && p.done.Used > r.Size {
-		if old, err = p.excess(upTo); err != nil {
-			return err
-		}
+		return p.excess(upTo)
 	}
-	if err := p.lose(old, r.Snapshots); err != nil {
-		return err
-	}
-	return p.remove(old)
+	return old, nil
 }
 
 const (
