@@ -104,6 +104,10 @@ type Journal struct {
 	Commits    int64 `json:"commits"`
 	// Removed are changes that retention removed.
 	Removed int64 `json:"removed"`
+	// ClockJump is how many seconds the clock is ahead of the time that has passed, or behind if negative: changes
+	// are removed by age as if it had not jumped for ClockDoubt seconds more. Both are 0 while it can be trusted.
+	ClockJump  int64 `json:"clockJumpSeconds,omitempty"`
+	ClockDoubt int64 `json:"clockDoubtSeconds,omitempty"`
 	// Error is why nothing can be written now; empty otherwise. Failures counts how often it could not.
 	Error    string    `json:"error,omitempty"`
 	ErrorAt  time.Time `json:"errorAt,omitzero"`

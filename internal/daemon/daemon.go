@@ -55,6 +55,7 @@ type Options struct {
 	Serve func(ctx context.Context, status func(context.Context) (control.Status, error)) error
 
 	listen func(journal string) (net.Listener, error) // nil: control.Listen; that of tests is in memory
+	wall   func() time.Time                           // nil: time.Now; tests have it jump
 }
 
 // daemon is a running daemon.
@@ -147,6 +148,9 @@ func open(ctx context.Context, o Options) (d *daemon, err error) {
 	}
 	if o.listen == nil {
 		d.o.listen = control.Listen
+	}
+	if o.wall == nil {
+		d.o.wall = func() time.Time { return time.Now().Round(0) }
 	}
 	key, err := LoadKey(o.Key)
 	if err != nil {

@@ -11,14 +11,25 @@ const retainEvery = time.Minute
 // retain keeps the journal within its bounds, until ctx ends. A sink that is further behind than changes
 // are kept does not hold them: the disk would fill for one dead receiver.
 func (d *daemon) retain(ctx context.Context) {
+	last := time.Now()
 	tick := time.NewTicker(retainEvery)
 	defer tick.Stop()
+	kept, err := d.journal.Clock(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.o.Log.Error("reading the clock of the journal failed", "err", err)
+	}
+	c := &clock{Clock: kept, age: d.o.Retention.Age}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			if err := d.shrink(ctx, now); err != nil && ctx.Err() == nil {
+			at, err := d.now(ctx, c, now.Sub(last))
+			last = now
+			if err != nil && ctx.Err() == nil {
+				d.o.Log.Error("keeping the clock in the journal failed", "err", err)
+			}
+			if err := d.shrink(ctx, at); err != nil && ctx.Err() == nil {
 				d.o.Log.Error("removing old changes failed", "err", err)
 			}
 			if err := d.forgetStreams(ctx); err != nil && ctx.Err() == nil {
@@ -28,7 +39,7 @@ func (d *daemon) retain(ctx context.Context) {
 	}
 }
 
-// shrink removes what is too old, and says what that takes from sinks; the journal counts it.
+// shrink removes what is too old by a clock, and says what that takes from sinks; the journal counts it.
 func (d *daemon) shrink(ctx context.Context, now time.Time) error {
 	last, err := d.journal.Last(ctx)
 	if err != nil {

@@ -29,7 +29,8 @@ type state struct {
 	failures, gone                       int64
 	unwritten                            error // the last attempt to write failed
 	unwrittenAt                          time.Time
-	writing                              time.Time // since when; zero between writes
+	writing                              time.Time     // since when; zero between writes
+	jump, doubt                          time.Duration // of the clock, and for how long it is doubted yet; see clock
 }
 
 // counts are of a stream.
@@ -148,4 +149,13 @@ func (s *state) removed(changes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone += changes
+}
+
+// judges notes how far the clock has jumped, and for how much longer that is doubted.
+func (s *state) judges(jump, doubt time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jump, s.doubt = jump, doubt; jump == 0 {
+		s.doubt = 0
+	}
 }

@@ -28,7 +28,7 @@ func (j *Journal) Append(ctx context.Context, batches []Batch) (Appended, error)
 			j.names.forget() // some of them may have been rolled back
 			return err
 		}
-		j.tail = w.tail
+		j.tail, j.full = w.tail, false
 		w.done.Last = w.tail.next() - 1
 		if w.done.Rows > 0 {
 			close(j.changed)

@@ -26,21 +26,31 @@ func child(what string) bool {
 		from, _ := strconv.Atoi(os.Getenv("JOURNAL_FROM"))
 		appendForEver(path, n, from)
 	case "full":
-		if err := fillDisk(path); err != nil {
-			fmt.Println("failed:", err)
-			os.Exit(1)
-		}
+		ends(fillDisk(path))
 	case "backup":
 		_, err := Backup(context.Background(), path, os.Getenv("JOURNAL_TO"), nil)
 		fmt.Println("failed:", err)
 	case "restore":
 		_, err := Restore(context.Background(), os.Getenv("JOURNAL_FROM"), path, time.Now())
 		fmt.Println("failed:", err)
+	case "heals":
+		ends(heals(path))
+	case "purges":
+		ends(purges(path))
 	case "lock":
 		_, err := Open(context.Background(), path, Options{})
 		fmt.Println(err)
 	}
 	return true
+}
+
+// ends ends the process with what was found.
+func ends(err error) {
+	if err != nil {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+	fmt.Println("done")
 }
 
 // appendForEver goes on with a history after so many transactions, and says which it has appended.

@@ -16,6 +16,8 @@ var (
 	// ErrPurged says that what was before a change was removed for good: nobody can tell any more what it
 	// changed.
 	ErrPurged = errors.New("what was before it was purged")
+	// ErrFull is a *WriteError of a full disk.
+	ErrFull = errors.New("the disk is full")
 )
 
 // LockedError says that another process, or another Journal of this one, writes the journal.
@@ -37,10 +39,14 @@ type WriteError struct {
 	Op   string // such as "append"
 	Path string
 	Err  error
+	full bool
 }
 
 func (e *WriteError) Error() string { return fmt.Sprintf("%s journal %s: %v", e.Op, e.Path, e.Err) }
 func (e *WriteError) Unwrap() error { return e.Err }
+
+// Is reports whether it is ErrFull.
+func (e *WriteError) Is(target error) bool { return target == ErrFull && e.full }
 
 // DamagedError says that the file holds something that was not written so. Calls that do not need it
 // work.
@@ -91,7 +97,8 @@ func classify(op, path string, err error) error {
 	case sqlite3.CORRUPT, sqlite3.NOTADB:
 		return &DamagedError{Path: path, What: "page", Err: err}
 	case sqlite3.FULL, sqlite3.IOERR, sqlite3.READONLY, sqlite3.CANTOPEN, sqlite3.BUSY, sqlite3.PROTOCOL:
-		return &WriteError{Op: op, Path: path, Err: err}
+		full := code.Code() == sqlite3.FULL || code.Code() == sqlite3.IOERR && diskFull(path)
+		return &WriteError{Op: op, Path: path, Err: err, full: full}
 	default:
 		return fmt.Errorf("%s journal %s: %w", op, path, err)
 	}

@@ -20,6 +20,9 @@ type Options struct {
 	// Cache is how many bytes of the file SQLite keeps in memory; 16 MiB if zero: enough for the pages
 	// to which a busy cluster adds.
 	Cache int64
+	// Reserve is how many bytes of the disk Retain holds in reserve beside the file, to let go of when the disk is
+	// full; none if zero.
+	Reserve int64
 }
 
 const (
@@ -43,6 +46,9 @@ type Journal struct {
 	names   names
 	tail    block // the newest block, as it is in the file
 	quietAt int64 // up to here retention has looked for quiet changes
+	reserve int64
+	full    bool            // the last write failed because the disk is full
+	loud    map[int64]int64 // what the changes of full blocks take that are not quiet, by the first; see floor
 	changed chan struct{}
 }
 
@@ -66,7 +72,7 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j := &Journal{path: path, lock: lock, changed: make(chan struct{})}
+	j := &Journal{path: path, lock: lock, reserve: o.Reserve, changed: make(chan struct{})}
 	if err := j.open(o); err != nil {
 		return nil, errors.Join(classify("open", path, err), j.release())
 	}
@@ -165,7 +171,9 @@ func (j *Journal) do(ctx context.Context, op string, f func() error) error {
 	if j.lock == nil {
 		return ErrClosed
 	}
-	return classify(op, j.path, f())
+	err := classify(op, j.path, f())
+	j.full = j.full || errors.Is(err, ErrFull)
+	return err
 }
 
 // write runs f in a transaction.
@@ -174,8 +182,10 @@ func (j *Journal) write(ctx context.Context, op string, f func() error) error {
 		err := j.db.transaction(f)
 		if err != nil {
 			j.names.forget() // some of them may have been rolled back
+			return err
 		}
-		return err
+		j.full = false
+		return nil
 	})
 }
 

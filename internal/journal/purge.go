@@ -214,12 +214,16 @@ func (p *Purge) before() int64 {
 // Purge removes what PlanPurge says, and erases it: not even free pages of the file or its log hold
 // any of it then. What the disk keeps of files that were written over, and copies, are out of reach.
 //
-// It rewrites the file, for which there must be place for two more of what is left. After an error, or
-// a crash, some of it may be done; to finish, it is called again. Progress, if not nil, hears how many
-// changes are removed so far.
+// It rewrites the file, for which there must be place for two more of what is left; on a full disk that is what
+// it has removed, and the reserve, which it lets go of. After an error, or a crash, some of it may be done; to
+// finish, it is called again. Progress, if not nil, hears how many changes are removed so far.
 func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int64)) error {
 	var spans []span
-	err := j.write(ctx, "write", func() (err error) {
+	err := j.do(ctx, "write", func() error { return errors.Join(removeReserve(reservePath(j.path)), j.db.copyLog()) })
+	if err != nil {
+		return err
+	}
+	err = j.write(ctx, "write", func() (err error) {
 		if spans, err = j.db.purged(p); err == nil {
 			err = j.db.finishes(p)
 		}
@@ -237,14 +241,15 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 	removed := int64(0)
 	for _, s := range spans {
 		for done := false; !done; {
-			err := j.write(ctx, "write", func() error {
-				n, err := j.purgeSome(&s, &p)
-				removed, done = removed+n, n < purgeRows
+			var n, last int64
+			err := j.tight(ctx, func() (err error) {
+				n, last, err = j.purgeSome(s, &p)
 				return err
 			})
 			if err != nil {
 				return err
 			}
+			removed, done, s.from = removed+n, n < purgeRows, last+1
 			if progress != nil {
 				progress(removed)
 			}
@@ -258,7 +263,7 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 	if err != nil {
 		return err
 	}
-	err = j.write(ctx, "write", func() error {
+	err = j.tight(ctx, func() error {
 		if err := j.db.exec("DELETE FROM dead WHERE " + orphaned); err != nil || p.OtherRules {
 			return err
 		}
@@ -270,16 +275,15 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 	return j.erase(ctx)
 }
 
-// purgeSome removes some changes of a span and moves its start behind them.
-func (j *Journal) purgeSome(s *span, what *Purge) (int64, error) {
+// purgeSome removes the first changes of a span, and returns how many, and the last of them.
+func (j *Journal) purgeSome(s span, what *Purge) (n, last int64, err error) {
 	p := pruner{j: j, done: &Retained{}, cut: !what.Until.IsZero()}
 	var victims []victim
-	err := p.find(&victims, "SELECT seq, object, quiet, op"+purgedRows+"ORDER BY seq LIMIT ?", s.from, s.to, what.before(), purgeRows)
+	err = p.find(&victims, "SELECT seq, object, quiet, op"+purgedRows+"ORDER BY seq LIMIT ?", s.from, s.to, what.before(), purgeRows)
 	if err != nil || len(victims) == 0 {
-		return 0, err
+		return 0, s.to, err
 	}
-	s.from = victims[len(victims)-1].seq + 1
-	return int64(len(victims)), p.remove(victims)
+	return int64(len(victims)), victims[len(victims)-1].seq, p.remove(victims)
 }
 
 // cutFirst takes from the oldest change of each object what was before it: what told that has gone, now or
@@ -287,7 +291,7 @@ func (j *Journal) purgeSome(s *span, what *Purge) (int64, error) {
 func (j *Journal) cutFirst(ctx context.Context) error {
 	last := int64(0)
 	for from := int64(0); from <= last; from += purgeRows {
-		err := j.write(ctx, "write", func() (err error) {
+		err := j.tight(ctx, func() (err error) {
 			if last, err = j.db.integer("SELECT max(id) FROM objects"); err != nil {
 				return err
 			}
@@ -316,8 +320,23 @@ func (j *Journal) forgetOthers(ctx context.Context) error {
 	return err
 }
 
-// erase rewrites the file, so that it holds nothing beside what is in the tables, and empties the log.
+// erase rewrites the file, so that it holds nothing beside what is in the tables, and empties the log. What is
+// unused goes first: the disk may have no room for the vacuum otherwise.
 func (j *Journal) erase(ctx context.Context) error {
+	for free := int64(1); free > 0; {
+		err := j.tight(ctx, func() (err error) {
+			if _, free, _, err = j.db.pages(); err != nil || free == 0 {
+				return err
+			}
+			return j.db.exec("PRAGMA incremental_vacuum(2048)")
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := j.do(ctx, "write", j.db.copyLog); err != nil {
+		return err
+	}
 	return j.do(ctx, "write", func() error {
 		// A vacuum is made beside the file; in memory it could be too much.
 		if err := j.db.script("PRAGMA temp_store = FILE; PRAGMA secure_delete = ON"); err != nil {
@@ -341,6 +360,9 @@ func (j *Journal) erase(ctx context.Context) error {
 
 // truncateLog brings the log into the file and empties it, for which nobody may be reading.
 func (db *db) truncateLog() error {
+	if err := db.refresh(); err != nil {
+		return err
+	}
 	busy, err := db.integer("PRAGMA wal_checkpoint(TRUNCATE)")
 	if err == nil && busy != 0 {
 		err = fmt.Errorf("empty the log: another process reads the journal: %w", sqlite3.BUSY)

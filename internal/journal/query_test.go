@@ -198,3 +198,17 @@ func TestRemovedMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// TestReaderClosesLast: the last connection copies the log into the file, also what it has not seen of it.
+func TestReaderClosesLast(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	add(t, j, pod(event.Created, 1))
+	r, err := OpenReader(t.Context(), path)
+	must(t, err)
+	_, err = r.Last(t.Context())
+	must(t, err)
+	add(t, j, pod(event.Updated, 2))
+	must(t, j.Close(), r.Close())
+	verify(t, path)
+}

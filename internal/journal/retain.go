@@ -15,8 +15,9 @@ import (
 type Retention struct {
 	// Age is how long ago a change may have been seen.
 	Age time.Duration
-	// Size is how many bytes of the file may be in use. Quiet changes go first, the oldest first, then
-	// others. States and what sinks still need are kept, whatever they take.
+	// Size is how many bytes of the file may be in use. Quiet changes go first, then others, the oldest first: what
+	// every sink has goes before what one lacks. States stay, and so do the newest changes that take a quarter of
+	// Size, even if the states alone take more.
 	Size int64
 	// Snapshots are the sinks that get those, too: see Sink.Lost.
 	Snapshots []string
@@ -30,6 +31,10 @@ type Retained struct {
 	Used int64
 	// Lost is what was removed before sinks got it. It is added to what Sink.Lost says with the removal.
 	Lost []Missed
+	// Full says that the disk was full, and that more was removed for that than the limits ask for.
+	Full bool
+	// Unreserved is why the disk has no place for the reserve; nil if it has.
+	Unreserved error
 }
 
 const (
@@ -38,57 +43,98 @@ const (
 	retainRows = 100
 	// retainWindow is among how many changes quiet ones are looked for at a time.
 	retainWindow = 4096
-	// retainPages is how many pages are given back to the file system at a time.
+	// retainPages is how many pages are given back to the file system at a time, and retainShare the share of the
+	// file that has to be unused for that: what is freed is used again soon.
 	retainPages = 256
+	retainShare = 4
 )
 
 // Retain removes what is older or more than r allows, but no change after upTo, which sinks still
 // need. It does so in small steps, between which others can write, until there is nothing left to do
-// or the context ends, which is no error.
+// or the context ends, which is no error. On a full disk it makes room, and holds up others for that.
 func (j *Journal) Retain(ctx context.Context, now time.Time, r Retention, upTo int64) (Retained, error) {
-	var done Retained
-	for ctx.Err() == nil {
-		n := 0
-		err := j.do(ctx, "shrink", func() error {
-			p := pruner{j: j, done: &done}
-			if err := j.db.transaction(func() error { return p.step(now, r, upTo) }); err != nil {
-				return err
+	s := shrinking{j: j, now: now, r: r, upTo: upTo}
+	full, err := s.all(ctx)
+	if full && ctx.Err() == nil {
+		err = s.heal(ctx)
+	}
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil
+	}
+	return s.done, err
+}
+
+// shrinking is one call of Retain.
+type shrinking struct {
+	j     *Journal
+	now   time.Time
+	r     Retention
+	upTo  int64
+	floor int64 // size removes only what is before it
+	keep  int64 // how many bytes of the file may stay unused; 0: a share
+	done  Retained
+}
+
+// all takes all steps, and reports whether the disk is full.
+func (s *shrinking) all(ctx context.Context) (full bool, err error) {
+	used, err := s.j.used(ctx)
+	if err == nil && s.r.Size > 0 && used > s.r.Size {
+		s.floor, err = s.j.floor(ctx, s.r.Size)
+	}
+	for n := 1; n > 0 && err == nil; {
+		err = s.j.do(ctx, "shrink", func() (err error) {
+			if n, err = s.next(); err == nil && n == 0 && !s.j.full {
+				s.done.Unreserved = s.j.keepReserve()
 			}
-			n = p.removed
-			j.quietAt = max(j.quietAt, p.looked)
-			done.Removed += p.removed
-			done.Quiet += p.quiet
-			for _, m := range p.lost {
-				done.Lost = missed(done.Lost, m.Sink, m.Changes)
-			}
-			if n > 0 || p.looked > 0 {
-				n++
-				return nil
-			}
-			moved, err := j.giveBack()
-			n = moved
+			full = s.j.full
 			return err
 		})
-		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return done, nil
-		}
-		if err != nil || n == 0 {
-			return done, err
-		}
 	}
-	return done, nil
+	return full || errors.Is(err, ErrFull), err
+}
+
+// used is how many bytes of the file are in use.
+func (j *Journal) used(ctx context.Context) (used int64, err error) {
+	err = j.do(ctx, "read", func() error {
+		all, free, size, err := j.db.pages()
+		used = (all - free) * size
+		return err
+	})
+	return used, err
+}
+
+// next takes a step; n is 0 if there was nothing left to do.
+func (s *shrinking) next() (n int, err error) {
+	p := pruner{j: s.j, done: &s.done, floor: s.floor}
+	if err := s.j.db.transaction(func() error { return p.step(s.now, s.r, s.upTo) }); err != nil {
+		return 0, err
+	}
+	s.j.quietAt = max(s.j.quietAt, p.looked)
+	s.done.Removed += p.removed
+	s.done.Quiet += p.quiet
+	for _, m := range p.lost {
+		s.done.Lost = missed(s.done.Lost, m.Sink, m.Changes)
+	}
+	if p.removed > 0 || p.looked > 0 {
+		return p.removed + 1, nil
+	}
+	return s.giveBack()
 }
 
 // giveBack makes the file smaller where much of it is unused, and returns how many pages that were.
-func (j *Journal) giveBack() (int, error) {
-	pages, free, _, err := j.db.pages()
-	if err != nil || free < max(retainPages, pages/4) {
+func (s *shrinking) giveBack() (int, error) {
+	pages, free, size, err := s.j.db.pages()
+	keep := s.keep / max(size, 1)
+	if keep == 0 {
+		keep = pages / retainShare
+	}
+	if err != nil || free < max(retainPages, keep) {
 		return 0, err
 	}
-	if err := j.db.exec("PRAGMA incremental_vacuum(256)"); err != nil {
+	if err := s.j.db.exec("PRAGMA incremental_vacuum(256)"); err != nil {
 		return 0, err
 	}
-	_, now, _, err := j.db.pages()
+	_, now, _, err := s.j.db.pages()
 	return int(free - now), err
 }
 
@@ -108,6 +154,7 @@ func (db *db) pages() (all, free, size int64, err error) {
 type pruner struct {
 	j              *Journal
 	done           *Retained
+	floor          int64 // size removes only what is before it
 	removed, quiet int
 	looked         int64    // up to here there are no quiet changes any more
 	lost           []Missed // by sinks
@@ -122,27 +169,32 @@ type victim struct {
 }
 
 func (p *pruner) step(now time.Time, r Retention, upTo int64) error {
-	var old []victim
+	old, err := p.choose(now, r, upTo)
+	if err == nil {
+		err = p.lose(old, r.Snapshots)
+	}
+	if err != nil {
+		return err
+	}
+	return p.remove(old)
+}
+
+// choose returns what is removed next.
+func (p *pruner) choose(now time.Time, r Retention, upTo int64) (old []victim, err error) {
 	if r.Age > 0 {
-		var err error
 		if old, err = p.aged(now.Add(-r.Age).UnixMilli(), upTo); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	all, free, size, err := p.j.db.pages()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.done.Used = (all - free) * size
 	if len(old) == 0 && r.Size > 0 && p.done.Used > r.Size {
-		if old, err = p.excess(upTo); err != nil {
-			return err
-		}
+		return p.excess(upTo)
 	}
-	if err := p.lose(old, r.Snapshots); err != nil {
-		return err
-	}
-	return p.remove(old)
+	return old, nil
 }
 
 const (
@@ -183,7 +235,7 @@ func (p *pruner) excess(upTo int64) (old []victim, err error) {
 		}
 		return old, err
 	}
-	return old, p.find(&old, oldest, upTo, retainRows)
+	return old, p.find(&old, oldest, min(upTo, p.floor-1), retainRows)
 }
 
 // lose counts what sinks would have got of what is removed, and have not.

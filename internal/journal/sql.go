@@ -33,6 +33,7 @@ func openDB(path, settings string) (*db, error) {
 }
 
 func (db *db) close() error {
+	_ = db.refresh() // what cannot be read is closed all the same
 	var errs []error
 	for _, s := range db.stmts {
 		_ = s.Close() // repeats the error of its last run
@@ -40,6 +41,11 @@ func (db *db) close() error {
 	errs = append(errs, db.c.Close())
 	return errors.Join(errs...)
 }
+
+// refresh reads where the log ends. A checkpoint, which the last connection makes when it closes, panics in
+// go-sqlite3 (up to v0.37.0) if others have written since, and if pages have checksums: there is no memory map for
+// it to give up.
+func (db *db) refresh() error { return db.c.Exec("PRAGMA schema_version") }
 
 // script runs statements that are run once.
 func (db *db) script(sql string) error { return db.c.Exec(sql) }

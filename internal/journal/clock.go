@@ -1,0 +1,54 @@
+package journal
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// Clock is the time that a daemon removes changes by, kept across restarts: the wall clock may be wrong.
+type Clock struct {
+	// At is what the clock showed last.
+	At time.Time
+	// Doubted is for how long the wall clock has shown something else.
+	Doubted time.Duration
+}
+
+// clockKey is the key of the clock in meta: both in milliseconds, with a space between them.
+const clockKey = "clock"
+
+// Clock returns what SetClock kept. Without that it shows when the newest change was seen; it is zero in an empty
+// journal.
+func (j *Journal) Clock(ctx context.Context) (c Clock, err error) {
+	err = j.do(ctx, "read", func() error {
+		known := false
+		err := j.db.query("SELECT value FROM meta WHERE key = ?", []any{clockKey}, func(s *sqlite3.Stmt) error {
+			at, doubted, _ := strings.Cut(s.ColumnText(0), " ")
+			ms, err := strconv.ParseInt(at, 10, 64)
+			since, serr := strconv.ParseInt(doubted, 10, 64)
+			if known = err == nil && serr == nil; known {
+				c = Clock{time.UnixMilli(ms).UTC(), time.Duration(since) * time.Millisecond}
+			}
+			return nil
+		})
+		if err != nil || known {
+			return err
+		}
+		return j.db.query("SELECT time + lag FROM changes ORDER BY seq DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
+			c.At = columnTime(s, 0)
+			return nil
+		})
+	})
+	return c, err
+}
+
+// SetClock keeps a clock.
+func (j *Journal) SetClock(ctx context.Context, c Clock) error {
+	return j.write(ctx, "write", func() error {
+		return j.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", clockKey,
+			strconv.FormatInt(c.At.UnixMilli(), 10)+" "+strconv.FormatInt(c.Doubted.Milliseconds(), 10))
+	})
+}

@@ -1,0 +1,86 @@
+package journal
+
+import (
+	"context"
+	"math"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+const (
+	// floorShare is the share of Retention.Size that the newest changes keep, however much the states take. It is
+	// a share of the limit rather than a time, so that a flood of changes cannot make the file grow without bounds.
+	floorShare = 4
+	// rowSize is about what a change takes in the file beside its contents: 80 bytes were measured for heartbeats
+	// of nodes.
+	rowSize = 80
+)
+
+// floor returns the oldest change that a limit of the size never removes: from it on, the changes that are not
+// quiet take a quarter of the limit. It is 0 if all of them take less, and the next number if the limit is tiny.
+func (j *Journal) floor(ctx context.Context, limit int64) (seq int64, err error) {
+	seq = math.MaxInt64
+	budget := limit / floorShare
+	for done := false; !done; { // some blocks at a time, in some milliseconds
+		err := j.do(ctx, "read", func() (err error) {
+			seq = min(seq, j.tail.next())
+			for i := 0; i < 16 && !done && err == nil; i++ {
+				done, err = j.lower(&seq, &budget)
+			}
+			if done {
+				j.forgetBelow(seq)
+			}
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return seq, nil
+}
+
+// lower moves the floor down to the beginning of the block before it, or as far as the budget goes.
+func (j *Journal) lower(seq, budget *int64) (done bool, err error) {
+	if *budget <= 0 {
+		return true, nil
+	}
+	first, err := j.db.integer("SELECT max(first) FROM blocks WHERE first < ?", *seq)
+	if err != nil || first == 0 {
+		*seq = 0
+		return true, err
+	}
+	if size, ok := j.loud[first]; ok && size < *budget {
+		*seq, *budget = first, *budget-size
+		return false, nil
+	}
+	size := int64(0)
+	err = j.db.query("SELECT seq, length(before), length(after) FROM changes WHERE seq >= ? AND seq < ? AND NOT quiet ORDER BY seq DESC",
+		[]any{first, *seq}, func(s *sqlite3.Stmt) error {
+			size += rowSize + s.ColumnInt64(1) + s.ColumnInt64(2)
+			if size >= *budget {
+				*seq, done = s.ColumnInt64(0), true
+				return errDone
+			}
+			return nil
+		})
+	if err != nil || done {
+		return done, err
+	}
+	if first != j.tail.first { // nothing is added to it any more
+		if j.loud == nil {
+			j.loud = map[int64]int64{}
+		}
+		j.loud[first] = size
+	}
+	*seq, *budget = first, *budget-size
+	return false, nil
+}
+
+// forgetBelow drops what was measured of blocks below the floor, which only rises.
+func (j *Journal) forgetBelow(floor int64) {
+	for first := range j.loud {
+		if first+blockSize <= floor {
+			delete(j.loud, first)
+		}
+	}
+}

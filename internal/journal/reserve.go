@@ -1,0 +1,162 @@
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+const (
+	// DefaultReserve is how much of the disk a daemon holds in reserve.
+	DefaultReserve = 16 << 20
+	// reserveRoom is how many times the reserve is made free on a full disk: for the reserve, for the log, and for
+	// what comes; a file that takes little more than that is not what fills the disk.
+	reserveRoom = 3
+	// probeSize is what a disk that is not full has place for.
+	probeSize = 64 << 10
+	// healShare is the share of the file that is made free, if that is more.
+	healShare = 10
+)
+
+// reservePath is the reserve of a journal: a file of noise, to be removed when the disk is full.
+func reservePath(path string) string { return path + "-reserve" }
+
+// keepReserve makes the reserve, unless it is there already or none is wanted.
+func (j *Journal) keepReserve() error {
+	if j.reserve == 0 {
+		return nil
+	}
+	path := reservePath(j.path)
+	if fi, err := os.Stat(path); err == nil && fi.Size() == j.reserve {
+		return nil
+	}
+	if err := writeNoise(path, j.reserve); err != nil {
+		return errors.Join(fmt.Errorf("hold %d bytes of the disk in reserve: %w", j.reserve, err), removeReserve(path))
+	}
+	return nil
+}
+
+// writeNoise makes a file: zeros would take no place on some file systems.
+func writeNoise(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o600)
+	if err != nil {
+		return err
+	}
+	noise := make([]byte, min(size, 1<<20))
+	for size > 0 && err == nil {
+		_, _ = rand.Read(noise) // never fails
+		var n int
+		n, err = f.Write(noise[:min(size, int64(len(noise)))])
+		size -= int64(n)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// removeReserve gives back the reserve.
+func removeReserve(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// heal makes room on a full disk, on which not even the log can grow with what a removal writes: it lets go of the
+// reserve, removes the oldest changes, although there are not more than the limits allow, gives back what they
+// took, and makes the reserve again. Others wait meanwhile: they would fill what is made free. Where nothing may
+// be removed, the reserve stays.
+func (s *shrinking) heal(ctx context.Context) error {
+	used, err := s.j.used(ctx)
+	if err == nil && s.r.Size > 0 {
+		s.floor, err = s.j.floor(ctx, min(s.r.Size, used))
+	}
+	if err != nil {
+		return err
+	}
+	if room := max(reserveRoom*s.j.reserve, used/healShare); s.r.Size > 0 && used > room+s.j.reserve {
+		s.r.Size = min(s.r.Size, used-room)
+	}
+	s.keep = s.j.reserve
+	return s.j.do(ctx, "shrink", func() error {
+		if some, err := s.some(); err != nil || !some {
+			return err
+		}
+		if err := removeReserve(reservePath(s.j.path)); err != nil {
+			return err
+		}
+		s.done.Full = true
+		if err := s.j.db.copyLog(); err != nil {
+			return err
+		}
+		if err := s.tightly(ctx); err != nil {
+			return err
+		}
+		s.j.full = false
+		s.done.Unreserved = s.j.keepReserve()
+		return nil
+	})
+}
+
+// tightly takes all steps on what the reserve has made free: where the log fills that, it is copied and emptied.
+func (s *shrinking) tightly(ctx context.Context) error {
+	for n, full := 1, false; n > 0; {
+		err := ctx.Err()
+		if err == nil {
+			n, err = s.next()
+		}
+		if !full && errors.Is(classify("shrink", s.j.path, err), ErrFull) {
+			n, full, err = 1, true, s.j.db.copyLog()
+		} else {
+			full = false
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.j.db.copyLog()
+}
+
+// tight is write for a purge, as tightly is for retention.
+func (j *Journal) tight(ctx context.Context, f func() error) error {
+	err := j.write(ctx, "write", f)
+	if !errors.Is(err, ErrFull) {
+		return err
+	}
+	if err := j.do(ctx, "write", j.db.copyLog); err != nil {
+		return err
+	}
+	return j.write(ctx, "write", f)
+}
+
+// some reports whether there is something to remove.
+func (s *shrinking) some() (bool, error) {
+	p := pruner{j: s.j, done: &s.done, floor: s.floor}
+	victims, err := p.choose(s.now, s.r, s.upTo)
+	return len(victims) > 0 || p.looked > 0, err
+}
+
+// copyLog copies the log into the file and empties it, as far as readers and the disk allow that.
+func (db *db) copyLog() error {
+	err := db.refresh()
+	if err == nil {
+		err = db.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	}
+	if errors.Is(err, sqlite3.BUSY) || errors.Is(classify("copy", db.path, err), ErrFull) {
+		return nil
+	}
+	return err
+}
+
+// diskFull reports whether the disk takes nothing more. SQLite's errors do not say so: what they call an I/O error
+// may be a full disk, and a failed commit has filled what was left with its log.
+func diskFull(path string) bool {
+	probe := path + "-probe"
+	err := writeNoise(probe, probeSize)
+	_ = os.Remove(probe) // made again where that failed
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

@@ -1,0 +1,217 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/tattler-dev/tattler/event"
+)
+
+// The small disk of these tests, and what of it is held in reserve.
+const (
+	smallDisk    = 64 << 20
+	smallReserve = 4 << 20
+)
+
+// onSmallDisk runs this test binary as a child that has a small disk of its own. It is in a mount namespace of the
+// child, and goes with it.
+func onSmallDisk(t *testing.T, what string) {
+	t.Helper()
+	cmd := command(t, what, filepath.Join(t.TempDir(), "journal.db"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Skipf("no file system of our own: %v", err)
+	}
+	if err != nil || !strings.Contains(string(out), "done") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// small is a journal on a small disk.
+type small struct {
+	*Journal
+	path string
+	next int // version
+}
+
+func onDisk(path string) (*small, error) {
+	if err := syscall.Mount("tmpfs", filepath.Dir(path), "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", smallDisk)); err != nil {
+		return nil, err
+	}
+	s := &small{path: path, next: 1}
+	return s, s.open()
+}
+
+func (s *small) open() (err error) {
+	s.Journal, err = Open(context.Background(), s.path, Options{Cluster: "prod", Reserve: smallReserve})
+	return err
+}
+
+// fill appends until the disk is full, and returns how many changes it took.
+func (s *small) fill(most int) (changes int, err error) {
+	h := newHistory(uint64(s.next))
+	for changes < most {
+		var rows []Row
+		for i := range 20 {
+			r := pod(event.Updated, s.next+i)
+			r.Name, r.Before, r.After = fmt.Sprint("web-", i), nil, fmt.Appendf(nil, `{"data":%q}`, noise(h.Rand, 2000))
+			r.UID = r.Name
+			rows = append(rows, r)
+		}
+		if _, err := s.Append(context.Background(), []Batch{{Stream: pods, Head: Head{Version: "9", At: epoch}, Rows: rows}}); err != nil {
+			return changes, err
+		}
+		s.next += len(rows)
+		changes += len(rows)
+	}
+	return changes, nil
+}
+
+// heals fills the disk and has retention make room, several times. The limits allow more than the disk has.
+func heals(path string) error {
+	s, err := onDisk(path)
+	if err != nil {
+		return err
+	}
+	limit := Retention{Age: time.Hour, Size: 1 << 30}
+	if got, err := s.Retain(context.Background(), epoch, limit, 0); err != nil || got.Unreserved != nil {
+		return fmt.Errorf("an empty journal: %+v, %w", got, err)
+	}
+	for round := range 4 {
+		n, err := s.fill(1 << 20)
+		if !errors.Is(err, ErrFull) {
+			var c interface {
+				ExtendedCode() sqlite3.ExtendedErrorCode
+			}
+			_ = errors.As(err, &c)
+			return fmt.Errorf("round %d: %d changes, %w %d", round, n, err, c.ExtendedCode())
+		}
+		if again, err := s.fill(20); !errors.Is(err, ErrFull) {
+			return fmt.Errorf("round %d: the disk takes %d changes without retention, %w", round, again, err)
+		}
+		got, err := s.Retain(context.Background(), epoch, limit, int64(s.next))
+		if err != nil || !got.Full || got.Removed == 0 || got.Unreserved != nil {
+			return fmt.Errorf("round %d: %+v, %w", round, got, err)
+		}
+		if n, err = s.fill(1000); err != nil {
+			return fmt.Errorf("round %d: after it only %d changes, %w", round, n, err)
+		}
+		if err := s.whole(); err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
+		fmt.Printf("round %d: %d removed, %d bytes in use\n", round, got.Removed, got.Used)
+	}
+	return s.Close()
+}
+
+// whole checks that the newest changes are there, without a hole, and that nothing is damaged.
+func (s *small) whole() error {
+	r, err := OpenReader(context.Background(), s.path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	st, err := r.Stats(context.Background())
+	if err != nil || st.Last != int64(s.next-1) || st.Changes != st.Last-st.First+1 || st.Changes < 1000 {
+		return fmt.Errorf("%d changes from %d to %d of %d, %w", st.Changes, st.First, st.Last, s.next-1, err)
+	}
+	rep, err := r.Verify(context.Background(), Verifying{})
+	if err != nil || rep.Damaged != 0 {
+		return fmt.Errorf("%+v, %w", rep, err)
+	}
+	fi, err := os.Stat(reservePath(s.path))
+	if err != nil || fi.Size() != smallReserve {
+		return fmt.Errorf("the reserve: %w", err)
+	}
+	return nil
+}
+
+// TestFullDiskHeals: on a full disk retention makes room, after which recording goes on.
+func TestFullDiskHeals(t *testing.T) { onSmallDisk(t, "heals") }
+
+// purges purges on a full disk, on which nothing could be written.
+func purges(path string) error {
+	ctx := context.Background()
+	s, err := onDisk(path)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Retain(ctx, epoch, Retention{}, 0); err != nil {
+		return err
+	}
+	n, err := s.fill(1 << 20)
+	if !errors.Is(err, ErrFull) {
+		return fmt.Errorf("%d changes, %w", n, err)
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	if err := s.open(); err != nil {
+		return fmt.Errorf("open on a full disk: %w", err)
+	}
+	until := epoch.Add(time.Duration(s.next-2000) * time.Second)
+	if err := s.Purge(ctx, Purge{Until: until}, nil); err != nil {
+		return fmt.Errorf("purge of all but 2000 of %d changes: %w", n, err)
+	}
+	if plan, err := s.PlanPurge(ctx, Purge{Until: until}); err != nil || !plan.None() {
+		return fmt.Errorf("left to do: %+v, %w", plan, err)
+	}
+	if got, err := s.Retain(ctx, epoch, Retention{}, 0); err != nil || got.Unreserved != nil {
+		return fmt.Errorf("afterwards: %+v, %w", got, err)
+	}
+	if n, err := s.fill(1000); err != nil {
+		return fmt.Errorf("afterwards only %d changes, %w", n, err)
+	}
+	if err := s.whole(); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// TestFullDiskPurge: a purge works on a full disk, too.
+func TestFullDiskPurge(t *testing.T) { onSmallDisk(t, "purges") }
+
+// TestReserve: it is made once, takes place on the disk, and is made again where it is torn.
+func TestReserve(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := Open(t.Context(), path, Options{Cluster: "prod", Reserve: smallReserve})
+	must(t, err)
+	defer j.Close()
+	retain := func() []byte {
+		t.Helper()
+		got, err := j.Retain(t.Context(), epoch, Retention{}, 0)
+		must(t, err, got.Unreserved)
+		b, err := os.ReadFile(reservePath(path))
+		must(t, err)
+		return b
+	}
+	first := retain()
+	if len(first) != smallReserve || bytes.Count(first, []byte{0}) > smallReserve/100 {
+		t.Errorf("%d bytes, %d of them 0", len(first), bytes.Count(first, []byte{0}))
+	}
+	if !bytes.Equal(first, retain()) {
+		t.Error("it was made again")
+	}
+	must(t, os.Truncate(reservePath(path), 100))
+	if n := len(retain()); n != smallReserve {
+		t.Errorf("after it was torn: %d bytes", n)
+	}
+}
