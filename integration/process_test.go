@@ -48,13 +48,13 @@ type process struct {
 
 func start(t *testing.T, c *devcluster.Cluster, args ...string) *process {
 	t.Helper()
-	return startWith(t, c, nil, args...)
+	return startProgram(t, c, tattler(t), nil, args...)
 }
 
-// startWith is start with more in its environment.
-func startWith(t *testing.T, c *devcluster.Cluster, env []string, args ...string) *process {
+// startProgram is start of another program, with more in its environment.
+func startProgram(t *testing.T, c *devcluster.Cluster, program string, env []string, args ...string) *process {
 	t.Helper()
-	cmd := exec.Command(tattler(t), args...)
+	cmd := exec.Command(program, args...)
 	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TZ=UTC"), env...)
 	return launched(t, cmd)
 }
