@@ -48,14 +48,8 @@ type process struct {
 
 func start(t *testing.T, c *devcluster.Cluster, args ...string) *process {
 	t.Helper()
-	return startWith(t, c, nil, args...)
-}
-
-// startWith is start with more in its environment.
-func startWith(t *testing.T, c *devcluster.Cluster, env []string, args ...string) *process {
-	t.Helper()
 	cmd := exec.Command(tattler(t), args...)
-	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TZ=UTC"), env...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TZ=UTC")
 	return launched(t, cmd)
 }
 

@@ -110,6 +110,15 @@ func (s *store) Bury(_ context.Context, d deliver.DeadLetter) error {
 	return nil
 }
 
+// Skip implements deliver.Store.
+func (s *store) Skip(ctx context.Context, d deliver.DeadLetter, _ int64) error { return s.Bury(ctx, d) }
+
+// Rewind implements deliver.Store: nobody asks.
+func (*store) Rewind(context.Context, string, int64) error { return nil }
+
+// Repeats implements deliver.Store.
+func (*store) Repeats(context.Context, string) (int64, error) { return 0, nil }
+
 // DeadLetters implements deliver.Store: nobody asks.
 func (s *store) DeadLetters(context.Context, string) iter.Seq2[deliver.DeadLetter, error] {
 	return func(func(deliver.DeadLetter, error) bool) {}

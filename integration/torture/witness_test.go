@@ -59,10 +59,18 @@ type witness struct {
 	mu sync.Mutex
 	past
 	at   map[string]string // by kind: everything up to there was seen, or is blind
+	gaps []relist
 	errs []error
 	last map[string]string // by kind: the newest version that a writer was told of
 
 	stop func()
+}
+
+// relist is a list behind a gap in the watch of a kind, and the UIDs that it had.
+type relist struct {
+	kind   string
+	missed span // the list was at its end
+	uids   map[string]bool
 }
 
 // watch starts a witness.
@@ -253,13 +261,10 @@ func (w *witness) list(ctx context.Context, r resource) {
 		there[s.Metadata.UID] = true
 		w.add(r, &s, sighting{version: s.Metadata.ResourceVersion, what: present, json: whole})
 	}
-	for id, t := range w.objects {
-		if id.kind == r.name() && !there[id.uid] && !t.gone() {
-			t.sights = append(t.sights, sighting{version: version, what: deleted, vague: true, after: last})
-		}
-	}
+	missed := span{last, version}
+	w.gaps = append(w.gaps, relist{r.name(), missed, there})
 	if last != "" {
-		w.blind[r.name()] = append(w.blind[r.name()], span{last, version})
+		w.blind[r.name()] = append(w.blind[r.name()], missed)
 	}
 	w.at[r.name()] = version
 }
@@ -271,8 +276,18 @@ func decode(raw []byte, to *fields) error {
 	return d.Decode(to)
 }
 
-func (t *timeline) gone() bool {
-	return slices.ContainsFunc(t.sights, func(s sighting) bool { return s.what == deleted })
+// vanished notes the deletions that only lists show. It does so at the end: while a list is under way,
+// writers make objects that are too new for it, and hear of others that were gone by then.
+func (w *witness) vanished() {
+	for _, l := range w.gaps {
+		for id, t := range w.objects {
+			before := func(s sighting) bool { return compare(s.version, l.missed.to) <= 0 }
+			gone := func(s sighting) bool { return before(s) && s.what == deleted }
+			if id.kind == l.kind && !l.uids[id.uid] && slices.ContainsFunc(t.sights, before) && !slices.ContainsFunc(t.sights, gone) {
+				t.sights = append(t.sights, sighting{version: l.missed.to, what: deleted, vague: true, after: l.missed.from})
+			}
+		}
+	}
 }
 
 // answered notes what a writer was told: a version that the server has, whether it was watched or not.
@@ -293,6 +308,7 @@ func (w *witness) answered(r resource, object []byte) {
 // had to see and did not, is an error: the witness is not to be trusted.
 func (w *witness) testify() (*past, error) {
 	w.stop()
+	w.vanished()
 	for _, t := range w.objects {
 		slices.SortStableFunc(t.sights, func(a, b sighting) int { return compare(a.version, b.version) })
 		for _, s := range t.sights {

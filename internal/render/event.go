@@ -29,7 +29,7 @@ type EventsOptions struct {
 	Noise bool
 }
 
-// Events writes changes for programs. It is used by one goroutine.
+// Events writes changes for programs, in a form that commands no terminal. It is used by one goroutine.
 type Events struct {
 	o     EventsOptions
 	quiet int
@@ -60,14 +60,25 @@ func (e *Events) Change(c change.Change) error {
 		return fmt.Errorf("encode event of %s/%s: %w", c.Resource.Resource, c.Name, err)
 	}
 	if e.o.Format == YAML {
-		doc, err := yaml.JSONToYAML(line)
+		doc, err := toYAML(line)
 		if err != nil {
 			return fmt.Errorf("encode event of %s/%s: %w", c.Resource.Resource, c.Name, err)
 		}
 		line = append([]byte("---\n"), doc...)
+	} else {
+		line = escapeJSON(line)
 	}
 	_, err = e.o.Out.Write(line)
 	return err
+}
+
+// toYAML makes YAML of an event. The library does not escape what commands a terminal: an event that holds such
+// characters stays in the form of JSON.
+func toYAML(line []byte) ([]byte, error) {
+	if commands(line) {
+		return escapeYAML(line), nil
+	}
+	return yaml.JSONToYAML(line)
 }
 
 // loud are the fields that no quiet rule names.

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/render"
 )
 
 // StatsOptions are the flags of stats.
@@ -48,9 +48,7 @@ func Stats(ctx context.Context, o *StatsOptions) error {
 		return err
 	}
 	if o.Output == "json" {
-		e := json.NewEncoder(o.IO.Out)
-		e.SetIndent("", "  ")
-		return e.Encode(summary(&s))
+		return render.WriteJSON(o.IO.Out, summary(&s))
 	}
 	p := page{out: o.IO.Out, now: o.Now(), s: &s}
 	return p.write()

@@ -3,7 +3,6 @@ package sinks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/control/desk"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
@@ -248,7 +248,5 @@ func (o *Options) checkOutput() error {
 }
 
 func (o *Options) json(v any) error {
-	e := json.NewEncoder(o.IO.Out)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	return render.WriteJSON(o.IO.Out, v)
 }

@@ -3,7 +3,6 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/report"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/render"
 )
 
 // Options are the verb's flags.
@@ -68,9 +68,7 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	if o.Output == "json" {
-		e := json.NewEncoder(o.IO.Out)
-		e.SetIndent("", "  ")
-		return e.Encode(s)
+		return render.WriteJSON(o.IO.Out, s)
 	}
 	now := time.Now
 	if o.Now != nil {
