@@ -30,18 +30,18 @@ func (r *report) room(kinds []finding) {
 	states := objects * stateSize
 	left := max(limit-states, limit/floorShare)
 	text := fmt.Sprintf("Room: %s for the last states of %s; what is left of %s holds %s to %s changes",
-		about+" "+bytes(states), count(int(objects), "object"), config.Size(limit), number(left/mostChange), number(left/leastChange))
+		about+" "+volume(states), count(int(objects), "object"), config.Size(limit), number(left/mostChange), number(left/leastChange))
 	if age > 0 {
 		text += fmt.Sprintf(", which is %gd of %s to %s a second", age.Hours()/24, rate(left/mostChange, age), rate(left/leastChange, age))
 	}
 	r.line("%s", text)
 	if states >= limit/2 {
-		r.warn("journal.retain.size: the last states take half of it or more, %s: the history gets what they leave, and a quarter at least; make it larger, or watch less", about+" "+bytes(states))
+		r.warn("journal.retain.size: the last states take half of it or more, %s: the history gets what they leave, and a quarter at least; make it larger, or watch less", about+" "+volume(states))
 	}
 }
 
-// bytes is a size that people read.
-func bytes(n int64) string {
+// volume is a number of bytes that people read.
+func volume(n int64) string {
 	if n < 1<<20 {
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
