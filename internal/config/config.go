@@ -128,11 +128,13 @@ type Journal struct {
 	Retain  Retain `yaml:"retain"`
 }
 
-// Retain bounds the journal; what is first reached counts. Quiet changes go first.
+// Retain bounds the journal; whichever is reached first counts.
 type Retain struct {
 	// Age is how long a change is kept; 0 keeps it for ever.
 	Age time.Duration `yaml:"age" default:"30d"`
-	// Size is how large the journal's file may become; 0 does not bound it.
+	// Size is how large the journal's file may become; 0 does not bound it. Quiet changes go first, then the
+	// oldest. The last states of what is watched stay, and so do the newest changes that take a quarter of it,
+	// even if the states alone take more: see docs/operations.md.
 	Size Size `yaml:"size" default:"1Gi"`
 }
 

@@ -92,6 +92,8 @@ type Journal struct {
 	Log   int64 `json:"log"`
 	Limit int64 `json:"limit,omitempty"`
 	Age   int64 `json:"ageSeconds,omitempty"`
+	// States is about what the last states of the watched objects take of Used, measured every ten minutes; 0 before.
+	States int64 `json:"states,omitempty"`
 	// First and Last are sequence numbers, 0 where there is none; Oldest and Newest are when those were seen.
 	First  int64     `json:"first"`
 	Last   int64     `json:"last"`
@@ -119,6 +121,10 @@ type Journal struct {
 	// hangs.
 	WritingSince time.Time `json:"writingSince,omitzero"`
 }
+
+// Crowded reports whether the states alone take half of the limit: the history gets what they leave, and a quarter
+// of the limit at least.
+func (j *Journal) Crowded() bool { return j.Limit > 0 && j.States >= j.Limit/2 }
 
 // Sink is where changes are delivered to.
 type Sink struct {

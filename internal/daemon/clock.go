@@ -56,16 +56,17 @@ func (c *clock) tolerance() time.Duration { return max(c.age/10, retainEvery) }
 func (c *clock) doubt() time.Duration { return min(max(c.age, minDoubt), maxDoubt) }
 
 // now is the time to remove changes by, and logs where that is not what the wall clock shows.
-func (d *daemon) now(ctx context.Context, c *clock, elapsed time.Duration) (time.Time, error) {
-	was := c.jump
-	at := c.tick(d.o.wall(), elapsed)
+func (r *retainer) now(ctx context.Context, elapsed time.Duration) (time.Time, error) {
+	was := r.jump
+	at := r.tick(r.o.wall(), elapsed)
+	left := r.doubt() - r.Doubted
 	switch {
-	case c.jump != 0 && was == 0:
-		d.o.Log.Warn("the clock has jumped, or the daemon was away for long: changes are removed by age as if it had not, until that has lasted",
-			"jump", c.jump.Round(time.Second), "for", c.doubt()-c.Doubted)
-	case c.jump == 0 && was != 0:
-		d.o.Log.Info("changes are removed by what the clock shows again", "clock", c.At)
+	case r.jump != 0 && was == 0:
+		r.o.Log.Warn("the clock has jumped, or the daemon was away for long: changes are removed by age as if it had not, until that has lasted",
+			"jump", r.jump.Round(time.Second), "for", left)
+	case r.jump == 0 && was != 0:
+		r.o.Log.Info("changes are removed by what the clock shows again", "clock", r.At)
 	}
-	d.state.judges(c.jump, c.doubt()-c.Doubted)
-	return at, d.journal.SetClock(ctx, c.Clock)
+	r.state.judges(r.jump, left)
+	return at, r.journal.SetClock(ctx, r.Clock)
 }

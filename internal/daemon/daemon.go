@@ -54,8 +54,9 @@ type Options struct {
 	// anything is recorded until its context ends, after everything else. An error of it ends the daemon.
 	Serve func(ctx context.Context, status func(context.Context) (control.Status, error)) error
 
-	listen func(journal string) (net.Listener, error) // nil: control.Listen; that of tests is in memory
-	wall   func() time.Time                           // nil: time.Now; tests have it jump
+	listen  func(journal string) (net.Listener, error) // nil: control.Listen; that of tests is in memory
+	wall    func() time.Time                           // nil: time.Now; tests have it jump
+	reserve int64                                      // 0: journal.DefaultReserve; tests have small disks
 }
 
 // daemon is a running daemon.
@@ -68,6 +69,8 @@ type daemon struct {
 	pumps    []*deliver.Pump // of o.Sinks, in their order
 	listener net.Listener
 	state    state
+	full     chan struct{} // has one once the disk is full
+	crowded  bool          // the states take half of what the journal may, which was logged
 }
 
 // Run records and delivers until ctx ends, then drains the sinks, each for as long as its options say,
@@ -141,13 +144,16 @@ func (d *daemon) serve(ctx context.Context, broken func()) (end func() error) {
 
 // open opens what a daemon needs, and leaves nothing open on an error.
 func open(ctx context.Context, o Options) (d *daemon, err error) {
-	d = &daemon{o: o}
+	d = &daemon{o: o, full: make(chan struct{}, 1)}
 	d.state.started = time.Now()
 	if o.Log == nil {
 		d.o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.listen == nil {
 		d.o.listen = control.Listen
+	}
+	if o.reserve == 0 {
+		d.o.reserve = journal.DefaultReserve
 	}
 	if o.wall == nil {
 		d.o.wall = func() time.Time { return time.Now().Round(0) }
@@ -162,7 +168,7 @@ func open(ctx context.Context, o Options) (d *daemon, err error) {
 	if d.rules, err = quiet.New(quiet.Rules{Quiet: o.Quiet}); err != nil {
 		return nil, err
 	}
-	if d.journal, err = journal.Open(ctx, o.Journal, journal.Options{Cluster: o.Cluster, LocalOnly: !o.Network}); err != nil {
+	if d.journal, err = journal.Open(ctx, o.Journal, journal.Options{Cluster: o.Cluster, LocalOnly: !o.Network, Reserve: d.o.reserve}); err != nil {
 		return nil, err
 	}
 	if name := d.journal.Cluster(); name != o.Cluster {

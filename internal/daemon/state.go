@@ -27,6 +27,7 @@ type state struct {
 
 	recorded, quiet, duplicates, commits int64
 	failures, gone                       int64
+	states                               int64 // bytes; 0: not measured yet
 	unwritten                            error // the last attempt to write failed
 	unwrittenAt                          time.Time
 	writing                              time.Time     // since when; zero between writes
@@ -158,4 +159,11 @@ func (s *state) judges(jump, doubt time.Duration) {
 	if s.jump, s.doubt = jump, doubt; jump == 0 {
 		s.doubt = 0
 	}
+}
+
+// measured notes what the last states take.
+func (s *state) measured(states int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.states = states
 }

@@ -49,6 +49,7 @@ func (s *state) tell(to *control.Status) {
 	j := &to.Journal
 	j.Recorded, j.Quiet, j.Duplicates, j.Commits = s.recorded, s.quiet, s.duplicates, s.commits
 	j.Removed, j.Failures, j.WritingSince = s.gone, s.failures, s.writing
+	j.States = s.states
 	j.ClockJump, j.ClockDoubt = int64(s.jump/time.Second), int64(s.doubt/time.Second)
 	if s.unwritten != nil {
 		j.Error, j.ErrorAt = s.unwritten.Error(), s.unwrittenAt

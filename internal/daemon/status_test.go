@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -323,7 +325,7 @@ func TestForgetStreams(t *testing.T) {
 		r.server.Unserve(widgets)
 		log := run(10*time.Minute, some)
 		check("what the server does not have now may be selected when it comes back", "configmaps shop", "widgets.example.com")
-		if n := strings.Count(log, "not watched so any more"); n != 2 {
+		if n := strings.Count(log, "no longer watched in this way"); n != 2 {
 			t.Errorf("said: %s", log)
 		}
 		r.server.Serve(widgets, "Widget")
@@ -357,5 +359,27 @@ func TestServe(t *testing.T) {
 		if err := Run(t.Context(), o); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("a socket that breaks: %v", err)
 		}
+	})
+}
+
+// TestCrowded: states that take half of what the journal may hold are logged once, and told.
+func TestCrowded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for i := range 40 {
+			r.put(fmt.Sprint("web-", i), rand.Text()+strings.Repeat(rand.Text(), 40))
+		}
+		d := r.daemon(t.TempDir(), Options{Retention: journal.Retention{Size: 16 << 10}})
+		if s := d.status(); s.Journal.States != 0 || s.Journal.Crowded() {
+			t.Errorf("before it was measured: %+v", s.Journal)
+		}
+		d.pass(25 * time.Minute)
+		if s := d.status(); !s.Journal.Crowded() || s.Journal.States < 8<<10 || s.Journal.States > 64<<10 {
+			t.Errorf("%+v", s.Journal)
+		}
+		if n := strings.Count(d.log.String(), "take half of journal.retain.size or more"); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, d.log.String())
+		}
+		d.stop()
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/journal"
 )
 
 // Waits between attempts to go on after the journal could not be written.
@@ -34,6 +35,12 @@ func (d *daemon) capture(ctx context.Context) error {
 			return err
 		}
 		d.o.Log.Error("changes cannot be recorded; they will be asked for again", "err", errors.Join(unwritten, err), "in", wait)
+		if errors.Is(unwritten, journal.ErrFull) {
+			select {
+			case d.full <- struct{}{}:
+			default: // retention knows already
+			}
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):

@@ -47,7 +47,7 @@ type Journal struct {
 	tail    block // the newest block, as it is in the file
 	quietAt int64 // up to here retention has looked for quiet changes
 	reserve int64
-	full    bool            // the last write failed because the disk is full
+	full    bool            // a write failed because the disk is full, and no append has worked since
 	loud    map[int64]int64 // what the changes of full blocks take that are not quiet, by the first; see floor
 	changed chan struct{}
 }
@@ -182,10 +182,8 @@ func (j *Journal) write(ctx context.Context, op string, f func() error) error {
 		err := j.db.transaction(f)
 		if err != nil {
 			j.names.forget() // some of them may have been rolled back
-			return err
 		}
-		j.full = false
-		return nil
+		return err
 	})
 }
 

@@ -3,6 +3,8 @@ package journal
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -17,10 +19,12 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// The small disk of these tests, and what of it is held in reserve.
+// The small disk of these tests, what of it is held in reserve, and when the log is copied: with an eighth of the
+// pages that it usually has.
 const (
-	smallDisk    = 64 << 20
-	smallReserve = 4 << 20
+	smallDisk    = 12 << 20
+	smallReserve = 1 << 20
+	smallLog     = "PRAGMA wal_autocheckpoint = 512; PRAGMA journal_size_limit = 4194304"
 )
 
 // onSmallDisk runs this test binary as a child that has a small disk of its own. It is in a mount namespace of the
@@ -36,14 +40,19 @@ func onSmallDisk(t *testing.T, what string) {
 	}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Skipf("no file system of our own: %v", err)
+	if err != nil && !errors.As(err, &exit) || strings.Contains(string(out), noMount) {
+		if os.Getenv("CI") == "" {
+			t.Skipf("no file system of our own: %v %s", err, out)
+		}
 	}
 	if err != nil || !strings.Contains(string(out), "done") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Logf("%s", out)
 }
+
+// noMount is what the child says where it may not mount.
+const noMount = "mount a small disk"
 
 // small is a journal on a small disk.
 type small struct {
@@ -54,25 +63,28 @@ type small struct {
 
 func onDisk(path string) (*small, error) {
 	if err := syscall.Mount("tmpfs", filepath.Dir(path), "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", smallDisk)); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", noMount, err)
 	}
 	s := &small{path: path, next: 1}
 	return s, s.open()
 }
 
 func (s *small) open() (err error) {
-	s.Journal, err = Open(context.Background(), s.path, Options{Cluster: "prod", Reserve: smallReserve})
-	return err
+	if s.Journal, err = Open(context.Background(), s.path, Options{Cluster: "prod", Reserve: smallReserve}); err != nil {
+		return err
+	}
+	return s.db.script(smallLog)
 }
 
 // fill appends until the disk is full, and returns how many changes it took.
 func (s *small) fill(most int) (changes int, err error) {
-	h := newHistory(uint64(s.next))
 	for changes < most {
 		var rows []Row
 		for i := range 20 {
+			data := make([]byte, 6000)
+			_, _ = rand.Read(data)
 			r := pod(event.Updated, s.next+i)
-			r.Name, r.Before, r.After = fmt.Sprint("web-", i), nil, fmt.Appendf(nil, `{"data":%q}`, noise(h.Rand, 2000))
+			r.Name, r.Before, r.After = fmt.Sprint("web-", i), nil, fmt.Appendf(nil, `{"data":%q}`, base64.StdEncoding.EncodeToString(data))
 			r.UID = r.Name
 			rows = append(rows, r)
 		}
@@ -95,7 +107,7 @@ func heals(path string) error {
 	if got, err := s.Retain(context.Background(), epoch, limit, 0); err != nil || got.Unreserved != nil {
 		return fmt.Errorf("an empty journal: %+v, %w", got, err)
 	}
-	for round := range 4 {
+	for round := range 3 {
 		n, err := s.fill(1 << 20)
 		if !errors.Is(err, ErrFull) {
 			var c interface {
@@ -111,15 +123,12 @@ func heals(path string) error {
 		if err != nil || !got.Full || got.Removed == 0 || got.Unreserved != nil {
 			return fmt.Errorf("round %d: %+v, %w", round, got, err)
 		}
-		if n, err = s.fill(1000); err != nil {
+		if n, err = s.fill(200); err != nil {
 			return fmt.Errorf("round %d: after it only %d changes, %w", round, n, err)
-		}
-		if err := s.whole(); err != nil {
-			return fmt.Errorf("round %d: %w", round, err)
 		}
 		fmt.Printf("round %d: %d removed, %d bytes in use\n", round, got.Removed, got.Used)
 	}
-	return s.Close()
+	return errors.Join(s.whole(), s.Close())
 }
 
 // whole checks that the newest changes are there, without a hole, and that nothing is damaged.
@@ -130,7 +139,7 @@ func (s *small) whole() error {
 	}
 	defer r.Close()
 	st, err := r.Stats(context.Background())
-	if err != nil || st.Last != int64(s.next-1) || st.Changes != st.Last-st.First+1 || st.Changes < 1000 {
+	if err != nil || st.Last != int64(s.next-1) || st.Changes != st.Last-st.First+1 || st.Changes < 200 {
 		return fmt.Errorf("%d changes from %d to %d of %d, %w", st.Changes, st.First, st.Last, s.next-1, err)
 	}
 	rep, err := r.Verify(context.Background(), Verifying{})
@@ -167,9 +176,9 @@ func purges(path string) error {
 	if err := s.open(); err != nil {
 		return fmt.Errorf("open on a full disk: %w", err)
 	}
-	until := epoch.Add(time.Duration(s.next-2000) * time.Second)
+	until := epoch.Add(time.Duration(s.next-200) * time.Second)
 	if err := s.Purge(ctx, Purge{Until: until}, nil); err != nil {
-		return fmt.Errorf("purge of all but 2000 of %d changes: %w", n, err)
+		return fmt.Errorf("purge of all but 200 of %d changes: %w", n, err)
 	}
 	if plan, err := s.PlanPurge(ctx, Purge{Until: until}); err != nil || !plan.None() {
 		return fmt.Errorf("left to do: %+v, %w", plan, err)
@@ -177,7 +186,7 @@ func purges(path string) error {
 	if got, err := s.Retain(ctx, epoch, Retention{}, 0); err != nil || got.Unreserved != nil {
 		return fmt.Errorf("afterwards: %+v, %w", got, err)
 	}
-	if n, err := s.fill(1000); err != nil {
+	if n, err := s.fill(200); err != nil {
 		return fmt.Errorf("afterwards only %d changes, %w", n, err)
 	}
 	if err := s.whole(); err != nil {

@@ -131,6 +131,13 @@ var metrics = []metric{
 			tell(float64(s.Journal.Limit))
 		}
 	}},
+	{"tattler_journal_states_bytes", "About what the last states of the watched objects take of tattler_journal_bytes, measured every ten minutes; absent before. The history gets what they leave of the limit, and a quarter of it at least.", gauge, nil, func(s *control.Status, tell teller) {
+		if s.Journal.States > 0 {
+			tell(float64(s.Journal.States))
+		}
+	}},
+	{"tattler_clock_jump_seconds", "How far the clock is ahead of the time that has passed, or behind if negative, where that is too much to remove changes by it; 0 while it is trusted.", gauge, nil,
+		one(func(s *control.Status) float64 { return float64(s.Journal.ClockJump) })},
 	{"tattler_journal_oldest_timestamp_seconds", "When the oldest change of the journal was seen; absent while there is none.", gauge, nil, func(s *control.Status, tell teller) {
 		if !s.Journal.Oldest.IsZero() {
 			tell(float64(s.Journal.Oldest.UnixMilli()) / 1000)

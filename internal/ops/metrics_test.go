@@ -95,7 +95,7 @@ func TestMetricsNameNoObject(t *testing.T) {
 // TestMetricsAtTheStart shows that what is not known yet is absent, and not 0.
 func TestMetricsAtTheStart(t *testing.T) {
 	code, scrape := get(t, Options{Status: answering(control.Status{Version: "v1"})}, "/metrics")
-	for _, absent := range []string{"timestamp_seconds", "limit_bytes", "sink_", "stream_"} {
+	for _, absent := range []string{"timestamp_seconds", "limit_bytes", "states_bytes", "sink_", "stream_"} {
 		if strings.Contains(scrape, "\ntattler_journal_"+absent) || strings.Contains(scrape, "\ntattler_"+absent) {
 			t.Errorf("%s in\n%s", absent, own(scrape))
 		}

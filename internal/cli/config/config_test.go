@@ -161,6 +161,7 @@ nodes     the cluster, labels app=web   some
 Left out as noise (noise: true, or its name, takes a kind in): events
 No kind matches (yet): *.example.com
 Journal: /var/lib/j.db, for 30d, up to 1Gi
+Room: at least 8 KiB for the last states of 4 objects; what is left of 1Gi holds 3.6 million to 15 million changes, which is 30d of 1.4 to 5.9 a second
 Redaction key: KEY
 Listening: 127.0.0.1:9
 SINK   TO                            GETS

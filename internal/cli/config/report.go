@@ -94,7 +94,7 @@ func (r *report) cluster(ctx context.Context, cluster *kube.Cluster, p *capture.
 	if err != nil {
 		r.wrong(err)
 	}
-	r.rest(path)
+	r.rest(path, f.kinds...)
 }
 
 // kinds writes a row for each kind.
@@ -201,8 +201,8 @@ func (r *report) rules(c *capture.Catalog) {
 	}
 }
 
-// rest writes what concerns no kind.
-func (r *report) rest(journal string) {
+// rest writes what concerns no kind. Where the cluster was asked, what it has says how much the journal holds.
+func (r *report) rest(journal string, kinds ...finding) {
 	s := r.setup
 	keep := []string{}
 	if s.Journal.Retain.Age > 0 {
@@ -215,6 +215,9 @@ func (r *report) rest(journal string) {
 		keep = []string{"without bounds"}
 	}
 	r.line("Journal: %s, %s", journal, strings.Join(keep, ", "))
+	if len(kinds) > 0 && s.Journal.Retain.Size > 0 {
+		r.room(kinds)
+	}
 	if key, err := s.KeyFile(); err != nil {
 		r.wrong(err)
 	} else {

@@ -228,6 +228,16 @@ func (p *page) held(j *control.Journal) {
 		bounds += fmt.Sprintf(", changes are kept for %s", age(time.Duration(j.Age)*time.Second))
 	}
 	p.text(indent, "%s %s", size(j.Used), bounds)
+	if j.Crowded() {
+		p.text(indent, "the last states of what is watched take %s, half of that or more: see docs/operations.md, Sizing", size(j.States))
+	}
+	if j.ClockJump != 0 {
+		jump, where := time.Duration(j.ClockJump)*time.Second, "ahead"
+		if jump < 0 {
+			jump, where = -jump, "behind"
+		}
+		p.text(indent, "the clock is %s %s of the time that has passed: changes are not removed by it for another %s", age(jump), where, age(time.Duration(j.ClockDoubt)*time.Second))
+	}
 	if j.Last == 0 {
 		p.text(indent, "it holds no change yet")
 	} else {

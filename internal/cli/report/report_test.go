@@ -52,6 +52,7 @@ func TestStatus(t *testing.T) {
 		},
 		Journal: control.Journal{
 			Path: "/var/lib/tattler/journal.db", Used: 327_155_712, Limit: 1 << 30, Age: 30 * 24 * 3600,
+			States: 600 << 20, ClockJump: 365 * 24 * 3600, ClockDoubt: 23 * 3600,
 			First: 1, Last: 12345, Oldest: before(50 * time.Hour), Newest: before(time.Second), Recorded: 12345, Quiet: 8001, Removed: 12,
 			Error: "append journal: disk full", ErrorAt: before(3 * time.Minute),
 		},
@@ -104,6 +105,10 @@ func TestStatus(t *testing.T) {
 
 	Journal   /var/lib/tattler/journal.db
 	          312 MiB of 1 GiB in use, changes are kept for 30d
+	          the last states of what is watched take 600 MiB, half of that or more:
+	          see docs/operations.md, Sizing
+	          the clock is 365d ahead of the time that has passed: changes are not
+	          removed by it for another 23h
 	          it holds what was seen from 2026-02-27 10:00:00 to 2026-03-01 11:59:59
 	          12345 changes recorded since the start, 8001 of them quiet; 12 old
 	          ones removed

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// TestFullDisk: a daemon that has filled its disk goes on by itself, without a gap. The disk is in a mount namespace
+// of a child of this test, which is this test again.
+func TestFullDisk(t *testing.T) {
+	if dir := os.Getenv("DAEMON_DISK"); dir != "" {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=72m,mode=0700"); err != nil {
+			t.Fatal("mount a small disk:", err)
+		}
+		synctest.Test(t, func(t *testing.T) { fillsDisk(t, dir) })
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestFullDisk$", "-test.v")
+	cmd.Env = append(os.Environ(), "DAEMON_DISK="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || strings.Contains(string(out), "mount a small disk") {
+		if os.Getenv("CI") == "" {
+			t.Skipf("no file system of our own: %v %s", err, out)
+		}
+	}
+	if err != nil || !strings.Contains(string(out), "PASS: TestFullDisk") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func fillsDisk(t *testing.T, dir string) {
+	r, written := newRig(t), int64(0)
+	put := func() {
+		noise := make([]byte, 150_000)
+		_, _ = rand.Read(noise)
+		r.put(fmt.Sprint("web-", written%4), base64.StdEncoding.EncodeToString(noise))
+		written++
+	}
+	put()
+	d := r.daemon(dir, Options{Retention: journal.Retention{Size: 1 << 30}, reserve: 8 << 20})
+	d.pass(90 * time.Second)
+	for range 3 {
+		failures := d.status().Journal.Failures
+		for d.status().Journal.Failures == failures {
+			if put(); written > 2000 {
+				t.Fatal("the disk is never full")
+			}
+		}
+		d.pass(15 * time.Second)
+		for range 5 {
+			put()
+		}
+		d.pass(15 * time.Second)
+		s := d.status()
+		if s.Journal.Error != "" || s.Journal.Last != written || s.Journal.Removed == 0 || s.Journal.Last-s.Journal.First+1+s.Journal.Removed != written || s.Streams[0].Gaps > 0 {
+			t.Fatalf("%d changes: %+v, %+v\n%s", written, s.Journal, s.Streams, d.log.String())
+		}
+	}
+	if !strings.Contains(d.log.String(), "the disk is full: the oldest changes were removed") || strings.Contains(d.log.String(), "no room for the journal's reserve") {
+		t.Errorf("logged:\n%s", d.log.String())
+	}
+	d.stop()
+}

@@ -1,0 +1,166 @@
+package journal
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// remove removes changes, which are sorted.
+func (p *pruner) remove(victims []victim) error {
+	objects := map[int64][]int64{}
+	for _, v := range victims {
+		objects[v.object] = append(objects[v.object], v.seq)
+		p.removed++
+		if v.quiet {
+			p.quiet++
+		}
+	}
+	for object, seqs := range objects {
+		if err := p.object(object, seqs); err != nil {
+			return err
+		}
+	}
+	return p.blocks(victims)
+}
+
+// blocks removes the blocks that have no changes any more. The newest stays: it knows the next number.
+func (p *pruner) blocks(victims []victim) error {
+	for next, i := int64(0), 0; i < len(victims); i++ {
+		if victims[i].seq < next {
+			continue
+		}
+		first := int64(0)
+		err := p.j.db.query(blockOf, []any{idSize, victims[i].seq}, func(s *sqlite3.Stmt) error {
+			first, next = s.ColumnInt64(0), s.ColumnInt64(1)
+			return nil
+		})
+		if err == nil && first < p.j.tail.first {
+			err = p.j.db.exec("DELETE FROM blocks WHERE first = ?1 AND NOT EXISTS (SELECT 1 FROM changes WHERE seq >= ?1 AND seq < ?2)", first, next)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const blockOf = "SELECT first, first + length(ids) / ? FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
+
+// object removes changes of one object, which are sorted; 0 has the gaps.
+func (p *pruner) object(object int64, seqs []int64) error {
+	db := p.j.db
+	if object == 0 {
+		for _, seq := range seqs {
+			if err := errors.Join(db.exec("DELETE FROM gaps WHERE seq = ?", seq), db.exec("DELETE FROM changes WHERE seq = ?", seq)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	runs, err := p.runs(object, seqs)
+	if err != nil {
+		return err
+	}
+	for _, run := range slices.Backward(runs) {
+		if err := p.run(object, run); err != nil {
+			return err
+		}
+	}
+	if err := db.exec("UPDATE objects SET last = ifnull((SELECT max(seq) FROM changes WHERE object = ?1), 0) WHERE id = ?1", object); err != nil {
+		return err
+	}
+	return db.exec("DELETE FROM objects WHERE id = ? AND last = 0 AND stream IS NULL", object)
+}
+
+// runs cuts an object's changes where one stays between them.
+func (p *pruner) runs(object int64, seqs []int64) (runs [][]int64, err error) {
+	i, open := 0, false
+	err = p.j.db.query("SELECT seq FROM changes WHERE object = ? AND seq BETWEEN ? AND ? ORDER BY seq", []any{object, seqs[0], seqs[len(seqs)-1]},
+		func(s *sqlite3.Stmt) error {
+			switch goes := s.ColumnInt64(0) == seqs[i]; {
+			case goes && open:
+				runs[len(runs)-1] = append(runs[len(runs)-1], seqs[i])
+				i++
+			case goes:
+				runs, open = append(runs, []int64{seqs[i]}), true
+				i++
+			default:
+				open = false
+			}
+			return nil
+		})
+	return runs, err
+}
+
+// run removes changes of an object that follow each other. The one before them, if there is one, gets
+// its own after, for that was told by the first of them. With cut the one behind them loses its before, which
+// is what the last of them led to.
+func (p *pruner) run(object int64, seqs []int64) error {
+	db := p.j.db
+	prev, err := db.integer("SELECT max(seq) FROM changes WHERE object = ? AND seq < ?", object, seqs[0])
+	if err != nil {
+		return err
+	}
+	if prev != 0 {
+		after, err := p.bridge(object, prev, seqs[len(seqs)-1])
+		if err != nil {
+			return err
+		}
+		if after != nil {
+			if err := db.exec("UPDATE changes SET after = ? WHERE seq = ?", after, prev); err != nil {
+				return err
+			}
+		}
+	}
+	for _, seq := range seqs {
+		if err := db.exec("DELETE FROM changes WHERE seq = ?", seq); err != nil {
+			return err
+		}
+	}
+	if !p.cut {
+		return nil
+	}
+	return db.exec("UPDATE changes SET before = ? WHERE before IS NOT NULL AND seq = (SELECT min(seq) FROM changes WHERE object = ? AND seq > ?)",
+		purged(), object, seqs[len(seqs)-1])
+}
+
+// bridge makes the content of what was after prev, to be read without the changes up to last: as a
+// difference from what comes then, or whole, if one of them was. It is nil if prev needs none.
+func (p *pruner) bridge(object, prev, last int64) ([]byte, error) {
+	links, state, err := p.j.db.chain(object, prev)
+	if err != nil {
+		return nil, err
+	}
+	if !leaves(links[0].op) || isWhole(links[0].after) {
+		return nil, nil
+	}
+	var base, after []byte // base is what was before the change that comes then
+	whole := p.cut || links[len(links)-1].seq <= last && state == nil
+	if state != nil {
+		if base, err = p.j.codec.open(state, nil); err != nil {
+			return lost(), nil //nolint:nilerr // it could not be read before, either
+		}
+	}
+	err = p.j.codec.unwind(p.j.path, links, base, func(l *link, b, a []byte) error {
+		if l.seq > last {
+			base = b
+		}
+		if l.seq == prev {
+			after = a
+		}
+		return nil
+	})
+	var d *DamagedError
+	switch {
+	case errors.As(err, &d):
+		return lost(), nil // it could not be read before, either
+	case err != nil:
+		return nil, err
+	case whole:
+		return p.j.codec.whole(after), nil
+	default:
+		return p.j.codec.diff(after, base), nil
+	}
+}
