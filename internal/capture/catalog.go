@@ -134,14 +134,24 @@ func (c *Catalog) Everything() []Resource {
 }
 
 // CheckRule returns an UnknownTypeError where a rule's resource, as package rules has it, names no kind of
-// the server.
+// the server. One that a later definition of a custom resource could fill is Pending: it has a group of such, or
+// is a glob; and so is any while an API group does not answer.
 func (c *Catalog) CheckRule(text string) error {
+	lower := strings.ToLower(text)
 	for _, r := range c.preferred {
-		if rules.MatchAny([]string{text}, r.Group, r.Resource) {
+		if rules.MatchAny([]string{lower}, r.Group, r.Resource, otherNames(r)...) {
 			return nil
 		}
 	}
-	return c.unknown(text)
+	err := c.unknown(text)
+	_, group, _ := strings.Cut(lower, ".")
+	err.Pending = strings.Contains(group, ".") || IsKindGlob(text) || len(c.failed) > 0
+	return err
+}
+
+// otherNames are those that a resource has beside its plural.
+func otherNames(r Resource) []string {
+	return append([]string{r.Singular, strings.ToLower(r.Kind)}, r.ShortNames...)
 }
 
 // Failed are the groups that did not answer, in order: what they have is unknown.
@@ -170,10 +180,15 @@ type UnknownTypeError struct {
 	Near string
 	// Failed are API groups that did not answer and may have it.
 	Failed []string
+	// Pending says that a custom resource may come to have this type: see CheckRule.
+	Pending bool
 }
 
 func (e *UnknownTypeError) Error() string {
 	s := fmt.Sprintf("the server has no resource type %q", e.Type)
+	if e.Pending {
+		s += " (yet)"
+	}
 	switch {
 	case e.Near != "":
 		s += fmt.Sprintf("; did you mean %q?", e.Near)
@@ -271,7 +286,7 @@ func filter(rs []Resource, keep func(Resource) bool) []Resource {
 	return out
 }
 
-func (c *Catalog) unknown(name string) error {
+func (c *Catalog) unknown(name string) *UnknownTypeError {
 	e := &UnknownTypeError{Type: name, Failed: c.Failed()}
 	var known []string
 	for _, r := range c.preferred {
@@ -285,6 +300,7 @@ func (c *Catalog) unknown(name string) error {
 			}
 		}
 	}
+	known = slices.DeleteFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
 	e.Near = spell.Nearest(name, known)
 	return e
 }

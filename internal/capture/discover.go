@@ -140,6 +140,7 @@ func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
 
 // compare decides what a look at discovery means, and notes it.
 func (w *Watcher) compare(c *Catalog) (todo work) {
+	w.learn(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.catalog = c

@@ -220,7 +220,7 @@ func describe(m Message) []string {
 		text := fmt.Sprintf("ready: %d kinds, %d objects", m.Ready.Kinds, m.Ready.Objects)
 		for _, list := range [][]string{
 			append([]string{"hidden"}, m.Ready.Hidden...), append([]string{"missing"}, m.Ready.Missing...),
-			append([]string{"unmatched"}, m.Ready.Unmatched...),
+			append([]string{"unmatched"}, m.Ready.Unmatched...), append([]string{"unfilled"}, m.Ready.Unfilled...),
 		} {
 			if len(list) > 1 {
 				text += ", " + strings.Join(list, " ")

@@ -137,6 +137,9 @@ func (w *Watcher) describe() (r *Ready, found map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r, found = &Ready{Hidden: slices.Sorted(maps.Keys(w.hidden)), Unmatched: w.unmatched}, map[string]bool{}
+	if w.catalog != nil {
+		r.Unfilled = w.catalog.unfilled(w.ruled())
+	}
 	for _, k := range w.kinds {
 		if k.silent {
 			continue

@@ -39,6 +39,8 @@ type Options struct {
 	// Only and Ignore narrow the fields of updates.
 	Only, Ignore []diff.Pattern
 
+	// Redactor hides values. A resource in its user's rules that the server does not have is an error of Run and
+	// Plan, unless it may come: see Watcher.UnfilledRules.
 	Redactor *redact.Redactor
 	Quiet    *quiet.Set
 
@@ -74,8 +76,8 @@ type Ready struct {
 	// are tried again, and may concern only some of the namespaces.
 	Forbidden, Failing []Refusal
 	// Missing are the namespaces asked for that do not exist (yet), Absent the objects, as TYPE/NAME,
-	// Unmatched the globs that no kind matches (yet).
-	Missing, Absent, Unmatched []string
+	// Unmatched the globs that no kind matches (yet), Unfilled as Watcher.UnfilledRules.
+	Missing, Absent, Unmatched, Unfilled []string
 }
 
 // Refusal is a kind that cannot be watched now, and why.
@@ -201,6 +203,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 func (w *Watcher) prepare(ctx context.Context, follow bool) (*Catalog, error) {
 	catalog, err := w.fetchCatalog(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.checkRules(catalog); err != nil {
 		return nil, err
 	}
 	for i := range w.scopes {

@@ -100,8 +100,9 @@ type Selection struct {
 
 // Rule names fields of kinds.
 type Rule struct {
-	// Resources are lower-case plurals, with a group where wanted: configmaps, deployments.apps. A *
-	// stands for any run of characters.
+	// Resources are kinds as tattler watch takes them, with a group where wanted: configmaps, deploy,
+	// widgets.example.com. A * stands for any run of characters. A redaction rule for a kind that the
+	// server does not have is an error, unless it has the group of a custom resource that may come.
 	Resources []string `yaml:"resources"`
 	// Paths are patterns as docs/paths.md defines them, such as data.*password*.
 	Paths []string `yaml:"paths"`

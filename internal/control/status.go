@@ -17,10 +17,12 @@ type Status struct {
 	// Away is the latest failure while the API server cannot be reached; empty otherwise.
 	Away      string    `json:"away,omitempty"`
 	AwaySince time.Time `json:"awaySince,omitzero"`
-	Streams   []Stream  `json:"streams"`
-	Audits    []Audits  `json:"audits,omitempty"`
-	Journal   Journal   `json:"journal"`
-	Sinks     []Sink    `json:"sinks"`
+	// UnfilledRules are resources that the redaction rules name and the server does not have (yet).
+	UnfilledRules []string `json:"unfilledRules,omitempty"`
+	Streams       []Stream `json:"streams"`
+	Audits        []Audits `json:"audits,omitempty"`
+	Journal       Journal  `json:"journal"`
+	Sinks         []Sink   `json:"sinks"`
 	// Left are sinks that are configured no more, and of which the journal keeps the place.
 	Left []string `json:"left,omitempty"`
 }

@@ -61,6 +61,7 @@ func (s *state) tell(to *control.Status) {
 	if s.watcher == nil {
 		return
 	}
+	to.UnfilledRules = s.watcher.UnfilledRules()
 	for _, st := range s.watcher.Streams() {
 		to.Streams = append(to.Streams, s.stream(&st))
 	}

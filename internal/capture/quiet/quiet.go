@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -53,7 +54,7 @@ func Parse(text []byte) (Rules, error) {
 	return r, nil
 }
 
-// Set is rules ready to be asked. It is immutable.
+// Set is compiled rules. It is safe for concurrent use.
 type Set struct {
 	hidden []string
 	fields *rules.Set
@@ -77,7 +78,11 @@ func New(user ...Rules) (*Set, error) {
 
 func compile(r Rules) (*Set, error) {
 	for _, h := range r.Hidden {
-		if err := rules.CheckResource(h); err != nil {
+		err := rules.CheckResource(h)
+		if err == nil && strings.ToLower(h) != h {
+			err = fmt.Errorf("resource %q: want a lower-case plural", h)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read quiet rules: hidden: %w", err)
 		}
 	}
@@ -97,6 +102,11 @@ func (s *Set) Quiet(group, resource string, p diff.Path) bool {
 		}
 	}
 	return false
+}
+
+// Learn notes the names by which rules may call a resource: see rules.Set.Learn.
+func (s *Set) Learn(group, resource string, names ...string) {
+	s.fields.Learn(group, resource, names...)
 }
 
 // Hidden tells whether a resource is left out where no type is named.

@@ -119,7 +119,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 		{"a rule without paths", "quiet:\n- resources: [pods]\n", "line 2: a rule needs resources and paths"},
 		{"a rule without resources", "quiet:\n- paths: [spec]\n", "line 2: a rule needs"},
 		{"a path that cannot be read", "quiet:\n- resources: [pods]\n  paths: ['spec[']\n", `line 2: invalid path "spec["`},
-		{"a kind for a resource", "\n\nquiet:\n- {resources: [Pod], paths: [spec]}\n", `line 4: resource "Pod"`},
+		{"an object for a resource", "\n\nquiet:\n- {resources: [pod/a], paths: [spec]}\n", `line 4: resource "pod/a"`},
 		{"a hidden kind", "hidden: [Pod]\n", `hidden: resource "Pod"`},
 		{"a second document", "quiet: []\n---\nquiet: []\n", "second document"},
 		{"no YAML", "quiet: [", "line 1"},

@@ -7,10 +7,12 @@ import "slices"
 type matcher struct {
 	class [256]uint8 // of bytes that no word tells apart
 	width int        // number of classes
-	next  []uint16   // by state and class
-	found [][]uint16 // the words that end in a state, the longest first
-	ends  []bool     // whether any does
+	next  []uint32   // by state and class: the state behind, times width, and ends where a word ends there
+	found [][]uint16 // by state: the words that end in it
 }
+
+// ends marks a state in which a word ends.
+const ends = 1 << 31
 
 // newMatcher makes a matcher of words in lower-case ASCII.
 func newMatcher(words []string) *matcher {
@@ -30,34 +32,38 @@ func newMatcher(words []string) *matcher {
 	}
 	m.grow()
 	for id, w := range words {
-		state := uint16(0)
+		state := 0
 		for i := range len(w) {
-			edge := int(state)*m.width + int(m.class[w[i]])
+			edge := state*m.width + int(m.class[w[i]])
 			if m.next[edge] == 0 {
-				m.next[edge] = uint16(m.grow())
+				to := m.grow()
+				m.next[edge] = uint32(to)
 			}
-			state = m.next[edge]
+			state = int(m.next[edge])
 		}
 		m.found[state] = append(m.found[state], uint16(id))
 	}
 	m.link()
-	for _, words := range m.found {
-		m.ends = append(m.ends, len(words) > 0)
+	for i, state := range m.next {
+		m.next[i] = state * uint32(m.width)
+		if len(m.found[state]) > 0 {
+			m.next[i] |= ends
+		}
 	}
 	return m
 }
 
 // grow adds a state and returns it.
 func (m *matcher) grow() int {
-	m.next = append(m.next, make([]uint16, m.width)...)
+	m.next = append(m.next, make([]uint32, m.width)...)
 	m.found = append(m.found, nil)
 	return len(m.found) - 1
 }
 
 // link gives every state the edges of the longest of its suffixes that is a state, in the order of their depth.
 func (m *matcher) link() {
-	suffix := make([]uint16, len(m.found))
-	queue := []uint16{0}
+	suffix := make([]uint32, len(m.found))
+	queue := []uint32{0}
 	for len(queue) > 0 {
 		state := queue[0]
 		queue = queue[1:]
@@ -80,21 +86,23 @@ func (m *matcher) link() {
 	}
 }
 
-// any tells whether a text has one of the words.
+// any reports whether a text has one of the words.
 func (m *matcher) any(s string) bool {
 	_, end := m.find(s, 0, 0)
 	return end >= 0
 }
 
-// find returns the state behind the first end of a word at or after from, and that end; -1 where there is none.
-// It goes on in a state of find.
-func (m *matcher) find(s string, from int, state uint16) (uint16, int) {
-	next, width, ends := m.next, m.width, m.ends
+// find returns the place behind the first end of a word at or after from; -1 where there is none. The state is that
+// of the search so far: 0 at its begin.
+func (m *matcher) find(s string, from int, state uint32) (now uint32, end int) {
+	next := m.next
 	for i := from; i < len(s); i++ {
-		state = next[int(state)*width+int(m.class[s[i]])]
-		if ends[state] {
-			return state, i + 1
+		if state = next[state+uint32(m.class[s[i]])]; state&ends != 0 {
+			return state &^ ends, i + 1
 		}
 	}
 	return state, -1
 }
+
+// words are those that end in a state of find.
+func (m *matcher) words(state uint32) []uint16 { return m.found[int(state)/m.width] }

@@ -125,13 +125,27 @@ var stemMatcher = newMatcher(stems)
 
 // endsShort tells whether a name ends with one of the lasts that are too short for a stem.
 func endsShort(name string) bool {
-	name = strings.TrimRight(name, "0123456789_-.")
+	end := len(name)
+	for end > 0 && (name[end-1] < 'A' || name[end-1] == '_') {
+		end--
+	}
+	if end < 2 || name[end-1]|0x20 != 't' && name[end-1]|0x20 != 'w' {
+		return false
+	}
+	name = name[:end]
 	for _, s := range [...]string{"pat", "pw"} {
 		if n := len(name) - len(s); n >= 0 && strings.EqualFold(name[n:], s) {
 			return true
 		}
 	}
 	return false
+}
+
+func trimDigits(s string) string {
+	for s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' {
+		s = s[:len(s)-1]
+	}
+	return s
 }
 
 // maxName is how many bytes at the end of a name are looked at.
@@ -159,11 +173,11 @@ func wordsKind(parts []string) kindOfName {
 	if len(parts) == 0 {
 		return plainName
 	}
-	last := parts[len(parts)-1]
-	if hookNames[last] {
+	last := wordRoles[parts[len(parts)-1]]
+	if last&isHookWord != 0 {
 		return hookName
 	}
-	kind, described := plainName, describes[last]
+	kind, described := plainName, last&isDescribing != 0
 	for i := range parts[1:] {
 		switch said := pairKinds[twoWords{parts[i], parts[i+1]}]; {
 		case said == plainName:
@@ -180,16 +194,46 @@ func wordsKind(parts []string) kindOfName {
 	case kind != plainName:
 	case described:
 		return plainName
-	case lasts[last]:
+	case last&isLast != 0:
 		return maybeName
 	case !slices.ContainsFunc(parts, isCredentialWord):
 		return plainName
 	}
-	if plurals[last] {
+	if last&isPlural != 0 {
 		return manyName
 	}
 	return credentialName
 }
+
+// isCredentialWord tells a word that makes a name a credential's. The shortest ending has five letters.
+func isCredentialWord(w string) bool {
+	return wordRoles[w]&isWord != 0 ||
+		len(w) > 5 && slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(w, e) })
+}
+
+// wordRole says in which of the sets a word is, so that it is looked up once.
+type wordRole uint8
+
+const (
+	isWord wordRole = 1 << iota
+	isDescribing
+	isLast
+	isPlural
+	isHookWord
+)
+
+var wordRoles = func() map[string]wordRole {
+	m := map[string]wordRole{}
+	for _, of := range []struct {
+		set  map[string]bool
+		role wordRole
+	}{{words, isWord}, {describes, isDescribing}, {lasts, isLast}, {plurals, isPlural}, {hookNames, isHookWord}} {
+		for w := range of.set {
+			m[w] |= of.role
+		}
+	}
+	return m
+}()
 
 // pairKinds are what two words in a row say, by all the sets of pairs.
 var pairKinds = func() map[twoWords]kindOfName {
@@ -209,10 +253,6 @@ var pairKinds = func() map[twoWords]kindOfName {
 
 type twoWords [2]string
 
-func isCredentialWord(w string) bool {
-	return words[w] || slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(w, e) })
-}
-
 // splitWords appends the words of a name in lower case, without digits at their ends: DB_PASSWORD, dbPassword2
 // and db-password are db and password; APIKey is api and key.
 func splitWords(name string, out []string) []string {
@@ -223,7 +263,7 @@ func splitWords(name string, out []string) []string {
 	from := -1
 	flush := func(to int) {
 		if from >= 0 {
-			if w := strings.TrimRight(lower[from:to], "0123456789"); w != "" {
+			if w := trimDigits(lower[from:to]); w != "" {
 				out = append(out, w)
 			}
 		}

@@ -208,7 +208,7 @@ func (a *run) below(key string, kind kindOfName, m map[string]any) {
 func describing(name string) bool {
 	var space [16]string
 	parts := splitWords(name[max(0, len(name)-maxName):], space[:0])
-	return len(parts) > 0 && (describes[parts[len(parts)-1]] || parts[len(parts)-1] == "key")
+	return len(parts) > 0 && (wordRoles[parts[len(parts)-1]]&isDescribing != 0 || parts[len(parts)-1] == "key")
 }
 
 // each hides the texts of a list of credentials.

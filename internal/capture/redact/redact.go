@@ -46,7 +46,7 @@ const version = 3
 // minKey is the least length of a key in bytes: a shorter one can be found by trying.
 const minKey = 16
 
-// Redactor hides values. It is immutable and safe for concurrent use.
+// Redactor hides values. It is safe for concurrent use.
 type Redactor struct {
 	key         []byte
 	user        *rules.Set
@@ -135,6 +135,14 @@ func (r *Redactor) identify(user []rules.Rule) string {
 func (r *Redactor) Ruled(resource string) bool {
 	return len(r.user.For(split(resource))) > 0
 }
+
+// Learn notes the names by which rules may call a resource: see rules.Set.Learn.
+func (r *Redactor) Learn(group, resource string, names ...string) {
+	r.user.Learn(group, resource, names...)
+}
+
+// Resources are what the user's rules name.
+func (r *Redactor) Resources() []string { return r.user.Resources() }
 
 // Apply hides values in place, and reports whether there were any. Its time and memory are bounded by a multiple of
 // the object's size. The resource is its plural and group:

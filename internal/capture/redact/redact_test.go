@@ -159,7 +159,7 @@ func TestNewRefuses(t *testing.T) {
 		{"no key: anybody could compute the markers", nil, nil, "0 bytes"},
 		{"a key that can be tried", []byte("short"), nil, "5 bytes"},
 		{"a path that cannot be read", testKey, rule("spec["), "spec["},
-		{"a resource that cannot be", testKey, []rules.Rule{{Resources: []string{"Pods"}, Paths: []string{"spec"}}}, `"Pods"`},
+		{"a resource that cannot be", testKey, []rules.Rule{{Resources: []string{"pods/a"}, Paths: []string{"spec"}}}, `"pods/a"`},
 		{"everything", testKey, rule("**"), "identifies"},
 		{"names, wherever", testKey, rule("**.name"), "metadata.name"},
 		{"metadata", testKey, rule("metadata"), "identifies"},

@@ -37,37 +37,39 @@ const (
 	hitManifest            // a Secret in YAML
 )
 
-// words of the matcher, and what each is a hit of.
+// textMatcher finds all of these words, proseMatcher all but names. Hits says what each is a hit of.
 var (
-	hits        []hit
-	hitTokens   []int // index in tokens
-	textMatcher = func() *matcher {
-		var all []string
-		add := func(h hit, i int, words ...string) {
-			for _, w := range words {
-				all, hits, hitTokens = append(all, strings.ToLower(w)), append(hits, h), append(hitTokens, i)
-			}
-		}
-		add(hitName, 0, stems...)
-		add(hitName, 0, "_pat", "_pw", "-pw")
-		for i, t := range tokens {
-			add(hitToken, i, t.prefix)
-		}
-		add(hitURL, 0, "://")
-		add(hitJWT, 0, "eyJ")
-		add(hitPEM, 0, pemBegin)
-		add(hitPuTTY, 0, "PuTTY-User-Key-File")
-		add(hitBase64, 0, pemBase64)
-		add(hitScheme, 0, "bearer ", "basic ", "bearer%20", "basic%20")
-		add(hitAccount, 0, "@tcp(", "@unix(", "@tcp6(", "@//", "@(")
-		add(hitHook, 0, hooks...)
-		add(hitHooks, 0, "/hooks/")
-		add(hitQuery, 0, "sig=", "signature=")
-		add(hitSQL, 0, "identified by ")
-		add(hitManifest, 0, "kind: secret\n", "kind: secretlist\n", "kind: secret\r", "stringdata")
-		return newMatcher(all)
-	}()
+	textMatcher, hits, hitTokens = newTextMatcher(stems, "_pat", "_pw", "-pw")
+	proseMatcher, _, _           = newTextMatcher(nil)
 )
+
+// newTextMatcher also returns by word what it is a hit of, and its index in tokens.
+func newTextMatcher(names []string, short ...string) (m *matcher, hits []hit, hitTokens []int) {
+	var all []string
+	add := func(h hit, i int, words ...string) {
+		for _, w := range words {
+			all, hits, hitTokens = append(all, strings.ToLower(w)), append(hits, h), append(hitTokens, i)
+		}
+	}
+	for i, t := range tokens {
+		add(hitToken, i, t.prefix)
+	}
+	add(hitURL, 0, "://")
+	add(hitJWT, 0, "eyJ")
+	add(hitPEM, 0, pemBegin)
+	add(hitPuTTY, 0, "PuTTY-User-Key-File")
+	add(hitBase64, 0, pemBase64)
+	add(hitScheme, 0, "bearer ", "basic ", "bearer%20", "basic%20")
+	add(hitAccount, 0, "@tcp(", "@unix(", "@tcp6(", "@//", "@(")
+	add(hitHook, 0, hooks...)
+	add(hitHooks, 0, "/hooks/")
+	add(hitQuery, 0, "sig=", "signature=")
+	add(hitSQL, 0, "identified by ")
+	add(hitManifest, 0, "kind: secret\n", "kind: secretlist\n", "kind: secret\r", "stringdata")
+	add(hitName, 0, names...) // the last, so that what is before has the same numbers without
+	add(hitName, 0, short...)
+	return newMatcher(all), hits, hitTokens
+}
 
 // manner is how a text is read.
 type manner uint8
@@ -102,17 +104,21 @@ func (t *search) run() {
 	if t.command {
 		t.program()
 	}
-	state, end, named, done, jwts := uint16(0), 0, 0, 0, false
+	m := textMatcher
+	if t.prose {
+		m = proseMatcher
+	}
+	state, end, named, done, jwts := uint32(0), 0, 0, 0, false
 	for !t.enough() {
-		if state, end = textMatcher.find(t.s, end, state); end < 0 {
+		if state, end = m.find(t.s, end, state); end < 0 {
 			break
 		}
-		for _, id := range textMatcher.found[state] {
+		for _, id := range m.words(state) {
 			switch {
 			case hits[id] == hitJWT:
 				jwts = true
 			case hits[id] == hitName:
-				if end > named && !t.prose {
+				if end > named {
 					named = t.name(end)
 				}
 			case end > done || hits[id] == hitManifest:

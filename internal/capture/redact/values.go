@@ -11,11 +11,14 @@ import (
 // says tells whether a text under a credential's name is more than nothing, a reference to where the credential
 // is, or a word of another meaning.
 func says(kind kindOfName, s string) bool {
+	if kind == plainName || s == "" {
+		return false
+	}
 	s = strings.Trim(s, "\"'` \t\r\n;,")
 	for _, scheme := range [...]string{"Bearer ", "Basic ", "Token "} {
 		s = strings.TrimPrefix(s, scheme)
 	}
-	if s == "" || kind == plainName || isReference(s) || isPath(s) || isMask(s) {
+	if s == "" || isReference(s) || isPath(s) || isMask(s) {
 		return false
 	}
 	if len(s) < 10 && void[strings.ToLower(s)] {

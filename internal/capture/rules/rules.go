@@ -1,16 +1,18 @@
 // Package rules reads lists of {resources: […], paths: […]}: which places of which kinds a quiet or
 // redact rule means.
 //
-// A resource is a lower-case plural: configmaps (in any group), deployments.apps (in that group),
-// pods. (with a dot at its end: in the core group). A * stands for any run of characters, so that *
-// alone is every resource and *.kustomize.toolkit.fluxcd.io all of a group. Whether a resource exists
-// only the server knows; the paths are patterns of package diff.
+// A resource is named as for `tattler watch`, by its plural, singular, kind or short name, in letters of any
+// case: configmaps (in any group), deployments.apps (in that group), pods. (with a dot at its end: in the
+// core group). A * stands for any run of characters of the plural and the group, so that * alone is every
+// resource and *.kustomize.toolkit.fluxcd.io all of a group. Which resources exist only the server knows: see
+// Set.Learn. The paths are patterns of package diff.
 package rules
 
 import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -57,11 +59,11 @@ func Mapping(n *yaml.Node, fields map[string]any) error {
 	return nil
 }
 
-// Set is a list of rules ready to be asked. It is immutable, and remembers what it was asked: it is not to
-// be copied.
+// Set is a list of compiled rules. It is safe for concurrent use and must not be copied.
 type Set struct {
 	rules []rule
 	known sync.Map // patterns by resourceKey, of which there are as many as kinds
+	names sync.Map // other names of resources, by resourceKey
 }
 
 type resourceKey struct{ group, resource string }
@@ -88,14 +90,16 @@ func Compile(list []Rule) (*Set, error) {
 }
 
 func (r Rule) compile() (rule, error) {
-	c := rule{resources: r.Resources}
+	var c rule
 	if len(r.Resources) == 0 || len(r.Paths) == 0 {
 		return c, fmt.Errorf(`a rule needs resources and paths; "*" is every resource`)
 	}
-	for _, resource := range r.Resources {
+	c.resources = make([]string, len(r.Resources))
+	for i, resource := range r.Resources {
 		if err := CheckResource(resource); err != nil {
 			return c, err
 		}
+		c.resources[i] = strings.ToLower(resource)
 	}
 	for _, text := range r.Paths {
 		p, err := diff.ParsePattern(text)
@@ -115,8 +119,12 @@ func (s *Set) For(group, resource string) []diff.Pattern {
 		return patterns
 	}
 	var patterns []diff.Pattern
+	var names []string
+	if learned, ok := s.names.Load(key); ok {
+		names, _ = learned.([]string)
+	}
 	for _, r := range s.rules {
-		if MatchAny(r.resources, group, resource) {
+		if MatchAny(r.resources, group, resource, names...) {
 			patterns = append(patterns, r.patterns...)
 		}
 	}
@@ -124,33 +132,71 @@ func (s *Set) For(group, resource string) []diff.Pattern {
 	return patterns
 }
 
+// Learn notes the names that a resource has beside its plural: the singular, the kind and short names. It is
+// called before For asks for the resource, and again when they change.
+func (s *Set) Learn(group, resource string, names ...string) {
+	key := resourceKey{group, resource}
+	lower := make([]string, len(names))
+	for i, name := range names {
+		lower[i] = strings.ToLower(name)
+	}
+	if before, ok := s.names.Load(key); ok {
+		if known, _ := before.([]string); slices.Equal(known, lower) {
+			return
+		}
+	}
+	s.names.Store(key, lower)
+	s.known.Delete(key)
+}
+
+// Resources are what the rules name, in their order.
+func (s *Set) Resources() []string {
+	var all []string
+	for _, r := range s.rules {
+		all = append(all, r.resources...)
+	}
+	return all
+}
+
 var resourceForm = regexp.MustCompile(`^[a-z0-9*-]+(\.([a-z0-9*-]+(\.[a-z0-9*-]+)*)?)?$`)
 
 // CheckResource returns an error where a text cannot name resources.
 func CheckResource(text string) error {
-	if !resourceForm.MatchString(text) {
-		return fmt.Errorf("resource %q: want a lower-case plural such as configmaps or deployments.apps", text)
+	if !resourceForm.MatchString(strings.ToLower(text)) {
+		return fmt.Errorf("resource %q: want a kind such as configmaps or deployments.apps", text)
 	}
 	return nil
 }
 
-// MatchAny tells whether one of the checked texts names the resource.
-func MatchAny(texts []string, group, resource string) bool {
-	full := resource + "." + group
+// MatchAny reports whether one of the checked texts, in lower case, names the resource. The names are others of
+// the resource than its plural.
+func MatchAny(texts []string, group, resource string, names ...string) bool {
 	for _, text := range texts {
-		name := resource
-		if strings.Contains(text, ".") {
-			name = full
-		}
-		if text == name {
-			return true
-		}
-		if !strings.Contains(text, "*") {
+		if strings.Contains(text, "*") {
+			name := resource
+			if strings.Contains(text, ".") {
+				name += "." + group
+			}
+			if ok, _ := path.Match(text, name); ok {
+				return true
+			}
 			continue
 		}
-		if ok, _ := path.Match(text, name); ok {
+		name, of, grouped := strings.Cut(text, ".")
+		if (name == resource || slices.Contains(names, name)) && (!grouped || isGroup(of, group)) {
 			return true
 		}
 	}
 	return false
 }
+
+// isGroup compares what follows a resource's name, as `tattler watch` does: the group, a version and the group, or
+// the group's first labels.
+func isGroup(text, group string) bool {
+	if version, rest, found := strings.Cut(text, "."); found && rest == group && versionForm.MatchString(version) {
+		return true
+	}
+	return text == group || text != "" && strings.HasPrefix(group, text+".")
+}
+
+var versionForm = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)

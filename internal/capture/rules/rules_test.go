@@ -22,7 +22,10 @@ func TestMatch(t *testing.T) {
 		{"all of a group", "*.apps", "apps", "deployments", true},
 		{"groups below one", "*.fluxcd.io", "source.toolkit.fluxcd.io", "buckets", true},
 		{"some plurals", "*sets", "apps", "replicasets", true},
-		{"a prefix is not enough", "pod", "", "pods", false},
+		{"a prefix is not enough", "po", "", "pods", false},
+		{"a version and a group", "deployments.v1.apps", "apps", "deployments", true},
+		{"the beginning of a group", "widgets.a", "a.example.com", "widgets", true},
+		{"not its middle", "widgets.example", "a.example.com", "widgets", false},
 	} {
 		if err := CheckResource(tc.text); err != nil {
 			t.Errorf("%s: %v", tc.why, err)
@@ -31,7 +34,7 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s: %q matches %s of group %q: %v, want %v", tc.why, tc.text, tc.resource, tc.group, got, tc.want)
 		}
 	}
-	for _, bad := range []string{"", "Pods", "pods/log", "[a]", "a b", ".apps", "a..b", "?", `a\b`} {
+	for _, bad := range []string{"", "pods/log", "[a]", "a b", ".apps", "a..b", "?", `a\b`} {
 		if CheckResource(bad) == nil {
 			t.Errorf("%q passes for a resource", bad)
 		}
@@ -63,5 +66,34 @@ func TestCompileNamesTheRule(t *testing.T) {
 	_, err := Compile([]Rule{{Resources: []string{"pods"}, Paths: []string{"a"}}, {Resources: []string{"pods"}, Paths: []string{""}}})
 	if err == nil || !strings.Contains(err.Error(), "rule 2") {
 		t.Errorf("error %v, want one that says rule 2", err)
+	}
+}
+
+// TestLearn: rules call a resource by any of the names that it has, as soon as these are known.
+func TestLearn(t *testing.T) {
+	s, err := Compile([]Rule{{Resources: []string{"ConfigMap", "deploy.apps", "wd", "Gadget.example.com"}, Paths: []string{"spec"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.For("", "configmaps"); len(got) > 0 {
+		t.Errorf("before: %v", got)
+	}
+	s.Learn("", "configmaps", "configmap", "ConfigMap", "cm")
+	s.Learn("apps", "deployments", "deployment", "deploy")
+	s.Learn("other", "deployments", "deployment", "deploy")
+	s.Learn("x.io", "widgets", "widget", "wd")
+	s.Learn("example.com", "gadgets", "gadget")
+	for resource, want := range map[resourceKey]int{
+		{"", "configmaps"}: 1, {"apps", "deployments"}: 1, {"other", "deployments"}: 0, {"x.io", "widgets"}: 1, {"example.com", "gadgets"}: 1, {"", "pods"}: 0,
+	} {
+		for range 2 {
+			if got := s.For(resource.group, resource.resource); len(got) != want {
+				t.Errorf("%v: %v", resource, got)
+			}
+		}
+	}
+	s.Learn("x.io", "widgets", "widget")
+	if got := s.For("x.io", "widgets"); len(got) > 0 {
+		t.Errorf("after a short name was taken back: %v", got)
 	}
 }

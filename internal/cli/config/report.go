@@ -185,7 +185,8 @@ func (r *report) idle(p *capture.Plan) {
 	}
 }
 
-// rules warns of rules that select no kind of the server.
+// rules warns of rules that select no kind of the server. Of redaction rules these are such as may come to have one:
+// others stop the plan.
 func (r *report) rules(c *capture.Catalog) {
 	for _, list := range []struct {
 		key   string

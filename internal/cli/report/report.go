@@ -53,6 +53,9 @@ func Status(w io.Writer, s *control.Status, now time.Time, width int) error {
 	if s.Away != "" {
 		p.text(0, "The API server cannot be reached for %s: %s", age(now.Sub(s.AwaySince)), s.Away)
 	}
+	if len(s.UnfilledRules) > 0 {
+		p.text(0, "Redaction rules name kinds that the server does not have (yet): %s", strings.Join(s.UnfilledRules, ", "))
+	}
 	p.line("")
 	p.streams(s.Streams)
 	p.line("")

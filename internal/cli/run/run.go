@@ -235,6 +235,9 @@ func tell(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 		if len(m.Ready.Unmatched) > 0 {
 			log.Info("no kind matches (yet)", "globs", strings.Join(m.Ready.Unmatched, ","))
 		}
+		if len(m.Ready.Unfilled) > 0 {
+			log.Warn("redaction rules name kinds that the server does not have (yet)", "resources", strings.Join(m.Ready.Unfilled, ","))
+		}
 		if len(m.Ready.Absent) > 0 {
 			log.Warn("objects do not exist (yet)", "objects", strings.Join(m.Ready.Absent, ","))
 		}

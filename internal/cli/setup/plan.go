@@ -8,7 +8,9 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
+	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/config"
 )
 
 // planTimeout bounds what the server is asked.
@@ -20,7 +22,11 @@ func (s *Setup) Plan(ctx context.Context, cluster *kube.Cluster) (*capture.Plan,
 	if err != nil {
 		return nil, err
 	}
-	w, err := capture.New(capture.Options{Config: cluster.Config, Scopes: s.Scopes, Quiet: rules})
+	redactor, err := redact.New(redact.NewRandomKey(), config.Rules(s.Redact)) // for its rules: nothing is hidden
+	if err != nil {
+		return nil, err
+	}
+	w, err := capture.New(capture.Options{Config: cluster.Config, Scopes: s.Scopes, Quiet: rules, Redactor: redactor})
 	if err != nil {
 		return nil, fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}

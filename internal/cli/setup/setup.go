@@ -198,7 +198,17 @@ func (s *Setup) Explain(err error) error {
 	default:
 		return err
 	}
-	for i, w := range s.Watch { // in the order in which they are looked up
+	for i, r := range s.Redact { // in the order in which they are looked up
+		for j, text := range r.Resources {
+			if strings.EqualFold(text, typ) && unknown != nil {
+				if !strings.Contains(text, ".") {
+					err = fmt.Errorf("%w; for a custom resource that is to come, say PLURAL.GROUP", err)
+				}
+				return s.Blame(fmt.Sprintf("redact[%d].resources[%d]", i, j), "%v", err)
+			}
+		}
+	}
+	for i, w := range s.Watch {
 		for _, l := range []struct {
 			key  string
 			list []string

@@ -1,0 +1,60 @@
+package capture
+
+import (
+	"errors"
+	"slices"
+)
+
+// checkRules returns an error for a resource in the redaction rules that the server does not have and that no custom
+// resource may come to be: a rule that is mistyped hides nothing.
+func (w *Watcher) checkRules(c *Catalog) error {
+	for _, text := range w.ruled() {
+		var unknown *UnknownTypeError
+		if err := c.CheckRule(text); errors.As(err, &unknown) && !unknown.Pending {
+			return err
+		}
+	}
+	return nil
+}
+
+// UnfilledRules are the resources in the redaction rules that the server does not have now, in their order. Anybody
+// may call it.
+func (w *Watcher) UnfilledRules() []string {
+	w.mu.Lock()
+	c := w.catalog
+	w.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	return c.unfilled(w.ruled())
+}
+
+// unfilled are those of some resources of rules that the server does not have, each once.
+func (c *Catalog) unfilled(resources []string) (out []string) {
+	for _, text := range resources {
+		if c.CheckRule(text) != nil && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// ruled are the resources that the redaction rules name.
+func (w *Watcher) ruled() []string {
+	if w.o.Redactor == nil { // a plan may have none
+		return nil
+	}
+	return w.o.Redactor.Resources()
+}
+
+// learn has rules know the names of kinds, before objects of theirs are looked at.
+func (w *Watcher) learn(c *Catalog) {
+	for _, r := range c.preferred {
+		if w.o.Redactor != nil {
+			w.o.Redactor.Learn(r.Group, r.Resource, otherNames(r)...)
+		}
+		if w.o.Quiet != nil {
+			w.o.Quiet.Learn(r.Group, r.Resource, otherNames(r)...)
+		}
+	}
+}
