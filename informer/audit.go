@@ -203,9 +203,11 @@ func (a *audit) doubt(d doubtful) {
 // lacking doubts what is stored and not in the list, unless it is newer.
 func (a *audit) lacking() {
 	slices.Sort(a.named)
-	for _, item := range a.store.Snapshot("") {
-		if _, ok := slices.BinarySearch(a.named, maphash.Comparable(a.seed, item.Key)); !ok && !wire.Older(a.version, item.V.RV()) {
-			a.doubt(doubtful{item.Key, item.V.UID(), item.V.RV(), false})
+	for _, namespace := range a.store.Namespaces() { // one at a time: a copy of all would be large
+		for _, item := range a.store.Snapshot(namespace) {
+			if _, ok := slices.BinarySearch(a.named, maphash.Comparable(a.seed, item.Key)); !ok && !wire.Older(a.version, item.V.RV()) {
+				a.doubt(doubtful{item.Key, item.V.UID(), item.V.RV(), false})
+			}
 		}
 	}
 	a.named = nil

@@ -59,7 +59,7 @@ func TestMetricsUnread(t *testing.T) {
 		}
 	}
 	for _, unknown := range []string{"journal_bytes", "journal_free_bytes", "journal_log_bytes", "sink_lag_seconds", "sink_behind_changes", "sink_dead_letters"} {
-		if strings.Contains(scrape, "tattler_"+unknown) {
+		if strings.Contains(scrape, "\ntattler_"+unknown) {
 			t.Errorf("%s is told", unknown)
 		}
 	}

@@ -25,6 +25,7 @@
 package store
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -303,6 +304,13 @@ func (s *Store) Snapshot(namespace string) []Item {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.table.items(namespace)
+}
+
+// Namespaces returns the namespaces of the objects, in no order; that of objects without one is empty.
+func (s *Store) Namespaces() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Keys(s.table.spaces))
 }
 
 // View calls f, in which neither objects nor indexes change. f must be quick: it must not wait, nor
