@@ -48,8 +48,14 @@ type process struct {
 
 func start(t *testing.T, c *devcluster.Cluster, args ...string) *process {
 	t.Helper()
-	cmd := exec.Command(tattler(t), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TZ=UTC")
+	return startProgram(t, c, tattler(t), nil, args...)
+}
+
+// startProgram is start of another program, with more in its environment.
+func startProgram(t *testing.T, c *devcluster.Cluster, program string, env []string, args ...string) *process {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "TZ=UTC"), env...)
 	return launched(t, cmd)
 }
 

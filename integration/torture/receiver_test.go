@@ -23,7 +23,8 @@ type receiver struct {
 
 	mu      sync.Mutex
 	rng     *rand.Rand
-	calm    bool // it answers 200
+	calm    bool          // it answers 200 at once
+	pause   time.Duration // before each answer until then
 	got     []receipt
 	answers map[string]int
 	errs    []error
@@ -48,6 +49,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return // the sender was killed: it is no message
 	}
+	rest(req.Context(), r.paused())
 	switch answer := r.take(req, body); answer {
 	case "ok":
 	case "500", "500, but taken":
@@ -117,6 +119,16 @@ func (r *receiver) soothe() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calm = true
+}
+
+// paused is how long it takes to answer.
+func (r *receiver) paused() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.calm {
+		return 0
+	}
+	return r.pause
 }
 
 func (r *receiver) receipts() []receipt {

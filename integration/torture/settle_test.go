@@ -14,6 +14,10 @@ func (to *torture) settle(ctx context.Context) {
 	to.hands.stop()
 	to.all.soothe()
 	to.some.soothe()
+	if all, slow := len(to.all.receipts()), len(to.slow.receipts()); slow > all/2 {
+		to.Errorf("the slow sink has got %d messages and the others %d: it is not behind", slow, all)
+	}
+	to.slow.soothe()
 	to.daemon.ready(ctx)
 	// Objects that are written last of all: what a sink gets of them comes after all else of their streams.
 	a, err := newAPI()
@@ -32,7 +36,7 @@ func (to *torture) settle(ctx context.Context) {
 		}
 	}
 	sinks := map[string]func() []receipt{
-		"file": func() []receipt { return fileLines(to.T, to.changes()) }, "all": to.all.receipts, "some": to.some.receipts, "stdout": to.daemon.printed,
+		"file": func() []receipt { return fileLines(to.T, to.changes()) }, "all": to.all.receipts, "some": to.some.receipts, "slow": to.slow.receipts, "stdout": to.daemon.printed,
 	}
 	for name, got := range sinks {
 		if err := to.arrived(ctx, got, last); err != nil {

@@ -24,6 +24,7 @@ type torture struct {
 	disk       *disk
 	daemon     *daemon
 	all, some  *receiver // of everything, and of what comes and goes
+	slow       *receiver // of everything, and far behind until all is settled
 	done       map[string]int
 }
 
@@ -57,6 +58,8 @@ func newTorture(ctx context.Context, t *testing.T, pace float32) *torture {
 		to.pace = float32(100 + to.rng.IntN(201))
 	}
 	to.all, to.some = newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 3))), newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 4)))
+	to.slow = newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 5)))
+	to.slow.pause = hookTimeout * 4 / 5
 	suffix := fmt.Sprintf("%x", time.Now().UnixNano())
 	to.namespaces = []string{"torture-a-" + suffix, "torture-b-" + suffix}
 	a, err := newAPI()
@@ -114,6 +117,7 @@ func (to *torture) config() fields {
 				"file": fields{"path": to.changes(), "rotate": fields{"size": "1Mi", "keep": 1000}},
 			},
 			hook("all", to.all, nil),
+			hook("slow", to.slow, nil),
 			hook("some", to.some, fields{"where": `op == "created" || op == "deleted"`, "maxBytes": "8Ki"}),
 			{"name": "stdout", "log": fields{"format": "json"}, "retry": fields{"min": "20ms", "max": "300ms"}},
 		},

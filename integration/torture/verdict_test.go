@@ -32,6 +32,7 @@ func (to *torture) judge(ctx context.Context) *judge {
 	later := func(r *row) bool { return r.op != event.Snapshot }
 	j.sink("file", loud, fileLines(to.T, to.changes()))
 	j.sink("all", later, to.all.receipts())
+	j.sink("slow", later, to.slow.receipts())
 	j.sink("some", func(r *row) bool { return r.op == event.Created || r.op == event.Deleted }, to.some.receipts())
 	j.sink("stdout", later, whole(to.T, to.daemon.printed()))
 	if verdict := j.verdict(); verdict != "" {
@@ -40,7 +41,7 @@ func (to *torture) judge(ctx context.Context) *judge {
 	to.Logf("the gaps: %v", j.reasons())
 	to.Logf("judged: %d versions in the journal, %d within %d gaps, %d that the witness could not see; %d runs; troubles %v; answers %v %v; disk: %s",
 		j.exact, j.net, len(j.gaps), j.unwitnessed, to.daemon.runs, to.done, to.all.answers, to.some.answers, to.disk.how)
-	if err := errors.Join(append(to.all.errs, to.some.errs...)...); err != nil {
+	if err := errors.Join(slices.Concat(to.all.errs, to.some.errs, to.slow.errs)...); err != nil {
 		to.Error(err)
 	}
 	if full := to.done["the disk is full"] + to.done["the disk is full, and stays so"]; full > 0 && to.disk.fill != nil && to.done[noticed] == 0 {
