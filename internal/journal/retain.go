@@ -35,6 +35,8 @@ type Retained struct {
 	Full bool
 	// Unreserved is why the disk has no place for the reserve; nil if it has.
 	Unreserved error
+	// Copies are those from before a migration that were removed: they were old, or the disk was full.
+	Copies []Copy
 }
 
 const (
@@ -55,6 +57,9 @@ const (
 func (j *Journal) Retain(ctx context.Context, now time.Time, r Retention, upTo int64) (Retained, error) {
 	s := shrinking{j: j, now: now, r: r, upTo: upTo}
 	full, err := s.all(ctx)
+	if err == nil {
+		s.done.Copies, err = removeCopies(j.path, now.Add(-CopyAge))
+	}
 	if full && ctx.Err() == nil {
 		err = s.heal(ctx)
 	}
