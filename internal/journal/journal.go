@@ -52,6 +52,7 @@ type Journal struct {
 	db      *db
 	codec   *codec
 	names   names
+	unused  unused
 	tail    block // the newest block, as it is in the file
 	quietAt int64 // up to here retention has looked for quiet changes
 	reserve int64
