@@ -125,8 +125,11 @@ type Journal struct {
 	// Network allows a file system between machines, such as NFS, which is refused otherwise: a lock there
 	// may not keep out a second daemon, and both would damage the journal. It is for who makes sure that
 	// there is one.
-	Network bool   `yaml:"network"`
-	Retain  Retain `yaml:"retain"`
+	Network bool `yaml:"network"`
+	// MigrateInPlace has the start of a new version keep no copy of a journal that it has to migrate, for a
+	// disk that has no room for one: there is no way back to the version before then, but by a backup.
+	MigrateInPlace bool   `yaml:"migrateInPlace"`
+	Retain         Retain `yaml:"retain"`
 }
 
 // Retain bounds the journal; whichever is reached first counts.

@@ -12,6 +12,9 @@ type Status struct {
 	Cluster string    `json:"cluster"`
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
+	// Starting is what the daemon does before it watches anything, such as migrating the journal; empty afterwards.
+	// Until then nothing is known of streams, sinks and what the journal holds.
+	Starting string `json:"starting,omitempty"`
 	// Settled says that every kind of the start is live, or known not to become so.
 	Settled bool `json:"settled"`
 	// Away is the latest failure while the API server cannot be reached; empty otherwise.

@@ -36,7 +36,9 @@ type Options struct {
 	// Journal and Key are files; see LoadKey. Network allows the journal on a network file system.
 	Journal, Key string
 	Network      bool
-	Retention    journal.Retention
+	// MigrateInPlace keeps no copy of a journal that is migrated; see journal.Copy.
+	MigrateInPlace bool
+	Retention      journal.Retention
 	// Quiet and Redact are the user's rules, beside the built-in ones.
 	Quiet, Redact []rules.Rule
 	// Sinks are what is delivered to; their Store is the daemon's to set. That one starts Paused holds for one
@@ -50,8 +52,9 @@ type Options struct {
 	Log  *slog.Logger
 	// Tell, if set, hears what the watcher tells beside changes. It must not block.
 	Tell func(capture.Message)
-	// Serve, if set, serves the daemon's state elsewhere than at the socket beside the journal, from before
-	// anything is recorded until its context ends, after everything else. An error of it ends the daemon.
+	// Serve, if set, serves the daemon's state elsewhere than at the socket beside the journal, from before the
+	// journal is opened, which can take minutes (see control.Status.Starting), until its context ends, after
+	// everything else. An error of it ends the daemon.
 	Serve func(ctx context.Context, status func(context.Context) (control.Status, error)) error
 
 	listen  func(journal string) (net.Listener, error) // nil: control.Listen; that of tests is in memory
@@ -74,24 +77,31 @@ type daemon struct {
 }
 
 // Run records and delivers until ctx ends, then drains the sinks, each for as long as its options say,
-// and returns nil. All the while it tells its state and takes orders at a socket beside the journal. It
+// and returns nil. All the while it serves its state and takes orders at a socket beside the journal. It
 // returns an error where it cannot start: options are wrong, another daemon has the journal, the API
-// server does not answer; or where it cannot be asked any more. Else what fails after the start is tried
+// server does not answer; or where its state cannot be served any more. Else what fails after the start is tried
 // again.
 func Run(ctx context.Context, o Options) (err error) {
-	d, err := open(ctx, o)
-	if err != nil {
-		return err
+	d := newDaemon(o)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answered := func() error { return nil }
+	if d.o.Serve != nil {
+		answered = serve(ctx, cancel, func(ctx context.Context) error { return d.o.Serve(ctx, d.status) })
+	}
+	if err := d.open(ctx); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // in a migration, for example
+			err = nil
+		}
+		return errors.Join(err, answered())
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 	for _, p := range d.pumps {
 		if err := p.Prepare(ctx); err != nil {
-			return errors.Join(fmt.Errorf("prepare sinks: %w", err), d.closeSinks(ctx))
+			return errors.Join(fmt.Errorf("prepare sinks: %w", err), d.closeSinks(ctx), answered())
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	served := d.serve(ctx, cancel)
+	obeyed := serve(ctx, cancel, d.serveSocket)
 	delivering, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var pumps sync.WaitGroup
@@ -109,43 +119,40 @@ func Run(ctx context.Context, o Options) (err error) {
 	stop()
 	pumps.Wait()
 	keeping.Wait()
-	return errors.Join(err, served())
+	return errors.Join(err, obeyed(), answered())
 }
 
-// serve answers until end is called, which waits; broken is called where that fails before.
-func (d *daemon) serve(ctx context.Context, broken func()) (end func() error) {
+// serve runs a server until end is called, which waits for it; broken is called where it fails before.
+func serve(ctx context.Context, broken func(), run func(context.Context) error) (end func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	failed := make(chan error, 1)
+	go func() {
+		err := run(ctx)
+		if err != nil {
+			broken()
+		}
+		failed <- err
+	}()
+	return func() error {
+		cancel()
+		return <-failed
+	}
+}
+
+// serveSocket answers at the socket beside the journal.
+func (d *daemon) serveSocket(ctx context.Context) error {
 	pumps := map[string]*deliver.Pump{}
 	for i, p := range d.pumps {
 		pumps[d.o.Sinks[i].Name] = p
 	}
 	orders := &desk.Desk{Journal: d.journal, Reader: d.reader, Pumps: pumps}
-	all := []func() error{func() error {
-		return control.Serve(ctx, d.listener, control.Options{Status: d.status, Orders: orders, Log: d.o.Log})
-	}}
-	if d.o.Serve != nil {
-		all = append(all, func() error { return d.o.Serve(ctx, d.status) })
-	}
-	errs := make([]error, len(all))
-	var servers sync.WaitGroup
-	for i, serve := range all {
-		servers.Go(func() {
-			if errs[i] = serve(); errs[i] != nil {
-				broken()
-			}
-		})
-	}
-	return func() error {
-		cancel()
-		servers.Wait()
-		return errors.Join(errs...)
-	}
+	return control.Serve(ctx, d.listener, control.Options{Status: d.status, Orders: orders, Log: d.o.Log})
 }
 
-// open opens what a daemon needs, and leaves nothing open on an error.
-func open(ctx context.Context, o Options) (d *daemon, err error) {
-	d = &daemon{o: o, full: make(chan struct{}, 1)}
-	d.state.started = time.Now()
+// newDaemon is a daemon of which nothing is open.
+func newDaemon(o Options) *daemon {
+	d := &daemon{o: o, full: make(chan struct{}, 1)}
+	d.state.started, d.state.starting = time.Now(), "opening the journal"
 	if o.Log == nil {
 		d.o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -158,29 +165,60 @@ func open(ctx context.Context, o Options) (d *daemon, err error) {
 	if o.wall == nil {
 		d.o.wall = func() time.Time { return time.Now().Round(0) }
 	}
-	key, err := LoadKey(o.Key)
+	return d
+}
+
+// open opens what a daemon needs, and leaves nothing open on an error.
+func (d *daemon) open(ctx context.Context) error {
+	key, err := LoadKey(d.o.Key)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if d.redactor, err = redact.New(key, o.Redact); err != nil {
-		return nil, err
+	if d.redactor, err = redact.New(key, d.o.Redact); err != nil {
+		return err
 	}
-	if d.rules, err = quiet.New(quiet.Rules{Quiet: o.Quiet}); err != nil {
-		return nil, err
+	if d.rules, err = quiet.New(quiet.Rules{Quiet: d.o.Quiet}); err != nil {
+		return err
 	}
-	if d.journal, err = journal.Open(ctx, o.Journal, journal.Options{Cluster: o.Cluster, LocalOnly: !o.Network, Reserve: d.o.reserve}); err != nil {
-		return nil, err
+	if err := d.openJournal(ctx); err != nil {
+		return err
 	}
-	if name := d.journal.Cluster(); name != o.Cluster {
+	if name := d.journal.Cluster(); name != d.o.Cluster {
 		if err := d.sameCluster(ctx); err != nil {
-			return nil, errors.Join(err, d.close())
+			return errors.Join(err, d.close())
 		}
-		d.o.Log.Warn("the journal was made under another name of the cluster, which events keep", "journal", name, "now", o.Cluster)
+		d.o.Log.Warn("the journal was made under another name of the cluster, which events keep", "journal", name, "now", d.o.Cluster)
 	}
 	if err := d.openBeside(ctx); err != nil {
-		return nil, errors.Join(err, d.closeSinks(ctx), d.close())
+		return errors.Join(err, d.closeSinks(ctx), d.close())
 	}
-	return d, nil
+	d.state.starts("")
+	return nil
+}
+
+// openJournal opens the journal, which may take minutes where it has to be migrated.
+func (d *daemon) openJournal(ctx context.Context) (err error) {
+	migrated := false
+	d.journal, err = journal.Open(ctx, d.o.Journal, journal.Options{
+		Cluster: d.o.Cluster, LocalOnly: !d.o.Network, NoCopy: d.o.MigrateInPlace, Reserve: d.o.reserve,
+		Migrating: func(doing string) {
+			migrated = true
+			d.state.starts(doing)
+			d.o.Log.Info(doing)
+		},
+	})
+	if err != nil || !migrated {
+		return err
+	}
+	d.state.starts("opening the journal")
+	copies, err := journal.Copies(d.journal.Path())
+	if err != nil {
+		d.o.Log.Warn("the copy from before the migration cannot be found", "err", err)
+	}
+	for _, c := range copies {
+		d.o.Log.Info("the journal is migrated: tattler journal restore puts the copy from before it back", "copy", c.Path, "bytes", c.Size, "kept", journal.CopyAge)
+	}
+	return nil
 }
 
 // openBeside opens what needs the journal.

@@ -114,3 +114,9 @@ func (d *running) stop() {
 		d.Errorf("Run: %v", err)
 	}
 }
+
+// open opens a daemon that does not run.
+func open(ctx context.Context, o Options) (*daemon, error) {
+	d := newDaemon(o)
+	return d, d.open(ctx)
+}

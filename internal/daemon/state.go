@@ -15,15 +15,17 @@ import (
 type state struct {
 	started time.Time
 
-	mu      sync.Mutex
-	watcher *capture.Watcher // the one that runs, or did last
-	stopped error            // why it does not run any more; nil while it does
-	settled bool             // the first one told that it is ready
-	ready   bool             // the present one has
-	away    error            // of the API server; nil while it is there
-	awayAt  time.Time
-	earlier map[journal.Stream]counts // what watchers before the present one counted
-	audits  map[audits]control.Audits // with their counts
+	mu sync.Mutex
+	// starting is what is done before anything else is open: see control.Status
+	starting string
+	watcher  *capture.Watcher // the one that runs, or did last
+	stopped  error            // why it does not run any more; nil while it does
+	settled  bool             // the first one told that it is ready
+	ready    bool             // the present one has
+	away     error            // of the API server; nil while it is there
+	awayAt   time.Time
+	earlier  map[journal.Stream]counts // what watchers before the present one counted
+	audits   map[audits]control.Audits // with their counts
 
 	recorded, quiet, duplicates, commits int64
 	failures, gone                       int64
@@ -120,6 +122,20 @@ func (s *state) watching() *capture.Watcher {
 		return nil
 	}
 	return s.watcher
+}
+
+// starts notes what the daemon does before it watches; nothing: that is done.
+func (s *state) starts(doing string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starting = doing
+}
+
+// doing is what starts has noted.
+func (s *state) doing() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.starting
 }
 
 // writes notes that a commit begins.

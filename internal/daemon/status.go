@@ -21,11 +21,16 @@ import (
 // where the journal cannot be read, the state says so, and the rest of it is right.
 func (d *daemon) status(ctx context.Context) (control.Status, error) {
 	s := control.Status{
-		Version: buildinfo.Version(), Cluster: d.journal.Cluster(), PID: os.Getpid(), Started: d.state.started,
+		Version: buildinfo.Version(), Cluster: d.o.Cluster, PID: os.Getpid(), Started: d.state.started, Starting: d.state.doing(),
+		Streams: []control.Stream{}, Sinks: []control.Sink{},
 		Journal: control.Journal{
-			Path: d.journal.Path(), Limit: d.o.Retention.Size, Age: int64(d.o.Retention.Age / time.Second),
+			Path: d.o.Journal, Limit: d.o.Retention.Size, Age: int64(d.o.Retention.Age / time.Second),
 		},
 	}
+	if s.Starting != "" {
+		return s, nil
+	}
+	s.Cluster, s.Journal.Path = d.journal.Cluster(), d.journal.Path()
 	d.state.tell(&s)
 	err := errors.Join(d.tellJournal(ctx, &s.Journal), d.tellSinks(ctx, &s))
 	switch {

@@ -54,15 +54,14 @@ func (db *db) copyTo(ctx context.Context, to string, progress func(done, total i
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
 	if err := db.copyPages(ctx, partial, progress); err != nil {
-		return 0, errors.Join(err, removeDB(partial))
+		return 0, errors.Join(err, f.Close(), removeDB(partial))
 	}
 	info, err := f.Stat()
 	if err == nil {
 		err = f.Sync()
 	}
-	if err == nil {
+	if err = errors.Join(err, f.Close()); err == nil { // Windows renames nothing that is open
 		err = removeLogs(partial)
 	}
 	if err == nil {

@@ -35,6 +35,8 @@ func child(what string) bool {
 		fmt.Println("failed:", err)
 	case "heals":
 		ends(heals(path))
+	case "migrates":
+		ends(migrates(path))
 	case "purges":
 		ends(purges(path))
 	case "lock":

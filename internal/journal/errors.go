@@ -113,3 +113,21 @@ type NetworkError struct {
 func (e *NetworkError) Error() string {
 	return fmt.Sprintf("%s is on %s, a network file system, where two daemons could write one journal and damage it", e.Path, e.FileSystem)
 }
+
+// CopyError says that no copy could be made of a journal that has to be migrated. The journal is as it was.
+type CopyError struct {
+	Path, Copy string
+	// Need is how many bytes the copy and the migration take on the disk, Free how many it has; both are 0 where Err
+	// says what failed.
+	Need, Free int64
+	Err        error
+}
+
+func (e *CopyError) Error() string {
+	why := fmt.Sprintf("the disk has %d MiB free, and %d MiB are needed", e.Free>>20, e.Need>>20+1)
+	if e.Err != nil {
+		why = e.Err.Error()
+	}
+	return fmt.Sprintf("journal %s must be migrated, and a copy of it is kept before that: cannot make %s: %s", e.Path, e.Copy, why)
+}
+func (e *CopyError) Unwrap() error { return e.Err }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -31,7 +32,7 @@ func makeFiles(path string) error {
 
 // create makes a journal where there is none. It appears under its name once it is whole, so that a file without
 // tables is never taken for a new journal: it is a copy that was cut off, or one that lacks its log.
-func create(path, cluster string) error {
+func create(ctx context.Context, path, cluster string) error {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -47,7 +48,10 @@ func create(path, cluster string) error {
 	}
 	db, err := openDB(next, "PRAGMA synchronous = FULL")
 	if err == nil {
-		err = db.prepareFile(true, cluster)
+		err = db.prepareFile(true)
+		if err == nil {
+			err = db.migrate(ctx, cluster)
+		}
 		if err == nil {
 			err = db.truncateLog()
 		}

@@ -20,6 +20,11 @@ type Options struct {
 	// Cache is how many bytes of the file SQLite keeps in memory; 16 MiB if zero: enough for the pages
 	// to which a busy cluster adds.
 	Cache int64
+	// NoCopy has a migration keep no copy of the file; see Copy. It is for a disk that has no room for one.
+	NoCopy bool
+	// Migrating, if set, is called before each part of a migration with what is done, such as "copying the journal
+	// before its migration to format 4". Nothing is recorded until Open returns, which can take minutes.
+	Migrating func(doing string)
 	// Reserve is how many bytes of the disk Retain holds in reserve beside the file, to let go of when the disk is
 	// full; none if zero.
 	Reserve int64
@@ -35,6 +40,9 @@ const (
 // fileSystem names the network file system that a directory is on; tests change it.
 var fileSystem = networkOf
 
+// freeSpace is how many bytes a directory's disk has free, if that is known; tests change it.
+var freeSpace = freeSpaceOf
+
 // Journal writes; see the package's comment.
 type Journal struct {
 	path, cluster string
@@ -44,6 +52,7 @@ type Journal struct {
 	db      *db
 	codec   *codec
 	names   names
+	unused  unused
 	tail    block // the newest block, as it is in the file
 	quietAt int64 // up to here retention has looked for quiet changes
 	reserve int64
@@ -54,6 +63,9 @@ type Journal struct {
 
 // Open opens the journal to write, and makes it where there is none, with its directory. What another
 // one has open is a *LockedError, what is no journal a *FormatError, what was damaged a *DamagedError.
+//
+// A file of an older format is migrated, as a whole or not at all: an error, a crash or the end of ctx leaves it as it
+// was. A copy of it is kept before that; a *CopyError says that there is none, and that nothing was migrated.
 func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -73,17 +85,17 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	j := &Journal{path: path, lock: lock, reserve: o.Reserve, changed: make(chan struct{})}
-	if err := j.open(o); err != nil {
+	if err := j.open(ctx, o); err != nil {
 		return nil, errors.Join(classify("open", path, err), j.release())
 	}
 	return j, nil
 }
 
-func (j *Journal) open(o Options) error {
+func (j *Journal) open(ctx context.Context, o Options) error {
 	if o.Cache == 0 {
 		o.Cache = defaultCache
 	}
-	if err := create(j.path, o.Cluster); err != nil {
+	if err := create(ctx, j.path, o.Cluster); err != nil {
 		return err
 	}
 	if err := makeFiles(j.path); err != nil {
@@ -99,7 +111,10 @@ func (j *Journal) open(o Options) error {
 	if j.db, err = openDB(j.path, settings); err != nil {
 		return err
 	}
-	if err := j.db.prepareFile(false, o.Cluster); err != nil {
+	if err := j.db.prepareFile(false); err != nil {
+		return err
+	}
+	if err := j.update(ctx, o); err != nil {
 		return err
 	}
 	j.names = names{db: j.db}

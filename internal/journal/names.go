@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"maps"
+
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -12,6 +14,8 @@ type names struct {
 	kinds   map[Kind]int64
 	texts   map[int64]string
 	kindsBy map[int64]Kind
+	// candidates are names that seem to be unused, while some are looked for; see unused.
+	candidates map[int64]bool
 }
 
 // maxNames is how many of each a map keeps: more than a busy cluster uses within minutes, in a megabyte.
@@ -26,14 +30,23 @@ func keep[K, V comparable](in *map[K]V, key K, value V) {
 }
 
 // forget drops what it knows: a transaction was rolled back.
-func (n *names) forget() { *n = names{db: n.db} }
+func (n *names) forget() { *n = names{db: n.db, candidates: n.candidates} }
+
+// drop forgets names that were removed from the file.
+func (n *names) drop(gone map[int64]bool) {
+	maps.DeleteFunc(n.strings, func(_ string, id int64) bool { return gone[id] })
+	maps.DeleteFunc(n.texts, func(id int64, _ string) bool { return gone[id] })
+	maps.DeleteFunc(n.candidates, func(id int64, _ bool) bool { return gone[id] })
+}
 
 // id returns the number of a string, which it gets if it has none.
 func (n *names) id(s string) (int64, error) {
 	if id, ok := n.strings[s]; ok {
+		delete(n.candidates, id)
 		return id, nil
 	}
 	id, err := n.find(s)
+	delete(n.candidates, id)
 	if err == nil && id == 0 {
 		if err = n.db.exec("INSERT INTO strings (s) VALUES (?)", s); err == nil {
 			id = n.db.c.LastInsertRowID()

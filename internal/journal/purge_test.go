@@ -153,9 +153,9 @@ func (v *vault) blobs() (all [][]byte) {
 	return all
 }
 
-// windows are the ends of contents, where the values are: what compressed text is found by. Those that
+// tailsOf are the ends of contents, where the values are: what compressed text is found by. Those that
 // are in the contents beside, too, prove nothing.
-func windows(contents, beside [][]byte) (all [][]byte) {
+func tailsOf(contents, beside [][]byte) (all [][]byte) {
 	rest := bytes.Join(beside, nil)
 	for _, b := range contents {
 		if w := b[len(b)-20:]; !bytes.Contains(rest, w) {
@@ -184,7 +184,7 @@ func TestPurgeErases(t *testing.T) {
 	v.rewrite("closed")
 	v.record("closed")
 	kept := contents(t, v.j.Path())[first:]
-	found := windows(old, nil)
+	found := tailsOf(old, nil)
 	if raw := v.raw(); count(raw, v.planted) < len(v.planted)*8/10 || count(raw, found) < len(found)*8/10 {
 		t.Fatalf("before, %d of %d values and %d of %d contents are found: the test could not fail", count(raw, v.planted), len(v.planted), count(raw, found), len(found))
 	}
@@ -204,7 +204,7 @@ func TestPurgeErases(t *testing.T) {
 			t.Fatalf("a value is still there, at byte %d", at)
 		}
 	}
-	lost := windows(old, v.blobs())
+	lost := tailsOf(old, v.blobs())
 	if n := count(raw, lost); n > 0 || len(lost) < len(old)/2 {
 		t.Errorf("%d of %d compressed contents are still there", n, len(lost))
 	}

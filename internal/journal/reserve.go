@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -87,6 +88,11 @@ func (s *shrinking) heal(ctx context.Context) error {
 	return s.j.do(ctx, "shrink", func() error {
 		if s.j.full = diskFull(s.j.path); !s.j.full {
 			return nil // somebody else has made room
+		}
+		var err error
+		if s.done.Copies, err = removeCopies(s.j.path, time.Time{}); err != nil || len(s.done.Copies) > 0 {
+			s.j.full = err != nil // the history goes only where that was not enough: the next time
+			return err
 		}
 		if some, err := s.some(); err != nil || !some {
 			return err

@@ -29,12 +29,16 @@ type Retained struct {
 	Removed, Quiet int
 	// Used is how many bytes of the file are in use.
 	Used int64
+	// Names is how many names of managers, namespaces and kinds were removed, which nothing referred to any more.
+	Names int
 	// Lost is what was removed before sinks got it. It is added to what Sink.Lost says with the removal.
 	Lost []Missed
 	// Full says that the disk was full, and that more was removed for that than the limits ask for.
 	Full bool
 	// Unreserved is why the disk has no place for the reserve; nil if it has.
 	Unreserved error
+	// Copies are those from before a migration that were removed: they were old, or the disk was full.
+	Copies []Copy
 }
 
 const (
@@ -50,11 +54,17 @@ const (
 )
 
 // Retain removes what is older or more than r allows, but no change after upTo, which sinks still
-// need. It does so in small steps, between which others can write, until there is nothing left to do
+// need. Then it removes names that nothing refers to any more. It does so in small steps, between which others can write, until there is nothing left to do
 // or the context ends, which is no error. On a full disk it makes room, and holds up others for that.
 func (j *Journal) Retain(ctx context.Context, now time.Time, r Retention, upTo int64) (Retained, error) {
 	s := shrinking{j: j, now: now, r: r, upTo: upTo}
 	full, err := s.all(ctx)
+	if err == nil && !full {
+		s.done.Names, err = j.removeUnused(ctx, now)
+	}
+	if err == nil {
+		s.done.Copies, err = removeCopies(j.path, now.Add(-CopyAge))
+	}
 	if full && ctx.Err() == nil {
 		err = s.heal(ctx)
 	}

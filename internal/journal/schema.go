@@ -77,8 +77,9 @@ ALTER TABLE changes ADD COLUMN form INTEGER;
 // oldestRead is the oldest format that is read as it is; all can be migrated.
 const oldestRead = 1
 
-// prepareFile makes a new file a journal, or checks that it is one and brings it up to date.
-func (db *db) prepareFile(fresh bool, cluster string) error {
+// prepareFile gives a new file the settings that cannot be changed later, or checks that an older one is a journal.
+// db.format is then how many migrations it has had.
+func (db *db) prepareFile(fresh bool) error {
 	tables, err := db.integer("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
 		return err
@@ -103,26 +104,7 @@ func (db *db) prepareFile(fresh bool, cluster string) error {
 			return err
 		}
 	}
-	if err := db.version(tables > 0); err != nil {
-		return err
-	}
-	for ; db.format < len(migrations); db.format++ {
-		err := db.transaction(func() error {
-			if err := db.script(migrations[db.format]); err != nil {
-				return err
-			}
-			if db.format == 0 {
-				if err := db.exec("INSERT INTO meta VALUES ('cluster', ?)", cluster); err != nil {
-					return err
-				}
-			}
-			return db.script(fmt.Sprintf("PRAGMA user_version = %d", db.format+1))
-		})
-		if err != nil {
-			return fmt.Errorf("migrate to version %d: %w", db.format+1, err)
-		}
-	}
-	return nil
+	return db.version(tables > 0)
 }
 
 // version notes the file's format: how many migrations it has had.

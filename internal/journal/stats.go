@@ -30,6 +30,8 @@ type Stats struct {
 	Sinks           []SinkStats
 	// Kinds has what the kinds take, the largest first.
 	Kinds []KindStats
+	// Copies are those from before a migration, which lie beside the file.
+	Copies []Copy
 	// Uncovered is what other redaction rules made.
 	Uncovered Uncovered
 }
@@ -103,6 +105,9 @@ func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 		return r.db.streams("ORDER BY resource, namespace, selection", nil, func(_ int64, sh StreamHead) { s.Streams = append(s.Streams, sh) })
 	})
 	if err != nil {
+		return Stats{}, err
+	}
+	if s.Copies, err = Copies(r.path); err != nil {
 		return Stats{}, err
 	}
 	fi, err := os.Stat(r.path + "-wal")

@@ -13,13 +13,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 )
 
-// TestDocsAreFresh makes docs/metrics.md of the code and of the alerts.
+// alertsFile has the alerts that users get.
+const alertsFile = "../../deploy/prometheus/alerts.yaml"
+
+// TestDocsAreFresh makes docs/metrics.md of the code.
 func TestDocsAreFresh(t *testing.T) {
 	text, err := os.ReadFile("testdata/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	alerts, err := os.ReadFile("testdata/alerts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +31,7 @@ func TestDocsAreFresh(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", m.name, typeOf(m), labels, m.help)
 	}
-	golden(t, "../../docs/metrics.md", strings.NewReplacer(
-		"{{metrics}}\n", table.String(), "{{alerts}}\n", string(alerts),
-	).Replace(string(text)))
+	golden(t, "../../docs/metrics.md", strings.Replace(string(text), "{{metrics}}\n", table.String(), 1))
 }
 
 func typeOf(m metric) string {
@@ -44,10 +41,10 @@ func typeOf(m metric) string {
 	return "gauge"
 }
 
-// TestAlerts checks the examples of alert rules as far as that goes without Prometheus: their form, and
-// that the metrics, labels and states exist that they are about.
+// TestAlerts checks the alert rules as far as that goes without Prometheus: their form, that the metrics, labels
+// and states exist that they are about, and that docs/operations.md says what to do about each, and about no other.
 func TestAlerts(t *testing.T) {
-	text, err := os.ReadFile("testdata/alerts.yaml")
+	text, err := os.ReadFile(alertsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +63,22 @@ func TestAlerts(t *testing.T) {
 	if err := d.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(Tattler[A-Za-z]+)`").FindAllStringSubmatch(string(page), -1) {
+		documented[row[1]] = true
+	}
 	rules := 0
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			rules++
+			if !documented[r.Alert] {
+				t.Errorf("docs/operations.md does not say what to do about %s", r.Alert)
+			}
+			delete(documented, r.Alert)
 			if r.Alert == "" || r.Annotations.Summary == "" || r.Annotations.Description == "" || r.Labels["severity"] == "" || g.Name == "" {
 				t.Errorf("%+v lacks something", r)
 			}
@@ -77,6 +86,9 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("%s: %s", r.Alert, p)
 			}
 		}
+	}
+	if len(documented) > 0 {
+		t.Errorf("docs/operations.md has alerts that are not in %s: %v", alertsFile, documented)
 	}
 	if rules < 5 {
 		t.Errorf("%d rules", rules)

@@ -49,6 +49,10 @@ func (h *handler) healthz(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, reason)
 		return
 	}
+	if err == nil && s.Starting != "" {
+		say(w, "ok: "+s.Starting)
+		return
+	}
 	say(w, "ok")
 }
 
@@ -69,6 +73,9 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 // unready says why a daemon is not ready, a line for each reason. Errors are left out, because anyone
 // may ask who reaches the port; tattler status has them.
 func unready(s *control.Status, now time.Time) (reasons []string) {
+	if s.Starting != "" {
+		return []string{"the start: " + s.Starting + since(s.Started, now)}
+	}
 	if !s.Settled {
 		reasons = append(reasons, "the start has not settled")
 	}

@@ -50,6 +50,9 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 func (c collector) Collect(to chan<- prometheus.Metric) {
 	for i := range metrics {
 		m := &metrics[i]
+		if c.status.Starting != "" && i >= early {
+			return
+		}
 		desc := m.desc()
 		m.values(c.status, func(v float64, labels ...string) {
 			for i, l := range labels {
@@ -78,6 +81,9 @@ const (
 	gauge   = prometheus.GaugeValue
 	counter = prometheus.CounterValue
 )
+
+// early is how many of metrics are known before the journal is open.
+const early = 2
 
 // metrics are all of them, in the order of docs/metrics.md.
 var metrics = []metric{

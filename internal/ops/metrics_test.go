@@ -107,6 +107,21 @@ func TestMetricsAtTheStart(t *testing.T) {
 	}
 }
 
+// TestMetricsBeforeTheJournal: before the journal is open there is only what runs, and that it has not settled.
+func TestMetricsBeforeTheJournal(t *testing.T) {
+	_, scrape := get(t, Options{Status: answering(control.Status{Version: "v1", Starting: "migrating the journal from format 3 to 4"})}, "/metrics")
+	names := map[string]bool{}
+	for line := range strings.Lines(own(scrape)) {
+		if name, _, _ := strings.Cut(line, " "); !strings.HasPrefix(line, "#") {
+			name, _, _ = strings.Cut(name, "{")
+			names[name] = true
+		}
+	}
+	if len(names) != early || !names["tattler_build_info"] || !strings.Contains(scrape, "tattler_settled 0\n") {
+		t.Errorf("%v", names)
+	}
+}
+
 // TestWithoutStatus shows that no answer ever looks like one of a daemon that is well.
 func TestWithoutStatus(t *testing.T) {
 	fails := func(context.Context) (control.Status, error) {

@@ -77,8 +77,12 @@ func TestStats(t *testing.T) {
 	var s streams
 	o := &StatsOptions{IO: s.io(), Output: "text", Now: func() time.Time { return then.Add(2 * time.Hour) }}
 	o.Past.Path = record(t)
+	copied := o.Past.Path + ".before-v4"
+	must(t, os.WriteFile(copied, make([]byte, 3<<20), 0o600))
+	must(t, os.Chtimes(copied, then, then))
 	must(t, Stats(t.Context(), o))
-	for _, want := range []string{"prod (format ", "changes  3, 0 of them quiet; 0 gaps;", "(120m ago)", "(60m ago)", "2 changes were recorded under other redaction rules", "pods  3 ", "1 stream, 1 complete", "hook  2 changes"} {
+	until := then.Add(journal.CopyAge).Local().Format("2006-01-02")
+	for _, want := range []string{"copy     " + filepath.Base(copied) + ", 3 MiB, until " + until, "prod (format ", "changes  3, 0 of them quiet; 0 gaps;", "(120m ago)", "(60m ago)", "2 changes were recorded under other redaction rules", "pods  3 ", "1 stream, 1 complete", "hook  2 changes"} {
 		if !strings.Contains(s.out.String(), want) {
 			t.Errorf("it does not say %q", want)
 		}
@@ -101,11 +105,15 @@ func TestStatsJSON(t *testing.T) {
 	must(t, err)
 	must(t, c.Exec("UPDATE sinks SET lost = 1234"))
 	must(t, c.Close())
+	must(t, os.WriteFile(o.Past.Path+".before-v4", []byte("a copy"), 0o600))
 	must(t, Stats(t.Context(), o))
 	var got Summary
 	must(t, json.Unmarshal(s.out.Bytes(), &got))
 	if len(got.Sinks) == 1 && (got.Sinks[0].Lost != 1234 || got.Sinks[0].Paused) {
 		t.Errorf("%+v", got.Sinks)
+	}
+	if len(got.Copies) != 1 || got.Copies[0].Path != o.Past.Path+".before-v4" || got.Copies[0].Size != 6 {
+		t.Errorf("%+v", got.Copies)
 	}
 	if got.Changes != 3 || got.OtherRules == nil || got.OtherRules.Changes != 2 || !got.OtherRules.Before.Equal(then.Add(time.Hour)) ||
 		len(got.Kinds) != 1 || got.Kinds[0].Live != 1 || len(got.Sinks) != 1 || got.Sinks[0].Behind != 2 || !got.Oldest.Equal(then) {

@@ -14,6 +14,7 @@ type Summary struct {
 	Used    int64  `json:"usedBytes"`
 	Free    int64  `json:"freeBytes"`
 	Log     int64  `json:"logBytes"`
+	Copies  []Copy `json:"copies,omitempty"`
 
 	Changes int64      `json:"changes"`
 	Quiet   int64      `json:"quiet"`
@@ -27,6 +28,13 @@ type Summary struct {
 	Kinds      []Kind      `json:"kinds"`
 	Streams    []Stream    `json:"streams"`
 	Sinks      []Sink      `json:"sinks"`
+}
+
+// Copy is the journal from before a migration.
+type Copy struct {
+	Path  string    `json:"path"`
+	Size  int64     `json:"bytes"`
+	Until time.Time `json:"until"`
 }
 
 // OtherRules is what was recorded under other redaction rules than the last ones.
@@ -73,6 +81,9 @@ func summary(s *journal.Stats) Summary {
 	}
 	if u := &s.Uncovered; u.Changes > 0 || u.Unfinished != nil {
 		out.OtherRules = &OtherRules{u.Changes, known(u.Before), u.Unfinished != nil}
+	}
+	for _, c := range s.Copies {
+		out.Copies = append(out.Copies, Copy{c.Path, c.Size, c.At.Add(journal.CopyAge).UTC()})
 	}
 	for _, k := range s.Kinds {
 		out.Kinds = append(out.Kinds, Kind{k.GroupResource, k.Changes, k.Quiet, k.ChangesSize, k.Live, k.StatesSize})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -84,6 +85,9 @@ func (p *page) head(b *strings.Builder) {
 	line("journal", "%s", terminal.Line(s.Path))
 	line("cluster", "%s (format %d)", terminal.Line(s.Cluster), s.Format)
 	line("size", "%s in use, %s free, %s in the log", size(s.Used), size(s.Free), size(s.Log))
+	for _, c := range s.Copies {
+		line("copy", "%s, %s, until %s", terminal.Line(filepath.Base(c.Path)), size(c.Size), at(c.At.Add(journal.CopyAge)))
+	}
 	if s.Changes == 0 {
 		line("changes", "none")
 	} else {

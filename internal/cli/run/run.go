@@ -97,7 +97,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	beside := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
 	do := daemon.Options{
-		Config: cluster.Config, Cluster: name, Scopes: s.Scopes, Network: s.Journal.Network,
+		Config: cluster.Config, Cluster: name, Scopes: s.Scopes, Network: s.Journal.Network, MigrateInPlace: s.Journal.MigrateInPlace,
 		Quiet: config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
 		Retention: journal.Retention{Age: s.Journal.Retain.Age, Size: int64(s.Journal.Retain.Size)},
 		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text,
@@ -192,6 +192,8 @@ func draw(ctx context.Context, line *terminal.Status, early bool, status func(co
 		case err != nil:
 		case s.Settled:
 			return
+		case s.Starting != "":
+			line.Progress("%s: %s …", s.Cluster, s.Starting)
 		case len(s.Streams) > 0:
 			line.Progress("%s: %d of %d streams live, %d objects …", s.Cluster, live, len(s.Streams), objects)
 		case early:
@@ -253,9 +255,12 @@ func explain(err error, cluster *kube.Cluster) error {
 	var locked *journal.LockedError
 	var format *journal.FormatError
 	var network *journal.NetworkError
+	var copying *journal.CopyError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &copying):
+		return fmt.Errorf("%w; make room there, or make a backup elsewhere (tattler journal backup FILE) and set journal.migrateInPlace: true", err)
 	case errors.As(err, &network):
 		return fmt.Errorf("%w; choose a local disk or a block volume with --journal, or set journal.network: true where nothing starts a second daemon", err)
 	case errors.As(err, &format):

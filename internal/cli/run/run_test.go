@@ -124,6 +124,9 @@ func TestExplain(t *testing.T) {
 	if err := explain(&journal.FormatError{Path: "/j", Reason: "it is no SQLite file"}, cluster); !strings.Contains(err.Error(), "--journal") {
 		t.Error(err)
 	}
+	if err := explain(&journal.CopyError{Path: "/j", Copy: "/j.before-v4", Need: 2 << 30, Free: 1 << 30}, cluster); !strings.Contains(err.Error(), "has 1024 MiB free, and 2049 MiB are needed; make room there, or make a backup elsewhere") {
+		t.Error(err)
+	}
 	refused := &os.PathError{Op: "open", Path: filepath.Join("/", "j"), Err: os.ErrPermission}
 	if err := explain(refused, cluster); !errors.Is(err, os.ErrPermission) || strings.Contains(err.Error(), "context") {
 		t.Error(err)

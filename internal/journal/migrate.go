@@ -1,0 +1,148 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// CopyAge is how long Retain keeps the copy from before a migration.
+	CopyAge = 7 * 24 * time.Hour
+	// migrationLog is what the log of a migration may take on the disk, beside the copy.
+	migrationLog = 2 * walPages * 4096
+)
+
+// Copy is a journal as it was before a migration: a whole journal of an older format, which Restore puts back for the
+// program that wrote it. The next migration replaces it, Retain removes it after CopyAge or when the disk is full, and
+// Purge removes it.
+type Copy struct {
+	Path string
+	Size int64
+	At   time.Time
+}
+
+// copyPath is where the copy from before a migration is kept. The name has the format to which the journal was migrated.
+func copyPath(path string, format int) string { return fmt.Sprintf("%s.before-v%d", path, format) }
+
+// Copies returns the copies from before migrations of a journal: one, or none.
+func Copies(path string) (all []Copy, err error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		format, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+".before-v")
+		if _, err := strconv.ParseUint(format, 10, 32); !ok || err != nil {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Copy{Path: filepath.Join(filepath.Dir(path), e.Name()), Size: info.Size(), At: info.ModTime()})
+	}
+	return all, nil
+}
+
+// removeCopies removes the copies that were made before a time, all if it is zero, with what programs that read them
+// left beside them. It returns what it removed.
+func removeCopies(path string, before time.Time) (removed []Copy, err error) {
+	all, err := Copies(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		if !before.IsZero() && !c.At.Before(before) {
+			continue
+		}
+		if err := removeDB(c.Path); err != nil {
+			return removed, err
+		}
+		removed = append(removed, c)
+	}
+	if len(removed) == 0 {
+		return nil, nil
+	}
+	return removed, syncDir(filepath.Dir(path))
+}
+
+// update brings the file to the newest format, behind a copy of it.
+func (j *Journal) update(ctx context.Context, o Options) error {
+	if j.db.format == len(migrations) {
+		return nil
+	}
+	tell := func(text string, args ...any) {
+		if o.Migrating != nil {
+			o.Migrating(fmt.Sprintf(text, args...))
+		}
+	}
+	if !o.NoCopy {
+		tell("copying the journal before its migration to format %d", len(migrations))
+		if err := j.keepCopy(ctx); err != nil {
+			return orElse(ctx.Err(), err)
+		}
+	}
+	tell("migrating the journal from format %d to %d", j.db.format, len(migrations))
+	if err := j.db.migrate(ctx, ""); err != nil {
+		return orElse(ctx.Err(), err)
+	}
+	return nil
+}
+
+// keepCopy makes the copy. Older ones go first: there need not be room for two.
+func (j *Journal) keepCopy(ctx context.Context) error {
+	to := copyPath(j.path, len(migrations))
+	pages, _, size, err := j.db.pages()
+	if err != nil {
+		return err
+	}
+	older, err := Copies(j.path)
+	if err != nil {
+		return &CopyError{Path: j.path, Copy: to, Err: err}
+	}
+	need := pages*size + migrationLog
+	if free, known := freeSpace(filepath.Dir(j.path)); known {
+		for _, c := range older {
+			free += c.Size
+		}
+		if free < need {
+			return &CopyError{Path: j.path, Copy: to, Need: need, Free: free}
+		}
+	}
+	if _, err = removeCopies(j.path, time.Time{}); err == nil {
+		_, err = j.db.copyTo(ctx, to, nil)
+	}
+	if err != nil {
+		return &CopyError{Path: j.path, Copy: to, Err: err}
+	}
+	return nil
+}
+
+// migrate brings the file to the newest format, in one transaction. A file that had none is of that cluster.
+func (db *db) migrate(ctx context.Context, cluster string) error {
+	from := db.format
+	err := db.transaction(func() error {
+		old := db.c.SetInterrupt(ctx)
+		defer db.c.SetInterrupt(old) // the end of a transaction is not to be interrupted
+		for n := from; n < len(migrations); n++ {
+			if err := db.script(migrations[n]); err != nil {
+				return fmt.Errorf("migrate to format %d: %w", n+1, err)
+			}
+		}
+		if from == 0 {
+			if err := db.exec("INSERT INTO meta VALUES ('cluster', ?)", cluster); err != nil {
+				return err
+			}
+		}
+		return db.script(fmt.Sprintf("PRAGMA user_version = %d", len(migrations)))
+	})
+	if err == nil {
+		db.format = len(migrations)
+	}
+	return err
+}

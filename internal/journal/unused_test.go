@@ -1,0 +1,164 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// managed is an update of a pod, by a manager of a name that nobody else has.
+func managed(n int, manager, namespace string) Row {
+	r := pod(event.Updated, n)
+	r.Manager, r.Namespace, r.Name, r.UID = manager, namespace, fmt.Sprint("web-", n), fmt.Sprint("uid-", n)
+	return r
+}
+
+func namesIn(t *testing.T, j *Journal) (n int64) {
+	t.Helper()
+	must(t, j.do(t.Context(), "read", func() (err error) {
+		n, err = j.db.integer("SELECT count(*) FROM strings")
+		return err
+	}))
+	return n
+}
+
+// flood appends changes of managers that nobody has heard of before. Every tenth is of an object in a namespace of its
+// own, which is deleted.
+func flood(t *testing.T, j *Journal, all int) {
+	t.Helper()
+	var rows []Row
+	for n := range all {
+		r := pod(event.Updated, n+1)
+		if n%10 == 0 {
+			r = managed(n+1, "", fmt.Sprint("ns-", n))
+			r.Op, r.After = event.Deleted, nil
+		}
+		r.Manager = fmt.Sprint("manager-", n)
+		rows = append(rows, r)
+	}
+	add(t, j, rows...)
+	if n := namesIn(t, j); n < int64(all+all/10) {
+		t.Fatalf("%d names", n)
+	}
+}
+
+// TestUnusedNames: names of changes that were removed go, too, and others stay. No number is used again.
+func TestUnusedNames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	flood(t, j, 10_000)
+	last := add(t, j, managed(20_001, "kept", "live")).Last
+	r, err := OpenReader(t.Context(), path)
+	must(t, err)
+	defer r.Close()
+	for _, err := range r.Rows(t.Context(), Query{}) { // it knows many of them
+		must(t, err)
+	}
+	newest, err := j.db.integer("SELECT max(id) FROM strings")
+	must(t, err)
+	now := epoch.Add(20_000 * time.Second)
+	done, err := j.Retain(t.Context(), now, Retention{Age: time.Second}, last)
+	must(t, err)
+	// The newest block, of up to 256 changes, is there yet, and remembers names of changes that have gone.
+	if n := namesIn(t, j); done.Removed != 10_000 || done.Names < 10_700 || n > 2*blockSize {
+		t.Errorf("%+v, and there are %d names", done, n)
+	}
+	for i := range blockSize { // names that went come again, beside new ones
+		add(t, j, managed(30_000+i, fmt.Sprint("manager-", i), fmt.Sprint("ns-", i)))
+	}
+	id, err := j.names.id("manager-0")
+	if must(t, err); id <= newest {
+		t.Errorf("manager-0 has number %d, up to %d were given", id, newest)
+	}
+	got := map[string]bool{}
+	for e, err := range r.Rows(t.Context(), Query{}) {
+		must(t, err)
+		got[e.Namespace+" "+e.Manager] = true
+	}
+	for _, want := range []string{"live kept", "ns-0 manager-0", "ns-255 manager-255"} {
+		if !got[want] {
+			t.Errorf("no change of %s", want)
+		}
+	}
+	verify(t, path)
+	// The object is live: its namespace stays, when its change and the block have gone.
+	last = add(t, j, many(blockSize+1, event.Created)...).Last
+	for _, at := range []time.Duration{0, unusedEvery} {
+		done, err = j.Retain(t.Context(), now.Add(48*time.Hour+at), Retention{Age: time.Second}, last)
+		must(t, err)
+	}
+	var live []string
+	for o, err := range j.Objects(t.Context(), pods) {
+		must(t, err)
+		if o.Name == "web-20001" {
+			live = append(live, o.Namespace)
+		}
+	}
+	if strings.Join(live, ",") != "live" {
+		t.Errorf("the live object is in %q", live)
+	}
+	verify(t, path)
+}
+
+// TestUnusedNamesOfOldBlocks: blocks that format 1 began do not say which names their changes have.
+func TestUnusedNamesOfOldBlocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	var rows []Row
+	for n := range unusedFrom + 10 {
+		rows = append(rows, managed(n+1, fmt.Sprint("manager-", n), "shop"))
+	}
+	last := add(t, j, rows...).Last
+	must(t, j.db.exec("UPDATE blocks SET sum = NULL"))
+	done, err := j.Retain(t.Context(), epoch.Add(301*time.Second), Retention{Age: time.Second}, last)
+	must(t, err)
+	if done.Removed != 299 || done.Names != 299 {
+		t.Errorf("%+v", done)
+	}
+	verify(t, path)
+}
+
+// TestUnusedNamesWhileAppending: what is appended between the steps, with names that seemed to be unused, keeps them.
+func TestUnusedNamesWhileAppending(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	flood(t, j, 3000)
+	last, err := j.Last(t.Context())
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for n := 0; ctx.Err() == nil && err == nil; n++ {
+			row := managed(30_000+n, fmt.Sprint("manager-", n%3000), fmt.Sprint("ns-", (n%300)*10))
+			_, err = j.Append(context.WithoutCancel(ctx), []Batch{{Stream: pods, Head: Head{Version: "9", At: epoch}, Rows: []Row{row}}})
+		}
+		ended <- err
+	}()
+	now := epoch.Add(20_000 * time.Second)
+	for i := range 3 {
+		done, err := j.Retain(t.Context(), now.Add(time.Duration(i)*unusedEvery), Retention{Age: time.Duration(i)*unusedEvery + time.Second}, last)
+		must(t, err)
+		if i == 0 && done.Names < 2000 {
+			t.Errorf("%+v", done)
+		}
+	}
+	cancel()
+	must(t, <-ended)
+	r, err := OpenReader(t.Context(), path)
+	must(t, err)
+	defer r.Close()
+	for e, err := range r.Rows(t.Context(), Query{}) {
+		must(t, err)
+		var n int
+		if _, err := fmt.Sscanf(e.Name, "web-%d", &n); err != nil || n >= 30_000 && e.Manager != fmt.Sprint("manager-", (n-30_000)%3000) {
+			t.Fatalf("%s was written by %s", e.Name, e.Manager)
+		}
+	}
+	verify(t, path)
+}
