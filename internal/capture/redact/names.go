@@ -34,7 +34,8 @@ var (
 		token tokens credential credentials creds apikey apikeys apitoken accesskey secretkey privatekey authkey
 		authtoken accesstoken refreshtoken bearertoken clientsecret appkey psk authorization htpasswd jwt bearer
 		dsn connectionstring connectionstrings kubeconfig keytab mnemonic requirepass masterauth sshpass
-		storepass keypass userpass dbpass rootpass authpass masterpass bindpw userpw dbpw rootpw passw`)
+		storepass keypass userpass dbpass rootpass authpass masterpass bindpw userpw dbpw rootpw passw passkey privkey
+		enckey restuserkey passwrd kennwort senha wachtwoord contrasena motdepasse`)
 	lasts     = set(`auth cookie pat pw headers salt pepper license`)
 	hookNames = set(`webhook, webhooks, webhook url, webhook urls, hook url, webhook uri, webhook endpoint`)
 	pairs     = set(`api key, api keys, app key, application key, access key, access keys, secret key, secret keys,
@@ -46,10 +47,11 @@ var (
 		instrumentation key, consumer key, merchant key, wireguard key, sas url, connection string, connection strings, conn string,
 		conn str, jaas config, authorization header, auth header, auth headers,
 		snmp community, honeycomb team, recovery code, recovery codes, backup codes, otp seed, totp seed,
-		cookie encryption`)
+		cookie encryption, priv key, sec key, enc key, join key, sdk key, gossip key, validation key, decryption key, nonce key,
+		provision key, activation key, registration key, key base, erlang cookie, bind pw, user pw, db pw, root pw, admin pw`)
 	// maybePairs are to pairs what lasts are to words.
 	maybePairs = set(`hash key, block key, routing key, write key, publish key, tunnel key, rails key, server key, admin key,
-		service key, data key, env key`)
+		service key, data key, env key, certificate key, user key, in key, set key`)
 	endings = strings.Fields(`password passwords passwd passphrase secret secrets token tokens apikey accesskey
 		secretkey privatekey authkey credential credentials connectionstring`)
 	describes = set(`name names namespace namespaces url urls uri uris endpoint endpoints host hosts hostname port
@@ -74,7 +76,7 @@ var (
 		password key, passwd key, username key, token key, secret property, credentials key, credential id,
 		encryption secret, ingress secret, default secret, external secret, kubernetes secret`)
 	files = set(`.dockerconfigjson, .dockercfg, .git-credentials, .htpasswd, .netrc, .pgpass, .my.cnf, .npmrc, .pypirc,
-		id_rsa, id_dsa, id_ecdsa, id_ed25519, tls.key`)
+		id_rsa, id_dsa, id_ecdsa, id_ed25519, tls.key, pgpass, pgpass.conf, userlist.txt, keyring`)
 	plurals = set(`passwords passphrases secrets tokens apikeys keys`)
 )
 
@@ -104,9 +106,14 @@ var stems = func() (stems []string) {
 	all = append(all, endings...)
 	for _, m := range []map[string]bool{pairs, maybePairs, hookNames} {
 		for pair := range m {
-			_, last, _ := strings.Cut(pair, " ") // of which there are fewer than of the first
-			if m["webhook"] {
+			first, last, _ := strings.Cut(pair, " ") // of which there are fewer than of the first
+			switch {
+			case m["webhook"]:
 				last = "hook"
+			case first == "key":
+				last = first
+			case len(last) < 3: // endsShort
+				continue
 			}
 			all = append(all, last)
 		}
@@ -289,4 +296,15 @@ func splitWords(name string, out []string) []string {
 func startsLower(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return unicode.IsLower(r)
+}
+
+// keyParents are fields below which a field that is called key holds a key, or its name: {api: {key: x}}.
+var keyParents = set(`api access encryption signing private master license account`)
+
+// fieldKind classifies a field's name, with that of the field above.
+func fieldKind(parent, name string) kindOfName {
+	if name == "key" && keyParents[strings.ToLower(parent)] {
+		return refName
+	}
+	return nameKind(name)
 }
