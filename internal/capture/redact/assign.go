@@ -22,9 +22,7 @@ func (t *search) name(end int) int {
 	case kind == plainName:
 		return to
 	case (name == "Secret" || name == "SecretList") && t.isKind(from):
-		if at, ok := t.manifest(); ok {
-			t.found = append(t.found, at)
-		}
+		t.manifest()
 		return to
 	case kind == credentialName && !t.command && !t.lines && strings.EqualFold(name, "secret"): // in a message, its name
 		kind = refName

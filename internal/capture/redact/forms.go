@@ -1,9 +1,9 @@
 package redact
 
 import (
-	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -68,8 +68,7 @@ func dataURL(s string, from int) (span, bool) {
 	for to < len(s) && (isBase64(rune(s[to])) || strings.IndexByte("=-_%", s[to]) >= 0) {
 		to++
 	}
-	text, err := url.PathUnescape(s[from:to])
-	return span{from, to, "data"}, err == nil && hidesWhole(text)
+	return span{from, to, "data"}, hidesWhole(unescaped(s[from:to]))
 }
 
 // escapedURL is the span of a URL that is escaped for another one and has a password; its %3A%2F%2F ends at end.
@@ -81,11 +80,23 @@ func escapedURL(s string, end int) (span, bool) {
 	for to < len(s) && to-end < maxURL && (isWordByte(s[to]) || strings.IndexByte("%-_.~+", s[to]) >= 0) {
 		to++
 	}
-	text, err := url.QueryUnescape(s[from:to])
-	if err != nil {
-		return span{from, end, "url"}, false
+	return span{from, to, "url"}, holdsCredential(unescaped(s[from:to]), asText)
+}
+
+// unescaped decodes percent-encoding, and leaves what is none.
+func unescaped(s string) string {
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				b = append(b, byte(c))
+				i += 2
+				continue
+			}
+		}
+		b = append(b, s[i])
 	}
-	return span{from, to, "url"}, holdsCredential(text, asText)
+	return string(b)
 }
 
 // directives are words of programs' settings behind which a name and its value stand, with only a space between.

@@ -15,6 +15,7 @@ type search struct {
 	prose   bool // names in it say nothing
 	found   []span
 	first   bool // one is enough
+	whole   bool // it has been looked for a manifest
 }
 
 // hit is what a word of the matcher may begin, end or be a part of.
@@ -181,7 +182,7 @@ func (t *search) look(id uint16, end int) int {
 	case hitSQL:
 		at, ok = identified(t.s, end)
 	case hitManifest:
-		at, ok = t.manifest()
+		return t.manifest()
 	case hitData:
 		at, ok = dataURL(t.s, end)
 	case hitPercent:
@@ -198,9 +199,13 @@ func (t *search) look(id uint16, end int) int {
 	return at.to
 }
 
-// manifest is all of a text that has a Secret in YAML or JSON.
-func (t *search) manifest() (span, bool) {
-	return span{0, len(t.s), "manifest"}, strings.Contains(t.s, "data:") || strings.Contains(t.s, "stringData:") || strings.Contains(t.s, `data":`)
+// manifest hides all of a text that has a Secret in YAML or JSON.
+func (t *search) manifest() int {
+	if !t.whole && (strings.Contains(t.s, "data:") || strings.Contains(t.s, "stringData:") || strings.Contains(t.s, `data":`)) {
+		t.found = append(t.found, span{0, len(t.s), "manifest"})
+	}
+	t.whole = true
+	return 0
 }
 
 // isKind tells whether the word that begins at from says what kind an object has: kind: Secret.

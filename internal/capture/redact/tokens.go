@@ -115,9 +115,9 @@ func isWordByte(b byte) bool {
 var jwt = regexp.MustCompile(`eyJ[\w-]{5,}\.(eyJ[\w-]{5,}\.[\w-]*|[\w-]*\.[\w-]{8,}\.[\w-]{8,}\.[\w-]+)`)
 
 const (
-	pemBegin   = "-----BEGIN"
-	pemEnd     = "-----END"       // of it
-	pemBase64  = "LS0tLS1CRUdJTi" // base64 of -----BEGIN, as kubeconfigs hold it
+	pemBegin  = "-----BEGIN"
+	pemEnd    = "-----END"       // of it
+	pemBase64 = "LS0tLS1CRUdJTi" // base64 of -----BEGIN, as kubeconfigs hold it
 )
 
 // pemPrivate are what headers of PEM say of secrets: -----BEGIN (RSA |EC |OPENSSH |ENCRYPTED |…)PRIVATE KEY( BLOCK)-----,
