@@ -27,6 +27,9 @@ func (t *search) name(end int) int {
 	case kind == credentialName && !t.command && !t.lines && strings.EqualFold(name, "secret"): // in a message, its name
 		kind = refName
 	}
+	if kind == credentialName && strings.EqualFold(name, "secretKey") && strings.Contains(s[max(0, from-maxGap):min(len(s), to+maxGap)], "objectName:") {
+		kind = refName // of the Secrets Store CSI driver
+	}
 	a := assigned{search: t, from: from, to: to, flag: s[from] == '-', quoted: from > 0 && isQuote(s[from-1])}
 	v, ok := a.value()
 	switch {
@@ -35,7 +38,7 @@ func (t *search) name(end int) int {
 	case v.block:
 		return max(to, t.block(from, v, name))
 	}
-	if ok && !v.isMap(s) && says(kind, v.head(s)) && (kind != maybeName || t.command || !t.isWords(v)) {
+	if ok && !v.isMap(s) && !v.isNames(s) && says(kind, v.head(s)) && (kind != maybeName || t.command || !t.isWords(v)) {
 		t.found = append(t.found, span{v.from, v.to, name})
 		return max(to, v.to)
 	}
@@ -88,6 +91,20 @@ type text struct {
 func (v text) isMap(s string) bool {
 	return v.quote == "" && strings.HasPrefix(s[v.from:v.to], "{") && !strings.HasPrefix(s[v.from:v.to], "{{") &&
 		strings.Contains(s[v.from:v.to], ":") && strings.HasSuffix(s[v.from:v.to], "}")
+}
+
+// isNames tells a list of names in YAML's flow style: secret: [status, secret].
+func (v text) isNames(s string) bool {
+	list, isList := strings.CutPrefix(s[v.from:v.to], "[")
+	if !isList || v.quote != "" || !strings.HasSuffix(list, "]") {
+		return false
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(list, "]"), ",") {
+		if !isObjectName(strings.TrimSpace(name)) {
+			return false
+		}
+	}
+	return true
 }
 
 // leading is a reference that a text begins with.

@@ -58,6 +58,7 @@ func identified(s string, end int) (span, bool) {
 	v, ok := valueAt(s, end+len(head))
 	if ok && v.quote == "" {
 		v.to = v.from + len(v.head(s))
+		ok = strings.HasSuffix(s[:v.from], "BY ") // rather than: identified by name
 	}
 	return span{v.from, v.to, "password"}, ok && !v.block && says(credentialName, s[v.from:v.to])
 }

@@ -32,7 +32,7 @@ const (
 var (
 	words = set(`password passwords passwd passwort passphrase passphrases passcode pwd pswd pass secret secrets
 		token tokens credential credentials creds apikey apikeys apitoken accesskey secretkey privatekey authkey
-		authtoken accesstoken refreshtoken bearertoken clientsecret appkey psk authorization htpasswd jwt bearer
+		authtoken accesstoken refreshtoken bearertoken clientsecret appkey psk htpasswd jwt bearer
 		dsn connectionstring connectionstrings kubeconfig keytab mnemonic requirepass masterauth sshpass
 		storepass keypass userpass dbpass rootpass authpass masterpass bindpw userpw dbpw rootpw passw passkey privkey
 		enckey restuserkey passwrd kennwort senha wachtwoord contrasena motdepasse`)
@@ -72,7 +72,7 @@ var (
 	references = set(`auth secret, tls secret, ssl secret, pull secret, pull secrets, cert secret, certs secret,
 		certificate secret, ca secret, existing secret, credentials secret, credential secret, password secret,
 		username secret, backup secret, target secret, source secret, config secret, kubeconfig secret,
-		admin secret, connection secret, rotation secret, storage secret, image secret, registry secret, key secret,
+		admin secret, from secret, connection secret, rotation secret, storage secret, image secret, registry secret, key secret,
 		password key, passwd key, username key, token key, secret property, credentials key, credential id,
 		encryption secret, ingress secret, default secret, external secret, kubernetes secret`)
 	files = set(`.dockerconfigjson, .dockercfg, .git-credentials, .htpasswd, .netrc, .pgpass, .my.cnf, .npmrc, .pypirc,
@@ -96,6 +96,7 @@ func set(list string) map[string]bool {
 // which endsShort knows.
 var stems = func() (stems []string) {
 	var all []string
+	all = append(all, "authorization")
 	for _, m := range []map[string]bool{words, lasts, files} {
 		for s := range m {
 			if len(s) > 3 || words[s] {
@@ -158,6 +159,9 @@ func trimDigits(s string) string {
 // maxName is how many bytes at the end of a name are looked at.
 const maxName = 256
 
+// injectors are domains of annotations that say where in a vault a credential is.
+var injectors = []string{"vault.hashicorp.com/", "vault.security.banzaicloud.io/", "openbao.org/"}
+
 // nameKind classifies a name.
 func nameKind(name string) kindOfName {
 	if name == "" || !stemMatcher.any(name) && !endsShort(name) {
@@ -165,6 +169,9 @@ func nameKind(name string) kindOfName {
 	}
 	if files[name] {
 		return credentialName
+	}
+	if slices.ContainsFunc(injectors, func(domain string) bool { return strings.HasPrefix(name, domain) }) {
+		return plainName
 	}
 	if i := strings.LastIndexByte(name, '/'); i >= 0 { // the domain before says who defined it
 		name = name[i+1:]
@@ -203,7 +210,7 @@ func wordsKind(parts []string) kindOfName {
 		return plainName
 	case last&isLast != 0:
 		return maybeName
-	case !slices.ContainsFunc(parts, isCredentialWord):
+	case parts[len(parts)-1] != "authorization" && !slices.ContainsFunc(parts, isCredentialWord):
 		return plainName
 	}
 	if last&isPlural != 0 {
@@ -301,10 +308,15 @@ func startsLower(s string) bool {
 // keyParents are fields below which a field that is called key holds a key, or its name: {api: {key: x}}.
 var keyParents = set(`api access encryption signing private master license account`)
 
-// fieldKind classifies a field's name, with that of the field above.
+// fieldKind classifies a field's name, with that of the field above. Below a reference to a Secret, a credential's
+// name may have the name of a key: {passwordSecret: {secretName: db, password: password}}.
 func fieldKind(parent, name string) kindOfName {
 	if name == "key" && keyParents[strings.ToLower(parent)] {
 		return refName
 	}
-	return nameKind(name)
+	kind := nameKind(name)
+	if kind == credentialName && parent != "" && nameKind(parent) == refName {
+		return refName
+	}
+	return kind
 }

@@ -10,7 +10,7 @@ import (
 // Pairs of fields that make a name and its value: of a variable, a parameter, a header. Those with operators and
 // effects are requirements on labels and taints.
 var (
-	pairNames  = []string{"name", "key", "parameter", "header", "Name", "Key"}
+	pairNames  = []string{"name", "key", "parameter", "header", "Name", "Key", "path", "type"}
 	pairValues = []string{"value", "default", "values", "defaultValue", "Value", "content", "string"}
 	pairSpares = []string{"operator", "effect"}
 	// pairFlags say of a value that it is a credential, whatever its name.
@@ -78,7 +78,8 @@ func (a *run) items(m map[string]any, kind string) {
 
 // pair hides the value of {name: PASSWORD, value: x}.
 func (a *run) pair(m map[string]any) {
-	if !pairNamed(m) {
+	kind := pairKind(m)
+	if kind == plainName {
 		return
 	}
 	for _, key := range pairSpares {
@@ -89,46 +90,45 @@ func (a *run) pair(m map[string]any) {
 	for _, key := range pairValues {
 		s, isText := m[key].(string)
 		_, isSwitch := m[key].(bool)
-		if isText && !says(credentialName, s) || isSwitch {
+		if isText && !says(kind, s) || isSwitch {
 			continue
 		}
 		a.set(m, key)
 	}
 }
 
-func pairNamed(m map[string]any) bool {
+// pairKind is what a pair's name says of its value: that it is one credential, or several; plainName where nothing.
+func pairKind(m map[string]any) kindOfName {
+	found := plainName
 	for _, key := range pairNames {
-		if name, _ := m[key].(string); namesPair(key, name) {
-			return true
-		}
+		name, _ := m[key].(string)
+		found = max(found, namedPair(key, name))
 	}
 	for _, key := range pairFlags {
 		if flag, _ := m[key].(bool); flag {
-			return true
+			return credentialName
 		}
 	}
-	for _, key := range [...]string{"path", "type"} {
-		if name, _ := m[key].(string); name != "" && namesPair(key, name) {
-			return true
-		}
-	}
-	return false
+	return found
 }
 
-// namesPair tells whether a field's text names a credential, of which the value stands beside it. The path is that of
-// a JSON patch; the type is that of Keycloak's credentials.
-func namesPair(field, text string) bool {
-	switch field {
-	case "path":
+// namedPair is what a field's text says of the value that stands beside it. The path is that of a JSON patch, the type
+// that of Keycloak's credentials.
+func namedPair(field, text string) kindOfName {
+	if field == "path" {
 		if !strings.HasPrefix(text, "/") {
-			return false
+			return plainName
 		}
 		text = strings.TrimRight(text, "/-0123456789")
-	case "type":
-		return nameKind(text) == credentialName && !strings.EqualFold(text, "secret")
 	}
 	kind := nameKind(text)
-	return kind != plainName && kind != refName
+	switch {
+	case kind == plainName, kind == refName, field == "type" && (kind != credentialName || strings.EqualFold(text, "secret")):
+		return plainName
+	case kind == manyName:
+		return manyName
+	}
+	return credentialName
 }
 
 // keySiblings are fields beside which names of keys stand: {secretName: x, passwordKey: password}.

@@ -39,11 +39,11 @@ func says(kind kindOfName, s string) bool {
 
 // void are values that are no credential's, whatever the name says: of switches, and of types in schemas.
 var void = set(`true false yes no on off null nil none undefined enabled disabled required optional string str text
-	bytes int integer number boolean bool object array any basic bearer auto`)
+	bytes int integer number boolean bool object array any basic bearer auto 0 1`)
 
 var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./]+(:[\w./]+)*\}|\$__\w+\{[^{}]*\}|` +
 	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{?[\w.-]+\}?%?|` +
-	`ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
+	`\$\([\w.-]+\)(/(\$\([\w.-]+\)|[\w.-]+))+|ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
 
 // lookUps begin expressions of programs and templates that read a value from elsewhere.
 var lookUps = []string{"os.getenv(", "os.environ", "process.env", "env(", "env.", "ENV[", "ENV.", "getenv(", "System.getenv(", "include(", "lookup(", "file(", "readFile("}

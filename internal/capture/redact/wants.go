@@ -199,9 +199,7 @@ func (p *pairing) hides() bool { return p.named && p.valued && !p.spared }
 
 // name notes a field that may hold the name.
 func (p *pairing) name(field, text string) {
-	if field == "path" || field == "type" || slices.Contains(pairNames, field) {
-		p.named = p.named || namesPair(field, text)
-	}
+	p.named = p.named || slices.Contains(pairNames, field) && namedPair(field, text) != plainName
 }
 
 // field reads the value of a field.
@@ -248,6 +246,7 @@ func (s *scanner) array(b below) bool {
 	if b.kind == manyName && strings.HasSuffix(strings.ToLower(b.name), "secrets") || b.kind == maybeName || b.kind == refName {
 		b.kind = plainName
 	}
+	b.name = ""
 	kind, c := b.kind, command{}
 	for first := true; !s.take(']'); first = false {
 		if !first && !s.take(',') || s.depth > maxScanned {
