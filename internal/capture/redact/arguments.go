@@ -33,20 +33,22 @@ func isCommandField(name string) bool {
 
 // list hides in a list. Its texts may be a command line, or NAME=value.
 func (a *run) list(list []any, how manner) {
-	program := programOf(list)
+	var c command
+	if len(list) > 0 {
+		first, _ := list[0].(string)
+		c.start(first, func() bool { return slices.Contains(list, any("login")) })
+	}
 	for i, v := range list {
 		s, ok := v.(string)
+		before := c.before
 		if !ok {
+			c.before = ""
 			a.path.push(element(v, i))
 			list[i] = a.value(v, how)
 			a.path.pop()
 			continue
 		}
-		before := ""
-		if i > 0 {
-			before, _ = list[i-1].(string)
-		}
-		if argumentHolds(before, s, program) {
+		if c.flagged(s) || announcedBy(before, s) {
 			a.path.push(byFlag(before))
 			list[i] = a.hide(s)
 			a.path.pop()
@@ -65,12 +67,10 @@ func (a *run) list(list []any, how manner) {
 // byFlag names an argument by its flag, so that another argument before it does not change its marker.
 func byFlag(flag string) step { return step{kind: diff.Value, text: flag} }
 
-// argumentHolds tells whether an argument is a credential that the one before it announces.
-func argumentHolds(before, s string, program *program) bool {
-	if kind := announces(before); kind != plainName && !strings.HasPrefix(s, "-") && says(kind, s) {
-		return true
-	}
-	return program != nil && program.flagged(before, s) || userFlags[before] && isAccount(s)
+// announcedBy tells whether an argument is a credential that the one before it announces.
+func announcedBy(before, s string) bool {
+	kind := announces(before)
+	return kind != plainName && !strings.HasPrefix(s, "-") && says(kind, s)
 }
 
 // announces tells whether the next argument is a credential, by its flag or header: --token, Authorization:
@@ -91,80 +91,152 @@ func isAccount(s string) bool {
 	return found && user != "" && !strings.ContainsAny(s, "/ ") && says(credentialName, password) && strings.Trim(password, "0123456789") != ""
 }
 
-// program is one whose flags for passwords have names that say nothing.
+// program is one that takes passwords by flags whose names say nothing, or by their places.
 type program struct {
 	names    []string
 	flag     string
-	attached bool // -pPASSWORD
+	attached bool // -pPASSWORD; where apart is not set, only so
+	apart    bool // -p PASSWORD
+	account  bool // the flag's value is user:password
 	login    bool // only where it logs in to a registry
+	verb     string
+	nth      int  // of the arguments behind the verb that are no flags; 0 for the one behind a credential's name
+	slash    bool // user/password@server is an argument
 }
 
 var programs = []program{
-	{names: []string{"mysql", "mysqladmin", "mysqldump", "mysqlcheck", "mysqlimport", "mysqlshow", "mariadb", "mariadb-admin", "mariadb-dump"}, flag: "-p", attached: true},
-	{names: []string{"redis-cli", "valkey-cli", "keydb-cli"}, flag: "-a"},
-	{names: []string{"sshpass", "mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport"}, flag: "-p"},
-	{names: []string{"docker", "podman", "nerdctl", "buildah", "skopeo", "oras", "crane", "helm", "az", "oc"}, flag: "-p", login: true},
-	{names: []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd"}, flag: "-w"},
-	{names: []string{"sqlcmd", "bcp"}, flag: "-P"},
-	{names: []string{"rabbitmqadmin"}, flag: "-p"},
-	{names: []string{"cqlsh"}, flag: "-p"},
+	{names: []string{"mysql", "mysqladmin", "mysqldump", "mysqlcheck", "mysqlimport", "mysqlshow", "mariadb", "mariadb-admin", "mariadb-dump", "7z"}, flag: "-p", attached: true},
+	{names: []string{"redis-cli", "valkey-cli", "keydb-cli"}, flag: "-a", apart: true},
+	{names: []string{"sshpass", "mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport"}, flag: "-p", attached: true, apart: true},
+	{names: []string{"docker", "podman", "nerdctl", "buildah", "skopeo", "oras", "crane", "helm", "az", "oc"}, flag: "-p", apart: true, login: true},
+	{names: []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd"}, flag: "-w", attached: true, apart: true},
+	{names: []string{"sqlcmd", "bcp", "zip", "unzip", "mosquitto_pub", "mosquitto_sub", "ipmitool"}, flag: "-P", attached: true, apart: true},
+	{names: []string{"rabbitmqadmin", "cqlsh"}, flag: "-p", apart: true},
+	{names: []string{"curl"}, flag: "-u", attached: true, account: true},
+	{names: []string{"sqlplus", "expdp", "impdp", "rman", "sqlldr"}, slash: true},
+	{names: []string{"mc"}, verb: "set", nth: 4},
+	{names: []string{"mc"}, verb: "add", nth: 4},
+	{names: []string{"rabbitmqctl"}, verb: "add_user", nth: 2},
+	{names: []string{"rabbitmqctl"}, verb: "change_password", nth: 2},
+	{names: []string{"htpasswd", "mosquitto_passwd"}, verb: "-b", nth: 3},
+	{names: []string{"htpasswd"}, verb: "-nb", nth: 2},
+	{names: []string{"aws", "npm", "yarn", "pnpm"}, verb: "set"},
 }
 
-// programOf finds the program that a command line runs.
-func programOf(list []any) *program {
-	if len(list) == 0 {
-		return nil
-	}
-	first, _ := list[0].(string)
-	return findProgram(first, func() bool { return slices.Contains(list, any("login")) })
+// command is a command line as far as it is read.
+type command struct {
+	name   string
+	runs   []*program
+	at     []int // by program: how many arguments are behind the verb; -1 before it
+	before string
 }
 
-func findProgram(first string, logsIn func() bool) *program {
-	if len(first) > maxName {
-		return nil
+// start begins a command line, if its first word is a program's name.
+func (c *command) start(word string, logsIn func() bool) {
+	if len(word) > maxName {
+		return
 	}
-	base := path.Base(first)
+	name := path.Base(word)
+	first := true
 	for i := range programs {
-		if p := &programs[i]; slices.Contains(p.names, base) && (!p.login || logsIn()) {
-			return p
+		p := &programs[i]
+		if !slices.Contains(p.names, name) || p.login && !logsIn() {
+			continue
+		}
+		if first {
+			c.end()
+			c.name, first = name, false
+		}
+		c.runs, c.at = append(c.runs, p), append(c.at, -1)
+	}
+}
+
+func (c *command) end() { c.name, c.runs, c.at, c.before = "", c.runs[:0], c.at[:0], "" }
+
+// flagged tells whether the next argument is a password.
+func (c *command) flagged(word string) bool {
+	is := userFlags[c.before] && isAccount(word)
+	for i, p := range c.runs {
+		is = p.flagged(c.before, word) || is
+		if p.verb != "" {
+			is = p.placed(&c.at[i], c.before, word) || is
 		}
 	}
-	return nil
+	c.before = word
+	return is
 }
 
 // flagged tells whether an argument is a password by the program's flag.
 func (p *program) flagged(before, s string) bool {
-	if p.attached {
-		password, found := strings.CutPrefix(s, p.flag)
-		return found && says(credentialName, password) && !strings.HasPrefix(s, "--")
+	switch {
+	case p.slash:
+		user, password, found := strings.Cut(strings.Trim(s, `"'`), "/")
+		return found && user != "" && !strings.ContainsAny(user, "-@=.") && says(credentialName, password)
+	case p.flag == "":
+		return false
+	case p.apart && before == p.flag:
+		return says(credentialName, s)
 	}
-	return before == p.flag && says(credentialName, s)
+	password, found := strings.CutPrefix(s, p.flag)
+	return p.attached && found && says(credentialName, password) && (!p.account || isAccount(password))
 }
 
-// program looks for what flags of known programs give away in a command line: curl -u app:password, mysql -ppassword.
+// placed tells whether an argument is a password by its place behind the program's verb.
+func (p *program) placed(at *int, before, s string) bool {
+	switch {
+	case *at < 0:
+		if s == p.verb || p.verb[0] == '-' && isFlags(s, p.verb) {
+			*at = 0
+		}
+		return false
+	case strings.HasPrefix(s, "-"):
+		return false
+	}
+	*at++
+	if p.nth > 0 {
+		return *at == p.nth && says(credentialName, s)
+	}
+	return *at == 2 && says(nameKind(before), s)
+}
+
+// isFlags tells several flags of one letter that have those of the verb: -bc, -cb, -nbB. One with an n is another
+// verb than that without.
+func isFlags(s, verb string) bool {
+	return strings.HasPrefix(s, "-") && len(s) < 6 && strings.Contains(s, "b") && strings.Contains(s, "n") == strings.Contains(verb, "n")
+}
+
+// isProgram tells whether a word is the name of one of the programs.
+func isProgram(word string) bool {
+	var c command
+	c.start(word, func() bool { return true })
+	return c.name != ""
+}
+
+// program looks for what known programs give away in a command line: curl -u app:password, mysql -ppassword.
 func (t *search) program() {
-	if !strings.Contains(t.s, " -") {
+	if !strings.Contains(t.s, " -") && !strings.Contains(t.s, "/") && !strings.Contains(t.s, "_") && !strings.Contains(t.s, " set ") {
 		return
 	}
-	var p *program
-	before, at := "", 0
+	var c command
+	at := 0
 	for line := range strings.SplitSeq(t.s, "\n") {
 		for word := range strings.FieldsSeq(line) {
 			from := at + strings.Index(t.s[at:], word)
 			at = from + len(word)
-			if before == "" || strings.ContainsAny(before[len(before)-1:], ";|&(`") {
-				p = nil
+			if c.before == "" || strings.ContainsAny(c.before[len(c.before)-1:], ";|&(`") {
+				c.end()
 			}
-			if found := findProgram(strings.Trim(word, `"'`+"`();&|"), func() bool { return strings.Contains(line, "login") }); found != nil {
-				p = found
+			if bare := strings.Trim(word, `"'`+"`();&|"); c.name != bare {
+				c.start(bare, func() bool { return strings.Contains(line, "login") })
 			}
-			if p != nil && p.flagged(before, word) || userFlags[before] && isAccount(word) {
-				t.found = append(t.found, span{from, at, "password"})
+			if to := strings.TrimRight(word, ";|&)`"); c.flagged(to) {
+				t.found = append(t.found, span{from, from + len(to), "password"})
 			}
-			if before = word; t.enough() {
+			c.before = word
+			if t.enough() {
 				return
 			}
 		}
-		p, before = nil, ""
+		c.end()
 	}
 }

@@ -13,11 +13,22 @@ func (t *search) name(end int) int {
 	from, to := nameAround(s, end)
 	name := strings.Trim(s[from:to], ".-")
 	kind := nameKind(name)
+	if kind == plainName && name == "key" && t.lines {
+		kind = fieldKind(t.above(from), name)
+	}
 	switch {
+	case containers[strings.ToLower(name)] && t.lines && t.container(from, to, name):
+		return to
 	case kind == plainName:
+		return to
+	case (name == "Secret" || name == "SecretList") && t.isKind(from):
+		t.manifest()
 		return to
 	case kind == credentialName && !t.command && !t.lines && strings.EqualFold(name, "secret"): // in a message, its name
 		kind = refName
+	}
+	if kind == credentialName && strings.EqualFold(name, "secretKey") && strings.Contains(s[max(0, from-maxGap):min(len(s), to+maxGap)], "objectName:") {
+		kind = refName // of the Secrets Store CSI driver
 	}
 	a := assigned{search: t, from: from, to: to, flag: s[from] == '-', quoted: from > 0 && isQuote(s[from-1])}
 	v, ok := a.value()
@@ -27,7 +38,7 @@ func (t *search) name(end int) int {
 	case v.block:
 		return max(to, t.block(from, v, name))
 	}
-	if ok && !v.isMap(s) && says(kind, v.head(s)) && (kind != maybeName || t.command || !t.isWords(v)) {
+	if ok && !v.isMap(s) && !v.isNames(s) && says(kind, v.head(s)) && (kind != maybeName || t.command || !t.isWords(v)) {
 		t.found = append(t.found, span{v.from, v.to, name})
 		return max(to, v.to)
 	}
@@ -37,7 +48,7 @@ func (t *search) name(end int) int {
 // isWords tells a value that reads like words rather than a credential.
 func (t *search) isWords(v text) bool {
 	value := strings.TrimSpace(t.s[v.from:v.to])
-	return strings.Contains(value, " ") || isObjectName(strings.ToLower(value))
+	return strings.Contains(value, " ") || isObjectName(strings.ToLower(value)) && !looksRandom(value)
 }
 
 // nameAround returns the ends of the name that has the byte before end. Of a long one it is what is near.
@@ -82,6 +93,20 @@ func (v text) isMap(s string) bool {
 		strings.Contains(s[v.from:v.to], ":") && strings.HasSuffix(s[v.from:v.to], "}")
 }
 
+// isNames tells a list of names in YAML's flow style: secret: [status, secret].
+func (v text) isNames(s string) bool {
+	list, isList := strings.CutPrefix(s[v.from:v.to], "[")
+	if !isList || v.quote != "" || !strings.HasSuffix(list, "]") {
+		return false
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(list, "]"), ",") {
+		if !isObjectName(strings.TrimSpace(name)) {
+			return false
+		}
+	}
+	return true
+}
+
 // leading is a reference that a text begins with.
 var leading = regexp.MustCompile(`^(\$\$?\([^()]*\)|\$\$?\{[^{}]*\}|\{\{[^{}]*\}\}|<%[^%]*%>)`)
 
@@ -89,6 +114,9 @@ var leading = regexp.MustCompile(`^(\$\$?\([^()]*\)|\$\$?\{[^{}]*\}|\{\{[^{}]*\}
 func (v text) head(s string) string {
 	value := s[v.from:v.to]
 	if v.quote == "" {
+		if isLookUp(value) {
+			return value
+		}
 		ends := " \t&;,\"'}])"
 		if value != "" && strings.IndexByte("${<%", value[0]) >= 0 { // a reference has its own brackets
 			if r := leading.FindString(value); r != "" {
@@ -110,11 +138,15 @@ func (a *assigned) value() (text, bool) {
 		return a.fallback()
 	}
 	if a.from > 0 && s[a.from-1] == '$' { // a variable; of PHP and the like, one that is set
+		if strings.HasSuffix(s[:a.from-1], "set ") {
+			return a.inQuotes(i)
+		}
 		rest, assigns := strings.CutPrefix(strings.TrimLeft(s[i:], " "), "=")
 		if !assigns || a.from > 1 && isQuote(s[a.from-2]) {
 			return text{}, false
 		}
-		return a.inQuotes(len(s) - len(rest))
+		v, ok := valueAt(s, len(s)-len(rest))
+		return v, ok && (v.quote != "" || isLookUp(s[v.from:v.to]))
 	}
 	for i < len(s) && (s[i] == '\\' || isQuote(s[i]) || s[i] == ']') && i-a.to < 8 {
 		i++
@@ -126,6 +158,9 @@ func (a *assigned) value() (text, bool) {
 	if i == len(s) {
 		return text{}, false
 	}
+	if sep := s[i:min(len(s), i+3)]; strings.EqualFold(sep, "%3d") || strings.EqualFold(sep, "%3a") {
+		return valueAt(s, i+3)
+	}
 	switch c := s[i]; {
 	case c == ':' || c == '=' || c == '?' || c == '+':
 		return a.separated(i, closed)
@@ -136,29 +171,12 @@ func (a *assigned) value() (text, bool) {
 		return a.inQuotes(i + 1)
 	case i > a.to && a.flag && a.command && c != '-':
 		return valueAt(s, i)
-	case i > a.to && !closed && !a.quoted && isPasswordWord(s[a.from:a.to]):
+	case c == ',' && a.from > 0 && s[a.from-1] == '{': // a term of Erlang
+		return a.inQuotes(i + 1 + len(s[i+1:]) - len(strings.TrimLeft(s[i+1:], " <")))
+	case i > a.to && !closed && !a.quoted:
 		return a.spaced(i)
 	}
 	return text{}, false
-}
-
-// spaced is the value of a password that only a space is before: in quotes, as in SQL, or one word that ends the
-// line, as in files of Redis, or that follows a login, as in .netrc.
-func (a *assigned) spaced(i int) (text, bool) {
-	s := a.s
-	v, ok := valueAt(s, i)
-	if !ok || v.quote != "" || v.block {
-		return v, ok && !v.block
-	}
-	begin := max(0, a.from-maxGap, strings.LastIndexByte(s[:a.from], '\n')+1)
-	before := strings.Fields(s[begin:a.from])
-	if n := len(before); n > 1 && (before[n-2] == "login" || before[n-2] == "account") {
-		if end := strings.IndexAny(s[v.from:v.to], " \t"); end > 0 {
-			v.to = v.from + end
-		}
-		return v, true
-	}
-	return v, len(before) == 0 && strings.Contains(s, "\n") && !strings.ContainsAny(s[v.from:v.to], " \t")
 }
 
 // fallback is the value of a variable that is not set: ${PASSWORD:-x}, ${PASSWORD:x}.
@@ -222,7 +240,7 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 
 // inFlow tells whether the name is in a map of YAML that is written on one line: {user: app, password: x}.
 func (a *assigned) inFlow() bool {
-	line := a.s[max(0, a.from-maxGap, strings.LastIndexByte(a.s[:a.from], '\n')+1):a.from]
+	line := a.s[max(a.from-maxGap, lineBegin(a.s, a.from)):a.from]
 	before := strings.TrimRight(line, " \t")
 	return (strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",")) && strings.Contains(line, "{")
 }
@@ -241,7 +259,15 @@ func valueAt(s string, i int) (text, bool) {
 		delimiter++
 	}
 	if delimiter < len(s) && isQuote(s[delimiter]) {
+		if three := strings.Repeat(s[delimiter:delimiter+1], 3); delimiter == i && strings.HasPrefix(s[i:], three) {
+			delimiter += 2
+		}
 		return inDelimiters(s, i, delimiter+1), true
+	}
+	if strings.HasPrefix(s[i:], "<<") {
+		if v, ok := inHeredoc(s, i); ok {
+			return v, true
+		}
 	}
 	end := lineEnd(s, i)
 	value := strings.TrimRight(s[i:end], " \t\r")
@@ -282,6 +308,14 @@ func slashesBefore(s string, at, from int) (n int) {
 	return n
 }
 
+// maxLine is how far back the begin of a line is looked for.
+const maxLine = 1 << 10
+
+func lineBegin(s string, i int) int {
+	from := max(0, i-maxLine)
+	return from + strings.LastIndexByte(s[from:i], '\n') + 1
+}
+
 func lineEnd(s string, i int) int {
 	if n := strings.IndexByte(s[i:], '\n'); n >= 0 {
 		return i + n
@@ -295,9 +329,18 @@ const maxGap = 160
 // paired finds the value of a pair: {name: TOKEN, value: x}, <add key="Token" value="x"/>.
 func (t *search) paired(from, to int) (text, bool) {
 	s := t.s
-	before := strings.TrimRight(s[max(0, from-16):from], "\"'\\ :=")
+	if path := s[max(0, from-maxGap):from]; strings.HasSuffix(path, "/") && t.lines { // of a JSON patch in YAML
+		path = strings.TrimRight(path[:strings.LastIndexAny(path, " \t\n\"'")+1], " \"'")
+		if strings.HasSuffix(path, "path:") {
+			return t.pairedLines(from, to)
+		}
+	}
+	before := strings.TrimRight(s[max(0, from-16):from], "\"'\\ :=>")
 	if before == s[max(0, from-16):from] || !endsWithAny(before, "name", "key", "Name", "Key") {
 		return text{}, false
+	}
+	if strings.HasPrefix(s[to:], "</") {
+		return inElement(s, to)
 	}
 	rest := s[to:min(len(s), to+maxGap)]
 	i := strings.IndexFunc(rest, func(r rune) bool { return !strings.ContainsRune("\"'\\,; \t\r\n/", r) })
@@ -317,7 +360,81 @@ func (t *search) paired(from, to int) (text, bool) {
 			return v, ok && !v.block
 		}
 	}
-	return text{}, false
+	if !t.lines {
+		return text{}, false
+	}
+	return t.pairedLines(from, to)
+}
+
+// inElement is the text of the element behind the one that ends at i: <name>x</name><value>y</value>.
+func inElement(s string, i int) (text, bool) {
+	rest := s[i:min(len(s), i+maxGap)]
+	closed := strings.IndexByte(rest, '>') + 1
+	opened := closed + len(rest[closed:]) - len(strings.TrimLeft(rest[closed:], " \t\r\n"))
+	begin := strings.IndexByte(rest[opened:], '>')
+	if closed == 0 || begin < 0 || rest[opened] != '<' {
+		return text{}, false
+	}
+	from := i + opened + begin + 1
+	n := strings.IndexByte(s[from:], '<')
+	return text{from: from, to: from + n}, n >= 0
+}
+
+// above is the field of YAML below which the field at from is.
+func (t *search) above(from int) string {
+	at := lineBegin(t.s, from)
+	indent := indentation(t.s, at)
+	for lines := 0; at > 0 && lines < maxBlock && from-at < maxGap*4; lines++ {
+		end := at - 1
+		at = lineBegin(t.s, end)
+		content := strings.TrimSpace(t.s[at:end])
+		if content == "" || indentation(t.s, at) >= indent {
+			continue
+		}
+		name, isField := strings.CutSuffix(content, ":")
+		if !isField {
+			return ""
+		}
+		return strings.TrimPrefix(name, "- ")
+	}
+	return ""
+}
+
+// container hides the fields below a container's name: credentials: or, in HCL, tokens {. It reports whether there
+// may be any.
+func (t *search) container(from, to int, name string) bool {
+	end := lineEnd(t.s, to)
+	if rest := strings.Trim(t.s[to:end], " \t\r"); rest != ":" && rest != "{" && rest != "= {" {
+		return false
+	}
+	indent := indentation(t.s, lineBegin(t.s, from))
+	depth := 0
+	for lines := 0; end < len(t.s) && lines < maxBlock; lines++ {
+		line := end + 1
+		end = lineEnd(t.s, min(line, len(t.s)))
+		content := strings.TrimSpace(t.s[min(line, len(t.s)):end])
+		at := indentation(t.s, line)
+		switch {
+		case content == "":
+			continue
+		case at <= indent || strings.HasPrefix(content, "- "):
+			return lines > 0
+		case depth == 0:
+			depth = at
+		}
+		i := strings.IndexAny(content, ":=")
+		if at != depth || i < 0 || describing(strings.TrimSpace(content[:i])) {
+			continue
+		}
+		v, ok := valueAt(t.s, line+at+i+1)
+		switch {
+		case ok && v.literal:
+			t.block(line+at, v, name)
+		case ok && !v.block && v.to <= end && !v.isMap(t.s) && says(credentialName, v.head(t.s)):
+			t.found = append(t.found, span{v.from, v.to, name})
+		}
+	}
+	return depth > 0
 }
 
 func endsWithAny(s string, words ...string) bool {
@@ -335,7 +452,7 @@ const maxBlock = 30
 // block hides the lines below a name: a text, a list, or the values that are fields of a map there. It returns the end of what it has hidden.
 func (t *search) block(from int, v text, name string) int {
 	s, at := t.s, v.from
-	indent := indentation(s, strings.LastIndexByte(s[:from], '\n')+1)
+	indent := indentation(s, lineBegin(s, from))
 	isMap, begin, end, lists := false, -1, at, false
 	for lines := 0; end < len(s); lines++ {
 		line := end + 1
@@ -369,7 +486,11 @@ func (t *search) block(from int, v text, name string) int {
 func (t *search) inline(content string, at int, name string) {
 	for _, word := range inlineValues {
 		if rest, ok := strings.CutPrefix(content, word+":"); ok {
-			if v, ok := valueAt(t.s, at+len(content)-len(rest)); ok && !v.block && says(credentialName, v.head(t.s)) {
+			v, ok := valueAt(t.s, at+len(content)-len(rest))
+			switch {
+			case ok && v.literal:
+				t.block(at, v, name)
+			case ok && !v.block && says(credentialName, v.head(t.s)):
 				t.found = append(t.found, span{v.from, v.to, name})
 			}
 		}

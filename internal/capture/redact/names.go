@@ -32,9 +32,10 @@ const (
 var (
 	words = set(`password passwords passwd passwort passphrase passphrases passcode pwd pswd pass secret secrets
 		token tokens credential credentials creds apikey apikeys apitoken accesskey secretkey privatekey authkey
-		authtoken accesstoken refreshtoken bearertoken clientsecret appkey psk authorization htpasswd jwt bearer
+		authtoken accesstoken refreshtoken bearertoken clientsecret appkey psk htpasswd jwt bearer
 		dsn connectionstring connectionstrings kubeconfig keytab mnemonic requirepass masterauth sshpass
-		storepass keypass userpass dbpass rootpass authpass masterpass bindpw userpw dbpw rootpw passw`)
+		storepass keypass userpass dbpass rootpass authpass masterpass bindpw userpw dbpw rootpw passw passkey privkey
+		enckey restuserkey passwrd kennwort senha wachtwoord contrasena motdepasse`)
 	lasts     = set(`auth cookie pat pw headers salt pepper license`)
 	hookNames = set(`webhook, webhooks, webhook url, webhook urls, hook url, webhook uri, webhook endpoint`)
 	pairs     = set(`api key, api keys, app key, application key, access key, access keys, secret key, secret keys,
@@ -46,10 +47,11 @@ var (
 		instrumentation key, consumer key, merchant key, wireguard key, sas url, connection string, connection strings, conn string,
 		conn str, jaas config, authorization header, auth header, auth headers,
 		snmp community, honeycomb team, recovery code, recovery codes, backup codes, otp seed, totp seed,
-		cookie encryption`)
+		cookie encryption, priv key, sec key, enc key, join key, sdk key, gossip key, validation key, decryption key, nonce key,
+		provision key, activation key, registration key, key base, erlang cookie, bind pw, user pw, db pw, root pw, admin pw`)
 	// maybePairs are to pairs what lasts are to words.
 	maybePairs = set(`hash key, block key, routing key, write key, publish key, tunnel key, rails key, server key, admin key,
-		service key, data key, env key`)
+		service key, data key, env key, certificate key, user key, in key, set key`)
 	endings = strings.Fields(`password passwords passwd passphrase secret secrets token tokens apikey accesskey
 		secretkey privatekey authkey credential credentials connectionstring`)
 	describes = set(`name names namespace namespaces url urls uri uris endpoint endpoints host hosts hostname port
@@ -70,11 +72,11 @@ var (
 	references = set(`auth secret, tls secret, ssl secret, pull secret, pull secrets, cert secret, certs secret,
 		certificate secret, ca secret, existing secret, credentials secret, credential secret, password secret,
 		username secret, backup secret, target secret, source secret, config secret, kubeconfig secret,
-		admin secret, connection secret, rotation secret, storage secret, image secret, registry secret, key secret,
+		admin secret, from secret, connection secret, rotation secret, storage secret, image secret, registry secret, key secret,
 		password key, passwd key, username key, token key, secret property, credentials key, credential id,
 		encryption secret, ingress secret, default secret, external secret, kubernetes secret`)
 	files = set(`.dockerconfigjson, .dockercfg, .git-credentials, .htpasswd, .netrc, .pgpass, .my.cnf, .npmrc, .pypirc,
-		id_rsa, id_dsa, id_ecdsa, id_ed25519, tls.key`)
+		id_rsa, id_dsa, id_ecdsa, id_ed25519, tls.key, pgpass, pgpass.conf, userlist.txt, keyring`)
 	plurals = set(`passwords passphrases secrets tokens apikeys keys`)
 )
 
@@ -94,6 +96,7 @@ func set(list string) map[string]bool {
 // which endsShort knows.
 var stems = func() (stems []string) {
 	var all []string
+	all = append(all, "authorization")
 	for _, m := range []map[string]bool{words, lasts, files} {
 		for s := range m {
 			if len(s) > 3 || words[s] {
@@ -104,9 +107,14 @@ var stems = func() (stems []string) {
 	all = append(all, endings...)
 	for _, m := range []map[string]bool{pairs, maybePairs, hookNames} {
 		for pair := range m {
-			_, last, _ := strings.Cut(pair, " ") // of which there are fewer than of the first
-			if m["webhook"] {
+			first, last, _ := strings.Cut(pair, " ") // of which there are fewer than of the first
+			switch {
+			case m["webhook"]:
 				last = "hook"
+			case first == "key":
+				last = first
+			case len(last) < 3: // endsShort
+				continue
 			}
 			all = append(all, last)
 		}
@@ -151,6 +159,9 @@ func trimDigits(s string) string {
 // maxName is how many bytes at the end of a name are looked at.
 const maxName = 256
 
+// injectors are domains of annotations that say where in a vault a credential is.
+var injectors = []string{"vault.hashicorp.com/", "vault.security.banzaicloud.io/", "openbao.org/"}
+
 // nameKind classifies a name.
 func nameKind(name string) kindOfName {
 	if name == "" || !stemMatcher.any(name) && !endsShort(name) {
@@ -158,6 +169,9 @@ func nameKind(name string) kindOfName {
 	}
 	if files[name] {
 		return credentialName
+	}
+	if slices.ContainsFunc(injectors, func(domain string) bool { return strings.HasPrefix(name, domain) }) {
+		return plainName
 	}
 	if i := strings.LastIndexByte(name, '/'); i >= 0 { // the domain before says who defined it
 		name = name[i+1:]
@@ -196,7 +210,7 @@ func wordsKind(parts []string) kindOfName {
 		return plainName
 	case last&isLast != 0:
 		return maybeName
-	case !slices.ContainsFunc(parts, isCredentialWord):
+	case parts[len(parts)-1] != "authorization" && !slices.ContainsFunc(parts, isCredentialWord):
 		return plainName
 	}
 	if last&isPlural != 0 {
@@ -289,4 +303,20 @@ func splitWords(name string, out []string) []string {
 func startsLower(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return unicode.IsLower(r)
+}
+
+// keyParents are fields below which a field that is called key holds a key, or its name: {api: {key: x}}.
+var keyParents = set(`api access encryption signing private master license account`)
+
+// fieldKind classifies a field's name, with that of the field above. Below a reference to a Secret, a credential's
+// name may have the name of a key: {passwordSecret: {secretName: db, password: password}}.
+func fieldKind(parent, name string) kindOfName {
+	if name == "key" && keyParents[strings.ToLower(parent)] {
+		return refName
+	}
+	kind := nameKind(name)
+	if kind == credentialName && parent != "" && nameKind(parent) == refName {
+		return refName
+	}
+	return kind
 }

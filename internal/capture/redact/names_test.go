@@ -52,7 +52,9 @@ func TestSplitWords(t *testing.T) {
 // object may have 1.5 MiB; a quadratic search takes minutes for these, a linear one milliseconds.
 func TestLargeTextsTakeLinearTime(t *testing.T) {
 	const size = 1 << 17
-	for _, piece := range []string{"=", "a=", "://", "://a:", "eyJ", "eyJaaaaa.", "LS0tLS1CRUdJTi", "-token ", "token: ", "aA", "-----BEGIN "} {
+	for _, piece := range []string{"=", "a=", "://", "://a:", "eyJ", "eyJaaaaa.", "LS0tLS1CRUdJTi", "-token ", "token: ", "aA", "-----BEGIN ",
+		"chpasswd\n", "pgpass ", "from-literal=a=b ", "~* ", "%3a%2f%2f", ";base64,", "kind: Secret ", "key: ", " key:\n", "credentials:\n",
+		"  tokens:\n x: ", "- name: token\n  x: y\n", "path: /token\n", "<name>token</name>", "password: <<A\n", "identified with ", "set $token ", "token", "curl -u "} {
 		text := strings.Repeat(piece, size/len(piece))
 		start := time.Now()
 		obj := map[string]any{"args": []any{text, text}, text: text, "env": []any{map[string]any{"name": text, "value": text}}}

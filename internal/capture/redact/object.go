@@ -3,18 +3,25 @@ package redact
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/tattler-dev/tattler/diff"
 )
 
 // Pairs of fields that make a name and its value: of a variable, a parameter, a header. Those with operators and
 // effects are requirements on labels and taints.
 var (
-	pairNames  = []string{"name", "key", "parameter", "header", "Name", "Key"}
-	pairValues = []string{"value", "default", "values", "defaultValue", "Value", "content"}
+	pairNames  = []string{"name", "key", "parameter", "header", "Name", "Key", "path", "type"}
+	pairValues = []string{"value", "default", "values", "defaultValue", "Value", "content", "string"}
 	pairSpares = []string{"operator", "effect"}
+	// pairFlags say of a value that it is a credential, whatever its name.
+	pairFlags = []string{"sensitive", "masked", "isSecret", "is_secret", "secure"}
 )
 
 // inlineValues are fields that hold the credential itself below a field with the name of one: {password: {value: x}}.
-var inlineValues = []string{"value", "default", "values", "plain", "plaintext", "plainText", "literal", "inline", "content", "stringValue", "data", "text"}
+var inlineValues = []string{"value", "default", "values", "plain", "plaintext", "plainText", "literal", "inline", "content", "stringValue", "data", "text", "inline_string", "inlineString", "inline_bytes", "inlineBytes"}
+
+// keyParts are the private members of a JSON Web Key (RFC 7518, section 6), which has a kty.
+var keyParts = []string{"k", "d", "p", "q", "dp", "dq", "qi", "oth"}
 
 // containers are fields whose texts are credentials, whatever their names, but for those that only describe.
 var containers = set(`secrets passwords tokens credentials apikeys securejsondata secretdata secretvalues sensitive
@@ -33,6 +40,11 @@ func (a *run) object(m map[string]any, how manner) {
 		a.items(m, kind)
 	}
 	a.pair(m)
+	if _, ok := m["kty"].(string); ok {
+		for _, part := range keyParts {
+			a.set(m, part)
+		}
+	}
 	keyed := namesKeys(m)
 	for key, v := range m {
 		a.path.pushField(key)
@@ -66,7 +78,8 @@ func (a *run) items(m map[string]any, kind string) {
 
 // pair hides the value of {name: PASSWORD, value: x}.
 func (a *run) pair(m map[string]any) {
-	if !pairNamed(m) {
+	kind := pairKind(m)
+	if kind == plainName {
 		return
 	}
 	for _, key := range pairSpares {
@@ -77,21 +90,45 @@ func (a *run) pair(m map[string]any) {
 	for _, key := range pairValues {
 		s, isText := m[key].(string)
 		_, isSwitch := m[key].(bool)
-		if isText && !says(credentialName, s) || isSwitch {
+		if isText && !says(kind, s) || isSwitch {
 			continue
 		}
 		a.set(m, key)
 	}
 }
 
-func pairNamed(m map[string]any) bool {
+// pairKind is what a pair's name says of its value: that it is one credential, or several; plainName where nothing.
+func pairKind(m map[string]any) kindOfName {
+	found := plainName
 	for _, key := range pairNames {
 		name, _ := m[key].(string)
-		if kind := nameKind(name); kind != plainName && kind != refName {
-			return true
+		found = max(found, namedPair(key, name))
+	}
+	for _, key := range pairFlags {
+		if flag, _ := m[key].(bool); flag {
+			return credentialName
 		}
 	}
-	return false
+	return found
+}
+
+// namedPair is what a field's text says of the value that stands beside it. The path is that of a JSON patch, the type
+// that of Keycloak's credentials.
+func namedPair(field, text string) kindOfName {
+	if field == "path" {
+		if !strings.HasPrefix(text, "/") {
+			return plainName
+		}
+		text = strings.TrimRight(text, "/-0123456789")
+	}
+	kind := nameKind(text)
+	switch {
+	case kind == plainName, kind == refName, field == "type" && (kind != credentialName || strings.EqualFold(text, "secret")):
+		return plainName
+	case kind == manyName:
+		return manyName
+	}
+	return credentialName
 }
 
 // keySiblings are fields beside which names of keys stand: {secretName: x, passwordKey: password}.
@@ -126,6 +163,9 @@ func (a *run) field(key string, v any, how manner) any {
 	if s, ok := v.(string); ok && (repeatsManifest(key, s) || a.annotates() && isManifest(s)) {
 		return a.hide(v)
 	}
+	if list, ok := v.([]any); ok && key == "users" && isAuth(a.parent()) {
+		a.each(manyName, list, func(s string) bool { return strings.Contains(s, ":") && !strings.HasPrefix(s, "system:") })
+	}
 	if v, ok := a.credential(key, v, how); ok {
 		return v
 	}
@@ -155,11 +195,27 @@ func (a *run) annotates() bool {
 	return n > 1 && a.path.steps[n-2].text == "annotations"
 }
 
+// parent is the name of the field above the one at hand; empty in a list's element.
+func (a *run) parent() string {
+	if n := len(a.path.steps); n > 1 && a.path.steps[n-2].kind == diff.Field {
+		return a.path.steps[n-2].text
+	}
+	return ""
+}
+
+// isAuth tells basicAuth, digestAuth and the like, below which users have passwords or their digests.
+func isAuth(name string) bool { return strings.HasSuffix(strings.ToLower(name), "auth") }
+
+// holdsLogin tells user:password, or base64 of it, in a field that may be a credential: auth, cloud.auth.
+func holdsLogin(key string, kind kindOfName, s string) bool {
+	return (key == "auth" || key == "_auth") && isUserPassword(s) || kind == maybeName && isAccount(s)
+}
+
 // credential hides what a field's name says to be one; false leaves the value to its form.
 func (a *run) credential(key string, v any, how manner) (any, bool) {
-	kind := nameKind(key)
+	kind := fieldKind(a.parent(), key)
 	if kind == plainName || kind == maybeName && how != asCommand {
-		if s, ok := v.(string); ok && (key == "auth" || key == "_auth") && isUserPassword(s) {
+		if s, ok := v.(string); ok && holdsLogin(key, kind, s) {
 			return a.hide(v), true
 		}
 		if kind == plainName && !containers[strings.ToLower(key)] {
@@ -179,7 +235,7 @@ func (a *run) credential(key string, v any, how manner) (any, bool) {
 		a.below(key, kind, v)
 	case []any:
 		if kind == credentialName || kind == manyName && !strings.HasSuffix(strings.ToLower(key), "secrets") {
-			a.each(kind, v)
+			a.each(kind, v, nil)
 		}
 	}
 	return nil, false
@@ -211,10 +267,10 @@ func describing(name string) bool {
 	return len(parts) > 0 && (wordRoles[parts[len(parts)-1]]&isDescribing != 0 || parts[len(parts)-1] == "key")
 }
 
-// each hides the texts of a list of credentials.
-func (a *run) each(kind kindOfName, list []any) {
+// each hides the texts of a list of credentials: all of them, or those that are so by is.
+func (a *run) each(kind kindOfName, list []any, is func(string) bool) {
 	for i, v := range list {
-		if s, ok := v.(string); ok && says(kind, s) {
+		if s, ok := v.(string); ok && says(kind, s) && (is == nil || is(s)) {
 			a.path.push(element(v, i))
 			list[i] = a.hide(v)
 			a.path.pop()

@@ -162,11 +162,20 @@ func (a *run) text(s string, how manner) any {
 
 // hidesWhole tells a text that stands for another one, in which there is something to hide.
 func hidesWhole(s string) bool {
-	if isZipped(s) {
-		return true
+	for range maxWithin {
+		if isZipped(s) {
+			return true
+		}
+		text, ok := decoded(s)
+		if !ok {
+			return false
+		}
+		if holdsCredential(text, asText) || mayBeJSON(text) && textMatcher.any(text) {
+			return true
+		}
+		s = text
 	}
-	text, ok := decoded(s)
-	return ok && (holdsCredential(text, asText) || mayBeJSON(text) && textMatcher.any(text))
+	return false
 }
 
 // mayBeJSON tells whether a text begins like an object or a list.

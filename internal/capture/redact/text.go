@@ -15,6 +15,7 @@ type search struct {
 	prose   bool // names in it say nothing
 	found   []span
 	first   bool // one is enough
+	whole   bool // it has been looked for a manifest
 }
 
 // hit is what a word of the matcher may begin, end or be a part of.
@@ -34,12 +35,15 @@ const (
 	hitHooks               // /hooks/
 	hitQuery               // ?sig=
 	hitSQL                 // IDENTIFIED BY
-	hitManifest            // a Secret in YAML
+	hitManifest            // stringData of a Secret in YAML
+	hitData                // data:text/plain;base64,
+	hitPercent             // a URL within a URL
+	hitForm                // one of forms
 )
 
 // textMatcher finds all of these words, proseMatcher all but names. Hits says what each is a hit of.
 var (
-	textMatcher, hits, hitTokens = newTextMatcher(stems, "_pat", "_pw", "-pw")
+	textMatcher, hits, hitTokens = newTextMatcher(stems, "_pat", "_pw", "-pw", "securejsondata")
 	proseMatcher, _, _           = newTextMatcher(nil)
 )
 
@@ -64,8 +68,13 @@ func newTextMatcher(names []string, short ...string) (m *matcher, hits []hit, hi
 	add(hitHook, 0, hooks...)
 	add(hitHooks, 0, "/hooks/")
 	add(hitQuery, 0, "sig=", "signature=")
-	add(hitSQL, 0, "identified by ")
-	add(hitManifest, 0, "kind: secret\n", "kind: secretlist\n", "kind: secret\r", "stringdata")
+	add(hitSQL, 0, "identified by ", "identified with ")
+	add(hitManifest, 0, "stringdata")
+	add(hitData, 0, ";base64,")
+	add(hitPercent, 0, "%3a%2f%2f")
+	for i, f := range forms {
+		add(hitForm, i, f.word)
+	}
 	add(hitName, 0, names...) // the last, so that what is before has the same numbers without
 	add(hitName, 0, short...)
 	return newMatcher(all), hits, hitTokens
@@ -171,15 +180,39 @@ func (t *search) look(id uint16, end int) int {
 	case hitQuery:
 		at, ok = t.query(end)
 	case hitSQL:
-		at, ok = quoted(t.s, end, "password")
+		at, ok = identified(t.s, end)
 	case hitManifest:
-		at, ok = span{0, len(t.s), "manifest"}, strings.Contains(t.s, "data:") || strings.Contains(t.s, "stringData:")
+		return t.manifest()
+	case hitData:
+		at, ok = dataURL(t.s, end)
+	case hitPercent:
+		if at, ok = escapedURL(t.s, end); !ok {
+			return max(end, at.to)
+		}
+	case hitForm:
+		return t.form(&forms[hitTokens[id]], end)
 	}
 	if !ok {
 		return 0
 	}
 	t.found = append(t.found, at)
 	return at.to
+}
+
+// manifest hides all of a text that has a Secret in YAML or JSON.
+func (t *search) manifest() int {
+	if !t.whole && (strings.Contains(t.s, "data:") || strings.Contains(t.s, "stringData:") || strings.Contains(t.s, `data":`)) {
+		t.found = append(t.found, span{0, len(t.s), "manifest"})
+	}
+	t.whole = true
+	return 0
+}
+
+// isKind tells whether the word that begins at from says what kind an object has: kind: Secret.
+func (t *search) isKind(from int) bool {
+	before := t.s[max(0, from-16):from]
+	name := strings.TrimRight(before, " \t\"'\\:")
+	return strings.Contains(before[len(name):], ":") && strings.HasSuffix(name, "kind")
 }
 
 // query is the span of a signature in a URL's query.
@@ -195,12 +228,6 @@ func (t *search) query(from int) (span, bool) {
 		to = from + i
 	}
 	return span{from, to, "signature"}, start > 0 && to-from >= 16
-}
-
-// quoted is the span of a text in quotes that begins at from.
-func quoted(s string, from int, name string) (span, bool) {
-	v, ok := valueAt(s, from)
-	return span{v.from, v.to, name}, ok && v.quote != ""
 }
 
 // ordered sorts what was found and joins what overlaps.

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -56,6 +57,7 @@ var tokens = []token{
 	{"xapp-", 10, word}, {"ntn_", 40, alnum}, {"secret_", 43, alnum}, {"tfp_", 40, dots}, {"EAACEdEose0cBA", 10, alnum}, {"sk-proj-", 20, word},
 	{"sk-svcacct-", 20, word}, {"sk-admin-", 20, word}, {"sk-ant-", 20, word}, {"sk-or-v1-", 30, alnum}, {"sk-", 40, alnum}, {"hf_", 30, alnum},
 	{"api_org_", 30, alnum}, {"gsk_", 40, alnum}, {"pplx-", 40, alnum}, {"r8_", 36, alnum}, {"xai-", 60, alnum}, {"lsv2_", 30, word}, {"pcsk_", 40, word},
+	{"v1.local.", 20, dots}, {"v2.local.", 20, dots}, {"v3.local.", 20, dots}, {"v4.local.", 20, dots},
 	// hashes of passwords
 	{"$2a$", 50, graph}, {"$2b$", 50, graph}, {"$2y$", 50, graph}, {"$apr1$", 20, graph}, {"$5$", 40, graph}, {"$6$", 60, graph}, {"$y$", 40, graph},
 	{"$argon2", 40, graph}, {"$pbkdf2", 40, graph}, {"pbkdf2:sha", 30, graph}, {"pbkdf2_sha", 30, graph}, {"SCRAM-SHA-256$", 30, graph},
@@ -108,20 +110,28 @@ func isWordByte(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }
 
-// jwt is RFC 7519's compact form: three parts in base64url, two of them JSON objects.
-var jwt = regexp.MustCompile(`eyJ[\w-]{5,}\.eyJ[\w-]{5,}\.[\w-]*`)
+// jwt is RFC 7519's compact form: three parts in base64url, two of them JSON objects, or the five parts of one that is
+// encrypted (RFC 7516).
+var jwt = regexp.MustCompile(`eyJ[\w-]{5,}\.(eyJ[\w-]{5,}\.[\w-]*|[\w-]*\.[\w-]{8,}\.[\w-]{8,}\.[\w-]+)`)
 
 const (
-	pemBegin   = "-----BEGIN"
-	pemPrivate = "PRIVATE KEY"    // -----BEGIN (RSA |EC |OPENSSH |ENCRYPTED |…)PRIVATE KEY( BLOCK)-----
-	pemEnd     = "-----END"       // of it
-	pemBase64  = "LS0tLS1CRUdJTi" // base64 of -----BEGIN, as kubeconfigs hold it
+	pemBegin  = "-----BEGIN"
+	pemEnd    = "-----END"       // of it
+	pemBase64 = "LS0tLS1CRUdJTi" // base64 of -----BEGIN, as kubeconfigs hold it
 )
+
+// pemPrivate are what headers of PEM say of secrets: -----BEGIN (RSA |EC |OPENSSH |ENCRYPTED |…)PRIVATE KEY( BLOCK)-----,
+// the keys that OpenVPN shares, the seeds of NATS.
+var pemPrivate = []string{"PRIVATE KEY", "OpenVPN Static key", "NKEY SEED"}
+
+func isPrivate(header string) bool {
+	return slices.ContainsFunc(pemPrivate, func(s string) bool { return strings.Contains(header, s) })
+}
 
 // pemKey is the span of a private key in PEM that begins at from; to its end, or else that of the text.
 func pemKey(s string, from int) (span, bool) {
 	head := s[from:min(len(s), from+80)]
-	if !strings.Contains(head, pemPrivate) {
+	if !isPrivate(head) {
 		return span{}, false
 	}
 	to := len(s)
@@ -142,7 +152,7 @@ func encodedKey(s string, from int) (span, bool) {
 		to++
 	}
 	text, _ := decoded(s[from:to])
-	return span{from, to, "private key"}, strings.Contains(text, pemPrivate)
+	return span{from, to, "private key"}, isPrivate(text)
 }
 
 // scheme is the span of what follows Authorization: Bearer or Basic, where it reads like a credential.

@@ -39,11 +39,11 @@ func says(kind kindOfName, s string) bool {
 
 // void are values that are no credential's, whatever the name says: of switches, and of types in schemas.
 var void = set(`true false yes no on off null nil none undefined enabled disabled required optional string str text
-	bytes int integer number boolean bool object array any basic bearer auto`)
+	bytes int integer number boolean bool object array any basic bearer auto 0 1`)
 
-var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./:-]+\}|\$__\w+\{[^{}]*\}|` +
+var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./]+(:[\w./]+)*\}|\$__\w+\{[^{}]*\}|` +
 	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{?[\w.-]+\}?%?|` +
-	`ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
+	`\$\([\w.-]+\)(/(\$\([\w.-]+\)|[\w.-]+))+|ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
 
 // lookUps begin expressions of programs and templates that read a value from elsewhere.
 var lookUps = []string{"os.getenv(", "os.environ", "process.env", "env(", "env.", "ENV[", "ENV.", "getenv(", "System.getenv(", "include(", "lookup(", "file(", "readFile("}
@@ -61,8 +61,15 @@ func isReference(s string) bool {
 			return reference.MatchString(s)
 		}
 	}
-	return slices.ContainsFunc(lookUps, func(begin string) bool { return strings.HasPrefix(s, begin) }) && !strings.ContainsAny(s, ";\n")
+	return isLookUp(s) && !strings.ContainsAny(strings.TrimRight(s, ";"), ";\n") && !fallback.MatchString(s)
 }
+
+func isLookUp(s string) bool {
+	return slices.ContainsFunc(lookUps, func(begin string) bool { return strings.HasPrefix(s, begin) })
+}
+
+// fallback is what stands where a value that is looked up is not there: os.getenv("A", "x"), process.env.A || "x".
+var fallback = regexp.MustCompile(`(\|\||\?\?|\?:|\bor|[,{(])\s*(default\s*[=:]\s*)?("[^"]+("|$)|'[^']+('|$))\s*[)}]*[,;]?$`)
 
 // isPath tells the path of a file.
 func isPath(s string) bool {
@@ -120,15 +127,21 @@ func isHook(s string) bool {
 // minCoded is the length from which base64 is decoded.
 const minCoded = 24
 
-// decoded returns the text that a base64 text stands for; false where it is none.
+// forURLs turns the alphabet of base64 for URLs into the other, and takes out ends of lines.
+var forURLs = strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "")
+
+// decoded returns the text that a base64 text stands for, in either alphabet and in lines; false where it is none.
 func decoded(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	if len(s) < minCoded || !isBase64(rune(s[0])) || !isBase64(rune(s[len(s)/2])) {
 		return "", false
 	}
 	body := strings.TrimRight(s, "=")
-	if strings.IndexFunc(body, func(r rune) bool { return !isBase64(r) }) >= 0 {
-		return "", false
+	if i := strings.IndexFunc(body, func(r rune) bool { return !isBase64(r) }); i >= 0 {
+		body = forURLs.Replace(body)
+		if strings.IndexByte("-_\r\n", s[i]) < 0 || strings.IndexFunc(body, func(r rune) bool { return !isBase64(r) }) >= 0 {
+			return "", false
+		}
 	}
 	b, err := base64.RawStdEncoding.DecodeString(body)
 	if err != nil || !utf8.Valid(b) {
@@ -137,8 +150,14 @@ func decoded(s string) (string, bool) {
 	return string(b), true
 }
 
-// isZipped tells base64 of what gzip has compressed: nobody sees what it holds.
-func isZipped(s string) bool { return len(s) >= minCoded && strings.HasPrefix(s, "H4sI") }
+// opaque is what base64 begins with of formats of which nobody sees what they hold: files that are compressed by
+// gzip, zstd, zip, xz and bzip2, keytabs of Kerberos, and the key stores of Java and KeePass.
+var opaque = []string{"H4sI", "KLUv/", "UEsDBB", "/Td6WFo", "QlpoO", "BQIAAA", "/u3+7QAAAA", "zs7OzgAAAA", "A9mimmf7"}
+
+// isZipped tells these.
+func isZipped(s string) bool {
+	return len(s) >= minCoded && slices.ContainsFunc(opaque, func(begin string) bool { return strings.HasPrefix(s, begin) })
+}
 
 func isBase64(r rune) bool {
 	return 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '+' || r == '/'

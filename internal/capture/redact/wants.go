@@ -199,10 +199,7 @@ func (p *pairing) hides() bool { return p.named && p.valued && !p.spared }
 
 // name notes a field that may hold the name.
 func (p *pairing) name(field, text string) {
-	if slices.Contains(pairNames, field) {
-		kind := nameKind(text)
-		p.named = p.named || kind != plainName && kind != refName
-	}
+	p.named = p.named || slices.Contains(pairNames, field) && namedPair(field, text) != plainName
 }
 
 // field reads the value of a field.
@@ -210,16 +207,21 @@ func (s *scanner) field(parent below, name string, p *pairing) bool {
 	if name == "stringData" {
 		return false
 	}
-	b := below{kind: nameKind(name), how: manners(s.resource, name, parent.how), annotation: parent.name == "annotations", name: name}
+	b := below{kind: fieldKind(parent.name, name), how: manners(s.resource, name, parent.how), annotation: parent.name == "annotations", name: name}
 	c := s.next()
+	maybe := b.kind
 	if b.kind == maybeName && b.how != asCommand {
 		b.kind = plainName
 	}
 	b.contains = (c == '{') && containers[strings.ToLower(name)]
+	if name == "users" && isAuth(parent.name) {
+		b.kind = manyName
+	}
+	p.named = p.named || c == 't' && slices.Contains(pairFlags, name)
 	if c == '"' {
 		from := s.pos
 		text, ok := s.text()
-		if !ok || repeatsManifest(name, text) || name == "kind" && redactedKind(text) || (name == "auth" || name == "_auth") && isUserPassword(text) {
+		if !ok || repeatsManifest(name, text) || name == "kind" && redactedKind(text) || name == "kty" || holdsLogin(name, maybe, text) {
 			return false
 		}
 		if (parent.kind > maybeName && slices.Contains(inlineValues, name) || parent.contains && !describing(name)) && says(credentialName, text) {
@@ -244,7 +246,8 @@ func (s *scanner) array(b below) bool {
 	if b.kind == manyName && strings.HasSuffix(strings.ToLower(b.name), "secrets") || b.kind == maybeName || b.kind == refName {
 		b.kind = plainName
 	}
-	kind, before, p := b.kind, "", (*program)(nil)
+	b.name = ""
+	kind, c := b.kind, command{}
 	for first := true; !s.take(']'); first = false {
 		if !first && !s.take(',') || s.depth > maxScanned {
 			return false
@@ -254,17 +257,17 @@ func (s *scanner) array(b below) bool {
 			if !s.value(b) {
 				return false
 			}
-			before = ""
+			c.before = ""
 			continue
 		}
 		text, ok := s.text()
-		if first && ok && findProgram(text, func() bool { return true }) != nil {
+		if !ok || first && isProgram(text) {
 			return false
 		}
-		if !ok || argumentHolds(before, text, p) || hidesText(below{kind: kind, how: asCommand}, text) {
+		before := c.before
+		if c.flagged(text) || announcedBy(before, text) || hidesText(below{kind: kind, how: asCommand}, text) {
 			return false
 		}
-		before = text
 	}
 	s.depth--
 	return true

@@ -49,7 +49,8 @@ func (g objects) object(depth int) map[string]any {
 		key := g.pick("env", "args", "command", "name", "name", "value", "metadata", "managedFields", "kind", "annotations",
 			"a", "b", "spec", "TOKEN", "dbPassword", "LOG", "data", "x/last", "apiKey", "k:{\"name\":\"TOKEN\"}", "url",
 			"password", "secretName", "default", "key", "values", "credentials", "auth", "items", "description", "passwordKey", "secrets", "webhook",
-			"operator", "tool/state", "parameters", "tokens", "x/last-applied")
+			"operator", "tool/state", "parameters", "tokens", "x/last-applied", "path", "type", "kty", "k", "users", "basicAuth", "sensitive",
+			"api", "passwordSecret", "cloud.auth", "inline_string", "string")
 		m[key] = g.value(depth - 1)
 	}
 	if g.IntN(40) == 0 {
@@ -83,7 +84,9 @@ func (g objects) text() string {
 	if g.IntN(30) == 0 {
 		return g.pick("Secret", "ConfigMap", "postgres://u:p@db/x", "eyJhbGciOi.eyJzdWIiOi.x", "SecretList", "ghp_a1B2c3D4e5F6g7H8i9J0",
 			`{"password":"a"}`, `{"apiVersion":"v1","kind":"X","metadata":{}}`, "a: b\npassword: c\n", "YTogYgpkYjoKICBwYXNzd29yZDogeDEK", "H4sIAAAAAAAAAAAAAAAAAAAA",
-			"https://hooks.slack.com/services/T0/B0/x1y2z3", "dXNlcjpwYXNz", "apiVersion: v1\nkind: X\nspec: {}\n", "mysql -px1", "${TOKEN:-x1}", "a\nrequirepass b")
+			"https://hooks.slack.com/services/T0/B0/x1y2z3", "dXNlcjpwYXNz", "apiVersion: v1\nkind: X\nspec: {}\n", "mysql -px1", "${TOKEN:-x1}", "a\nrequirepass b",
+			"echo a:x1 | chpasswd", "mc alias set a b c d1e2", "sqlplus a/b1@c", "x?u=postgres%3A%2F%2Fa%3Ab1%40c", "data:;base64,cGFzc3dvcmQ6IGExYjJjM2Q0ZTU=", "/spec/password",
+			"kind: Secret\ndata:\n  a: b\n", "- default: x1\n  name: token\n", "api:\n  key: x1y2\n", "curl -ua:b1", "KLUv/QBYAAAAAAAAAAAAAAAAAA")
 	}
 	return g.pick("x1", "", "7", "TOKEN", "LOG_LEVEL", "DB_PASSWORD", "$(DB_PASSWORD)", "--password", "--token=abc", "--v=2", "-p", "a b",
 		"sh -c 'x --api-key y'", "say \"hi\"", "token:", "--set=db.password=x", "clientSecret", "tokenizer", "a=b", "PASSWORD_FILE", "Пароль", "line\nbreak")
