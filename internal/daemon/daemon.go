@@ -22,7 +22,6 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/control/desk"
 	"github.com/tattler-dev/tattler/internal/deliver"
-	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -67,6 +66,7 @@ type daemon struct {
 	o        Options
 	journal  *journal.Journal
 	reader   *journal.Reader
+	stores   *stores // of the pumps
 	redactor *redact.Redactor
 	rules    *quiet.Set
 	pumps    []*deliver.Pump // of o.Sinks, in their order
@@ -248,6 +248,9 @@ func (d *daemon) close() error {
 		_ = d.listener.Close() // closed by who served it, unless nobody did
 		errs = append(errs, control.Remove(d.journal.Path()))
 	}
+	if d.stores != nil {
+		errs = append(errs, d.stores.close())
+	}
 	if d.reader != nil {
 		errs = append(errs, d.reader.Close())
 	}
@@ -275,14 +278,16 @@ func (d *daemon) openPumps(ctx context.Context) error {
 	for _, s := range all {
 		known[s.Name] = s
 	}
-	store := &outbox{d.journal, d.reader, history.New(d.reader, d.rules), d.o.Text, d.o.Log}
-	for _, o := range d.o.Sinks {
+	if d.stores, err = openStores(ctx, d.journal, d.rules, d.o.Text, d.o.Log, len(d.o.Sinks)); err != nil {
+		return err
+	}
+	for i, o := range d.o.Sinks {
 		k, ok := known[o.Name]
 		delete(known, o.Name)
 		if err := d.startPaused(ctx, &o, k, ok); err != nil {
 			return err
 		}
-		o.Store, o.Log = store, d.o.Log
+		o.Store, o.Log = d.stores.outboxes[i], d.o.Log
 		p, err := deliver.New(o)
 		if err != nil {
 			return fmt.Errorf("sink %s: %w", o.Name, err)

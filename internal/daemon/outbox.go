@@ -13,10 +13,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// outbox shows the journal to the pumps.
+// outbox shows the journal to a pump.
 type outbox struct {
 	journal *journal.Journal
-	reader  *journal.Reader
+	reader  *journal.Reader // the pump's own: pumps do not wait for each other
+	shelf   *shelf
 	tell    *history.Teller
 	text    func(io.Writer, change.Change) error // nil: sinks write what they can
 	log     *slog.Logger
@@ -40,7 +41,7 @@ func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, 
 				yield(deliver.Item{}, err)
 				return
 			}
-			it, err := o.item(ctx, &e)
+			it, err := o.shelf.item(ctx, e.Seq, func() (deliver.Item, error) { return o.item(ctx, &e) })
 			if !yield(it, err) || err != nil {
 				return
 			}

@@ -450,13 +450,13 @@ func TestDeliver(t *testing.T) {
 		r, got := newRig(t), &sent{}
 		run := func(f func()) {
 			r.with(func(j *journal.Journal) {
-				reader, err := journal.OpenReader(t.Context(), r.path)
+				store, err := openStores(t.Context(), j, r.rules, nil, slog.New(slog.DiscardHandler), 1)
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer reader.Close()
+				defer store.close()
 				p, err := deliver.New(deliver.Options{
-					Name: "s", Sink: got, Store: &outbox{j, reader, history.New(reader, r.rules), nil, slog.New(slog.DiscardHandler)}, From: deliver.Beginning,
+					Name: "s", Sink: got, Store: store.outboxes[0], From: deliver.Beginning,
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -98,22 +98,28 @@ func (c *codec) unwind(path string, links []link, next []byte, each func(l *link
 // contents returns what was before and after a change; nil where there was nothing, and where what was
 // before was purged.
 func (db *db) contents(c *codec, object, seq int64) (before, after []byte, purged bool, err error) {
+	var v version
+	err = db.walk(c, object, seq, func(_ int, w version) { v = w })
+	return v.before, v.after, v.purged, err
+}
+
+// walk calls each with the changes of an object that are needed to read one, the newest first and that one last, and
+// with how many come before each.
+func (db *db) walk(c *codec, object, seq int64, each func(before int, v version)) error {
 	links, state, err := db.chain(object, seq)
 	if err != nil {
-		return nil, nil, false, err
+		return err
 	}
 	var next []byte
 	if state != nil {
 		if next, err = c.open(state, nil); err != nil {
-			return nil, nil, false, &DamagedError{db.path, fmt.Sprintf("state after change %d", links[len(links)-1].seq), err}
+			return &DamagedError{db.path, fmt.Sprintf("state after change %d", links[len(links)-1].seq), err}
 		}
 	}
-	err = c.unwind(db.path, links, next, func(_ *link, b, a []byte) error {
-		before, after = b, a
+	left := len(links)
+	return c.unwind(db.path, links, next, func(l *link, before, after []byte) error {
+		left--
+		each(left, version{l.seq, before, after, isPurged(l.before)})
 		return nil
 	})
-	if err != nil {
-		return nil, nil, false, err
-	}
-	return before, after, isPurged(links[0].before), nil
 }

@@ -23,6 +23,7 @@ type Reader struct {
 	db    *db // nil once closed
 	codec *codec
 	names names
+	ahead forwards
 }
 
 // OpenReader opens a journal to read, also one of an older format. What is no journal is a *FormatError;
@@ -128,15 +129,15 @@ func (e *Entry) Contents(ctx context.Context) (before, after []byte, err error) 
 	if e.Op == event.Gap {
 		return nil, nil, nil
 	}
-	purged := false
+	var v version
 	err = e.r.do(ctx, func() error {
-		before, after, purged, err = e.r.db.contents(e.r.codec, e.object, e.Seq)
+		v, err = e.r.contents(e.object, e.Seq)
 		return err
 	})
-	if err == nil && purged {
+	if err == nil && v.purged {
 		err = ErrPurged
 	}
-	return before, after, err
+	return v.before, v.after, err
 }
 
 // record is a change's row in the file.
@@ -349,5 +350,8 @@ func (r *Reader) Rows(ctx context.Context, q Query) iter.Seq2[Entry, error] {
 				}
 			}
 		}
+		r.mu.Lock()
+		r.ahead.clear()
+		r.mu.Unlock()
 	}
 }
