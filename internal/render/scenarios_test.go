@@ -158,7 +158,16 @@ var scenarios = []struct {
 		c.Away = true
 		p.feed(c)
 		c = p.written("kubectl-edit", "ConfigMap/web-config", set{"data.LOG_LEVEL", "debug"})
+		c.Since, c.Net = p.now.Add(-14*time.Second), true
+		p.feed(c)
+		c = p.written("kubectl-edit", "ConfigMap/web-config", set{"data.LOG_LEVEL", "trace"})
+		c.Since, c.Net, c.Time = p.now.Add(-14*time.Second), true, p.now.Add(-8*time.Second)
+		p.feed(c)
+		c = p.written("kubectl-edit", "ConfigMap/web-config", set{"data.LOG_LEVEL", "warn"})
 		c.Since = p.now.Add(-14 * time.Second)
+		p.feed(c)
+		c = p.written("kubectl-edit", "ConfigMap/web-config", set{"data.LOG_LEVEL", "error"})
+		c.Since, c.Time = p.now.Add(-14*time.Second), p.now.Add(-8*time.Second)
 		p.feed(c)
 	}},
 	{"terminating", "what waits for finalizers is told, what goes at once is one line", terminal, func(p *play) {
