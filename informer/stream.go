@@ -33,8 +33,8 @@ type stream struct {
 	began       time.Time  // the list under way
 	after       time.Time  // when what is stored was last known to be current
 	late        late
-	formThen    uint64     // what the list leaves as the form in which the kind was served
-	mixed       bool       // the list had objects that are stored in another format
+	formThen    uint64 // what the list leaves as the form in which the kind was served
+	mixed       bool   // the list had objects that are stored in another format
 
 	asked      bool           // whether there is a state of an earlier run
 	loaded     loaded         // which
