@@ -168,14 +168,16 @@ type Manager struct {
 	Time string `json:"time,omitempty"`
 }
 
-// Observed is the moment at which a change was seen, or, where a list derived it, the interval in
-// which it happened.
+// Observed is the moment at which a change was seen, or the interval in which it happened: where a list
+// derived it, and where the server sent it late, such as after a restart of Tattler or an outage.
 type Observed struct {
 	// After is the last moment at which the old state was known to be current; nil for a change
 	// that the server sent as it happened.
 	After *time.Time `json:"after,omitempty"`
 	// At is when Tattler saw it.
 	At time.Time `json:"at"`
+	// Net is true where a list derived the change: more may have happened in the interval, which came to this.
+	Net bool `json:"net,omitempty"`
 }
 
 // GapInfo says which versions of a stream were not seen, and why.

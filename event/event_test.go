@@ -37,7 +37,7 @@ func full() Event {
 		Managers: []Manager{{Manager: "kubectl-set", Operation: "Update", Time: "2026-11-21T10:00:00Z"}},
 		Before:   map[string]any{"kind": "Deployment"},
 		After:    map[string]any{"kind": "Deployment", "note": "a < b & c"},
-		Observed: Observed{After: &before, At: seen},
+		Observed: Observed{After: &before, At: seen, Net: true},
 		Gap:      &GapInfo{From: "1200", To: "1234", Reason: "the server has no history before 1234"},
 		Epoch:    2,
 		Quiet:    true, Truncated: true, FilterError: "no such key: spec",

@@ -37,7 +37,8 @@ func (o Observed) MarshalJSON() ([]byte, error) {
 	return marshal(struct {
 		After *stamp `json:"after,omitempty"`
 		At    stamp  `json:"at"`
-	}{(*stamp)(o.After), stamp(o.At)})
+		Net   bool   `json:"net,omitempty"`
+	}{(*stamp)(o.After), stamp(o.At), o.Net})
 }
 
 // MarshalJSON writes the change with those of from and to that its operation has.

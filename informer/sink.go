@@ -15,7 +15,7 @@ import (
 func (s *stream) Begin(newEpoch bool) {
 	newEpoch = newEpoch || s.expect != nil || s.unverified // what was loaded may be of another history
 	s.expect, s.unverified = nil, false
-	s.witnesses, s.missing = nil, nil
+	s.witnesses, s.missing, s.late = nil, nil, late{}
 	s.unpin(s.staged)
 	s.unstage()
 	s.drophold()
@@ -231,7 +231,7 @@ func (s *stream) unstage() {
 
 // Event implements reflector.Sink.
 func (s *stream) Event(ev wire.Event) error {
-	c := store.Commit{Version: ev.ResourceVersion}
+	c := store.Commit{Version: ev.ResourceVersion, Late: s.late.since(ev.ResourceVersion)}
 	k := store.Key{Namespace: ev.Namespace, Name: ev.Name}
 	switch {
 	case !s.keep(k):
@@ -259,6 +259,7 @@ func (s *stream) Event(ev wire.Event) error {
 
 // Bookmark implements reflector.Sink.
 func (s *stream) Bookmark(version string) error {
+	s.late.since(version)
 	s.commit(store.Commit{Version: version})
 	s.current()
 	return nil
@@ -270,6 +271,33 @@ func (s *stream) Skipped(m wire.Meta) {
 		s.commit(store.Commit{Version: m.ResourceVersion, Changes: []store.Change{s.unread(m)}})
 		s.wantAudit()
 	}
+}
+
+// late is what happened while nothing was received: what a watch delivers up to a version.
+type late struct {
+	to      string    // the version; empty: there is none
+	current time.Time // when the stream was current last before it
+}
+
+// Behind implements reflector.Sink.
+func (s *stream) Behind(version string) {
+	if s.late.to == "" { // else what was delivered since was late, too
+		s.late.current = s.Status().LastCurrent
+	}
+	s.late.to = version
+}
+
+// since is when the stream was current last before what happened at a version, if that is late. It forgets
+// what is late once everything up to there was delivered.
+func (l *late) since(version string) time.Time {
+	switch {
+	case l.to == "":
+		return time.Time{}
+	case wire.Older(version, l.to) || version == l.to:
+		return l.current
+	}
+	*l = late{}
+	return time.Time{}
 }
 
 // Current implements reflector.Sink.

@@ -32,8 +32,9 @@ type stream struct {
 	gap         *store.Gap // to be told with the next commit
 	began       time.Time  // the list under way
 	after       time.Time  // when what is stored was last known to be current
-	formThen    uint64     // what the list leaves as the form in which the kind was served
-	mixed       bool       // the list had objects that are stored in another format
+	late        late
+	formThen    uint64 // what the list leaves as the form in which the kind was served
+	mixed       bool   // the list had objects that are stored in another format
 
 	asked      bool           // whether there is a state of an earlier run
 	loaded     loaded         // which

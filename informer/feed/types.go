@@ -59,8 +59,9 @@ type Delta struct {
 	// Relisted is true for a difference found by comparing a list with what was known, and for the first
 	// of an object after a list that compared contents and could not read it.
 	Relisted bool
-	// At is when this process saw it. After is, for a relisted delta, the last moment at which the
-	// old state was known to be current.
+	// At is when this process saw it. After is zero for a change that the server sent as it happened. For others it
+	// is the last moment at which the old state was known to be current: for a Relisted delta, and for one from
+	// while the stream was away, such as before a restart or during an outage.
 	At, After time.Time
 }
 

@@ -127,7 +127,7 @@ func readJournal(ctx context.Context, t *testing.T, path string, j *judge) {
 		}
 		j.row(row{
 			seq: e.Seq, id: e.ID, op: e.Op, kind: e.Kind.GroupResource(), namespace: e.Namespace, name: e.Name, uid: e.UID,
-			version: e.ResourceVersion, derived: !e.Since.IsZero(), quiet: e.Quiet, gap: e.Gap, since: e.Since, at: e.At,
+			version: e.ResourceVersion, derived: e.Net, quiet: e.Quiet, gap: e.Gap, since: e.Since, at: e.At,
 			before: before, after: after,
 		})
 	}

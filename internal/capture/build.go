@@ -29,7 +29,7 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 	*c = change.Change{
 		Op: op, Resource: r,
 		Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion,
-		At: d.At, Since: d.After,
+		At: d.At, Since: d.After, Net: d.Relisted && !d.After.IsZero(),
 	}
 	if d.New.IsZero() {
 		c.ResourceVersion = cmp.Or(d.Final.ResourceVersion, d.Old.ResourceVersion)

@@ -57,7 +57,7 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 // converted completes a conversion. Nobody wrote what differs, and when it came to be served so is not known.
 func (b *Builder) converted(c *Change, schema diff.Schema) bool {
 	shown := c.Blind || b.fields(c, managers.Entries{}, schema)
-	c.Time, c.Since, c.Quiet = c.At, time.Time{}, true
+	c.Time, c.Since, c.Net, c.Quiet = c.At, time.Time{}, false, true
 	return shown
 }
 

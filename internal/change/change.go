@@ -32,8 +32,10 @@ type Change struct {
 	Manager string
 	// Quiet is true for an update of which every field is quiet, and for every conversion.
 	Quiet bool
-	// At is when it was seen; After is set where a list derived it: it happened between the two.
+	// At is when it was seen. Since is set where it can have happened long before: after Since. Net says that a list
+	// derived it: what happened between the two came to this.
 	At, Since time.Time
+	Net       bool
 	// Time is when it happened, where the object says so; else At.
 	Time time.Time
 	Gap  *event.GapInfo
@@ -74,6 +76,19 @@ func (r Resource) GVR() schema.GroupVersionResource {
 
 // GroupResource is "deployments.apps", or "pods" in the core group.
 func (r Resource) GroupResource() string { return r.GVR().GroupResource().String() }
+
+// Span is when it happened: one moment where the object says so, or where it was seen as it happened; else the
+// interval in which it happened.
+func (c *Change) Span() (from, to time.Time) {
+	at := c.Time
+	if at.IsZero() {
+		at = c.At
+	}
+	if c.Since.IsZero() || !at.Equal(c.At) || c.Since.After(c.At) {
+		return at, at
+	}
+	return c.Since, c.At
+}
 
 // Gone tells the changes after which the object is not there, or not ours, any more.
 func (c *Change) Gone() bool { return c.Op == event.Deleted || c.Op == event.Left }

@@ -23,7 +23,7 @@ func Event(cluster string, c *Change) event.Event {
 	}
 	if !c.Since.IsZero() {
 		since := c.Since
-		d.Observed.After = &since
+		d.Observed.After, d.Observed.Net = &since, c.Net
 	}
 	switch c.Op {
 	case event.Snapshot, event.Created, event.Entered:

@@ -125,7 +125,7 @@ func rowOf(v *capture.Version) journal.Row {
 		Meta: journal.Meta{
 			Op: v.Op, Kind: kindOf(v.Resource),
 			Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion,
-			Time: v.Time, At: v.At, Since: v.Since,
+			Time: v.Time, At: v.At, Since: v.Since, Net: v.Net,
 			Manager: v.Manager, Owner: v.Owner, Quiet: v.Quiet, Gap: v.Gap, Epoch: v.Epoch, Form: v.Form,
 		},
 		Before: v.BeforeJSON, After: v.AfterJSON, Sum: v.Sum, Rewritten: v.Rewritten,

@@ -58,7 +58,7 @@ func outline(e *journal.Entry) change.Change {
 	return change.Change{
 		Op: e.Op, Resource: resource(e.Kind),
 		Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion, Owner: e.Owner,
-		At: e.At, Since: e.Since, Time: e.Time, Gap: e.Gap, Quiet: e.Quiet, Manager: e.Manager, Epoch: e.Epoch, Form: e.Form,
+		At: e.At, Since: e.Since, Net: e.Net, Time: e.Time, Gap: e.Gap, Quiet: e.Quiet, Manager: e.Manager, Epoch: e.Epoch, Form: e.Form,
 	}
 }
 

@@ -197,8 +197,15 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 		manager = n.manager
 	}
 	when, at := r.Time.UnixMilli(), r.At.UnixMilli()
+	n.from = when
 	if !r.Since.IsZero() {
-		since = at - r.Since.UnixMilli()
+		before := max(0, at-r.Since.UnixMilli())
+		if when == at {
+			n.from = at - before
+		}
+		if since = before; !r.Net && r.Op != event.Gap {
+			since = -before - 1
+		}
 	}
 	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		w.tail.next(), object, kind, n.op, r.Quiet, versionValue(r.ResourceVersion), when, at-when, since, manager, owner, before, after, epochValue(r.Epoch), sumValue(r.Form))

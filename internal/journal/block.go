@@ -25,7 +25,7 @@ type block struct {
 	first          int64  // the number of its first change
 	size           int    // how many changes it has
 	ids            []byte // idSize bytes for each of its changes; nil where only the rest was read
-	oldest, newest int64  // the times of its changes, in milliseconds
+	oldest, newest int64  // when its changes happened, in milliseconds; of one that lies in an interval, both ends
 	seen           times  // when they were seen
 	loud           int    // changes that are not quiet
 	kinds          set    // of those
@@ -85,6 +85,7 @@ func (b *block) full() bool { return b.size >= blockSize }
 type noted struct {
 	id                       string
 	time, lag                int64 // it was seen so long after it happened
+	from                     int64 // it happened between then and time
 	kind, namespace, manager int64
 	op                       int
 	quiet                    bool
@@ -93,10 +94,10 @@ type noted struct {
 // add notes a change, which becomes that with the number next.
 func (b *block) add(c noted) {
 	if b.size == 0 {
-		b.oldest, b.newest = c.time, c.time
+		b.oldest, b.newest = c.from, c.time
 	}
 	b.size++
-	b.oldest, b.newest = min(b.oldest, c.time), max(b.newest, c.time)
+	b.oldest, b.newest = min(b.oldest, c.from), max(b.newest, c.time)
 	b.seen.add(c.time + c.lag)
 	low, _ := idRange(c.id)
 	var bits [8]byte

@@ -48,7 +48,7 @@ func restoreGolden(t *testing.T, format int, path string) *history {
 	b, err := os.ReadFile(filepath.Join("testdata", fmt.Sprintf("v%d.journal", format)))
 	must(t, err, os.WriteFile(path, b, 0o600))
 	h := newHistory(5)
-	h.formed = format >= 4
+	h.formed, h.late = format >= 4, false
 	for h.steps < goldenSteps {
 		h.next()
 	}

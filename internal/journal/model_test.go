@@ -107,12 +107,13 @@ type history struct {
 	kinds   []Kind
 	version int
 	clock   time.Time
+	late    bool // it has changes that were sent late, and intervals, which the first files have not
 	formed  bool // it has what formats before 4 have not: sums, served forms and conversions
 	steps   int  // transactions so far; each head has it as its identity
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{Rand: rand.New(rand.NewPCG(seed, 11)), model: newModel(), version: 990, clock: epoch, formed: true}
+	h := &history{Rand: rand.New(rand.NewPCG(seed, 11)), model: newModel(), version: 990, clock: epoch, formed: true, late: true}
 	h.streams = []Stream{{GroupResource: "pods"}, {GroupResource: "nodes"}, {GroupResource: "deployments.apps", Namespace: "shop", Selection: "tier=web"}}
 	h.kinds = []Kind{podKind, nodeKind, webKind}
 	return h
@@ -156,14 +157,20 @@ func (h *history) row(i int) Row {
 		r.Manager = "manager-" + strconv.Itoa(h.IntN(4))
 	}
 	if h.IntN(5) == 0 {
-		r.Since = h.clock.Add(-time.Hour)
+		r.Since, r.Net = h.clock.Add(-time.Hour), true
+		if h.late { // or not known when, or both
+			r.Net = h.version%2 == 0
+			if h.version%3 > 0 {
+				r.Time = r.At
+			}
+		}
 	}
 	if h.IntN(3) == 0 {
 		r.Owner = &event.Owner{Kind: "ReplicaSet", Name: "web-" + strconv.Itoa(h.IntN(3)), UID: "o"}
 	}
 	switch n := h.IntN(60); {
 	case n == 0:
-		r.Owner, r.Op, r.Gap = nil, event.Gap, &event.GapInfo{From: strconv.Itoa(h.IntN(5)), To: "9", Reason: "the server has no history"}
+		r.Owner, r.Net, r.Op, r.Gap = nil, false, event.Gap, &event.GapInfo{From: strconv.Itoa(h.IntN(5)), To: "9", Reason: "the server has no history"}
 		return r
 	case n == 1 && len(h.rows) > 0:
 		if r := h.rows[h.IntN(len(h.rows))].Row; r.Kind == h.kinds[i] {

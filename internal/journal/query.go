@@ -17,7 +17,8 @@ import (
 type Query struct {
 	// After and Before are sequence numbers, exclusive; 0 is no limit.
 	After, Before int64
-	// Since (inclusive) and Until (exclusive) are of the time when it happened.
+	// Since (inclusive) and Until (exclusive) are of the time when it happened; where only an interval is known,
+	// of a moment in that.
 	Since, Until time.Time
 	// Resources are group-resources, such as deployments.apps. Namespaces are names, or globs as
 	// path.Match has them; a gap of the whole cluster is one of every namespace.
@@ -211,14 +212,15 @@ func among(wanted map[int64]bool, s set) bool { return wanted == nil || s.has(wa
 
 // wants looks at a change's own columns; see record.
 func (f *filter) wants(r *record) bool {
+	from, to := r.span()
 	switch {
 	case r.quiet && !f.q.Quiet,
 		opOf(r.op) != "" && f.ops>>r.op&1 == 0, // an unknown one is damage, which is told
 		f.kinds != nil && !f.kinds[r.kind],
 		f.managers != nil && !f.managers[r.manager],
 		f.namespaces != nil && !f.namespaces[r.namespace] && !(opOf(r.op) == event.Gap && r.namespace == f.nowhere),
-		f.since != 0 && r.time < f.since,
-		f.until != 0 && r.time >= f.until:
+		f.since != 0 && to < f.since,
+		f.until != 0 && from >= f.until:
 		return false
 	default:
 		return true

@@ -20,10 +20,14 @@ func wanted(q Query, r *modelRow) bool {
 		ok, _ := path.Match(glob, r.Namespace)
 		return ok || r.Op == event.Gap && r.Namespace == ""
 	}
+	from := r.Time
+	if !r.Since.IsZero() && r.Time.Equal(r.At) {
+		from = r.Since
+	}
 	byObject := len(q.Names) > 0 || q.UID != ""
 	switch {
 	case r.Quiet && !q.Quiet, q.After != 0 && r.seq <= q.After, q.Before != 0 && r.seq >= q.Before,
-		!q.Since.IsZero() && r.Time.Before(q.Since), !q.Until.IsZero() && !r.Time.Before(q.Until),
+		!q.Since.IsZero() && r.Time.Before(q.Since), !q.Until.IsZero() && !from.Before(q.Until),
 		!in(q.Resources, r.Kind.GroupResource()), len(q.Namespaces) > 0 && !slices.ContainsFunc(q.Namespaces, matches), !in(q.Managers, r.Manager),
 		byObject && r.Op == event.Gap, !in(q.Names, r.Name), q.UID != "" && r.UID != q.UID,
 		len(q.Ops) > 0 && !slices.Contains(q.Ops, r.Op), len(q.Ops) == 0 && r.Op == event.Snapshot && !q.Snapshots:

@@ -147,7 +147,7 @@ type record struct {
 	quiet                   bool
 	version                 string
 	time, lag, since        int64
-	derived                 bool // since says when
+	bounded                 bool // since says from when on it can have happened
 	manager                 int64
 	owner                   string
 	namespace               int64
@@ -179,11 +179,32 @@ func (db *db) records() string {
 		FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
 }
 
+// after is the moment after which it happened, if there is one, and whether a list derived it: else the server sent
+// it late, which the sign of since says.
+func (r *record) after() (at int64, net, ok bool) {
+	seen := r.time + r.lag
+	switch {
+	case !r.bounded:
+		return 0, false, false
+	case r.since < 0:
+		return seen + r.since + 1, false, true
+	}
+	return seen - r.since, opOf(r.op) != event.Gap, true
+}
+
+// span is when it happened, or, where that is not known, from when to when it can have happened.
+func (r *record) span() (from, to int64) {
+	if at, _, ok := r.after(); ok && r.lag == 0 {
+		return min(at, r.time), r.time
+	}
+	return r.time, r.time
+}
+
 func columnRecord(s *sqlite3.Stmt) record {
 	return record{
 		seq: s.ColumnInt64(0), object: s.ColumnInt64(1), kind: s.ColumnInt64(2), op: s.ColumnInt(3), quiet: s.ColumnBool(4),
 		version: s.ColumnText(5), time: s.ColumnInt64(6), lag: s.ColumnInt64(7), since: s.ColumnInt64(8),
-		derived: s.ColumnType(8) != sqlite3.NULL, manager: s.ColumnInt64(9), owner: s.ColumnText(10), namespace: s.ColumnInt64(11),
+		bounded: s.ColumnType(8) != sqlite3.NULL, manager: s.ColumnInt64(9), owner: s.ColumnText(10), namespace: s.ColumnInt64(11),
 		name: s.ColumnText(12), uid: s.ColumnText(13), gapFrom: s.ColumnText(14), gapTo: s.ColumnText(15), gapText: s.ColumnText(16),
 		epoch: max(0, s.ColumnInt64(17)), // format 1 did not make ids of it
 		form:  uint64(s.ColumnInt64(18)), //nolint:gosec // the same bits
@@ -209,8 +230,8 @@ func (r *Reader) entry(c *record) (Entry, error) {
 		Time: time.UnixMilli(c.time).UTC(), At: time.UnixMilli(c.time + c.lag).UTC(),
 		Manager: manager, Owner: ownerOf(c.owner), Quiet: c.quiet, Epoch: c.epoch, Form: c.form,
 	}}
-	if c.derived {
-		e.Since = time.UnixMilli(c.time + c.lag - c.since).UTC()
+	if from, net, ok := c.after(); ok {
+		e.Since, e.Net = time.UnixMilli(from).UTC(), net
 	}
 	if e.Op == event.Gap {
 		e.Gap = &event.GapInfo{From: c.gapFrom, To: c.gapTo, Reason: c.gapText}

@@ -35,8 +35,10 @@ type Meta struct {
 	ResourceVersion string
 	// Time is when it happened, At when it was seen.
 	Time, At time.Time
-	// Since is zero, or it happened between Since and At: a relist derived it.
+	// Since is zero, or it happened between Since and At. Net says that a list derived it: what happened between the
+	// two came to this.
 	Since time.Time
+	Net   bool
 	// Manager is who wrote; empty if that is unknown.
 	Manager string
 	// Owner is the object's controller; nil if it has none.

@@ -224,10 +224,17 @@ func existed(c change.Change) string {
 	if c.Blind {
 		return purged
 	}
-	if at := createdAt(c.Before); !at.IsZero() {
-		return "existed " + Duration(c.At.Sub(at))
+	if age, known := lived(c); known {
+		return "existed " + Duration(age)
 	}
 	return ""
+}
+
+// lived is how long an object existed that is gone, if both ends are known.
+func lived(c change.Change) (age time.Duration, known bool) {
+	born := createdAt(c.Before)
+	from, gone := c.Span()
+	return gone.Sub(born), !born.IsZero() && from.Equal(gone)
 }
 
 // countNote says for how many changes a line stands.

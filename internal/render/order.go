@@ -32,7 +32,7 @@ type heldChange struct {
 // has no place of its own (gaps, what a list derived, what was there before, conversions, versions that are no
 // numbers): that comes at once, after all that came before it.
 func (o *Order) Add(now time.Time, c change.Change) []change.Change {
-	if c.Op == event.Gap || c.Op == event.Snapshot || c.Op == event.Converted || !c.Since.IsZero() || !numeric(c.ResourceVersion) {
+	if c.Op == event.Gap || c.Op == event.Snapshot || c.Op == event.Converted || c.Net || !numeric(c.ResourceVersion) {
 		return append(o.Rest(), c)
 	}
 	o.waiting = append(o.waiting, heldChange{c, now.Add(OrderWindow)})

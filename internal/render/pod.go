@@ -245,8 +245,8 @@ func podTerminating(v view) string {
 // podGone is the line of a pod that was deleted; f is what of it was not told, or nil.
 func podGone(c change.Change, f *fold) string {
 	age := ""
-	if at := createdAt(c.Before); !at.IsZero() {
-		age = " after " + Duration(c.At.Sub(at))
+	if lasted, known := lived(c); known {
+		age = " after " + Duration(lasted)
 	}
 	var s string
 	switch {

@@ -36,6 +36,7 @@ const (
 // row is the head of what is printed about one object.
 type row struct {
 	at        time.Time
+	until     time.Time // the end, if at is the begin of an interval
 	sign      string
 	namespace string
 	owned     bool
@@ -57,6 +58,9 @@ type cell struct {
 // are few, and say what to do.
 func (t *Text) head(r row) string {
 	clock := t.clock(r.at)
+	if !r.until.IsZero() {
+		clock = t.span(r.at, r.until)
+	}
 	prefix := clock + " " + r.sign + " "
 	shift := width(clock) - len("15:04:05")
 	if t.o.Namespaces && r.sign != signNotice {
@@ -155,6 +159,18 @@ func (t *Text) clock(at time.Time) string {
 		return at.Format(time.DateTime)
 	}
 	return at.Format(time.TimeOnly)
+}
+
+// span is an interval: as clock writes its ends, of which the second has its date only where that is another day.
+func (t *Text) span(from, to time.Time) string {
+	if !t.o.Terminal {
+		return t.clock(from) + "/" + t.clock(to) // ISO 8601
+	}
+	end := t.clock(to)
+	if from, to := from.In(t.o.Location), to.In(t.o.Location); from.Format(time.DateOnly) == to.Format(time.DateOnly) {
+		end = to.Format(time.TimeOnly)
+	}
+	return t.clock(from) + "–" + end
 }
 
 // style is a terminal's "select graphic rendition" sequence, ECMA-48 section 8.3.117.

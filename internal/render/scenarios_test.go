@@ -149,7 +149,7 @@ var scenarios = []struct {
 			"regarding":{"kind":"Pod","name":"web-1"},"note":"Back-off restarting failed container","series":{"count":4,"lastObservedTime":"2026-11-21T10:42:03.5Z"}}`))
 		p.remove("Event/a")
 	}},
-	{"gaps", "a gap says what was missed, unless one notice sums it up; net changes say so", terminal, func(p *play) {
+	{"gaps", "a gap says what was missed, unless one notice sums it up; what a list derived, or the server sent late, says when it happened", terminal, func(p *play) {
 		shop(p)
 		c := p.change(event.Gap, nil, p.objects["Deployment/web"])
 		c.Name, c.UID = "", ""
@@ -158,6 +158,18 @@ var scenarios = []struct {
 		c.Away = true
 		p.feed(c)
 		c = p.written("kubectl-edit", "ConfigMap/web-config", set{"data.LOG_LEVEL", "debug"})
+		c.Since, c.Net = p.now.Add(-14*time.Second), true
+		p.feed(c)
+		c = p.written("kubectl-edit", "ConfigMap/web-config", set{"data.LOG_LEVEL", "trace"})
+		c.Since, c.Net, c.Time = p.now.Add(-14*time.Second), true, p.now.Add(-8*time.Second)
+		p.feed(c)
+		c = p.written("kubectl-edit", "ConfigMap/web-config", set{"data.LOG_LEVEL", "warn"})
+		c.Since = p.now.Add(-14 * time.Second)
+		p.feed(c)
+		c = p.written("kubectl-edit", "ConfigMap/web-config", set{"data.LOG_LEVEL", "error"})
+		c.Since, c.Time = p.now.Add(-14*time.Second), p.now.Add(-8*time.Second)
+		p.feed(c)
+		c = p.change(event.Deleted, p.objects["ConfigMap/web-config"], nil)
 		c.Since = p.now.Add(-14 * time.Second)
 		p.feed(c)
 	}},

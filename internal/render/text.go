@@ -173,18 +173,28 @@ func (t *Text) write() error {
 
 // row begins the row of a change.
 func (t *Text) row(c change.Change, sign string) row {
-	return row{
-		at: c.At, sign: sign, namespace: c.Namespace, owned: c.Owner != nil,
-		name: t.typeName(c.Resource) + "/" + c.Name, note: t.interval(c),
+	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Resource) + "/" + c.Name, note: t.seen(c)}
+	if r.at, r.until = c.Span(); r.at.Equal(r.until) {
+		r.until = time.Time{}
 	}
+	return r
 }
 
-// interval says that a change was derived by a list, in whose interval more may have happened.
-func (t *Text) interval(c change.Change) string {
-	if c.Since.IsZero() {
-		return ""
+// lateness is how much later than it happened a change may be seen without a word: managers' times have whole
+// seconds, and clocks differ.
+const lateness = 5 * time.Second
+
+// seen says when a change was seen, if that is not when it happened, and whether a list derived it.
+func (t *Text) seen(c change.Change) string {
+	switch from, to := c.Span(); {
+	case c.Net && !from.Equal(to):
+		return "(net change)"
+	case c.Net:
+		return "(net change since " + t.clock(c.Since) + ", seen " + t.clock(c.At) + ")"
+	case from.Equal(to) && c.At.Sub(from) > lateness && c.Op != event.Snapshot:
+		return "(seen " + t.clock(c.At) + ")"
 	}
-	return "(net change since " + t.clock(c.Since) + ")"
+	return ""
 }
 
 func notes(parts ...string) string {

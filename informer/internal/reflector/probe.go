@@ -21,6 +21,9 @@ func (r *Reflector) probe(ctx context.Context) Input {
 		return classify(err)
 	}
 	in := r.compare(ctx, version)
+	if in.Event == Alike {
+		r.Sink.Behind(version)
+	}
 	if in.Event == Alike && r.m.suspect {
 		return r.try(ctx, version)
 	}

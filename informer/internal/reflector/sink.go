@@ -42,6 +42,9 @@ type Sink interface {
 	// to the version was seen since. It comes at most once; where a list comes instead, under the
 	// same epoch, what the sink would have checked here is still open.
 	CaughtUp(version string) error
+	// Behind says that what a watch is going to deliver, up to the version, happened before it was opened, while
+	// nothing was received.
+	Behind(version string)
 	// Settle says that everything was seen that the server had when Reflector.Doubt was in doubt.
 	Settle() error
 	// Current says that nothing is missing at this moment, though nothing happened: the server ended

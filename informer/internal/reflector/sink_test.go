@@ -16,7 +16,8 @@ type sink struct {
 	version string
 	last    Machine
 	reports int
-	current int    // how often nothing was missing
+	current int // how often nothing was missing
+	behind  []string
 	refuse  string // what must not be told: ErrRewritten is the answer
 	slow    string // what takes long to be told
 }
@@ -84,6 +85,12 @@ func (s *sink) Skipped(m wire.Meta) { _ = s.told("", "skipped %s", m.Name) }
 
 func (s *sink) Bookmark(version string) error { return s.told(version, "bookmark %s", version) }
 func (s *sink) CaughtUp(version string) error { return s.told("", "caught up %s", version) }
+
+func (s *sink) Behind(version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind = append(s.behind, version)
+}
 
 func (s *sink) Settle() error { return s.told("", "settled") }
 

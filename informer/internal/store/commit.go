@@ -62,6 +62,9 @@ type Commit struct {
 	Served uint64
 	// At is now. After is, for a list, when the stored state was last known to be current.
 	At, After time.Time
+	// Late, unless it is zero, says that the changes happened before the watch that delivered them was opened, and
+	// after Late.
+	Late time.Time
 	// Sweep ends a list: what it did not name is deleted.
 	Sweep bool
 	// Live says that a loaded state has caught up without a list; it means nothing while one is
@@ -285,11 +288,13 @@ func (t *step) remove(o *object, sp *space, c *Change) {
 func (t *step) note(d Delta, o *object, sp *space) {
 	d.Key, d.sum = Key{sp.name, o.name}, hashKey(sp.sum, o.sum)
 	d.At = t.in.At
-	if d.Relisted {
+	switch {
+	case !d.Relisted:
+		d.After = t.in.Late
+	case t.in.After.IsZero():
+		d.After = t.unread[d.Key].since
+	default:
 		d.After = t.in.After
-		if d.After.IsZero() {
-			d.After = t.unread[d.Key].since
-		}
 	}
 	delete(t.unread, d.Key)
 	t.deltas = append(t.deltas, d)

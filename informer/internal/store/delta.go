@@ -34,8 +34,8 @@ type Delta struct {
 	// Old is what the consumer knew: nil for Added. New is nil for Deleted, where Final is the
 	// server's last word, if it sent one.
 	Old, New, Final *compact.Version
-	// At is when the change was seen. After is, for a Relisted delta, the last moment at which the
-	// old state was known to be current.
+	// At is when the change was seen. After is, for a Relisted delta and for one that was delivered late (see
+	// Commit.Late), the last moment at which the old state was known to be current.
 	At, After time.Time
 	Op        Op
 	// Initial is true for an object of the state that a consumer starts with: that of the stream's

@@ -66,7 +66,7 @@ func TestOrdered(t *testing.T) {
 		{"a net change has no place, and comes after what came before it", func(o *ordered) {
 			_ = o.Change(at(0), change("a", "9"))
 			c := change("b", "3")
-			c.Since = at(-1000)
+			c.Since, c.Net = at(-1000), true
 			_ = o.Change(at(1), c)
 		}, "a9 b3"},
 		{"so has a version that is no number", func(o *ordered) {

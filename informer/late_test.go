@@ -1,0 +1,63 @@
+package informer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// TestLate: what happened before a restart was over, or during an outage, happened after the stream was current
+// last; what the server sends as it happens has no such bound.
+func TestLate(t *testing.T) {
+	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
+		k.firstRun(c)
+		saved := k.at
+		<-time.After(45 * time.Second)
+		server.Put(widgets, "n", "a", spec(2))
+		server.Delete(widgets, "n", "b")
+		s, f := k.keep(c, feed.Options{})
+		next := func(what string, after time.Time) {
+			t.Helper()
+			for {
+				b, err := f.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, d := range b.Deltas {
+					if d.Relisted || !d.After.Equal(after) {
+						t.Errorf("%s: %s relisted %v, after %v, want %v", what, line(d), d.Relisted, d.After, after)
+					}
+				}
+				if len(b.Deltas) > 0 {
+					return
+				}
+			}
+		}
+		next("while no program ran", saved)
+		if err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		server.Put(widgets, "n", "a", spec(3))
+		next("as it happens", time.Time{})
+
+		current := s.Status()[0].LastCurrent
+		server.SetDown(true)
+		<-time.After(20 * time.Second)
+		server.Put(widgets, "n", "a", spec(4))
+		<-time.After(20 * time.Second)
+		server.Put(widgets, "n", "c", nil)
+		server.SetDown(false)
+		next("during an outage", current)
+		<-time.After(time.Minute)
+		server.Put(widgets, "n", "c", spec(5))
+		next("after the outage", time.Time{})
+
+		server.CloseWatches()
+		server.Put(widgets, "n", "c", spec(6))
+		next("after a watch that the server ended in order", time.Time{})
+	})
+}

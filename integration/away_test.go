@@ -1,0 +1,148 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// seenEvent is what the test reads of an event.
+type seenEvent struct {
+	Time time.Time `json:"time"`
+	Data struct {
+		Op       event.Op `json:"op"`
+		Resource struct {
+			Resource string `json:"resource"`
+			Name     string `json:"name"`
+		} `json:"resource"`
+		Observed struct {
+			After *time.Time `json:"after"`
+			At    time.Time  `json:"at"`
+			Net   bool       `json:"net"`
+		} `json:"observed"`
+	} `json:"data"`
+}
+
+// TestAway changes objects while no daemon runs, and asks what happened in that time.
+func TestAway(t *testing.T) {
+	ns := fmt.Sprintf("away-%d", os.Getpid())
+	kubectl := func(args ...string) {
+		t.Helper()
+		if out, err := runKubectl("", cluster.Kubeconfig(), args...); err != nil {
+			t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	kubectl("create", "namespace", ns)
+	t.Cleanup(func() { _, _ = runKubectl("", cluster.Kubeconfig(), "delete", "namespace", ns, "--wait=false") })
+	for _, name := range []string{"edited", "doomed"} {
+		kubectl("-n", ns, "create", "configmap", name, "--from-literal=k=1")
+	}
+	kubectl("-n", ns, "create", "deployment", "web", "--image=app:1")
+	journal := filepath.Join(t.TempDir(), "journal.db")
+	run := func() *process {
+		p := start(t, cluster, "run", "deploy,cm", "-n", ns, "--journal", journal)
+		p.wait(t, p.err, "msg=recording")
+		return p
+	}
+	first := run()
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-first.done
+
+	killed := time.Now()
+	wait(6 * time.Second) // longer than clocks may differ
+	from := time.Now().Truncate(time.Second)
+	kubectl("-n", ns, "set", "image", "deployment/web", "app=app:2")
+	kubectl("-n", ns, "patch", "configmap", "edited", "-p", `{"data":{"k":"2"}}`)
+	kubectl("-n", ns, "create", "configmap", "new", "--from-literal=k=1")
+	kubectl("-n", ns, "delete", "configmap", "doomed")
+	to := time.Now().Truncate(time.Second).Add(time.Second)
+	wait(6 * time.Second)
+	back := time.Now()
+	second := run()
+	query := func(since, until time.Time, more ...string) string {
+		t.Helper()
+		args := append([]string{"log", "--journal", journal, "--since", since.Format(time.RFC3339), "--until", until.Format(time.RFC3339)}, more...)
+		cmd := exec.Command(tattler(t), args...)
+		cmd.Env = append(os.Environ(), "TZ=UTC")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("tattler %s: %v", strings.Join(args, " "), err)
+		}
+		return string(out)
+	}
+	events := func(since, until time.Time) map[string]seenEvent {
+		t.Helper()
+		all := map[string]seenEvent{}
+		for line := range strings.Lines(query(since, until, "-o", "json")) {
+			var e seenEvent
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			what := fmt.Sprintf("%s %s/%s", e.Data.Op, e.Data.Resource.Resource, e.Data.Resource.Name)
+			if _, again := all[what]; !again { // the first is ours; controllers write, too
+				all[what] = e
+			}
+		}
+		return all
+	}
+	const deletion = "deleted configmaps/doomed"
+	for began := time.Now(); len(events(from, to)) < 4; pause() {
+		if time.Since(began) > patience {
+			t.Fatalf("from %v to %v there are only %v", from, to, events(from, to))
+		}
+	}
+	second.interrupt(t)
+
+	within := events(from, to)
+	for _, what := range []string{"updated deployments/web", "updated configmaps/edited", "created configmaps/new", deletion} {
+		e, ok := within[what]
+		at := e.Data.Observed
+		switch {
+		case !ok:
+			t.Errorf("%q is not there", what)
+		case at.After == nil || at.After.After(killed) || at.At.Before(back) || at.Net:
+			t.Errorf("%q was observed %+v", what, at)
+		case what == deletion && !e.Time.Equal(at.At):
+			t.Errorf("%q happened at %v: nobody knows when", what, e.Time)
+		case what != deletion && (e.Time.Before(from) || !e.Time.Before(to)):
+			t.Errorf("%q happened at %v, not from %v to %v", what, e.Time, from, to)
+		}
+	}
+	for what := range events(to.Add(time.Second), back.Add(-time.Second)) {
+		if what != deletion { // which may have happened then
+			t.Errorf("%q did not happen when nothing did", what)
+		}
+	}
+	text := query(from, to)
+	if strings.Contains(text, "existed") {
+		t.Errorf("nobody knows how long it existed: %s", text)
+	}
+	span := fmt.Sprintf("%s/%s", within[deletion].Data.Observed.After.Format(time.RFC3339), within[deletion].Data.Observed.At.Format(time.RFC3339))
+	for _, want := range []string{
+		span + " - " + ns + " cm/doomed", within["updated deployments/web"].Time.Format(time.RFC3339) + " ~ " + ns + " deploy/web", "(seen " + within["updated deployments/web"].Data.Observed.At.Format(time.RFC3339) + ")",
+	} {
+		if !strings.Contains(squeezed(text), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func wait(d time.Duration) { <-time.After(d) }
+
+// squeezed has one space where there are several.
+func squeezed(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.Join(strings.Fields(lines[i]), " ")
+	}
+	return strings.Join(lines, "\n")
+}
