@@ -165,7 +165,8 @@ func (s *Sink) export(ctx context.Context, es []entry) (answer, error) {
 			Err:   s.failed(fmt.Errorf("the record has %d bytes, more than maxBatchBytes (%d)", size, limit)),
 		}
 	}
-	within, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	deadline := time.Now().Add(s.o.Timeout)
+	within, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	a, err := s.transport.export(within, req)
 	switch {
@@ -173,7 +174,7 @@ func (s *Sink) export(ctx context.Context, es []entry) (answer, error) {
 		return a, nil
 	case ctx.Err() != nil: // ours: the client's own words for it do not tell
 		return answer{}, s.failed(fmt.Errorf("%w before there was an answer", context.Cause(ctx)))
-	case within.Err() != nil && !isBlame(err):
+	case !time.Now().Before(deadline) && !isBlame(err): // the client may see that before the context does
 		return answer{}, s.failed(fmt.Errorf("no answer within %s (timeout)", s.o.Timeout))
 	}
 	var long *sink.TooLargeError
