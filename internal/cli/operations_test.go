@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tattler-dev/tattler/event"
 	journaldb "github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -58,8 +61,8 @@ type operator struct {
 	moved   *strings.Replacer
 }
 
-// newOperator has a journal that was written by an earlier version and has been migrated, and an empty disk for
-// backups.
+// newOperator has a journal that was written by an earlier version and has been migrated, with a Deployment that was
+// recorded since, and an empty disk for backups.
 func newOperator(t *testing.T) *operator {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +77,14 @@ func newOperator(t *testing.T) *operator {
 	}
 	j, err := journaldb.Open(t.Context(), o.journal, journaldb.Options{Cluster: "prod"})
 	if err == nil {
-		err = j.Close()
+		at := time.Now().Add(-time.Hour)
+		kind := journaldb.Kind{Group: "apps", Version: "v1", Resource: "deployments", Kind: "Deployment", Namespaced: true}
+		_, err = j.Append(t.Context(), []journaldb.Batch{{Stream: journaldb.Stream{GroupResource: "deployments.apps"}, Head: journaldb.Head{Version: "9", At: at},
+			Rows: []journaldb.Row{{
+				Meta:  journaldb.Meta{Op: event.Created, Kind: kind, Namespace: "shop", Name: "web", UID: "u1", ResourceVersion: "9", Time: at, At: at},
+				After: []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","uid":"u1","resourceVersion":"9"}}`),
+			}}}})
+		err = errors.Join(err, j.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
