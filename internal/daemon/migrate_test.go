@@ -102,7 +102,7 @@ func TestHealthWhileMigrating(t *testing.T) {
 		}
 		close(h.goOn)
 		for code := 0; code != http.StatusOK; { // bounded by the test's own time
-			code, body = get(t, address, "/readyz")
+			code, _ = get(t, address, "/readyz")
 		}
 		if code, body := get(t, address, "/healthz"); code != http.StatusOK || body != "ok\n" {
 			t.Errorf("/healthz: %d %q", code, body)

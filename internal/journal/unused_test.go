@@ -89,7 +89,7 @@ func TestUnusedNames(t *testing.T) {
 	// The object is live: its namespace stays, when its change and the block have gone.
 	last = add(t, j, many(blockSize+1, event.Created)...).Last
 	for _, at := range []time.Duration{0, unusedEvery} {
-		done, err = j.Retain(t.Context(), now.Add(48*time.Hour+at), Retention{Age: time.Second}, last)
+		_, err = j.Retain(t.Context(), now.Add(48*time.Hour+at), Retention{Age: time.Second}, last)
 		must(t, err)
 	}
 	var live []string
