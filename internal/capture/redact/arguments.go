@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -123,6 +122,17 @@ var programs = []program{
 	{names: []string{"aws", "npm", "yarn", "pnpm"}, verb: "set"},
 }
 
+// programsOf are the programs by name.
+var programsOf = func() map[string][]*program {
+	m := map[string][]*program{}
+	for i := range programs {
+		for _, name := range programs[i].names {
+			m[name] = append(m[name], &programs[i])
+		}
+	}
+	return m
+}()
+
 // command is a command line as far as it is read.
 type command struct {
 	name   string
@@ -136,11 +146,10 @@ func (c *command) start(word string, logsIn func() bool) {
 	if len(word) > maxName {
 		return
 	}
-	name := path.Base(word)
+	name := word[strings.LastIndexByte(word, '/')+1:]
 	first := true
-	for i := range programs {
-		p := &programs[i]
-		if !slices.Contains(p.names, name) || p.login && !logsIn() {
+	for _, p := range programsOf[name] {
+		if p.login && !logsIn() {
 			continue
 		}
 		if first {
@@ -214,7 +223,7 @@ func isProgram(word string) bool {
 
 // program looks for what known programs give away in a command line: curl -u app:password, mysql -ppassword.
 func (t *search) program() {
-	if !strings.Contains(t.s, " -") && !strings.Contains(t.s, "/") && !strings.Contains(t.s, "_") && !strings.Contains(t.s, " set ") {
+	if !strings.Contains(t.s, " ") {
 		return
 	}
 	var c command

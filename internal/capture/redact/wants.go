@@ -204,7 +204,7 @@ func (p *pairing) name(field, text string) {
 
 // field reads the value of a field.
 func (s *scanner) field(parent below, name string, p *pairing) bool {
-	if name == "stringData" {
+	if name == "stringData" || name == "kty" {
 		return false
 	}
 	b := below{kind: fieldKind(parent.name, name), how: manners(s.resource, name, parent.how), annotation: parent.name == "annotations", name: name}
@@ -221,7 +221,7 @@ func (s *scanner) field(parent below, name string, p *pairing) bool {
 	if c == '"' {
 		from := s.pos
 		text, ok := s.text()
-		if !ok || repeatsManifest(name, text) || name == "kind" && redactedKind(text) || name == "kty" || holdsLogin(name, maybe, text) {
+		if !ok || repeatsManifest(name, text) || name == "kind" && redactedKind(text) || holdsLogin(name, maybe, text) {
 			return false
 		}
 		if (parent.kind > maybeName && slices.Contains(inlineValues, name) || parent.contains && !describing(name)) && says(credentialName, text) {
