@@ -143,6 +143,8 @@ type trait uint8
 const (
 	isNamed trait = 1 << iota
 	isValued
+	isFlag
+	isSpare
 	isKeySibling
 	isJWK
 )
@@ -153,7 +155,7 @@ var fieldTraits = func() map[string]trait {
 	for _, of := range []struct {
 		names []string
 		trait trait
-	}{{pairNames, isNamed}, {pairFlags, isNamed}, {pairValues, isValued}, {keySiblings, isKeySibling}} {
+	}{{pairNames, isNamed}, {pairFlags, isNamed | isFlag}, {pairValues, isValued}, {pairSpares, isSpare}, {keySiblings, isKeySibling}} {
 		for _, name := range of.names {
 			m[name] |= of.trait
 		}
