@@ -109,7 +109,7 @@ var programs = []program{
 	{names: []string{"sshpass", "mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport"}, flag: "-p", attached: true, apart: true},
 	{names: []string{"docker", "podman", "nerdctl", "buildah", "skopeo", "oras", "crane", "helm", "az", "oc"}, flag: "-p", apart: true, login: true},
 	{names: []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd"}, flag: "-w", attached: true, apart: true},
-	{names: []string{"sqlcmd", "bcp", "zip", "unzip", "mosquitto_pub", "mosquitto_sub", "ipmitool"}, flag: "-P", attached: true, apart: true},
+	{names: []string{"sqlcmd", "bcp", "zip", "unzip", "mosquitto_pub", "mosquitto_sub", "ipmitool"}, flag: "-P", attached: true, apart: true}, //nolint:misspell // a program
 	{names: []string{"rabbitmqadmin", "cqlsh"}, flag: "-p", apart: true},
 	{names: []string{"curl"}, flag: "-u", attached: true, account: true},
 	{names: []string{"sqlplus", "expdp", "impdp", "rman", "sqlldr"}, slash: true},
@@ -117,7 +117,7 @@ var programs = []program{
 	{names: []string{"mc"}, verb: "add", nth: 4},
 	{names: []string{"rabbitmqctl"}, verb: "add_user", nth: 2},
 	{names: []string{"rabbitmqctl"}, verb: "change_password", nth: 2},
-	{names: []string{"htpasswd", "mosquitto_passwd"}, verb: "-b", nth: 3},
+	{names: []string{"htpasswd", "mosquitto_passwd"}, verb: "-b", nth: 3}, //nolint:misspell // a program
 	{names: []string{"htpasswd"}, verb: "-nb", nth: 2},
 	{names: []string{"aws", "npm", "yarn", "pnpm"}, verb: "set"},
 }
