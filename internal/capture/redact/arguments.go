@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -110,7 +109,7 @@ var programs = []program{
 	{names: []string{"sshpass", "mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport"}, flag: "-p", attached: true, apart: true},
 	{names: []string{"docker", "podman", "nerdctl", "buildah", "skopeo", "oras", "crane", "helm", "az", "oc"}, flag: "-p", apart: true, login: true},
 	{names: []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd"}, flag: "-w", attached: true, apart: true},
-	{names: []string{"sqlcmd", "bcp", "zip", "unzip", "mosquitto_pub", "mosquitto_sub", "ipmitool"}, flag: "-P", attached: true, apart: true},
+	{names: []string{"sqlcmd", "bcp", "zip", "unzip", "mosquitto_pub", "mosquitto_sub", "ipmitool"}, flag: "-P", attached: true, apart: true}, //nolint:misspell // a program
 	{names: []string{"rabbitmqadmin", "cqlsh"}, flag: "-p", apart: true},
 	{names: []string{"curl"}, flag: "-u", attached: true, account: true},
 	{names: []string{"sqlplus", "expdp", "impdp", "rman", "sqlldr"}, slash: true},
@@ -118,10 +117,21 @@ var programs = []program{
 	{names: []string{"mc"}, verb: "add", nth: 4},
 	{names: []string{"rabbitmqctl"}, verb: "add_user", nth: 2},
 	{names: []string{"rabbitmqctl"}, verb: "change_password", nth: 2},
-	{names: []string{"htpasswd", "mosquitto_passwd"}, verb: "-b", nth: 3},
+	{names: []string{"htpasswd", "mosquitto_passwd"}, verb: "-b", nth: 3}, //nolint:misspell // a program
 	{names: []string{"htpasswd"}, verb: "-nb", nth: 2},
 	{names: []string{"aws", "npm", "yarn", "pnpm"}, verb: "set"},
 }
+
+// programsOf are the programs by name.
+var programsOf = func() map[string][]*program {
+	m := map[string][]*program{}
+	for i := range programs {
+		for _, name := range programs[i].names {
+			m[name] = append(m[name], &programs[i])
+		}
+	}
+	return m
+}()
 
 // command is a command line as far as it is read.
 type command struct {
@@ -136,11 +146,10 @@ func (c *command) start(word string, logsIn func() bool) {
 	if len(word) > maxName {
 		return
 	}
-	name := path.Base(word)
+	name := word[strings.LastIndexByte(word, '/')+1:]
 	first := true
-	for i := range programs {
-		p := &programs[i]
-		if !slices.Contains(p.names, name) || p.login && !logsIn() {
+	for _, p := range programsOf[name] {
+		if p.login && !logsIn() {
 			continue
 		}
 		if first {
@@ -214,7 +223,7 @@ func isProgram(word string) bool {
 
 // program looks for what known programs give away in a command line: curl -u app:password, mysql -ppassword.
 func (t *search) program() {
-	if !strings.Contains(t.s, " -") && !strings.Contains(t.s, "/") && !strings.Contains(t.s, "_") && !strings.Contains(t.s, " set ") {
+	if !strings.Contains(t.s, " ") {
 		return
 	}
 	var c command

@@ -311,11 +311,11 @@ var keyParents = set(`api access encryption signing private master license accou
 // fieldKind classifies a field's name, with that of the field above. Below a reference to a Secret, a credential's
 // name may have the name of a key: {passwordSecret: {secretName: db, password: password}}.
 func fieldKind(parent, name string) kindOfName {
-	if name == "key" && keyParents[strings.ToLower(parent)] {
+	if name == "key" && len(parent) < maxName && keyParents[strings.ToLower(parent)] {
 		return refName
 	}
 	kind := nameKind(name)
-	if kind == credentialName && parent != "" && nameKind(parent) == refName {
+	if kind == credentialName && len(parent) < maxName && nameKind(parent) == refName {
 		return refName
 	}
 	return kind

@@ -39,13 +39,16 @@ func (a *run) object(m map[string]any, how manner) {
 	case kind == "SecretList", kind == "ConfigMapList":
 		a.items(m, kind)
 	}
-	a.pair(m)
-	if _, ok := m["kty"].(string); ok {
+	traits := traitsOf(m)
+	if traits&(isNamed|isValued) == isNamed|isValued {
+		a.pair(m)
+	}
+	if traits&isJWK != 0 {
 		for _, part := range keyParts {
 			a.set(m, part)
 		}
 	}
-	keyed := namesKeys(m)
+	keyed := traits&isKeySibling != 0
 	for key, v := range m {
 		a.path.pushField(key)
 		if !keyed || !isKeyName(key, v) {
@@ -134,13 +137,37 @@ func namedPair(field, text string) kindOfName {
 // keySiblings are fields beside which names of keys stand: {secretName: x, passwordKey: password}.
 var keySiblings = []string{"remoteRef", "sourceRef", "secretName", "secretRef", "existingSecret", "valueFrom", "secretNamespace"}
 
-func namesKeys(m map[string]any) bool {
-	for _, key := range keySiblings {
-		if _, ok := m[key]; ok {
-			return true
+// trait is what a field says of the fields beside it.
+type trait uint8
+
+const (
+	isNamed trait = 1 << iota
+	isValued
+	isFlag
+	isSpare
+	isKeySibling
+	isJWK
+)
+
+// fieldTraits are the traits of fields by their names, so that each is looked up once.
+var fieldTraits = func() map[string]trait {
+	m := map[string]trait{"kty": isJWK}
+	for _, of := range []struct {
+		names []string
+		trait trait
+	}{{pairNames, isNamed}, {pairFlags, isNamed | isFlag}, {pairValues, isValued}, {pairSpares, isSpare}, {keySiblings, isKeySibling}} {
+		for _, name := range of.names {
+			m[name] |= of.trait
 		}
 	}
-	return false
+	return m
+}()
+
+func traitsOf(m map[string]any) (all trait) {
+	for key := range m {
+		all |= fieldTraits[key]
+	}
+	return all
 }
 
 func isKeyName(field string, v any) bool {

@@ -4,10 +4,11 @@
 // Hidden are, in any object and at any depth:
 //
 //   - the data of Secrets and all their annotations but harmless ones, also in lists and within other objects,
-//     and Helm releases;
+//     Helm releases, and texts that are manifests of Secrets;
 //   - fields, variables, parameters, headers, arguments and keys of ConfigMaps whose names look like a credential's
 //     (names.go), unless the value only says where the credential is (values.go);
-//   - what is assigned to such a name in a text: in a file, a command line, JSON or YAML (text.go, assign.go);
+//   - what is assigned to such a name in a text: in a file, a command line, JSON or YAML (text.go, assign.go), or
+//     stands where a known program takes a password (forms.go, arguments.go);
 //   - tokens of well-known forms, private keys, JSON web tokens, hashes of passwords, URLs with a password and
 //     the URLs of chat webhooks, wherever they stand (tokens.go, urls.go);
 //   - annotations that repeat an object's manifest (copies.go);
@@ -17,7 +18,7 @@
 // hidden value, as the name of a list's element, are left out.
 //
 // Not found is what neither its place nor its form gives away: a password under an innocent name, in a sentence, in
-// an encoding other than base64. Rules are for these. Names stay visible: of fields, of the keys of a Secret, and
+// an encoding other than base64 and percent-encoding. Rules are for these. Names stay visible: of fields, of the keys of a Secret, and
 // of objects. docs/security.md says this for users.
 //
 // A hidden value becomes "hidden #" and 16 hexadecimal digits: the start of HMAC-SHA256 over the object's UID, the

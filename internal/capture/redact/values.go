@@ -136,12 +136,18 @@ func decoded(s string) (string, bool) {
 	if len(s) < minCoded || !isBase64(rune(s[0])) || !isBase64(rune(s[len(s)/2])) {
 		return "", false
 	}
-	body := strings.TrimRight(s, "=")
-	if i := strings.IndexFunc(body, func(r rune) bool { return !isBase64(r) }); i >= 0 {
-		body = forURLs.Replace(body)
-		if strings.IndexByte("-_\r\n", s[i]) < 0 || strings.IndexFunc(body, func(r rune) bool { return !isBase64(r) }) >= 0 {
+	body, other := strings.TrimRight(s, "="), false
+	for i := range len(body) {
+		if isBase64(rune(body[i])) {
+			continue
+		}
+		if strings.IndexByte("-_\r\n", body[i]) < 0 {
 			return "", false
 		}
+		other = true
+	}
+	if other {
+		body = forURLs.Replace(body)
 	}
 	b, err := base64.RawStdEncoding.DecodeString(body)
 	if err != nil || !utf8.Valid(b) {
@@ -156,7 +162,7 @@ var opaque = []string{"H4sI", "KLUv/", "UEsDBB", "/Td6WFo", "QlpoO", "BQIAAA", "
 
 // isZipped tells these.
 func isZipped(s string) bool {
-	return len(s) >= minCoded && slices.ContainsFunc(opaque, func(begin string) bool { return strings.HasPrefix(s, begin) })
+	return len(s) >= minCoded && strings.IndexByte("HKU/QBzA", s[0]) >= 0 && slices.ContainsFunc(opaque, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }
 
 func isBase64(r rune) bool {

@@ -44,3 +44,28 @@ func TestOrdinaryValues(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentedLimits holds docs/security.md to what it says is not found: what is found after all is to be taken
+// from there.
+func TestDocumentedLimits(t *testing.T) {
+	r := redactor(t)
+	for _, tc := range []struct{ why, resource, raw string }{
+		{"an innocent name", "widgets.example.com", `{"spec":{"color":"hunter2","note":"the door opens with hunter2"}}`},
+		{"a position", "pods", `{"command":["sh","-c","mytool login admin hunter2"]}`},
+		{"a call", "configmaps", `{"data":{"init.groovy":"realm.createAccount(\"admin\", \"hunter2\")\n"}}`},
+		{"a key", "configmaps", `{"data":{"rclone.conf":"[b2]\naccount = x\nkey = hunter2\n"}}`},
+		{"a map", "configmaps", `{"data":{"nginx.conf":"map $http_x $ok {\n  \"hunter2\" 1;\n}\n"}}`},
+		{"parts", "widgets.example.com", `{"spec":{"lua":"a\nh:add(\"x\", \"Basic \" .. \"hunter2\")\n","first":"hunt","second":"er2"}}`},
+		{"hexadecimal and base32", "widgets.example.com", `{"spec":{"a":"70617373776f72643a2068756e74657232","b":"OBQXG43XN5ZGIORANB2W45DFOIZA===="}}`},
+		{"a reference's name", "widgets.example.com", `{"spec":{"tlsSecret":"hunter"}}`},
+		{"a plain word behind a space", "configmaps", `{"data":{"a.conf":"x y\napi_token abc\n"}}`},
+	} {
+		want, got := decode(t, tc.raw), decode(t, tc.raw)
+		if _, err := r.Apply(tc.resource, got); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s is found: (-before +after)\n%s", tc.why, d)
+		}
+	}
+}

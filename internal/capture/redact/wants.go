@@ -199,12 +199,12 @@ func (p *pairing) hides() bool { return p.named && p.valued && !p.spared }
 
 // name notes a field that may hold the name.
 func (p *pairing) name(field, text string) {
-	p.named = p.named || slices.Contains(pairNames, field) && namedPair(field, text) != plainName
+	p.named = p.named || fieldTraits[field]&(isNamed|isFlag) == isNamed && namedPair(field, text) != plainName
 }
 
 // field reads the value of a field.
 func (s *scanner) field(parent below, name string, p *pairing) bool {
-	if name == "stringData" {
+	if name == "stringData" || name == "kty" {
 		return false
 	}
 	b := below{kind: fieldKind(parent.name, name), how: manners(s.resource, name, parent.how), annotation: parent.name == "annotations", name: name}
@@ -217,25 +217,26 @@ func (s *scanner) field(parent below, name string, p *pairing) bool {
 	if name == "users" && isAuth(parent.name) {
 		b.kind = manyName
 	}
-	p.named = p.named || c == 't' && slices.Contains(pairFlags, name)
+	traits := fieldTraits[name]
+	p.named = p.named || c == 't' && traits&isFlag != 0
 	if c == '"' {
 		from := s.pos
 		text, ok := s.text()
-		if !ok || repeatsManifest(name, text) || name == "kind" && redactedKind(text) || name == "kty" || holdsLogin(name, maybe, text) {
+		if !ok || repeatsManifest(name, text) || name == "kind" && redactedKind(text) || holdsLogin(name, maybe, text) {
 			return false
 		}
 		if (parent.kind > maybeName && slices.Contains(inlineValues, name) || parent.contains && !describing(name)) && says(credentialName, text) {
 			return false
 		}
-		p.name(name, text)
-		if slices.Contains(pairValues, name) && says(credentialName, text) {
-			p.valued = true
+		if traits&isNamed != 0 {
+			p.name(name, text)
 		}
+		p.valued = p.valued || traits&isValued != 0 && says(credentialName, text)
 		s.pos = from
-	} else if slices.Contains(pairValues, name) && c != 't' && c != 'f' && c != 'n' {
+	} else if traits&isValued != 0 && c != 't' && c != 'f' && c != 'n' {
 		p.valued = true
 	}
-	p.spared = p.spared || slices.Contains(pairSpares, name)
+	p.spared = p.spared || traits&isSpare != 0
 	return s.value(b)
 }
 

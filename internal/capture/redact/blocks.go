@@ -1,0 +1,135 @@
+package redact
+
+import "strings"
+
+// above is the field of YAML below which the field at from is.
+func (t *search) above(from int) string {
+	at := lineBegin(t.s, from)
+	indent := indentation(t.s, at)
+	for lines := 0; at > 0 && lines < maxBlock && from-at < maxGap*4; lines++ {
+		end := at - 1
+		at = lineBegin(t.s, end)
+		content := strings.TrimSpace(t.s[at:end])
+		if content == "" || indentation(t.s, at) >= indent {
+			continue
+		}
+		name, isField := strings.CutSuffix(content, ":")
+		if !isField {
+			return ""
+		}
+		return strings.TrimPrefix(name, "- ")
+	}
+	return ""
+}
+
+// container hides the fields below a container's name: credentials: or, in HCL, tokens {. It reports whether there
+// may be any.
+func (t *search) container(from, to int, name string) bool {
+	end := lineEnd(t.s, to)
+	if rest := strings.Trim(t.s[to:end], " \t\r"); rest != ":" && rest != "{" && rest != "= {" {
+		return false
+	}
+	indent := indentation(t.s, lineBegin(t.s, from))
+	depth := 0
+	for lines := 0; end < len(t.s) && lines < maxBlock; lines++ {
+		line := end + 1
+		end = lineEnd(t.s, min(line, len(t.s)))
+		content := strings.TrimSpace(t.s[min(line, len(t.s)):end])
+		at := indentation(t.s, line)
+		switch {
+		case content == "":
+			continue
+		case at <= indent || strings.HasPrefix(content, "- "):
+			return lines > 0
+		case depth == 0:
+			depth = at
+		}
+		i := strings.IndexAny(content, ":=")
+		if at != depth || i < 0 || describing(strings.TrimSpace(content[:i])) {
+			continue
+		}
+		v, ok := valueAt(t.s, line+at+i+1)
+		switch {
+		case ok && v.literal:
+			t.block(line+at, v, name)
+		case ok && !v.block && v.to <= end && !v.isMap(t.s) && says(credentialName, v.head(t.s)):
+			t.found = append(t.found, span{v.from, v.to, name})
+		}
+	}
+	return depth > 0
+}
+
+func endsWithAny(s string, words ...string) bool {
+	for _, w := range words {
+		if strings.HasSuffix(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxBlock is how many lines of a block are looked at for a value below a name.
+const maxBlock = 30
+
+// block hides the lines below a name: a text, a list, or the values that are fields of a map there. It returns the end of what it has hidden.
+func (t *search) block(from int, v text, name string) int {
+	s, at := t.s, v.from
+	indent := indentation(s, lineBegin(s, from))
+	isMap, begin, end, lists := false, -1, at, false
+	for lines := 0; end < len(s); lines++ {
+		line := end + 1
+		stop := lineEnd(s, min(line, len(s)))
+		content := strings.TrimSpace(s[min(line, len(s)):stop])
+		depth := indentation(s, line)
+		if content != "" && depth <= indent && !(depth == indent && strings.HasPrefix(content, "- ")) {
+			break
+		}
+		if content != "" && begin < 0 {
+			begin = line + depth
+			lists = strings.HasPrefix(content, "- ")
+			isMap = !v.literal && isField(content)
+		}
+		if isMap {
+			if lines == maxBlock {
+				break
+			}
+			t.inline(content, line+depth, name)
+		}
+		end = stop
+	}
+	if begin < 0 || isMap || !says(credentialName, s[begin:end]) || lists && nameKind(name) == refName {
+		return at
+	}
+	t.found = append(t.found, span{begin, end, name})
+	return end
+}
+
+// inline hides value: x in a map below a credential's name.
+func (t *search) inline(content string, at int, name string) {
+	for _, word := range inlineValues {
+		if rest, ok := strings.CutPrefix(content, word+":"); ok {
+			v, ok := valueAt(t.s, at+len(content)-len(rest))
+			switch {
+			case ok && v.literal:
+				t.block(at, v, name)
+			case ok && !v.block && says(credentialName, v.head(t.s)):
+				t.found = append(t.found, span{v.from, v.to, name})
+			}
+		}
+	}
+}
+
+// isField tells a line of YAML that is a field, or a list's element with fields.
+func isField(content string) bool {
+	content = strings.TrimPrefix(content, "- ")
+	name, rest, found := strings.Cut(content, ":")
+	return strings.HasPrefix(content, "#") || found && (rest == "" || rest[0] == ' ') && !strings.ContainsAny(name, " ")
+}
+
+func indentation(s string, i int) int {
+	n := 0
+	for i+n < len(s) && (s[i+n] == ' ' || s[i+n] == '\t') {
+		n++
+	}
+	return n
+}
