@@ -104,9 +104,10 @@ func (f *forwards) keep(object int64, vs []version) {
 		s.after, last = f.piece(v.after, last)
 		w.size += len(s.before.diff) + len(s.after.diff)
 		w.steps = append(w.steps, s)
-	}
-	if w.size > f.limit {
-		return
+		if w.size > f.limit {
+			f.steps = max(leastSteps, f.steps/2)
+			return
+		}
 	}
 	f.of[object] = w
 	f.size += w.size

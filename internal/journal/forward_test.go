@@ -14,7 +14,7 @@ func TestReadForwards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	f := &fleet{nodes: 20}
+	f := &fleet{nodes: 5}
 	for range 70 {
 		if _, err := j.Append(t.Context(), f.batch(f.nodes)); err != nil {
 			t.Fatal(err)
@@ -29,9 +29,9 @@ func TestReadForwards(t *testing.T) {
 		name         string
 		bytes, walks int
 	}{
-		{"enough", 1 << 20, 60}, // of 1400: one from the first change, one from the 64th, and one from the state
-		{"too little", 30 << 10, 1300},
-		{"next to nothing", 100, 1400},
+		{"enough", 1 << 20, 15}, // of 350: one from the first change, one from the 64th, and one from the state
+		{"too little", 12 << 10, 340},
+		{"next to nothing", 100, 350},
 	} {
 		t.Run(limit.name, func(t *testing.T) {
 			r, err := OpenReader(t.Context(), j.Path())
@@ -62,7 +62,7 @@ func TestReadForwards(t *testing.T) {
 					t.Fatalf("%d bytes are kept, of %d", r.ahead.size, limit.bytes)
 				}
 			}
-			if n != 1400 || walks > limit.walks {
+			if n != 350 || walks > limit.walks {
 				t.Errorf("%d changes, %d walks; want at most %d", n, walks, limit.walks)
 			}
 			if len(r.ahead.of) != 0 || r.ahead.size != 0 {
