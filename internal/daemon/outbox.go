@@ -71,7 +71,7 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 	case err != nil:
 		return it, err
 	}
-	c, err := o.tell.Make(ctx, e, before, after)
+	c, decoded, err := o.tell.Make(ctx, e, before, after)
 	if it.Err == nil {
 		it.Err = err
 	}
@@ -79,7 +79,7 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 	if e.Op.Differs() {
 		ev.Data.Before, ev.Data.After = c.Before, c.After
 	}
-	it.Event, it.Size = &ev, decodedGrowth*(len(before)+len(after))
+	it.Event, it.Size = &ev, decodedGrowth*decoded
 	if o.text != nil && it.Err == nil {
 		it.Text = func(w io.Writer) error { return o.text(w, c) }
 	}

@@ -1,19 +1,23 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/tattler-dev/tattler/internal/deliver"
 )
 
 // shelves hold the changes that pumps have read last, so that sinks which follow each other closely share the work: a
-// change is read, decoded and compared once. Each pump fills a shelf of its own, and takes from all: one that lags
-// pushes out nothing that others are about to read.
+// change is read, decoded and compared once. Each pump fills a shelf of its own, and takes from all. Where there is no
+// room, the largest shelf gives way: a sink that lags cannot push out all that others are about to read.
 type shelves struct {
-	limit int // bytes of each; 0 shares nothing
+	limit int // bytes of all
 
 	mu    sync.Mutex
+	all   []*shelf
+	size  int
 	items map[int64]*shared // by sequence number
 }
 
@@ -24,53 +28,82 @@ type shared struct {
 	err  error
 }
 
+// bytes is about what it takes.
+func (s *shared) bytes() int { return s.item.Size + 1<<10 }
+
 // shelf is that of one pump.
 type shelf struct {
-	all   *shelves
+	of    *shelves
 	order []int64 // what it holds, as it was read
 	size  int
 }
 
-// itemBytes is what an item takes beside its objects.
-const itemBytes = 1 << 10
-
-func (s *shelves) add() *shelf { return &shelf{all: s} }
+// add makes the shelf of another pump, before any is used.
+func (s *shelves) add() *shelf {
+	one := &shelf{of: s}
+	s.all = append(s.all, one)
+	return one
+}
 
 // item returns the change with a sequence number, which is read if no shelf has it.
 func (s *shelf) item(ctx context.Context, seq int64, read func() (deliver.Item, error)) (deliver.Item, error) {
-	if s.all.limit == 0 {
+	if len(s.of.all) == 1 {
 		return read()
 	}
-	s.all.mu.Lock()
-	if is := s.all.items[seq]; is != nil {
-		s.all.mu.Unlock()
+	is, mine := s.of.find(seq)
+	if !mine {
 		select {
 		case <-is.done:
 		case <-ctx.Done():
 			return deliver.Item{}, context.Cause(ctx)
 		}
-		if is.err != nil { // that of another context, or passing
+		if is.err != nil { // it may be about the other's context
 			return read()
 		}
 		return is.item, nil
 	}
-	is := &shared{done: make(chan struct{})}
-	s.all.items[seq] = is
-	s.all.mu.Unlock()
 	is.item, is.err = read()
-	s.all.mu.Lock()
-	defer s.all.mu.Unlock()
 	close(is.done)
+	s.put(seq, is)
+	return is.item, is.err
+}
+
+// find returns the change with a sequence number, and whether the caller is to read it.
+func (s *shelves) find(seq int64) (is *shared, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if is := s.items[seq]; is != nil {
+		return is, false
+	}
+	is = &shared{done: make(chan struct{})}
+	s.items[seq] = is
+	return is, true
+}
+
+// put puts a change that was read on the shelf.
+func (s *shelf) put(seq int64, is *shared) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
 	if is.err != nil {
-		delete(s.all.items, seq)
-		return is.item, is.err
+		delete(s.of.items, seq)
+		return
 	}
 	s.order = append(s.order, seq)
-	s.size += is.item.Size + itemBytes
-	for s.size > s.all.limit {
-		s.size -= s.all.items[s.order[0]].item.Size + itemBytes
-		delete(s.all.items, s.order[0])
-		s.order = s.order[1:]
+	s.grow(is.bytes())
+	for s.of.size > s.of.limit {
+		slices.MaxFunc(s.of.all, func(a, b *shelf) int { return cmp.Compare(a.size, b.size) }).shed()
 	}
-	return is.item, nil
+}
+
+// shed removes the oldest change.
+func (s *shelf) shed() {
+	seq := s.order[0]
+	s.order = s.order[1:]
+	s.grow(-s.of.items[seq].bytes())
+	delete(s.of.items, seq)
+}
+
+func (s *shelf) grow(by int) {
+	s.size += by
+	s.of.size += by
 }

@@ -16,7 +16,7 @@ import (
 // What all pumps together keep in memory beside their batches.
 const (
 	forwardBytes = 24 << 20 // of the versions that lagging ones read next; see journal.Reader.ReadForwards
-	shelfBytes   = 8 << 20  // of the changes that they share
+	shelfBytes   = 16 << 20 // of the changes that they share
 )
 
 // stores are what the pumps read, one each.
@@ -39,10 +39,7 @@ func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, text 
 		}
 	}
 	teller := history.New(s.readers[n], rules)
-	all := &shelves{items: map[int64]*shared{}}
-	if n > 1 {
-		all.limit = shelfBytes / n
-	}
+	all := &shelves{limit: shelfBytes, items: map[int64]*shared{}}
 	for _, r := range s.readers[:n] {
 		s.outboxes = append(s.outboxes, &outbox{j, r, all.add(), teller, text, log})
 	}

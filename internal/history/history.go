@@ -50,7 +50,8 @@ func (t *Teller) Change(ctx context.Context, e *journal.Entry) (change.Change, e
 		c := outline(e)
 		return c, fmt.Errorf("read %s: %w", c.Subject(), err)
 	}
-	return t.Make(ctx, e, before, after)
+	c, _, err := t.Make(ctx, e, before, after)
+	return c, err
 }
 
 // outline is a change without what differs.
@@ -64,15 +65,15 @@ func outline(e *journal.Entry) change.Change {
 
 // Make returns the change of an entry whose contents were read. Where they are no objects, the change
 // that comes with the error tells the rest. Where nothing is known of what was before, it says so: see
-// change.Change.Blind.
-func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byte) (change.Change, error) {
-	c := outline(e)
+// change.Change.Blind. Decoded is how much JSON the change holds: what before and after have in common counts once.
+func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byte) (c change.Change, decoded int, err error) {
+	c = outline(e)
 	if e.Op == event.Gap {
-		return c, nil
+		return c, 0, nil
 	}
-	old, now, err := jsonmap.DecodePair(before, after)
+	old, now, shared, err := jsonmap.DecodeShared(before, after)
 	if err != nil {
-		return c, fmt.Errorf("decode %s: %w", c.Subject(), err)
+		return c, 0, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
 	if !e.Op.Differs() && now != nil {
 		old = nil // what the object was before a selection let it in, or before it was recreated
@@ -87,7 +88,7 @@ func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byt
 	if c.Blind {
 		c.Manager, c.Quiet = e.Manager, e.Quiet
 	}
-	return c, nil
+	return c, len(before) + len(after) - shared, nil
 }
 
 // schema is the kind's; nil, with which a diff does what it can, where the journal has none yet. It comes with

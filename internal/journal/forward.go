@@ -104,19 +104,25 @@ func (f *forwards) keep(object int64, vs []version) {
 		s.after, last = f.piece(v.after, last)
 		w.size += len(s.before.diff) + len(s.after.diff)
 		w.steps = append(w.steps, s)
-	}
-	if w.size > f.limit {
-		return
-	}
-	for f.size+w.size > f.limit { // any: the oldest may be the next that is asked for
-		for other := range f.of {
-			f.drop(other)
-			break
+		if w.size > f.limit {
+			f.steps = max(leastSteps, f.steps/2)
+			return
 		}
-		f.steps = max(leastSteps, f.steps/2)
 	}
 	f.of[object] = w
 	f.size += w.size
+	f.shrink()
+}
+
+// shrink lets go of objects until the others fit.
+func (f *forwards) shrink() {
+	for object := range f.of { // in no order: that which was read longest ago may be the next
+		if f.size <= f.limit {
+			return
+		}
+		f.drop(object)
+		f.steps = max(leastSteps, f.steps/2)
+	}
 }
 
 // next returns a change, if it follows what was read of its object; false where it is to be looked up.
@@ -143,6 +149,7 @@ func (f *forwards) next(object, seq int64) (v version, ok bool) {
 		f.grow(w, -cap(w.text))
 		w.text = append(w.text[:0], f.scratch...)
 		f.grow(w, cap(w.text))
+		f.shrink()
 	}
 	return v, err == nil && v.seq == seq
 }

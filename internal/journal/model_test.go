@@ -276,6 +276,10 @@ func (m *model) check(t *testing.T, path string) {
 	}
 	defer r.Close()
 	m.checkRows(t, r)
+	for _, limit := range []int{4 << 10, 1 << 20} {
+		r.ReadForwards(limit)
+		m.checkRows(t, r)
+	}
 	rep, err := r.Verify(ctx, Verifying{Damage: func(d Damage) { t.Errorf("%s: %s", d.Part, d.Text) }})
 	if err != nil || rep.Damaged != 0 || rep.Changes != len(m.rows)-len(m.gone) {
 		t.Errorf("verify: %+v, %v; want %d changes", rep, err, len(m.rows)-len(m.gone))

@@ -55,19 +55,20 @@ func general(raw []byte) (m map[string]any, err error) {
 // decoder reads one object. What is not usual (escapes beyond the simple ones, syntax errors) is left to
 // the general decoder.
 type decoder struct {
-	raw   []byte
-	pos   int
-	depth int
-	known [128]string    // strings of this object, by a hash
-	twice bool           // a key came twice
-	spare bool           // what DecodeObject leaves as text
-	texts int            // so many values were left so
-	names [4]string      // of the fields that are being read, by depth; empty in an array
-	same  map[string]int // fields of the root that are left out, and how long their values are
-	noted bool           // parts are
-	parts []part         // by where they begin
-	other *decoder       // which has noted the parts of an object that is much the same; nil: there is none
-	shift int            // from here to the part of the other that was the same last
+	raw    []byte
+	pos    int
+	depth  int
+	known  [128]string    // strings of this object, by a hash
+	twice  bool           // a key came twice
+	spare  bool           // what DecodeObject leaves as text
+	texts  int            // so many values were left so
+	names  [4]string      // of the fields that are being read, by depth; empty in an array
+	same   map[string]int // fields of the root that are left out, and how long their values are
+	noted  bool           // parts are
+	parts  []part         // by where they begin
+	other  *decoder       // which has noted the parts of an object that is much the same; nil: there is none
+	shared int            // so long is the text of the parts that are those of the other
+	shift  int            // from here to the part of the other that was the same last
 }
 
 // whole reads the object; false where that is left to the general decoder.

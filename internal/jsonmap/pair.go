@@ -11,6 +11,12 @@ import (
 // same text in both, and nearly the same place, are one value in memory, which is quick to make and to
 // compare: who changes it in one version changes it in the other.
 func DecodePair(before, after []byte) (b, a map[string]any, err error) {
+	b, a, _, err = decodePair(before, after, nil)
+	return b, a, err
+}
+
+// DecodeShared is DecodePair, and also returns how much of the text of before is of values that after shares.
+func DecodeShared(before, after []byte) (b, a map[string]any, shared int, err error) {
 	return decodePair(before, after, nil)
 }
 
@@ -18,25 +24,27 @@ func DecodePair(before, after []byte) (b, a map[string]any, err error) {
 // status: who only compares needs none of them. Metadata is never left out, nor anything of one version
 // alone.
 func DecodeChanged(before, after []byte) (b, a map[string]any, err error) {
-	if before == nil || after == nil {
-		return DecodePair(before, after)
+	var same map[string]int
+	if before != nil && after != nil {
+		same = common(before, after)
 	}
-	return decodePair(before, after, common(before, after))
+	b, a, _, err = decodePair(before, after, same)
+	return b, a, err
 }
 
-func decodePair(before, after []byte, same map[string]int) (b, a map[string]any, err error) {
+func decodePair(before, after []byte, same map[string]int) (b, a map[string]any, shared int, err error) {
 	d := decoder{raw: after, spare: true, same: same}
 	if d.noted = before != nil; d.noted {
 		d.parts = make([]part, 0, len(after)/64)
 	}
 	if a, err = d.version(); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	e := decoder{raw: before, spare: true, same: same, other: &d, known: d.known}
 	if b, err = e.version(); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
-	return b, a, nil
+	return b, a, e.shared, nil
 }
 
 // common returns the fields but metadata that two objects have in common, with the lengths of their values;
@@ -68,7 +76,7 @@ func (d *decoder) version() (map[string]any, error) {
 	if m, ok := d.whole(); ok {
 		return m, nil
 	}
-	d.parts = nil
+	d.parts, d.shared = nil, 0
 	m, err := general(d.raw)
 	for name := range d.same {
 		delete(m, name)
@@ -88,6 +96,7 @@ func (d *decoder) part(bracket byte) (v any, err error) {
 	was, same := d.again()
 	if same {
 		d.pos += was.to - was.from
+		d.shared += was.to - was.from
 		return was.value, nil
 	}
 	at, texts := len(d.parts), d.texts

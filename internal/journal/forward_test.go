@@ -1,0 +1,73 @@
+package journal
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+)
+
+// TestReadForwards reads the chains of some objects from their oldest changes: what was kept of a walk is what the file
+// has, one walk serves all changes up to the next whole version, memory is bounded, and is let go of at the end.
+func TestReadForwards(t *testing.T) {
+	j, err := Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), Options{Cluster: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	f := &fleet{nodes: 5}
+	for range 70 {
+		if _, err := j.Append(t.Context(), f.batch(f.nodes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain, err := OpenReader(t.Context(), j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	for _, limit := range []struct {
+		name         string
+		bytes, walks int
+	}{
+		{"enough", 1 << 20, 15}, // of 350: one from the first change, one from the 64th, and one from the state
+		{"too little", 12 << 10, 340},
+		{"next to nothing", 100, 350},
+	} {
+		t.Run(limit.name, func(t *testing.T) {
+			r, err := OpenReader(t.Context(), j.Path())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			r.ReadForwards(limit.bytes)
+			walks, n := 0, 0
+			for e, err := range r.Rows(t.Context(), Query{Quiet: true, Snapshots: true, OldestFirst: true}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := r.ahead.of[e.object]
+				if w == nil || w.steps[0].seq != e.Seq {
+					walks++
+				}
+				before, after, err := e.Contents(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				e.r = plain
+				wantBefore, wantAfter, err := e.Contents(t.Context())
+				if err != nil || !bytes.Equal(before, wantBefore) || !bytes.Equal(after, wantAfter) {
+					t.Fatalf("change %d differs from what the file has (%v)", e.Seq, err)
+				}
+				if n++; r.ahead.size > limit.bytes {
+					t.Fatalf("%d bytes are kept, of %d", r.ahead.size, limit.bytes)
+				}
+			}
+			if n != 350 || walks > limit.walks {
+				t.Errorf("%d changes, %d walks; want at most %d", n, walks, limit.walks)
+			}
+			if len(r.ahead.of) != 0 || r.ahead.size != 0 {
+				t.Errorf("%d objects and %d bytes are kept after the end", len(r.ahead.of), r.ahead.size)
+			}
+		})
+	}
+}
