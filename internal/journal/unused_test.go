@@ -51,7 +51,7 @@ func flood(t *testing.T, j *Journal, all int) {
 func TestUnusedNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
-	flood(t, j, 10_000)
+	flood(t, j, 3_000)
 	last := add(t, j, managed(20_001, "kept", "live")).Last
 	r, err := OpenReader(t.Context(), path)
 	must(t, err)
@@ -65,7 +65,7 @@ func TestUnusedNames(t *testing.T) {
 	done, err := j.Retain(t.Context(), now, Retention{Age: time.Second}, last)
 	must(t, err)
 	// The newest block, of up to 256 changes, is there yet, and remembers names of changes that have gone.
-	if n := namesIn(t, j); done.Removed != 10_000 || done.Names < 10_700 || n > 2*blockSize {
+	if n := namesIn(t, j); done.Removed != 3_000 || done.Names < 3_700 || n > 2*blockSize {
 		t.Errorf("%+v, and there are %d names", done, n)
 	}
 	for i := range blockSize { // names that went come again, beside new ones
