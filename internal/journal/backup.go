@@ -61,7 +61,12 @@ func (db *db) copyTo(ctx context.Context, to string, progress func(done, total i
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil { // Windows renames nothing that is open
+	err = errors.Join(err, f.Close()) // Windows renames nothing that is open
+	// Another backup to the same file has removed this one's, and writes its own under the same name.
+	if now, lerr := os.Lstat(partial); err == nil && (lerr != nil || !os.SameFile(info, now)) {
+		return 0, fmt.Errorf("another program writes %s", partial)
+	}
+	if err == nil {
 		err = removeLogs(partial)
 	}
 	if err == nil {
@@ -129,10 +134,7 @@ func Restore(ctx context.Context, from, path string, now time.Time) (r Restored,
 		return r, fmt.Errorf("restore journal: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	next := path + ".restoring"
-	if err := removeDB(next); err != nil {
-		return r, fmt.Errorf("restore journal: %w", err)
-	}
+	next := restoring(path) // one from before stays until this one is whole: create looks for it
 	if r.Size, err = copyBackup(ctx, from, next); err != nil {
 		return r, classify("restore", from, err)
 	}
@@ -144,6 +146,9 @@ func Restore(ctx context.Context, from, path string, now time.Time) (r Restored,
 	}
 	return r, syncDir(filepath.Dir(path))
 }
+
+// restoring is where Restore has the copy of a backup until what was there is moved aside.
+func restoring(path string) string { return path + ".restoring" }
 
 // copyBackup reads a backup without making files beside it.
 func copyBackup(ctx context.Context, from, to string) (int64, error) {
@@ -163,9 +168,12 @@ func copyBackup(ctx context.Context, from, to string) (int64, error) {
 }
 
 // moveAside renames a journal and the files beside it. The journal goes first: without it, Open refuses a log that is
-// left.
+// left. What was moved aside before is not replaced.
 func moveAside(path, to string) (string, error) {
-	moved := ""
+	moved, first := "", to
+	for n := 2; exists(to) || exists(to+"-wal"); n++ {
+		to = fmt.Sprintf("%s-%d", first, n)
+	}
 	for _, end := range []string{"", "-wal", "-shm"} {
 		err := os.Rename(path+end, to+end)
 		switch {
@@ -177,6 +185,11 @@ func moveAside(path, to string) (string, error) {
 		}
 	}
 	return moved, syncDir(filepath.Dir(path))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // removeDB removes a database that was not finished.

@@ -39,6 +39,9 @@ func create(ctx context.Context, path, cluster string) error {
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
 		return &FormatError{path, "there is no such file, but its log " + filepath.Base(path) + "-wal has something: the journal was moved or restored by halves; run tattler journal restore again, or move the log away, too"}
 	}
+	if exists(restoring(path)) {
+		return &FormatError{path, "there is no such file, but " + filepath.Base(restoring(path)) + ": a restore was interrupted; run tattler journal restore again"}
+	}
 	next := path + ".new"
 	if err := removeDB(next); err != nil {
 		return err

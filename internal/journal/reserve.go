@@ -36,7 +36,7 @@ func (j *Journal) keepReserve() error {
 		return nil
 	}
 	path := reservePath(j.path)
-	if fi, err := os.Stat(path); err == nil && fi.Size() == j.reserve {
+	if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() && fi.Size() == j.reserve { // a link holds nothing
 		return nil
 	}
 	if err := writeNoise(path, j.reserve); err != nil {

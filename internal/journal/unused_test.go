@@ -65,7 +65,7 @@ func TestUnusedNames(t *testing.T) {
 	done, err := j.Retain(t.Context(), now, Retention{Age: time.Second}, last)
 	must(t, err)
 	// The newest block, of up to 256 changes, is there yet, and remembers names of changes that have gone.
-	if n := namesIn(t, j); done.Removed != 3_000 || done.Names < 3_700 || n > 2*blockSize {
+	if n := namesIn(t, j); done.Removed != 3_000 || done.Names < 3_000 || n > 2*blockSize {
 		t.Errorf("%+v, and there are %d names", done, n)
 	}
 	for i := range blockSize { // names that went come again, beside new ones
