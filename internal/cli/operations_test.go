@@ -43,7 +43,7 @@ var varies = []struct {
 	with string
 }{
 	{regexp.MustCompile(`\d+(\.\d+)? ([KMG]i)?B\b`), "SIZE"},
-	{regexp.MustCompile(`\d{8}T\d{6}Z`), "STAMP"},
+	{regexp.MustCompile(`\d{8}T\d{6}Z(-\d)?`), "STAMP"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`), "TIME"},
 	{regexp.MustCompile(`\(format \d+\)`), "(format N)"},
 }
