@@ -128,7 +128,8 @@ func (w *world) act() {
 	case 5:
 		if w.rand.IntN(4) == 0 && !w.plain {
 			w.caused(informer.ReasonHistoryChanged + informer.ReasonExpired)
-			if len(w.faults) > 0 { // they may keep a stream from looking within the minute
+			if len(w.faults) > 0 { // they may keep a stream from looking within the minute: an audit finds it
+				w.caused(informer.ReasonMissed)
 				w.forked.Store(true)
 				w.heals = max(w.heals, byAudit)
 			}
