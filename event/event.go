@@ -13,7 +13,8 @@ type Op string
 
 // The operations. Snapshot is an object seen by the first list. Entered and Left: an existing object began
 // or ceased to match a selector. Gap: versions were missed. Converted: the API server now serves the same
-// version of the object in another form, such as with a new default; nobody wrote it.
+// version of the object in another form, such as with a new default; nobody wrote it. Absent: Tattler did not
+// watch for a while, and has caught up.
 const (
 	Snapshot  Op = "snapshot"
 	Created   Op = "created"
@@ -23,7 +24,12 @@ const (
 	Left      Op = "left"
 	Gap       Op = "gap"
 	Converted Op = "converted"
+	Absent    Op = "absent"
 )
+
+// HasObject reports whether the operation is a change of an object, rather than a remark on the record: a gap
+// or an absence.
+func (o Op) HasObject() bool { return o != Gap && o != Absent }
 
 // Differs reports whether the operation has a difference between two forms of one object: an update or a
 // conversion.
@@ -73,6 +79,8 @@ type Data struct {
 	Observed Observed `json:"observed"`
 	// Gap says what was missed where Op is Gap.
 	Gap *GapInfo `json:"gap,omitempty"`
+	// Absence says what became of an absence where Op is Absent; it lasted from observed.after to observed.at.
+	Absence *Absence `json:"absence,omitempty"`
 	// Epoch counts the histories of the server: it grows where the one before was replaced, as by a
 	// restored backup, after which the same versions come again. Absent in the first.
 	Epoch int64 `json:"epoch,omitempty"`
@@ -89,7 +97,8 @@ type Data struct {
 	FilterError string `json:"filterError,omitempty"`
 }
 
-// Resource names the object that changed. For a gap, name and namespace may be empty.
+// Resource names the object that changed. For a gap, name and namespace may be empty. For an absence it is
+// AbsenceResource.
 type Resource struct {
 	// Group is the API group; empty for the core group.
 	Group string `json:"group"`
@@ -192,3 +201,27 @@ type GapInfo struct {
 	// several are separated by commas.
 	Reason string `json:"reason"`
 }
+
+// Absence says why Tattler did not watch for a while, and what it caught up with afterwards.
+type Absence struct {
+	// Reason says why: stopped (Tattler did not run), or unwritten (it could not write its journal, such as on a
+	// full disk).
+	Reason string `json:"reason"`
+	// Changes is the number of changes that Tattler has caught up with: they happened, or may have happened,
+	// meanwhile.
+	Changes int64 `json:"changes"`
+	// Incomplete is the number of collections, such as the pods of a namespace or of the cluster, of which not every
+	// change was caught up with: a gap event says what is missing, or they could not be watched yet. With 0,
+	// nothing was lost.
+	Incomplete int64 `json:"incomplete"`
+}
+
+// The reasons of absences.
+const (
+	AbsenceStopped   = "stopped"
+	AbsenceUnwritten = "unwritten"
+)
+
+// AbsenceResource stands where other events name their object, so that what is made of an event's resource, such as
+// the subject of a message, has its parts. No API server serves it.
+var AbsenceResource = Resource{Group: "tattler.dev", Version: "v1", Resource: "absences", Kind: "Absence"}

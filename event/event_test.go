@@ -39,6 +39,7 @@ func full() Event {
 		After:    map[string]any{"kind": "Deployment", "note": "a < b & c"},
 		Observed: Observed{After: &before, At: seen, Net: true},
 		Gap:      &GapInfo{From: "1200", To: "1234", Reason: "the server has no history before 1234"},
+		Absence:  &Absence{Reason: AbsenceStopped, Changes: 3, Incomplete: 1},
 		Epoch:    2,
 		Quiet:    true, Truncated: true, FilterError: "no such key: spec",
 	})

@@ -30,6 +30,13 @@ func New(cluster string, at time.Time, d Data) Event {
 
 func id(cluster string, d Data) string {
 	r := d.Resource
+	if d.Op == Absent {
+		var since time.Time
+		if d.Observed.After != nil {
+			since = *d.Observed.After
+		}
+		return AbsenceID(cluster, since)
+	}
 	if d.Op != Gap {
 		uid := r.UID
 		if uid == "" { // client-go's fakes leave it empty: the name is the next best identity
@@ -92,6 +99,11 @@ func ConvertedID(cluster, groupResource, uid, version string, epoch int64, form 
 // events have it in observed.after.
 func GapID(cluster, stream, from, to string, epoch int64) string {
 	return hash(append([]string{"gap", cluster, stream, from, to}, later(epoch)...)...)
+}
+
+// AbsenceID returns the id of an absence that began at a moment, which counts in milliseconds.
+func AbsenceID(cluster string, since time.Time) string {
+	return hash("absence", cluster, since.UTC().Format(stampFormat))
 }
 
 // later is what an epoch adds to an id: nothing in the first.

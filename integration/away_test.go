@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/render"
 )
 
 // seenEvent is what the test reads of an event.
@@ -27,6 +28,7 @@ type seenEvent struct {
 			At    time.Time  `json:"at"`
 			Net   bool       `json:"net"`
 		} `json:"observed"`
+		Absence *event.Absence `json:"absence"`
 	} `json:"data"`
 }
 
@@ -79,10 +81,10 @@ func TestAway(t *testing.T) {
 		}
 		return string(out)
 	}
-	events := func(since, until time.Time) map[string]seenEvent {
+	events := func(since, until time.Time, more ...string) map[string]seenEvent {
 		t.Helper()
 		all := map[string]seenEvent{}
-		for line := range strings.Lines(query(since, until, "-o", "json")) {
+		for line := range strings.Lines(query(since, until, append(more, "-o", "json")...)) {
 			var e seenEvent
 			if err := json.Unmarshal([]byte(line), &e); err != nil {
 				t.Fatalf("%v: %s", err, line)
@@ -98,6 +100,12 @@ func TestAway(t *testing.T) {
 	for began := time.Now(); len(events(from, to)) < 4; pause() {
 		if time.Since(began) > patience {
 			t.Fatalf("from %v to %v there are only %v", from, to, events(from, to))
+		}
+	}
+	const absence = "absent absences/"
+	for began := time.Now(); events(from, to)[absence].Data.Op == ""; pause() { // it is written once all is caught up with
+		if time.Since(began) > patience {
+			t.Fatalf("no absence among %v", events(from, to))
 		}
 	}
 	second.interrupt(t)
@@ -117,10 +125,17 @@ func TestAway(t *testing.T) {
 			t.Errorf("%q happened at %v, not from %v to %v", what, e.Time, from, to)
 		}
 	}
-	for what := range events(to.Add(time.Second), back.Add(-time.Second)) {
-		if what != deletion { // which may have happened then
-			t.Errorf("%q did not happen when nothing did", what)
-		}
+	for what := range events(to.Add(time.Second), back.Add(-time.Second), "--manager", "kubectl-set,kubectl-patch,kubectl-create") { // controllers may
+		t.Errorf("%q did not happen when nothing did", what)
+	}
+	away := within[absence].Data
+	switch a := away.Absence; {
+	case a == nil || away.Observed.After == nil:
+		t.Fatalf("the absence is %+v", away)
+	case away.Observed.After.After(killed) || away.Observed.After.Before(killed.Add(-patience)) || away.Observed.At.Before(back):
+		t.Errorf("killed at %v and back at %v, it was absent from %v to %v", killed, back, away.Observed.After, away.Observed.At)
+	case a.Reason != event.AbsenceStopped || a.Changes < 4 || a.Incomplete > 0:
+		t.Errorf("it caught up with %+v", a)
 	}
 	text := query(from, to)
 	if strings.Contains(text, "existed") {
@@ -128,6 +143,8 @@ func TestAway(t *testing.T) {
 	}
 	span := fmt.Sprintf("%s/%s", within[deletion].Data.Observed.After.Format(time.RFC3339), within[deletion].Data.Observed.At.Format(time.RFC3339))
 	for _, want := range []string{
+		fmt.Sprintf("%s/%s ! tattler was not running for %s: it caught up with %d changes, and missed none", away.Observed.After.Format(time.RFC3339), away.Observed.At.Format(time.RFC3339),
+			render.Duration(away.Observed.At.Sub(*away.Observed.After)), away.Absence.Changes),
 		span + " - " + ns + " cm/doomed", within["updated deployments/web"].Time.Format(time.RFC3339) + " ~ " + ns + " deploy/web", "(seen " + within["updated deployments/web"].Data.Observed.At.Format(time.RFC3339) + ")",
 	} {
 		if !strings.Contains(squeezed(text), want) {

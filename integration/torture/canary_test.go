@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -277,7 +276,7 @@ func (a *aviary) contents(ctx context.Context, path string) (ids []string, marke
 		if err != nil {
 			a.Fatal(err)
 		}
-		if e.Op != event.Gap {
+		if e.Op.HasObject() {
 			a.search("contents of the journal", append(append(before, '\n'), after...))
 		}
 		marked += bytes.Count(after, []byte("hidden #"))

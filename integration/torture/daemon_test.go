@@ -30,8 +30,9 @@ type daemon struct {
 	proxy    *proxy
 
 	runs    int
-	running *process // nil: none
-	errors  lines    // of all runs
+	running *process   // nil: none
+	off     []interval // after each kill; the last may have no end
+	errors  lines      // of all runs
 }
 
 // process is one run.
@@ -117,6 +118,9 @@ func (d *daemon) start() {
 		d.Fatal("the daemon runs already")
 	}
 	d.runs++
+	if n := len(d.off); n > 0 && d.off[n-1].to.IsZero() {
+		d.off[n-1].to = time.Now()
+	}
 	if o := d.observer; o != nil {
 		if err := o.kubeconfig(d.kubeconfig, d.proxy.address(), d.runs); err != nil {
 			d.Fatal(err)
@@ -186,6 +190,7 @@ func (d *daemon) kill() {
 	if d.observer != nil {
 		d.observer.did("run %d is killed", d.runs)
 	}
+	d.off = append(d.off, interval{from: time.Now()})
 	_ = d.running.cmd.Process.Kill()
 	<-d.running.done
 	d.bad(d.running)

@@ -20,7 +20,7 @@ type row struct {
 	derived                             bool // a relist told it: it happened in an interval
 	quiet                               bool
 	gap                                 *event.GapInfo
-	since, at                           time.Time // a gap's
+	since, at                           time.Time // since is that of a gap or an absence
 	before, after                       []byte
 }
 
@@ -61,6 +61,9 @@ type judge struct {
 	causes  *causes
 	courses map[identity]*course
 	gaps    []chasm
+	// began is when the first row was recorded.
+	began    time.Time
+	absences []interval
 	// recorded is the newest version of a stream that was recorded as it happened.
 	recorded map[stream]string
 	ids      map[string]bool
@@ -112,8 +115,15 @@ func (j *judge) row(r row) {
 		note.before, note.after = nil, nil
 		j.loud = append(j.loud, note)
 	}
-	if r.op == event.Gap {
+	if j.began.IsZero() {
+		j.began = r.at
+	}
+	switch r.op {
+	case event.Gap:
 		j.gapRow(r)
+		return
+	case event.Absent:
+		j.absence(r)
 		return
 	}
 	j.sawRow(&r)

@@ -28,6 +28,7 @@ func (to *torture) judge(ctx context.Context) *judge {
 	j := newJudge(p, to.observer.causes, to.namespaces...)
 	readJournal(ctx, to.T, to.daemon.journal, j)
 	j.end(server)
+	j.away(to.daemon.off)
 	loud := func(r *row) bool { return true }
 	later := func(r *row) bool { return r.op != event.Snapshot }
 	j.sink("file", loud, fileLines(to.T, to.changes()))

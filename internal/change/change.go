@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Change is one change of one object, or a gap.
+// Change is one change of one object, a gap or an absence.
 type Change struct {
 	Op       event.Op
 	Resource Resource
@@ -39,6 +39,8 @@ type Change struct {
 	// Time is when it happened, where the object says so; else At.
 	Time time.Time
 	Gap  *event.GapInfo
+	// Absence is set for an absence, which lasted from Since to At.
+	Absence *event.Absence
 	// Epoch counts the histories of the server, from 1 on; see event.Data.
 	Epoch int64
 	// Form distinguishes the conversions of one version; see event.Data.

@@ -15,6 +15,7 @@ func Event(cluster string, c *Change) event.Event {
 		Managers: c.Managers,
 		Observed: event.Observed{At: c.At},
 		Gap:      c.Gap,
+		Absence:  c.Absence,
 		Epoch:    c.Epoch,
 		Quiet:    c.Quiet,
 		Form:     c.Form,

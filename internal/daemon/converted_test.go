@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/control"
@@ -44,6 +45,9 @@ func recorded(t *testing.T, path string, q journal.Query) (all []string) {
 	for e, err := range reader.Rows(t.Context(), q) {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if e.Op == event.Absent {
+			continue
 		}
 		all = append(all, fmt.Sprint(e.Op, " ", e.Name, " by ", e.Manager))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
@@ -30,6 +31,35 @@ type recorder struct {
 	flush   []chan<- struct{} // to be closed once pending is written
 	broken  bool              // nothing can be written
 	live    map[journal.Stream]bool
+
+	// absence is what is written once everything is caught up with; nil: there was none, or it is written.
+	absence *absence
+}
+
+// absence is a time in which nothing was recorded, and what was caught up with so far.
+type absence struct {
+	since time.Time
+	event.Absence
+	gaps map[journal.Stream]bool
+}
+
+// count counts what is caught up with.
+func (a *absence) count(b *journal.Batch) {
+	for i := range b.Rows {
+		switch v := &b.Rows[i]; {
+		case v.Rewritten || v.Op == event.Snapshot || v.Op == event.Converted:
+		case v.Op == event.Gap:
+			a.gaps[b.Stream] = true
+		case !v.Since.IsZero():
+			a.Changes++
+		}
+	}
+}
+
+// row is the absence as the journal has it, which ends now.
+func (a *absence) row(now time.Time, r *capture.Ready) journal.Row {
+	a.Incomplete = int64(len(a.gaps) + len(r.Failing))
+	return journal.Row{Meta: journal.Meta{Op: event.Absent, Kind: journal.AbsenceKind, Since: a.since, At: now, Time: now, Absence: &a.Absence}}
 }
 
 // run writes until messages is closed. Where that fails it says so, once, and drops what comes: the
@@ -71,6 +101,9 @@ func (r *recorder) take(m capture.Message) (due bool) {
 	case m.Batch != nil && r.broken:
 	case m.Batch != nil:
 		b := batchOf(m.Batch)
+		if r.absence != nil {
+			r.absence.count(&b)
+		}
 		r.pending = append(r.pending, b)
 		r.rows += len(b.Rows)
 		turned := r.live[b.Stream] != b.Head.Live
@@ -81,6 +114,11 @@ func (r *recorder) take(m capture.Message) (due bool) {
 		return true
 	case m != (capture.Message{}):
 		r.tell(m)
+		if m.Ready != nil && r.absence != nil && !r.broken {
+			r.pending = append(r.pending, journal.Batch{Rows: []journal.Row{r.absence.row(time.Now(), m.Ready)}})
+			r.absence = nil
+			return true
+		}
 	}
 	return false
 }

@@ -129,6 +129,9 @@ func (r *rig) told() []string {
 		if err != nil {
 			r.Fatal(err)
 		}
+		if c.Op == event.Absent {
+			continue
+		}
 		line := string(c.Op) + " " + c.Name
 		if c.Op == event.Gap {
 			line += c.Gap.Reason
@@ -432,12 +435,19 @@ func TestRecordFails(t *testing.T) {
 }
 
 // sent keeps what a sink is sent.
-type sent struct{ ids, lines []string }
+type sent struct {
+	ids, lines []string
+	absences   []event.Data
+}
 
 func (s *sent) String() string              { return "sent" }
 func (s *sent) Close(context.Context) error { return nil }
 func (s *sent) Send(_ context.Context, ms []sink.Message) (int, error) {
 	for _, m := range ms {
+		if m.Event.Data.Op == event.Absent {
+			s.absences = append(s.absences, m.Event.Data)
+			continue
+		}
 		s.ids = append(s.ids, m.ID)
 		s.lines = append(s.lines, string(m.Event.Data.Op)+" "+m.Event.Data.Resource.Name)
 	}

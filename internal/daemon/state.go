@@ -124,6 +124,13 @@ func (s *state) watching() *capture.Watcher {
 	return s.watcher
 }
 
+// hasSettled reports whether a watcher was ready in this run.
+func (s *state) hasSettled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.settled
+}
+
 // starts notes what the daemon does before it watches; nothing: that is done.
 func (s *state) starts(doing string) {
 	s.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/journal"
@@ -69,6 +70,9 @@ func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
 	defer cancel()
 	d.state.watches(w)
 	rec := &recorder{journal: d.journal, state: &d.state, tell: d.tell}
+	if rec.absence, err = d.absent(ctx); err != nil {
+		return nil, err
+	}
 	var recording sync.WaitGroup
 	recording.Go(func() {
 		// What came before the end is written, too.
@@ -80,7 +84,25 @@ func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
 	err = w.Run(ctx)
 	recording.Wait()
 	d.state.ended(unwritten, err)
+	if unwritten == nil {
+		if noteErr := d.journal.NoteAbsent(context.WithoutCancel(ctx), time.Now()); noteErr != nil {
+			d.o.Log.Warn("the end of recording cannot be noted: the next absence seems longer", "err", noteErr)
+		}
+	}
 	return unwritten, err
+}
+
+// absent is the time up to now in which nothing was recorded; nil in a new journal.
+func (d *daemon) absent(ctx context.Context) (*absence, error) {
+	since, err := d.journal.AbsentSince(ctx)
+	if err != nil || since.IsZero() {
+		return nil, err
+	}
+	reason := event.AbsenceStopped
+	if d.state.hasSettled() {
+		reason = event.AbsenceUnwritten
+	}
+	return &absence{since: since, Absence: event.Absence{Reason: reason}, gaps: map[journal.Stream]bool{}}, nil
 }
 
 // audited counts an audit, and logs what it found.

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture/openapi"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/change"
@@ -59,7 +58,7 @@ func outline(e *journal.Entry) change.Change {
 	return change.Change{
 		Op: e.Op, Resource: resource(e.Kind),
 		Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion, Owner: e.Owner,
-		At: e.At, Since: e.Since, Net: e.Net, Time: e.Time, Gap: e.Gap, Quiet: e.Quiet, Manager: e.Manager, Epoch: e.Epoch, Form: e.Form,
+		At: e.At, Since: e.Since, Net: e.Net, Time: e.Time, Gap: e.Gap, Absence: e.Absence, Quiet: e.Quiet, Manager: e.Manager, Epoch: e.Epoch, Form: e.Form,
 	}
 }
 
@@ -68,7 +67,7 @@ func outline(e *journal.Entry) change.Change {
 // change.Change.Blind. Decoded is how much JSON the change holds: what before and after have in common counts once.
 func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byte) (c change.Change, decoded int, err error) {
 	c = outline(e)
-	if e.Op == event.Gap {
+	if !e.Op.HasObject() {
 		return c, 0, nil
 	}
 	old, now, shared, err := jsonmap.DecodeShared(before, after)

@@ -65,9 +65,12 @@ func (w *writer) all(batches []Batch) error {
 }
 
 func (w *writer) batch(b *Batch) error {
-	stream, err := w.db.setHead(b.Stream, b.Head)
-	if err != nil {
-		return err
+	var stream int64
+	var err error
+	if b.Stream != (Stream{}) {
+		if stream, err = w.db.setHead(b.Stream, b.Head); err != nil {
+			return err
+		}
 	}
 	for k, schema := range b.Schemas {
 		kind, err := w.names.kindID(k)
@@ -89,6 +92,8 @@ func (w *writer) batch(b *Batch) error {
 			err = w.rewrite(stream, r)
 		case r.Op == event.Gap:
 			err = w.gap(kind, r)
+		case r.Op == event.Absent:
+			err = w.absence(kind, r)
 		default:
 			err = w.change(stream, kind, r)
 		}
@@ -203,7 +208,7 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 		if when == at {
 			n.from = at - before
 		}
-		if since = before; !r.Net && r.Op != event.Gap {
+		if since = before; !r.Net && r.Op.HasObject() {
 			since = -before - 1
 		}
 	}

@@ -26,7 +26,7 @@ type link struct {
 }
 
 // leaves tells whether there is an object after the operation.
-func leaves(op event.Op) bool { return op != event.Deleted && op != event.Left && op != event.Gap }
+func leaves(op event.Op) bool { return op != event.Deleted && op != event.Left && op.HasObject() }
 
 // chain returns the changes of an object from one on, up to one whose after needs no later one, and
 // the state if that is needed.

@@ -194,6 +194,8 @@ func (f *filter) mayHave(b *block) bool {
 		return false
 	case f.since != 0 && b.newest < f.since || f.until != 0 && b.oldest >= f.until:
 		return false
+	case b.sum != nil && f.ops&b.sum.ops&absentBit != 0 && f.managers == nil:
+		return true
 	case !f.q.Quiet && (b.loud == 0 || f.kinds != nil && !b.kinds.has(f.kinds)):
 		return false
 	case b.sum == nil:
@@ -204,8 +206,11 @@ func (f *filter) mayHave(b *block) bool {
 	}
 }
 
-// gapBit is that of gaps among operations.
-var gapBit = uint64(1) << opNumber(event.Gap)
+// The bits of gaps and absences among operations.
+var (
+	gapBit    = uint64(1) << opNumber(event.Gap)
+	absentBit = uint64(1) << opNumber(event.Absent)
+)
 
 // among tells whether a set may have one of those that are wanted; nil wants all.
 func among(wanted map[int64]bool, s set) bool { return wanted == nil || s.has(wanted) }
@@ -213,12 +218,14 @@ func among(wanted map[int64]bool, s set) bool { return wanted == nil || s.has(wa
 // wants looks at a change's own columns; see record.
 func (f *filter) wants(r *record) bool {
 	from, to := r.span()
+	op := opOf(r.op)
+	absent := op == event.Absent // of every kind and namespace
 	switch {
 	case r.quiet && !f.q.Quiet,
-		opOf(r.op) != "" && f.ops>>r.op&1 == 0, // an unknown one is damage, which is told
-		f.kinds != nil && !f.kinds[r.kind],
+		op != "" && f.ops>>r.op&1 == 0, // an unknown one is damage, which is told
+		f.kinds != nil && !f.kinds[r.kind] && !absent,
 		f.managers != nil && !f.managers[r.manager],
-		f.namespaces != nil && !f.namespaces[r.namespace] && !(opOf(r.op) == event.Gap && r.namespace == f.nowhere),
+		f.namespaces != nil && !f.namespaces[r.namespace] && !(op == event.Gap && r.namespace == f.nowhere) && !absent,
 		f.since != 0 && to < f.since,
 		f.until != 0 && from >= f.until:
 		return false

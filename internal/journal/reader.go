@@ -126,7 +126,7 @@ type Entry struct {
 // that retention has removed meanwhile is ErrNotFound, one that was damaged a *DamagedError. With ErrPurged,
 // what was after it is returned nevertheless.
 func (e *Entry) Contents(ctx context.Context) (before, after []byte, err error) {
-	if e.Op == event.Gap {
+	if !e.Op.HasObject() {
 		return nil, nil, nil
 	}
 	var v version
@@ -189,7 +189,7 @@ func (r *record) after() (at int64, net, ok bool) {
 	case r.since < 0:
 		return seen + r.since + 1, false, true
 	}
-	return seen - r.since, opOf(r.op) != event.Gap, true
+	return seen - r.since, opOf(r.op).HasObject(), true
 }
 
 // span is when it happened, or, where that is not known, from when to when it can have happened.
@@ -233,10 +233,15 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	if from, net, ok := c.after(); ok {
 		e.Since, e.Net = time.UnixMilli(from).UTC(), net
 	}
-	if e.Op == event.Gap {
+	switch e.Op {
+	case event.Gap:
 		e.Gap = &event.GapInfo{From: c.gapFrom, To: c.gapTo, Reason: c.gapText}
+	case event.Absent:
+		if e.Absence, err = absenceOf(c); err != nil {
+			return Entry{}, damaged(r.path, fmt.Sprintf("change %d", c.seq), "absence: %w", err)
+		}
 	}
-	if e.Op == "" || e.Op != event.Gap && c.uid == "" {
+	if e.Op == "" || e.Op.HasObject() && c.uid == "" {
 		return Entry{}, damaged(r.path, fmt.Sprintf("change %d", c.seq), "operation %d of object %d", c.op, c.object)
 	}
 	e.ID = e.id(r.cluster)

@@ -12,7 +12,7 @@ import (
 )
 
 // ops are the operations by their numbers in the file.
-var ops = [...]event.Op{1: event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted}
+var ops = [...]event.Op{1: event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted, event.Absent}
 
 func opOf(n int) event.Op {
 	if n <= 0 || n >= len(ops) {
@@ -44,6 +44,8 @@ func (r *Row) check() error {
 		return fmt.Errorf("%s of %s/%s without a time", r.Op, r.Namespace, r.Name)
 	case r.Op == event.Gap && (r.Gap == nil || len(r.Before)+len(r.After) > 0):
 		return errors.New("a gap says what was missed and has no object")
+	case r.Op == event.Absent && (r.Absence == nil || r.Since.IsZero() || len(r.Before)+len(r.After) > 0):
+		return errors.New("an absence says since when and why, and has no object")
 	case r.Op != event.Gap && r.Gap != nil:
 		return fmt.Errorf("a gap in %s of %s/%s", r.Op, r.Namespace, r.Name)
 	case (r.Op == event.Converted) != (r.Form != 0):
@@ -147,7 +149,7 @@ func (m *Meta) id(cluster string) string {
 	d := event.Data{Op: m.Op, Gap: m.Gap, Epoch: m.Epoch, Form: m.Form, Resource: event.Resource{
 		Group: m.Kind.Group, Resource: m.Kind.Resource, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
 	}}
-	if m.Op == event.Gap && !m.Since.IsZero() {
+	if !m.Op.HasObject() && !m.Since.IsZero() {
 		since := m.Since
 		d.Observed.After = &since
 	}

@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/tattler-dev/tattler/event"
 )
 
 // Stats describes a journal.
@@ -62,7 +65,7 @@ func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 			sql string
 			to  *int64
 		}{
-			{"SELECT count(*) FROM gaps", &s.Gaps},
+			{"SELECT count(*) FROM changes WHERE object IS NULL AND op = " + strconv.Itoa(opNumber(event.Gap)), &s.Gaps},
 			{"SELECT count(*) FROM objects", &s.Objects},
 			{"SELECT count(*) FROM objects WHERE stream IS NOT NULL", &s.Live},
 		}

@@ -21,6 +21,12 @@ func (k Kind) GroupResource() string {
 	return k.Resource + "." + k.Group
 }
 
+// AbsenceKind is the Kind of an absence.
+var AbsenceKind = Kind{
+	Group: event.AbsenceResource.Group, Version: event.AbsenceResource.Version,
+	Resource: event.AbsenceResource.Resource, Kind: event.AbsenceResource.Kind,
+}
+
 // Meta is what the journal knows of a change without reading objects.
 type Meta struct {
 	// Op is what happened.
@@ -47,6 +53,9 @@ type Meta struct {
 	Quiet bool
 	// Gap says what was missed where Op is Gap; else nil.
 	Gap *event.GapInfo
+	// Absence says what became of an absence, between Since and At, where Op is Absent; else nil. Kind is then
+	// AbsenceKind.
+	Absence *event.Absence
 	// Epoch is the history of the server in which that is its version; 0 is the first, as 1 is.
 	Epoch int64
 	// Form distinguishes the conversions of one version: see event.Data. Other changes have 0.
@@ -98,7 +107,8 @@ type Head struct {
 	At time.Time
 }
 
-// Batch is what happened in one stream, and where the stream stands with it.
+// Batch is what happened in one stream, and where the stream stands with it. An absence comes in one without a
+// stream.
 type Batch struct {
 	Stream Stream
 	Head   Head

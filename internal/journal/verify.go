@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
-
-	"github.com/tattler-dev/tattler/event"
 )
 
 // Part says which of the journal's promises damage breaks.
@@ -265,7 +263,7 @@ func (r *verifier) block(b *block) error {
 		if entryErr != nil {
 			return entryErr
 		}
-		if e.Op == event.Gap {
+		if !e.Op.HasObject() {
 			r.rep.Changes++
 		}
 		low, _ := idRange(e.ID)

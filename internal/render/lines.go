@@ -62,6 +62,9 @@ func (l *Lines) row(c change.Change) row {
 	case event.Gap:
 		r.sign, r.manager = signNotice, ""
 		r.name = t.gapText(c)
+	case event.Absent:
+		r.sign, r.manager, r.note = signNotice, "", ""
+		r.name = absenceText(c)
 	case event.Created:
 		r.sign, r.manager = signCreated, c.Manager
 	case event.Deleted:

@@ -97,6 +97,8 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 	switch {
 	case c.Op == event.Gap:
 		t.gap(c)
+	case c.Op == event.Absent:
+		t.absence(c)
 	case isEvent(c.Resource) && !t.o.Whole:
 		t.event(c)
 	case c.Op == event.Updated:

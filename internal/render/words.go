@@ -70,7 +70,7 @@ func Duration(d time.Duration) string {
 	return two(d/(365*day), "y", d%(365*day)/day, "d")
 }
 
-func plural(n int, noun string) string {
+func plural[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -105,6 +105,7 @@ func Samples() []*event.Event {
 		{Op: event.Entered, After: object, Resource: web},
 		{Op: event.Left, Before: object, Resource: web},
 		{Op: event.Gap, Gap: &event.GapInfo{From: "1", To: "2", Reason: "sample"}, Resource: event.Resource{Version: "v1", Resource: "pods", Kind: "Pod"}},
+		{Op: event.Absent, Absence: &event.Absence{Reason: event.AbsenceStopped, Changes: 1}, Resource: event.AbsenceResource},
 	} {
 		if d.Op == event.Deleted {
 			d.Resource.Owner = &event.Owner{Kind: "Shop", Name: "main", UID: "o"}

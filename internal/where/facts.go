@@ -92,7 +92,7 @@ func (f *facts) fields() []diff.Change {
 	f.made = true
 	switch f.data.Op {
 	case event.Updated, event.Converted:
-	case event.Gap:
+	case event.Gap, event.Absent:
 		return nil
 	case event.Deleted, event.Left:
 		f.changes = []diff.Change{{Op: diff.Remove, From: object(f.data.Before)}}

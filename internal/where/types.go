@@ -24,7 +24,7 @@ const (
 )
 
 var (
-	ops      = []string{string(event.Snapshot), string(event.Created), string(event.Updated), string(event.Deleted), string(event.Entered), string(event.Left), string(event.Gap), string(event.Converted)}
+	ops      = []string{string(event.Snapshot), string(event.Created), string(event.Updated), string(event.Deleted), string(event.Entered), string(event.Left), string(event.Gap), string(event.Converted), string(event.Absent)}
 	fieldOps = []string{"add", "remove", "replace"}
 
 	variables = []string{"op", "resource", "changes", "before", "after"}

@@ -101,10 +101,10 @@ func (o *Options) times(s *selection) (err error) {
 }
 
 func (o *Options) operations(s *selection) error {
-	known := []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted}
+	known := []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted, event.Absent}
 	for _, op := range o.Ops {
 		if !slices.Contains(known, event.Op(op)) {
-			return capture.Usage("--op: there is no operation %q: say created, updated, deleted, entered, left, gap, snapshot or converted", op)
+			return capture.Usage("--op: there is no operation %q: say created, updated, deleted, entered, left, gap, absent, snapshot or converted", op)
 		}
 		s.query.Ops = append(s.query.Ops, event.Op(op))
 		s.query.Snapshots = s.query.Snapshots || op == string(event.Snapshot)
@@ -169,8 +169,12 @@ func (s *selection) partial() bool {
 	return len(s.query.Ops) > 0 || len(s.managers) > 0 || len(s.paths) > 0 || s.where != nil
 }
 
-// takes looks at what needs no object. A gap of a whole cluster's stream may be one of any namespace.
+// takes looks at what needs no object. A gap of a whole cluster's stream may be one of any
+// namespace, and an absence concerns everything.
 func (s *selection) takes(e *journal.Entry) bool {
+	if e.Op == event.Absent {
+		return true
+	}
 	if !s.types.Has(e.Kind.GroupResource(), e.Name) {
 		return false
 	}
@@ -217,7 +221,7 @@ func (s *selection) matches(cluster string, c *change.Change) bool {
 // labelled looks at the labels before and after: a change that takes a label away is one of what had it.
 // A gap may be one of anything.
 func (s *selection) labelled(c *change.Change) bool {
-	if s.labels.Empty() || c.Op == event.Gap {
+	if s.labels.Empty() || !c.Op.HasObject() {
 		return true
 	}
 	for _, o := range []map[string]any{c.After, c.Before} {

@@ -119,10 +119,12 @@ func head(id string, c *change.Change) string {
 	}
 	line("change", id)
 	line("what", string(c.Op))
-	if c.Op == event.Gap {
+	switch c.Op {
+	case event.Absent:
+	case event.Gap:
 		line("kind", c.Resource.GroupResource())
 		line("namespace", c.Namespace)
-	} else {
+	default:
 		line("object", c.Subject())
 		line("uid", c.UID)
 	}

@@ -173,6 +173,9 @@ func (t *story) tell(link func(id string) string) Story {
 		if head.op == event.Gap {
 			out.Title = "GAP: changes of " + head.resource.Resource + " were missed"
 		}
+		if head.op == event.Absent {
+			out.Title, out.Note = head.note, ""
+		}
 	default:
 		out.Kind, out.Name = t.root.Kind, t.root.Name
 		out.Title = object(out) + ": changes of what it owns"

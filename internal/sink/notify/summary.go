@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/render"
 )
 
 // What a summary keeps: stories of so many owners, and of so many more that are loud; of a story the object
@@ -100,7 +101,7 @@ func (k kin) root(o event.Owner) event.Owner {
 
 // isLoud tells what stands out, and is kept where others are only counted.
 func isLoud(d *event.Data) bool {
-	return d.Op == event.Gap || d.Op == event.Deleted && d.Resource.Owner == nil
+	return d.Op == event.Gap || d.Absence != nil && d.Absence.Incomplete > 0 || d.Op == event.Deleted && d.Resource.Owner == nil
 }
 
 // add takes a change in.
@@ -200,6 +201,9 @@ func (m *member) add(e *event.Event, fields int) {
 	}
 	if d.Gap != nil {
 		m.note = cut(clean(d.Gap.Reason), maxPath)
+	}
+	if d.Absence != nil && d.Observed.After != nil {
+		m.note = cut(render.Absence(d.Absence, d.Observed.At.Sub(*d.Observed.After)), maxPath)
 	}
 	if d.FilterError != "" {
 		m.note = cut(clean("The sink's filter failed, so this may not match: "+d.FilterError), maxPath)

@@ -26,7 +26,7 @@ func record(m sink.Message, body Body) (*logspb.LogRecord, error) {
 		SeverityText:         "INFO",
 		Attributes:           attributes(m),
 	}
-	if d.Op == event.Gap { // something was missed
+	if d.Op == event.Gap || d.Absence != nil && d.Absence.Incomplete > 0 { // something was missed
 		r.SeverityNumber, r.SeverityText = logspb.SeverityNumber_SEVERITY_NUMBER_WARN, "WARN"
 	}
 	if body == BodyObject {
@@ -105,7 +105,7 @@ var withoutUID = []string{"k8s.namespace", "k8s.storageclass"}
 
 func isNamespace(r *event.Resource) bool { return r.Group == "" && r.Resource == "namespaces" }
 
-// watchType is the type of the event that a watch would have sent. A watch has none for a gap.
+// watchType is the type of the event that a watch would have sent. A watch has none for a gap or an absence.
 func watchType(op event.Op) string {
 	switch op {
 	case event.Updated, event.Converted:
@@ -114,6 +114,8 @@ func watchType(op event.Op) string {
 		return "DELETED"
 	case event.Gap:
 		return "GAP"
+	case event.Absent:
+		return "ABSENT"
 	}
 	return "ADDED"
 }

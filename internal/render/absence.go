@@ -1,0 +1,43 @@
+package render
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
+)
+
+func (t *Text) absence(c change.Change) {
+	t.counts.Shown++
+	t.line(t.head(row{at: c.Since, until: c.At, sign: signNotice, name: absenceText(c)}))
+}
+
+// absenceText says why nothing was recorded for a while, and what became of it.
+func absenceText(c change.Change) string {
+	a := c.Absence
+	if a == nil {
+		a = &event.Absence{}
+	}
+	return Absence(a, c.At.Sub(c.Since))
+}
+
+// Absence describes an absence that lasted for a time.
+func Absence(a *event.Absence, lasted time.Duration) string {
+	text := "tattler was not running for "
+	if a.Reason == event.AbsenceUnwritten {
+		text = "tattler could not write its journal for "
+	}
+	text += Duration(lasted) + ": "
+	switch {
+	case a.Incomplete == 1:
+		text += "it caught up with " + plural(a.Changes, "change") + ", but 1 kind is incomplete: it has a gap, or cannot be watched"
+	case a.Incomplete > 1:
+		text += fmt.Sprintf("it caught up with %s, but %d kinds are incomplete: they have gaps, or cannot be watched", plural(a.Changes, "change"), a.Incomplete)
+	case a.Changes > 0:
+		text += "it caught up with " + plural(a.Changes, "change") + ", and missed none"
+	default:
+		text += "nothing changed meanwhile"
+	}
+	return text
+}
