@@ -12,12 +12,13 @@ func (t *search) name(end int) int {
 	s := t.s
 	from, to := nameAround(s, end)
 	name := strings.Trim(s[from:to], ".-")
-	kind := nameKind(name)
+	facts := factsOf(name)
+	kind := facts.kind
 	if kind == plainName && name == "key" && t.lines {
-		kind = fieldKind(t.above(from), name)
+		kind = fieldKind(t.above(from), name, facts)
 	}
 	switch {
-	case containers[strings.ToLower(name)] && t.lines && t.container(from, to, name):
+	case facts.container && t.lines && t.container(from, to, name):
 		return to
 	case kind == plainName:
 		return to

@@ -28,20 +28,25 @@ func repeatsManifest(key, value string) bool {
 	if exactCopies[key] {
 		return true
 	}
-	if len(key) < len("last-spec") || len(key) > 512 || len(value) == 0 {
+	if len(value) == 0 || len(value) < minCopy && !strings.Contains(key, "/") {
 		return false
 	}
-	name := key[strings.LastIndexByte(key, '/')+1:]
-	if name == key && len(value) < minCopy {
-		return false
+	c := copyEnding(key)
+	return c != "" && (strings.Contains(c, "last-applied") || strings.ContainsAny(value, "{[:=") || isZipped(value) || len(value) > 128)
+}
+
+// copyEnding is which of copies a name ends with; empty for none.
+func copyEnding(key string) string {
+	if len(key) < len("last-spec") || len(key) > 512 {
+		return ""
 	}
-	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	name := strings.ToLower(strings.ReplaceAll(key[strings.LastIndexByte(key, '/')+1:], "_", "-"))
 	for _, c := range copies {
 		if strings.HasSuffix(name, c) {
-			return strings.Contains(c, "last-applied") || strings.ContainsAny(value, "{[:=") || isZipped(value) || len(value) > 128
+			return c
 		}
 	}
-	return false
+	return ""
 }
 
 // isManifest tells a text that is an object of Kubernetes in JSON or YAML, whatever the annotation's name.

@@ -163,7 +163,9 @@ const maxName = 256
 var injectors = []string{"vault.hashicorp.com/", "vault.security.banzaicloud.io/", "openbao.org/"}
 
 // nameKind classifies a name.
-func nameKind(name string) kindOfName {
+func nameKind(name string) kindOfName { return factsOf(name).kind }
+
+func findKind(name string) kindOfName {
 	if name == "" || !stemMatcher.any(name) && !endsShort(name) {
 		return plainName
 	}
@@ -310,13 +312,12 @@ var keyParents = set(`api access encryption signing private master license accou
 
 // fieldKind classifies a field's name, with that of the field above. Below a reference to a Secret, a credential's
 // name may have the name of a key: {passwordSecret: {secretName: db, password: password}}.
-func fieldKind(parent, name string) kindOfName {
+func fieldKind(parent, name string, facts facts) kindOfName {
 	if name == "key" && len(parent) < maxName && keyParents[strings.ToLower(parent)] {
 		return refName
 	}
-	kind := nameKind(name)
-	if kind == credentialName && len(parent) < maxName && nameKind(parent) == refName {
+	if facts.kind == credentialName && len(parent) < maxName && nameKind(parent) == refName {
 		return refName
 	}
-	return kind
+	return facts.kind
 }

@@ -187,16 +187,17 @@ func (a *run) field(key string, v any, how manner) any {
 		}
 		return a.hide(v)
 	}
-	if s, ok := v.(string); ok && (repeatsManifest(key, s) || a.annotates() && isManifest(s)) {
+	facts := factsOf(key)
+	if s, ok := v.(string); ok && (facts.copy && repeatsManifest(key, s) || a.annotates() && isManifest(s)) {
 		return a.hide(v)
 	}
 	if list, ok := v.([]any); ok && key == "users" && isAuth(a.parent()) {
 		a.each(manyName, list, func(s string) bool { return strings.Contains(s, ":") && !strings.HasPrefix(s, "system:") })
 	}
-	if v, ok := a.credential(key, v, how); ok {
+	if v, ok := a.credential(key, facts, v, how); ok {
 		return v
 	}
-	return a.value(v, manners(a.resource, key, how))
+	return a.value(v, manners(a.resource, key, facts, how))
 }
 
 // identifying are fields of an object's metadata that readers need as they are: what they say is no secret.
@@ -239,13 +240,13 @@ func holdsLogin(key string, kind kindOfName, s string) bool {
 }
 
 // credential hides what a field's name says to be one; false leaves the value to its form.
-func (a *run) credential(key string, v any, how manner) (any, bool) {
-	kind := fieldKind(a.parent(), key)
+func (a *run) credential(key string, facts facts, v any, how manner) (any, bool) {
+	kind := fieldKind(a.parent(), key, facts)
 	if kind == plainName || kind == maybeName && how != asCommand {
 		if s, ok := v.(string); ok && holdsLogin(key, kind, s) {
 			return a.hide(v), true
 		}
-		if kind == plainName && !containers[strings.ToLower(key)] {
+		if kind == plainName && !facts.container {
 			return nil, false
 		}
 	}
@@ -259,7 +260,7 @@ func (a *run) credential(key string, v any, how manner) (any, bool) {
 			return a.hide(v), true
 		}
 	case map[string]any:
-		a.below(key, kind, v)
+		a.below(kind, facts, v)
 	case []any:
 		if kind == credentialName || kind == manyName && !strings.HasSuffix(strings.ToLower(key), "secrets") {
 			a.each(kind, v, nil)
@@ -269,7 +270,7 @@ func (a *run) credential(key string, v any, how manner) (any, bool) {
 }
 
 // below hides in the map of a credential's name what holds the credential itself.
-func (a *run) below(key string, kind kindOfName, m map[string]any) {
+func (a *run) below(kind kindOfName, facts facts, m map[string]any) {
 	if kind != plainName && kind != maybeName {
 		for _, name := range inlineValues {
 			if s, ok := m[name].(string); ok && says(credentialName, s) {
@@ -277,7 +278,7 @@ func (a *run) below(key string, kind kindOfName, m map[string]any) {
 			}
 		}
 	}
-	if !containers[strings.ToLower(key)] {
+	if !facts.container {
 		return
 	}
 	for name, v := range m {
@@ -322,11 +323,11 @@ func (a *run) value(v any, how manner) any {
 const crds = "customresourcedefinitions.apiextensions.k8s.io"
 
 // manners returns how the texts of a field and below are read.
-func manners(resource, field string, parent manner) manner {
+func manners(resource, field string, facts facts, parent manner) manner {
 	switch {
 	case field == "description" && resource == crds:
 		return asProse
-	case isCommandField(field):
+	case facts.command:
 		return asCommand
 	}
 	return parent

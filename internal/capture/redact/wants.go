@@ -207,22 +207,23 @@ func (s *scanner) field(parent below, name string, p *pairing) bool {
 	if name == "stringData" || name == "kty" {
 		return false
 	}
-	b := below{kind: fieldKind(parent.name, name), how: manners(s.resource, name, parent.how), annotation: parent.name == "annotations", name: name}
+	facts := factsOf(name)
+	b := below{kind: fieldKind(parent.name, name, facts), how: manners(s.resource, name, facts, parent.how), annotation: parent.name == "annotations", name: name}
 	c := s.next()
 	maybe := b.kind
 	if b.kind == maybeName && b.how != asCommand {
 		b.kind = plainName
 	}
-	b.contains = (c == '{') && containers[strings.ToLower(name)]
+	b.contains = c == '{' && facts.container
 	if name == "users" && isAuth(parent.name) {
 		b.kind = manyName
 	}
-	traits := fieldTraits[name]
+	traits := facts.trait
 	p.named = p.named || c == 't' && traits&isFlag != 0
 	if c == '"' {
 		from := s.pos
 		text, ok := s.text()
-		if !ok || repeatsManifest(name, text) || name == "kind" && redactedKind(text) || holdsLogin(name, maybe, text) {
+		if !ok || facts.copy && repeatsManifest(name, text) || name == "kind" && redactedKind(text) || holdsLogin(name, maybe, text) {
 			return false
 		}
 		if (parent.kind > maybeName && slices.Contains(inlineValues, name) || parent.contains && !describing(name)) && says(credentialName, text) {
