@@ -25,26 +25,26 @@ const (
 type Config struct {
 	// APIVersion is the version of this form.
 	APIVersion string `yaml:"apiVersion" enum:"tattler.dev/v1alpha1"`
-	// Kind tells the file from others.
+	// Kind marks the file as a configuration of Tattler.
 	Kind string `yaml:"kind" enum:"Config"`
 
 	Cluster Cluster `yaml:"cluster"`
-	// Watch says what is watched; the first entry that selects a kind decides how all its objects are
-	// watched. Without it everything is, but the kinds that are noise.
+	// Watch selects what is watched. The first entry that selects a kind decides how all objects of that kind are
+	// watched. Without this key, everything is watched except the noisy kinds (see noise).
 	Watch []Watch `yaml:"watch"`
-	// Quiet adds rules to the built-in ones: updates of nothing but quiet fields are kept, but neither
+	// Quiet adds rules to the built-in ones. An update that changes only quiet fields is recorded, but neither
 	// listed nor delivered.
 	Quiet []Rule `yaml:"quiet"`
-	// Redact adds rules to the built-in ones: what they select is replaced by a keyed hash before
-	// anything compares, stores or sends it.
+	// Redact adds rules to the built-in ones. The values that they select are replaced by keyed hashes before
+	// anything compares, stores or sends them.
 	Redact []Rule `yaml:"redact"`
-	// RedactionKey is the file of the key for these hashes: 32 random bytes in base64. It belongs on
-	// another volume than the journal: who has both can try values. Without it, it is redaction.key below
-	// $XDG_CONFIG_HOME/tattler, and is made there; a file that is named here must exist.
+	// RedactionKey is the file that holds the key for these hashes: 32 random bytes in base64. Keep it on another
+	// volume than the journal, since whoever has both can try values. The default is redaction.key in
+	// $XDG_CONFIG_HOME/tattler, which is created if it is missing; a file that is named here must exist.
 	RedactionKey string  `yaml:"redactionKey"`
 	Journal      Journal `yaml:"journal"`
-	// Sinks are where changes are delivered to, each with a place of its own in the journal. Without
-	// it changes are journaled only.
+	// Sinks are the places that changes are delivered to. The journal keeps a position for each of them. Without
+	// sinks, changes are only recorded.
 	Sinks  []Sink `yaml:"sinks"`
 	Listen Listen `yaml:"listen"`
 	Log    Log    `yaml:"log"`
@@ -63,11 +63,11 @@ func (c *Config) Blame(key, format string, args ...any) *Error {
 	return &Error{File: c.file, Line: at.line, Column: at.column, Key: key, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Cluster tells about the cluster that is watched.
+// Cluster describes the cluster that is watched.
 type Cluster struct {
-	// Name is the cluster's name in events. Without it, it is that of the kubeconfig's current context; in a
-	// pod, one made of the UID of the namespace kube-system, such as cluster-1f2e3d4c. A journal keeps the
-	// name that it was made with, of which the ids of events are made.
+	// Name is the cluster's name in events. The default is the name of the kubeconfig's current context; in a pod,
+	// it is made from the UID of the namespace kube-system, such as cluster-1f2e3d4c. A journal keeps the name
+	// that it was created with, because the ids of events depend on it.
 	Name string `yaml:"name"`
 }
 
@@ -78,23 +78,24 @@ type Watch struct {
 	// dot, of plural and group (*.example.com). A name must be one of a kind that the server has; a glob
 	// also matches kinds that come later.
 	Resources Selection `yaml:"resources"`
-	// Namespaces are the namespaces, as names or globs; * is all of them. Where others are included, kinds
-	// without namespaces are left out, unless they are included by their name.
+	// Namespaces are the namespaces, as names or globs; * means all of them. With any other list, kinds without
+	// namespaces are left out unless resources includes them by name.
 	Namespaces Selection `yaml:"namespaces"`
 	// LabelSelector selects objects by their labels, as kubectl -l does.
 	LabelSelector string `yaml:"labelSelector"`
-	// FieldSelector selects objects by what the server offers for their kind, as kubectl does.
+	// FieldSelector selects objects by the fields that the server supports for their kind, as kubectl's
+	// --field-selector does.
 	FieldSelector string `yaml:"fieldSelector"`
-	// Noise also watches the kinds that are noise where a glob selects them: events, leases, endpoints,
-	// endpointslices. A kind that is included by its name is watched in any case.
+	// Noise also watches noisy kinds that a glob selects: events, leases, endpoints, endpointslices. A kind that is
+	// included by name is always watched.
 	Noise bool `yaml:"noise"`
 }
 
 // Selection is what is taken, and what of it is not.
 type Selection struct {
-	// Include lists what is taken. Without it everything is.
+	// Include lists what to take. Without it, everything is taken.
 	Include []string `yaml:"include"`
-	// Exclude lists what is left out of it.
+	// Exclude lists what to leave out.
 	Exclude []string `yaml:"exclude"`
 }
 
@@ -119,50 +120,50 @@ func Rules(list []Rule) []rules.Rule {
 
 // Journal is where changes are kept.
 type Journal struct {
-	// Path is the journal's file; $TATTLER_JOURNAL and --journal stand before it. Without it, it is
-	// journal.db in a directory for the cluster below $XDG_STATE_HOME/tattler.
+	// Path is the journal's file. $TATTLER_JOURNAL and --journal override it. The default is journal.db in a
+	// directory per cluster in $XDG_STATE_HOME/tattler.
 	Path string `yaml:"path"`
-	// Network allows a file system between machines, such as NFS, which is refused otherwise: a lock there
-	// may not keep out a second daemon, and both would damage the journal. It is for who makes sure that
-	// there is one.
+	// Network allows the journal on a network file system, such as NFS. Otherwise it is refused, because a lock there
+	// may not keep out a second daemon, and two of them damage the journal. Set it only if you make sure that
+	// there is just one.
 	Network bool `yaml:"network"`
-	// MigrateInPlace has the start of a new version keep no copy of a journal that it has to migrate, for a
-	// disk that has no room for one: there is no way back to the version before then, but by a backup.
+	// MigrateInPlace migrates the journal of an older version without keeping a copy, for a disk that has no room for
+	// one. The only way back to the older version is then a backup.
 	MigrateInPlace bool   `yaml:"migrateInPlace"`
 	Retain         Retain `yaml:"retain"`
 }
 
-// Retain bounds the journal; whichever is reached first counts.
+// Retain limits the journal, by age and by size; whichever limit is reached first counts.
 type Retain struct {
-	// Age is how long a change is kept; 0 keeps it for ever.
+	// Age is how long a change is kept; 0 means for ever.
 	Age time.Duration `yaml:"age" default:"30d"`
-	// Size is how large the journal's file may become; 0 does not bound it. Quiet changes go first, then the
-	// oldest. The last states of what is watched stay, and so do the newest changes that take a quarter of it,
-	// even if the states alone take more: see docs/operations.md.
+	// Size is how large the journal's file may become; 0 means unlimited. Quiet changes are removed first, then the
+	// oldest. The last states of all objects stay, and so do the newest changes, up to a quarter of this size, even
+	// if the states alone take more: see docs/operations.md.
 	Size Size `yaml:"size" default:"1Gi"`
 }
 
 // Sink is a place that changes are delivered to. Besides these keys it has one that is named as its
 // type (file, webhook, log), with the options of that type.
 type Sink struct {
-	// Name is the sink's own, of letters, digits, dots, dashes and underscores. The journal remembers
-	// under it what was delivered: a new name begins anew.
+	// Name identifies the sink, in letters, digits, dots, dashes and underscores. The journal keeps the sink's position
+	// under this name, so a renamed sink starts over.
 	Name string `yaml:"name"`
-	// Where is an expression in CEL that chooses changes, such as op == "deleted" || touches("spec.**").
-	// Without it every change is delivered, and so is a change on which it fails, with a mark.
+	// Where is a CEL expression that selects changes, such as op == "deleted" || touches("spec.**"). Without it, every
+	// change is delivered. A change on which it fails is delivered, too, and marked.
 	Where string `yaml:"where"`
-	// Include adds to an update what is left out of it otherwise: the whole object before or after, or
-	// the difference as an RFC 6902 patch.
+	// Include adds to the events of updates what they leave out otherwise: the whole object before or after the
+	// update, or the difference as an RFC 6902 patch.
 	Include []string `yaml:"include" enum:"before,after,patch"`
-	// MaxBytes bounds the event's JSON; a larger one is cut, and says so (truncated). At least 4Ki; 0
-	// does not bound it.
+	// MaxBytes limits the event's JSON, to 4Ki or more; 0 means unlimited. A larger event is cut and says so
+	// (truncated).
 	MaxBytes Size `yaml:"maxBytes" default:"0"`
-	// Snapshots also delivers what exists when a kind is seen for the first time.
+	// Snapshots also delivers the objects that exist when a kind is watched for the first time.
 	Snapshots bool `yaml:"snapshots"`
-	// From is where a new sink begins: now, or at the beginning of what the journal has kept.
+	// From is where a new sink starts: now, or at the beginning of the journal.
 	From string `yaml:"from" enum:"now,beginning" default:"now"`
-	// Paused keeps a new sink from delivering until tattler sinks resume. Once the journal knows the sink,
-	// what tattler sinks pause and resume said last holds, and this does not.
+	// Paused keeps a new sink from delivering until tattler sinks resume. Once the journal knows the sink, this key is
+	// ignored: only tattler sinks pause and resume count.
 	Paused bool  `yaml:"paused"`
 	Retry  Retry `yaml:"retry"`
 
@@ -175,34 +176,34 @@ type Sink struct {
 	secrets []secret
 }
 
-// Retry says how a sink is tried again.
+// Retry controls how a failed delivery is repeated.
 type Retry struct {
-	// Min is the wait after a first error; each further one is twice as long.
+	// Min is the wait after the first error; each further wait is twice as long.
 	Min time.Duration `yaml:"min" default:"1s"`
 	// Max is the longest wait.
 	Max time.Duration `yaml:"max" default:"5m"`
-	// Attempts is how often a change is sent that the receiver refuses for good, before it becomes a dead
-	// letter. An error that passes is tried until giveUp.
+	// Attempts is how often a change is sent that the receiver rejects, before it becomes a dead letter. Temporary
+	// errors are repeated until giveUp.
 	Attempts int `yaml:"attempts" default:"3"`
-	// GiveUp is for how long one change may hold the sink up, counted from its first error since the daemon's
-	// start, before it becomes a dead letter; 0 is for ever. While a receiver is down for longer, it costs one
-	// change each time.
+	// GiveUp is how long one change may block the sink before it becomes a dead letter, counted from its first error
+	// since the daemon's start; 0 means for ever. If a receiver stays down, one change is lost to the dead letters
+	// each time.
 	GiveUp time.Duration `yaml:"giveUp" default:"0s"`
 }
 
 // Listen is the HTTP server for /metrics, /healthz and /readyz.
 type Listen struct {
-	// Address is HOST:PORT, or :PORT on every interface. Without it there is no server.
+	// Address is HOST:PORT, or :PORT for every interface. Without it, there is no server.
 	Address string `yaml:"address"`
-	// Pprof also serves Go's profiles at /debug/pprof/. Only a loopback address may.
+	// Pprof also serves Go's profiles at /debug/pprof/, on a loopback address only.
 	Pprof bool `yaml:"pprof"`
 }
 
 // Log is the daemon's own log, on stderr.
 type Log struct {
-	// Format is for people or for machines.
+	// Format is text for people or json for machines.
 	Format string `yaml:"format" enum:"text,json" default:"text"`
-	// Level is the least level that is logged.
+	// Level is the lowest level that is logged.
 	Level string `yaml:"level" enum:"debug,info,warn,error" default:"info"`
 }
 

@@ -154,6 +154,10 @@ func comment(indent int, path string) (string, error) {
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString(markdownHead)
+	b.WriteString("| Expression | Selects |\n| --- | --- |\n")
+	for _, e := range expressions {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(e.cel, "|", `\|`), e.selects)
+	}
 	for _, k := range Keys() {
 		if !strings.Contains(k.Path, ".") {
 			fmt.Fprintf(&b, "\n## `%s`\n\n%s\n", k.Path, k.Doc)
@@ -184,6 +188,22 @@ func below(top string) string {
 // cell escapes what means something in a table of Markdown.
 var cell = strings.NewReplacer("|", `\|`, "*", `\*`)
 
+// expressions are the examples of where that docs/config.md shows.
+var expressions = []struct{ cel, selects string }{
+	{`op == "deleted" && resource.namespace == "shop"`, "deletions in one namespace"},
+	{`resource.kind in ["Deployment", "StatefulSet", "DaemonSet"] && touches("spec.**")`, "changes of what workloads should be, not of their status; and new and deleted ones"},
+	{`touches("spec.**.image")`, "new images, of workloads, pods and custom resources"},
+	{`resource.kind == "Node" && touches("spec.unschedulable")`, "nodes that are cordoned or uncordoned"},
+	{`changes.exists(c, c.manager.startsWith("kubectl"))`, "updates that somebody made with kubectl"},
+	{`op == "updated" && !changes.exists(c, c.manager == "argocd-controller")`, "updates that Argo CD did not make"},
+	{`resource.kind == "Deployment" && has(after.spec) && after.spec.replicas == 0`, "Deployments that are scaled to nothing (needs `include: [after]`)"},
+	{`changes.exists(c, c.path == "spec.replicas" && c.from > c.to)`, "what is scaled down"},
+	{`resource.group == "rbac.authorization.k8s.io" && op != "snapshot"`, "changes of rights"},
+	{`op in ["gap", "absent"]`, "what Tattler missed, and when it did not watch"},
+	{`!resource.namespace.matches("^(kube-|ci-)") && resource.owner.kind != "Job"`, "all but some namespaces, and what Jobs own"},
+	{`has(after.metadata) && has(after.metadata.labels) && "team" in after.metadata.labels && after.metadata.labels.team == "shop"`, "objects of one team, by a label that others may lack (needs `include: [after]`)"},
+}
+
 const markdownHead = `# The configuration
 
 <!-- Made of the comments of package internal/config and of the sinks by ` + "`go test ./internal/config -update`" + `. -->
@@ -213,4 +233,8 @@ An expression fails on a change whose object lacks a key that it reads, has anot
 that evaluation costs too much. The sink gets such a change, with the cause in the event's ` + "`data.filterError`" + `: whoever
 may write objects could hide changes otherwise. Test a key that may be absent first, and the kind:
 ` + "`resource.kind == \"Deployment\" && has(after.spec) && after.spec.replicas > 3`" + `.
+
+A manager is the name under which a program writes (` + "`kubectl-set`, `helm`, `argocd-controller`" + `): a tool, not a person.
+Who used it, only the API server's audit log knows. Examples:
+
 `

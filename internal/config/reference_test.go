@@ -104,7 +104,7 @@ func TestExample(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	for _, tc := range []struct{ why, key, want string }{
-		{"a key", "journal.retain.age", "journal.retain.age: duration, default 30d\n    age is how long"},
+		{"a key", "journal.retain.age", "journal.retain.age: duration, default 30d\n    How long"},
 		{"with those below", "journal.retain", "\n  journal.retain.size: size, default 1Gi\n"},
 		{"an element of a list", "sinks[0].where", "sinks[].where: text\n"},
 		{"without brackets", "sinks.retry.min", "sinks[].retry.min: duration, default 1s"},

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode"
 )
 
 // source is what the reference needs of a package.
@@ -172,15 +171,21 @@ var (
 	pair  = regexp.MustCompile(`^([A-Z]\w*) and ([A-Z]\w*) `)
 )
 
-// doc has a comment speak of keys: it begins with the key, and names the struct's other keys as the file
-// does where they are no plain words.
+// doc has a comment speak of keys: it leaves out the name of the key, which stands before it, and calls the struct's
+// other keys as the file does where they are no plain words.
 func (s *source) doc(typ, name, comment string) string {
 	first, rest, _ := strings.Cut(comment, " ")
 	if first == "" {
 		return ""
 	}
-	if unicode.IsUpper(rune(first[0])) && (strings.EqualFold(strings.TrimRight(first, ","), name) || s.structs[first] != nil) {
-		first = name + first[len(strings.TrimRight(first, ",")):]
+	if verb, after, _ := strings.Cut(rest, " "); strings.EqualFold(first, name) || s.structs[first] != nil {
+		switch verb {
+		case "is", "are":
+			first, rest, _ = strings.Cut(after, " ")
+		case "and", "of":
+		default:
+			first, rest = verb, after
+		}
 	}
 	key := func(word string) string {
 		for _, f := range s.structs[typ].Fields.List {
@@ -194,5 +199,9 @@ func (s *source) doc(typ, name, comment string) string {
 	if m := pair.FindStringSubmatch(comment); m != nil {
 		first, rest = key(m[1])+" and "+key(m[2]), comment[len(m[0]):]
 	}
-	return inner.ReplaceAllStringFunc(first+" "+rest, key)
+	text := inner.ReplaceAllStringFunc(strings.TrimSpace(first+" "+rest), key)
+	if pair.MatchString(comment) {
+		return text // it begins with keys
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }

@@ -10,23 +10,23 @@ import (
 
 // Options are the keys of a file sink.
 type Options struct {
-	// Path of the file. Its directory must exist: to make one would write beside a volume that is not
-	// mounted. It may be a character device, but no pipe.
+	// Path is the file to append to. Its directory must exist: if Tattler created one, it could write beside a volume
+	// that is not mounted. It may be a character device, but not a pipe.
 	Path string `yaml:"path"`
-	// Rotate is by size; the zero value does not rotate.
+	// Rotate limits the size of the file. Without it, the file grows.
 	Rotate Rotate `yaml:"rotate"`
-	// Sync says when what is written is safe from a crash of the machine: always (the default: before it
-	// is acknowledged), interval (up to SyncEvery later), or never (when the kernel likes).
+	// Sync controls when lines are safe from a crash of the machine: always (before they count as delivered; the
+	// default), interval (up to SyncEvery later), or never (whenever the kernel writes them).
 	Sync Sync `yaml:"sync"`
-	// SyncEvery is for Sync interval (1 second).
+	// SyncEvery is the longest delay with sync: interval (1 second).
 	SyncEvery time.Duration `yaml:"syncEvery"`
 }
 
 // Rotate says when the file is renamed to PATH.1, PATH.1 to PATH.2, and so on.
 type Rotate struct {
-	// Size is what a file does not grow beyond, unless one line is longer. 0 does not rotate.
+	// Size is the largest that the file becomes, unless a single line is longer. With 0 it is not rotated.
 	Size sink.Size `yaml:"size"`
-	// Keep is how many rotated files there are at most (5); the oldest is removed.
+	// Keep is how many rotated files are kept (5); older ones are removed.
 	Keep int `yaml:"keep"`
 }
 

@@ -35,7 +35,7 @@ type Options struct {
 	Insecure bool `yaml:"insecure"`
 	// TLS speaks TLS, and says whom to trust and who we are.
 	TLS sink.TLS `yaml:"tls"`
-	// Compression is none, gzip, snappy, lz4 or zstd (snappy).
+	// Compression is how records are compressed: none, gzip, snappy, lz4 or zstd (snappy).
 	Compression string `yaml:"compression"`
 	// MaxMessageBytes bounds a record before its compression, its headers included, as the topic's
 	// max.message.bytes does after it (1000012). What is longer is cut.
@@ -49,11 +49,11 @@ type Options struct {
 
 // SASL is a user, a password, and how they are shown.
 type SASL struct {
-	// Mechanism is plain, scram-sha-256 or scram-sha-512.
+	// Mechanism is how the password is proven: plain, scram-sha-256 or scram-sha-512.
 	Mechanism string `yaml:"mechanism"`
-	// User is the name.
+	// User is who we log in as.
 	User string `yaml:"user"`
-	// Password is the user's.
+	// Password is the one of that user.
 	Password string `yaml:"password"`
 }
 

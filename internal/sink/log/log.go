@@ -18,7 +18,7 @@ import (
 
 // Options are the keys of a log sink.
 type Options struct {
-	// Format is text (the default) or json.
+	// Format is how changes are written: text (the default) or json.
 	Format Format `yaml:"format"`
 }
 

@@ -26,7 +26,7 @@ type Options struct {
 	// User and Password say who we are, where the server asks for that.
 	User     string `yaml:"user"`
 	Password string `yaml:"password"`
-	// Token takes their place.
+	// Token takes the place of user and password.
 	Token string `yaml:"token"`
 	// Credentials is a file with a JWT and its key, as nsc makes them (.creds). It is read for each
 	// connection, so that it can be renewed.
@@ -53,7 +53,7 @@ type Stream struct {
 	// Subjects are those of a stream that is made (the first words of the subject up to its first
 	// template, and >: tattler.>).
 	Subjects []string `yaml:"subjects"`
-	// Storage is file or memory (file).
+	// Storage is where a new stream keeps messages: file or memory (file).
 	Storage Storage `yaml:"storage"`
 	// Replicas is how many servers keep each message (1, at most 5).
 	Replicas int `yaml:"replicas"`

@@ -21,7 +21,7 @@ type Options struct {
 	// of docs/sinks/notify.md, such as mattermost://host/TOKEN, telegram://BOT:TOKEN@CHAT or
 	// smtp://user:password@host:587/ops@example.com. It is a credential.
 	URL string `yaml:"url"`
-	// Service is slack, teams, discord, mattermost or telegram, where URL begins with https:// or http://
+	// Service names the chat service: slack, teams, discord, mattermost or telegram, where URL begins with https:// or http://
 	// and is not of the service's own host (what the URL says).
 	Service Service `yaml:"service"`
 	// BaseURL is where a page shows changes; messages then link to BASEURL/changes/ID (none: no links). Tattler's

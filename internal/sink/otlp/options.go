@@ -20,18 +20,18 @@ type Options struct {
 	// it has none, and 4318 for the protocol http, for which a path takes the place of /v1/logs. A user and a
 	// password in it are sent as the header authorization.
 	Endpoint string `yaml:"endpoint"`
-	// Protocol is grpc, or http for protobuf over HTTP (grpc).
+	// Protocol is how requests travel: grpc, or http for protobuf over HTTP (grpc).
 	Protocol Protocol `yaml:"protocol"`
 	// Body is what a record's body holds: event for the CloudEvents JSON as a map, or object for what the
 	// Collector's k8sobjects receiver writes while it watches: type and object. For the objects of updates
 	// the sink has to include after (event).
 	Body Body `yaml:"body"`
-	// Headers are added to each request; such as authorization.
+	// Headers are added to each request, such as authorization.
 	Headers map[string]string `yaml:"headers"`
 	// Resource has attributes that are added to those of the resource, such as deployment.environment.name,
 	// or take their place.
 	Resource map[string]string `yaml:"resource"`
-	// Compression is gzip or none (gzip).
+	// Compression is how requests are compressed: gzip or none (gzip).
 	Compression Compression `yaml:"compression"`
 	// MaxBatchBytes bounds a request as it is before compression, at least 64Ki (4032Ki: receivers of gRPC take
 	// 4Mi where nobody tells them otherwise). What is longer is sent as several; one change that is longer

@@ -13,10 +13,10 @@ import (
 
 // Options are the keys of a rabbitmq sink.
 type Options struct {
-	// URL is the server: amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS. The port is 5672, or
+	// URL is the server's address: amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS. The port is 5672, or
 	// 5671 with TLS, if there is none; the vhost is / if there is none.
 	URL string `yaml:"url"`
-	// Exchange is published to; it must be there. Empty is the default exchange, which needs Queue.
+	// Exchange is the exchange to publish to; it must exist. Empty means the default exchange, which needs Queue.
 	Exchange string `yaml:"exchange"`
 	// RoutingKey is a text/template over the event that makes the routing key, with the field names of
 	// package event, such as changes.{{.Data.Resource.Namespace}}.{{.Data.Op}} (the empty key). What the

@@ -15,7 +15,7 @@ import (
 
 // Options are the keys of a redis sink.
 type Options struct {
-	// URL is the server's: redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS. The port is 6379 and
+	// URL is the server's address: redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS. The port is 6379 and
 	// the database 0 where it has none; without a user, the password is that of the user default.
 	URL string `yaml:"url"`
 	// Stream is the name of the stream, a text/template over the event with the field names of package event:

@@ -15,16 +15,16 @@ import (
 
 // Options are the keys of a webhook sink.
 type Options struct {
-	// URL is where messages are posted to; http or https. It may hold a user and a password.
+	// URL is the http or https address that changes are posted to. It may hold a user and a password.
 	URL string `yaml:"url"`
 	// Headers are added to each request, and may replace Content-Type and User-Agent.
 	Headers map[string]string `yaml:"headers"`
-	// Secret, if set, signs each request as https://www.standardwebhooks.com asks for: the header
+	// Secret signs each request as https://www.standardwebhooks.com specifies, if it is set: the header
 	// webhook-signature is "v1," and the base64 of the HMAC-SHA256 of ID.TIMESTAMP.BODY, of which
 	// webhook-id and webhook-timestamp (Unix seconds) tell the first two. A secret that begins with
 	// whsec_ is base64 behind that; another is the key as it is.
 	Secret string `yaml:"secret"`
-	// Template, if set, makes the body: a text/template over the event, with the field names of package
+	// Template makes the body, if it is set: a text/template over the event, with the field names of package
 	// event and the function json. The Content-Type is application/json then, unless Headers has
 	// another; a body said to be JSON must be JSON.
 	Template string `yaml:"template"`
