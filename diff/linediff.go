@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"sort"
 	"strings"
 )
 
@@ -98,10 +99,13 @@ func backtrack(trace [][]int, x, y int) [][2]int {
 }
 
 // hunks returns the lines of the regions with their context; a note stands where lines are left out
-// between them.
-func hunks(regions []region, a, b []string, context int) []Line {
-	context = max(context, 0)
-	var out []Line
+// between them. Of what a region removes, and of what it adds, come at most so many lines; left is how many do not.
+func hunks(regions []region, a, b []string, context, most int) (out []Line, left int) {
+	beginning := func(lines []string) []string {
+		n := min(len(lines), most)
+		left += len(lines) - n
+		return lines[:n]
+	}
 	shown := 0 // lines of a
 	for i, r := range regions {
 		start := max(shown, r.a0-context)
@@ -111,10 +115,10 @@ func hunks(regions []region, a, b []string, context int) []Line {
 		for _, l := range a[start:r.a0] {
 			out = append(out, bodyLine(ContextLine, l))
 		}
-		for _, l := range a[r.a0:r.a1] {
+		for _, l := range beginning(a[r.a0:r.a1]) {
 			out = append(out, bodyLine(RemoveLine, l))
 		}
-		for _, l := range b[r.b0:r.b1] {
+		for _, l := range beginning(b[r.b0:r.b1]) {
 			out = append(out, bodyLine(AddLine, l))
 		}
 		shown = min(len(a), r.a1+context)
@@ -125,7 +129,26 @@ func hunks(regions []region, a, b []string, context int) []Line {
 			out = append(out, bodyLine(ContextLine, l))
 		}
 	}
-	return out
+	return out, left
+}
+
+// fitting is hunks in at most so many lines, as far as that can be: there is less context first, and then less of
+// each region, but some of what it removes and some of what it adds.
+func fitting(regions []region, a, b []string, context, lines int) ([]Line, int) {
+	whole := max(len(a), len(b))
+	for ; ; context-- {
+		if out, left := hunks(regions, a, b, context, whole); len(out) <= lines || context == 0 {
+			if len(out) <= lines {
+				return out, left
+			}
+			break
+		}
+	}
+	most := sort.Search(min(lines, whole), func(n int) bool { // the first number that is too large
+		out, _ := hunks(regions, a, b, 0, n+1)
+		return len(out) > lines
+	})
+	return hunks(regions, a, b, 0, max(most, 1))
 }
 
 // maxPlaces is how many places a header names.

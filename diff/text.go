@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -91,11 +92,21 @@ func (t *texter) head(kind LineKind, path, format string, args ...any) {
 	t.lines = append(t.lines, Line{kind, path + ": " + fmt.Sprintf(format, args...)})
 }
 
-// block adds lines below a path, up to the bound.
-func (t *texter) block(lines []Line) {
-	left := 0
+// hunked adds the lines of what changed.
+func (t *texter) hunked(regions []region, a, b []string) {
+	context := max(t.o.Context, 0)
+	if t.o.MaxLines < 0 {
+		lines, _ := hunks(regions, a, b, context, math.MaxInt)
+		t.block(lines, 0)
+		return
+	}
+	t.block(fitting(regions, a, b, context, t.o.MaxLines))
+}
+
+// block adds lines below a path, up to the bound, and says how many are left out, with those that were before.
+func (t *texter) block(lines []Line, left int) {
 	if t.o.MaxLines >= 0 && len(lines) > t.o.MaxLines {
-		left = len(lines) - t.o.MaxLines
+		left += len(lines) - t.o.MaxLines
 		lines = lines[:t.o.MaxLines]
 	}
 	t.lines = append(t.lines, lines...)
@@ -126,7 +137,7 @@ func (t *texter) one(path string, kind LineKind, v any) {
 	for i, l := range lines {
 		body[i] = bodyLine(kind, l)
 	}
-	t.block(body)
+	t.block(body, 0)
 }
 
 func (t *texter) replaced(path string, from, to any) {
@@ -175,7 +186,7 @@ func (t *texter) texts(path, from, to string) {
 			head += "; " + end
 		}
 		t.head(PlainLine, path, "%s", head)
-		t.block(hunks(regions, a, b, t.o.Context))
+		t.hunked(regions, a, b)
 		return
 	}
 	t.head(PlainLine, path, "%s", end)
@@ -190,7 +201,7 @@ func (t *texter) lists(path string, from, to []any) {
 		return
 	}
 	t.head(PlainLine, path, "%s", places(regions, len(a), len(b), "item"))
-	t.block(hunks(regions, a, b, t.o.Context))
+	t.hunked(regions, a, b)
 }
 
 // structures compares all else as YAML.
@@ -209,7 +220,7 @@ func (t *texter) structures(path string, from, to any) {
 		return
 	}
 	t.head(PlainLine, path, "%s", what)
-	t.block(hunks(regions, a, b, t.o.Context))
+	t.hunked(regions, a, b)
 }
 
 func items(list []any) []string {

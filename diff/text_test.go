@@ -242,3 +242,54 @@ func FuzzYAML(f *testing.F) {
 		}
 	})
 }
+
+// TestTextFits: where there is no room for everything, context goes first, and what is left shows some of each change.
+func TestTextFits(t *testing.T) {
+	const room = 15
+	lines := func(edit func([]string) []string) (minus, plus, context int, last string) {
+		a := numbered(60)
+		out := Text(change(strings.Join(a, "\n"), strings.Join(edit(slices.Clone(a)), "\n")), TextOptions{})
+		for _, l := range out {
+			switch l.Kind {
+			case RemoveLine:
+				minus++
+			case AddLine:
+				plus++
+			case ContextLine:
+				context++
+			}
+		}
+		if len(out) > 1+room+1 {
+			t.Errorf("%d lines: %v", len(out), out)
+		}
+		return minus, plus, context, out[len(out)-1].Text
+	}
+	for _, tc := range []struct {
+		why                  string
+		at                   []int
+		to                   int // lines from each place on
+		minus, plus, context int
+		last                 string
+	}{
+		{"one place", []int{10}, 1, 1, 1, 4, "    line 13"},
+		{"three places", []int{10, 20, 30}, 1, 3, 3, 6, "    line 32"},
+		{"five places", []int{10, 20, 30, 40, 50}, 1, 5, 5, 0, "  + new 50"},
+		{"six places", []int{5, 15, 25, 35, 45, 55}, 1, 5, 5, 0, "    … 2 more lines"},
+		{"a long one", []int{10}, 20, 7, 7, 0, "    … 26 more lines"},
+		{"a long one and a short one", []int{10, 50}, 20, 7, 7, 0, "    … 28 more lines"},
+	} {
+		minus, plus, context, last := lines(func(b []string) []string {
+			for i, at := range tc.at {
+				for n := range tc.to {
+					if at+n < len(b) && (tc.why != "a long one and a short one" || i == 0 || n == 0) {
+						b[at+n] = fmt.Sprint("new ", at+n)
+					}
+				}
+			}
+			return b
+		})
+		if minus != tc.minus || plus != tc.plus || context != tc.context || last != tc.last {
+			t.Errorf("%s: %d removed, %d added, %d of context, the last is %q", tc.why, minus, plus, context, last)
+		}
+	}
+}

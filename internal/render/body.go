@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 const bodyLines = 15
 
 // body prints what a created object wants: all but its identity and its status. Where that is long,
-// what the server filled in is left out, so that the few lines say what somebody wrote.
+// what the server filled in is left out, so that the few lines say what somebody wrote, and what matters most comes first.
 func (t *Text) body(r change.Resource, obj map[string]any) {
 	if t.o.Whole {
 		t.whole(obj)
@@ -39,7 +40,11 @@ func (t *Text) body(r change.Resource, obj map[string]any) {
 		if builtIn(r.Group) {
 			lines = append(bodyYAML(withoutDefaults(wants).(map[string]any)), labels...)
 		}
-		lines = excerptOf(lines)
+		first := highlights(obj)
+		for _, l := range first {
+			t.line(t.detail(plain, l))
+		}
+		lines = excerptOf(lines, bodyLines-len(first))
 	}
 	for _, l := range lines {
 		t.line(t.detail(plain, l))
@@ -47,6 +52,38 @@ func (t *Text) body(r change.Resource, obj map[string]any) {
 	if left := total - len(lines); left > 0 {
 		t.line(t.detail(dim, fmt.Sprintf("… %d more (--full)", left)))
 	}
+}
+
+// maxHighlights is how many lines of a long body say what matters.
+const maxHighlights = 6
+
+// highlights are the fields of a long object that say most about it: how many pods it wants and when, which images
+// they run, and which keys it has.
+func highlights(obj map[string]any) []string {
+	var out []string
+	for _, path := range []string{"replicas", "schedule", "parallelism"} {
+		if v := get(obj, "spec", path); v != nil {
+			out = append(out, "spec."+path+": "+diff.Scalar(v))
+		}
+	}
+	for _, spec := range []string{"spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec"} {
+		for _, containers := range []string{"initContainers", "containers"} {
+			for _, c := range list(obj, append(strings.Split(spec, "."), containers)...) {
+				if m, _ := c.(map[string]any); text(m, "image") != "" {
+					out = append(out, fmt.Sprintf("%s.%s[name=%s].image: %s", spec, containers, text(m, "name"), text(m, "image")))
+				}
+			}
+		}
+	}
+	for _, field := range []string{"data", "binaryData", "stringData"} {
+		if keys := slices.Sorted(maps.Keys(fields(obj, field))); len(keys) > 1 {
+			out = append(out, field+": "+plural(len(keys), "key")+": "+strings.Join(keys, ", "))
+		}
+	}
+	if len(out) > maxHighlights {
+		out = append(out[:maxHighlights-1], fmt.Sprintf("… %d more like these", len(out)-maxHighlights+1))
+	}
+	return out
 }
 
 // whole prints all of an object, as kubectl get -o yaml would.
@@ -64,7 +101,7 @@ const textLines = 4
 
 // excerptOf is the beginning of a long body: of each text some lines, and no name at the end without
 // its value.
-func excerptOf(lines []string) []string {
+func excerptOf(lines []string, most int) []string {
 	var out []string
 	block, shown := -1, 0 // the indentation of the text's name, and its lines so far
 	for _, l := range lines {
@@ -79,7 +116,7 @@ func excerptOf(lines []string) []string {
 				block = indent
 			}
 		}
-		if len(out) == bodyLines {
+		if len(out) == most {
 			break
 		}
 		out = append(out, l)
@@ -184,6 +221,9 @@ func withoutDefaults(v any) any {
 	case map[string]any:
 		out := map[string]any{}
 		for key, e := range v {
+			if repeats(key) {
+				continue
+			}
 			if !slices.ContainsFunc(defaults[key], func(d any) bool { return diff.Equal(d, e) }) {
 				out[key] = withoutDefaults(e)
 			}

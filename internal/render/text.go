@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"container/heap"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -271,10 +272,42 @@ func (t *Text) details(changes []diff.Change) {
 		if room := t.o.Width - detailIndent; t.o.Width > 0 && len(lines) == 1 && width(lines[0].Text) > room {
 			lines = stack(c, lines[0], room)
 		}
+		if t.o.Width > 0 {
+			showDifference(lines, t.o.Width-detailIndent)
+		}
 		for _, l := range lines {
 			t.line(t.detail(lineStyles[l.Kind], l.Text))
 		}
 	}
+}
+
+// showDifference shortens lines that are wider than the room, and that take each other's place, where they begin alike:
+// else what differs would be cut off.
+func showDifference(lines []diff.Line, room int) {
+	const mark = len("  - ")
+	for i := 0; i < len(lines); {
+		removed := run(lines[i:], diff.RemoveLine)
+		added := run(lines[i+removed:], diff.AddLine)
+		for n := range min(removed, added) {
+			from, to := &lines[i+n].Text, &lines[i+removed+n].Text
+			if max(width(*from), width(*to)) <= room || min(len(*from), len(*to)) < mark {
+				continue
+			}
+			if alike := common((*from)[mark:], (*to)[mark:]); alike > 0 {
+				*from, *to = (*from)[:mark]+"…"+(*from)[mark+alike:], (*to)[:mark]+"…"+(*to)[mark+alike:]
+			}
+		}
+		i += max(1, removed+added)
+	}
+}
+
+// run is how many lines of a kind come first.
+func run(lines []diff.Line, kind diff.LineKind) int {
+	n := slices.IndexFunc(lines, func(l diff.Line) bool { return l.Kind != kind })
+	if n < 0 {
+		return len(lines)
+	}
+	return n
 }
 
 // stack lays out a change that is wider than the room: its path, then the values below each other, cut

@@ -90,7 +90,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVarP(&o.Follow, "follow", "f", false, "then tell changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")
 	f.BoolVar(&o.Flat, "flat", false, "tell each change of a rollout")
-	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole")
+	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
 	f.BoolVar(&o.Noise, "noise", false, "show quiet changes and fields, too")
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
 	o.Past.Add(cmd)

@@ -84,7 +84,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Initial, "initial", false, "first show what exists")
 	f.BoolVar(&o.Status, "status", false, "show each status change, no summaries")
 	f.BoolVar(&o.Noise, "noise", false, "show hidden kinds and quiet fields, too")
-	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole")
+	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
 	f.IntVar(&o.Limit, "limit", 0, "end after this `number` of changes")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end after this `time`, such as 30s")
 	f.BoolVarP(&o.Verbose, "verbose", "v", false, "list what may not be watched, and why")
@@ -184,7 +184,7 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *t
 	single := len(n.Include) == 1 && !scope.IsGlob(n.Include[0])
 	return &ordered{printer: &text{render.New(render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
-		Namespaces: !single, Full: o.Full, Status: each, Noise: o.Noise,
+		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Status: each, Noise: o.Noise,
 	})}}, nil
 }
 
