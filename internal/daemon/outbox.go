@@ -19,6 +19,7 @@ type outbox struct {
 	reader  *journal.Reader // the pump's own: pumps do not wait for each other
 	shelf   *shelf
 	tell    *history.Teller
+	lean    bool                                 // the sink needs no objects of updates
 	text    func(io.Writer, change.Change) error // nil: sinks write what they can
 	log     *slog.Logger
 }
@@ -71,7 +72,7 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 	case err != nil:
 		return it, err
 	}
-	c, decoded, err := o.tell.Make(ctx, e, before, after)
+	c, decoded, err := o.tell.Make(ctx, e, before, after, o.lean)
 	if it.Err == nil {
 		it.Err = err
 	}
@@ -80,7 +81,7 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 		ev.Data.Before, ev.Data.After = c.Before, c.After
 	}
 	it.Event, it.Size = &ev, decodedGrowth*decoded
-	if o.text != nil && it.Err == nil {
+	if o.text != nil && !o.lean && it.Err == nil {
 		it.Text = func(w io.Writer) error { return o.text(w, c) }
 	}
 	return it, nil

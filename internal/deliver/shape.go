@@ -28,7 +28,11 @@ func (o *Options) message(item Item, limit int) (sink.Message, error) {
 	if key == "" { // a gap, or an object of client-go's fakes
 		key = e.Subject
 	}
-	return sink.Message{ID: e.ID, Key: key, Body: body, Event: &e, Text: item.Text}, nil
+	m := sink.Message{ID: e.ID, Key: key, Body: body, Event: &e}
+	if o.shows() {
+		m.Text = item.Text
+	}
+	return m, nil
 }
 
 // shape leaves the objects that the operation has, and of an update those that are asked for.

@@ -54,10 +54,10 @@ type Store interface {
 type Item struct {
 	// Seq is its sequence number: above 0, and unique.
 	Seq int64
-	// Event holds all there is of the change: an update carries before and after besides its changes, for
-	// the filter and for sinks that include them.
+	// Event holds all there is of the change. An update carries before and after besides its changes if the sink
+	// needs them: see Options.Whole.
 	Event *event.Event
-	// Text writes the change for people; may be nil.
+	// Text writes the change for people; may be nil, and is where Options.Whole is false.
 	Text func(w io.Writer) error
 	// Size is about how many bytes Event and Text keep in memory: it bounds a batch.
 	Size int
