@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"sync"
 
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
@@ -24,8 +25,9 @@ type outbox struct {
 	log     *slog.Logger
 }
 
-// decodedGrowth is about how much larger a decoded object is than its JSON; measured on pods.
-const decodedGrowth = 6
+// decodedGrowth is about how much larger a decoded object is than its JSON, of which an event may have a copy; measured
+// on pods.
+const decodedGrowth = 7
 
 // Read implements deliver.Store.
 func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, error] {
@@ -80,7 +82,7 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 	if e.Op.Differs() {
 		ev.Data.Before, ev.Data.After = c.Before, c.After
 	}
-	it.Event, it.Size = &ev, decodedGrowth*decoded
+	it.Event, it.JSON, it.Size = &ev, sync.OnceValues(ev.MarshalJSON), decodedGrowth*decoded
 	if o.text != nil && !o.lean && it.Err == nil {
 		it.Text = func(w io.Writer) error { return o.text(w, c) }
 	}

@@ -63,6 +63,8 @@ func TestOutboxWhole(t *testing.T) {
 				t.Errorf("%s: an update with objects: %v", tc.why, !tc.whole)
 			case item.Seq == 2 && len(d.Changes) == 0:
 				t.Errorf("%s: an update without changes", tc.why)
+			case item.JSON == nil:
+				t.Errorf("%s: change %d is encoded by each sink", tc.why, item.Seq)
 			case (item.Text != nil) != tc.whole:
 				t.Errorf("%s: change %d can be shown: %v", tc.why, item.Seq, !tc.whole)
 			}
