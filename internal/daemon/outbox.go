@@ -25,10 +25,6 @@ type outbox struct {
 	log     *slog.Logger
 }
 
-// decodedGrowth is about how much larger a decoded object is than its JSON, of which an event may have a copy; measured
-// on pods.
-const decodedGrowth = 7
-
 // Read implements deliver.Store.
 func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, error] {
 	return func(yield func(deliver.Item, error) bool) {
@@ -83,6 +79,9 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 		ev.Data.Before, ev.Data.After = c.Before, c.After
 	}
 	it.Event, it.JSON, it.Size = &ev, sync.OnceValues(ev.MarshalJSON), decodedGrowth*decoded
+	if o.lean && e.Op.Differs() { // the objects are gone
+		it.Size = 1<<10 + changesSize(ev.Data.Changes)
+	}
 	if o.text != nil && !o.lean && it.Err == nil {
 		it.Text = func(w io.Writer) error { return o.text(w, c) }
 	}
