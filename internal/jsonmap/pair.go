@@ -89,13 +89,19 @@ func (d *decoder) version() (map[string]any, error) {
 type part struct {
 	from, to, depth int
 	value           any
-	text            bool // some of it was left as text, which depends on where it is
+	text            bool // it depends on where it is: some of it was left as text, or it is metadata of its own
 }
 
 // part reads one, at its bracket.
 func (d *decoder) part(bracket byte) (v any, err error) {
 	was, same := d.again()
-	if same {
+	if same && !d.ownMetadata() {
+		if d.noted {
+			d.inherit(was)
+		}
+		if was.text {
+			d.texts++
+		}
 		d.pos += was.to - was.from
 		d.shared += was.to - was.from
 		return was.value, nil
@@ -111,7 +117,7 @@ func (d *decoder) part(bracket byte) (v any, err error) {
 	}
 	if d.noted && err == nil {
 		p := &d.parts[at]
-		p.to, p.value, p.text = d.pos, v, d.texts > texts
+		p.to, p.value, p.text = d.pos, v, d.texts > texts || d.ownMetadata()
 	}
 	if was != nil { // what follows here follows there, too
 		d.shift = was.to - d.pos
@@ -136,8 +142,8 @@ func (d *decoder) again() (was *part, same bool) {
 		}
 		p := d.other.at(d.pos + shift)
 		switch {
-		case p == nil || p.depth != d.depth || p.text && !d.inEntries():
-		case bytes.HasPrefix(d.raw[d.pos:], d.other.raw[p.from:p.to]):
+		case p == nil || p.depth != d.depth:
+		case (!p.text || d.inEntries()) && bytes.HasPrefix(d.raw[d.pos:], d.other.raw[p.from:p.to]):
 			d.shift = shift
 			return p, true
 		case was == nil:
@@ -149,9 +155,14 @@ func (d *decoder) again() (was *part, same bool) {
 
 // at returns the part that begins at a position; nil if none does.
 func (d *decoder) at(pos int) *part {
-	i, ok := slices.BinarySearchFunc(d.parts, pos, func(p part, pos int) int { return cmp.Compare(p.from, pos) })
+	i, ok := d.find(pos)
 	if !ok {
 		return nil
 	}
 	return &d.parts[i]
+}
+
+// find returns where in the parts one begins, or would begin, at a position.
+func (d *decoder) find(pos int) (i int, ok bool) {
+	return slices.BinarySearchFunc(d.parts, pos, func(p part, pos int) int { return cmp.Compare(p.from, pos) })
 }
