@@ -9,41 +9,44 @@ import (
 // stampFormat is of fixed width, so that times sort as text.
 const stampFormat = "2006-01-02T15:04:05.000Z"
 
-// stamp is a time of that format.
-type stamp time.Time
+func stamp(t time.Time) string { return t.UTC().Format(stampFormat) }
 
-func (s stamp) MarshalJSON() ([]byte, error) {
-	return []byte(time.Time(s).UTC().Format(`"` + stampFormat + `"`)), nil
-}
-
-// MarshalJSON writes the event on one line. Nothing is escaped for HTML unless the caller's encoder
-// does so, as json.Marshal does.
-func (e Event) MarshalJSON() ([]byte, error) {
-	return marshal(struct {
-		SpecVersion     string `json:"specversion"`
-		Type            string `json:"type"`
-		Source          string `json:"source"`
-		ID              string `json:"id"`
-		Subject         string `json:"subject"`
-		Time            stamp  `json:"time"`
-		PartitionKey    string `json:"partitionkey,omitempty"`
-		DataContentType string `json:"datacontenttype"`
-		Data            Data   `json:"data"`
-	}{e.SpecVersion, e.Type, e.Source, e.ID, e.Subject, stamp(e.Time), e.PartitionKey, e.DataContentType, e.Data})
-}
-
-// MarshalJSON writes the interval; see Event.MarshalJSON.
-func (o Observed) MarshalJSON() ([]byte, error) {
-	return marshal(struct {
-		After *stamp `json:"after,omitempty"`
-		At    stamp  `json:"at"`
+// The JSON forms of the types. They are written in one pass: a MarshalJSON within another has its text read and copied
+// at every level.
+type (
+	eventJSON struct {
+		SpecVersion     string   `json:"specversion"`
+		Type            string   `json:"type"`
+		Source          string   `json:"source"`
+		ID              string   `json:"id"`
+		Subject         string   `json:"subject"`
+		Time            string   `json:"time"`
+		PartitionKey    string   `json:"partitionkey,omitempty"`
+		DataContentType string   `json:"datacontenttype"`
+		Data            dataJSON `json:"data"`
+	}
+	dataJSON struct {
+		Op          Op              `json:"op"`
+		Resource    Resource        `json:"resource"`
+		Changes     []changeJSON    `json:"changes,omitempty"`
+		Patch       []operationJSON `json:"patch,omitempty"`
+		Managers    []Manager       `json:"managers,omitempty"`
+		Before      map[string]any  `json:"before,omitempty"`
+		After       map[string]any  `json:"after,omitempty"`
+		Observed    observedJSON    `json:"observed"`
+		Gap         *GapInfo        `json:"gap,omitempty"`
+		Epoch       int64           `json:"epoch,omitempty"`
+		Quiet       bool            `json:"quiet,omitempty"`
+		Form        uint64          `json:"-"`
+		Truncated   bool            `json:"truncated,omitempty"`
+		FilterError string          `json:"filterError,omitempty"`
+	}
+	observedJSON struct {
+		After string `json:"after,omitempty"`
+		At    string `json:"at"`
 		Net   bool   `json:"net,omitempty"`
-	}{(*stamp)(o.After), stamp(o.At), o.Net})
-}
-
-// MarshalJSON writes the change with those of from and to that its operation has.
-func (c Change) MarshalJSON() ([]byte, error) {
-	w := struct {
+	}
+	changeJSON struct {
 		Path        string `json:"path"`
 		Op          string `json:"op"`
 		From        *any   `json:"from,omitempty"` // a pointer tells null from absent
@@ -52,27 +55,76 @@ func (c Change) MarshalJSON() ([]byte, error) {
 		Subresource string `json:"subresource,omitempty"`
 		Quiet       bool   `json:"quiet,omitempty"`
 		Whole       bool   `json:"whole,omitempty"`
-	}{c.Path, c.Op, &c.From, &c.To, c.Manager, c.Subresource, c.Quiet, c.Whole}
+	}
+	operationJSON struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value *any   `json:"value,omitempty"` // a pointer tells null from absent
+	}
+)
+
+// MarshalJSON writes the event on one line. Nothing is escaped for HTML unless the caller's encoder
+// does so, as json.Marshal does.
+func (e Event) MarshalJSON() ([]byte, error) {
+	return marshal(eventJSON{
+		e.SpecVersion, e.Type, e.Source, e.ID, e.Subject, stamp(e.Time), e.PartitionKey, e.DataContentType, e.Data.json(),
+	})
+}
+
+func (d *Data) json() dataJSON {
+	w := dataJSON{
+		Op: d.Op, Resource: d.Resource, Managers: d.Managers, Before: d.Before, After: d.After, Observed: d.Observed.json(),
+		Gap: d.Gap, Epoch: d.Epoch, Quiet: d.Quiet, Truncated: d.Truncated, FilterError: d.FilterError,
+	}
+	if len(d.Changes) > 0 {
+		w.Changes = make([]changeJSON, len(d.Changes))
+		for i := range d.Changes {
+			w.Changes[i] = d.Changes[i].json()
+		}
+	}
+	if len(d.Patch) > 0 {
+		w.Patch = make([]operationJSON, len(d.Patch))
+		for i := range d.Patch {
+			w.Patch[i] = d.Patch[i].json()
+		}
+	}
+	return w
+}
+
+// MarshalJSON writes the interval; see Event.MarshalJSON.
+func (o Observed) MarshalJSON() ([]byte, error) { return marshal(o.json()) }
+
+func (o *Observed) json() observedJSON {
+	w := observedJSON{At: stamp(o.At), Net: o.Net}
+	if o.After != nil {
+		w.After = stamp(*o.After)
+	}
+	return w
+}
+
+// MarshalJSON writes the change with those of from and to that its operation has.
+func (c Change) MarshalJSON() ([]byte, error) { return marshal(c.json()) }
+
+func (c *Change) json() changeJSON {
+	w := changeJSON{c.Path, c.Op, &c.From, &c.To, c.Manager, c.Subresource, c.Quiet, c.Whole}
 	switch c.Op {
 	case "add":
 		w.From = nil
 	case "remove":
 		w.To = nil
 	}
-	return marshal(w)
+	return w
 }
 
 // MarshalJSON writes the operation, with the value that it has.
-func (o Operation) MarshalJSON() ([]byte, error) {
-	w := struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value *any   `json:"value,omitempty"` // a pointer tells null from absent
-	}{o.Op, o.Path, &o.Value}
+func (o Operation) MarshalJSON() ([]byte, error) { return marshal(o.json()) }
+
+func (o *Operation) json() operationJSON {
+	w := operationJSON{o.Op, o.Path, &o.Value}
 	if o.Op == "remove" {
 		w.Value = nil
 	}
-	return marshal(w)
+	return w
 }
 
 func marshal(v any) ([]byte, error) {

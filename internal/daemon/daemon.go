@@ -278,7 +278,7 @@ func (d *daemon) openPumps(ctx context.Context) error {
 	for _, s := range all {
 		known[s.Name] = s
 	}
-	if d.stores, err = openStores(ctx, d.journal, d.rules, d.o.Text, d.o.Log, len(d.o.Sinks)); err != nil {
+	if d.stores, err = openStores(ctx, d.journal, d.rules, d.o.Text, d.o.Log, d.o.Sinks); err != nil {
 		return err
 	}
 	for i, o := range d.o.Sinks {

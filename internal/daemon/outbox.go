@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"sync"
 
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
@@ -19,12 +20,10 @@ type outbox struct {
 	reader  *journal.Reader // the pump's own: pumps do not wait for each other
 	shelf   *shelf
 	tell    *history.Teller
+	lean    bool                                 // the sink needs no objects of updates
 	text    func(io.Writer, change.Change) error // nil: sinks write what they can
 	log     *slog.Logger
 }
-
-// decodedGrowth is about how much larger a decoded object is than its JSON; measured on pods.
-const decodedGrowth = 6
 
 // Read implements deliver.Store.
 func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, error] {
@@ -71,7 +70,7 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 	case err != nil:
 		return it, err
 	}
-	c, decoded, err := o.tell.Make(ctx, e, before, after)
+	c, decoded, err := o.tell.Make(ctx, e, before, after, o.lean)
 	if it.Err == nil {
 		it.Err = err
 	}
@@ -79,8 +78,11 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 	if e.Op.Differs() {
 		ev.Data.Before, ev.Data.After = c.Before, c.After
 	}
-	it.Event, it.Size = &ev, decodedGrowth*decoded
-	if o.text != nil && it.Err == nil {
+	it.Event, it.JSON, it.Size = &ev, sync.OnceValues(ev.MarshalJSON), decodedGrowth*decoded
+	if o.lean && e.Op.Differs() { // the objects are gone
+		it.Size = 1<<10 + changesSize(ev.Data.Changes)
+	}
+	if o.text != nil && !o.lean && it.Err == nil {
 		it.Text = func(w io.Writer) error { return o.text(w, c) }
 	}
 	return it, nil

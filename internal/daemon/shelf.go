@@ -21,6 +21,10 @@ type shelves struct {
 	items map[int64]*shared // by sequence number
 }
 
+func newShelves(limit int) *shelves {
+	return &shelves{limit: limit, items: map[int64]*shared{}}
+}
+
 // shared is a change that was read, or is being read.
 type shared struct {
 	done chan struct{} // closed once it was

@@ -30,8 +30,8 @@ func (m *made) item(t *testing.T, s *shelf, seq int64) {
 	}
 }
 
-func newShelves(n, limit int) (*shelves, []*shelf) {
-	all := &shelves{limit: limit, items: map[int64]*shared{}}
+func shelvesOf(n, limit int) (*shelves, []*shelf) {
+	all := newShelves(limit)
 	var each []*shelf
 	for range n {
 		each = append(each, all.add())
@@ -41,7 +41,7 @@ func newShelves(n, limit int) (*shelves, []*shelf) {
 
 // TestShelvesShare has three sinks read the same changes at once: each is read once.
 func TestShelvesShare(t *testing.T) {
-	_, each := newShelves(3, 1<<20)
+	_, each := shelvesOf(3, 1<<20)
 	m := &made{of: map[int64]int{}, size: 1000}
 	var pumps sync.WaitGroup
 	for _, s := range each {
@@ -62,7 +62,7 @@ func TestShelvesShare(t *testing.T) {
 // TestShelvesOfLaggard has one sink read a long way behind two that follow closely: these still share, and
 // the shelves stay within their bound.
 func TestShelvesOfLaggard(t *testing.T) {
-	all, each := newShelves(3, 64<<10)
+	all, each := shelvesOf(3, 64<<10)
 	m := &made{of: map[int64]int{}, size: 1 << 10}
 	for i := range int64(1000) {
 		m.item(t, each[0], 10_000+i)
@@ -92,7 +92,7 @@ func TestShelvesOfLaggard(t *testing.T) {
 // ends does not wait.
 func TestShelvesError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all, each := newShelves(3, 1<<20)
+		all, each := shelvesOf(3, 1<<20)
 		fail, failed := make(chan struct{}), errors.New("no")
 		go func() {
 			_, err := each[0].item(t.Context(), 1, func() (deliver.Item, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
@@ -25,9 +26,10 @@ type stores struct {
 	readers  []*journal.Reader // theirs, and the last one for what they share
 }
 
-// openStores opens what n pumps read from a journal.
-func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, text func(io.Writer, change.Change) error, log *slog.Logger, n int) (*stores, error) {
-	s := &stores{}
+// openStores opens what pumps with these options read from a journal. Those that need the objects of updates share
+// what they read with each other, and so do the others.
+func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, text func(io.Writer, change.Change) error, log *slog.Logger, sinks []deliver.Options) (*stores, error) {
+	s, n := &stores{}, len(sinks)
 	for i := range n + 1 {
 		r, err := journal.OpenReader(ctx, j.Path())
 		if err != nil {
@@ -39,9 +41,17 @@ func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, text 
 		}
 	}
 	teller := history.New(s.readers[n], rules)
-	all := &shelves{limit: shelfBytes, items: map[int64]*shared{}}
-	for _, r := range s.readers[:n] {
-		s.outboxes = append(s.outboxes, &outbox{j, r, all.add(), teller, text, log})
+	groups := map[bool]*shelves{true: newShelves(shelfBytes / 2), false: newShelves(shelfBytes / 2)} // by Options.Whole
+	for i := range sinks {
+		whole := sinks[i].Whole()
+		s.outboxes = append(s.outboxes, &outbox{
+			journal: j, reader: s.readers[i], shelf: groups[whole].add(), tell: teller, lean: !whole, text: text, log: log,
+		})
+	}
+	for whole := range groups { // a pump alone shares nothing
+		if len(groups[!whole].all) < 2 {
+			groups[whole].limit = shelfBytes
+		}
 	}
 	return s, nil
 }

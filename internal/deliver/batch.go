@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
@@ -194,7 +195,9 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 		if !ok {
 			break
 		}
-		b.scanned++
+		if b.scanned++; b.scanned > 1 {
+			runtime.Gosched() // a sink that lags leaves the processor to one that does not
+		}
 		if item, wanted := p.wants(item); wanted {
 			m, reason := p.message(item)
 			switch {

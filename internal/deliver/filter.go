@@ -76,7 +76,7 @@ func (p *Pump) filterFailed(item Item, failure string) {
 func (i Item) marked(failure string) Item {
 	e, text := *i.Event, i.Text
 	e.Data.FilterError = failure
-	i.Event = &e
+	i.Event, i.JSON = &e, nil
 	if text == nil {
 		return i
 	}

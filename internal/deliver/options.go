@@ -22,6 +22,8 @@ type Options struct {
 	// Match selects; nil takes everything. An event for which it fails is delivered, marked, logged and
 	// counted. It sees gaps as well, which have no object.
 	Match func(*event.Data) (bool, error)
+	// MatchesLean says that Match reads neither Before nor After of an update or a conversion.
+	MatchesLean bool
 	// Where is the text of Match, for the log.
 	Where string
 	// Snapshots also delivers what the first list saw.
@@ -100,6 +102,17 @@ const commitEvery = time.Second
 
 // maxRetryAfter bounds how long a receiver can make us wait.
 const maxRetryAfter = time.Hour
+
+// Whole reports whether the sink needs the objects of updates: to choose, to include, or to show them.
+func (o *Options) Whole() bool {
+	return len(o.Include) > 0 || o.Match != nil && !o.MatchesLean || o.shows()
+}
+
+// shows reports whether the sink uses Message.Text.
+func (o *Options) shows() bool {
+	s, ok := o.Sink.(sink.Shower)
+	return ok && s.Shows()
+}
 
 // Validate says what is wrong with the options.
 func (o *Options) Validate() error {

@@ -52,6 +52,8 @@ func (r *receiver) Close(context.Context) error {
 
 func (r *receiver) String() string { return "test receiver" }
 
+func (r *receiver) Shows() bool { return true }
+
 func (r *receiver) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

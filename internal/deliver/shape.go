@@ -1,8 +1,6 @@
 package deliver
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -15,7 +13,11 @@ import (
 func (o *Options) message(item Item, limit int) (sink.Message, error) {
 	e := *item.Event
 	o.shape(&e.Data)
-	body, err := marshal(e)
+	write := e.MarshalJSON
+	if item.JSON != nil && sameObjects(&e.Data, &item.Event.Data) {
+		write = item.JSON
+	}
+	body, err := write()
 	if err != nil {
 		return sink.Message{}, fmt.Errorf("write event: %w", err)
 	}
@@ -28,7 +30,16 @@ func (o *Options) message(item Item, limit int) (sink.Message, error) {
 	if key == "" { // a gap, or an object of client-go's fakes
 		key = e.Subject
 	}
-	return sink.Message{ID: e.ID, Key: key, Body: body, Event: &e, Text: item.Text}, nil
+	m := sink.Message{ID: e.ID, Key: key, Body: body, Event: &e}
+	if o.shows() {
+		m.Text = item.Text
+	}
+	return m, nil
+}
+
+// sameObjects reports whether shape left out or added nothing.
+func sameObjects(shaped, d *event.Data) bool {
+	return (shaped.Before == nil) == (d.Before == nil) && (shaped.After == nil) == (d.After == nil) && shaped.Patch == nil
 }
 
 // shape leaves the objects that the operation has, and of an update those that are asked for.
@@ -59,18 +70,18 @@ func (o *Options) shape(d *event.Data) {
 func truncate(e *event.Event, limit int) ([]byte, error) {
 	d := &e.Data
 	d.Before, d.After, d.Patch, d.Truncated = nil, nil, nil, true
-	body, err := marshal(*e)
+	body, err := e.MarshalJSON()
 	if err != nil || len(body) <= limit {
 		return body, err
 	}
 	changes := d.Changes
 	d.Changes, d.Managers = nil, nil
-	if body, err = marshal(*e); err != nil {
+	if body, err = e.MarshalJSON(); err != nil {
 		return nil, err
 	}
 	room := limit - len(body) - len(`"changes":[],`)
 	for _, c := range changes {
-		text, err := marshal(c)
+		text, err := c.MarshalJSON()
 		if err != nil {
 			return nil, err
 		}
@@ -79,16 +90,5 @@ func truncate(e *event.Event, limit int) ([]byte, error) {
 			d.Changes = append(d.Changes, c)
 		}
 	}
-	return marshal(*e)
-}
-
-// marshal writes JSON on one line, without escaping for HTML.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return e.MarshalJSON()
 }

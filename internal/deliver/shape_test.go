@@ -135,7 +135,7 @@ func TestTruncateUsesTheRoom(t *testing.T) {
 	e.Data.Managers = nil
 	e.Data.Changes = append(e.Data.Changes, event.Change{Path: "b", Op: "add", To: strings.Repeat("y", MinMaxBytes), Manager: "m"})
 	e.Data.Truncated = true
-	body, err := marshal(*e)
+	body, err := e.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,5 +168,36 @@ func TestMessageKey(t *testing.T) {
 	bad.Data.After = map[string]any{"x": math.NaN()}
 	if _, err := o.message(Item{Event: bad}, 0); err == nil {
 		t.Error("what JSON cannot hold became a message")
+	}
+}
+
+// TestSharedJSON: what was encoded once is sent where nothing is left out of the event, added to it, or marked.
+func TestSharedJSON(t *testing.T) {
+	for _, tc := range []struct {
+		why    string
+		o      Options
+		op     event.Op
+		marked bool
+		shared bool
+	}{
+		{"a creation", Options{}, event.Created, false, true},
+		{"an update without objects, which this one has", Options{}, event.Updated, false, false},
+		{"all that it has", Options{Include: []Include{Before, After}}, event.Updated, false, true},
+		{"a part of what it has", Options{Include: []Include{After}}, event.Updated, false, false},
+		{"and a patch", Options{Include: []Include{Before, After, Patch}}, event.Updated, false, false},
+		{"a mark of the filter", Options{}, event.Created, true, false},
+	} {
+		e := sample(tc.op)
+		if tc.op == event.Created {
+			e.Data.Before = nil
+		}
+		item := Item{Seq: 1, Event: e, JSON: func() ([]byte, error) { return []byte("shared"), nil }}
+		if tc.marked {
+			item = item.marked("it failed")
+		}
+		m, err := tc.o.message(item, 0)
+		if err != nil || (string(m.Body) == "shared") != tc.shared {
+			t.Errorf("%s: %.100s, %v", tc.why, m.Body, err)
+		}
 	}
 }

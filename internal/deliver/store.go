@@ -54,12 +54,14 @@ type Store interface {
 type Item struct {
 	// Seq is its sequence number: above 0, and unique.
 	Seq int64
-	// Event holds all there is of the change: an update carries before and after besides its changes, for
-	// the filter and for sinks that include them.
+	// Event holds all there is of the change. An update carries before and after besides its changes if the sink
+	// needs them: see Options.Whole.
 	Event *event.Event
-	// Text writes the change for people; may be nil.
+	// JSON is Event's JSON, made by the first call; may be nil. Sinks that get the whole Event share it.
+	JSON func() ([]byte, error)
+	// Text writes the change for people; may be nil, and is where Options.Whole is false.
 	Text func(w io.Writer) error
-	// Size is about how many bytes Event and Text keep in memory: it bounds a batch.
+	// Size is about how many bytes Event, JSON and Text keep in memory: it bounds a batch.
 	Size int
 	// Err says that the change cannot be read, such as damaged content. The Event holds what is known.
 	Err error

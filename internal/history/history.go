@@ -49,7 +49,7 @@ func (t *Teller) Change(ctx context.Context, e *journal.Entry) (change.Change, e
 		c := outline(e)
 		return c, fmt.Errorf("read %s: %w", c.Subject(), err)
 	}
-	c, _, err := t.Make(ctx, e, before, after)
+	c, _, err := t.Make(ctx, e, before, after, false)
 	return c, err
 }
 
@@ -64,13 +64,29 @@ func outline(e *journal.Entry) change.Change {
 
 // Make returns the change of an entry whose contents were read. Where they are no objects, the change
 // that comes with the error tells the rest. Where nothing is known of what was before, it says so: see
-// change.Change.Blind. Decoded is how much JSON the change holds: what before and after have in common counts once.
-func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byte) (c change.Change, decoded int, err error) {
+// change.Change.Blind. Lean leaves out the objects of an update or a conversion, which is several times faster. Decoded
+// is how much JSON the change holds: what before and after have in common counts once.
+func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byte, lean bool) (c change.Change, decoded int, err error) {
+	c, decoded, err = t.make(ctx, e, before, after, lean && e.Op.Differs())
+	if err == nil && lean && wholeObject(&c) {
+		c, decoded, err = t.make(ctx, e, before, after, false)
+	}
+	if lean && e.Op.Differs() {
+		c.Before, c.After = nil, nil
+	}
+	return c, decoded, err
+}
+
+// wholeObject reports whether the only change listed is of the object itself, of which From and To hold all.
+func wholeObject(c *change.Change) bool { return len(c.Fields) == 1 && len(c.Fields[0].Path) == 0 }
+
+// make is Make. With changed, it decodes only what can have changed: see jsonmap.DecodeChanged.
+func (t *Teller) make(ctx context.Context, e *journal.Entry, before, after []byte, changed bool) (c change.Change, decoded int, err error) {
 	c = outline(e)
 	if !e.Op.HasObject() {
 		return c, 0, nil
 	}
-	old, now, shared, err := jsonmap.DecodeShared(before, after)
+	old, now, decoded, err := jsonmap.DecodeSized(before, after, changed)
 	if err != nil {
 		return c, 0, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
@@ -87,7 +103,7 @@ func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byt
 	if c.Blind {
 		c.Manager, c.Quiet = e.Manager, e.Quiet
 	}
-	return c, len(before) + len(after) - shared, nil
+	return c, decoded, nil
 }
 
 // schema is the kind's; nil, with which a diff does what it can, where the journal has none yet. It comes with

@@ -66,6 +66,7 @@ type decoder struct {
 	same   map[string]int // fields of the root that are left out, and how long their values are
 	noted  bool           // parts are
 	parts  []part         // by where they begin
+	own    bool           // the metadata is shared with no other version
 	other  *decoder       // which has noted the parts of an object that is much the same; nil: there is none
 	shared int            // so long is the text of the parts that are those of the other
 	shift  int            // from here to the part of the other that was the same last

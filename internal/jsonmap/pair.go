@@ -11,28 +11,25 @@ import (
 // same text in both, and nearly the same place, are one value in memory, which is quick to make and to
 // compare: who changes it in one version changes it in the other.
 func DecodePair(before, after []byte) (b, a map[string]any, err error) {
-	b, a, _, err = decodePair(before, after, nil)
+	b, a, _, err = DecodeSized(before, after, false)
 	return b, a, err
-}
-
-// DecodeShared is DecodePair, and also returns how much of the text of before is of values that after shares.
-func DecodeShared(before, after []byte) (b, a map[string]any, shared int, err error) {
-	return decodePair(before, after, nil)
 }
 
 // DecodeChanged is DecodePair without the object's own fields that have the same text in both, as spec or
 // status: who only compares needs none of them. Metadata is never left out, nor anything of one version
 // alone.
 func DecodeChanged(before, after []byte) (b, a map[string]any, err error) {
-	var same map[string]int
-	if before != nil && after != nil {
-		same = common(before, after)
-	}
-	b, a, _, err = decodePair(before, after, same)
+	b, a, _, err = DecodeSized(before, after, true)
 	return b, a, err
 }
 
-func decodePair(before, after []byte, same map[string]int) (b, a map[string]any, shared int, err error) {
+// DecodeSized is DecodeChanged or DecodePair. Size is the length of the text that was decoded: what both versions share
+// counts once, and what was left out not at all.
+func DecodeSized(before, after []byte, changed bool) (b, a map[string]any, size int, err error) {
+	var same map[string]int
+	if changed && before != nil && after != nil {
+		same = common(before, after)
+	}
 	d := decoder{raw: after, spare: true, same: same}
 	if d.noted = before != nil; d.noted {
 		d.parts = make([]part, 0, len(after)/64)
@@ -44,7 +41,11 @@ func decodePair(before, after []byte, same map[string]int) (b, a map[string]any,
 	if b, err = e.version(); err != nil {
 		return nil, nil, 0, err
 	}
-	return b, a, e.shared, nil
+	size = len(before) + len(after) - e.shared
+	for _, length := range same {
+		size -= 2 * length
+	}
+	return b, a, size, nil
 }
 
 // common returns the fields but metadata that two objects have in common, with the lengths of their values;
@@ -88,13 +89,19 @@ func (d *decoder) version() (map[string]any, error) {
 type part struct {
 	from, to, depth int
 	value           any
-	text            bool // some of it was left as text, which depends on where it is
+	text            bool // it depends on where it is: some of it was left as text, or it is metadata of its own
 }
 
 // part reads one, at its bracket.
 func (d *decoder) part(bracket byte) (v any, err error) {
 	was, same := d.again()
-	if same {
+	if same && !d.ownMetadata() {
+		if d.noted {
+			d.inherit(was)
+		}
+		if was.text {
+			d.texts++
+		}
 		d.pos += was.to - was.from
 		d.shared += was.to - was.from
 		return was.value, nil
@@ -110,7 +117,7 @@ func (d *decoder) part(bracket byte) (v any, err error) {
 	}
 	if d.noted && err == nil {
 		p := &d.parts[at]
-		p.to, p.value, p.text = d.pos, v, d.texts > texts
+		p.to, p.value, p.text = d.pos, v, d.texts > texts || d.ownMetadata()
 	}
 	if was != nil { // what follows here follows there, too
 		d.shift = was.to - d.pos
@@ -135,8 +142,8 @@ func (d *decoder) again() (was *part, same bool) {
 		}
 		p := d.other.at(d.pos + shift)
 		switch {
-		case p == nil || p.depth != d.depth || p.text && !d.inEntries():
-		case bytes.HasPrefix(d.raw[d.pos:], d.other.raw[p.from:p.to]):
+		case p == nil || p.depth != d.depth:
+		case (!p.text || d.inEntries()) && bytes.HasPrefix(d.raw[d.pos:], d.other.raw[p.from:p.to]):
 			d.shift = shift
 			return p, true
 		case was == nil:
@@ -148,9 +155,14 @@ func (d *decoder) again() (was *part, same bool) {
 
 // at returns the part that begins at a position; nil if none does.
 func (d *decoder) at(pos int) *part {
-	i, ok := slices.BinarySearchFunc(d.parts, pos, func(p part, pos int) int { return cmp.Compare(p.from, pos) })
+	i, ok := d.find(pos)
 	if !ok {
 		return nil
 	}
 	return &d.parts[i]
+}
+
+// find returns where in the parts one begins, or would begin, at a position.
+func (d *decoder) find(pos int) (i int, ok bool) {
+	return slices.BinarySearchFunc(d.parts, pos, func(p part, pos int) int { return cmp.Compare(p.from, pos) })
 }

@@ -47,6 +47,13 @@ type Patient interface {
 	Patience() time.Duration
 }
 
+// Shower is a sink that may use Message.Text. Others get messages without it.
+type Shower interface {
+	Sink
+	// Shows reports whether it does; always the same.
+	Shows() bool
+}
+
 // Message is one change on its way.
 type Message struct {
 	// ID is the event's: equal for the same change, however often it is sent.
@@ -60,7 +67,7 @@ type Message struct {
 	Body []byte
 	// Event is what Body says.
 	Event *event.Event
-	// Text writes the change for people, its line ends included. Nil where nobody can.
+	// Text writes the change for people, its line ends included. Nil where nobody can, or the sink is no Shower.
 	Text func(w io.Writer) error
 }
 

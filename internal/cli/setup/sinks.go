@@ -55,6 +55,7 @@ func options(c *config.Sink, to sink.Sink) deliver.Options {
 	}
 	if c.Filter != nil {
 		o.Match, o.Where = c.Filter.Match, c.Filter.String()
+		o.MatchesLean = !c.Filter.Reads("before") && !c.Filter.Reads("after")
 	}
 	return o
 }

@@ -62,6 +62,9 @@ func New(w io.Writer, name string, o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "log " + s.name }
 
+// Shows implements sink.Shower.
+func (s *Sink) Shows() bool { return !s.json }
+
 // Send writes messages, in one call.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	if s.closed {

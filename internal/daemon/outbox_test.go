@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture/quiet"
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// shower is a sink that shows changes.
+type shower struct{ *counter }
+
+func (shower) Shows() bool { return true }
+
+// TestOutboxWhole: a sink gets the objects of updates, and their text, if its options need them.
+func TestOutboxWhole(t *testing.T) {
+	b := newBacklog(t, 1)
+	b.add(1, time.Now())
+	b.add(1, time.Now())
+	rules, err := quiet.New(quiet.Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(io.Writer, change.Change) error { return nil }
+	match := func(*event.Data) (bool, error) { return true, nil }
+	cases := []struct {
+		why   string
+		o     deliver.Options
+		whole bool
+	}{
+		{"neither", deliver.Options{Sink: &counter{}}, false},
+		{"a filter that reads no objects", deliver.Options{Sink: &counter{}, Match: match, MatchesLean: true}, false},
+		{"any other filter", deliver.Options{Sink: &counter{}, Match: match}, true},
+		{"included", deliver.Options{Sink: &counter{}, Include: []deliver.Include{deliver.Patch}}, true},
+		{"shown", deliver.Options{Sink: shower{&counter{}}}, true},
+	}
+	var sinks []deliver.Options
+	for _, tc := range cases {
+		sinks = append(sinks, tc.o)
+	}
+	stores, err := openStores(t.Context(), b.Journal, rules, text, slog.New(slog.DiscardHandler), sinks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stores.close()
+	for i, tc := range cases {
+		for item, err := range stores.outboxes[i].Read(context.Background(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := item.Event.Data
+			switch {
+			case item.Seq == 1 && d.After == nil:
+				t.Errorf("%s: a creation without its object", tc.why)
+			case item.Seq == 2 && (d.Before != nil) != tc.whole, item.Seq == 2 && (d.After != nil) != tc.whole:
+				t.Errorf("%s: an update with objects: %v", tc.why, !tc.whole)
+			case item.Seq == 2 && len(d.Changes) == 0:
+				t.Errorf("%s: an update without changes", tc.why)
+			case item.JSON == nil:
+				t.Errorf("%s: change %d is encoded by each sink", tc.why, item.Seq)
+			case (item.Text != nil) != tc.whole:
+				t.Errorf("%s: change %d can be shown: %v", tc.why, item.Seq, !tc.whole)
+			}
+		}
+	}
+}
+
+var _ sink.Shower = shower{}

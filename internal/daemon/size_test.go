@@ -1,0 +1,47 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// TestChangesSize compares the estimate with the heap.
+func TestChangesSize(t *testing.T) {
+	const count = 200
+	for _, value := range []string{`"text of some length"`, `{"name":"a","list":[1,"two",{"x":"y"}],"labels":{"app":"web","tier":"front"}}`, `[1,2,3,4,5]`} {
+		var start, end runtime.MemStats
+		var kept [][]event.Change
+		var bodies [][]byte
+		runtime.GC()
+		runtime.ReadMemStats(&start)
+		for i := range count {
+			var from, to any
+			for _, at := range []*any{&from, &to} {
+				if err := json.Unmarshal([]byte(value), at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := []event.Change{{Path: fmt.Sprint("status.some.field", i), Op: "replace", From: from, To: to, Manager: "m"}}
+			body, err := json.Marshal(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, bodies = append(kept, c), append(bodies, body)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&end)
+		size := 0
+		for _, c := range kept {
+			size += changesSize(c)
+		}
+		used := int(end.HeapAlloc) - int(start.HeapAlloc)
+		if size < used/3 || size > 3*used {
+			t.Errorf("%s: estimated %d bytes, used %d", value, size/count, used/count)
+		}
+		runtime.KeepAlive(bodies)
+	}
+}
