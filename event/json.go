@@ -35,6 +35,7 @@ type (
 		After       map[string]any  `json:"after,omitempty"`
 		Observed    observedJSON    `json:"observed"`
 		Gap         *GapInfo        `json:"gap,omitempty"`
+		Absence     *Absence        `json:"absence,omitempty"`
 		Epoch       int64           `json:"epoch,omitempty"`
 		Quiet       bool            `json:"quiet,omitempty"`
 		Form        uint64          `json:"-"`
@@ -74,7 +75,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 func (d *Data) json() dataJSON {
 	w := dataJSON{
 		Op: d.Op, Resource: d.Resource, Managers: d.Managers, Before: d.Before, After: d.After, Observed: d.Observed.json(),
-		Gap: d.Gap, Epoch: d.Epoch, Quiet: d.Quiet, Truncated: d.Truncated, FilterError: d.FilterError,
+		Gap: d.Gap, Absence: d.Absence, Epoch: d.Epoch, Quiet: d.Quiet, Truncated: d.Truncated, FilterError: d.FilterError,
 	}
 	if len(d.Changes) > 0 {
 		w.Changes = make([]changeJSON, len(d.Changes))
