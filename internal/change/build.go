@@ -139,9 +139,10 @@ func Metadata(obj map[string]any) map[string]any {
 // with every write.
 func dropManagedFields(obj map[string]any) {
 	meta := Metadata(obj)
-	if _, ok := meta["managedFields"]; ok { // metadata without them may be shared, and is not written to
-		delete(meta, "managedFields")
+	if _, ok := meta["managedFields"]; !ok { // such metadata may be shared, and is not written to
+		return
 	}
+	delete(meta, "managedFields")
 }
 
 // controller is the owner whose controller field is true; there is at most one.
