@@ -10,17 +10,19 @@ func (d *differ) lists(from, to []any, s Schema) {
 	if s != nil {
 		elem = s.Elem()
 	}
-	if f, t := declaredNames(from, s, elem), declaredNames(to, s, elem); f != nil && t != nil {
-		d.named(from, to, f, t, elem)
-		return
+	if f := declaredNames(from, s, elem); f != nil {
+		if t := declaredNames(to, s, elem); t != nil {
+			d.named(from, to, f, t, elem)
+			return
+		}
 	}
 	if allScalars(from) && allScalars(to) {
 		d.emit(Replace, from, to)
 		return
 	}
-	if names := readingNames(from, to); names != nil {
-		if sameOrder(names[0], names[1]) {
-			d.named(from, to, names[0], names[1], elem)
+	if f, t := readingNames(from, to); f != nil {
+		if sameOrder(f, t) {
+			d.named(from, to, f, t, elem)
 		} else {
 			d.emit(Replace, from, to)
 		}
@@ -30,30 +32,40 @@ func (d *differ) lists(from, to []any, s Schema) {
 }
 
 // named compares lists whose elements have unique names: those before in their order, then the new.
-func (d *differ) named(from, to []any, fromNames, toNames []Elem, s Schema) {
+func (d *differ) named(from, to []any, fromNames, toNames []named, s Schema) {
+	here := d.mark()
+	if sameNames(fromNames, toNames) { // as nearly always
+		for i, e := range fromNames {
+			if !Equal(from[i], to[i]) {
+				if d.step(e.Elem, from[i], to[i], s); d.exceeds(here) {
+					return
+				}
+			}
+		}
+		return
+	}
 	at := make(map[string]int, len(to))
 	for i, e := range toNames {
-		at[e.id()] = i
+		at[e.id] = i
 	}
-	here := d.mark()
 	for i, e := range fromNames {
-		j, ok := at[e.id()]
+		j, ok := at[e.id]
 		switch {
 		case !ok:
-			d.step(e, from[i], nil, s)
+			d.step(e.Elem, from[i], nil, s)
 		case !Equal(from[i], to[j]):
-			d.step(e, from[i], to[j], s)
+			d.step(e.Elem, from[i], to[j], s)
 		}
 		if d.exceeds(here) {
 			return
 		}
-		delete(at, e.id())
+		delete(at, e.id)
 	}
 	for j, e := range toNames {
-		if _, ok := at[e.id()]; !ok {
+		if _, ok := at[e.id]; !ok {
 			continue
 		}
-		if d.step(e, nil, to[j], s); d.exceeds(here) {
+		if d.step(e.Elem, nil, to[j], s); d.exceeds(here) {
 			return
 		}
 	}
@@ -94,7 +106,7 @@ func (d *differ) indexed(from, to []any, s Schema) {
 }
 
 // declaredNames names the elements as the schema says; nil where it does not, or they are not unique.
-func declaredNames(list []any, s, elem Schema) []Elem {
+func declaredNames(list []any, s, elem Schema) []named {
 	if s == nil {
 		return nil
 	}
@@ -128,61 +140,74 @@ func mergeKeys(v any, keys []string, s Schema) (Elem, bool) {
 	return e, ok && len(e.Keys) > 0
 }
 
-// readingNames names the elements of all lists by the first of readingKeys that tells them apart; nil
+// readingNames names the elements of two lists by the first of readingKeys that tells them apart in both; nil
 // where none does.
-func readingNames(lists ...[]any) [][]Elem {
+func readingNames(from, to []any) (f, t []named) {
 	for _, k := range readingKeys {
-		names := make([][]Elem, len(lists))
-		found := true
-		for i := range lists {
-			names[i] = uniqueNames(lists[i], func(v any) (Elem, bool) {
-				e, ok := mergeKeys(v, []string{k}, nil)
-				return e, ok && e.Keys[0].Value != ""
-			})
-			found = found && names[i] != nil
+		keys := []string{k}
+		name := func(v any) (Elem, bool) {
+			e, ok := mergeKeys(v, keys, nil)
+			return e, ok && e.Keys[0].Value != ""
 		}
-		if found {
-			return names
+		if f = uniqueNames(from, name); f == nil {
+			continue
+		}
+		if t = uniqueNames(to, name); t != nil {
+			return f, t
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-func uniqueNames(list []any, name func(any) (Elem, bool)) []Elem {
-	names := make([]Elem, 0, len(list))
-	seen := make(map[string]bool, len(list))
+// named is the name of a list element.
+type named struct {
+	Elem
+	id string // Elem.id
+}
+
+// fewNames is up to how many names are compared with each other: a map costs more.
+const fewNames = 8
+
+func uniqueNames(list []any, name func(any) (Elem, bool)) []named {
+	names := make([]named, 0, len(list))
+	var seen map[string]bool
+	if len(list) > fewNames {
+		seen = make(map[string]bool, len(list))
+	}
 	for _, v := range list {
 		e, ok := name(v)
-		if !ok || seen[e.id()] {
+		if !ok {
 			return nil
 		}
-		seen[e.id()] = true
-		names = append(names, e)
+		n := named{e, e.id()}
+		if seen[n.id] || seen == nil && slices.ContainsFunc(names, func(other named) bool { return other.id == n.id }) {
+			return nil
+		}
+		if seen != nil {
+			seen[n.id] = true
+		}
+		names = append(names, n)
 	}
 	return names
 }
 
-// sameOrder is true where the elements that are in both lists follow each other in the same order.
-func sameOrder(from, to []Elem) bool {
-	f, t := ids(from), ids(to)
-	return slices.Equal(common(f, t), common(t, f))
+// sameNames is true where two lists have the same elements in the same order.
+func sameNames(from, to []named) bool {
+	return slices.EqualFunc(from, to, func(a, b named) bool { return a.id == b.id })
 }
 
-func ids(names []Elem) []string {
-	out := make([]string, len(names))
-	for i, e := range names {
-		out[i] = e.id()
-	}
-	return out
+// sameOrder is true where the elements that are in both lists follow each other in the same order.
+func sameOrder(from, to []named) bool {
+	return sameNames(from, to) || sameNames(common(from, to), common(to, from))
 }
 
 // common returns the elements of a that are in b too, in the order of a.
-func common(a, b []string) []string {
+func common(a, b []named) []named {
 	in := make(map[string]bool, len(b))
-	for _, s := range b {
-		in[s] = true
+	for _, n := range b {
+		in[n.id] = true
 	}
-	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !in[s] })
+	return slices.DeleteFunc(slices.Clone(a), func(n named) bool { return !in[n.id] })
 }
 
 // id is equal for equal list elements, and for no others.

@@ -52,10 +52,7 @@ func (r visit) fields(m matched, v map[string]any) {
 }
 
 func (r visit) elements(m matched, v []any) {
-	var names []Elem
-	if n := readingNames(v); n != nil {
-		names = n[0]
-	}
+	names, _ := readingNames(v, nil)
 	for i, child := range v {
 		next := r.nextElement(m, i, child)
 		if next == 0 {
@@ -63,7 +60,7 @@ func (r visit) elements(m matched, v []any) {
 		}
 		e := Elem{Kind: Index, Index: i}
 		if names != nil {
-			e = names[i]
+			e = names[i].Elem
 		}
 		v[i] = r.value(next, e, child)
 	}

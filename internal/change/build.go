@@ -138,7 +138,11 @@ func Metadata(obj map[string]any) map[string]any {
 // dropManagedFields takes out what attribution has read: it repeats the whole object and differs
 // with every write.
 func dropManagedFields(obj map[string]any) {
-	delete(Metadata(obj), "managedFields")
+	meta := Metadata(obj)
+	if _, ok := meta["managedFields"]; !ok { // such metadata may be shared, and is not written to
+		return
+	}
+	delete(meta, "managedFields")
 }
 
 // controller is the owner whose controller field is true; there is at most one.

@@ -17,7 +17,8 @@ import (
 // What all pumps together keep in memory beside their batches.
 const (
 	forwardBytes = 24 << 20 // of the versions that lagging ones read next; see journal.Reader.ReadForwards
-	shelfBytes   = 16 << 20 // of the changes that they share
+	shelfBytes   = 8 << 20  // of the changes that they share
+	versionBytes = 8 << 20  // of the objects as these left them; see history.Teller.KeepVersions
 )
 
 // stores are what the pumps read, one each.
@@ -41,6 +42,7 @@ func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, text 
 		}
 	}
 	teller := history.New(s.readers[n], rules)
+	teller.KeepVersions(versionBytes)
 	groups := map[bool]*shelves{true: newShelves(shelfBytes / 2), false: newShelves(shelfBytes / 2)} // by Options.Whole
 	for i := range sinks {
 		whole := sinks[i].Whole()

@@ -22,8 +22,9 @@ import (
 
 // Teller makes changes of a journal's entries. It is safe for concurrent use.
 type Teller struct {
-	reader  *journal.Reader
-	builder change.Builder
+	reader   *journal.Reader
+	builder  change.Builder
+	versions versions
 
 	mu      sync.Mutex
 	schemas map[journal.Kind]known
@@ -67,11 +68,17 @@ func outline(e *journal.Entry) change.Change {
 // change.Change.Blind. Lean leaves out the objects of an update or a conversion, which is several times faster. Decoded
 // is how much JSON the change holds: what before and after have in common counts once.
 func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byte, lean bool) (c change.Change, decoded int, err error) {
-	c, decoded, err = t.make(ctx, e, before, after, lean && e.Op.Differs())
-	if err == nil && lean && wholeObject(&c) {
-		c, decoded, err = t.make(ctx, e, before, after, false)
+	if !e.Op.Differs() {
+		return t.decode(ctx, e, before, after, false)
 	}
-	if lean && e.Op.Differs() {
+	if b, a := t.versions.pair(objectOf(e), before, after); a != nil {
+		c = t.make(ctx, e, b.Object(), a.Object())
+		t.versions.put(objectOf(e), a)
+		decoded = len(before) + len(after) - a.Shared()
+	} else if c, decoded, err = t.decode(ctx, e, before, after, lean); err == nil && lean && wholeObject(&c) {
+		c, decoded, err = t.decode(ctx, e, before, after, false)
+	}
+	if lean {
 		c.Before, c.After = nil, nil
 	}
 	return c, decoded, err
@@ -80,16 +87,23 @@ func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byt
 // wholeObject reports whether the only change listed is of the object itself, of which From and To hold all.
 func wholeObject(c *change.Change) bool { return len(c.Fields) == 1 && len(c.Fields[0].Path) == 0 }
 
-// make is Make. With changed, it decodes only what can have changed: see jsonmap.DecodeChanged.
-func (t *Teller) make(ctx context.Context, e *journal.Entry, before, after []byte, changed bool) (c change.Change, decoded int, err error) {
-	c = outline(e)
+// decode is Make of objects that are not kept. With changed, it decodes only what can have changed: see
+// jsonmap.DecodeChanged.
+func (t *Teller) decode(ctx context.Context, e *journal.Entry, before, after []byte, changed bool) (c change.Change, decoded int, err error) {
 	if !e.Op.HasObject() {
-		return c, 0, nil
+		return outline(e), 0, nil
 	}
 	old, now, decoded, err := jsonmap.DecodeSized(before, after, changed)
 	if err != nil {
+		c = outline(e)
 		return c, 0, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
+	return t.make(ctx, e, old, now), decoded, nil
+}
+
+// make makes the change between two versions, and takes the managed fields out of them.
+func (t *Teller) make(ctx context.Context, e *journal.Entry, old, now map[string]any) change.Change {
+	c := outline(e)
 	if !e.Op.Differs() && now != nil {
 		old = nil // what the object was before a selection let it in, or before it was recreated
 	}
@@ -103,7 +117,7 @@ func (t *Teller) make(ctx context.Context, e *journal.Entry, before, after []byt
 	if c.Blind {
 		c.Manager, c.Quiet = e.Manager, e.Quiet
 	}
-	return c, decoded, nil
+	return c
 }
 
 // schema is the kind's; nil, with which a diff does what it can, where the journal has none yet. It comes with
