@@ -186,6 +186,9 @@ func (s *session) away(now time.Time, a *capture.Away) error {
 		return nil
 	}
 	text := fmt.Sprintf("API server was away %s; resumed", render.Duration(a.Until.Sub(a.Since)))
+	if a.Silent {
+		text = fmt.Sprintf("API server was silent for %s; resumed", render.Duration(a.Until.Sub(a.Since)))
+	}
 	if a.Relisted > 0 {
 		text += fmt.Sprintf(", %s relisted (net changes only)", count(a.Relisted, "stream"))
 	} else {
