@@ -1,6 +1,9 @@
 package change
 
-import "github.com/tattler-dev/tattler/event"
+import (
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/severity"
+)
 
 // Event makes the public form of a change in the named cluster. It is lean: what was created, entered
 // or seen at the start comes whole, so does the last known object of what was deleted or left, and an
@@ -13,6 +16,7 @@ func Event(cluster string, c *Change) event.Event {
 			Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Owner: c.Owner,
 		},
 		Managers: c.Managers,
+		Severity: c.Severity(),
 		Observed: event.Observed{At: c.At},
 		Gap:      c.Gap,
 		Epoch:    c.Epoch,
@@ -44,4 +48,16 @@ func Event(cluster string, c *Change) event.Event {
 		at = c.At
 	}
 	return event.New(cluster, at, d)
+}
+
+// Severity says how bad a change is, by the objects.
+func (c *Change) Severity() event.Severity {
+	if c.Quiet || c.Blind {
+		return event.Normal
+	}
+	kind := c.Resource.Kind
+	if c.Resource.Group != "" {
+		kind += "." + c.Resource.Group
+	}
+	return severity.Of(c.Op, kind, c.Before, c.After)
 }
