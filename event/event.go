@@ -31,6 +31,21 @@ const (
 // or an absence.
 func (o Op) HasObject() bool { return o != Gap && o != Absent }
 
+// Severity is how bad a change is.
+type Severity string
+
+// The severities. Failure: something ceased to work, or cannot begin to: CrashLoopBackOff, an image that cannot be
+// pulled, OOMKilled, a pod that cannot be scheduled, was evicted or failed, a rollout beyond its deadline, a failed
+// Job, a node that is not ready. Warning: something is worse than before and may pass, such as a pod that ceased to be
+// ready or a container that ended with an error, a node under pressure, or a gap. Recovery: what was wrong is over.
+// Normal, written as change: all else, deletions included.
+const (
+	Failure  Severity = "failure"
+	Warning  Severity = "warning"
+	Recovery Severity = "recovery"
+	Normal   Severity = "change"
+)
+
 // Differs reports whether the operation has a difference between two forms of one object: an update or a
 // conversion.
 func (o Op) Differs() bool { return o == Updated || o == Converted }
@@ -75,6 +90,9 @@ type Data struct {
 	// After is the object of a snapshot and of one that was created or entered; of an update, where
 	// asked for.
 	After map[string]any `json:"after,omitempty"`
+	// Severity says how bad the change is: failure, warning, recovery or change. It judges what is new in the change,
+	// by the object before and after it.
+	Severity Severity `json:"severity"`
 	// Observed is when Tattler saw it.
 	Observed Observed `json:"observed"`
 	// Gap says what was missed where Op is Gap.

@@ -35,6 +35,7 @@ func full() Event {
 		},
 		Patch:    []Operation{{Op: "replace", Path: "/spec/template/spec/containers/0/image", Value: "app:1.5"}},
 		Managers: []Manager{{Manager: "kubectl-set", Operation: "Update", Time: "2026-11-21T10:00:00Z"}},
+		Severity: Failure,
 		Before:   map[string]any{"kind": "Deployment"},
 		After:    map[string]any{"kind": "Deployment", "note": "a < b & c"},
 		Observed: Observed{After: &before, At: seen, Net: true},

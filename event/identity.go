@@ -15,6 +15,9 @@ func New(cluster string, at time.Time, d Data) Event {
 	if d.Epoch == 1 {
 		d.Epoch = 0
 	}
+	if d.Severity == "" {
+		d.Severity = Normal
+	}
 	return Event{
 		SpecVersion:     "1.0",
 		Type:            Type(d.Op),

@@ -33,6 +33,7 @@ type (
 		Managers    []Manager       `json:"managers,omitempty"`
 		Before      map[string]any  `json:"before,omitempty"`
 		After       map[string]any  `json:"after,omitempty"`
+		Severity    Severity        `json:"severity"`
 		Observed    observedJSON    `json:"observed"`
 		Gap         *GapInfo        `json:"gap,omitempty"`
 		Absence     *Absence        `json:"absence,omitempty"`
@@ -74,7 +75,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 
 func (d *Data) json() dataJSON {
 	w := dataJSON{
-		Op: d.Op, Resource: d.Resource, Managers: d.Managers, Before: d.Before, After: d.After, Observed: d.Observed.json(),
+		Op: d.Op, Resource: d.Resource, Managers: d.Managers, Before: d.Before, After: d.After, Severity: d.Severity, Observed: d.Observed.json(),
 		Gap: d.Gap, Absence: d.Absence, Epoch: d.Epoch, Quiet: d.Quiet, Truncated: d.Truncated, FilterError: d.FilterError,
 	}
 	if len(d.Changes) > 0 {

@@ -21,11 +21,14 @@ type outageKey struct {
 // outage sums up an absence of the API server that cuts many streams at about the same time.
 // Its owner guards it.
 type outage struct {
-	since time.Time
-	err   error
-	told  bool
-	calm  time.Time // when the last cut stream came back
-	cut   map[outageKey]bool
+	begun time.Time // when the first stream was cut
+	since time.Time // the last sign of life before that
+	// silent: the connection was given up after a silence, so that the absence began before it was noticed.
+	silent bool
+	err    error
+	told   bool
+	calm   time.Time // when the last cut stream came back
+	cut    map[outageKey]bool
 	// down are the streams that are not back. False is for those that do not prove the absence:
 	// they may outlast it.
 	down     map[outageKey]bool
@@ -49,8 +52,8 @@ func (o *outage) hear(now time.Time, key outageKey, st informer.Status) {
 		}
 		if o.down == nil {
 			*o = outage{
-				since: now,
-				cut:   map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
+				begun: now, since: now, silent: fellSilent(st.Err),
+				cut: map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
 			}
 		}
 		if proof {
@@ -58,12 +61,22 @@ func (o *outage) hear(now time.Time, key outageKey, st informer.Status) {
 		} else {
 			o.back(key, now)
 		}
+		if o.silent && !o.cut[key] {
+			o.alive(st.LastCurrent)
+		}
 		o.cut[key], o.down[key] = true, proof
 		return
 	}
 	if st.State != informer.ListingState && st.State != informer.Starting { // those may yet fail
 		o.back(key, now)
 		delete(o.down, key)
+	}
+}
+
+// alive takes the last sign of life of a stream: the newest one of all is the server's.
+func (o *outage) alive(at time.Time) {
+	if !at.IsZero() && at.Before(o.begun) && (o.since.Equal(o.begun) || at.After(o.since)) {
+		o.since = at
 	}
 }
 
@@ -99,17 +112,25 @@ func (o *outage) tick(now time.Time) *Away {
 	case o.down == nil:
 		return nil
 	case o.away():
-		if o.told || now.Sub(o.since) < grace {
+		if o.told || now.Sub(o.begun) < grace {
 			return nil
 		}
 		o.told = true
-		return &Away{Since: o.since, Err: o.err, Streams: len(o.cut)}
+		return &Away{Since: o.since, Silent: o.silent, Err: o.err, Streams: len(o.cut)}
 	case now.Sub(o.calm) < calmAfter:
 		return nil
 	}
-	a := &Away{Since: o.since, Until: o.calm, Err: o.err, Streams: len(o.cut), Relisted: len(o.relisted)}
+	a := &Away{Since: o.since, Until: o.calm, Silent: o.silent, Err: o.err, Streams: len(o.cut), Relisted: len(o.relisted)}
 	*o = outage{}
 	return a
+}
+
+// fellSilent tells a connection that was given up because nothing came any more from one that broke. HTTP/2's
+// failed ping has no type of its own (golang.org/x/net/http2: errClientConnPingTimeout, "client connection lost").
+func fellSilent(err error) bool {
+	var broken net.Error
+	return err != nil && (errors.As(err, &broken) && broken.Timeout() ||
+		strings.Contains(err.Error(), "client connection lost") || strings.Contains(err.Error(), "fell silent"))
 }
 
 // serverAway tells a server that is not there, or shutting down or starting up, from one that

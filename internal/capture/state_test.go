@@ -175,6 +175,36 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestSilence: an API server that freezes keeps its connections, which are given up only later. The absence
+// counts from the newest sign of life of all streams.
+func TestSilence(t *testing.T) {
+	start := time.Date(2026, 11, 21, 10, 42, 0, 0, time.UTC)
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	a, b := outageKey{resource: "configmaps"}, outageKey{resource: "pods"}
+	for _, tt := range []struct {
+		why    string
+		err    error
+		silent bool
+		since  time.Time
+	}{
+		{"HTTP/2's ping was not answered", errors.New("http2: client connection lost"), true, at(12)},
+		{"the watchdog gave up", errors.New("the watch fell silent"), true, at(12)},
+		{"the peer closed: it was alive until then", io.ErrUnexpectedEOF, false, at(60)},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			var o outage
+			o.hear(at(60), a, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(5)})
+			o.hear(at(60), b, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(12)})
+			o.hear(at(63), a, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
+			o.hear(at(63), b, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
+			got := o.tick(at(64))
+			if got == nil || got.Silent != tt.silent || !got.Since.Equal(tt.since) || !got.Until.Equal(at(63)) {
+				t.Errorf("got %+v, want silent %v since %v until %v", got, tt.silent, tt.since, at(63))
+			}
+		})
+	}
+}
+
 func TestGapWithoutOutageStandsAlone(t *testing.T) {
 	var o outage
 	if o.gap(outageKey{resource: "a"}) {

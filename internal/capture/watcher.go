@@ -92,6 +92,9 @@ type Refusal struct {
 type Away struct {
 	// Since is when the first stream was cut, Until when the last was live again; zero while away.
 	Since, Until time.Time
+	// Silent is true where the server ceased to answer and the connection stayed open: Since is then the last
+	// sign of life before the connection was given up.
+	Silent bool
 	// Err is the latest failure.
 	Err error
 	// Streams were cut; Relisted of them had to be listed: their changes are net changes.

@@ -50,6 +50,8 @@ type Change struct {
 	// Blind is true for an update, a conversion, a deletion or what left of which is not known what was before: a
 	// purge has removed it. It has no Fields then, whatever it changed.
 	Blind bool
+
+	severity event.Severity // see Judge
 }
 
 // FieldChange is one changed field and who owns it now.

@@ -1,6 +1,9 @@
 package change
 
-import "github.com/tattler-dev/tattler/event"
+import (
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/severity"
+)
 
 // Event makes the public form of a change in the named cluster. It is lean: what was created, entered
 // or seen at the start comes whole, so does the last known object of what was deleted or left, and an
@@ -13,6 +16,7 @@ func Event(cluster string, c *Change) event.Event {
 			Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Owner: c.Owner,
 		},
 		Managers: c.Managers,
+		Severity: c.Severity(),
 		Observed: event.Observed{At: c.At},
 		Gap:      c.Gap,
 		Absence:  c.Absence,
@@ -46,3 +50,23 @@ func Event(cluster string, c *Change) event.Event {
 	}
 	return event.New(cluster, at, d)
 }
+
+// Severity says how bad a change is, by the objects, or as Judge has found.
+func (c *Change) Severity() event.Severity {
+	switch {
+	case c.severity != "":
+		return c.severity
+	case c.Absence != nil && c.Absence.Incomplete > 0:
+		return event.Warning
+	case c.Quiet || c.Blind || c.Absence != nil:
+		return event.Normal
+	}
+	kind := c.Resource.Kind
+	if c.Resource.Group != "" {
+		kind += "." + c.Resource.Group
+	}
+	return severity.Of(c.Op, kind, c.Before, c.After)
+}
+
+// Judge finds the severity while the objects are there: for a change that is handed on without them.
+func (c *Change) Judge() { c.severity = c.Severity() }

@@ -224,6 +224,7 @@ what a key is.
 | | |
 | --- | --- |
 | ` + "`op`" + ` | what happened: snapshot, created, updated, deleted, entered, left, gap, converted or absent |
+| ` + "`severity`" + ` | how bad it is: failure (such as CrashLoopBackOff, a rollout beyond its deadline, a node that is not ready), warning, recovery or change |
 | ` + "`resource`" + ` | the object's group, version, resource (its plural), kind, namespace, name, uid, resourceVersion, owner |
 | ` + "`changes`" + ` | an update's fields, each with path, op (add, remove, replace), from, to, manager, subresource, quiet |
 | ` + "`before`, `after`" + ` | the object; empty where there is none |

@@ -79,6 +79,7 @@ func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byt
 		c, decoded, err = t.decode(ctx, e, before, after, false)
 	}
 	if lean {
+		c.Judge()
 		c.Before, c.After = nil, nil
 	}
 	return c, decoded, err

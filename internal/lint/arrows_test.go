@@ -125,8 +125,13 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/change/...",
-		only: []string{"std", "./diff", "./event", "./internal/capture/managers", "./internal/capture/quiet", "k8s.io/apimachinery/pkg/runtime/schema"},
+		only: []string{"std", "./diff", "./event", "./internal/capture/managers", "./internal/capture/quiet", "./internal/severity", "k8s.io/apimachinery/pkg/runtime/schema"},
 		why:  "a change is made of two versions, wherever they come from: it reaches no network and no store",
+	},
+	{
+		who:  "./internal/severity/...",
+		only: []string{"std", "./event"},
+		why:  "a change is judged by its two objects alone, so that it has one severity everywhere",
 	},
 	{
 		who:  "./internal/where/...",
@@ -198,7 +203,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/render/...",
-		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/capture/managers", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
+		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/severity", "./internal/capture/managers", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
 		why:  "a renderer sees finished changes; it asks no server and reads no store",
 	},
 	{

@@ -30,7 +30,7 @@ const unknown = "?"
 
 func (t *Text) created(c change.Change) {
 	o := t.track(c)
-	f := &fold{since: c.At, to: c.After}
+	f := &fold{since: momentOf(c), to: c.After}
 	if c.Owner != nil && isPod(c.Resource) && !t.o.Status {
 		if o.fold == nil { // else it was told twice, which must not lose what is pending
 			f.born = true
@@ -84,9 +84,10 @@ func (t *Text) updated(now time.Time, c change.Change) {
 	default:
 		t.printChange(now, o, c, shown)
 		if o.fold == nil && moving(c.Resource, c.Before, c.After) {
-			o.fold = &fold{since: c.At, origin: c.Before, from: c.Before}
+			o.fold = &fold{since: causeOf(c), origin: c.Before, from: c.Before}
 		}
 		if o.fold != nil {
+			o.fold.spec(c)
 			o.fold.to = c.After
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"time"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
@@ -54,7 +55,10 @@ type fold struct {
 	last  time.Time
 	// settled is since when the object has not been moving; zero while it is.
 	settled time.Time
-	since   time.Time // when the transition began
+	since   moment // the write that began the transition
+	end     moment // of the change with which the object ceased to move
+	latest  moment // of the last change
+	dropped moment // of the first change since the last line that took ready pods away
 	// origin is the object before the transition, from as the last line told it; nil if born.
 	origin, from, to map[string]any
 	net              netChanges
@@ -95,17 +99,33 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	}
 	f := o.fold
 	if f == nil {
-		f = &fold{since: c.At, origin: c.Before, from: c.Before}
+		f = &fold{since: momentOf(c), origin: c.Before, from: c.Before}
 		o.fold = f
 	}
 	if f.count == 0 {
 		f.first = c.At
 	}
 	f.count++
-	f.last, f.to = c.At, c.After
+	f.last, f.to, f.latest = c.At, c.After, momentOf(c)
+	if f.dropped == (moment{}) && isReady(c.After) < isReady(c.Before) {
+		f.dropped = f.latest
+	}
 	for _, change := range fields {
 		f.net.add(change.Change)
 	}
+}
+
+// spec begins the transition anew where a change asks for something else. A change of the size within a rollout,
+// or before the controller has seen the object, leaves the transition as it is.
+func (f *fold) spec(c change.Change) {
+	if c.Before == nil || diff.Equal(get(c.Before, "metadata", "generation"), get(c.After, "metadata", "generation")) {
+		return
+	}
+	template := func(obj map[string]any) any { return get(obj, "spec", "template") }
+	if diff.Equal(template(c.Before), template(c.After)) && (fresh(f.origin) || !diff.Equal(template(f.origin), template(c.Before))) {
+		return
+	}
+	f.since, f.origin = causeOf(c), c.Before
 }
 
 // schedule decides when an object is looked at again, and forgets one of which nothing is left.
@@ -142,7 +162,7 @@ func (t *Text) schedule(o *object) {
 func (f *fold) due(o *object) time.Time {
 	if !moving(o.resource, f.from, f.to) {
 		if f.settled.IsZero() {
-			f.settled = f.last
+			f.settled, f.end = f.last, f.latest
 		}
 		return earlier(f.last.Add(calm), f.settled.Add(hold))
 	}
@@ -203,13 +223,18 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 // rebase begins the next line of a transition where the last one ended.
 func (f *fold) rebase() {
 	f.from, f.born, f.count, f.net, f.settled = f.to, false, 0, netChanges{}, time.Time{}
+	f.end, f.dropped = moment{}, moment{}
 }
 
 // summary says what the folded changes come to.
 func (f *fold) summary(now time.Time, o *object) string {
+	end := f.end
+	if f.settled.IsZero() {
+		end = f.latest
+	}
 	return summarize(o.resource, view{
 		born: f.born, told: f.told != "", origin: f.origin, from: f.from, to: f.to,
-		since: f.since, last: f.last, now: now, net: &f.net,
+		since: f.since, end: end, dropped: f.dropped, now: now, net: &f.net,
 	})
 }
 

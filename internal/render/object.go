@@ -63,7 +63,7 @@ func terminating(obj map[string]any) bool { return text(obj, "metadata", "deleti
 // condition is an entry of status.conditions, as most kinds have them.
 type condition struct {
 	kind, status, reason, message string
-	since                         time.Time
+	since, updated                time.Time // its status, and its reason
 }
 
 func conditions(obj map[string]any) []condition {
@@ -71,7 +71,7 @@ func conditions(obj map[string]any) []condition {
 	for _, e := range list(obj, "status", "conditions") {
 		m, _ := e.(map[string]any)
 		out = append(out, condition{
-			text(m, "type"), text(m, "status"), text(m, "reason"), text(m, "message"), when(m, "lastTransitionTime"),
+			text(m, "type"), text(m, "status"), text(m, "reason"), text(m, "message"), when(m, "lastTransitionTime"), when(m, "lastUpdateTime"),
 		})
 	}
 	return out

@@ -34,7 +34,8 @@ type play struct {
 	now     time.Time
 	version int
 	objects map[string]obj
-	fed     int // changes
+	fed     int                    // changes
+	stamp   func(c *change.Change) // writes the times of a change that did not come as it happened
 }
 
 func newPlay(t *testing.T, o Options) *play {
@@ -89,6 +90,9 @@ func (p *play) must(err error) {
 func (p *play) feed(c change.Change) {
 	p.t.Helper()
 	c.At = p.now
+	if p.stamp != nil {
+		p.stamp(&c)
+	}
 	p.fed++
 	p.must(p.text.Change(p.now, c))
 }

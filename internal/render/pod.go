@@ -178,8 +178,8 @@ func podSummary(v view) string {
 	switch {
 	case from != to:
 		s = from + " → " + podState(v.to)
-		if to == "Ready" && !podReady(v.origin) {
-			s += " in " + Duration(v.last.Sub(v.since))
+		if to == "Ready" {
+			s = joined(s, " ", took(unready(v.from), readySince(v.to)))
 		}
 	case to != "Ready" && !podEnded(v.to):
 		s = podState(v.to)
@@ -203,18 +203,16 @@ func podBorn(v view) string {
 	if node := text(v.to, "spec", "nodeName"); node != "" {
 		s += " on " + node
 	}
-	switch age := podAge(v); {
+	born := moment{server: createdAt(v.to), seen: v.since.seen}
+	switch {
 	case podReady(v.to):
-		s += ", Pending → Ready in " + age
+		s += joined(", Pending → Ready", " ", took(born, readySince(v.to)))
 	case podEnded(v.to):
-		s += ", Pending → " + podState(v.to) + " in " + age
+		s += joined(", Pending → "+podState(v.to), " ", took(born, finished(v.to)))
+	case !born.seen.IsZero() && v.now.After(born.seen):
+		s += ", after " + Duration(v.now.Sub(born.seen)) + ": " + podState(v.to)
 	default:
-		if v.now.After(v.since) {
-			s += ", after " + Duration(v.now.Sub(v.since)) + ":"
-		} else {
-			s += ","
-		}
-		s += " " + podState(v.to)
+		s += ", " + podState(v.to)
 	}
 	if n := restarts(v.to); n > 0 && podWord(v.to) != "CrashLoopBackOff" {
 		s += ", " + plural(n, "restart")
@@ -222,13 +220,26 @@ func podBorn(v view) string {
 	return s
 }
 
-// podAge is how long a pod took to be ready, or to end: by the server's own times, where it has them.
-func podAge(v view) string {
-	began, ended := createdAt(v.to), conditionOf(v.to, "Ready").since
-	if began.IsZero() || ended.Before(began) {
-		began, ended = v.since, v.last
+// readySince is when a pod became ready, or ceased to be.
+func readySince(pod map[string]any) moment { return moment{server: conditionOf(pod, "Ready").since} }
+
+// unready is since when a pod has not been ready: one that never ran, since it exists.
+func unready(pod map[string]any) moment {
+	if since := readySince(pod); text(pod, "status", "phase") != "Pending" && since != (moment{}) {
+		return since
 	}
-	return Duration(ended.Sub(began))
+	return moment{server: createdAt(pod)}
+}
+
+// finished is when the last container of a pod ended.
+func finished(pod map[string]any) moment {
+	var m moment
+	for _, c := range containers(pod) {
+		if at := when(c, "state", "terminated", "finishedAt"); at.After(m.server) {
+			m.server = at
+		}
+	}
+	return m
 }
 
 // podTerminating is said of a pod that outlives its grace period.

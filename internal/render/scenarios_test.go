@@ -18,15 +18,18 @@ var scenarios = []struct {
 		name := "web-86c9647fcb-dvmwn"
 		podStarts(p, name)
 		p.at(1)
-		p.write("kubelet/status", "Pod/"+name, set{"status", waiting("CrashLoopBackOff", 1)})
+		crash := func(restarts int) {
+			p.write("kubelet/status", "Pod/"+name, set{"status", since(p.now, waiting("CrashLoopBackOff", restarts))})
+		}
+		crash(1)
 		for i, at := range []float64{12, 32, 75} {
 			p.at(at)
-			p.write("kubelet/status", "Pod/"+name, set{"status", running(i + 2)})
+			p.write("kubelet/status", "Pod/"+name, set{"status", since(p.now, running(i+2))})
 			p.at(at + 0.5)
-			p.write("kubelet/status", "Pod/"+name, set{"status", waiting("CrashLoopBackOff", i+2)})
+			crash(i + 2)
 		}
 		p.at(160)
-		p.write("kubelet/status", "Pod/"+name, set{"status", running(5)})
+		p.write("kubelet/status", "Pod/"+name, set{"status", since(p.now, running(5))})
 		p.at(300)
 		p.remove("Pod/" + name)
 	}},
@@ -239,6 +242,16 @@ func running(restarts int) obj {
 	s := runningStatus(morning)
 	s["containerStatuses"].([]any)[0].(obj)["restartCount"] = int64(restarts)
 	return s
+}
+
+// since writes when a pod became ready, or ceased to be.
+func since(at time.Time, status obj) obj {
+	for _, c := range status["conditions"].([]any) {
+		if c := c.(obj); c["type"] == "Ready" {
+			c["lastTransitionTime"] = at.Format(time.RFC3339)
+		}
+	}
+	return status
 }
 
 func created(p *play) {

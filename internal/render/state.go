@@ -70,7 +70,9 @@ type view struct {
 	told bool // its state before was told by a line like this
 	// origin is the object before its transition, from before what is summed up, to after it.
 	origin, from, to map[string]any
-	since, last, now time.Time // the transition began, the last change, now
+	since, end       moment // the write that began the transition, and the change that ended it or the last one
+	dropped          moment // when pods ceased to be ready
+	now              time.Time
 	net              *netChanges
 }
 

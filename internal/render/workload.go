@@ -84,10 +84,6 @@ func readyState(obj map[string]any) string {
 
 // rolloutSummary tells a rollout from a scaling and from pods that come and go.
 func rolloutSummary(v view) string {
-	took := ""
-	if v.last.After(v.since) {
-		took = " in " + Duration(v.last.Sub(v.since))
-	}
 	from, to := wanted(v.origin), wanted(v.to)
 	onWay := onItsWay(v)
 	switch {
@@ -95,12 +91,13 @@ func rolloutSummary(v view) string {
 		if onWay || conditionOf(v.to, "Progressing").reason == "ProgressDeadlineExceeded" {
 			return fmt.Sprintf("rolling out: %d/%d updated, %s", isUpdated(v.to), to, readyState(v.to))
 		}
-		return "rolled out" + took + ": " + readyState(v.to)
+		return joined("rolled out", " ", took(v.since, rolledOut(v))) + ": " + readyState(v.to)
 	case from != to:
-		if onWay {
-			took = ""
+		s := fmt.Sprintf("scaled %d → %d", from, to)
+		if !onWay {
+			s = joined(s, " ", took(v.since, v.end))
 		}
-		return fmt.Sprintf("scaled %d → %d%s: %s", from, to, took, readyState(v.to))
+		return s + ": " + readyState(v.to)
 	case onWay && isUpdated(v.from) != isUpdated(v.to):
 		return fmt.Sprintf("%d/%d updated, %s", isUpdated(v.to), to, readyState(v.to))
 	}
@@ -117,10 +114,17 @@ func readiness(v view) string {
 		return now
 	case !v.net.touched("status.readyReplicas") && !v.net.touched("status.numberReady"):
 		return ""
-	case v.last.After(v.since):
-		return now + " again, after " + Duration(v.last.Sub(v.since))
 	}
-	return now + " again"
+	return joined(now+" again", ", ", strings.Replace(took(v.dropped, v.end), "in ", "after ", 1))
+}
+
+// rolledOut is when a rollout was complete: a Deployment says so.
+func rolledOut(v view) moment {
+	c := conditionOf(v.to, "Progressing")
+	if c.reason == "NewReplicaSetAvailable" && !c.updated.Before(v.since.server) && !c.updated.IsZero() {
+		return moment{server: c.updated, seen: v.end.seen}
+	}
+	return v.end
 }
 
 // onItsWay tells whether a Deployment, StatefulSet or DaemonSet is on its way.
@@ -142,8 +146,8 @@ func replicaSetSummary(v view) string {
 	}
 	switch {
 	case fresh(v.origin):
-		if v.last.After(v.since) && isReady(v.to) == to {
-			return readyState(v.to) + " in " + Duration(v.last.Sub(v.since))
+		if isReady(v.to) == to {
+			return joined(readyState(v.to), " ", took(v.since, v.end))
 		}
 		return readyState(v.to)
 	case from != to:
@@ -169,11 +173,8 @@ func jobState(obj map[string]any) string {
 	end := jobEnd(obj)
 	switch end.kind {
 	case "Complete":
-		began, ended := when(obj, "status", "startTime"), when(obj, "status", "completionTime")
-		if began.IsZero() || ended.IsZero() {
-			return "complete"
-		}
-		return "complete in " + Duration(ended.Sub(began))
+		began, ended := moment{server: when(obj, "status", "startTime")}, moment{server: when(obj, "status", "completionTime")}
+		return joined("complete", " ", took(began, ended))
 	case "Failed":
 		return joined("failed", ": ", joined(end.reason, ": ", end.message))
 	}

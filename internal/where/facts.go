@@ -35,6 +35,8 @@ func (f *facts) ResolveName(name string) (any, bool) {
 	switch name {
 	case "op":
 		return string(f.data.Op), true
+	case "severity":
+		return string(f.data.Severity), true
 	case "resource":
 		return &f.data.Resource, true
 	case "changes":

@@ -24,10 +24,11 @@ const (
 )
 
 var (
-	ops      = []string{string(event.Snapshot), string(event.Created), string(event.Updated), string(event.Deleted), string(event.Entered), string(event.Left), string(event.Gap), string(event.Converted), string(event.Absent)}
-	fieldOps = []string{"add", "remove", "replace"}
+	ops        = []string{string(event.Snapshot), string(event.Created), string(event.Updated), string(event.Deleted), string(event.Entered), string(event.Left), string(event.Gap), string(event.Converted), string(event.Absent)}
+	severities = []string{string(event.Failure), string(event.Warning), string(event.Recovery), string(event.Normal)}
+	fieldOps   = []string{"add", "remove", "replace"}
 
-	variables = []string{"op", "resource", "changes", "before", "after"}
+	variables = []string{"op", "severity", "resource", "changes", "before", "after"}
 )
 
 // newEnv is made once: it holds CEL's library, and does not change.
@@ -43,6 +44,7 @@ var newEnv = sync.OnceValues(func() (*cel.Env, error) {
 		cel.CrossTypeNumericComparisons(true),
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
 		cel.Variable("op", cel.StringType),
+		cel.Variable("severity", cel.StringType),
 		cel.Variable("resource", cel.ObjectType(resourceType)),
 		cel.Variable("changes", cel.ListType(cel.ObjectType(changeType))),
 		cel.Variable("before", object),

@@ -5,6 +5,7 @@
 //
 //	op        the kind of change: "snapshot", "created", "updated", "deleted", "entered", "left",
 //	          "gap" or "converted"
+//	severity  how bad it is: "failure", "warning", "recovery" or "change"
 //	resource  the object's names: group, version, resource, kind, namespace, name, uid, resourceVersion, owner
 //	changes   the changed fields of an update or a conversion: path, op, from, to, manager, subresource, quiet
 //	before    the object before, where there was one; else an empty map
@@ -182,7 +183,7 @@ func (c *compiler) addPattern(tree *ast.AST, call ast.Expr) error {
 	return nil
 }
 
-// checkOps refuses a comparison of an operation with a text that is none.
+// checkOps refuses a comparison of an operation or a severity with a text that it never is.
 func (c *compiler) checkOps(tree *ast.AST, call ast.CallExpr) error {
 	var texts []ast.Expr
 	switch name := call.FunctionName(); {
@@ -194,36 +195,39 @@ func (c *compiler) checkOps(tree *ast.AST, call ast.CallExpr) error {
 		texts = call.Args()[1].AsList().Elements()
 	}
 	for _, operand := range call.Args() {
-		ops, ok := opsOf(tree, operand)
+		name, words, ok := wordsOf(tree, operand)
 		if !ok {
 			continue
 		}
 		for _, e := range texts {
-			if text, ok := literal(e); ok && !slices.Contains(ops, text) {
-				return c.failAt(tree, e.ID(), neverOp(text, ops))
+			if text, ok := literal(e); ok && !slices.Contains(words, text) {
+				return c.failAt(tree, e.ID(), never(name, text, words))
 			}
 		}
 	}
 	return nil
 }
 
-func neverOp(text string, ops []string) string {
-	if near := spell.Nearest(text, ops); near != "" {
-		return fmt.Sprintf("op is never %q; did you mean %q?", text, near)
+func never(name, text string, words []string) string {
+	if near := spell.Nearest(text, words); near != "" {
+		return fmt.Sprintf("%s is never %q; did you mean %q?", name, text, near)
 	}
-	return fmt.Sprintf("op is never %q; it is one of %s", text, strings.Join(ops, ", "))
+	return fmt.Sprintf("%s is never %q; it is one of %s", name, text, strings.Join(words, ", "))
 }
 
-// opsOf returns what an operand can be, where it is the op of the change or of one of its fields.
-func opsOf(tree *ast.AST, e ast.Expr) ([]string, bool) {
+// wordsOf returns the name of an operand and what it can be, where it is the severity or the op of the change, or the
+// op of one of its fields.
+func wordsOf(tree *ast.AST, e ast.Expr) (name string, words []string, ok bool) {
 	switch {
 	case e.Kind() == ast.IdentKind && e.AsIdent() == "op":
-		return ops, true
+		return "op", ops, true
+	case e.Kind() == ast.IdentKind && e.AsIdent() == "severity":
+		return "severity", severities, true
 	case e.Kind() == ast.SelectKind && e.AsSelect().FieldName() == "op" &&
 		tree.GetType(e.AsSelect().Operand().ID()).TypeName() == changeType:
-		return fieldOps, true
+		return "op", fieldOps, true
 	}
-	return nil, false
+	return "", nil, false
 }
 
 func literal(e ast.Expr) (string, bool) {

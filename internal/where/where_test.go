@@ -33,6 +33,21 @@ func update() *event.Data {
 	}
 }
 
+// TestSeverity: the severity is the event's.
+func TestSeverity(t *testing.T) {
+	for text, want := range map[string]bool{
+		`severity == "failure"`: true, `severity in ["failure", "warning"]`: true, `severity != "failure"`: false, `severity == "change"`: false,
+	} {
+		e, err := Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := e.Match(&event.Data{Severity: event.Failure}); got != want || err != nil {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
+
 func TestMatch(t *testing.T) {
 	deployment := map[string]any{"spec": map[string]any{"replicas": int64(1), "nothing": nil}, "status": map[string]any{}}
 	pod := event.Resource{Version: "v1", Resource: "pods", Kind: "Pod", Name: "p"}

@@ -27,6 +27,7 @@ type Options struct {
 	Ops, Managers []string
 	Paths         []string
 	Where         string
+	Severities    []string
 
 	Limit             int // 0: none
 	Follow            bool
@@ -86,12 +87,14 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
+	f.StringSliceVar(&o.Severities, "severity", nil, "only `severities`: failure, warning, recovery, change")
 	f.IntVar(&o.Limit, "limit", 50, "tell this `number` of changes, the last ones; 0: all")
 	f.BoolVarP(&o.Follow, "follow", "f", false, "then tell changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")
 	f.BoolVar(&o.Flat, "flat", false, "tell each change of a rollout")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
 	f.BoolVar(&o.Noise, "noise", false, "show quiet changes and fields, too")
+	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
 	o.Past.Add(cmd)
 	return cmd

@@ -32,10 +32,11 @@ type selection struct {
 	noise      bool
 
 	// What is judged by the objects.
-	labels   labels.Selector
-	managers []string
-	paths    []diff.Pattern
-	where    *where.Expr
+	labels     labels.Selector
+	managers   []string
+	paths      []diff.Pattern
+	where      *where.Expr
+	severities []string
 
 	unjudged int   // changes for which where failed
 	lastErr  error // of where
@@ -134,6 +135,10 @@ func (o *Options) contents(s *selection) (err error) {
 	if s.paths, err = scope.Patterns("--path", o.Paths); err != nil {
 		return err
 	}
+	if err := scope.ValidSeverities(o.Severities); err != nil {
+		return err
+	}
+	s.severities = o.Severities
 	if o.Where != "" {
 		if s.where, err = where.Compile(o.Where); err != nil {
 			return capture.Usage("--where: %v", err)
@@ -154,7 +159,7 @@ func (s *selection) nothing() bool { return len(s.types.Resources) == 0 && len(s
 
 // deep is true where objects have to be read to know whether a change is selected.
 func (s *selection) deep() bool {
-	return !s.labels.Empty() || len(s.managers) > 0 || len(s.paths) > 0 || s.where != nil
+	return !s.labels.Empty() || len(s.managers) > 0 || len(s.paths) > 0 || len(s.severities) > 0 || s.where != nil
 }
 
 // narrowed is true where not everything is asked for, apart from times.
@@ -166,7 +171,7 @@ func (s *selection) narrowed() bool {
 // partial is true where some changes of an object can be told and others not: a line that sums up what
 // became of it would be wrong.
 func (s *selection) partial() bool {
-	return len(s.query.Ops) > 0 || len(s.managers) > 0 || len(s.paths) > 0 || s.where != nil
+	return len(s.query.Ops) > 0 || len(s.managers) > 0 || len(s.paths) > 0 || len(s.severities) > 0 || s.where != nil
 }
 
 // takes looks at what needs no object. A gap of a whole cluster's stream may be one of any
@@ -203,6 +208,9 @@ func within(n capture.Namespaces, namespace string) bool {
 // field that it reads, does not match, and is counted.
 func (s *selection) matches(cluster string, c *change.Change) bool {
 	if !s.labelled(c) || !s.wrote(c) || len(s.paths) > 0 && !c.Touches(s.paths) {
+		return false
+	}
+	if !scope.HasSeverity(s.severities, c) {
 		return false
 	}
 	if s.where == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/render"
 )
@@ -168,6 +169,9 @@ func (s *session) message(m capture.Message) error {
 }
 
 func (s *session) change(now time.Time, c change.Change) error {
+	if !scope.HasSeverity(s.o.Severities, &c) {
+		return nil
+	}
 	if err := s.printer.Change(now, c); err != nil {
 		return err
 	}
@@ -186,6 +190,9 @@ func (s *session) away(now time.Time, a *capture.Away) error {
 		return nil
 	}
 	text := fmt.Sprintf("API server was away %s; resumed", render.Duration(a.Until.Sub(a.Since)))
+	if a.Silent {
+		text = fmt.Sprintf("API server was silent for %s; resumed", render.Duration(a.Until.Sub(a.Since)))
+	}
 	if a.Relisted > 0 {
 		text += fmt.Sprintf(", %s relisted (net changes only)", count(a.Relisted, "stream"))
 	} else {

@@ -192,6 +192,8 @@ func TestAway(t *testing.T) {
 			"! the API server does not answer: connect: connection refused; trying again\n"},
 		{"back, and all streams resumed", capture.Away{Since: at(0), Until: at(14), Streams: 2},
 			"! API server was away 14 s; resumed, nothing missed\n", ""},
+		{"back after a freeze", capture.Away{Since: at(0), Until: at(48), Silent: true, Streams: 2},
+			"! API server was silent for 48 s; resumed, nothing missed\n", ""},
 		{"back, and versions are lost", capture.Away{Since: at(0), Until: at(14), Streams: 2, Relisted: 1},
 			"! API server was away 14 s; resumed, 1 stream relisted (net changes only)\n", ""},
 	} {

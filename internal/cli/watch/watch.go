@@ -29,6 +29,7 @@ type Options struct {
 
 	Scope              scope.Flags
 	Paths, IgnorePaths []string
+	Severities         []string
 
 	Output                                string // "", json or yaml
 	Initial, Status, Noise, Full, Verbose bool
@@ -51,7 +52,8 @@ not say. The value of a Secret is never shown.
 
 A path is written as it is shown: spec.replicas, data["app.properties"],
 spec.containers[name=app].image. * stands for any key, ** for any number of
-steps; what is below a path belongs to it. With paths there are no summaries.
+steps; what is below a path belongs to it. With paths or severities there are no
+summaries.
 
 Changes go to stdout, status to stderr. Ctrl-C ends the watch.`
 
@@ -80,6 +82,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	o.Scope.Add(f, "the context's")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringArrayVar(&o.IgnorePaths, "ignore-path", nil, "no changes below this `path`; repeatable")
+	f.StringSliceVar(&o.Severities, "severity", nil, "only `severities`: failure, warning, recovery, change")
 	f.StringVarP(&o.Output, "output", "o", "", "`format`: text, json or yaml (events)")
 	f.BoolVar(&o.Initial, "initial", false, "first show what exists")
 	f.BoolVar(&o.Status, "status", false, "show each status change, no summaries")
@@ -88,6 +91,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.IntVar(&o.Limit, "limit", 0, "end after this `number` of changes")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end after this `time`, such as 30s")
 	f.BoolVarP(&o.Verbose, "verbose", "v", false, "list what may not be watched, and why")
+	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", "text", render.JSON, render.YAML)
 	o.Kube.Add(cmd)
 	return cmd
@@ -101,6 +105,9 @@ func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 		return nil, nil, capture.Usage("unknown output %q: say text, json or yaml", o.Output)
 	}
 	if err := o.Scope.Validate(); err != nil {
+		return nil, nil, err
+	}
+	if err := scope.ValidSeverities(o.Severities); err != nil {
 		return nil, nil, err
 	}
 	if o.Limit < 0 || o.Timeout < 0 {
@@ -180,7 +187,7 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *t
 		return &events{Events: e, status: status}, err
 	}
 	// A summary of an object's state would be wrong where some of its changes are left out.
-	each := o.Status || len(o.Paths)+len(o.IgnorePaths) > 0
+	each := o.Status || len(o.Paths)+len(o.IgnorePaths)+len(o.Severities) > 0
 	single := len(n.Include) == 1 && !scope.IsGlob(n.Include[0])
 	return &ordered{printer: &text{render.New(render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,

@@ -1,0 +1,106 @@
+package render
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/change"
+)
+
+// late has the play's next changes come from a daemon that was away until its second 45: written at a second, or
+// at an unknown time, and seen when it came back.
+func (p *play) late(second float64, known bool) {
+	at := morning.Add(time.Duration(second * float64(time.Second))).Truncate(time.Second)
+	p.stamp = func(c *change.Change) {
+		c.Since = morning
+		if c.Time = c.At; known {
+			c.Time = at
+		}
+	}
+}
+
+// short is a rollout of which the status is complete at a second.
+func short(p *play, at func(second float64)) {
+	shop(p)
+	at(0)
+	p.write("kubectl-set", "Deployment/web", set{"spec.template.spec.containers.0.image", "shop/web:1.5"}, set{"metadata.generation", int64(2)})
+	at(1)
+	p.write(kcm+"/status", "Deployment/web", set{"status.observedGeneration", int64(2)}, set{"status.updatedReplicas", int64(1)}, set{"status.readyReplicas", int64(2)})
+	at(13)
+	p.write(kcm+"/status", "Deployment/web", set{"status.updatedReplicas", int64(3)}, set{"status.readyReplicas", int64(3)})
+}
+
+// TestDurations: a duration has two ends that the objects say, or that were seen as they happened.
+func TestDurations(t *testing.T) {
+	for _, tc := range []struct {
+		name, want string
+		play       func(p *play)
+	}{
+		{"seen as it happened", "rolled out in 13 s: 3/3 ready", func(p *play) {
+			short(p, p.at)
+		}},
+		{"caught up: the managers' times", "rolled out in 13 s: 3/3 ready", func(p *play) {
+			p.at(45)
+			short(p, func(s float64) { p.late(s, true) })
+		}},
+		{"caught up, and no manager's time", "rolled out: 3/3 ready", func(p *play) {
+			p.at(45)
+			short(p, func(s float64) { p.late(s, false) })
+		}},
+		{"caught up, and one end is not known", "rolled out: 3/3 ready", func(p *play) {
+			p.at(45)
+			short(p, func(s float64) { p.late(s, s > 0) })
+		}},
+		{"written in one second", "rolled out within 1 s: 3/3 ready", func(p *play) {
+			p.at(45)
+			short(p, func(float64) { p.late(7, true) })
+		}},
+		{"the cause is the write, not what was unready before", "rolled out in 19 s: 3/3 ready", func(p *play) {
+			shop(p)
+			p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(1)}, set{"status.availableReplicas", int64(1)})
+			p.at(705)
+			p.write("kubectl-set", "Deployment/web", set{"spec.template.spec.containers.0.image", "shop/web:1.5"}, set{"metadata.generation", int64(2)})
+			p.at(724)
+			p.write(kcm+"/status", "Deployment/web", set{"status.observedGeneration", int64(2)},
+				set{"status.readyReplicas", int64(3)}, set{"status.availableReplicas", int64(3)})
+		}},
+		{"the end is the condition's, not what is written after it", "rolled out in 6 s: 3/3 ready", func(p *play) {
+			p.at(45)
+			short(p, func(s float64) { p.late(s, true) })
+			p.write(kcm+"/status", "Deployment/web", set{"status.conditions", []any{obj{"type": "Progressing", "status": "True",
+				"reason": "NewReplicaSetAvailable", "lastUpdateTime": morning.Add(6 * time.Second).Format(time.RFC3339)}}})
+		}},
+		{"a pod's own times", "CrashLoopBackOff → Ready in 12 s", func(p *play) {
+			podStarts(p, "web-1-a")
+			p.at(1)
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", since(p.now, waiting("CrashLoopBackOff", 1))})
+			p.at(13)
+			ready := since(p.now, running(1))
+			p.at(13.4)
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", ready})
+		}},
+		{"a pod without times", "CrashLoopBackOff → Ready  ", func(p *play) {
+			podStarts(p, "web-1-a")
+			p.at(1)
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting("CrashLoopBackOff", 1)})
+			p.at(13)
+			p.write("kubelet/status", "Pod/web-1-a", set{"status.conditions.1.status", "True"}, set{"status.containerStatuses", nil})
+		}},
+		{"a Job in one second", "complete within 1 s", func(p *play) {
+			p.create("kubectl", parse(p.t, `{"kind":"Job","metadata":{"name":"migrate","generation":1},"spec":{}}`))
+			at := p.now.Format(time.RFC3339)
+			p.write(kcm+"/status", "Job/migrate", set{"status.startTime", at}, set{"status.completionTime", at},
+				set{"status.conditions", []any{obj{"type": "Complete", "status": "True"}}})
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newPlay(t, terminal)
+			tc.play(p)
+			p.stamp = nil
+			if out := p.end(); !strings.Contains(out, tc.want) {
+				t.Errorf("want %q in:\n%s", tc.want, out)
+			}
+		})
+	}
+}

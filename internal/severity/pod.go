@@ -1,0 +1,88 @@
+package severity
+
+import "github.com/tattler-dev/tattler/event"
+
+// Stuck are the reasons of waiting containers that do not pass by themselves (k8s.io/kubernetes:
+// pkg/kubelet/container, pkg/kubelet/images).
+var Stuck = map[string]bool{
+	"CrashLoopBackOff": true, "ImagePullBackOff": true, "ErrImagePull": true, "InvalidImageName": true,
+	"ErrImageNeverPull": true, "RegistryUnavailable": true, "CreateContainerConfigError": true,
+	"CreateContainerError": true, "RunContainerError": true,
+}
+
+// containers are the statuses of a pod's containers, those that run before the others first.
+func containers(pod object) []object {
+	var out []object
+	for _, key := range []string{"initContainerStatuses", "containerStatuses"} {
+		for _, e := range list(pod, "status", key) {
+			if m, ok := e.(object); ok {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+func (s signs) pod(obj object) {
+	phase := text(obj, "status", "phase")
+	ready, scheduled := conditionOf(obj, "Ready"), conditionOf(obj, "PodScheduled")
+	switch {
+	case phase == "Failed":
+		s["phase"] = event.Failure
+	case scheduled.status == "False" && scheduled.reason == "Unschedulable":
+		s["scheduled"] = event.Failure
+	case ready.status == "False" && phase == "Running" && lostReadiness(obj):
+		s["ready"] = event.Warning
+	}
+	for _, c := range containers(obj) {
+		name := text(c, "name")
+		if Stuck[text(c, "state", "waiting", "reason")] {
+			s["waiting "+name] = event.Failure
+		}
+		for _, state := range []string{"state", "lastState"} {
+			s.ended(name, fields(c, state, "terminated"))
+		}
+	}
+}
+
+// ended notes how a container ended. The same end moves from state to lastState.
+func (s signs) ended(name string, end object) {
+	key := past + name + " " + text(end, "finishedAt")
+	switch {
+	case text(end, "reason") == "OOMKilled":
+		s[key] = event.Failure
+	case number(end, "exitCode") != 0:
+		s[key] = event.Warning
+	}
+}
+
+// lostReadiness tells a pod that ceased to be ready from one that never was: a container has run since before.
+func lostReadiness(pod object) bool {
+	since := conditionOf(pod, "Ready").since
+	if conditionOf(pod, "ContainersReady").status == "True" {
+		return true // the node's controller says so, not the kubelet
+	}
+	for _, c := range list(pod, "status", "containerStatuses") {
+		c, _ := c.(object)
+		if began := when(c, "state", "running", "startedAt"); !began.IsZero() && began.Before(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// podRecovered tells a pod that is ready again from one that is ready for the first time.
+func podRecovered(before, after object) bool {
+	if before == nil || conditionOf(before, "Ready").status == "True" || conditionOf(after, "Ready").status != "True" {
+		return false
+	}
+	if len(read("Pod", before)) > 0 || lostReadiness(before) {
+		return true
+	}
+	for _, c := range containers(before) {
+		if number(c, "restartCount") > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,190 @@
+// Package severity judges changes: a failure, a warning, a recovery, or just a change.
+//
+// It looks at the object before and after a change and at nothing else, so that the same change has the same
+// severity wherever it is judged. What an object already had before the change is not news: a pod that waits in
+// CrashLoopBackOff is a failure once, not with each write of its status. For the same reason a recovery is only
+// what the two objects show: a container that runs again has recovered, also if it crashes a minute later.
+package severity
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+type object = map[string]any
+
+// signs are what is wrong with an object, each under a key that stays while it lasts.
+type signs map[string]event.Severity
+
+// past begins the key of a sign that stays in the object after it is over, such as how a container ended.
+const past = "past/"
+
+// Of judges a change of a kind, such as Pod or Deployment.apps. An object that appears is judged by its state.
+func Of(op event.Op, kind string, before, after map[string]any) event.Severity {
+	switch op {
+	case event.Gap:
+		return event.Warning
+	case event.Deleted, event.Left, event.Converted:
+		return event.Normal
+	}
+	if after == nil || op == event.Updated && before == nil {
+		return event.Normal
+	}
+	was, is := read(kind, before), read(kind, after)
+	news := event.Normal
+	for key, s := range is {
+		if s == was[key] || was[key] == event.Failure {
+			continue
+		}
+		if news = s; s == event.Failure {
+			break
+		}
+	}
+	if news == event.Normal && recovered(kind, before, after, was, is) {
+		return event.Recovery
+	}
+	return news
+}
+
+// Failing reports whether something is wrong with an object now, and how badly; Normal if nothing is.
+func Failing(kind string, obj map[string]any) event.Severity {
+	worst := event.Normal
+	for key, s := range read(kind, obj) {
+		if strings.HasPrefix(key, past) {
+			continue
+		}
+		if worst = s; s == event.Failure {
+			break
+		}
+	}
+	return worst
+}
+
+// read returns the signs of an object.
+func read(kind string, obj object) signs {
+	s := signs{}
+	if obj == nil {
+		return s
+	}
+	switch kind {
+	case "Pod":
+		s.pod(obj)
+	case "Node":
+		s.node(obj)
+	case "Event", "Event.events.k8s.io":
+		s.event(obj)
+	case "Deployment.apps":
+		s.deployment(obj)
+	case "ReplicaSet.apps", "ReplicationController":
+		s.condition(obj, "ReplicaFailure", "True", event.Failure)
+	case "Job.batch":
+		s.condition(obj, "Failed", "True", event.Failure)
+		if n := number(obj, "status", "failed"); n > 0 {
+			s[fmt.Sprintf("%sfailed %d", past, n)] = event.Warning
+		}
+	case "HorizontalPodAutoscaler.autoscaling":
+		s.condition(obj, "ScalingActive", "False", event.Warning)
+		s.condition(obj, "AbleToScale", "False", event.Warning)
+	case "PersistentVolumeClaim", "PersistentVolume":
+		if phase := text(obj, "status", "phase"); phase == "Lost" || phase == "Failed" {
+			s["phase"] = event.Failure
+		}
+	default:
+		s.other(obj)
+	}
+	return s
+}
+
+// recovered reports whether a change ended what was wrong.
+func recovered(kind string, before, after object, was, is signs) bool {
+	if text(after, "metadata", "deletionTimestamp") != "" {
+		return false
+	}
+	if kind == "Pod" {
+		return podRecovered(before, after)
+	}
+	ended := false
+	for key := range was {
+		if strings.HasPrefix(key, past) {
+			continue
+		}
+		if _, still := is[key]; still {
+			return false
+		}
+		ended = true
+	}
+	return ended
+}
+
+// condition notes a condition that has a status.
+func (s signs) condition(obj object, kind, status string, as event.Severity) {
+	if conditionOf(obj, kind).status == status {
+		s[kind] = as
+	}
+}
+
+// deployment notes a rollout that is stuck, and pods that are lost outside a rollout.
+func (s signs) deployment(obj object) {
+	s.condition(obj, "ReplicaFailure", "True", event.Failure)
+	progress := conditionOf(obj, "Progressing")
+	if progress.reason == "ProgressDeadlineExceeded" {
+		s["Progressing"] = event.Failure
+	}
+	if progress.reason == "NewReplicaSetAvailable" || progress.reason == "ProgressDeadlineExceeded" {
+		s.condition(obj, "Available", "False", event.Warning)
+	}
+}
+
+// newNode is how long a node may take to be ready for the first time.
+const newNode = time.Minute
+
+func (s signs) node(obj object) {
+	ready := conditionOf(obj, "Ready")
+	fresh := ready.status == "False" && ready.since.Sub(when(obj, "metadata", "creationTimestamp")) < newNode
+	if ready.status != "" && ready.status != "True" && !fresh {
+		s["Ready"] = event.Failure
+	}
+	for _, kind := range []string{"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"} {
+		s.condition(obj, kind, "True", event.Warning)
+	}
+}
+
+// failures are the reasons of Kubernetes' warning events that say that something does not work
+// (k8s.io/kubernetes: pkg/kubelet/events, pkg/scheduler, pkg/controller).
+var failures = map[string]bool{
+	"FailedScheduling": true, "Failed": true, "BackOff": true, "Evicted": true, "OOMKilling": true, "SystemOOM": true,
+	"NodeNotReady": true, "FailedCreate": true, "FailedMount": true, "FailedAttachVolume": true, "FailedCreatePodSandBox": true,
+	"BackoffLimitExceeded": true, "DeadlineExceeded": true, "ProvisioningFailed": true, "InspectFailed": true, "ErrImageNeverPull": true,
+}
+
+func (s signs) event(obj object) {
+	if text(obj, "type") != "Warning" {
+		return
+	}
+	s[past+"event"] = event.Warning
+	if failures[text(obj, "reason")] {
+		s[past+"event"] = event.Failure
+	}
+}
+
+// other notes what many kinds say in the same words.
+func (s signs) other(obj object) {
+	switch text(obj, "status", "phase") {
+	case "Failed", "Error":
+		s["phase"] = event.Failure
+	}
+	for _, kind := range []string{"Failed", "Stalled"} {
+		s.condition(obj, kind, "True", event.Failure)
+	}
+	s.condition(obj, "Degraded", "True", event.Warning)
+	for _, kind := range []string{"Ready", "Available", "Healthy"} {
+		c := conditionOf(obj, kind)
+		// An object that has just been created is not ready yet.
+		if c.status == "False" && c.since.After(when(obj, "metadata", "creationTimestamp").Add(newNode)) {
+			s[kind] = event.Warning
+		}
+	}
+}
