@@ -204,7 +204,7 @@ func (t *Text) gone(c change.Change) {
 	case c.Owner != nil && isPod(c.Resource) && !t.o.Status:
 		r.sign, r.info = signFolded, podGone(c, f)
 		t.counts.Folded++
-		r.note = notes(t.countNote(true, absorbed+1), r.note)
+		r.count = "(" + plural(absorbed+1, "change") + ")"
 		t.line(t.head(r))
 		return
 	default:
@@ -212,7 +212,7 @@ func (t *Text) gone(c change.Change) {
 	}
 	t.counts.Shown++
 	if absorbed > 0 {
-		r.note = notes(t.countNote(true, absorbed+1), r.note)
+		r.count = "(" + plural(absorbed+1, "change") + ")"
 	}
 	t.line(t.head(r))
 	t.whole(c.Before)
@@ -238,10 +238,12 @@ func lived(c change.Change) (age time.Duration, known bool) {
 	return gone.Sub(born), !born.IsZero() && from.Equal(gone)
 }
 
-// countNote says for how many changes a line stands.
-func (t *Text) countNote(owned bool, n int) string {
-	if owned {
-		return "(" + plural(n, "change") + ")"
+// counted says for how many changes a line stands, and which flag shows them.
+func (t *Text) counted(r row, n int) row {
+	if r.owned {
+		r.count = "(" + plural(n, "change") + ")"
+	} else {
+		r.count, r.hint = "("+plural(n, "status change")+")", t.o.Unfold
 	}
-	return "(" + plural(n, "status change") + "; " + t.o.Unfold + ")"
+	return r
 }

@@ -13,6 +13,9 @@
 // controllers write during a rollout) are folded until the object is calm, and the folded line tells
 // for how many changes it stands: Counts accounts for every change that was handed over.
 //
+// A summary begins with what is wrong, in red; a warning is yellow, a recovery green. On a narrow terminal the hint
+// and the count go first, and what happened is cut last.
+//
 // Whatever the cluster says is made harmless for a terminal: control characters and marks that
 // reorder text are written as escapes.
 package render

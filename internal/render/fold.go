@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/severity"
 )
 
 // Times of folding.
@@ -195,7 +197,7 @@ func (t *Text) expire(now time.Time, o *object) {
 	case o.hot != nil:
 		t.printHot(now, o)
 	case f != nil && f.count > 0:
-		text := f.summary(now, o)
+		text := f.summary(now, o, t.down)
 		if t.mayPrint(now, o) {
 			t.printFold(now, o, text)
 		} else {
@@ -213,11 +215,23 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	f := o.fold
 	t.counts.Pending -= f.count
 	t.counts.Folded += f.count
-	t.line(t.head(row{
+	t.line(t.head(t.counted(row{
 		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
-		name: t.typeName(o.resource) + "/" + o.name, info: text, note: t.countNote(o.owned, f.count),
-	}))
+		name: t.typeName(o.resource) + "/" + o.name, info: text, severity: f.severity(o.resource),
+	}, f.count)))
 	f.told, f.toldAt = stateOf(o.resource, f.to), now
+}
+
+// severity says how bad it is what became of the object; what still fails is as bad as it was.
+func (f *fold) severity(r change.Resource) event.Severity {
+	op := event.Updated
+	if f.born {
+		op = event.Created
+	}
+	if s := severity.Of(op, kindOf(r), f.from, f.to); s != event.Normal {
+		return s
+	}
+	return severity.Failing(kindOf(r), f.to)
 }
 
 // rebase begins the next line of a transition where the last one ended.
@@ -227,14 +241,14 @@ func (f *fold) rebase() {
 }
 
 // summary says what the folded changes come to.
-func (f *fold) summary(now time.Time, o *object) string {
+func (f *fold) summary(now time.Time, o *object, down map[string]bool) string {
 	end := f.end
 	if f.settled.IsZero() {
 		end = f.latest
 	}
 	return summarize(o.resource, view{
 		born: f.born, told: f.told != "", origin: f.origin, from: f.from, to: f.to,
-		since: f.since, end: end, dropped: f.dropped, now: now, net: &f.net,
+		since: f.since, end: end, dropped: f.dropped, now: now, net: &f.net, down: down,
 	})
 }
 

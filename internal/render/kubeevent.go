@@ -51,11 +51,7 @@ func (t *Text) event(c change.Change) {
 	if t.o.Width > 0 {
 		line = cut(line, t.o.Width)
 	}
-	s := plain
-	if kind == "Warning" {
-		s = yellow
-	}
-	t.line(t.style(s, line))
+	t.line(t.style(severityStyles[c.Severity()], line))
 }
 
 // lastSeen is the newest time that an event has; its fields differ between the two groups and their

@@ -5,16 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/severity"
 )
-
-// troubles are the reasons of waiting containers that do not pass by themselves (k8s.io/kubernetes:
-// pkg/kubelet/container, pkg/kubelet/images).
-var troubles = map[string]bool{
-	"CrashLoopBackOff": true, "ImagePullBackOff": true, "ErrImagePull": true, "InvalidImageName": true,
-	"ErrImageNeverPull": true, "RegistryUnavailable": true, "CreateContainerConfigError": true,
-	"CreateContainerError": true, "RunContainerError": true,
-}
 
 // containers are the statuses of a pod's containers, those that run before the others first.
 func containers(pod map[string]any) []map[string]any {
@@ -34,7 +28,7 @@ func podTrouble(pod map[string]any) (reason, detail string) {
 	for _, c := range containers(pod) {
 		reason := text(c, "state", "waiting", "reason")
 		switch {
-		case !troubles[reason]:
+		case !severity.Stuck[reason]:
 		case reason == "ErrImagePull", reason == "ImagePullBackOff":
 			// The two take turns while nothing changes.
 			return "ImagePullBackOff", text(c, "image")
@@ -176,6 +170,13 @@ func podSummary(v view) string {
 	}
 	var s string
 	switch {
+	case to == "Running" && heldBack(v.to):
+		s = "not ready"
+		if node := text(v.to, "spec", "nodeName"); v.down[node] {
+			s += ": " + node + " NotReady"
+		} else {
+			s += ", though its containers are"
+		}
 	case from != to:
 		s = from + " → " + podState(v.to)
 		if to == "Ready" {
@@ -197,6 +198,12 @@ func podSummary(v view) string {
 	return s
 }
 
+// heldBack reports whether a pod is not ready although its containers are: the node's controller, or a readiness
+// gate, says so.
+func heldBack(pod map[string]any) bool {
+	return conditionOf(pod, "Ready").status == "False" && conditionOf(pod, "ContainersReady").status == "True"
+}
+
 // podBorn tells the life of a new pod so far.
 func podBorn(v view) string {
 	s := "new"
@@ -209,6 +216,11 @@ func podBorn(v view) string {
 		s += joined(", Pending → Ready", " ", took(born, readySince(v.to)))
 	case podEnded(v.to):
 		s += joined(", Pending → "+podState(v.to), " ", took(born, finished(v.to)))
+	case severity.Failing("Pod", v.to) == event.Failure:
+		s = podState(v.to) + ", " + s
+		if !born.seen.IsZero() && v.now.After(born.seen) {
+			s += ", after " + Duration(v.now.Sub(born.seen))
+		}
 	case !born.seen.IsZero() && v.now.After(born.seen):
 		s += ", after " + Duration(v.now.Sub(born.seen)) + ": " + podState(v.to)
 	default:

@@ -1,11 +1,14 @@
 package render
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tattler-dev/tattler/event"
 )
 
 // The columns of a line, counted from 0 on a terminal without a namespace column. A longer cell
@@ -43,7 +46,10 @@ type row struct {
 	name      string // type/name, or a whole notice
 	info      string // what happened
 	manager   string
-	note      string // in parentheses: what the line stands for
+	count     string // in parentheses: for how many changes the line stands
+	hint      string // the flag that shows them
+	note      string // in parentheses: what else there is to know, such as when it was seen
+	severity  event.Severity
 }
 
 // cell is a piece of a line that starts at a column or later.
@@ -53,9 +59,8 @@ type cell struct {
 	style  style
 }
 
-// head lays a row out. On a terminal that is too narrow for the columns, cells move together; then
-// what happened is cut, so that the manager and the count stay visible. Notices are never cut: they
-// are few, and say what to do.
+// head lays a row out. On a terminal that is too narrow for the columns, cells move together; then the hint and
+// the count go, and what happened is cut last. Notices are never cut: they are few, and say what to do.
 func (t *Text) head(r row) string {
 	clock := t.clock(r.at)
 	if !r.until.IsZero() {
@@ -71,25 +76,53 @@ func (t *Text) head(r row) string {
 	if r.owned {
 		prefix += strings.Repeat(" ", ownedIndent)
 	}
-	cells := []cell{{r.name, 0, t.signStyle(r.sign)}}
-	for _, c := range []cell{{r.info, infoColumn, plain}, {r.manager, managerColumn, cyan}, {r.note, noteColumn, dim}} {
-		if c.text != "" {
-			c.column += shift
-			cells = append(cells, c)
-		}
-	}
-	for i := range cells {
-		cells[i].text = escape(cells[i].text)
-	}
 	limit := t.o.Width
 	if r.sign == signNotice {
 		limit = 0
+	}
+	cells := t.cells(r, shift)
+	for _, less := range []func(){func() { r.hint = "" }, func() { r.count = "" }} {
+		if limit == 0 || r.info == "" || lineWidth(prefix, together(cells)) <= limit {
+			break
+		}
+		less()
+		cells = t.cells(r, shift)
 	}
 	if limit > 0 {
 		squeeze(limit, prefix, cells, r.info != "")
 	}
 	return t.paint(limit, prefix, clock, r, cells)
 }
+
+// cells are the columns of a row.
+func (t *Text) cells(r row, shift int) []cell {
+	cells := []cell{{escape(r.name), 0, t.signStyle(r.sign)}}
+	count := r.count
+	if r.hint != "" {
+		count = strings.TrimSuffix(count, ")") + "; " + r.hint + ")"
+	}
+	for _, c := range []cell{
+		{r.info, infoColumn, severityStyles[r.severity]}, {r.manager, managerColumn, cyan}, {notes(count, r.note), noteColumn, dim},
+	} {
+		if c.text != "" {
+			c.text = escape(c.text)
+			c.column += shift
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// together returns cells that stand two spaces apart.
+func together(cells []cell) []cell {
+	cells = slices.Clone(cells)
+	for i := range cells {
+		cells[i].column = 0
+	}
+	return cells
+}
+
+var severityStyles = map[event.Severity]style{event.Failure: red, event.Warning: yellow, event.Recovery: green}
 
 // squeeze moves cells together and cuts the one that says what happened.
 func squeeze(limit int, prefix string, cells []cell, hasInfo bool) {

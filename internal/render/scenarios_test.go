@@ -127,6 +127,22 @@ var scenarios = []struct {
 		p.at(10)
 		p.write("kubectl", "Node/n1", set{"spec.unschedulable", true})
 	}},
+	{"node-pods", "a node that is not ready explains its pods", Options{Terminal: true, Width: 80, Color: true}, func(p *play) {
+		shop(p)
+		p.have(day, parse(p.t, `{"kind":"Node","metadata":{"name":"n2"},"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady"}]}}`))
+		ready := func(node, pod string) {
+			conditions := func(kind, status string) []any {
+				return []any{obj{"type": kind, "status": status, "lastTransitionTime": p.now.Format(time.RFC3339)},
+					obj{"type": "ContainersReady", "status": "True"}}
+			}
+			p.write("kcm/status", "Node/n2", set{"status.conditions", conditions("Ready", node)[:1]})
+			p.write("kcm/status", "Pod/web-77dc77595-xdkdf", set{"status.conditions", conditions("Ready", pod)})
+		}
+		p.at(1)
+		ready("Unknown", "False")
+		p.at(30)
+		ready("True", "True")
+	}},
 	{"labels", "who removed a label is not known; an owned object takes one line", terminal, func(p *play) {
 		shop(p)
 		p.write("kubectl-label", "ConfigMap/web-config", set{"metadata.labels", obj{"tier": "web"}})

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +75,7 @@ type view struct {
 	since, end       moment // the write that began the transition, and the change that ended it or the last one
 	dropped          moment // when pods ceased to be ready
 	now              time.Time
+	down             map[string]bool // nodes that are not ready
 	net              *netChanges
 }
 
@@ -238,10 +241,20 @@ func transitions(r change.Resource, v view) []string {
 			parts = append(parts, c.kind+": "+arrow(from.status, c.status)+because(c))
 		}
 	}
+	// A node's readiness explains its other conditions.
+	slices.SortStableFunc(parts, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	if more := len(parts) - maxTransitions; more > 0 {
 		parts = append(parts[:maxTransitions], fmt.Sprintf("%d more", more))
 	}
 	return parts
+}
+
+// rank puts a node's readiness first.
+func rank(transition string) int {
+	if strings.HasPrefix(transition, "Ready → NotReady") || strings.HasPrefix(transition, "NotReady → Ready") {
+		return 0
+	}
+	return 1
 }
 
 func arrow(from, to string) string {

@@ -55,6 +55,7 @@ type Text struct {
 	widest  int               // namespace so far
 	objects map[objectKey]*object
 	due     dueHeap
+	down    map[string]bool // nodes that are not ready
 	seq     int
 	counts  Counts
 	buf     bytes.Buffer
@@ -83,7 +84,7 @@ func New(o Options) *Text {
 	if o.Unfold == "" {
 		o.Unfold = "--status"
 	}
-	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}}
+	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, down: map[string]bool{}}
 }
 
 // SetWidth changes Options.Width, as when somebody resizes the terminal.
@@ -95,6 +96,7 @@ func (t *Text) Counts() Counts { return t.counts }
 // Change takes a change. It prints it, or folds it with others of its object until Tick.
 func (t *Text) Change(now time.Time, c change.Change) error {
 	t.tick(now)
+	t.node(c)
 	switch {
 	case c.Op == event.Gap:
 		t.gap(c)
@@ -115,6 +117,18 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 	}
 	t.tick(now) // a change can end what its object waited for
 	return t.write()
+}
+
+// node remembers which nodes are not ready: that explains their pods.
+func (t *Text) node(c change.Change) {
+	if kindOf(c.Resource) != "Node" {
+		return
+	}
+	if ready := conditionOf(c.After, "Ready"); ready.status != "" && ready.status != "True" {
+		t.down[c.Name] = true
+	} else {
+		delete(t.down, c.Name)
+	}
 }
 
 // Tick prints the folded lines that are due.
@@ -150,7 +164,7 @@ func (t *Text) Flush(now time.Time) error {
 	for len(t.due) > 0 {
 		o := t.due[0]
 		if o.fold != nil && o.fold.count > 0 {
-			t.printFold(now, o, o.fold.summary(now, o))
+			t.printFold(now, o, o.fold.summary(now, o, t.down))
 		}
 		if o.hot != nil {
 			t.printHot(now, o)
@@ -176,7 +190,7 @@ func (t *Text) write() error {
 
 // row begins the row of a change.
 func (t *Text) row(c change.Change, sign string) row {
-	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Resource) + "/" + c.Name, note: t.seen(c)}
+	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Resource) + "/" + c.Name, note: t.seen(c), severity: c.Severity()}
 	if r.at, r.until = c.Span(); r.at.Equal(r.until) {
 		r.until = time.Time{}
 	}

@@ -70,16 +70,24 @@ func replicaSetMoving(_, to map[string]any) bool {
 		desired != "" && want != 0 && fmt.Sprint(want) != desired
 }
 
-// readyState is "3/3 ready".
-func readyState(obj map[string]any) string {
+// readyState is "3/3 ready", behind what is wrong.
+func readyState(obj map[string]any) string { return stuck(obj) + readyPods(obj) }
+
+// readyPods is "3/3 ready".
+func readyPods(obj map[string]any) string {
 	s := fmt.Sprintf("%d/%d ready", isReady(obj), wanted(obj))
-	if c := conditionOf(obj, "Progressing"); c.reason == "ProgressDeadlineExceeded" {
-		s += ", stuck: " + c.reason
-	}
 	if get(obj, "spec", "paused") == true {
 		s += ", paused"
 	}
 	return s
+}
+
+// stuck begins a line about a Deployment that is beyond its deadline.
+func stuck(obj map[string]any) string {
+	if c := conditionOf(obj, "Progressing"); c.reason == "ProgressDeadlineExceeded" {
+		return "stuck: " + c.reason + ", "
+	}
+	return ""
 }
 
 // rolloutSummary tells a rollout from a scaling and from pods that come and go.
@@ -89,7 +97,7 @@ func rolloutSummary(v view) string {
 	switch {
 	case fresh(v.origin) || !diff.Equal(get(v.origin, "spec", "template"), get(v.to, "spec", "template")):
 		if onWay || conditionOf(v.to, "Progressing").reason == "ProgressDeadlineExceeded" {
-			return fmt.Sprintf("rolling out: %d/%d updated, %s", isUpdated(v.to), to, readyState(v.to))
+			return fmt.Sprintf("%srolling out: %d/%d updated, %s", stuck(v.to), isUpdated(v.to), to, readyPods(v.to))
 		}
 		return joined("rolled out", " ", took(v.since, rolledOut(v))) + ": " + readyState(v.to)
 	case from != to:
@@ -109,7 +117,7 @@ func readiness(v view) string {
 	now := readyState(v.to)
 	switch {
 	case isReady(v.from) != isReady(v.to) || wanted(v.from) != wanted(v.to):
-		return fmt.Sprintf("%d/%d → %s", isReady(v.from), wanted(v.from), now)
+		return fmt.Sprintf("%s%d/%d → %s", stuck(v.to), isReady(v.from), wanted(v.from), readyPods(v.to))
 	case readyState(v.from) != now:
 		return now
 	case !v.net.touched("status.readyReplicas") && !v.net.touched("status.numberReady"):

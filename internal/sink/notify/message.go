@@ -42,7 +42,7 @@ type Story struct {
 	Title, Op string
 	// Kind, Namespace and Name are the object's.
 	Kind, Namespace, Name string
-	// Loud is true for what stands out: gaps, and deletions of what nobody owns.
+	// Loud is true for what stands out: failures, gaps, and deletions of what nobody owns.
 	Loud bool
 	// Changes is how many changes the story stands for.
 	Changes int
@@ -122,6 +122,9 @@ func (s *summary) merged(k kin) []*story {
 		}
 		to.changes += t.changes
 		to.loud = to.loud || t.loud
+		if to.failure == "" {
+			to.failure, to.failed = t.failure, t.failed
+		}
 		for c, n := range t.kin {
 			to.kin[c] += n
 		}
@@ -162,6 +165,9 @@ func (t *story) tell(link func(id string) string) Story {
 		}
 		out.Op, out.Kind, out.Namespace, out.Name = string(head.op), head.resource.Kind, head.resource.Namespace, head.resource.Name
 		for _, f := range head.fields {
+			if f.Op == "replace" && f.From == f.To && !strings.HasSuffix(f.To, "…") {
+				continue // it is as it was
+			}
 			out.Fields = append(out.Fields, f.Field)
 		}
 		out.MoreFields, out.Note = len(head.others), head.note
@@ -182,6 +188,9 @@ func (t *story) tell(link func(id string) string) Story {
 	}
 	if len(out.Owned) > 0 && out.Op != "" {
 		out.Title += fmt.Sprintf(", with %s of what it owns", plural(kin, "change"))
+	}
+	if t.failure != "" {
+		out.Title += ": " + t.failure
 	}
 	out.Link = link(out.ID)
 	return out

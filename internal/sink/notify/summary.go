@@ -49,6 +49,8 @@ type story struct {
 	root    *event.Owner // who owns all, where that is known by its name only
 	space   string
 	loud    bool
+	failure string // what failed, until it recovers
+	failed  string // UID of the object that did
 	changes int
 	members []*member // the root first, where it has changed
 	kin     map[Count]int
@@ -101,7 +103,8 @@ func (k kin) root(o event.Owner) event.Owner {
 
 // isLoud tells what stands out, and is kept where others are only counted.
 func isLoud(d *event.Data) bool {
-	return d.Op == event.Gap || d.Absence != nil && d.Absence.Incomplete > 0 || d.Op == event.Deleted && d.Resource.Owner == nil
+	return d.Severity == event.Failure || d.Op == event.Gap || d.Absence != nil && d.Absence.Incomplete > 0 ||
+		d.Op == event.Deleted && d.Resource.Owner == nil
 }
 
 // add takes a change in.
@@ -163,6 +166,7 @@ func (t *story) add(e *event.Event, rootUID string) {
 	t.loud = t.loud || isLoud(d)
 	uid := cmp.Or(d.Resource.UID, e.Subject)
 	isRoot := uid == rootUID
+	t.judge(d, uid, isRoot)
 	if !isRoot {
 		count(t.kin, d)
 	}
@@ -182,6 +186,46 @@ func (t *story) add(e *event.Event, rootUID string) {
 	} else {
 		t.members = append(t.members, m)
 	}
+}
+
+// judge notes what failed, and forgets it when that object recovers.
+func (t *story) judge(d *event.Data, uid string, isRoot bool) {
+	switch {
+	case d.Severity == event.Failure && (isRoot || t.failure == "" || t.failed == uid):
+		t.failure, t.failed = cmp.Or(reasonOf(d), "failed"), uid
+		if !isRoot {
+			t.failure = d.Resource.Kind + " " + d.Resource.Name + " " + t.failure
+		}
+		t.failure = cut(clean(t.failure), maxPath)
+	case d.Severity == event.Recovery && t.failed == uid:
+		t.failure, t.failed = "", ""
+	}
+}
+
+// reasonOf is the last reason that a change brought: in the order of their paths, a container's comes after its
+// pod's conditions, and the state of a container after its last one.
+func reasonOf(d *event.Data) string {
+	reason := ""
+	for _, c := range d.Changes {
+		switch to := c.To.(type) {
+		case string:
+			if strings.HasSuffix(c.Path, ".reason") {
+				reason = to
+			}
+		case map[string]any:
+			for _, state := range []map[string]any{to, inner(to, "terminated"), inner(to, "waiting")} {
+				if s, _ := state["reason"].(string); s != "" {
+					reason = s
+				}
+			}
+		}
+	}
+	return reason
+}
+
+func inner(m map[string]any, key string) map[string]any {
+	n, _ := m[key].(map[string]any)
+	return n
 }
 
 func fieldsOf(isRoot bool) int {

@@ -72,6 +72,7 @@ func TestRecord(t *testing.T) {
 					{"key": "uid", "value": {"stringValue": "u1"}},
 					{"key": "version", "value": {"stringValue": "v1"}}
 				]}}},
+				{"key": "severity", "value": {"stringValue": "change"}},
 				{"key": "truncated", "value": {"boolValue": true}}
 			]}}},
 			{"key": "datacontenttype", "value": {"stringValue": "application/json"}},
