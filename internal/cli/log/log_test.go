@@ -32,7 +32,7 @@ func TestLog(t *testing.T) {
 	}{
 		{"all that is news", Options{}, "created a, updated a, created w, deleted a", "1 quiet change not shown (--noise)"},
 		{"with what is quiet", Options{Noise: true}, "created a, updated a, updated a, created w, deleted a", ""},
-		{"the last ones", Options{Limit: 2}, "created w, deleted a", "the last 2; --limit tells more"},
+		{"the last ones", Options{Limit: 2}, "created w, deleted a", "only the last 2 changes; earlier ones are left out"},
 		{"without a limit", Options{Limit: -1}, "created a, updated a, created w, deleted a", "1 quiet"},
 		{"from a time on", Options{Since: "10:03"}, "created w, deleted a", "1 quiet"},
 		{"before a time", Options{Until: "10:02"}, "created a", ""},
@@ -61,7 +61,7 @@ func TestLog(t *testing.T) {
 		{"a time before the journal's", Options{Since: "yesterday", Ops: []string{"deleted"}}, "deleted a", "the journal reaches back to 10:00:00 only"},
 		{"by objects, without a limit", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: -1}, "created a, updated a, deleted a", ""},
 		{"by an expression, without a limit", Options{Where: `after.data.k == "2"`, Limit: -1}, "updated a", "could not judge 1 change, such as"},
-		{"a limit that is deep", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: 1}, "deleted a", "the last 1"},
+		{"a limit that is deep", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: 1}, "deleted a", "only the last 1 changes"},
 	} {
 		out, said, err := play(t, path, tc.o)
 		if err != nil {
