@@ -84,9 +84,9 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	o.Scope.AddPast(f)
 	f.StringVar(&o.Since, "since", "", "from this `time` on")
-	f.StringVar(&o.Until, "until", "", "before this `time`")
+	f.StringVar(&o.Until, "until", "", "before this `time`, which may be later than now")
 	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, snapshot, converted (with --noise)")
-	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote")
+	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote; globs such as kubectl*")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
 	f.IntVar(&o.Limit, "limit", 50, "show the last `number` of lines, folded or not; 0: all; default with --since or --until: all")

@@ -56,6 +56,7 @@ func TestLog(t *testing.T) {
 		{"another path", Options{Paths: []string{"data.other"}}, "", "no such change"},
 		{"an expression", Options{Where: `op == "deleted" || resource.namespace == "pay"`}, "created w, deleted a", ""},
 		{"one that not every change answers", Options{Where: `after.data.k == "2"`}, "updated a", "could not judge 1 change, such as"},
+		{"an end later than now", Options{Since: "10:04", Until: "23:00"}, "created w, deleted a", ""},
 		{"nothing in that time", Options{Since: "10:30"}, "", "nothing changed since 10:30:00; the journal reaches back to 10:00:00"},
 		{"nothing between two times", Options{Since: "10:00", Until: "10:00:30", Types: []string{"widgets"}}, "", "no such change since 10:00:00 before 10:00:30; the journal"},
 		{"a time before the journal's", Options{Since: "yesterday", Ops: []string{"deleted"}}, "deleted a", "the journal reaches back to 10:00:00 only"},
@@ -134,6 +135,7 @@ func TestManager(t *testing.T) {
 	path := b.close()
 	for manager, want := range map[string]string{
 		"helm": "created a, updated a", "kubectl": "updated a, updated a", "hel": "", "?": "deleted a",
+		"hel*": "created a, updated a", "kube*": "updated a, updated a", "[h-k]*": "created a, updated a, updated a",
 	} {
 		out, _, err := play(t, path, Options{Managers: []string{manager}})
 		if err != nil || told(t, out) != want {
@@ -383,6 +385,7 @@ func TestWrongUsage(t *testing.T) {
 		{"no time", Options{Since: "noon"}, "--since: \"noon\" is no time", true},
 		{"times the wrong way round", Options{Since: "10:05", Until: "10:02"}, "--since is not before --until", true},
 		{"an operation", Options{Ops: []string{"delete"}}, "say created, updated, deleted", true},
+		{"a glob of managers", Options{Managers: []string{"["}}, "--manager: \"[\" is not a valid pattern", true},
 		{"a path", Options{Paths: []string{"a..b"}}, "--path", true},
 		{"an expression", Options{Where: "op = 1"}, "--where", true},
 		{"a format", Options{Output: "xml"}, "say text, oneline, json or yaml", true},

@@ -54,10 +54,11 @@ func (t *telling) run(ctx context.Context) error {
 
 // end is the time up to which the journal was asked about.
 func (t *telling) end() time.Time {
-	if until := t.query.Until; !until.IsZero() {
+	now := t.o.Now()
+	if until := t.query.Until; !until.IsZero() && until.Before(now) {
 		return until
 	}
-	return t.o.Now()
+	return now
 }
 
 func (t *telling) tell(ctx context.Context) error {
