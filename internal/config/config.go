@@ -119,7 +119,7 @@ func Rules(list []Rule) []rules.Rule {
 
 // Journal is where changes are kept.
 type Journal struct {
-	// Path is the journal's file; $TATTLER_JOURNAL and --journal stand before it. Without it, it is
+	// Path is the journal's file; --journal overrides it. Without both it is $TATTLER_JOURNAL, else
 	// journal.db in a directory for the cluster below $XDG_STATE_HOME/tattler.
 	Path string `yaml:"path"`
 	// Network allows a file system between machines, such as NFS, which is refused otherwise: a lock there
