@@ -120,7 +120,7 @@ func Rules(list []Rule) []rules.Rule {
 
 // Journal is where changes are kept.
 type Journal struct {
-	// Path is the journal's file. $TATTLER_JOURNAL and --journal override it. The default is journal.db in a
+	// Path is the journal's file. --journal overrides it. Without both it is $TATTLER_JOURNAL or else journal.db in a
 	// directory per cluster in $XDG_STATE_HOME/tattler.
 	Path string `yaml:"path"`
 	// Network allows the journal on a network file system, such as NFS. Otherwise it is refused, because a lock there

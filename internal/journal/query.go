@@ -27,7 +27,7 @@ type Query struct {
 	Names    []string
 	UID      string
 	Ops      []event.Op
-	Managers []string
+	Managers []string // names, or globs
 	// Quiet and Snapshots include those.
 	Quiet, Snapshots bool
 	OldestFirst      bool
@@ -72,7 +72,7 @@ func (db *db) filter(q Query) (*filter, error) {
 	if f.nowhere, err = db.integer("SELECT id FROM strings WHERE s = ''"); err != nil {
 		return nil, err
 	}
-	if f.managers, err = db.ids(q.Managers, "SELECT id FROM strings WHERE s = ?"); err != nil {
+	if f.managers, err = db.managers(q.Managers); err != nil {
 		return nil, err
 	}
 	if len(q.Names) == 0 && q.UID == "" {
@@ -93,7 +93,7 @@ func (db *db) matching(patterns []string) (map[int64]bool, error) {
 		for _, p := range patterns {
 			ok, err := path.Match(p, s.ColumnText(1))
 			if err != nil {
-				return fmt.Errorf("match namespaces with %q: %w", p, err)
+				return fmt.Errorf("match names with %q: %w", p, err)
 			}
 			if ok {
 				ids[s.ColumnInt64(0)] = true
@@ -102,6 +102,14 @@ func (db *db) matching(patterns []string) (map[int64]bool, error) {
 		return nil
 	})
 	return ids, err
+}
+
+// managers returns the strings that match one of the patterns. A lone ? is the name of an unknown manager.
+func (db *db) managers(patterns []string) (map[int64]bool, error) {
+	if !slices.ContainsFunc(patterns, func(p string) bool { return p != "?" && strings.ContainsAny(p, `*?[\`) }) {
+		return db.ids(patterns, "SELECT id FROM strings WHERE s = ?")
+	}
+	return db.matching(patterns)
 }
 
 // wantedOps has a bit for each operation that a query wants; with a name or UID there are no gaps.

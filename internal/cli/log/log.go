@@ -56,7 +56,7 @@ recorded has the time of the restart, and "existed" counts to then, too.
 
 With -o oneline a line begins with a change's id, which tattler show takes.`
 
-const examples = `  tattler log                              the last 50 changes
+const examples = `  tattler log                              the last 50 lines
   tattler log -f                           and those to come, until Ctrl-C
   tattler log --since 10:40 --until 10:45  what changed at 10:42?
   tattler log deploy/web -n shop           one Deployment
@@ -75,6 +75,9 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 		Example: examples,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Types = args
+			if (o.Since != "" || o.Until != "") && !cmd.Flags().Changed("limit") {
+				o.Limit = 0 // a time range is a limit of its own
+			}
 			return Run(cmd.Context(), o)
 		},
 	}
@@ -82,13 +85,13 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	o.Scope.AddPast(f)
 	f.StringVar(&o.Since, "since", "", "from this `time` on")
-	f.StringVar(&o.Until, "until", "", "before this `time`")
+	f.StringVar(&o.Until, "until", "", "before this `time`, which may be later than now")
 	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, snapshot, converted (with --noise)")
-	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote")
+	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote; globs such as kubectl*")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
 	f.StringSliceVar(&o.Severities, "severity", nil, "only `severities`: failure, warning, recovery, change")
-	f.IntVar(&o.Limit, "limit", 50, "tell this `number` of changes, the last ones; 0: all")
+	f.IntVar(&o.Limit, "limit", 50, "show the last `number` of lines, folded or not; 0: all; default with --since or --until: all")
 	f.BoolVarP(&o.Follow, "follow", "f", false, "then tell changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")
 	f.BoolVar(&o.Flat, "flat", false, "tell each change of a rollout")

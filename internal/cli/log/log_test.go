@@ -32,7 +32,7 @@ func TestLog(t *testing.T) {
 	}{
 		{"all that is news", Options{}, "created a, updated a, created w, deleted a", "1 quiet change not shown (--noise)"},
 		{"with what is quiet", Options{Noise: true}, "created a, updated a, updated a, created w, deleted a", ""},
-		{"the last ones", Options{Limit: 2}, "created w, deleted a", "the last 2; --limit tells more"},
+		{"the last ones", Options{Limit: 2}, "created w, deleted a", "only the last 2 changes; earlier ones are left out"},
 		{"without a limit", Options{Limit: -1}, "created a, updated a, created w, deleted a", "1 quiet"},
 		{"from a time on", Options{Since: "10:03"}, "created w, deleted a", "1 quiet"},
 		{"before a time", Options{Until: "10:02"}, "created a", ""},
@@ -59,12 +59,13 @@ func TestLog(t *testing.T) {
 		{"a severity", Options{Severities: []string{"change"}, Limit: -1}, "created a, updated a, created w, deleted a", ""},
 		{"an expression about the severity", Options{Where: `severity != "change"`}, "", "no such change"},
 		{"one that not every change answers", Options{Where: `after.data.k == "2"`}, "updated a", "could not judge 1 change, such as"},
+		{"an end later than now", Options{Since: "10:04", Until: "23:00"}, "created w, deleted a", ""},
 		{"nothing in that time", Options{Since: "10:30"}, "", "nothing changed since 10:30:00; the journal reaches back to 10:00:00"},
 		{"nothing between two times", Options{Since: "10:00", Until: "10:00:30", Types: []string{"widgets"}}, "", "no such change since 10:00:00 before 10:00:30; the journal"},
 		{"a time before the journal's", Options{Since: "yesterday", Ops: []string{"deleted"}}, "deleted a", "the journal reaches back to 10:00:00 only"},
 		{"by objects, without a limit", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: -1}, "created a, updated a, deleted a", ""},
 		{"by an expression, without a limit", Options{Where: `after.data.k == "2"`, Limit: -1}, "updated a", "could not judge 1 change, such as"},
-		{"a limit that is deep", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: 1}, "deleted a", "the last 1"},
+		{"a limit that is deep", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: 1}, "deleted a", "only the last 1 changes"},
 	} {
 		out, said, err := play(t, path, tc.o)
 		if err != nil {
@@ -137,6 +138,7 @@ func TestManager(t *testing.T) {
 	path := b.close()
 	for manager, want := range map[string]string{
 		"helm": "created a, updated a", "kubectl": "updated a, updated a", "hel": "", "?": "deleted a",
+		"hel*": "created a, updated a", "kube*": "updated a, updated a", "[h-k]*": "created a, updated a, updated a",
 	} {
 		out, _, err := play(t, path, Options{Managers: []string{manager}})
 		if err != nil || told(t, out) != want {
@@ -386,6 +388,7 @@ func TestWrongUsage(t *testing.T) {
 		{"no time", Options{Since: "noon"}, "--since: \"noon\" is no time", true},
 		{"times the wrong way round", Options{Since: "10:05", Until: "10:02"}, "--since is not before --until", true},
 		{"an operation", Options{Ops: []string{"delete"}}, "say created, updated, deleted", true},
+		{"a glob of managers", Options{Managers: []string{"["}}, "--manager: \"[\" is not a valid pattern", true},
 		{"a path", Options{Paths: []string{"a..b"}}, "--path", true},
 		{"an expression", Options{Where: "op = 1"}, "--where", true},
 		{"a format", Options{Output: "xml"}, "say text, oneline, json or yaml", true},

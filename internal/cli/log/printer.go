@@ -30,7 +30,11 @@ func (o *Options) printer(s *selection, cluster string) (printer, error) {
 	}
 	switch o.Output {
 	case text:
-		return &folding{text: render.New(ro), width: o.IO.Width}, nil
+		f := &folding{width: o.IO.Width}
+		f.gate = &gate{out: o.IO.Out, now: func() time.Time { return f.now }}
+		ro.Out = f.gate
+		f.text = render.New(ro)
+		return f, nil
 	case oneline:
 		return &lines{text: render.NewLines(ro, cluster), width: o.IO.Width}, nil
 	}
@@ -46,6 +50,7 @@ const lag = 500 * time.Millisecond
 // was due, not when somebody asks.
 type folding struct {
 	text  *render.Text
+	gate  *gate // which text writes to
 	order render.Order
 	width func() int
 	now   time.Time // of the play, which does not go back: kinds are not seen in one order

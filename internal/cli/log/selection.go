@@ -83,12 +83,13 @@ func (o *Options) times(s *selection) (err error) {
 	now := o.Now()
 	for _, t := range []struct {
 		flag, text string
+		parse      func(string, time.Time) (time.Time, error)
 		to         *time.Time
-	}{{"--since", o.Since, &s.query.Since}, {"--until", o.Until, &s.query.Until}} {
+	}{{"--since", o.Since, when.Parse, &s.query.Since}, {"--until", o.Until, when.ParseEnd, &s.query.Until}} {
 		if t.text == "" {
 			continue
 		}
-		if *t.to, err = when.Parse(t.text, now); err != nil {
+		if *t.to, err = t.parse(t.text, now); err != nil {
 			return capture.Usage("%s: %v", t.flag, err)
 		}
 	}
@@ -123,6 +124,9 @@ func (o *Options) contents(s *selection) (err error) {
 	for _, m := range o.Managers {
 		if m == "" {
 			return capture.Usage("--manager: an empty name")
+		}
+		if _, err := path.Match(m, ""); err != nil {
+			return capture.Usage("--manager: %q is not a valid pattern", m)
 		}
 		s.query.Managers = append(s.query.Managers, m)
 		for _, sub := range subresources {
@@ -194,14 +198,16 @@ func (s *selection) takes(e *journal.Entry) bool {
 
 // within tells whether a namespace is included; what has none is where none is named.
 func within(n capture.Namespaces, namespace string) bool {
-	matches := func(pattern string) bool {
-		ok, err := path.Match(pattern, namespace)
-		return err == nil && ok
-	}
+	matches := func(pattern string) bool { return matchesGlob(pattern, namespace) }
 	if namespace == "" {
 		return len(n.Include) == 0
 	}
 	return (len(n.Include) == 0 || slices.ContainsFunc(n.Include, matches)) && !slices.ContainsFunc(n.Exclude, matches)
+}
+
+func matchesGlob(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return err == nil && ok
 }
 
 // matches looks at the objects. A change for which the expression fails, such as for one without the
@@ -254,7 +260,9 @@ func (s *selection) wrote(c *change.Change) bool {
 		return true
 	}
 	is := func(manager, subresource string) bool {
-		return slices.Contains(s.managers, manager) || slices.Contains(s.managers, managers.Display(manager, subresource))
+		return slices.ContainsFunc(s.managers, func(pattern string) bool {
+			return pattern == managers.Display(manager, subresource) || matchesGlob(pattern, manager)
+		})
 	}
 	if !c.Op.Differs() {
 		return is(c.Manager, "")

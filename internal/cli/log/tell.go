@@ -40,11 +40,7 @@ func (t *telling) run(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	end := t.o.Now()
-	if until := t.query.Until; !until.IsZero() {
-		end = until
-	}
-	if err := t.out.Flush(end); err != nil {
+	if err := t.out.Flush(t.end()); err != nil {
 		return err
 	}
 	if err := t.sumUp(context.WithoutCancel(ctx)); err != nil {
@@ -54,6 +50,15 @@ func (t *telling) run(ctx context.Context) error {
 		return fmt.Errorf("%s cannot be told; tattler journal verify looks for all damage", count(t.damaged, "change"))
 	}
 	return nil
+}
+
+// end is the time up to which the journal was asked about.
+func (t *telling) end() time.Time {
+	now := t.o.Now()
+	if until := t.query.Until; !until.IsZero() && until.Before(now) {
+		return until
+	}
+	return now
 }
 
 func (t *telling) tell(ctx context.Context) error {
@@ -78,15 +83,123 @@ func (t *telling) tell(ctx context.Context) error {
 	return t.follow(ctx)
 }
 
-// tellPast tells what is in the journal.
+// tellPast shows what is in the journal.
 func (t *telling) tellPast(ctx context.Context) error {
-	if t.o.Limit == 0 {
-		return t.tellAll(ctx, 0)
+	stories, folds := t.out.(*folding)
+	folds = folds && !t.o.Flat && !t.partial()
+	switch since := t.query.Since; {
+	case t.o.Limit > 0 && folds:
+		return t.lastStories(ctx)
+	case t.o.Limit > 0:
+		return t.lastChanges(ctx)
+	case folds && !since.IsZero():
+		stories.gate.from = since
+		q := t.query
+		q.Since, q.Until = since.Add(-storyTime), since
+		if err := t.warmUp(ctx, q); err != nil {
+			return err
+		}
 	}
-	seqs, err := t.newest(ctx, t.o.Limit)
+	return t.tellAll(ctx, 0)
+}
+
+// storyTime is how much of the past is read before the first change that is shown, for stories that had begun
+// then: as long as a rollout may take by default before it counts as stuck.
+const storyTime = 10 * time.Minute
+
+// warmUp plays back changes that are not shown themselves, but begin stories that are.
+func (t *telling) warmUp(ctx context.Context, q journal.Query) error {
+	if t.nothing() {
+		return nil
+	}
+	q.OldestFirst, q.Quiet = true, t.noise
+	for e, err := range t.journal.Rows(ctx, q) {
+		if err != nil {
+			return err
+		}
+		late := q.Before == 0 && !e.At.Before(q.Until) // outside the time range, but recorded in it
+		if late || !t.takes(&e) {
+			continue
+		}
+		c, err := t.journal.Tell(ctx, &e)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || !t.labelled(&c) { // what is unreadable was not asked for
+			continue
+		}
+		if err := t.out.Change(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastStories shows the last stories. How many changes they fold is known only after folding, so it plays back
+// more and more changes until there are enough stories.
+func (t *telling) lastStories(ctx context.Context) error {
+	for changes := 2 * t.o.Limit; ; changes *= 4 {
+		t.quiet, t.shown, t.damaged, t.unjudged = 0, 0, 0, 0
+		out, err := t.o.printer(t.selection, t.journal.Cluster())
+		if err != nil {
+			return err
+		}
+		stories := out.(*folding)
+		t.out, stories.gate.keep = stories, t.o.Limit
+		seqs, oldest, err := t.newest(ctx, changes)
+		if err != nil {
+			return err
+		}
+		all := len(seqs) < changes
+		if len(seqs) > 0 {
+			q := t.query
+			q.Since, q.Before = oldest.Add(-storyTime), seqs[0]
+			if stories.gate.from = oldest; all {
+				stories.gate.from = t.query.Since
+			}
+			if err := t.warmUp(ctx, q); err != nil {
+				return err
+			}
+			if err := t.play(ctx, seqs); err != nil {
+				return err
+			}
+		}
+		if !t.o.Follow {
+			if err := stories.Flush(t.end()); err != nil {
+				return err
+			}
+		}
+		if !all && stories.gate.shown <= t.o.Limit {
+			continue
+		}
+		t.limited(stories.gate.omitted() > 0, "lines")
+		return stories.gate.open()
+	}
+}
+
+// lastChanges shows the last changes, one line for each.
+func (t *telling) lastChanges(ctx context.Context) error {
+	seqs, _, err := t.newest(ctx, t.o.Limit+1)
 	if err != nil || len(seqs) == 0 {
 		return err
 	}
+	more := len(seqs) > t.o.Limit
+	t.limited(more, "changes")
+	if more {
+		seqs = seqs[1:]
+	}
+	return t.play(ctx, seqs)
+}
+
+// limited says, before anything is shown, that the limit leaves something out.
+func (t *telling) limited(more bool, what string) {
+	if more {
+		fmt.Fprintf(t.o.IO.Err, "only the last %d %s; earlier ones are left out (--limit 0 shows all)\n", t.o.Limit, what)
+	}
+}
+
+// play shows changes, given by their sequence numbers.
+func (t *telling) play(ctx context.Context, seqs []int64) error {
 	q := t.query
 	q.OldestFirst, q.Quiet, q.After, q.Before = true, t.noise, seqs[0]-1, seqs[len(seqs)-1]+1
 	for e, err := range t.journal.Rows(ctx, q) {
@@ -155,11 +268,12 @@ func (t *telling) tellAll(ctx context.Context, after int64) error {
 	return nil
 }
 
-// newest returns the sequence numbers of the last changes that are selected, in their order.
-func (t *telling) newest(ctx context.Context, limit int) (seqs []int64, err error) {
+// newest returns the sequence numbers of the last changes that are selected, in their order, and when the first
+// of them was seen.
+func (t *telling) newest(ctx context.Context, limit int) (seqs []int64, oldest time.Time, err error) {
 	for e, err := range t.rows(ctx, journal.Query{}) {
 		if err != nil {
-			return nil, err
+			return nil, oldest, err
 		}
 		if t.deep() {
 			c, err := t.journal.Tell(ctx, &e)
@@ -167,12 +281,13 @@ func (t *telling) newest(ctx context.Context, limit int) (seqs []int64, err erro
 				continue
 			} // what cannot be read cannot be judged: it is told that it cannot
 		}
+		oldest = e.At
 		if seqs = append(seqs, e.Seq); len(seqs) == limit {
 			break
 		}
 	}
 	slices.Reverse(seqs)
-	return seqs, nil
+	return seqs, oldest, nil
 }
 
 // rows yields what the selection takes within the bounds and in the order of a query, and counts what
@@ -240,9 +355,6 @@ func (t *telling) sumUp(ctx context.Context) error {
 	}
 	if reach != "" {
 		said = append(said, reach)
-	}
-	if t.o.Limit > 0 && t.shown >= t.o.Limit && !t.o.Follow {
-		said = append(said, fmt.Sprintf("the last %d; --limit tells more", t.o.Limit))
 	}
 	if t.quiet > 0 {
 		more := ""

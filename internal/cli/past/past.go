@@ -21,6 +21,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/spell"
@@ -30,12 +31,16 @@ import (
 type Flags struct {
 	Kube kube.Flags
 	Path string
+	// Config is a configuration, whose journal is meant unless Path names one.
+	Config string
 }
 
 // Add declares the flags.
 func (f *Flags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+kube.JournalVariable+", or that of the current context")
 	complete.Files(cmd, "journal")
+	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "the journal of this configuration `file`, as of tattler run")
+	complete.Files(cmd, "config")
 	f.Kube.Add(cmd)
 }
 
@@ -49,7 +54,15 @@ type Journal struct {
 
 // File is where the journal is, absolute. The cluster is not asked.
 func (f *Flags) File() (string, error) {
-	if path := cmp.Or(f.Path, os.Getenv(kube.JournalVariable)); path != "" {
+	path := f.Path
+	if path == "" && f.Config != "" {
+		s, err := (&setup.Flags{File: f.Config}).Load()
+		if err != nil {
+			return "", err
+		}
+		path = s.Journal.Path
+	}
+	if path = cmp.Or(path, os.Getenv(kube.JournalVariable)); path != "" {
 		path, err := filepath.Abs(path)
 		if err != nil {
 			return "", fmt.Errorf("find the journal: %w", err)

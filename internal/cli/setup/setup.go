@@ -100,8 +100,8 @@ func (f *Flags) Load() (*Setup, error) {
 			return nil, capture.Usage("--to: %v", err)
 		}
 	}
-	// As for the verbs that read it: else they would read another one than is written.
-	c.Journal.Path = cmp.Or(f.Journal, os.Getenv(kube.JournalVariable), c.Journal.Path)
+	// The verbs that read the journal use this order, too: a file that flags name goes before the environment.
+	c.Journal.Path = cmp.Or(f.Journal, c.Journal.Path, os.Getenv(kube.JournalVariable))
 	return &Setup{Config: c, program: program, Scopes: f.scopes(c)}, nil
 }
 

@@ -152,7 +152,7 @@ func TestJournalFile(t *testing.T) {
 	file := write(t, "journal: {path: /file/j.db}\n")
 	for _, tc := range []struct{ why, flag, env, file, want string }{
 		{"the flag stands before all", "/flag/j.db", "/env/j.db", file, "/flag/j.db"},
-		{"the environment before the file", "", "/env/j.db", file, "/env/j.db"},
+		{"the file before the environment", "", "/env/j.db", file, "/file/j.db"},
 		{"the file", "", "", file, "/file/j.db"},
 		{"the environment, without a file", "", "/env/j.db", "", "/env/j.db"},
 	} {

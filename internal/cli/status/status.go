@@ -32,6 +32,7 @@ The daemon is asked at a socket beside its journal, which only its own user can
 reach. The exit code is 1 where none answers.`
 
 const examples = `  tattler status
+  tattler status -c tattler.yaml
   tattler status --journal /var/lib/tattler/journal.db
   tattler status -o json | jq '.sinks[] | {name, behind}'`
 

@@ -28,6 +28,14 @@ func Parse(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is later than now", text)
 }
 
+// ParseEnd reads the end of a time range, which may be later than now.
+func ParseEnd(text string, now time.Time) (time.Time, error) {
+	if t, ok := parse(strings.Join(strings.Fields(text), " "), now); ok {
+		return t, nil
+	}
+	return Parse(text, now)
+}
+
 func parse(s string, now time.Time) (time.Time, bool) {
 	if d, ok := ago(s); ok {
 		return now.Add(-d), true

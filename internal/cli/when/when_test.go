@@ -52,3 +52,17 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+func TestParseEnd(t *testing.T) {
+	now := time.Date(2026, 3, 1, 10, 45, 0, 0, time.UTC)
+	for in, want := range map[string]string{
+		"10:42": "2026-03-01 10:42:00", " 10:50": "2026-03-01 10:50:00", "2026-03-02": "2026-03-02 00:00:00", "5m": "2026-03-01 10:40:00",
+	} {
+		if got, err := ParseEnd(in, now); err != nil || got.Format(time.DateTime) != want {
+			t.Errorf("%q: %v, %v", in, got, err)
+		}
+	}
+	if _, err := ParseEnd("noon", now); err == nil || !strings.Contains(err.Error(), "is no time") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,112 @@
+package log
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+)
+
+// folded is a journal with three stories: a ConfigMap, a widget with 300 folded changes, and another ConfigMap.
+func folded(t *testing.T) string {
+	b := newBook(t, start)
+	b.add(maps, event.Created, "shop", "first", nil, data("1"))
+	b.add(widgets, event.Snapshot, "shop", "w", nil, status("0"))
+	b.at = start.Add(time.Minute)
+	for i := range 300 {
+		b.add(widgets, event.Updated, "shop", "w", status(fmt.Sprint(i)), status(fmt.Sprint(i+1)))
+		b.at = b.at.Add(2 * time.Millisecond)
+	}
+	b.at = start.Add(2 * time.Minute)
+	b.add(maps, event.Created, "shop", "last", nil, data("1"))
+	return b.close()
+}
+
+// heads are the object names of the lines that are not indented.
+func heads(out string) (names []string) {
+	for line := range strings.Lines(out) {
+		if f := strings.Fields(line); !isDetail(line) && len(f) > 3 {
+			names = append(names, f[3])
+		}
+	}
+	return names
+}
+
+// TestLimitCountsStories limits lines as they are printed, and says first what it leaves out.
+func TestLimitCountsStories(t *testing.T) {
+	path := folded(t)
+	for _, tc := range []struct {
+		limit int
+		want  string
+		cut   bool
+	}{{1, "[cm/last]", true}, {2, "[widget/w cm/last]", true}, {3, "[cm/first widget/w cm/last]", false}, {50, "[cm/first widget/w cm/last]", false}} {
+		var both bytes.Buffer
+		o := Options{Output: text, Limit: tc.limit, Now: hourLater, IO: &terminal.IO{Out: &both, Err: &both, Width: func() int { return 0 }}}
+		o.Past.Path = path
+		if err := Run(t.Context(), &o); err != nil {
+			t.Fatal(err)
+		}
+		first, rest, _ := strings.Cut(both.String(), "\n")
+		notice := fmt.Sprintf("only the last %d lines; earlier ones are left out (--limit 0 shows all)", tc.limit)
+		if tc.cut != (first == notice) {
+			t.Errorf("%d: begins with %q", tc.limit, first)
+		}
+		if !tc.cut {
+			rest = both.String()
+		}
+		if got := fmt.Sprint(heads(rest)); got != tc.want {
+			t.Errorf("%d: %s, want %s", tc.limit, got, tc.want)
+		}
+		if tc.limit > 1 && !strings.Contains(rest, " 0 → 300 ") {
+			t.Errorf("%d: the story is cut:\n%s", tc.limit, rest)
+		}
+	}
+}
+
+// TestTimeRangeHasNoLimit shows all that changed within a time range, unless a limit is given, too.
+func TestTimeRangeHasNoLimit(t *testing.T) {
+	b := newBook(t, start)
+	for i := range 60 {
+		b.add(maps, event.Created, "shop", fmt.Sprint("m", i), nil, data("1"))
+		b.at = b.at.Add(time.Second)
+	}
+	path := b.close()
+	for _, tc := range []struct {
+		args []string
+		want int
+		cut  bool
+	}{
+		{nil, 50, true},
+		{[]string{"--since", "2026-03-01T10:00:00Z"}, 60, false},
+		{[]string{"--until", "2026-03-01T10:01:00Z"}, 60, false},
+		{[]string{"--since", "2026-03-01T10:00:00Z", "--limit", "5"}, 5, true},
+	} {
+		for _, format := range []string{text, oneline, "json"} {
+			var out, said bytes.Buffer
+			cmd := NewCommand(&terminal.IO{Out: &out, Err: &said, Width: func() int { return 0 }})
+			cmd.SetArgs(append([]string{"--journal", path, "-o", format}, tc.args...))
+			if err := cmd.ExecuteContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(out.String(), "\n"); n < tc.want || format != text && n != tc.want || format == text && len(heads(out.String())) != tc.want {
+				t.Errorf("%v -o %s: %d lines, want %d", tc.args, format, n, tc.want)
+			}
+			if cut := strings.Contains(said.String(), "left out"); cut != tc.cut {
+				t.Errorf("%v -o %s: said %q", tc.args, format, said.String())
+			}
+		}
+	}
+}
+
+// TestTimeRangeShowsWholeStories begins in the middle of a story, which is shown from its beginning; one that
+// had ended by then is not shown.
+func TestTimeRangeShowsWholeStories(t *testing.T) {
+	out, _, err := play(t, folded(t), Options{Output: text, Limit: -1, Since: "2026-03-01T10:01:00.3Z"})
+	if err != nil || fmt.Sprint(heads(out)) != "[widget/w cm/last]" || !strings.Contains(out, " 0 → 300 ") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
