@@ -67,8 +67,12 @@ func TestAbsence(t *testing.T) {
 
 // absent is the data of an absence's event.
 func absent(from, to time.Time, changes, incomplete int64) event.Data {
+	severity := event.Normal
+	if incomplete > 0 {
+		severity = event.Warning
+	}
 	return event.Data{
-		Op: event.Absent, Resource: event.AbsenceResource, Observed: event.Observed{After: &from, At: to},
+		Op: event.Absent, Severity: severity, Resource: event.AbsenceResource, Observed: event.Observed{After: &from, At: to},
 		Absence: &event.Absence{Reason: event.AbsenceStopped, Changes: changes, Incomplete: incomplete},
 	}
 }

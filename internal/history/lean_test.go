@@ -32,7 +32,8 @@ func TestLean(t *testing.T) {
 		row(event.Updated, "3", object(`,"status":{"x":1}`), object(`,"status":{"x":2}`)),
 		row(event.Updated, "4", object(`,"status":{"x":2}`), object(many(1))),
 		row(event.Updated, "5", object(many(1)), object(many(2))),
-		row(event.Deleted, "6", object(many(2)), ""),
+		row(event.Updated, "6", object(many(2)), object(`,"status":{"phase":"Failed"}`)),
+		row(event.Deleted, "7", object(`,"status":{"phase":"Failed"}`), ""),
 	)
 	for e, err := range p.r.Rows(t.Context(), journal.Query{OldestFirst: true}) {
 		if err != nil {
@@ -52,6 +53,9 @@ func TestLean(t *testing.T) {
 		}
 		if d := cmp.Diff(change.Event("c", &whole), change.Event("c", &lean)); d != "" {
 			t.Errorf("%s (-whole +lean):\n%s", e.ResourceVersion, d)
+		}
+		if failed := e.ResourceVersion == "6"; failed != (lean.Severity() == event.Failure) {
+			t.Errorf("%s: the severity is %s", e.ResourceVersion, lean.Severity())
 		}
 		if differs := e.Op.Differs(); differs == (lean.Before != nil || lean.After != nil) {
 			t.Errorf("%s: the objects are there: %v", e.ResourceVersion, !differs)
