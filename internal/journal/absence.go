@@ -11,9 +11,12 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// absentKey is the key in meta of the moment since which nothing was recorded, while that has not been written as an
-// absence.
-const absentKey = "absent"
+// Keys in meta: absentKey of the moment since which nothing was recorded, while that has not been written as an
+// absence; absenceKey of the end of the last one that was.
+const (
+	absentKey  = "absent"
+	absenceKey = "absence"
+)
 
 // AbsentSince returns since when nothing was recorded: since NoteAbsent was called or, where the process was killed,
 // since anything was recorded last. It is zero for a new journal. Until the absence is appended, later calls return the
@@ -22,8 +25,8 @@ func (j *Journal) AbsentSince(ctx context.Context) (since time.Time, err error) 
 	err = j.write(ctx, "write", func() error {
 		since = time.Time{}
 		const newest = `SELECT ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?),
-			max((SELECT max(at) FROM streams), ifnull((SELECT time + lag FROM changes ORDER BY seq DESC LIMIT 1), 0)))`
-		err := j.db.query(newest, []any{absentKey}, func(s *sqlite3.Stmt) error {
+			max((SELECT max(at) FROM streams), ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?), 0)))`
+		err := j.db.query(newest, []any{absentKey, absenceKey}, func(s *sqlite3.Stmt) error {
 			if s.ColumnType(0) != sqlite3.NULL {
 				since = time.UnixMilli(s.ColumnInt64(0)).UTC()
 			}
@@ -53,6 +56,9 @@ func (w *writer) absence(kind int64, r *Row) error {
 		return err
 	}
 	if err := w.db.exec("DELETE FROM meta WHERE key = ?", absentKey); err != nil {
+		return err
+	}
+	if err := w.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", absenceKey, strconv.FormatInt(r.At.UnixMilli(), 10)); err != nil {
 		return err
 	}
 	err = w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?, ?)", w.tail.next(), ns,
