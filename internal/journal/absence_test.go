@@ -23,7 +23,7 @@ func TestAbsentSince(t *testing.T) {
 			t.Errorf("since %v, %v; want %v", got, err, since)
 		}
 	}
-	append := func(b Batch) {
+	record := func(b Batch) {
 		t.Helper()
 		if _, err := j.Append(ctx, []Batch{b}); err != nil {
 			t.Fatal(err)
@@ -36,16 +36,16 @@ func TestAbsentSince(t *testing.T) {
 		}}}}
 	}
 	want(time.Time{})
-	append(Batch{Stream: pods, Head: Head{Version: "1", Epoch: 1, At: at(10)}})
+	record(Batch{Stream: pods, Head: Head{Version: "1", Epoch: 1, At: at(10)}})
 	want(at(10)) // the process was killed
 	if err := j.NoteAbsent(ctx, at(20)); err != nil {
 		t.Fatal(err)
 	}
 	want(at(10)) // it was killed before it had caught up
-	append(absence(10, 30))
-	append(Batch{Stream: pods, Head: Head{Version: "2", Epoch: 1, At: at(29)}}) // was on its way
+	record(absence(10, 30))
+	record(Batch{Stream: pods, Head: Head{Version: "2", Epoch: 1, At: at(29)}}) // was on its way
 	want(at(30))
-	append(absence(30, 31))
+	record(absence(30, 31))
 	if err := j.NoteAbsent(ctx, at(40)); err != nil {
 		t.Fatal(err)
 	}
