@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
@@ -19,16 +18,11 @@ func absenceText(c change.Change) string {
 	if a == nil {
 		a = &event.Absence{}
 	}
-	return Absence(a, c.At.Sub(c.Since))
-}
-
-// Absence describes an absence that lasted for a time.
-func Absence(a *event.Absence, lasted time.Duration) string {
 	text := "tattler was not running for "
 	if a.Reason == event.AbsenceUnwritten {
 		text = "tattler could not write its journal for "
 	}
-	text += Duration(lasted) + ": "
+	text += Duration(c.At.Sub(c.Since)) + ": "
 	switch {
 	case a.Incomplete == 1:
 		text += "it caught up with " + plural(a.Changes, "change") + ", but 1 kind is incomplete: it has a gap, or cannot be watched"

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/render"
 )
 
 // What a summary keeps: stories of so many owners, and of so many more that are loud; of a story the object
@@ -247,7 +246,7 @@ func (m *member) add(e *event.Event, fields int) {
 		m.note = cut(clean(d.Gap.Reason), maxPath)
 	}
 	if d.Absence != nil && d.Observed.After != nil {
-		m.note = cut(render.Absence(d.Absence, d.Observed.At.Sub(*d.Observed.After)), maxPath)
+		m.note = absence(d.Absence, d.Observed.At.Sub(*d.Observed.After))
 	}
 	if d.FilterError != "" {
 		m.note = cut(clean("The sink's filter failed, so this may not match: "+d.FilterError), maxPath)
@@ -260,6 +259,19 @@ func (m *member) add(e *event.Event, fields int) {
 	if !d.Op.Differs() {
 		m.fields, m.others = nil, nil
 	}
+}
+
+// absence says why nothing was recorded for a time, and what became of it.
+func absence(a *event.Absence, lasted time.Duration) string {
+	text := "Tattler was not running for "
+	if a.Reason == event.AbsenceUnwritten {
+		text = "Tattler could not write its journal for "
+	}
+	text += lasted.Round(time.Second).String() + ", and has caught up with " + plural(int(a.Changes), "change")
+	if a.Incomplete > 0 {
+		text += "; " + plural(int(a.Incomplete), "kind") + " incomplete"
+	}
+	return text
 }
 
 // field notes a changed field, from its first value to its last. Where there are too many, what is
