@@ -16,7 +16,7 @@ func TestChanges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(body) < 950 || len(body) > 1200 {
+			if len(body) < 950 || len(body) > 1250 {
 				t.Fatalf("a change has %d bytes: %s", len(body), body)
 			}
 			if seen[item.Event.ID] {
