@@ -23,12 +23,13 @@ const (
 type recorder struct {
 	journal *journal.Journal
 	state   *state
-	// tell hears of everything that is not a batch.
+	// tell hears of everything that is not a batch; of Ready once what came before it is written.
 	tell func(capture.Message)
 
 	pending []journal.Batch
 	rows    int
 	flush   []chan<- struct{} // to be closed once pending is written
+	ready   *capture.Ready    // to be told once pending is written
 	broken  bool              // nothing can be written
 	live    map[journal.Stream]bool
 
@@ -112,13 +113,16 @@ func (r *recorder) take(m capture.Message) (due bool) {
 	case m.Flush != nil:
 		r.flush = append(r.flush, m.Flush)
 		return true
-	case m != (capture.Message{}):
-		r.tell(m)
-		if m.Ready != nil && r.absence != nil && !r.broken {
+	case m.Ready != nil && r.broken:
+	case m.Ready != nil:
+		if r.absence != nil {
 			r.pending = append(r.pending, journal.Batch{Rows: []journal.Row{r.absence.row(time.Now(), m.Ready)}})
 			r.absence = nil
-			return true
 		}
+		r.ready = m.Ready
+		return true
+	case m != (capture.Message{}):
+		r.tell(m)
 	}
 	return false
 }
@@ -131,6 +135,10 @@ func (r *recorder) write(ctx context.Context) error {
 		if r.state.wrote(done, err); err != nil {
 			return fmt.Errorf("record changes: %w", err)
 		}
+	}
+	if r.ready != nil {
+		r.tell(capture.Message{Ready: r.ready})
+		r.ready = nil
 	}
 	for _, done := range r.flush {
 		close(done)

@@ -21,6 +21,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
@@ -172,6 +173,54 @@ func TestRecord(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestReadyOnceWritten: who hears that changes are recorded, and kills the process, finds what there was in the journal.
+func TestReadyOnceWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	told, written := 0, 0
+	rec := &recorder{journal: j, state: &state{}, tell: func(m capture.Message) {
+		if m.Ready == nil {
+			return
+		}
+		told++
+		reader, err := journal.OpenReader(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+		for _, err := range reader.Rows(t.Context(), journal.Query{Snapshots: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			written++
+		}
+	}}
+	kind := change.Resource{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	batch := &capture.Batch{Stream: capture.Stream{Resource: kind}, Version: "5", Epoch: 1, Live: true, At: time.Unix(1_700_000_000, 0)}
+	for i := range 3 {
+		batch.Changes = append(batch.Changes, capture.Version{AfterJSON: []byte("{}"), Change: change.Change{
+			Op: event.Snapshot, Resource: kind, Namespace: "shop", Name: fmt.Sprint(i), UID: fmt.Sprint(i),
+			ResourceVersion: "5", At: batch.At, Time: batch.At,
+		}})
+	}
+	messages := make(chan capture.Message, 2)
+	messages <- capture.Message{Batch: batch}
+	messages <- capture.Message{Ready: &capture.Ready{Kinds: 1}}
+	close(messages)
+	rec.run(t.Context(), messages, func(err error) { t.Error(err) })
+	if told != 1 || written != 3 {
+		t.Errorf("it was told %d times, with %d objects in the journal, want once, with 3", told, written)
+	}
 }
 
 // TestOtherScope changes what is watched: what is known of it is not told again, and what happened to it
