@@ -31,7 +31,7 @@ const unknown = "?"
 func (t *Text) created(c change.Change) {
 	o := t.track(c)
 	f := &fold{since: momentOf(c), to: c.After}
-	if c.Owner != nil && isPod(c.Resource) && !t.o.Status {
+	if c.Owner != nil && foldedAtBirth(c) && !t.o.Status {
 		if o.fold == nil { // else it was told twice, which must not lose what is pending
 			f.born = true
 			o.fold = f
@@ -40,6 +40,27 @@ func (t *Text) created(c change.Change) {
 		t.schedule(o)
 		return
 	}
+	if w := t.teller(o); w != nil {
+		t.counts.Pending++
+		w.fold.story.count++
+		t.schedule(w)
+	} else {
+		t.born(c)
+	}
+	f.from, f.origin = c.After, c.After
+	if o.fold == nil && !t.o.Status && moving(c.Resource, f.from, c.After) {
+		o.fold = f
+	}
+	t.schedule(o)
+}
+
+// foldedAtBirth reports whether an object that a controller created waits for what becomes of it before it has a line.
+func foldedAtBirth(c change.Change) bool {
+	return isPod(c.Resource) || kindOf(c.Resource) == "Job.batch"
+}
+
+// born prints a created object.
+func (t *Text) born(c change.Change) {
 	t.counts.Shown++
 	r := t.row(c, signCreated)
 	if c.Owner != nil {
@@ -51,11 +72,6 @@ func (t *Text) created(c change.Change) {
 	if c.Owner == nil || t.o.Whole {
 		t.body(c.Resource, c.After)
 	}
-	f.from, f.origin = c.After, c.After
-	if o.fold == nil && !t.o.Status && moving(c.Resource, f.from, c.After) {
-		o.fold = f
-	}
-	t.schedule(o)
 }
 
 func (t *Text) updated(now time.Time, c change.Change) {
@@ -138,8 +154,8 @@ func (t *Text) visible(c change.Change) (shown []change.FieldChange, onlyState b
 func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []change.FieldChange) {
 	if !t.mayPrint(now, o) {
 		t.counts.Pending++
-		if f := o.fold; f != nil && f.count > 0 {
-			o.hot.fold(f.count, "")
+		if f := o.fold; f != nil && f.pending() > 0 {
+			o.hot.fold(f.pending(), "")
 			f.rebase()
 		}
 		o.hot.add(c, fields)
@@ -188,10 +204,14 @@ func (t *Text) gone(c change.Change) {
 	if o.hot != nil && o.hot.count > 0 { // what somebody wrote before it went
 		t.hotLine(c.At, o)
 	}
+	if t.goneQuietly(o, c) {
+		t.forget(o)
+		return
+	}
 	absorbed := 0
 	f := o.fold
 	if f != nil {
-		absorbed += f.count
+		absorbed += f.pending()
 	}
 	t.counts.Pending -= absorbed
 	t.counts.Folded += absorbed
@@ -218,6 +238,35 @@ func (t *Text) gone(c change.Change) {
 	t.whole(c.Before)
 }
 
+// goneQuietly takes the end of an object that needs no line: it is part of a story, or was to be expected.
+func (t *Text) goneQuietly(o *object, c change.Change) bool {
+	if t.o.Status || c.Op != event.Deleted || c.Owner == nil {
+		return false
+	}
+	w := t.teller(o)
+	if o.fold == nil {
+		o.fold = &fold{from: c.Before, to: c.Before}
+	}
+	pending := o.fold.pending()
+	switch {
+	case w != nil:
+		t.counts.Pending++
+		o.fold.count++
+		o.gone = true
+		w.fold.take(o)
+		t.schedule(w)
+		return true
+	case t.o.Noise:
+		return false
+	case o.replaced, pending == 0 && isPod(c.Resource) && podEnded(c.Before) && c.Owner.Kind == "Job",
+		pending == 0 && kindOf(c.Resource) == "Job.batch" && c.Owner.Kind == "CronJob" && jobEnd(c.Before).kind != "":
+		t.counts.Pending -= pending
+		t.counts.Quiet += pending + 1
+		return true
+	}
+	return false
+}
+
 // purged is said of a change of which nobody knows any more what was before it.
 const purged = "what it was before was purged"
 
@@ -239,11 +288,14 @@ func lived(c change.Change) (age time.Duration, known bool) {
 }
 
 // counted says for how many changes a line stands, and which flag shows them.
-func (t *Text) counted(r row, n int) row {
-	if r.owned {
-		r.count = "(" + plural(n, "change") + ")"
-	} else {
-		r.count, r.hint = "("+plural(n, "status change")+")", t.o.Unfold
+func (t *Text) counted(r row, f *fold) row {
+	switch {
+	case r.owned:
+		r.count = "(" + plural(f.pending(), "change") + ")"
+	case f.story.count > 0:
+		r.count, r.hint = "("+plural(f.pending(), "change")+")", t.o.Unfold
+	default:
+		r.count, r.hint = "("+plural(f.count, "status change")+")", t.o.Unfold
 	}
 	return r
 }

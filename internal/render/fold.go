@@ -2,6 +2,7 @@ package render
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -18,8 +19,12 @@ const (
 	hold = 10 * time.Second
 	// movingHold is the same for an object on its way to another state, such as a rollout.
 	movingHold = time.Minute
-	// repeat is how often a line is printed that says the same as the one before.
-	repeat = time.Minute
+	// repeat is after how long a line is printed that says the same as the one before; each further time it is twice
+	// as long, up to maxRepeats times.
+	repeat     = time.Minute
+	maxRepeats = 6
+	// steady is how long a container has to run that crashed again and again, before that counts as a recovery.
+	steady = time.Minute
 )
 
 // objectKey is the identity of an object; name is set where the server gives no UID.
@@ -39,6 +44,9 @@ type object struct {
 	resource        change.Resource
 	namespace, name string
 	owned           bool
+	owner           *event.Owner
+	replaced        bool // a line says that it is about to go
+	gone            bool
 
 	fold   *fold
 	hot    *hot
@@ -66,6 +74,8 @@ type fold struct {
 	net              netChanges
 	told             string // the state that the last line told
 	toldAt           time.Time
+	repeats          int // lines in a row that told the same state
+	story            story
 }
 
 func (t *Text) track(c change.Change) *object {
@@ -75,15 +85,18 @@ func (t *Text) track(c change.Change) *object {
 		t.seq++
 		o = &object{
 			key: k, resource: c.Resource, namespace: c.Namespace, name: c.Name,
-			owned: c.Owner != nil, place: -1, seq: t.seq,
+			owned: c.Owner != nil, owner: c.Owner, place: -1, seq: t.seq,
 		}
 		t.objects[k] = o
+		t.family.join(o)
 	}
+	t.note(o, c.After)
 	return o
 }
 
 func (t *Text) forget(o *object) {
 	delete(t.objects, o.key)
+	t.family.forget(o)
 	if o.place >= 0 {
 		heap.Remove(&t.due, o.place)
 	}
@@ -128,6 +141,7 @@ func (f *fold) spec(c change.Change) {
 		return
 	}
 	f.since, f.origin = causeOf(c), c.Before
+	f.story = story{count: f.story.count, runs: f.story.runs}
 }
 
 // schedule decides when an object is looked at again, and forgets one of which nothing is left.
@@ -136,7 +150,7 @@ func (t *Text) schedule(o *object) {
 	switch {
 	case o.hot != nil:
 		o.due = o.hot.since.Add(hotEvery)
-	case f != nil && f.count > 0:
+	case f != nil && o.waits():
 		o.due = f.due(o)
 	case f != nil && !moving(o.resource, f.from, f.to):
 		o.fold = nil
@@ -161,16 +175,25 @@ func (t *Text) schedule(o *object) {
 	heap.Fix(&t.due, o.place)
 }
 
+// waits reports whether an object has changes to be told. Those of its members wait for one of its own, or for the end.
+func (o *object) waits() bool {
+	f := o.fold
+	return f.count > 0 || f.story.count > 0 && !moving(o.resource, f.from, f.to)
+}
+
 func (f *fold) due(o *object) time.Time {
 	if !moving(o.resource, f.from, f.to) {
 		if f.settled.IsZero() {
 			f.settled, f.end = f.last, f.latest
 		}
+		if isPod(o.resource) && f.told == crashLoop {
+			return f.settled.Add(steady)
+		}
 		return earlier(f.last.Add(calm), f.settled.Add(hold))
 	}
 	f.settled = time.Time{}
-	if f.told != "" && stateOf(o.resource, f.to) == f.told {
-		return later(f.toldAt.Add(repeat), f.last.Add(calm))
+	if f.told != "" && gist(o.resource, f.to) == f.told {
+		return later(f.toldAt.Add(repeat<<min(f.repeats, maxRepeats)), f.last.Add(calm))
 	}
 	wait := patience(o.resource, o.owned, f.origin, f.to)
 	return earlier(f.last.Add(wait), f.first.Add(max(movingHold, wait)))
@@ -196,12 +219,18 @@ func (t *Text) expire(now time.Time, o *object) {
 	switch {
 	case o.hot != nil:
 		t.printHot(now, o)
-	case f != nil && f.count > 0:
-		text := f.summary(now, o, t.down)
+	case f != nil && o.waits():
+		if o.replaced = false; t.tell(o) {
+			break
+		}
+		if !moving(o.resource, f.from, f.to) {
+			t.gather(o)
+		}
+		text := t.summary(now, o)
 		if t.mayPrint(now, o) {
 			t.printFold(now, o, text)
 		} else {
-			o.hot.fold(f.count, text)
+			o.hot.fold(f.pending(), text)
 		}
 		f.rebase()
 	default:
@@ -213,42 +242,52 @@ func (t *Text) expire(now time.Time, o *object) {
 // printFold prints the line that stands for the folded changes.
 func (t *Text) printFold(now time.Time, o *object, text string) {
 	f := o.fold
-	t.counts.Pending -= f.count
-	t.counts.Folded += f.count
+	t.counts.Pending -= f.pending()
+	t.counts.Folded += f.pending()
 	t.line(t.head(t.counted(row{
 		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
-		name: t.typeName(o.resource) + "/" + o.name, info: text, severity: f.severity(o.resource),
-	}, f.count)))
-	f.told, f.toldAt = stateOf(o.resource, f.to), now
+		name: t.typeName(o.resource) + "/" + o.name, info: text, severity: t.severity(o),
+	}, f)))
+	told := gist(o.resource, f.to)
+	if f.repeats++; told != f.told {
+		f.repeats = 0
+	}
+	f.told, f.toldAt = told, now
 }
 
 // severity says how bad it is what became of the object; what still fails is as bad as it was.
-func (f *fold) severity(r change.Resource) event.Severity {
-	op := event.Updated
+func (t *Text) severity(o *object) event.Severity {
+	f, op := o.fold, event.Updated
 	if f.born {
 		op = event.Created
 	}
-	if s := severity.Of(op, kindOf(r), f.from, f.to); s != event.Normal {
+	if slices.ContainsFunc(f.story.runs, func(r jobRun) bool { return r.failed }) || len(f.story.failing) > 0 {
+		return event.Failure
+	}
+	if s := severity.Of(op, kindOf(o.resource), f.from, f.to); s != event.Normal {
 		return s
 	}
-	return severity.Failing(kindOf(r), f.to)
+	return severity.Failing(kindOf(o.resource), f.to)
 }
 
 // rebase begins the next line of a transition where the last one ended.
 func (f *fold) rebase() {
 	f.from, f.born, f.count, f.net, f.settled = f.to, false, 0, netChanges{}, time.Time{}
 	f.end, f.dropped = moment{}, moment{}
+	f.story.count, f.story.runs = 0, nil
 }
 
 // summary says what the folded changes come to.
-func (f *fold) summary(now time.Time, o *object, down map[string]bool) string {
+func (t *Text) summary(now time.Time, o *object) string {
+	f := o.fold
 	end := f.end
 	if f.settled.IsZero() {
 		end = f.latest
 	}
 	return summarize(o.resource, view{
-		born: f.born, told: f.told != "", origin: f.origin, from: f.from, to: f.to,
-		since: f.since, end: end, dropped: f.dropped, now: now, net: &f.net, down: down,
+		born: f.born, told: f.told, origin: f.origin, from: f.from, to: f.to,
+		since: f.since, end: end, dropped: f.dropped, now: now, net: &f.net, down: t.down,
+		failures: f.story.failures(), why: f.story.why, pods: f.story.pods(fresh(f.origin)), runs: f.story.runs,
 	})
 }
 

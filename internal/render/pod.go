@@ -23,6 +23,9 @@ func containers(pod map[string]any) []map[string]any {
 	return out
 }
 
+// crashLoop is the reason of a container that waits to be started again.
+const crashLoop = "CrashLoopBackOff"
+
 // podTrouble is why a container does not run, and more about it.
 func podTrouble(pod map[string]any) (reason, detail string) {
 	for _, c := range containers(pod) {
@@ -32,7 +35,7 @@ func podTrouble(pod map[string]any) (reason, detail string) {
 		case reason == "ErrImagePull", reason == "ImagePullBackOff":
 			// The two take turns while nothing changes.
 			return "ImagePullBackOff", text(c, "image")
-		case reason == "CrashLoopBackOff":
+		case reason == crashLoop:
 			return reason, lastExit(c)
 		default:
 			return reason, text(c, "state", "waiting", "message")
@@ -51,6 +54,20 @@ func lastExit(c map[string]any) string {
 		return "last " + reason
 	}
 	return fmt.Sprintf("last exit code %d", count(ended, "exitCode"))
+}
+
+// lastExitOf is how the last container of a pod ended that was started again.
+func lastExitOf(pod map[string]any) string {
+	var last string
+	var at time.Time
+	for _, c := range containers(pod) {
+		if end := when(c, "lastState", "terminated", "finishedAt"); last == "" || end.After(at) {
+			if how := lastExit(c); how != "" {
+				last, at = how, end
+			}
+		}
+	}
+	return last
 }
 
 func restarts(pod map[string]any) int {
@@ -115,7 +132,7 @@ func podState(pod map[string]any) string {
 		return fmt.Sprintf("Running, %d/%d ready", ready, len(all))
 	case "Pending":
 		return joined(word, ": ", podWaits(pod))
-	case "CrashLoopBackOff":
+	case crashLoop:
 		_, last := podTrouble(pod)
 		return joined(word+", "+plural(restarts(pod), "restart"), ", ", last)
 	}
@@ -180,11 +197,11 @@ func podSummary(v view) string {
 	case from != to:
 		s = from + " → " + podState(v.to)
 		if to == "Ready" {
-			s = joined(s, " ", took(unready(v.from), readySince(v.to)))
+			s += ready(from, v)
 		}
 	case to != "Ready" && !podEnded(v.to):
 		s = podState(v.to)
-		if more == 0 && v.told {
+		if v.told == to {
 			s = "still " + s
 		}
 	case more == 0:
@@ -192,10 +209,26 @@ func podSummary(v view) string {
 	default:
 		s = to
 	}
-	if more > 0 && to != "CrashLoopBackOff" {
-		s += fmt.Sprintf(", %s (%d in all)", plural(more, "restart"), restarts(v.to))
+	if more > 0 && to != crashLoop {
+		s += fmt.Sprintf(", %s (%d in all%s)", plural(more, "restart"), restarts(v.to), joined("", ", ", lastExitOf(v.to)))
 	}
 	return s
+}
+
+// ready says how long it took a pod to become ready, if it was not ready in between, and for how long one has run that
+// crashed again and again.
+func ready(from string, v view) string {
+	took := joined("", " ", took(unready(v.from), readySince(v.to)))
+	if from != crashLoop {
+		return took
+	}
+	if restarts(v.to)-restarts(v.from) > 1 {
+		took = ""
+	}
+	if up := v.now.Sub(v.end.seen); !v.end.seen.IsZero() && up >= time.Second {
+		took += ", up for " + Duration(up)
+	}
+	return took
 }
 
 // heldBack reports whether a pod is not ready although its containers are: the node's controller, or a readiness
@@ -226,7 +259,7 @@ func podBorn(v view) string {
 	default:
 		s += ", " + podState(v.to)
 	}
-	if n := restarts(v.to); n > 0 && podWord(v.to) != "CrashLoopBackOff" {
+	if n := restarts(v.to); n > 0 && podWord(v.to) != crashLoop {
 		s += ", " + plural(n, "restart")
 	}
 	return s

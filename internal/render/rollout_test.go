@@ -35,10 +35,10 @@ func shop(p *play) {
 }
 
 func replicaSet(t *testing.T, name string, revision, replicas int) obj {
-	o := parse(t, fmt.Sprintf(`{"kind":"ReplicaSet","metadata":{"name":%q,"namespace":"shop","generation":1,
-		"annotations":{"deployment.kubernetes.io/revision":"%d","deployment.kubernetes.io/desired-replicas":"3"},
+	o := parse(t, fmt.Sprintf(`{"kind":"ReplicaSet","metadata":{"name":%q,"uid":"uid-%[1]s","namespace":"shop","generation":1,
+		"annotations":{"deployment.kubernetes.io/revision":"%[2]d","deployment.kubernetes.io/desired-replicas":"3"},
 		"ownerReferences":[{"kind":"Deployment","name":"web","uid":"uid-web","controller":true}]},
-		"spec":{"replicas":%d},"status":{"replicas":0}}`, name, revision, replicas))
+		"spec":{"replicas":%[3]d},"status":{"replicas":0}}`, name, revision, replicas))
 	if revision == 1 {
 		put(o, "status", deep(obj{"observedGeneration": 1, "replicas": replicas, "readyReplicas": replicas}))
 	}

@@ -208,6 +208,100 @@ var scenarios = []struct {
 		p.at(70)
 		p.remove("Namespace/slow")
 	}},
+	{"rollout-crash", "of the pods of a rollout that crash, the first has a line; the Deployment's counts them", narrow, func(p *play) {
+		shop(p)
+		setImage(p, "shop/web:1.6")
+		p.at(0.1)
+		counts(p, 2, 2, 0)
+		for _, suffix := range []string{"dvmwn", "k6m2x"} {
+			podStarts(p, "web-86c9647fcb-"+suffix)
+		}
+		stop(p, "xdkdf")
+		for i := range 5 {
+			p.at(3 + 60*float64(i))
+			for _, suffix := range []string{"dvmwn", "k6m2x"} {
+				p.write("kubelet/status", "Pod/web-86c9647fcb-"+suffix, set{"status", waiting("CrashLoopBackOff", i+1)})
+			}
+			if i == 0 {
+				p.at(10)
+				p.remove("Pod/web-77dc77595-xdkdf")
+			}
+		}
+		p.at(301)
+		p.write(kcm+"/status", "Deployment/web", set{"status.conditions", []any{
+			obj{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}}})
+		p.at(310)
+		p.write("kubectl-rollout", "Deployment/web", set{"spec.template.spec.containers.0.image", "shop/web:1.4"}, set{"metadata.generation", int64(3)})
+		p.at(311)
+		counts(p, 3, 0, 0)
+		p.write(kcm+"/status", "Deployment/web", set{"status.observedGeneration", int64(3)}, set{"status.updatedReplicas", int64(3)}, set{"status.conditions", []any{
+			obj{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "lastUpdateTime": p.now.Format(time.RFC3339)}}})
+		for _, suffix := range []string{"dvmwn", "k6m2x"} {
+			p.remove("Pod/web-86c9647fcb-" + suffix)
+		}
+		p.at(400)
+	}},
+	{"scale-300", "three hundred pods are no three hundred lines", narrow, func(p *play) {
+		shop(p)
+		p.write("kubectl/scale", "Deployment/web", set{"spec.replicas", int64(303)}, set{"metadata.generation", int64(2)})
+		p.write(kcm, "ReplicaSet/web-77dc77595", set{"spec.replicas", int64(303)}, set{"metadata.annotations", obj{"deployment.kubernetes.io/desired-replicas": "303"}})
+		for i := range 300 {
+			p.at(0.1 + float64(i)/10)
+			podStarts(p, fmt.Sprint("web-77dc77595-", i))
+			if i >= 20 {
+				p.write("kubelet/status", fmt.Sprint("Pod/web-77dc77595-", i-20), set{"status", runningStatus(p.now)})
+				p.write(kcm+"/status", "Deployment/web", set{"status.observedGeneration", int64(2)}, set{"status.replicas", int64(303)},
+					set{"status.updatedReplicas", int64(303)}, set{"status.readyReplicas", int64(i - 17)}, set{"status.availableReplicas", int64(i - 17)})
+			}
+		}
+		p.at(35)
+		for i := 280; i < 300; i++ {
+			p.write("kubelet/status", fmt.Sprint("Pod/web-77dc77595-", i), set{"status", runningStatus(p.now)})
+		}
+		p.write(kcm+"/status", "ReplicaSet/web-77dc77595", set{"status", deep(obj{"observedGeneration": 1, "replicas": 303, "readyReplicas": 303})})
+		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(303)}, set{"status.availableReplicas", int64(303)})
+		p.at(60)
+	}},
+	{"drain", "the pods of a drained node are part of what happens to their workload", narrow, func(p *play) {
+		shop(p)
+		p.have(day, parse(p.t, `{"kind":"Node","metadata":{"name":"n2"},"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady"}]}}`))
+		p.write("kubectl-drain", "Node/n2", set{"spec.unschedulable", true})
+		p.at(0.5)
+		stop(p, "xdkdf")
+		status := func(ready int64) {
+			p.write(kcm+"/status", "ReplicaSet/web-77dc77595", set{"status.readyReplicas", ready})
+			p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", ready}, set{"status.availableReplicas", ready})
+		}
+		podStarts(p, "web-77dc77595-new1")
+		status(2)
+		p.at(5)
+		p.write("kubelet/status", "Pod/web-77dc77595-new1", set{"status", runningStatus(p.now)})
+		status(3)
+		p.at(12)
+		p.remove("Pod/web-77dc77595-xdkdf")
+		p.at(60)
+	}},
+	{"node-workload", "a node that is not ready explains what its pods' workload lacks", narrow, func(p *play) {
+		shop(p)
+		p.have(day, parse(p.t, `{"kind":"Node","metadata":{"name":"n2"},"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady"}]}}`))
+		p.write("kcm/status", "Node/n2", set{"status.conditions", []any{obj{"type": "Ready", "status": "Unknown"}}})
+		for _, suffix := range []string{"xdkdf", "b2p8q"} {
+			p.write("kcm/status", "Pod/web-77dc77595-"+suffix, set{"status.conditions", []any{
+				obj{"type": "Ready", "status": "False", "lastTransitionTime": p.now.Format(time.RFC3339)}, obj{"type": "ContainersReady", "status": "True"}}})
+		}
+		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(1)}, set{"status.availableReplicas", int64(1)})
+		p.at(300)
+	}},
+	{"evicted", "an evicted pod and one that ran out of memory have lines, whatever their workload does", narrow, func(p *play) {
+		shop(p)
+		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(1)}, set{"status.availableReplicas", int64(1)})
+		p.write("kubelet/status", "Pod/web-77dc77595-xdkdf", set{"status", deep(obj{"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."})})
+		oom := running(1)
+		oom["containerStatuses"].([]any)[0].(obj)["lastState"] = obj{"terminated": obj{"reason": "OOMKilled", "exitCode": int64(137), "finishedAt": p.now.Format(time.RFC3339)}}
+		p.write("kubelet/status", "Pod/web-77dc77595-b2p8q", set{"status", oom})
+		p.at(300)
+	}},
+	{"cronjob", "a run of a CronJob is one line, which says how it ended", narrow, cronJob},
 	{"kinds", "workloads and others in their own words", terminal, kinds},
 	{"scale", "a scaling is no rollout; what never calms is told while it goes on", terminal, func(p *play) {
 		shop(p)
@@ -251,6 +345,54 @@ func TestScenarios(t *testing.T) {
 			golden(t, tc.name+".txt", p.end())
 		})
 	}
+}
+
+var narrow = Options{Terminal: true, Width: 100}
+
+// cronJob plays a run that succeeds, one that fails, and one that takes long.
+func cronJob(p *play) {
+	p.have(day, parse(p.t, `{"kind":"CronJob","metadata":{"name":"nightly","namespace":"shop"},"spec":{"schedule":"* * * * *"},"status":{}}`))
+	start := func(n int) (job, pod string) {
+		job = fmt.Sprintf("nightly-2937427%d", n)
+		pod = job + "-x"
+		p.create(kcm, parse(p.t, fmt.Sprintf(`{"kind":"Job","metadata":{"name":%q,"uid":"uid-%[1]s","namespace":"shop",
+			"ownerReferences":[{"kind":"CronJob","name":"nightly","uid":"uid-nightly","controller":true}]},"spec":{"completions":1},"status":{}}`, job)))
+		p.write(kcm+"/status", "CronJob/nightly", set{"status.active", []any{obj{"name": job}}}, set{"status.lastScheduleTime", p.now.Format(time.RFC3339)})
+		p.create(kcm, parse(p.t, fmt.Sprintf(`{"kind":"Pod","metadata":{"name":%q,"namespace":"shop","finalizers":["batch.kubernetes.io/job-tracking"],
+			"ownerReferences":[{"kind":"Job","name":%q,"uid":"uid-%[2]s","controller":true}]},"spec":{},"status":{"phase":"Pending"}}`, pod, job)))
+		p.write(kcm+"/status", "Job/"+job, set{"status.startTime", p.now.Format(time.RFC3339)}, set{"status.active", int64(1)})
+		p.write("kubelet/status", "Pod/"+pod, set{"status", runningStatus(p.now)})
+		return job, pod
+	}
+	end := func(job, pod string, code int64, conditions ...any) {
+		phase := "Succeeded"
+		if code != 0 {
+			phase = "Failed"
+		}
+		p.write("kubelet/status", "Pod/"+pod, set{"status", deep(obj{"phase": phase, "containerStatuses": []any{
+			obj{"state": obj{"terminated": obj{"exitCode": code, "reason": "Error", "finishedAt": p.now.Format(time.RFC3339)}}}}})})
+		p.write(kcm, "Pod/"+pod, set{"metadata.finalizers", nil})
+		p.write(kcm+"/status", "Job/"+job, set{"status.active", nil}, set{"status.completionTime", p.now.Format(time.RFC3339)}, set{"status.conditions", conditions})
+		p.write(kcm+"/status", "CronJob/nightly", set{"status.active", nil}, set{"status.lastSuccessfulTime", p.now.Format(time.RFC3339)})
+	}
+	complete := obj{"type": "Complete", "status": "True"}
+	job1, pod1 := start(1)
+	p.at(4)
+	end(job1, pod1, 0, complete)
+	p.at(60)
+	job2, pod2 := start(2)
+	p.at(63)
+	end(job2, pod2, 3, obj{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"})
+	p.at(64)
+	p.remove("Job/" + job1)
+	p.remove("Pod/" + pod1)
+	p.at(120)
+	job3, pod3 := start(3)
+	p.at(3720)
+	end(job3, pod3, 0, complete)
+	p.at(3800)
+	p.remove("Job/" + job2)
+	p.remove("Pod/" + pod2)
 }
 
 // running is the status of a pod that was restarted and is ready.

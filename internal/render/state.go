@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/severity"
 )
 
 // isState tells what describes an object's state from what somebody wants of it: its status, the
@@ -68,8 +70,8 @@ func isPod(r change.Resource) bool { return kindOf(r) == "Pod" }
 
 // view is what a summary may look at.
 type view struct {
-	born bool // created in what is summed up
-	told bool // its state before was told by a line like this
+	born bool   // created in what is summed up
+	told string // the gist of its state before, which a line like this told
 	// origin is the object before its transition, from before what is summed up, to after it.
 	origin, from, to map[string]any
 	since, end       moment // the write that began the transition, and the change that ended it or the last one
@@ -77,6 +79,10 @@ type view struct {
 	now              time.Time
 	down             map[string]bool // nodes that are not ready
 	net              *netChanges
+	failures         string   // what keeps its pods from running
+	pods             string   // how many of its pods came and went
+	why              string   // how the last pod of a Job failed
+	runs             []jobRun // its jobs that ended
 }
 
 // lifecycle is how a kind changes its state. Every function may be nil.
@@ -98,7 +104,7 @@ var lifecycles = map[string]lifecycle{
 	"ReplicaSet.apps":                     {replicaSetMoving, readyState, replicaSetSummary},
 	"ReplicationController":               {replicaSetMoving, readyState, replicaSetSummary},
 	"Job.batch":                           {jobMoving, jobState, jobSummary},
-	"CronJob.batch":                       {nil, nil, cronSummary},
+	"CronJob.batch":                       {cronMoving, nil, cronSummary},
 	"Node":                                {nil, nodeState, nil},
 	"PersistentVolumeClaim":               {pending, nil, claimSummary},
 	"HorizontalPodAutoscaler.autoscaling": {nil, nil, autoscalerSummary},
@@ -138,6 +144,8 @@ func patience(r change.Resource, owned bool, origin, to map[string]any) time.Dur
 			return calm
 		}
 		return patienceDefault
+	case "CronJob.batch":
+		return patienceRollout
 	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "ReplicationController", "Job.batch":
 		if fresh(origin) || !diff.Equal(get(origin, "metadata", "generation"), get(to, "metadata", "generation")) {
 			return patienceRollout
@@ -166,6 +174,14 @@ func stateOf(r change.Resource, obj map[string]any) string {
 		}
 	}
 	return ""
+}
+
+// gist is what a line has to say that it says only once: the state without counts.
+func gist(r change.Resource, obj map[string]any) string {
+	if isPod(r) && severity.Failing("Pod", obj) == event.Failure {
+		return podWord(obj)
+	}
+	return stateOf(r, obj)
 }
 
 // stateAtBirth describes a created object that has an owner.

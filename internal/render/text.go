@@ -54,6 +54,7 @@ type Text struct {
 	names   map[string]string // resource.group to the word that stands for it
 	widest  int               // namespace so far
 	objects map[objectKey]*object
+	family  family
 	due     dueHeap
 	down    map[string]bool // nodes that are not ready
 	seq     int
@@ -84,7 +85,7 @@ func New(o Options) *Text {
 	if o.Unfold == "" {
 		o.Unfold = "--status"
 	}
-	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, down: map[string]bool{}}
+	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, family: newFamily(), down: map[string]bool{}}
 }
 
 // SetWidth changes Options.Width, as when somebody resizes the terminal.
@@ -97,6 +98,7 @@ func (t *Text) Counts() Counts { return t.counts }
 func (t *Text) Change(now time.Time, c change.Change) error {
 	t.tick(now)
 	t.node(c)
+	t.family.see(c)
 	switch {
 	case c.Op == event.Gap:
 		t.gap(c)
@@ -161,10 +163,16 @@ func (t *Text) Notice(now time.Time, text string) error {
 // Flush prints every folded line. It is for the end: objects are forgotten.
 func (t *Text) Flush(now time.Time) error {
 	t.tick(now)
+	t.gatherAll()
 	for len(t.due) > 0 {
 		o := t.due[0]
-		if o.fold != nil && o.fold.count > 0 {
-			t.printFold(now, o, o.fold.summary(now, o, t.down))
+		switch {
+		case o.fold == nil || o.fold.pending() == 0:
+		case o.replaced && !t.o.Noise:
+			t.counts.Pending -= o.fold.count
+			t.counts.Quiet += o.fold.count
+		default:
+			t.printFold(now, o, t.summary(now, o))
 		}
 		if o.hot != nil {
 			t.printHot(now, o)
@@ -172,6 +180,7 @@ func (t *Text) Flush(now time.Time) error {
 		heap.Remove(&t.due, 0)
 	}
 	clear(t.objects)
+	t.family = newFamily()
 	return t.write()
 }
 

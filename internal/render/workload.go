@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func fresh(obj map[string]any) bool {
 
 // deploymentMoving follows "kubectl rollout status" (k8s.io/kubectl: pkg/polymorphichelpers).
 func deploymentMoving(_, to map[string]any) bool {
-	if conditionOf(to, "Progressing").reason == "ProgressDeadlineExceeded" || get(to, "spec", "paused") == true {
+	if conditionOf(to, "Progressing").reason == "ProgressDeadlineExceeded" && !stale(to) || get(to, "spec", "paused") == true {
 		return false
 	}
 	want := wanted(to)
@@ -97,19 +98,30 @@ func rolloutSummary(v view) string {
 	switch {
 	case fresh(v.origin) || !diff.Equal(get(v.origin, "spec", "template"), get(v.to, "spec", "template")):
 		if onWay || conditionOf(v.to, "Progressing").reason == "ProgressDeadlineExceeded" {
-			return fmt.Sprintf("%srolling out: %d/%d updated, %s", stuck(v.to), isUpdated(v.to), to, readyPods(v.to))
+			return stuck(v.to) + ahead(v.failures) + joined(fmt.Sprintf("rolling out: %d/%d updated, %s", isUpdated(v.to), to, readyPods(v.to)), ", ", v.pods)
 		}
-		return joined("rolled out", " ", took(v.since, rolledOut(v))) + ": " + readyState(v.to)
+		return joined(joined("rolled out", " ", took(v.since, rolledOut(v)))+": "+readyState(v.to), ", ", v.pods)
 	case from != to:
 		s := fmt.Sprintf("scaled %d → %d", from, to)
 		if !onWay {
 			s = joined(s, " ", took(v.since, v.end))
 		}
-		return s + ": " + readyState(v.to)
+		return ahead(v.failures) + joined(s+": "+readyState(v.to), ", ", v.pods)
 	case onWay && isUpdated(v.from) != isUpdated(v.to):
-		return fmt.Sprintf("%d/%d updated, %s", isUpdated(v.to), to, readyState(v.to))
+		return ahead(v.failures) + joined(fmt.Sprintf("%d/%d updated, %s", isUpdated(v.to), to, readyState(v.to)), ", ", v.pods)
 	}
-	return readiness(v)
+	if said := readiness(v); said != "" {
+		return ahead(v.failures) + joined(said, ", ", v.pods)
+	}
+	return ""
+}
+
+// ahead puts bad news before the rest.
+func ahead(failures string) string {
+	if failures == "" {
+		return ""
+	}
+	return failures + ", "
 }
 
 // readiness tells of pods that are ready or not any more; empty where nothing of it changed.
@@ -157,11 +169,14 @@ func replicaSetSummary(v view) string {
 		if isReady(v.to) == to {
 			return joined(readyState(v.to), " ", took(v.since, v.end))
 		}
-		return readyState(v.to)
+		return ahead(v.failures) + readyState(v.to)
 	case from != to:
-		return fmt.Sprintf("scaled %d → %d%s", from, to, ready)
+		return ahead(v.failures) + fmt.Sprintf("scaled %d → %d%s", from, to, ready)
 	}
-	return readiness(v)
+	if said := readiness(v); said != "" {
+		return ahead(v.failures) + said
+	}
+	return ""
 }
 
 func jobEnd(obj map[string]any) condition {
@@ -177,6 +192,15 @@ func jobMoving(_, to map[string]any) bool {
 	return jobEnd(to).kind == "" && get(to, "spec", "suspend") != true
 }
 
+// jobEnded is how a Job ended; why is how its last pod failed, if that is known.
+func jobEnded(obj map[string]any, why string) string {
+	end := jobEnd(obj)
+	if end.kind != "Failed" {
+		return jobState(obj)
+	}
+	return joined("failed", ": ", joined(end.reason, ": ", cmp.Or(why, end.message)))
+}
+
 func jobState(obj map[string]any) string {
 	end := jobEnd(obj)
 	switch end.kind {
@@ -184,7 +208,7 @@ func jobState(obj map[string]any) string {
 		began, ended := moment{server: when(obj, "status", "startTime")}, moment{server: when(obj, "status", "completionTime")}
 		return joined("complete", " ", took(began, ended))
 	case "Failed":
-		return joined("failed", ": ", joined(end.reason, ": ", end.message))
+		return jobEnded(obj, "")
 	}
 	if get(obj, "spec", "suspend") == true {
 		return "suspended"
@@ -200,27 +224,45 @@ func jobState(obj map[string]any) string {
 }
 
 func jobSummary(v view) string {
-	if s := jobState(v.to); s != jobState(v.from) {
-		return s
+	s := jobState(v.to)
+	switch {
+	case v.born && jobEnd(v.to).kind == "":
+		return ahead(v.failures) + "new, " + s
+	case v.born || s != jobState(v.from):
+		if jobEnd(v.to).kind != "" {
+			s = jobEnded(v.to, v.why)
+		}
+		return ahead(v.failures) + s
 	}
-	return ""
+	return v.failures
 }
 
-// cronSummary names the jobs that a schedule started, and those that ended.
+// cronMoving is true while a job runs: its end belongs to its beginning.
+func cronMoving(_, to map[string]any) bool { return len(activeJobs(to)) > 0 }
+
+// cronSummary names the jobs that a schedule started, and how those ended that did.
 func cronSummary(v view) string {
 	before, after := activeJobs(v.from), activeJobs(v.to)
 	var parts []string
+	ended := map[string]bool{}
+	for _, r := range v.runs {
+		ended[r.name] = true
+		parts = append(parts, r.name+" "+r.text)
+	}
 	for _, name := range after {
-		if !slices.Contains(before, name) {
+		if !slices.Contains(before, name) && !ended[name] {
 			parts = append(parts, "started "+name)
 		}
 	}
 	for _, name := range before {
-		if !slices.Contains(after, name) {
+		if !slices.Contains(after, name) && !ended[name] {
 			parts = append(parts, name+" ended")
 		}
 	}
-	return strings.Join(parts, ", ")
+	if len(parts) == 0 && v.net.touched("status.lastScheduleTime") {
+		parts = append(parts, "started a job")
+	}
+	return ahead(v.failures) + strings.Join(parts, ", ")
 }
 
 func activeJobs(obj map[string]any) []string {

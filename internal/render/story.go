@@ -1,0 +1,328 @@
+package render
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/severity"
+)
+
+// A story is what the objects that a workload owns do while the workload changes its state, as in a rollout. It is
+// part of the workload's line: they have no lines of their own, except for what fails.
+type story struct {
+	count int // changes that no line stands for yet
+	// born are the new pods since the transition began, gone those that were deleted or are about to be.
+	born, gone map[objectKey]bool
+	shown      map[string]bool      // failures that have had a line
+	failing    map[objectKey]string // why pods do not run
+	why        string               // how the last pod of a job failed
+	runs       []jobRun             // jobs that ended since the last line
+}
+
+// jobRun is how a job ended.
+type jobRun struct {
+	name, text string
+	failed     bool
+}
+
+// workloads are the kinds that have stories.
+var workloads = map[string]bool{
+	"Deployment.apps": true, "StatefulSet.apps": true, "DaemonSet.apps": true, "ReplicaSet.apps": true,
+	"ReplicationController": true, "Job.batch": true, "CronJob.batch": true,
+}
+
+// family knows which object belongs to which workload.
+type family struct {
+	workloads map[string]*object          // that have changes to tell, by UID
+	members   map[string]map[*object]bool // that have, by the UID of their owner
+	// owners are the UIDs of what owns a ReplicaSet or a Job, by its UID, and owned is the reverse. Of those that have
+	// not changed for long nothing is known.
+	owners, older map[string]string
+	owned         map[string]map[string]bool
+}
+
+// maxOwners is how many owners are known before the older ones are forgotten.
+const maxOwners = 10_000
+
+func newFamily() family {
+	return family{
+		workloads: map[string]*object{}, members: map[string]map[*object]bool{}, owners: map[string]string{}, owned: map[string]map[string]bool{},
+	}
+}
+
+// see takes note of an object that changed.
+func (f *family) see(c change.Change) {
+	if c.Owner == nil || c.UID == "" || !workloads[kindOf(c.Resource)] || f.owners[c.UID] == c.Owner.UID {
+		return
+	}
+	if len(f.owners) >= maxOwners {
+		f.owners, f.older = map[string]string{}, f.owners
+		clear(f.owned)
+		for uid, owner := range f.older {
+			f.own(owner, uid)
+		}
+	}
+	f.owners[c.UID] = c.Owner.UID
+	f.own(c.Owner.UID, c.UID)
+}
+
+func (f *family) own(owner, uid string) {
+	if f.owned[owner] == nil {
+		f.owned[owner] = map[string]bool{}
+	}
+	f.owned[owner][uid] = true
+}
+
+// join makes an object a member of its workload.
+func (f *family) join(o *object) {
+	if workloads[kindOf(o.resource)] && o.key.uid != "" {
+		f.workloads[o.key.uid] = o
+	}
+	if o.owner == nil {
+		return
+	}
+	if f.members[o.owner.UID] == nil {
+		f.members[o.owner.UID] = map[*object]bool{}
+	}
+	f.members[o.owner.UID][o] = true
+}
+
+func (f *family) forget(o *object) {
+	if f.workloads[o.key.uid] == o {
+		delete(f.workloads, o.key.uid)
+	}
+	if o.owner == nil {
+		return
+	}
+	if delete(f.members[o.owner.UID], o); len(f.members[o.owner.UID]) == 0 {
+		delete(f.members, o.owner.UID)
+	}
+}
+
+// of returns the members of a workload that have changes to tell: what it owns, and what that owns.
+func (f *family) of(w *object) []*object {
+	all := slices.Collect(maps.Keys(f.members[w.key.uid]))
+	for uid := range f.owned[w.key.uid] {
+		all = slices.AppendSeq(all, maps.Keys(f.members[uid]))
+	}
+	slices.SortFunc(all, func(a, b *object) int { return cmp.Compare(b.seq, a.seq) }) // how a pod ended explains its Job
+	return all
+}
+
+// teller returns the workload in whose story an object is now; nil: in none.
+func (t *Text) teller(o *object) *object {
+	if t.o.Status || o.owner == nil {
+		return nil
+	}
+	above := cmp.Or(t.family.owners[o.owner.UID], t.family.older[o.owner.UID])
+	for _, uid := range []string{above, o.owner.UID} {
+		if w := t.family.workloads[uid]; w != nil && w != o && w.fold != nil {
+			return w
+		}
+	}
+	return nil
+}
+
+// note keeps in mind whether a pod of a story runs.
+func (t *Text) note(o *object, pod map[string]any) {
+	w := t.teller(o)
+	if w == nil || !isPod(o.resource) {
+		return
+	}
+	s, reason := &w.fold.story, ""
+	switch node := text(pod, "spec", "nodeName"); {
+	case pod == nil || terminating(pod) || podEnded(pod):
+	case heldBack(pod) && t.down[node]:
+		reason = "on " + node + " NotReady"
+	case severity.Failing("Pod", pod) == event.Failure:
+		reason = failing(pod)
+	}
+	if reason == "" {
+		delete(s.failing, o.key)
+		return
+	}
+	if s.failing == nil {
+		s.failing = map[objectKey]string{}
+	}
+	s.failing[o.key] = reason
+}
+
+// failing names what is wrong with a pod.
+func failing(pod map[string]any) string {
+	if word := podWord(pod); word != "Pending" {
+		return word
+	}
+	return conditionOf(pod, "PodScheduled").reason
+}
+
+// tell makes what is pending of an object part of its workload's story, unless it is a failure that has a line of
+// its own.
+func (t *Text) tell(o *object) bool {
+	w := t.teller(o)
+	if w == nil || o.hot != nil || !w.fold.takes(o) {
+		return false
+	}
+	w.fold.take(o)
+	o.fold.rebase()
+	t.schedule(w)
+	return true
+}
+
+// takes reports whether what an object did needs no line of its own. Of pods that fail for the same reason, the first
+// has one.
+func (f *fold) takes(o *object) bool {
+	kind := kindOf(o.resource)
+	switch {
+	case kind == "Job.batch", kind == "Pod" && podEnded(o.fold.to) && o.owner.Kind == "Job":
+		return true // how it ended is in the line of its CronJob or Job
+	case o.fold.told != "":
+		return false // what began with a line ends with one
+	case kind != "Pod":
+		return severity.Failing(kind, o.fold.to) != event.Failure
+	case terminating(o.fold.to):
+		return false // for too long
+	}
+	reason := failureOf(o.fold)
+	if reason == "" || f.story.shown[reason] {
+		return true
+	}
+	if f.story.shown == nil {
+		f.story.shown = map[string]bool{}
+	}
+	f.story.shown[reason] = true
+	return false
+}
+
+// failureOf names what is, or was, wrong with a pod; empty if nothing.
+func failureOf(f *fold) string {
+	op := event.Updated
+	if f.born {
+		op = event.Created
+	}
+	switch {
+	case severity.Failing("Pod", f.to) == event.Failure:
+		return failing(f.to)
+	case severity.Of(op, "Pod", f.from, f.to) == event.Failure:
+		return "over" // such as OOMKilled, and it runs again
+	}
+	return ""
+}
+
+// take takes over what an object did.
+func (f *fold) take(o *object) {
+	f.story.count += o.fold.pending()
+	if isPod(o.resource) {
+		f.story.pod(o)
+		return
+	}
+	f.story.merge(&o.fold.story)
+	if end := jobEnd(o.fold.to); kindOf(o.resource) == "Job.batch" && end.kind != "" && jobEnd(o.fold.from).kind == "" {
+		f.story.runs = append(f.story.runs, jobRun{o.name, jobEnded(o.fold.to, f.story.why), end.kind == "Failed"})
+		f.story.why = ""
+	}
+}
+
+// pod counts a pod.
+func (s *story) pod(o *object) {
+	if s.born == nil {
+		s.born, s.gone = map[objectKey]bool{}, map[objectKey]bool{}
+	}
+	if o.fold.born {
+		s.born[o.key] = true
+	}
+	if o.gone || terminating(o.fold.to) {
+		s.gone[o.key] = true
+	}
+	if podEnded(o.fold.to) {
+		s.why = failure(o.fold.to)
+	}
+}
+
+// merge adds the story of a ReplicaSet or Job to that of its owner.
+func (s *story) merge(of *story) {
+	if of.born != nil {
+		if s.born == nil {
+			s.born, s.gone = map[objectKey]bool{}, map[objectKey]bool{}
+		}
+		maps.Copy(s.born, of.born)
+		maps.Copy(s.gone, of.gone)
+	}
+	if of.failing != nil {
+		if s.failing == nil {
+			s.failing = map[objectKey]string{}
+		}
+		maps.Copy(s.failing, of.failing)
+	}
+	s.count, s.why = s.count+of.count, cmp.Or(of.why, s.why)
+	*of = story{shown: of.shown}
+}
+
+// gather ends a story: what its members did so far is part of it, and what is left of pods that are about to go is
+// not worth a line.
+func (t *Text) gather(w *object) {
+	for _, o := range t.family.of(w) {
+		switch {
+		case o.fold == nil || o.fold.pending() == 0 || o == w:
+		case isPod(o.resource) && terminating(o.fold.to):
+			w.fold.story.pod(o)
+			o.replaced = true
+		case t.tell(o):
+			t.schedule(o)
+		}
+	}
+}
+
+// failures says what keeps pods of a workload from running.
+func (s *story) failures() string {
+	counts := map[string]int{}
+	for _, reason := range s.failing {
+		counts[reason]++
+	}
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, plural(counts[reason], "pod")+" "+reason)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// pods says how many pods came and went, where a transition did more than begin with the pods that it has.
+func (s *story) pods(fresh bool) string {
+	born, gone := len(s.born), len(s.gone)
+	switch {
+	case fresh && gone == 0:
+		return ""
+	case born > 0 && born == gone:
+		return plural(born, "pod") + " replaced"
+	case born > 0 && gone > 0:
+		return plural(born, "pod") + fmt.Sprintf(" new, %d gone", gone)
+	case born > 0:
+		return plural(born, "pod") + " new"
+	case gone > 0:
+		return plural(gone, "pod") + " gone"
+	}
+	return ""
+}
+
+// pending is how many changes have no line yet.
+func (f *fold) pending() int { return f.count + f.story.count }
+
+// gatherAll ends every story.
+func (t *Text) gatherAll() {
+	for _, o := range slices.SortedFunc(maps.Values(t.objects), func(a, b *object) int { return cmp.Compare(b.seq, a.seq) }) {
+		if o.fold != nil && workloads[kindOf(o.resource)] {
+			t.gather(o)
+		}
+	}
+	for _, o := range t.objects {
+		if o.fold != nil && o.fold.pending() > 0 && o.place < 0 {
+			o.due = o.fold.last
+			heap.Push(&t.due, o)
+		}
+	}
+}
