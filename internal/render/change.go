@@ -236,6 +236,16 @@ func (t *Text) gone(c change.Change) {
 	}
 	t.line(t.head(r))
 	t.whole(c.Before)
+	if c.Op == event.Deleted && workloads[kindOf(c.Resource)] > 0 && !t.o.Status {
+		t.orphan(c)
+	}
+}
+
+// orphan begins the story of what a workload leaves behind: the garbage collector deletes it.
+func (t *Text) orphan(c change.Change) {
+	o := t.track(c)
+	o.fold = &fold{orphans: true, last: c.At, from: c.Before, to: c.Before}
+	t.schedule(o)
 }
 
 // goneQuietly takes the end of an object that needs no line: it is part of a story, or was to be expected.
@@ -248,18 +258,23 @@ func (t *Text) goneQuietly(o *object, c change.Change) bool {
 		o.fold = &fold{from: c.Before, to: c.Before}
 	}
 	pending := o.fold.pending()
+	finished := isPod(c.Resource) && podEnded(c.Before) && c.Owner.Kind == "Job" ||
+		kindOf(c.Resource) == "Job.batch" && jobEnd(c.Before).kind != "" && c.Owner.Kind == "CronJob"
 	switch {
-	case w != nil:
+	case w != nil && !(w.fold.orphans && finished && !t.o.Noise):
 		t.counts.Pending++
 		o.fold.count++
 		o.gone = true
 		w.fold.take(o)
+		if w.fold.orphans {
+			w.fold.last = c.At
+		}
+		t.forget(o)
 		t.schedule(w)
 		return true
 	case t.o.Noise:
 		return false
-	case o.replaced, pending == 0 && isPod(c.Resource) && podEnded(c.Before) && c.Owner.Kind == "Job",
-		pending == 0 && kindOf(c.Resource) == "Job.batch" && c.Owner.Kind == "CronJob" && jobEnd(c.Before).kind != "":
+	case o.replaced, finished && pending == 0:
 		t.counts.Pending -= pending
 		t.counts.Quiet += pending + 1
 		return true

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
 	"time"
@@ -23,6 +24,8 @@ const (
 	// as long, up to maxRepeats times.
 	repeat     = time.Minute
 	maxRepeats = 6
+	// orphanage is how long those are waited for whose owner was deleted: longer than pods usually take to stop.
+	orphanage = 45 * time.Second
 	// steady is how long a container has to run that crashed again and again, before that counts as a recovery.
 	steady = time.Minute
 )
@@ -76,6 +79,7 @@ type fold struct {
 	toldAt           time.Time
 	repeats          int // lines in a row that told the same state
 	story            story
+	orphans          bool // the object is gone: the story is what becomes of those that it owned
 }
 
 func (t *Text) track(c change.Change) *object {
@@ -150,6 +154,11 @@ func (t *Text) schedule(o *object) {
 	switch {
 	case o.hot != nil:
 		o.due = o.hot.since.Add(hotEvery)
+	case f != nil && f.orphans:
+		o.due = f.last.Add(calm)
+		if len(t.family.of(o)) > 0 {
+			o.due = f.last.Add(orphanage)
+		}
 	case f != nil && o.waits():
 		o.due = f.due(o)
 	case f != nil && !moving(o.resource, f.from, f.to):
@@ -219,6 +228,12 @@ func (t *Text) expire(now time.Time, o *object) {
 	switch {
 	case o.hot != nil:
 		t.printHot(now, o)
+	case f != nil && f.orphans:
+		if t.gather(o); f.story.count > 0 {
+			t.printFold(now, o, cmp.Or(f.story.pods(false), "what it owned is gone"))
+		}
+		t.forget(o)
+		return
 	case f != nil && o.waits():
 		if o.replaced = false; t.tell(o) {
 			break

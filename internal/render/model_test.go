@@ -41,7 +41,8 @@ func model(t *testing.T, r *rand.Rand) {
 	for name := range p.objects {
 		p.remove(name)
 	}
-	if n := len(p.text.objects) + len(p.text.due); n != 0 {
+	p.at(p.now.Sub(morning).Seconds() + 2*60)
+	if n := len(p.text.objects) + len(p.text.due) + len(p.text.family.members) + len(p.text.family.workloads); n != 0 {
 		t.Errorf("%d objects are remembered after all are gone", n)
 	}
 	out := p.end()

@@ -301,6 +301,20 @@ var scenarios = []struct {
 		p.write("kubelet/status", "Pod/web-77dc77595-b2p8q", set{"status", oom})
 		p.at(300)
 	}},
+	{"deleted-workload", "what a deleted Deployment leaves behind is one line", narrow, func(p *play) {
+		shop(p)
+		p.remove("Deployment/web")
+		p.at(0.1)
+		p.remove("ReplicaSet/web-77dc77595")
+		for _, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+			stop(p, suffix)
+		}
+		p.at(30.5)
+		for _, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+			p.remove("Pod/web-77dc77595-" + suffix)
+		}
+		p.at(90)
+	}},
 	{"cronjob", "a run of a CronJob is one line, which says how it ended", narrow, cronJob},
 	{"kinds", "workloads and others in their own words", terminal, kinds},
 	{"scale", "a scaling is no rollout; what never calms is told while it goes on", terminal, func(p *play) {

@@ -31,11 +31,14 @@ type jobRun struct {
 	failed     bool
 }
 
-// workloads are the kinds that have stories.
-var workloads = map[string]bool{
-	"Deployment.apps": true, "StatefulSet.apps": true, "DaemonSet.apps": true, "ReplicaSet.apps": true,
-	"ReplicationController": true, "Job.batch": true, "CronJob.batch": true,
+// workloads are the kinds that have stories, and their ranks. An object is only in the story of one of a higher rank:
+// anybody may write owners that own each other.
+var workloads = map[string]int{
+	"Deployment.apps": 2, "StatefulSet.apps": 2, "DaemonSet.apps": 2, "CronJob.batch": 2,
+	"ReplicaSet.apps": 1, "ReplicationController": 1, "Job.batch": 1,
 }
+
+func rankOf(o *object) int { return workloads[kindOf(o.resource)] }
 
 // family knows which object belongs to which workload.
 type family struct {
@@ -58,7 +61,7 @@ func newFamily() family {
 
 // see takes note of an object that changed.
 func (f *family) see(c change.Change) {
-	if c.Owner == nil || c.UID == "" || !workloads[kindOf(c.Resource)] || f.owners[c.UID] == c.Owner.UID {
+	if c.Owner == nil || c.UID == "" || workloads[kindOf(c.Resource)] == 0 || f.owners[c.UID] == c.Owner.UID {
 		return
 	}
 	if len(f.owners) >= maxOwners {
@@ -81,7 +84,7 @@ func (f *family) own(owner, uid string) {
 
 // join makes an object a member of its workload.
 func (f *family) join(o *object) {
-	if workloads[kindOf(o.resource)] && o.key.uid != "" {
+	if rankOf(o) > 0 && o.key.uid != "" {
 		f.workloads[o.key.uid] = o
 	}
 	if o.owner == nil {
@@ -122,7 +125,7 @@ func (t *Text) teller(o *object) *object {
 	}
 	above := cmp.Or(t.family.owners[o.owner.UID], t.family.older[o.owner.UID])
 	for _, uid := range []string{above, o.owner.UID} {
-		if w := t.family.workloads[uid]; w != nil && w != o && w.fold != nil {
+		if w := t.family.workloads[uid]; w != nil && rankOf(w) > rankOf(o) && w.fold != nil {
 			return w
 		}
 	}
@@ -169,6 +172,9 @@ func (t *Text) tell(o *object) bool {
 		return false
 	}
 	w.fold.take(o)
+	if w.fold.orphans {
+		w.fold.last = o.fold.last
+	}
 	o.fold.rebase()
 	t.schedule(w)
 	return true
@@ -315,7 +321,7 @@ func (f *fold) pending() int { return f.count + f.story.count }
 // gatherAll ends every story.
 func (t *Text) gatherAll() {
 	for _, o := range slices.SortedFunc(maps.Values(t.objects), func(a, b *object) int { return cmp.Compare(b.seq, a.seq) }) {
-		if o.fold != nil && workloads[kindOf(o.resource)] {
+		if o.fold != nil && rankOf(o) > 0 {
 			t.gather(o)
 		}
 	}
