@@ -241,47 +241,6 @@ func (t *Text) gone(c change.Change) {
 	}
 }
 
-// orphan begins the story of what a workload leaves behind: the garbage collector deletes it.
-func (t *Text) orphan(c change.Change) {
-	o := t.track(c)
-	o.fold = &fold{orphans: true, last: c.At, from: c.Before, to: c.Before}
-	t.schedule(o)
-}
-
-// goneQuietly takes the end of an object that needs no line: it is part of a story, or was to be expected.
-func (t *Text) goneQuietly(o *object, c change.Change) bool {
-	if t.o.Status || c.Op != event.Deleted || c.Owner == nil {
-		return false
-	}
-	w := t.teller(o)
-	if o.fold == nil {
-		o.fold = &fold{from: c.Before, to: c.Before}
-	}
-	pending := o.fold.pending()
-	finished := isPod(c.Resource) && podEnded(c.Before) && c.Owner.Kind == "Job" ||
-		kindOf(c.Resource) == "Job.batch" && jobEnd(c.Before).kind != "" && c.Owner.Kind == "CronJob"
-	switch {
-	case w != nil && !(w.fold.orphans && finished && !t.o.Noise):
-		t.counts.Pending++
-		o.fold.count++
-		o.gone = true
-		w.fold.take(o)
-		if w.fold.orphans {
-			w.fold.last = c.At
-		}
-		t.forget(o)
-		t.schedule(w)
-		return true
-	case t.o.Noise:
-		return false
-	case o.replaced, finished && pending == 0:
-		t.counts.Pending -= pending
-		t.counts.Quiet += pending + 1
-		return true
-	}
-	return false
-}
-
 // purged is said of a change of which nobody knows any more what was before it.
 const purged = "what it was before was purged"
 

@@ -155,10 +155,7 @@ func (t *Text) schedule(o *object) {
 	case o.hot != nil:
 		o.due = o.hot.since.Add(hotEvery)
 	case f != nil && f.orphans:
-		o.due = f.last.Add(calm)
-		if len(t.family.of(o)) > 0 {
-			o.due = f.last.Add(orphanage)
-		}
+		o.due = t.orphansUntil(o)
 	case f != nil && o.waits():
 		o.due = f.due(o)
 	case f != nil && !moving(o.resource, f.from, f.to):
@@ -228,6 +225,7 @@ func (t *Text) expire(now time.Time, o *object) {
 	switch {
 	case o.hot != nil:
 		t.printHot(now, o)
+	case f != nil && f.orphans && t.orphansUntil(o).After(now): // more of them changed
 	case f != nil && f.orphans:
 		if t.gather(o); f.story.count > 0 {
 			t.printFold(now, o, cmp.Or(f.story.pods(false), "what it owned is gone"))
@@ -304,38 +302,4 @@ func (t *Text) summary(now time.Time, o *object) string {
 		since: f.since, end: end, dropped: f.dropped, now: now, net: &f.net, down: t.down,
 		failures: f.story.failures(), why: f.story.why, pods: f.story.pods(fresh(f.origin)), runs: f.story.runs,
 	})
-}
-
-// dueHeap orders objects by when they are due.
-type dueHeap []*object
-
-func (h dueHeap) Len() int { return len(h) }
-
-func (h dueHeap) Less(i, j int) bool {
-	if h[i].due.Equal(h[j].due) {
-		return h[i].seq < h[j].seq
-	}
-	return h[i].due.Before(h[j].due)
-}
-
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-
-// Push implements heap.Interface.
-func (h *dueHeap) Push(x any) {
-	o := x.(*object)
-	o.place = len(*h)
-	*h = append(*h, o)
-}
-
-// Pop implements heap.Interface.
-func (h *dueHeap) Pop() any {
-	old := *h
-	o := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	o.place = -1
-	return o
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
@@ -39,84 +40,6 @@ var workloads = map[string]int{
 }
 
 func rankOf(o *object) int { return workloads[kindOf(o.resource)] }
-
-// family knows which object belongs to which workload.
-type family struct {
-	workloads map[string]*object          // that have changes to tell, by UID
-	members   map[string]map[*object]bool // that have, by the UID of their owner
-	// owners are the UIDs of what owns a ReplicaSet or a Job, by its UID, and owned is the reverse. Of those that have
-	// not changed for long nothing is known.
-	owners, older map[string]string
-	owned         map[string]map[string]bool
-}
-
-// maxOwners is how many owners are known before the older ones are forgotten.
-const maxOwners = 10_000
-
-func newFamily() family {
-	return family{
-		workloads: map[string]*object{}, members: map[string]map[*object]bool{}, owners: map[string]string{}, owned: map[string]map[string]bool{},
-	}
-}
-
-// see takes note of an object that changed.
-func (f *family) see(c change.Change) {
-	if c.Owner == nil || c.UID == "" || workloads[kindOf(c.Resource)] == 0 || f.owners[c.UID] == c.Owner.UID {
-		return
-	}
-	if len(f.owners) >= maxOwners {
-		f.owners, f.older = map[string]string{}, f.owners
-		clear(f.owned)
-		for uid, owner := range f.older {
-			f.own(owner, uid)
-		}
-	}
-	f.owners[c.UID] = c.Owner.UID
-	f.own(c.Owner.UID, c.UID)
-}
-
-func (f *family) own(owner, uid string) {
-	if f.owned[owner] == nil {
-		f.owned[owner] = map[string]bool{}
-	}
-	f.owned[owner][uid] = true
-}
-
-// join makes an object a member of its workload.
-func (f *family) join(o *object) {
-	if rankOf(o) > 0 && o.key.uid != "" {
-		f.workloads[o.key.uid] = o
-	}
-	if o.owner == nil {
-		return
-	}
-	if f.members[o.owner.UID] == nil {
-		f.members[o.owner.UID] = map[*object]bool{}
-	}
-	f.members[o.owner.UID][o] = true
-}
-
-func (f *family) forget(o *object) {
-	if f.workloads[o.key.uid] == o {
-		delete(f.workloads, o.key.uid)
-	}
-	if o.owner == nil {
-		return
-	}
-	if delete(f.members[o.owner.UID], o); len(f.members[o.owner.UID]) == 0 {
-		delete(f.members, o.owner.UID)
-	}
-}
-
-// of returns the members of a workload that have changes to tell: what it owns, and what that owns.
-func (f *family) of(w *object) []*object {
-	all := slices.Collect(maps.Keys(f.members[w.key.uid]))
-	for uid := range f.owned[w.key.uid] {
-		all = slices.AppendSeq(all, maps.Keys(f.members[uid]))
-	}
-	slices.SortFunc(all, func(a, b *object) int { return cmp.Compare(b.seq, a.seq) }) // how a pod ended explains its Job
-	return all
-}
 
 // teller returns the workload in whose story an object is now; nil: in none.
 func (t *Text) teller(o *object) *object {
@@ -331,4 +254,53 @@ func (t *Text) gatherAll() {
 			heap.Push(&t.due, o)
 		}
 	}
+}
+
+// orphan begins the story of what a workload leaves behind: the garbage collector deletes it.
+func (t *Text) orphan(c change.Change) {
+	o := t.track(c)
+	o.fold = &fold{orphans: true, last: c.At, from: c.Before, to: c.Before}
+	t.schedule(o)
+}
+
+// orphansUntil is until when what an object left behind is waited for.
+func (t *Text) orphansUntil(o *object) time.Time {
+	if len(t.family.of(o)) > 0 {
+		return o.fold.last.Add(orphanage)
+	}
+	return o.fold.last.Add(calm)
+}
+
+// goneQuietly takes the end of an object that needs no line: it is part of a story, or was to be expected.
+func (t *Text) goneQuietly(o *object, c change.Change) bool {
+	if t.o.Status || c.Op != event.Deleted || c.Owner == nil {
+		return false
+	}
+	w := t.teller(o)
+	if o.fold == nil {
+		o.fold = &fold{from: c.Before, to: c.Before}
+	}
+	pending := o.fold.pending()
+	finished := isPod(c.Resource) && podEnded(c.Before) && c.Owner.Kind == "Job" ||
+		kindOf(c.Resource) == "Job.batch" && jobEnd(c.Before).kind != "" && c.Owner.Kind == "CronJob"
+	switch {
+	case w != nil && !(w.fold.orphans && finished && !t.o.Noise):
+		t.counts.Pending++
+		o.fold.count++
+		o.gone = true
+		w.fold.take(o)
+		if w.fold.orphans {
+			w.fold.last = c.At
+		}
+		t.forget(o)
+		t.schedule(w)
+		return true
+	case t.o.Noise:
+		return false
+	case o.replaced, finished && pending == 0:
+		t.counts.Pending -= pending
+		t.counts.Quiet += pending + 1
+		return true
+	}
+	return false
 }
