@@ -54,7 +54,7 @@ func TestUsage(t *testing.T) {
 		{"a time below nothing", "watch --timeout -1s", "--limit and --timeout cannot be negative"},
 		{"no such format", "watch -o xml", `unknown output "xml": say text, json or yaml`},
 		{"all, and some", "watch -A -n x", "-A and -n exclude each other"},
-		{"an unset variable in a script must not become another namespace", "watch -n  --status", "an empty namespace name"},
+		{"an unset variable in a script must not become another namespace", "watch -n  --flat", "an empty namespace name"},
 		{"an unset variable in a list", "watch -n a,", "an empty namespace name"},
 		{"an empty exclusion", "watch --exclude-namespace ", "an empty namespace name"},
 		{"a name that changes the path of a request", "watch -n ../secrets", `"../secrets" is not a namespace name: it has other characters than a-z, 0-9 and -, or too many`},

@@ -31,7 +31,7 @@ const unknown = "?"
 func (t *Text) created(c change.Change) {
 	o := t.track(c)
 	f := &fold{since: momentOf(c), to: c.After}
-	if c.Owner != nil && foldedAtBirth(c) && !t.o.Status {
+	if c.Owner != nil && foldedAtBirth(c) && !t.o.Flat {
 		if o.fold == nil { // else it was told twice, which must not lose what is pending
 			f.born = true
 			o.fold = f
@@ -48,7 +48,7 @@ func (t *Text) created(c change.Change) {
 		t.born(c)
 	}
 	f.from, f.origin = c.After, c.After
-	if o.fold == nil && !t.o.Status && moving(c.Resource, f.from, c.After) {
+	if o.fold == nil && !t.o.Flat && moving(c.Resource, f.from, c.After) {
 		o.fold = f
 	}
 	t.schedule(o)
@@ -93,7 +93,7 @@ func (t *Text) updated(now time.Time, c change.Change) {
 	}
 	o := t.track(c)
 	switch pod := c.Owner != nil && isPod(c.Resource); {
-	case t.o.Status:
+	case t.o.Flat:
 		t.printChange(now, o, c, shown)
 	case onlyState, pod && o.fold != nil && o.fold.born, pod && terminating(c.After):
 		t.add(o, c, shown)
@@ -168,7 +168,7 @@ func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []c
 	for i, f := range fields {
 		plain[i] = f.Change
 	}
-	if c.Owner != nil && !t.o.Status {
+	if c.Owner != nil && !t.o.Flat {
 		r.info = firstOf(fields).String()
 		t.line(t.head(r))
 		return
@@ -221,7 +221,7 @@ func (t *Text) gone(c change.Change) {
 	switch {
 	case c.Op == event.Left:
 		r.sign, r.info, r.manager = signLeft, "left the selection", unknown
-	case c.Owner != nil && isPod(c.Resource) && !t.o.Status:
+	case c.Owner != nil && isPod(c.Resource) && !t.o.Flat:
 		r.sign, r.info = signFolded, podGone(c, f)
 		t.counts.Folded++
 		r.count = "(" + plural(absorbed+1, "change") + ")"
@@ -236,7 +236,7 @@ func (t *Text) gone(c change.Change) {
 	}
 	t.line(t.head(r))
 	t.whole(c.Before)
-	if c.Op == event.Deleted && workloads[kindOf(c.Resource)] > 0 && !t.o.Status {
+	if c.Op == event.Deleted && workloads[kindOf(c.Resource)] > 0 && !t.o.Flat {
 		t.orphan(c)
 	}
 }
@@ -267,9 +267,9 @@ func (t *Text) counted(r row, f *fold) row {
 	case r.owned:
 		r.count = "(" + plural(f.pending(), "change") + ")"
 	case f.story.count > 0:
-		r.count, r.hint = "("+plural(f.pending(), "change")+")", t.o.Unfold
+		r.count, r.hint = "("+plural(f.pending(), "change")+")", "--flat"
 	default:
-		r.count, r.hint = "("+plural(f.count, "status change")+")", t.o.Unfold
+		r.count, r.hint = "("+plural(f.count, "status change")+")", "--flat"
 	}
 	return r
 }

@@ -142,7 +142,7 @@ func TestWhole(t *testing.T) {
 		for _, whole := range []bool{true, false} {
 			var out bytes.Buffer
 			tc.c.At, tc.c.Name = morning, "a"
-			text := New(Options{Out: &out, Location: time.UTC, Whole: whole, Status: true})
+			text := New(Options{Out: &out, Location: time.UTC, Whole: whole, Flat: true})
 			if err := text.Change(morning, tc.c); err != nil {
 				t.Fatal(err)
 			}

@@ -22,7 +22,7 @@ func TestModel(t *testing.T) {
 
 func model(t *testing.T, r *rand.Rand) {
 	p := newPlay(t, Options{
-		Terminal: r.IntN(2) == 0, Status: r.IntN(5) == 0, Noise: r.IntN(3) == 0, Namespaces: r.IntN(2) == 0,
+		Terminal: r.IntN(2) == 0, Flat: r.IntN(5) == 0, Noise: r.IntN(3) == 0, Namespaces: r.IntN(2) == 0,
 	})
 	shop(p)
 	clock := 0.0

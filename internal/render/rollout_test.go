@@ -170,7 +170,7 @@ func TestSession(t *testing.T) {
 		{"session-pipe.txt", "RFC 3339 times, nothing cut", Options{}},
 		{"session-namespaces.txt", "-A has a column as kubectl's", Options{Terminal: true, Namespaces: true}},
 		{"session-narrow.txt", "80 columns: cells move together, the info is cut before the counts", Options{Terminal: true, Width: 80}},
-		{"session-status.txt", "--status shows each change of a status", Options{Terminal: true, Status: true}},
+		{"session-flat.txt", "--flat shows each change", Options{Terminal: true, Flat: true}},
 	} {
 		t.Run(tc.golden, func(t *testing.T) { golden(t, tc.golden, session(t, tc.o)) })
 	}

@@ -43,7 +43,7 @@ func rankOf(o *object) int { return workloads[kindOf(o.resource)] }
 
 // teller returns the workload in whose story an object is now; nil: in none.
 func (t *Text) teller(o *object) *object {
-	if t.o.Status || o.owner == nil {
+	if t.o.Flat || o.owner == nil {
 		return nil
 	}
 	above := cmp.Or(t.family.owners[o.owner.UID], t.family.older[o.owner.UID])
@@ -273,7 +273,7 @@ func (t *Text) orphansUntil(o *object) time.Time {
 
 // goneQuietly takes the end of an object that needs no line: it is part of a story, or was to be expected.
 func (t *Text) goneQuietly(o *object, c change.Change) bool {
-	if t.o.Status || c.Op != event.Deleted || c.Owner == nil {
+	if t.o.Flat || c.Op != event.Deleted || c.Owner == nil {
 		return false
 	}
 	w := t.teller(o)

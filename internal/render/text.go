@@ -30,10 +30,8 @@ type Options struct {
 	Full bool
 	// Whole prints, below what came or went, the whole object: metadata, status and what is owned included.
 	Whole bool
-	// Status prints each change of a status instead of folding them.
-	Status bool
-	// Unfold is the flag of the caller's that sets Status, which folded lines name; empty is --status.
-	Unfold string
+	// Flat prints each change instead of folding those of a status and of what belongs to a rollout.
+	Flat bool
 	// Noise shows quiet fields, too.
 	Noise bool
 	// Location is that of the printed times; nil means the local one.
@@ -81,9 +79,6 @@ type Counts struct {
 func New(o Options) *Text {
 	if o.Location == nil {
 		o.Location = time.Local
-	}
-	if o.Unfold == "" {
-		o.Unfold = "--status"
 	}
 	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, family: newFamily(), down: map[string]bool{}}
 }

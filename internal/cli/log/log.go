@@ -32,6 +32,7 @@ type Options struct {
 	Limit             int // 0: none
 	Follow            bool
 	Output            string
+	Humans            bool
 	Flat, Full, Noise bool
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
@@ -48,11 +49,12 @@ The cluster is not asked.
 
 TYPE is a plural, singular, kind or short name, as of watch; without any, every
 kind is told. Changes that belong to a rollout are folded into one line, as in
-watch; --flat tells each.
+watch; --flat tells each. --humans leaves out what controllers do, as in watch.
 
 Times are ` + when.Forms + `.
-They are those at which a change was seen: what happened while nothing was
-recorded has the time of the restart, and "existed" counts to then, too.
+A change has the time that its object gives, and "seen" with the time at which
+it was seen where that is much later. Where the object gives none, the interval
+is shown. A time range selects what may have happened within it.
 
 With -o oneline a line begins with a change's id, which tattler show takes.`
 
@@ -91,6 +93,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
 	f.StringSliceVar(&o.Severities, "severity", nil, "only `severities`: failure, warning, recovery, change")
+	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do of their own accord")
 	f.IntVar(&o.Limit, "limit", 50, "show the last `number` of lines, folded or not; 0: all; default with --since or --until: all")
 	f.BoolVarP(&o.Follow, "follow", "f", false, "then tell changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")

@@ -26,7 +26,7 @@ func (o *Options) printer(s *selection, cluster string) (printer, error) {
 	single := len(s.namespaces.Include) == 1 && !scope.IsGlob(s.namespaces.Include[0])
 	ro := render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
-		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Status: o.Flat || s.partial(), Unfold: "--flat",
+		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Flat: o.Flat || s.partial(),
 	}
 	switch o.Output {
 	case text:

@@ -37,6 +37,7 @@ type selection struct {
 	paths      []diff.Pattern
 	where      *where.Expr
 	severities []string
+	humans     bool
 
 	unjudged int   // changes for which where failed
 	lastErr  error // of where
@@ -44,7 +45,7 @@ type selection struct {
 
 // selection reads the flags.
 func (o *Options) selection() (*selection, error) {
-	s := &selection{noise: o.Noise, managers: o.Managers}
+	s := &selection{noise: o.Noise, managers: o.Managers, humans: o.Humans}
 	for _, read := range []func(*selection) error{o.scope, o.times, o.operations, o.contents} {
 		if err := read(s); err != nil {
 			return nil, err
@@ -163,7 +164,7 @@ func (s *selection) nothing() bool { return len(s.types.Resources) == 0 && len(s
 
 // deep is true where objects have to be read to know whether a change is selected.
 func (s *selection) deep() bool {
-	return !s.labels.Empty() || len(s.managers) > 0 || len(s.paths) > 0 || len(s.severities) > 0 || s.where != nil
+	return !s.labels.Empty() || len(s.managers) > 0 || len(s.paths) > 0 || len(s.severities) > 0 || s.humans || s.where != nil
 }
 
 // narrowed is true where not everything is asked for, apart from times.
@@ -175,7 +176,7 @@ func (s *selection) narrowed() bool {
 // partial is true where some changes of an object can be told and others not: a line that sums up what
 // became of it would be wrong.
 func (s *selection) partial() bool {
-	return len(s.query.Ops) > 0 || len(s.managers) > 0 || len(s.paths) > 0 || len(s.severities) > 0 || s.where != nil
+	return len(s.query.Ops) > 0 || len(s.managers) > 0 || len(s.paths) > 0 || len(s.severities) > 0 || s.humans || s.where != nil
 }
 
 // takes looks at what needs no object. A gap of a whole cluster's stream may be one of any
@@ -216,7 +217,7 @@ func (s *selection) matches(cluster string, c *change.Change) bool {
 	if !s.labelled(c) || !s.wrote(c) || len(s.paths) > 0 && !c.Touches(s.paths) {
 		return false
 	}
-	if !scope.HasSeverity(s.severities, c) {
+	if !scope.HasSeverity(s.severities, c) || s.humans && c.Automatic() {
 		return false
 	}
 	if s.where == nil {

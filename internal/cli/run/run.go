@@ -216,7 +216,7 @@ func logger(w io.Writer, c config.Log) *slog.Logger {
 
 // text writes a change as watch does.
 func text(w io.Writer, c change.Change) error {
-	t := render.New(render.Options{Out: w, Namespaces: true, Status: true})
+	t := render.New(render.Options{Out: w, Namespaces: true, Flat: true})
 	return errors.Join(t.Change(c.At, c), t.Flush(c.At))
 }
 

@@ -97,7 +97,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	t := render.New(render.Options{ // without a width: nothing is cut
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: time.Now, Color: o.IO.Color,
-		Namespaces: true, Full: true, Whole: true, Noise: true, Status: true,
+		Namespaces: true, Full: true, Whole: true, Noise: true, Flat: true,
 	})
 	if err := t.Change(c.At, c); err != nil {
 		return err

@@ -169,7 +169,7 @@ func (s *session) message(m capture.Message) error {
 }
 
 func (s *session) change(now time.Time, c change.Change) error {
-	if !scope.HasSeverity(s.o.Severities, &c) {
+	if !scope.HasSeverity(s.o.Severities, &c) || s.o.Humans && c.Automatic() {
 		return nil
 	}
 	if err := s.printer.Change(now, c); err != nil {

@@ -31,10 +31,10 @@ type Options struct {
 	Paths, IgnorePaths []string
 	Severities         []string
 
-	Output                                string // "", json or yaml
-	Initial, Status, Noise, Full, Verbose bool
-	Limit                                 int           // 0: no limit
-	Timeout                               time.Duration // 0: none
+	Output                                      string // "", json or yaml
+	Initial, Flat, Humans, Noise, Full, Verbose bool
+	Limit                                       int           // 0: no limit
+	Timeout                                     time.Duration // 0: none
 }
 
 const long = `Show what changes, as it changes: one line per change, then its diff.
@@ -52,8 +52,13 @@ not say. The value of a Secret is never shown.
 
 A path is written as it is shown: spec.replicas, data["app.properties"],
 spec.containers[name=app].image. * stands for any key, ** for any number of
-steps; what is below a path belongs to it. With paths or severities there are no
-summaries.
+steps; what is below a path belongs to it.
+
+What belongs to a rollout, a scaling or a CronJob's run is summed up in the line
+of the workload; --flat shows each change. With paths, severities or --humans
+there are no summaries. --humans shows what tools and operators wrote: not what
+a component of Kubernetes wrote, no status, and not that an object comes or goes
+that a controller owns.
 
 Changes go to stdout, status to stderr. Ctrl-C ends the watch.`
 
@@ -85,7 +90,8 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringSliceVar(&o.Severities, "severity", nil, "only `severities`: failure, warning, recovery, change")
 	f.StringVarP(&o.Output, "output", "o", "", "`format`: text, json or yaml (events)")
 	f.BoolVar(&o.Initial, "initial", false, "first show what exists")
-	f.BoolVar(&o.Status, "status", false, "show each status change, no summaries")
+	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do of their own accord")
+	f.BoolVar(&o.Flat, "flat", false, "show each change, no summaries")
 	f.BoolVar(&o.Noise, "noise", false, "show hidden kinds and quiet fields, too")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
 	f.IntVar(&o.Limit, "limit", 0, "end after this `number` of changes")
@@ -187,11 +193,11 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *t
 		return &events{Events: e, status: status}, err
 	}
 	// A summary of an object's state would be wrong where some of its changes are left out.
-	each := o.Status || len(o.Paths)+len(o.IgnorePaths)+len(o.Severities) > 0
+	each := o.Flat || o.Humans || len(o.Paths)+len(o.IgnorePaths)+len(o.Severities) > 0
 	single := len(n.Include) == 1 && !scope.IsGlob(n.Include[0])
 	return &ordered{printer: &text{render.New(render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
-		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Status: each, Noise: o.Noise,
+		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Flat: each, Noise: o.Noise,
 	})}}, nil
 }
 
