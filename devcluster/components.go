@@ -78,7 +78,7 @@ func (c *Cluster) kwokArgs() []string {
 	return []string{
 		"--kubeconfig=" + c.path("pki", "kwok.kubeconfig"),
 		"--config=" + c.path("stages.yaml"),
-		"--manage-all-nodes=true",
+		"--manage-nodes-with-annotation-selector=" + fakeNodes,
 		"--cidr=10.244.0.1/16",
 		"--node-ip=127.0.0.1",
 		"--node-port=0", // no kubelet API, so it listens nowhere

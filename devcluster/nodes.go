@@ -97,6 +97,12 @@ func (l nodeList) schedulable() int {
 	return n
 }
 
+// fakeNodes selects the Nodes that kwok plays. A test may play others itself.
+const (
+	fakeAnnotation = "kwok.x-k8s.io/node"
+	fakeNodes      = fakeAnnotation + "=fake"
+)
+
 // fakeNode is the i-th Node, large enough for what one tries on a laptop.
 func fakeNode(i int) map[string]any {
 	type m = map[string]any
@@ -105,7 +111,7 @@ func fakeNode(i int) map[string]any {
 	return m{
 		"metadata": m{
 			"name":        name,
-			"annotations": m{"kwok.x-k8s.io/node": "fake"},
+			"annotations": m{fakeAnnotation: "fake"},
 			"labels": m{
 				"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": runtime.GOARCH,
 				"type": "kwok",

@@ -155,7 +155,7 @@ func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []c
 	if !t.mayPrint(now, o) {
 		t.counts.Pending++
 		if f := o.fold; f != nil && f.pending() > 0 {
-			o.hot.fold(f.pending(), "")
+			o.hot.fold(f.pending(), f.last, "")
 			f.rebase()
 		}
 		o.hot.add(c, fields)
@@ -208,6 +208,14 @@ func (t *Text) gone(c change.Change) {
 		t.forget(o)
 		return
 	}
+	if c.Op == event.Deleted && c.Owner != nil && isPod(c.Resource) && !t.o.Flat {
+		t.counts.Pending++
+		o.ended = podGone(c, o.fold)
+		o.fold.count++
+		o.gone, o.fold.last, o.fold.to = true, c.At, c.Before
+		t.schedule(o)
+		return
+	}
 	absorbed := 0
 	f := o.fold
 	if f != nil {
@@ -221,12 +229,6 @@ func (t *Text) gone(c change.Change) {
 	switch {
 	case c.Op == event.Left:
 		r.sign, r.info, r.manager = signLeft, "left the selection", unknown
-	case c.Owner != nil && isPod(c.Resource) && !t.o.Flat:
-		r.sign, r.info = signFolded, podGone(c, f)
-		t.counts.Folded++
-		r.count = "(" + plural(absorbed+1, "change") + ")"
-		t.line(t.head(r))
-		return
 	default:
 		r.info, r.manager = existed(c), unknown
 	}

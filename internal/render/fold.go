@@ -26,6 +26,8 @@ const (
 	maxRepeats = 6
 	// orphanage is how long those are waited for whose owner was deleted: longer than pods usually take to stop.
 	orphanage = 45 * time.Second
+	// mourning is how long a pod that is gone waits for the change of its workload that it is part of.
+	mourning = 2 * time.Second
 	// steady is how long a container has to run that crashed again and again, before that counts as a recovery.
 	steady = time.Minute
 )
@@ -50,6 +52,7 @@ type object struct {
 	owner           *event.Owner
 	replaced        bool // a line says that it is about to go
 	gone            bool
+	ended           string // what is said of it then
 
 	fold   *fold
 	hot    *hot
@@ -71,7 +74,8 @@ type fold struct {
 	since   moment // the write that began the transition
 	end     moment // of the change with which the object ceased to move
 	latest  moment // of the last change
-	dropped moment // of the first change since the last line that took ready pods away
+	dropped moment // of the change that began the last time in which not all pods were ready
+	drops   int    // how often such a time began since the last line
 	// origin is the object before the transition, from as the last line told it; nil if born.
 	origin, from, to map[string]any
 	net              netChanges
@@ -80,6 +84,7 @@ type fold struct {
 	repeats          int // lines in a row that told the same state
 	story            story
 	orphans          bool // the object is gone: the story is what becomes of those that it owned
+	crashed          bool // a container crashed again and again, and has not run steadily since
 }
 
 func (t *Text) track(c change.Change) *object {
@@ -126,8 +131,12 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	}
 	f.count++
 	f.last, f.to, f.latest = c.At, c.After, momentOf(c)
-	if f.dropped == (moment{}) && isReady(c.After) < isReady(c.Before) {
+	f.crashed = f.crashed || isPod(o.resource) && podWord(c.After) == crashLoop
+	if was, is, want := isReady(c.Before), isReady(c.After), wanted(c.After); is < was && was >= want {
 		f.dropped = f.latest
+		f.drops++
+	} else if f.drops == 0 && is < was {
+		f.dropped, f.drops = f.latest, 1
 	}
 	for _, change := range fields {
 		f.net.add(change.Change)
@@ -156,9 +165,11 @@ func (t *Text) schedule(o *object) {
 		o.due = o.hot.since.Add(hotEvery)
 	case f != nil && f.orphans:
 		o.due = t.orphansUntil(o)
-	case f != nil && o.waits():
-		o.due = f.due(o)
-	case f != nil && !moving(o.resource, f.from, f.to):
+	case o.gone:
+		o.due = f.last.Add(mourning)
+	case f != nil && waits(o):
+		o.due = dueOf(o)
+	case f != nil && !open(o):
 		o.fold = nil
 		t.schedule(o)
 		return
@@ -182,26 +193,36 @@ func (t *Text) schedule(o *object) {
 }
 
 // waits reports whether an object has changes to be told. Those of its members wait for one of its own, or for the end.
-func (o *object) waits() bool {
+func waits(o *object) bool {
 	f := o.fold
-	return f.count > 0 || f.story.count > 0 && !moving(o.resource, f.from, f.to)
+	return f.count > 0 || f.story.count > 0 && !open(o)
 }
 
-func (f *fold) due(o *object) time.Time {
-	if !moving(o.resource, f.from, f.to) {
+// open reports whether the transition of an object goes on: it is moving, it stands still but is not where it should be,
+// or it is only there for the time being.
+func open(o *object) bool {
+	return moving(o.resource, o.fold.from, o.fold.to) || stuck(o.fold.to) != "" || o.fold.story.looping()
+}
+
+func dueOf(o *object) time.Time {
+	f := o.fold
+	if !open(o) {
 		if f.settled.IsZero() {
 			f.settled, f.end = f.last, f.latest
 		}
-		if isPod(o.resource) && f.told == crashLoop {
+		if f.crashed {
 			return f.settled.Add(steady)
 		}
 		return earlier(f.last.Add(calm), f.settled.Add(hold))
 	}
 	f.settled = time.Time{}
-	if f.told != "" && gist(o.resource, f.to) == f.told {
+	if f.told != "" && gistOf(o) == f.told {
 		return later(f.toldAt.Add(repeat<<min(f.repeats, maxRepeats)), f.last.Add(calm))
 	}
 	wait := patience(o.resource, o.owned, f.origin, f.to)
+	if stuck(f.to) != "" {
+		wait = calm
+	}
 	return earlier(f.last.Add(wait), f.first.Add(max(movingHold, wait)))
 }
 
@@ -232,20 +253,27 @@ func (t *Text) expire(now time.Time, o *object) {
 		}
 		t.forget(o)
 		return
-	case f != nil && o.waits():
+	case o.gone:
+		if !t.tell(o) {
+			t.printFold(now, o, o.ended)
+		}
+		t.forget(o)
+		return
+	case f != nil && waits(o):
 		if o.replaced = false; t.tell(o) {
 			break
 		}
-		if !moving(o.resource, f.from, f.to) {
+		if !open(o) {
 			t.gather(o)
 		}
 		text := t.summary(now, o)
 		if t.mayPrint(now, o) {
 			t.printFold(now, o, text)
 		} else {
-			o.hot.fold(f.pending(), text)
+			o.hot.fold(f.pending(), f.last, text)
 		}
 		f.rebase()
+		t.recovered(o)
 	default:
 		o.prints = nil
 	}
@@ -261,7 +289,7 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.resource) + "/" + o.name, info: text, severity: t.severity(o),
 	}, f)))
-	told := gist(o.resource, f.to)
+	told := gistOf(o)
 	if f.repeats++; told != f.told {
 		f.repeats = 0
 	}
@@ -286,7 +314,7 @@ func (t *Text) severity(o *object) event.Severity {
 // rebase begins the next line of a transition where the last one ended.
 func (f *fold) rebase() {
 	f.from, f.born, f.count, f.net, f.settled = f.to, false, 0, netChanges{}, time.Time{}
-	f.end, f.dropped = moment{}, moment{}
+	f.end, f.dropped, f.drops = moment{}, moment{}, 0
 	f.story.count, f.story.runs = 0, nil
 }
 
@@ -299,7 +327,7 @@ func (t *Text) summary(now time.Time, o *object) string {
 	}
 	return summarize(o.resource, view{
 		born: f.born, told: f.told, origin: f.origin, from: f.from, to: f.to,
-		since: f.since, end: end, dropped: f.dropped, now: now, net: &f.net, down: t.down,
+		since: f.since, end: end, dropped: f.dropped, drops: f.drops, now: now, net: &f.net, down: t.down,
 		failures: f.story.failures(), why: f.story.why, pods: f.story.pods(fresh(f.origin)), runs: f.story.runs,
 	})
 }

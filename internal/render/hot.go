@@ -29,6 +29,8 @@ type hot struct {
 	managers []string
 	text     string    // the state, where it is what changed last
 	since    time.Time // of the last line
+	first    time.Time // change that is counted
+	last     time.Time // one
 	rests    int       // times hotEvery without a change
 	window   time.Time // start of the current hotWindow, in which there were seen changes
 	seen     int
@@ -51,7 +53,7 @@ func (t *Text) mayPrint(now time.Time, o *object) bool {
 
 // add takes a change that has no line of its own.
 func (h *hot) add(c change.Change, fields []change.FieldChange) {
-	h.fold(1, "")
+	h.fold(1, c.At, "")
 	for _, f := range fields {
 		h.net.add(f.Change)
 	}
@@ -62,8 +64,12 @@ func (h *hot) add(c change.Change, fields []change.FieldChange) {
 	}
 }
 
-// fold takes n folded changes of state and what they come to.
-func (h *hot) fold(n int, text string) {
+// fold takes n folded changes of state, the last one's time, and what they come to.
+func (h *hot) fold(n int, last time.Time, text string) {
+	if h.count == 0 {
+		h.first = last
+	}
+	h.last = last
 	h.count += n
 	h.seen += n
 	h.text = text
@@ -94,7 +100,10 @@ func (t *Text) hotLine(now time.Time, o *object) {
 	h := o.hot
 	t.counts.Pending -= h.count
 	t.counts.Folded += h.count
-	info := fmt.Sprintf("changed %s in %s", times(h.count), Duration(now.Sub(h.since)))
+	info := "changed " + times(h.count)
+	if h.count > 1 {
+		info += " in " + Duration(h.last.Sub(h.first))
+	}
 	net := h.net.left()
 	switch {
 	case h.text != "":

@@ -134,7 +134,10 @@ func podState(pod map[string]any) string {
 		return joined(word, ": ", podWaits(pod))
 	case crashLoop:
 		_, last := podTrouble(pod)
-		return joined(word+", "+plural(restarts(pod), "restart"), ", ", last)
+		if n := restarts(pod); n > 0 {
+			word += ", " + plural(n, "restart")
+		}
+		return joined(word, ", ", last)
 	}
 	_, detail := podTrouble(pod)
 	if word == "ImagePullBackOff" {

@@ -333,6 +333,13 @@ var scenarios = []struct {
 		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(4)}, set{"status.availableReplicas", int64(4)})
 		p.at(38)
 		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(5)}, set{"status.availableReplicas", int64(5)})
+		p.at(41)
+		for i := range 3 {
+			p.at(41 + float64(i))
+			p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(4)}, set{"status.availableReplicas", int64(4)})
+			p.at(41.3 + float64(i))
+			p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(5)}, set{"status.availableReplicas", int64(5)})
+		}
 		p.at(60)
 		p.write(kcm+"/status", "Deployment/web", set{"status.conditions", []any{
 			obj{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}}})

@@ -75,7 +75,8 @@ type view struct {
 	// origin is the object before its transition, from before what is summed up, to after it.
 	origin, from, to map[string]any
 	since, end       moment // the write that began the transition, and the change that ended it or the last one
-	dropped          moment // when pods ceased to be ready
+	dropped          moment // when pods ceased to be ready the last time
+	drops            int    // how often they did
 	now              time.Time
 	down             map[string]bool // nodes that are not ready
 	net              *netChanges

@@ -57,18 +57,12 @@ func (t *Text) teller(o *object) *object {
 
 // note keeps in mind whether a pod of a story runs.
 func (t *Text) note(o *object, pod map[string]any) {
-	w := t.teller(o)
-	if w == nil || !isPod(o.resource) {
-		return
+	if w := t.teller(o); w != nil && isPod(o.resource) {
+		w.fold.story.note(o, t.standing(o, pod))
 	}
-	s, reason := &w.fold.story, ""
-	switch node := text(pod, "spec", "nodeName"); {
-	case pod == nil || terminating(pod) || podEnded(pod):
-	case heldBack(pod) && t.down[node]:
-		reason = "on " + node + " NotReady"
-	case severity.Failing("Pod", pod) == event.Failure:
-		reason = failing(pod)
-	}
+}
+
+func (s *story) note(o *object, reason string) {
 	if reason == "" {
 		delete(s.failing, o.key)
 		return
@@ -77,6 +71,43 @@ func (t *Text) note(o *object, pod map[string]any) {
 		s.failing = map[objectKey]string{}
 	}
 	s.failing[o.key] = reason
+}
+
+// standing says what keeps a pod from running; empty if nothing does.
+func (t *Text) standing(o *object, pod map[string]any) string {
+	switch node := text(pod, "spec", "nodeName"); {
+	case pod == nil || o.gone || terminating(pod) || podEnded(pod):
+		return ""
+	case heldBack(pod) && t.down[node]:
+		return "on " + node + " NotReady"
+	case heldBack(pod):
+		return "not ready on " + node + ", though the containers are"
+	case severity.Failing("Pod", pod) == event.Failure:
+		return failing(pod)
+	case o.fold != nil && o.fold.crashed:
+		return crashLoop
+	}
+	return ""
+}
+
+// recovered ends what was said of a pod that crashed, once it has run for a while.
+func (t *Text) recovered(o *object) {
+	if f := o.fold; !f.crashed || moving(o.resource, f.from, f.to) {
+		return
+	}
+	o.fold.crashed = false
+	t.note(o, o.fold.to)
+	if w := t.teller(o); w != nil {
+		t.schedule(w)
+	}
+}
+
+// gistOf is what a line says that is not worth another one at once.
+func gistOf(o *object) string {
+	if o.fold.story.looping() {
+		return crashLoop
+	}
+	return gist(o.resource, o.fold.to)
 }
 
 // failing names what is wrong with a pod.
@@ -95,10 +126,14 @@ func (t *Text) tell(o *object) bool {
 		return false
 	}
 	w.fold.take(o)
+	if isPod(o.resource) {
+		w.fold.story.note(o, t.standing(o, o.fold.to))
+	}
 	if w.fold.orphans {
 		w.fold.last = o.fold.last
 	}
 	o.fold.rebase()
+	t.recovered(o)
 	t.schedule(w)
 	return true
 }
@@ -110,10 +145,12 @@ func (f *fold) takes(o *object) bool {
 	switch {
 	case kind == "Job.batch", kind == "Pod" && podEnded(o.fold.to) && o.owner.Kind == "Job":
 		return true // how it ended is in the line of its CronJob or Job
-	case o.fold.told != "":
+	case o.fold.told != "" && !o.gone:
 		return false // what began with a line ends with one
 	case kind != "Pod":
 		return severity.Failing(kind, o.fold.to) != event.Failure
+	case o.gone:
+		return true
 	case terminating(o.fold.to):
 		return false // for too long
 	}
@@ -205,6 +242,16 @@ func (t *Text) gather(w *object) {
 			t.schedule(o)
 		}
 	}
+}
+
+// looping reports whether a pod crashes again and again.
+func (s *story) looping() bool {
+	for _, reason := range s.failing {
+		if reason == crashLoop {
+			return true
+		}
+	}
+	return false
 }
 
 // failures says what keeps pods of a workload from running.

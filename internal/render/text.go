@@ -163,6 +163,8 @@ func (t *Text) Flush(now time.Time) error {
 		o := t.due[0]
 		switch {
 		case o.fold == nil || o.fold.pending() == 0:
+		case o.gone:
+			t.printFold(now, o, o.ended)
 		case o.replaced && !t.o.Noise:
 			t.counts.Pending -= o.fold.count
 			t.counts.Quiet += o.fold.count

@@ -135,6 +135,9 @@ func readiness(v view) string {
 	case !v.net.touched("status.readyReplicas") && !v.net.touched("status.numberReady"):
 		return ""
 	}
+	if v.drops > 1 {
+		return fmt.Sprintf("%s again, %d times not", now, v.drops)
+	}
 	return joined(now+" again", ", ", strings.Replace(took(v.dropped, v.end), "in ", "after ", 1))
 }
 

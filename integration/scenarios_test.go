@@ -1,0 +1,451 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tattler-dev/tattler/internal/render"
+)
+
+// scenario is something that happens in a namespace of its own, and the story that is told of it.
+type scenario struct {
+	name string
+	late bool // it is played after the others, which keep the controllers busy
+	play func(s *stage)
+	// heads are what the lines say that begin with a time, after it, as regular expressions: all of them, in this order.
+	// DURATION is one that render.Duration writes.
+	heads []string
+	// rest matches further lines, whose number or order depends on when the log is read, or on controllers.
+	rest string
+	// bad is what has to be read on every screen.
+	bad string
+	// check compares what is said with the cluster's objects.
+	check func(s *stage, told string)
+}
+
+// stage is where a scenario is played.
+type stage struct {
+	*testing.T
+	client kubernetes.Interface
+	ns     string
+}
+
+func (s *stage) kubectl(args ...string) string {
+	s.Helper()
+	out, err := runKubectl("", cluster.Kubeconfig(), append([]string{"-n", s.ns}, args...)...)
+	if err != nil {
+		s.Errorf("kubectl %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// object reads an object.
+func object[T any](s *stage, kind, name string) T {
+	s.Helper()
+	var o T
+	if err := json.Unmarshal([]byte(s.kubectl("get", kind, name, "-o", "json", "--show-managed-fields")), &o); err != nil {
+		s.Fatal(err)
+	}
+	return o
+}
+
+// apply creates a workload whose containers behave in a way, on a node.
+func (s *stage) apply(kind, name, behaves, node string, replicas int, more string) {
+	s.Helper()
+	manifest := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":%q,"metadata":{"name":%q},"spec":{"replicas":%d,%s"serviceName":"x","selector":{"matchLabels":{"app":%[2]q}},
+		"template":{"metadata":{"labels":{"app":%[2]q,"behaves":%[5]q}},"spec":{"nodeName":%[6]q,"terminationGracePeriodSeconds":1,"containers":[{"name":"app","image":"shop/app:1"}]}}}}`,
+		kind, name, replicas, more, behaves, node)
+	if kind == "Deployment" {
+		manifest = strings.Replace(manifest, `"serviceName":"x",`, "", 1)
+	}
+	path := filepath.Join(s.TempDir(), name+".json")
+	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	s.kubectl("apply", "-f", path)
+}
+
+// until waits for a condition.
+func (s *stage) until(what string, ok func() bool) {
+	s.Helper()
+	for began := time.Now(); !ok(); pause() {
+		if time.Since(began) > 2*patience {
+			s.Fatalf("no %s after %v", what, 2*patience)
+		}
+	}
+}
+
+// wrote is when a manager wrote an object last.
+func wrote(o metav1.ObjectMeta, manager string) time.Time {
+	var at time.Time
+	for _, m := range o.ManagedFields {
+		if m.Manager == manager && m.Subresource == "" && m.Time.After(at) {
+			at = m.Time.Time
+		}
+	}
+	return at
+}
+
+// between is a duration as it is written.
+func between(from, to time.Time) string {
+	if !to.After(from) {
+		return "within 1 s"
+	}
+	return "in " + render.Duration(to.Sub(from))
+}
+
+// progressing is when a Deployment said last how its rollout goes on.
+func progressing(d appsv1.Deployment) time.Time {
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing {
+			return c.LastUpdateTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+const deadline = `"progressDeadlineSeconds":5,`
+
+var scenarios = []scenario{
+	{
+		name: "rollout",
+		play: func(s *stage) {
+			s.apply("Deployment", "web", "well", "by-hand", 3, "")
+			s.kubectl("rollout", "status", "deployment/web")
+			wait(2 * time.Second)
+			s.kubectl("set", "image", "deployment/web", "app=shop/app:2")
+			s.kubectl("rollout", "status", "deployment/web")
+		},
+		heads: []string{`\+ deploy/web +kubectl-client-side-apply`, `· deploy/web +rolled out DURATION: 3/3 ready +.*`,
+			`~ deploy/web +kubectl-set`, `· deploy/web +rolled out DURATION: 3/3 ready, 3 pods replaced +.*`},
+		check: func(s *stage, told string) {
+			d := object[appsv1.Deployment](s, "deployment", "web")
+			set := wrote(d.ObjectMeta, "kubectl-set")
+			s.says(told, "rolled out "+between(set, progressing(d))+": 3/3 ready, 3 pods replaced")
+			s.says(told, set.UTC().Format(time.RFC3339)+" ~ deploy/web")
+		},
+	},
+	{
+		name: "statefulset",
+		play: func(s *stage) {
+			s.apply("StatefulSet", "db", "well", "by-hand", 2, "")
+			s.kubectl("rollout", "status", "statefulset/db")
+			wait(2 * time.Second)
+			s.kubectl("set", "image", "statefulset/db", "app=shop/app:2")
+			s.kubectl("rollout", "status", "statefulset/db")
+		},
+		heads: []string{`\+ sts/db +kubectl-client-side-apply`, `· sts/db +rolled out DURATION: 2/2 ready +.*`,
+			`~ sts/db +kubectl-set`, `· sts/db +rolled out DURATION: 2/2 ready, 2 pods replaced +.*`},
+	},
+	{
+		name: "bad image",
+		play: func(s *stage) {
+			s.apply("Deployment", "web", "no-image", "by-hand", 2, deadline)
+			s.until("stuck rollout", func() bool {
+				return strings.Contains(s.kubectl("get", "deployment", "web", "-o", "yaml"), "ProgressDeadlineExceeded")
+			})
+		},
+		heads: []string{`\+ deploy/web +kubectl-client-side-apply`,
+			`·   pod/web-\S+ +ImagePullBackOff shop/app:1, new on by-hand, after DURATION +.*`,
+			`· deploy/web +stuck: ProgressDeadlineExceeded, 2 pods ImagePullBackOff, rolling out: 2/2 updated, 0/2 ready +.*`},
+		rest: `·   pod/web-\S+ +still ImagePullBackOff shop/app:1 +.*|· deploy/web +stuck: ProgressDeadlineExceeded, 2 pods ImagePullBackOff, .*`,
+		bad:  "ImagePullBackOff",
+	},
+	{
+		name: "crash loop",
+		play: func(s *stage) {
+			s.apply("Deployment", "web", "crash", "by-hand", 1, "")
+			s.until("third restart", func() bool {
+				pods, err := s.client.CoreV1().Pods(s.ns).List(s.Context(), metav1.ListOptions{})
+				if err != nil {
+					s.Fatal(err)
+				}
+				return len(pods.Items) == 1 && len(pods.Items[0].Status.ContainerStatuses) == 1 && pods.Items[0].Status.ContainerStatuses[0].RestartCount >= 3
+			})
+		},
+		heads: []string{`\+ deploy/web +kubectl-client-side-apply`, `· deploy/web +rolled out DURATION: 1/1 ready +.*`,
+			`·   pod/web-\S+ +Ready → CrashLoopBackOff, last exit code 3 +.*`},
+		rest: `· deploy/web +1 pod CrashLoopBackOff, .*|·   pod/web-\S+ +(?:still CrashLoopBackOff|CrashLoopBackOff → Ready).* \d+ restarts.*`,
+		bad:  "CrashLoopBackOff",
+	},
+	{
+		name: "three hundred pods",
+		play: func(s *stage) {
+			s.kubectl("create", "deployment", "many", "--image=shop/app:1", "--replicas=1")
+			s.kubectl("rollout", "status", "deployment/many")
+			wait(2 * time.Second)
+			s.kubectl("scale", "deployment/many", "--replicas=301")
+			s.kubectl("rollout", "status", "deployment/many")
+		},
+		heads: []string{`\+ deploy/many +kubectl-create`, `· deploy/many +rolled out DURATION: 1/1 ready +.*`,
+			`~ deploy/many +kubectl.*`, `· deploy/many +scaled 1 → 301 DURATION: 301/301 ready, 300 pods new +.*`},
+	},
+	{
+		name: "job",
+		play: func(s *stage) {
+			s.kubectl("create", "job", "migrate", "--image=shop/app:1")
+			s.kubectl("wait", "--for=condition=complete", "job/migrate", "--timeout=60s")
+		},
+		heads: []string{`\+ job/migrate +kubectl-create`, `· job/migrate +complete DURATION +.*`},
+		check: func(s *stage, told string) {
+			j := object[batchv1.Job](s, "job", "migrate")
+			s.says(told, "complete "+between(j.Status.StartTime.Time, j.Status.CompletionTime.Time))
+		},
+	},
+	{
+		name: "cronjob",
+		play: func(s *stage) {
+			s.kubectl("create", "cronjob", "nightly", "--image=shop/app:1", "--schedule=* * * * *")
+			s.until("run", func() bool {
+				return strings.Contains(s.kubectl("get", "cronjob", "nightly", "-o", "yaml"), "lastSuccessfulTime")
+			})
+			s.kubectl("patch", "cronjob", "nightly", "-p", `{"spec":{"suspend":true}}`)
+		},
+		heads: []string{`\+ cj/nightly +kubectl-create`, `(?:~ cj/nightly +kubectl-patch|· cj/nightly +nightly-\d+ complete DURATION +.*)`,
+			`(?:~ cj/nightly +kubectl-patch|· cj/nightly +nightly-\d+ complete DURATION +.*)`},
+		check: func(s *stage, told string) {
+			jobs, err := s.client.BatchV1().Jobs(s.ns).List(s.Context(), metav1.ListOptions{})
+			if err != nil || len(jobs.Items) == 0 {
+				s.Fatalf("%d jobs: %v", len(jobs.Items), err)
+			}
+			j := jobs.Items[0]
+			s.says(told, j.Name+" complete "+between(j.Status.StartTime.Time, j.Status.CompletionTime.Time))
+		},
+	},
+	{
+		name: "deleted workload",
+		play: func(s *stage) {
+			s.apply("Deployment", "web", "well", "by-hand", 2, "")
+			s.kubectl("rollout", "status", "deployment/web")
+			wait(2 * time.Second)
+			s.kubectl("delete", "deployment", "web")
+			s.until("end of its pods", func() bool { return s.kubectl("get", "pods", "-o", "name") == "" })
+		},
+		heads: []string{`\+ deploy/web +kubectl-client-side-apply`, `· deploy/web +rolled out DURATION: 2/2 ready +.*`,
+			`- deploy/web +existed DURATION +\?`, `· deploy/web +2 pods gone +.*`},
+	},
+	{
+		name: "drain",
+		late: true,
+		play: func(s *stage) {
+			s.kubectl("create", "deployment", "web", "--image=shop/app:1", "--replicas=3")
+			s.kubectl("rollout", "status", "deployment/web")
+			wait(2 * time.Second)
+			node := s.kubectl("get", "pods", "-o", "jsonpath={.items[0].spec.nodeName}")
+			defer s.kubectl("uncordon", node)
+			s.kubectl("drain", node, "--pod-selector=app=web", "--ignore-daemonsets")
+			s.kubectl("rollout", "status", "deployment/web")
+		},
+		heads: []string{`\+ deploy/web +kubectl-create`, `· deploy/web +rolled out DURATION: 3/3 ready +.*`,
+			`· deploy/web +3/3 ready again.*, [1-3] pods? replaced +.*`},
+	},
+	{
+		name: "deleted namespace",
+		play: func(s *stage) {
+			s.apply("Deployment", "web", "well", "by-hand", 2, "")
+			s.kubectl("create", "configmap", "settings", "--from-literal=a=1")
+			s.kubectl("rollout", "status", "deployment/web")
+			wait(2 * time.Second)
+			s.kubectl("delete", "namespace", s.ns)
+		},
+		heads: []string{`\+ (?:deploy/web|cm/settings) .*`, `\+ (?:deploy/web|cm/settings) .*`, `· deploy/web +rolled out DURATION: 2/2 ready +.*`},
+		rest:  `- cm/settings +existed DURATION .*|- deploy/web +existed DURATION .*|· deploy/web +2 pods gone .*|· deploy/web .*|-   rs/web\S+ .*|·   pod/web\S+ +gone after .*`,
+	},
+	{
+		name: "operator in a loop",
+		play: func(s *stage) {
+			s.kubectl("create", "configmap", "leader", "--from-literal=n=0")
+			for i := range 30 {
+				_, err := s.client.CoreV1().ConfigMaps(s.ns).Update(s.Context(), &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Name: "leader"}, Data: map[string]string{"n": fmt.Sprint(i + 1)}}, metav1.UpdateOptions{FieldManager: "operator"})
+				if err != nil {
+					s.Fatal(err)
+				}
+			}
+		},
+		heads: append(append([]string{`\+ cm/leader +kubectl-create`}, repeatedly(10, `~ cm/leader +operator`)...),
+			`· cm/leader +changed 20 times in (?:less than 1 s|DURATION) +operator +.*`),
+	},
+	{
+		name: "node not ready",
+		play: func(s *stage) {
+			s.apply("Deployment", "web", "well", "silent", 2, "")
+			s.kubectl("rollout", "status", "deployment/web")
+			s.until("unready pods", func() bool {
+				d := object[appsv1.Deployment](s, "deployment", "web")
+				return d.Status.ReadyReplicas == 0
+			})
+		},
+		heads: []string{`\+ deploy/web +kubectl-client-side-apply`, `· deploy/web +rolled out DURATION: 2/2 ready +.*`,
+			`· deploy/web +2 pods not ready on silent, though the containers are, 2/2 → 0/2 ready +.*`},
+		bad: "2 pods not ready on silent",
+	},
+}
+
+func repeatedly(n int, s string) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = s
+	}
+	return all
+}
+
+func (s *stage) says(told, want string) {
+	s.Helper()
+	if !strings.Contains(squeezed(told), want) {
+		s.Errorf("no %q in:\n%s", want, told)
+	}
+}
+
+// TestScenarios plays what happens in clusters while a daemon records. What tattler log says of it is compared line by
+// line, its times, durations and causes with the cluster's objects; and it is read on three screens.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
+	client := kubernetes.NewForConfigOrDie(cfg)
+	startKubelet(t, client, "by-hand", false)
+	startKubelet(t, client, "silent", true)
+	journal := filepath.Join(t.TempDir(), "journal.db")
+	daemon := start(t, cluster, "run", "deploy,rs,sts,controllerrevisions.apps,po,job,cj,cm,no", "-A", "--journal", journal)
+	daemon.wait(t, daemon.err, "msg=recording")
+	var playing sync.WaitGroup
+	stages := make([]*stage, len(scenarios))
+	for i, sc := range scenarios {
+		s := &stage{t, client, fmt.Sprintf("scenario-%d-%d", os.Getpid(), i)}
+		stages[i] = s
+		if out, err := runKubectl("", cluster.Kubeconfig(), "create", "namespace", s.ns); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		t.Cleanup(func() { _, _ = runKubectl("", cluster.Kubeconfig(), "delete", "namespace", s.ns, "--wait=false") })
+		if !sc.late {
+			playing.Go(func() { sc.play(s) })
+		}
+	}
+	playing.Wait()
+	for i, sc := range scenarios {
+		if sc.late && !t.Failed() {
+			sc.play(stages[i])
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	wait(5 * time.Second) // what is folded waits until its object is calm
+	daemon.interrupt(t)
+	for i, sc := range scenarios {
+		t.Run(sc.name, func(t *testing.T) {
+			s := stages[i]
+			s.T = t
+			told := s.log(journal)
+			sc.compare(s, told)
+			if sc.check != nil {
+				sc.check(s, told)
+			}
+			for _, width := range []int{80, 100, 160} {
+				if screen := s.screen(journal, width); sc.bad != "" && !strings.Contains(screen, sc.bad) {
+					t.Errorf("no %s at %d columns:\n%s", sc.bad, width, screen)
+				}
+			}
+		})
+	}
+}
+
+// maxRest is how many further lines a scenario may have.
+const maxRest = 4
+
+// compare compares the heads of lines.
+func (sc *scenario) compare(s *stage, told string) {
+	const duration = `(?:within 1 s|in \d+ (?:s|min|min \d+ s)|\d+ (?:s|min|min \d+ s))`
+	head := regexp.MustCompile(`^\d{4}-\S+ `)
+	var heads []string
+	for line := range strings.Lines(told) {
+		if at := head.FindString(line); at != "" && !strings.Contains(line, " cm/kube-root-ca.crt ") {
+			heads = append(heads, strings.TrimSuffix(line[len(at):], "\n"))
+		}
+	}
+	if len(heads) < len(sc.heads) || len(heads) > len(sc.heads)+maxRest {
+		s.Errorf("%d lines, want %d and at most %d more", len(heads), len(sc.heads), maxRest)
+	}
+	for i, line := range heads {
+		want := sc.rest
+		if i < len(sc.heads) {
+			want = sc.heads[i]
+		}
+		want = "^(?:" + strings.ReplaceAll(want, "DURATION", duration) + ")$"
+		if !regexp.MustCompile(want).MatchString(line) {
+			s.Errorf("line %d does not match %s", i+1, want)
+		}
+	}
+	if s.Failed() {
+		s.Logf("%s", told)
+	}
+}
+
+func (s *stage) log(journal string) string {
+	s.Helper()
+	cmd := exec.Command(tattler(s.T), "log", "-n", s.ns, "--limit", "0", "--journal", journal)
+	cmd.Env = append(os.Environ(), "TZ=UTC")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+// screen is what a terminal shows.
+func (s *stage) screen(journal string, width int) string {
+	s.Helper()
+	terminal, slave, err := pty.Open()
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer terminal.Close()
+	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 40, Cols: uint16(width)}); err != nil {
+		s.Fatal(err)
+	}
+	cmd := exec.Command(tattler(s.T), "log", "-n", s.ns, "--limit", "0", "--journal", journal)
+	cmd.Env = append(os.Environ(), "TZ=UTC", "NO_COLOR=1", "TERM=xterm")
+	cmd.Stdout = slave
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	slave.Close()
+	var out strings.Builder
+	buf := make([]byte, 4096)
+	for {
+		n, err := terminal.Read(buf)
+		out.Write(buf[:n])
+		if err != nil { // EIO, when the last writer is gone
+			break
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		s.Error(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > width {
+			s.Errorf("%d columns on a screen of %d: %s", n, width, line)
+		}
+	}
+	return out.String()
+}
