@@ -52,7 +52,7 @@ func (s *stage) kubectl(args ...string) string {
 	if err != nil {
 		s.Errorf("kubectl %s: %v: %s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
+	return out
 }
 
 // object reads an object.

@@ -9,9 +9,11 @@
 //     ~  changed                 ·  a line that stands for several changes
 //     =  there at the start      !  a notice or a gap
 //
-// What has a controller owner is one indented line. Changes of state (the status, and what
-// controllers write during a rollout) are folded until the object is calm, and the folded line tells
-// for how many changes it stands: Counts accounts for every change that was handed over.
+// Changes of state (the status, and what controllers write during a rollout) are folded until the object is calm. While
+// a workload is on its way to another state, what its ReplicaSets, Jobs and pods do is part of its story, and has no
+// lines of its own: one line says at the end how many pods came and went, and how long it took. Of the pods that fail
+// for the same reason, the first has a line, which is indented. A folded line says for how many changes it stands:
+// Counts accounts for every change that was handed over.
 //
 // A summary begins with what is wrong, in red; a warning is yellow, a recovery green. On a narrow terminal the hint
 // and the count go first, and what happened is cut last.

@@ -7,10 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
@@ -301,53 +299,4 @@ func (t *Text) gatherAll() {
 			heap.Push(&t.due, o)
 		}
 	}
-}
-
-// orphan begins the story of what a workload leaves behind: the garbage collector deletes it.
-func (t *Text) orphan(c change.Change) {
-	o := t.track(c)
-	o.fold = &fold{orphans: true, last: c.At, from: c.Before, to: c.Before}
-	t.schedule(o)
-}
-
-// orphansUntil is until when what an object left behind is waited for.
-func (t *Text) orphansUntil(o *object) time.Time {
-	if len(t.family.of(o)) > 0 {
-		return o.fold.last.Add(orphanage)
-	}
-	return o.fold.last.Add(calm)
-}
-
-// goneQuietly takes the end of an object that needs no line: it is part of a story, or was to be expected.
-func (t *Text) goneQuietly(o *object, c change.Change) bool {
-	if t.o.Flat || c.Op != event.Deleted || c.Owner == nil {
-		return false
-	}
-	w := t.teller(o)
-	if o.fold == nil {
-		o.fold = &fold{from: c.Before, to: c.Before}
-	}
-	pending := o.fold.pending()
-	finished := isPod(c.Resource) && podEnded(c.Before) && c.Owner.Kind == "Job" ||
-		kindOf(c.Resource) == "Job.batch" && jobEnd(c.Before).kind != "" && c.Owner.Kind == "CronJob"
-	switch {
-	case w != nil && !(w.fold.orphans && finished && !t.o.Noise):
-		t.counts.Pending++
-		o.fold.count++
-		o.gone = true
-		w.fold.take(o)
-		if w.fold.orphans {
-			w.fold.last = c.At
-		}
-		t.forget(o)
-		t.schedule(w)
-		return true
-	case t.o.Noise:
-		return false
-	case o.replaced, finished && pending == 0:
-		t.counts.Pending -= pending
-		t.counts.Quiet += pending + 1
-		return true
-	}
-	return false
 }
