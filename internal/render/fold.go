@@ -124,6 +124,7 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	f := o.fold
 	if f == nil {
 		f = &fold{since: momentOf(c), origin: c.Before, from: c.Before}
+		f.story.partial = c.Before != nil && moving(c.Resource, c.Before, c.Before)
 		o.fold = f
 	}
 	if f.count == 0 {

@@ -262,6 +262,21 @@ var scenarios = []struct {
 		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(303)}, set{"status.availableReplicas", int64(303)})
 		p.at(60)
 	}},
+	{"began-before", "of a story whose beginning is not known nobody says how many pods it replaced, or how long it took", narrow, func(p *play) {
+		shop(p)
+		d := p.objects["Deployment/web"]
+		put(d, "status.updatedReplicas", int64(1))
+		p.write(kcm, "ReplicaSet/web-77dc77595", set{"spec.replicas", int64(2)})
+		p.at(0.1)
+		p.write(kcm+"/status", "Deployment/web", set{"status.updatedReplicas", int64(2)})
+		stop(p, "xdkdf")
+		podStarts(p, "web-77dc77595-new1")
+		p.at(5)
+		p.write("kubelet/status", "Pod/web-77dc77595-new1", set{"status", runningStatus(p.now)})
+		p.remove("Pod/web-77dc77595-xdkdf")
+		p.write(kcm+"/status", "Deployment/web", set{"status.updatedReplicas", int64(3)})
+		p.at(60)
+	}},
 	{"drain", "the pods of a drained node are part of what happens to their workload", narrow, func(p *play) {
 		shop(p)
 		p.have(day, parse(p.t, `{"kind":"Node","metadata":{"name":"n2"},"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady"}]}}`))

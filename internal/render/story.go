@@ -15,7 +15,8 @@ import (
 // A story is what the objects that a workload owns do while the workload changes its state, as in a rollout. It is
 // part of the workload's line: they have no lines of their own, except for what fails.
 type story struct {
-	count int // changes that no line stands for yet
+	count   int  // changes that no line stands for yet
+	partial bool // it began before what is known of it
 	// born are the new pods since the transition began, gone those that were deleted or are about to be.
 	born, gone map[objectKey]bool
 	shown      map[string]bool      // failures that have had a line
@@ -269,6 +270,8 @@ func (s *story) failures() string {
 func (s *story) pods(fresh bool) string {
 	born, gone := len(s.born), len(s.gone)
 	switch {
+	case s.partial:
+		return "" // there may have been more
 	case fresh && gone == 0:
 		return ""
 	case born > 0 && born == gone:
