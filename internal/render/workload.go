@@ -107,6 +107,8 @@ func rolloutSummary(v view) string {
 			s = joined(s, " ", took(v.since, v.end))
 		}
 		return ahead(v.failures) + joined(s+": "+readyState(v.to), ", ", v.pods)
+	case !onWay && isUpdated(v.from) < to && isUpdated(v.to) == to:
+		return "rolled out: " + readyState(v.to) // nobody knows since when
 	case onWay && isUpdated(v.from) != isUpdated(v.to):
 		return ahead(v.failures) + joined(fmt.Sprintf("%d/%d updated, %s", isUpdated(v.to), to, readyState(v.to)), ", ", v.pods)
 	}
