@@ -184,7 +184,7 @@ func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error)
 			if typ == "" {
 				return t, capture.Usage("%q has an empty type", args[0])
 			}
-			t.add(kinds, typ)
+			t.add(j.resolve(ctx, kinds, typ), typ)
 		}
 		t.Names = args[1:]
 		return t, nil
@@ -195,7 +195,7 @@ func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error)
 		if typ == "" || name == "" || strings.ContainsAny(name, "/") {
 			return t, capture.Usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
 		}
-		for _, gr := range t.add(kinds, typ) {
+		for _, gr := range t.add(j.resolve(ctx, kinds, typ), typ) {
 			t.named[object{gr, name}] = true
 		}
 		t.Names = append(t.Names, name)
@@ -203,9 +203,8 @@ func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error)
 	return t, nil
 }
 
-// add looks a word up.
-func (t *Types) add(kinds []journal.Kind, word string) []string {
-	found := resolve(kinds, word)
+// add takes what a word was found to mean.
+func (t *Types) add(found []string, word string) []string {
 	if len(found) == 0 {
 		t.Unknown = append(t.Unknown, word)
 	}
@@ -228,11 +227,11 @@ func (j *Journal) Explain(ctx context.Context, word string) error {
 
 // resolve finds the kinds that a word means, of every group where it names none: what was recorded is
 // more than the server may have now, and the reader knows what he wants.
-func resolve(kinds []journal.Kind, word string) (found []string) {
+func (j *Journal) resolve(ctx context.Context, kinds []journal.Kind, word string) (found []string) {
 	word = strings.ToLower(word)
 	name, group, qualified := strings.Cut(word, ".")
 	for _, k := range kinds {
-		is := name == k.Resource || name == strings.ToLower(k.Kind) || slices.Contains(history.ShortNames(k), name)
+		is := name == k.Resource || name == strings.ToLower(k.Kind) || slices.Contains(j.tell.ShortNames(ctx, k), name)
 		of := !qualified || group == k.Group || group == strings.TrimSuffix(k.Version+"."+k.Group, ".")
 		if gr := k.GroupResource(); is && of && !slices.Contains(found, gr) {
 			found = append(found, gr)
