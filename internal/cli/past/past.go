@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -22,6 +23,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/spell"
@@ -33,15 +36,26 @@ type Flags struct {
 	Path string
 	// Config is a configuration, whose journal is meant unless Path names one.
 	Config string
+
+	stderr func() io.Writer // nil: discard
+	found  string           // the journal of a running daemon
 }
 
-// Add declares the flags.
+// Add declares the flags, for commands that use File.
 func (f *Flags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+kube.JournalVariable+", or that of the current context")
+	f.add(cmd, ", that of the current context, or that of the only running daemon")
+}
+
+// AddOffline declares the flags, for commands that use Default.
+func (f *Flags) AddOffline(cmd *cobra.Command) { f.add(cmd, ", or that of the current context") }
+
+func (f *Flags) add(cmd *cobra.Command, otherwise string) {
+	cmd.Flags().StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+kube.JournalVariable+otherwise)
 	complete.Files(cmd, "journal")
 	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "the journal of this configuration `file`, as of tattler run")
 	complete.Files(cmd, "config")
 	f.Kube.Add(cmd)
+	f.stderr = cmd.ErrOrStderr
 }
 
 // Journal is an open journal.
@@ -52,8 +66,46 @@ type Journal struct {
 	file   os.FileInfo // as it was opened
 }
 
-// File is where the journal is, absolute. The cluster is not asked.
-func (f *Flags) File() (string, error) {
+// File is where the journal is, absolute. The cluster is not asked. Where the flags name neither a journal nor a
+// cluster, it is that of the only running daemon, unless one records into that of the current context; a line on
+// stderr says so. If several run elsewhere, the error names their journals.
+func (f *Flags) File(ctx context.Context) (string, error) {
+	if f.found != "" {
+		return f.found, nil
+	}
+	path, err := f.Default()
+	if f.named() {
+		return path, err
+	}
+	dir, homeless := kube.Running()
+	if homeless != nil {
+		return path, err
+	}
+	running := control.Running(ctx, dir)
+	switch {
+	case len(running) == 0 || slices.Contains(running, path):
+		return path, err
+	case len(running) > 1:
+		return "", capture.Usage("%d daemons run; say which journal: --journal %s", len(running), strings.Join(running, ", or --journal "))
+	}
+	note := fmt.Sprintf("reading %s, the journal of the only running daemon", running[0])
+	if err == nil && Exists(path) == nil {
+		note = fmt.Sprintf("no daemon records into %s, the journal of the current context; %s", path, note)
+	}
+	if f.stderr != nil {
+		fmt.Fprintln(f.stderr(), terminal.Line(note))
+	}
+	f.found = running[0]
+	return f.found, nil
+}
+
+// named reports whether the user says which journal or which cluster is meant.
+func (f *Flags) named() bool {
+	return f.Path != "" || f.Config != "" || os.Getenv(kube.JournalVariable) != "" || f.Kube.Context != "" || f.Kube.Kubeconfig != ""
+}
+
+// Default is where the journal is, whatever daemons run, for commands that need one that no daemon has open.
+func (f *Flags) Default() (string, error) {
 	path := f.Path
 	if path == "" && f.Config != "" {
 		s, err := (&setup.Flags{File: f.Config}).Load()
@@ -78,7 +130,7 @@ func (f *Flags) File() (string, error) {
 
 // Open opens the journal, which may be written meanwhile. The cluster is not asked.
 func (f *Flags) Open(ctx context.Context) (*Journal, error) {
-	path, err := f.File()
+	path, err := f.File(ctx)
 	if err != nil {
 		return nil, err
 	}

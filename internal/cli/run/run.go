@@ -134,6 +134,9 @@ func Run(ctx context.Context, o *Options) error {
 	if o.IO.ErrTTY {
 		do.Serve = progress(beside, cluster.Config.ExecProvider == nil, do.Serve)
 	}
+	if do.Announce, err = kube.Running(); err != nil { // a user without a home has no other place to look, either
+		do.Announce = ""
+	}
 	do.Tell = func(m capture.Message) { tell(do.Log, cluster, m) }
 	do.Log.Info("starting", "cluster", do.Cluster, "journal", do.Journal, "sinks", strings.Join(s.SinkNames(), ", "))
 	return explain(s.Explain(daemon.Run(ctx, do)), cluster)

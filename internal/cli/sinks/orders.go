@@ -101,7 +101,7 @@ func Skip(ctx context.Context, o *Options) error {
 	if len(o.Names) > 1 {
 		id = o.Names[1]
 	}
-	path, err := o.Past.File()
+	path, err := o.Past.File(ctx)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func Dead(ctx context.Context, o *Options) error {
 
 // letters reads the dead letters of a sink from the journal: all, or those whose ids begin so.
 func (o *Options) letters(ctx context.Context, sink string, ids []string) ([]desk.Letter, error) {
-	path, err := o.Past.File()
+	path, err := o.Past.File(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (o *Options) replayDead(ctx context.Context, sink string, letters []desk.Le
 		return nil
 	}
 	// Without a daemon nobody can send: its absence is the error.
-	path, err := o.Past.File()
+	path, err := o.Past.File(ctx)
 	if err != nil {
 		return err
 	}
