@@ -214,15 +214,20 @@ type Types struct {
 	Resources, Unknown []string
 	// Names are those of objects; none means all.
 	Names []string
+	// Owned is what the named objects own: see journal.Query.
+	Owned map[string][]string
 
 	named map[object]bool // nil: any of Names in any of Resources
+	owned map[string]bool // kinds of which the named objects may own some
 }
 
 type object struct{ resource, name string }
 
-// Has tells whether an object is named; a gap, which has no name, is of all objects of its kind.
-func (t *Types) Has(resource, name string) bool {
-	return t.named == nil || name == "" || t.named[object{resource, name}]
+// Has reports whether a change that the journal selected is of a named object, or of one that a named object owns; a
+// gap, which has no name, is of all objects of its kind.
+func (t *Types) Has(e *journal.Entry) bool {
+	return t.named == nil || e.Name == "" || e.Owner != nil && t.owned[e.Kind.GroupResource()] ||
+		t.named[object{e.Kind.GroupResource(), e.Name}]
 }
 
 // Types finds what arguments name among what the journal has.
@@ -239,6 +244,7 @@ func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error)
 			t.add(j.resolve(ctx, kinds, typ), typ)
 		}
 		t.Names = args[1:]
+		t.follow()
 		return t, nil
 	}
 	t.named = map[object]bool{}
@@ -252,7 +258,22 @@ func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error)
 		}
 		t.Names = append(t.Names, name)
 	}
+	t.follow()
 	return t, nil
+}
+
+// follow adds what the named objects own, as of watch.
+func (t *Types) follow() {
+	if len(t.Names) == 0 {
+		return
+	}
+	t.Owned, t.owned = capture.Owns(), map[string]bool{}
+	for next := t.Resources; len(next) > 0; next = next[1:] {
+		for _, r := range t.Owned[next[0]] {
+			t.owned[r] = true
+			next = append(slices.Clip(next), r)
+		}
+	}
 }
 
 // add takes what a word was found to mean.
