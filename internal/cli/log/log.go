@@ -47,8 +47,9 @@ const long = `Tell what changed, from the journal that tattler run writes, the n
 The cluster is not asked.
 
 TYPE is a plural, singular, kind or short name, as of watch; without any, every
-kind is told. Changes that belong to a rollout are folded into one line, as in
-watch; --flat tells each.
+kind is told. A named workload comes with what it owned: deploy/web with its
+ReplicaSets and pods. Changes that belong to a rollout are folded into one line,
+as in watch; --flat tells each.
 
 Times are ` + when.Forms + `.
 They are those at which a change was seen: what happened while nothing was
@@ -59,7 +60,7 @@ With -o oneline a line begins with a change's id, which tattler show takes.`
 const examples = `  tattler log                              the last 50 lines
   tattler log -f                           and those to come, until Ctrl-C
   tattler log --since 10:40 --until 10:45  what changed at 10:42?
-  tattler log deploy/web -n shop           one Deployment
+  tattler log deploy/web -n shop           a Deployment and what it owned
   tattler log deploy/web --path 'spec.**.image'
                                            who changed the image, and when?
   tattler log --op deleted --since yesterday
