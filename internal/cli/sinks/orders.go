@@ -84,9 +84,10 @@ func Replay(ctx context.Context, o *Options) error {
 		}
 		switch {
 		case done.Again == 0:
-			o.say("nothing is to be delivered again: %s has got nothing since then; %s to deliver", name, report.Count(done.Behind, "change"))
+			o.say("nothing is to be delivered again: %s has got nothing since then; up to %s to deliver", name, report.Count(done.Behind, "change"))
 		default:
-			o.say("%s gets %s again, and %d in all%s", name, report.Count(done.Again, "change"), done.Behind, after)
+			o.say("%s gets up to %s again, and up to %d in all%s: quiet ones and what its filter leaves out are not sent",
+				name, report.Count(done.Again, "change"), done.Behind, after)
 		}
 		if done.Paused {
 			o.say("it is paused: tattler sinks resume %s has it go on", name)
