@@ -72,3 +72,11 @@ func serves(ctx context.Context, journal string) bool {
 	_ = c.Close() // nothing was sent
 	return true
 }
+
+// Recording reports whether a daemon serves the socket beside a journal, as far as this user can know: one of another
+// user counts.
+func Recording(ctx context.Context, journal string) bool {
+	_, err := (&Client{Journal: journal}).Status(ctx)
+	var none *NoDaemonError
+	return !errors.As(err, &none)
+}

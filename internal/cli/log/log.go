@@ -12,6 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/when"
+	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	Flat, Full, Noise bool
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
+	// Recording reports whether a daemon writes a journal; nil is control.Recording.
+	Recording func(ctx context.Context, journal string) bool
 }
 
 // The forms of output, besides those of render.Events.
@@ -108,6 +111,9 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 func Run(ctx context.Context, o *Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Recording == nil {
+		o.Recording = control.Recording
 	}
 	s, err := o.selection()
 	if err != nil {

@@ -189,6 +189,14 @@ func (j *Journal) Oldest(ctx context.Context) (time.Time, error) {
 	return time.Time{}, nil
 }
 
+// RecordedUntil returns up to when a daemon recorded; the zero time if that is not known.
+func (j *Journal) RecordedUntil(ctx context.Context) (time.Time, error) {
+	return j.reader.RecordedUntil(ctx)
+}
+
+// Path is where the journal is.
+func (j *Journal) Path() string { return j.path }
+
 // Cluster is the name in the ids of changes.
 func (j *Journal) Cluster() string { return j.reader.Cluster() }
 
