@@ -104,6 +104,7 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 		t.absence(c)
 	case isEvent(c.Resource) && !t.o.Whole:
 		t.event(c)
+	case t.helm(c):
 	case c.Op == event.Updated:
 		t.updated(now, c)
 	case c.Op == event.Converted:
