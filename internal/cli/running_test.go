@@ -29,7 +29,7 @@ func TestRunningDaemon(t *testing.T) {
 	}
 	refuses("there is no journal at", "log")
 	record(t, func() {
-		only := "reading " + a + ", the journal of the only running daemon\n"
+		only := "using " + a + ", the journal of the only running daemon\n"
 		for _, args := range [][]string{{"status"}, {"log", "--op", "snapshot"}, {"sinks"}, {"journal", "stats"}, {"sinks", "dead", "log"}} {
 			says(only, args...)
 		}

@@ -62,21 +62,20 @@ func notes(dir string) map[string]string {
 }
 
 // serves reports whether anybody accepts connections at the socket beside a journal.
-func serves(ctx context.Context, journal string) bool {
+func serves(ctx context.Context, journal string) bool { return knock(ctx, journal) == nil }
+
+// Recording reports whether a daemon serves the socket beside a journal, as far as this user can know: one of another
+// user counts.
+func Recording(ctx context.Context, journal string) bool { return !nobody(knock(ctx, journal)) }
+
+// knock connects to the socket beside a journal.
+func knock(ctx context.Context, journal string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	c, err := dial(ctx, SocketPath(journal))
 	if err != nil {
-		return false
+		return err
 	}
 	_ = c.Close() // nothing was sent
-	return true
-}
-
-// Recording reports whether a daemon serves the socket beside a journal, as far as this user can know: one of another
-// user counts.
-func Recording(ctx context.Context, journal string) bool {
-	_, err := (&Client{Journal: journal}).Status(ctx)
-	var none *NoDaemonError
-	return !errors.As(err, &none)
+	return nil
 }

@@ -27,7 +27,7 @@ func TestAnnounce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name == "killed" {
-			l.Close() // its socket stays
+			_ = l.Close() // its socket stays
 			continue
 		}
 		withdraws[j], journals = withdraw, append(journals, j)
@@ -35,6 +35,11 @@ func TestAnnounce(t *testing.T) {
 	slices.Sort(journals)
 	if err := os.WriteFile(filepath.Join(dir, "else"), []byte("not a path"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	for j, want := range map[string]bool{journals[0]: true, filepath.Join(rooms, "killed.db"): false, filepath.Join(rooms, "never.db"): false} {
+		if Recording(t.Context(), j) != want {
+			t.Errorf("%s is recorded into: %t, want %t", j, !want, want)
+		}
 	}
 	if got := Running(t.Context(), dir); !slices.Equal(got, journals) {
 		t.Errorf("%v, want %v", got, journals)

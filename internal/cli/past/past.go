@@ -88,7 +88,7 @@ func (f *Flags) File(ctx context.Context) (string, error) {
 	case len(running) > 1:
 		return "", capture.Usage("%d daemons run; say which journal: --journal %s", len(running), strings.Join(running, ", or --journal "))
 	}
-	note := fmt.Sprintf("reading %s, the journal of the only running daemon", running[0])
+	note := fmt.Sprintf("using %s, the journal of the only running daemon", running[0])
 	if err == nil && Exists(path) == nil {
 		note = fmt.Sprintf("no daemon records into %s, the journal of the current context; %s", path, note)
 	}
