@@ -280,7 +280,8 @@ func (r *rights) lacking(ctx context.Context, t *testing.T, tc rightsCase, kubec
 			if told < 2 && len(rule.ResourceNames) == 0 && len(rule.Verbs) == 3 {
 				told++
 				d := r.daemon(ctx, t, kubeconfig, config)
-				d.wait(t, d.err, `msg="may not be watched" kind=`+kind)
+				d.wait(t, d.err, `msg="1 kind may not be watched`)
+				d.wait(t, d.err, "kinds="+kind)
 				d.interrupt(t)
 			}
 		}

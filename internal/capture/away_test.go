@@ -2,6 +2,7 @@ package capture
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,23 @@ func TestRightsThatGo(t *testing.T) {
 			if strings.Count(text, want) != 1 {
 				r.Errorf("not once: %q in\n%s", want, text)
 			}
+		}
+	})
+}
+
+// TestAllRightsThatGo: several kinds that are refused at once are one message.
+func TestAllRightsThatGo(t *testing.T) {
+	scenario(t, Options{Types: []string{"configmaps,pods"}}, nil, func(r *rig) {
+		r.take()
+		r.server.Intercept(func(w http.ResponseWriter, q *http.Request) bool {
+			return refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("configmaps"))(w, q) ||
+				refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("pods"))(w, q)
+		})
+		r.server.Cut()
+		r.pass(5 * time.Minute)
+		got := slices.DeleteFunc(r.take(), func(m string) bool { return !strings.HasPrefix(m, "problem: ") })
+		if len(got) != 1 || !strings.HasPrefix(got[0], "problem: configmaps, pods cannot be watched any more, their changes are not seen: ") {
+			r.Errorf("got %q", got)
 		}
 	})
 }

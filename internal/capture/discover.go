@@ -151,7 +151,11 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 	served := map[string]bool{}
 	for _, t := range w.plan(c) {
 		served[t.GroupResource()] = true
-		switch have := w.kinds[t.GroupResource()]; {
+		have := w.kinds[t.GroupResource()]
+		if have != nil {
+			have.rename(t.Resource)
+		}
+		switch {
 		case have == nil:
 			k := w.newKind(t, false)
 			k.appeared.Store(!first && w.unknown[t.Group] == nil)

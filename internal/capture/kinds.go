@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,6 +171,13 @@ func (k *kind) move(to Resource) {
 	k.served.Store(&to)
 	for _, st := range k.streams {
 		st.moved = from
+	}
+}
+
+// rename takes over the short names that the server has now.
+func (k *kind) rename(to Resource) {
+	if r := k.resource(); r.Version == to.Version && !slices.Equal(r.ShortNames, to.ShortNames) {
+		k.served.Store(&to)
 	}
 }
 

@@ -46,12 +46,13 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 	w.settle(k)
 }
 
-// blindness tells, once each, that live streams were refused, such as by rights that were withdrawn,
-// and that they are live again: what changed meanwhile is then told as net changes.
-func (w *Watcher) blindness() []error {
+// blindness says, once each, that live streams were refused, such as by rights that were withdrawn, and that they are
+// live again: what changed meanwhile is then recorded as net changes. Those of one moment are one message.
+func (w *Watcher) blindness() (told []error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var told []error
+	var refused, seeing []string
+	var cause error
 	for _, gr := range slices.Sorted(maps.Keys(w.kinds)) {
 		k := w.kinds[gr]
 		for _, key := range slices.SortedFunc(maps.Keys(k.streams), compareStreams) {
@@ -64,14 +65,28 @@ func (w *Watcher) blindness() []error {
 			case k.silent || !s.blind:
 			case !s.blindTold:
 				s.blindTold = true
-				told = append(told, fmt.Errorf("%s cannot be watched any more, its changes are not seen: %w", where, s.status.Err))
+				refused, cause = append(refused, where), cmp.Or(cause, s.status.Err)
 			case s.status.State == informer.Watching:
 				s.blind, s.blindTold = false, false
-				told = append(told, fmt.Errorf("%s is watched again", where))
+				seeing = append(seeing, where)
 			}
 		}
 	}
+	if len(refused) > 0 {
+		told = append(told, fmt.Errorf("%s cannot be watched any more, %s changes are not seen: %w",
+			strings.Join(refused, ", "), oneOrMore(refused, "its", "their"), cause))
+	}
+	if len(seeing) > 0 {
+		told = append(told, fmt.Errorf("%s %s watched again", strings.Join(seeing, ", "), oneOrMore(seeing, "is", "are")))
+	}
 	return told
+}
+
+func oneOrMore(all []string, one, more string) string {
+	if len(all) == 1 {
+		return one
+	}
+	return more
 }
 
 // delivered notes that the state of a stream, of an epoch, was handed on whole.

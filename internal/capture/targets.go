@@ -28,16 +28,26 @@ type target struct {
 	scope *Scope
 }
 
-// owns tells which kinds the objects of a kind own by way of controllers. What a custom resource
-// owns is not stated anywhere, so it has no row.
-var owns = map[string][]string{
-	"deployments.apps":       {"replicasets.apps", "pods"},
-	"replicasets.apps":       {"pods"},
-	"statefulsets.apps":      {"pods"},
-	"daemonsets.apps":        {"pods"},
-	"replicationcontrollers": {"pods"},
-	"cronjobs.batch":         {"jobs.batch", "pods"},
-	"jobs.batch":             {"pods"},
+// Owns returns the kinds whose objects a kind's own, as controllers, each by its group-resource. What a custom
+// resource owns is not stated anywhere, so it has no entry.
+func Owns() map[string][]string {
+	return map[string][]string{
+		"deployments.apps":       {"replicasets.apps"},
+		"replicasets.apps":       {"pods"},
+		"statefulsets.apps":      {"pods"},
+		"daemonsets.apps":        {"pods"},
+		"replicationcontrollers": {"pods"},
+		"cronjobs.batch":         {"jobs.batch"},
+		"jobs.batch":             {"pods"},
+	}
+}
+
+// ownedKinds returns the kinds whose objects a kind's own, directly or not.
+func ownedKinds(resource string) (all []string) {
+	for _, r := range Owns()[resource] {
+		all = append(append(all, r), ownedKinds(r)...)
+	}
+	return all
 }
 
 // targets reads kubectl's forms: TYPE[,TYPE…] [NAME…] or TYPE/NAME…. A type may be a glob; no argument
@@ -58,7 +68,7 @@ func (c *Catalog) targets(args []string, follow bool) (ts []target, globs []stri
 		if len(t.names) == 0 || !follow {
 			continue
 		}
-		for _, gr := range owns[t.GroupResource()] {
+		for _, gr := range ownedKinds(t.GroupResource()) {
 			resource, group, _ := strings.Cut(gr, ".")
 			if r, ok := c.Find(group, resource, "v1"); ok {
 				merge(&ts, target{Resource: r, owned: true})

@@ -75,7 +75,7 @@ func execute(ctx context.Context, args []string, io *terminal.IO, program *kinds
 		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, told(ours(err.Error())))
 		return exitUsage
 	case !understood: // cobra's own errors have no type
-		fmt.Fprintf(io.Err, "%s: %s; see `%s --help`\n", program.Name, terminal.Line(err.Error()), cmd.CommandPath())
+		fmt.Fprintf(io.Err, "%s: %s; see `%s --help`\n", program.Name, terminal.Line(inWords(cmd, err)), cmd.CommandPath())
 		return exitUsage
 	case errors.As(err, &file):
 		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, told(ours(err.Error())))

@@ -162,7 +162,7 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil || errors.As(err, &refusal):
 		return err
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTSOCK):
+	case nobody(err):
 		return &NoDaemonError{c.Journal, err}
 	case errors.Is(err, fs.ErrPermission):
 		if errors.As(err, &sent) {
@@ -177,4 +177,9 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		err = sent.Err
 	}
 	return fmt.Errorf("the daemon that records into %s: %w", c.Journal, err)
+}
+
+// nobody reports whether an error of a connection says that nobody serves the socket.
+func nobody(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTSOCK)
 }

@@ -55,6 +55,9 @@ type Options struct {
 	// journal is opened, which can take minutes (see control.Status.Starting), until its context ends, after
 	// everything else. An error of it ends the daemon.
 	Serve func(ctx context.Context, status func(context.Context) (control.Status, error)) error
+	// Announce is a directory in which the daemon announces itself while it serves its socket; empty: nowhere. See
+	// control.Announce.
+	Announce string
 
 	listen  func(journal string) (net.Listener, error) // nil: control.Listen; that of tests is in memory
 	wall    func() time.Time                           // nil: time.Now; tests have it jump
@@ -71,6 +74,7 @@ type daemon struct {
 	rules    *quiet.Set
 	pumps    []*deliver.Pump // of o.Sinks, in their order
 	listener net.Listener
+	withdraw func() error // the announcement; nil: there is none
 	state    state
 	full     chan struct{} // has one once the disk is full
 	crowded  bool          // the states take half of what the journal may, which was logged
@@ -238,12 +242,22 @@ func (d *daemon) openBeside(ctx context.Context) (err error) {
 		return err
 	}
 	d.listener, err = d.o.listen(d.journal.Path())
-	return err
+	if err != nil || d.o.Announce == "" {
+		return err
+	}
+	var announced error
+	if d.withdraw, announced = control.Announce(ctx, d.o.Announce, d.journal.Path()); announced != nil {
+		d.o.Log.Debug("commands that name no journal do not find this daemon", "err", announced)
+	}
+	return nil
 }
 
 // close closes what is open. The journal, whose lock says that somebody serves the socket, goes last.
 func (d *daemon) close() error {
 	var errs []error
+	if d.withdraw != nil {
+		errs = append(errs, d.withdraw())
+	}
 	if d.listener != nil {
 		_ = d.listener.Close() // closed by who served it, unless nobody did
 		errs = append(errs, control.Remove(d.journal.Path()))

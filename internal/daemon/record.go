@@ -155,7 +155,8 @@ func batchOf(b *capture.Batch) journal.Batch {
 			Version: b.Version, Epoch: b.Epoch, Live: b.Live, EverLive: b.EverLive,
 			Pipeline: b.Pipeline, Identity: b.Identity, Served: b.Served, At: b.At,
 		},
-		Rows: make([]journal.Row, len(b.Changes)),
+		Rows:       make([]journal.Row, len(b.Changes)),
+		ShortNames: b.Stream.Resource.ShortNames,
 	}
 	if b.Schema != nil {
 		out.Schemas = map[journal.Kind][]byte{kindOf(b.Stream.Resource): b.Schema}

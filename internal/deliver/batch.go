@@ -26,11 +26,12 @@ func (b *batch) full(most int) bool {
 
 // result is what came of a batch.
 type result struct {
-	read  int64 // as far as was looked
-	acked int
-	held  bool // the sink holds something
-	more  bool // there was something: there may be more
-	err   error
+	read   int64 // as far as was looked
+	acked  int
+	held   bool // the sink holds something
+	more   bool // there was something: there may be more
+	buried bool // errors ended with a dead letter
+	err    error
 }
 
 // once delivers one batch, and commits.
@@ -151,7 +152,7 @@ func (p *Pump) refused(ctx context.Context, item Item, m sink.Message, acked int
 		return result{acked: acked, err: err}
 	}
 	p.poison = poison{}
-	return result{acked: acked, more: true}
+	return result{acked: acked, more: true, buried: true}
 }
 
 // send sends once. It holds the sink to its contract: what it says must fit together. No error, but

@@ -177,6 +177,9 @@ func (p *Pump) follow(ctx, work context.Context) (failures int) {
 			r.err = p.await(ctx)
 			blind = r.err != nil
 		}
+		if r.buried { // which was logged, and is no recovery
+			failures = 0
+		}
 		if r.err == nil {
 			p.settled(&failures)
 			continue

@@ -111,7 +111,7 @@ func (p *Pump) passing(ctx context.Context, acked int, err error) result {
 	if err := p.skip(ctx, fmt.Errorf("given up after %s: %w", after, err)); err != nil {
 		return result{acked: acked, err: err}
 	}
-	return result{acked: acked, more: true}
+	return result{acked: acked, more: true, buried: true}
 }
 
 // skip makes a dead letter of the message that is stuck. What a Holder holds is read again.

@@ -67,7 +67,11 @@ func (p *Pump) failed(err error, failures int, wait time.Duration) {
 		s.State, s.Error, s.ErrorAt, s.Retry = Retrying, err.Error(), now, now.Add(wait)
 	})
 	if failures == 1 { // of a row; Status has the others
-		p.o.Log.Warn("delivery failed", "sink", p.o.Name, "error", err, "retry in", wait.Round(time.Millisecond))
+		what := "delivery failed"
+		if isPermanent(err) {
+			what = "a change was refused and is tried again"
+		}
+		p.o.Log.Warn(what, "sink", p.o.Name, "error", err, "retry in", wait.Round(time.Millisecond))
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -28,6 +27,8 @@ type Teller struct {
 
 	mu      sync.Mutex
 	schemas map[journal.Kind]known
+	short   map[string][]string // short names by group-resource, as the journal has them
+	named   map[string]bool     // group-resources that were looked up in short
 }
 
 // known is a kind's schema as it was when the journal ended with change upTo.
@@ -39,7 +40,7 @@ type known struct {
 
 // New returns a Teller that calls quiet what the rules do.
 func New(r *journal.Reader, rules *quiet.Set) *Teller {
-	return &Teller{reader: r, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]known{}}
+	return &Teller{reader: r, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]known{}, named: map[string]bool{}}
 }
 
 // Change reads the objects of an entry and returns the change. Its errors are those of Entry.Contents, but
@@ -47,7 +48,7 @@ func New(r *journal.Reader, rules *quiet.Set) *Teller {
 func (t *Teller) Change(ctx context.Context, e *journal.Entry) (change.Change, error) {
 	before, after, err := e.Contents(ctx)
 	if err != nil && !errors.Is(err, journal.ErrPurged) {
-		c := outline(e)
+		c := t.outline(ctx, e)
 		return c, fmt.Errorf("read %s: %w", c.Subject(), err)
 	}
 	c, _, err := t.Make(ctx, e, before, after, false)
@@ -55,9 +56,9 @@ func (t *Teller) Change(ctx context.Context, e *journal.Entry) (change.Change, e
 }
 
 // outline is a change without what differs.
-func outline(e *journal.Entry) change.Change {
+func (t *Teller) outline(ctx context.Context, e *journal.Entry) change.Change {
 	return change.Change{
-		Op: e.Op, Resource: resource(e.Kind),
+		Op: e.Op, Resource: t.resource(ctx, e.Kind),
 		Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion, Owner: e.Owner,
 		At: e.At, Since: e.Since, Net: e.Net, Time: e.Time, Gap: e.Gap, Absence: e.Absence, Quiet: e.Quiet, Manager: e.Manager, Epoch: e.Epoch, Form: e.Form,
 	}
@@ -92,11 +93,11 @@ func wholeObject(c *change.Change) bool { return len(c.Fields) == 1 && len(c.Fie
 // jsonmap.DecodeChanged.
 func (t *Teller) decode(ctx context.Context, e *journal.Entry, before, after []byte, changed bool) (c change.Change, decoded int, err error) {
 	if !e.Op.HasObject() {
-		return outline(e), 0, nil
+		return t.outline(ctx, e), 0, nil
 	}
 	old, now, decoded, err := jsonmap.DecodeSized(before, after, changed)
 	if err != nil {
-		c = outline(e)
+		c = t.outline(ctx, e)
 		return c, 0, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
 	return t.make(ctx, e, old, now), decoded, nil
@@ -104,7 +105,7 @@ func (t *Teller) decode(ctx context.Context, e *journal.Entry, before, after []b
 
 // make makes the change between two versions, and takes the managed fields out of them.
 func (t *Teller) make(ctx context.Context, e *journal.Entry, old, now map[string]any) change.Change {
-	c := outline(e)
+	c := t.outline(ctx, e)
 	if !e.Op.Differs() && now != nil {
 		old = nil // what the object was before a selection let it in, or before it was recreated
 	}
@@ -144,54 +145,4 @@ func (t *Teller) schema(ctx context.Context, e *journal.Entry) diff.Schema {
 	k.upTo = upTo
 	t.schemas[e.Kind] = k
 	return k.schema
-}
-
-// resource describes a kind as discovery would, as far as the journal knows.
-func resource(k journal.Kind) change.Resource {
-	return change.Resource{
-		Group: k.Group, Version: k.Version, Resource: k.Resource, Singular: strings.ToLower(k.Kind),
-		Kind: k.Kind, Namespaced: k.Namespaced, ShortNames: ShortNames(k), Short: first(ShortNames(k)),
-	}
-}
-
-func first(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return names[0]
-}
-
-// ShortNames are those that kubectl knows for a kind, if it is a built-in one: the journal does not keep
-// what discovery says of others.
-func ShortNames(k journal.Kind) []string { return shortNames[k.GroupResource()] }
-
-// Source: discovery of a 1.36 API server.
-var shortNames = map[string][]string{
-	"certificatesigningrequests.certificates.k8s.io": {"csr"},
-	"componentstatuses": {"cs"},
-	"configmaps":        {"cm"},
-	"cronjobs.batch":    {"cj"},
-	"customresourcedefinitions.apiextensions.k8s.io": {"crd", "crds"},
-	"daemonsets.apps":                      {"ds"},
-	"deployments.apps":                     {"deploy"},
-	"endpoints":                            {"ep"},
-	"events":                               {"ev"},
-	"horizontalpodautoscalers.autoscaling": {"hpa"},
-	"ingresses.networking.k8s.io":          {"ing"},
-	"limitranges":                          {"limits"},
-	"namespaces":                           {"ns"},
-	"networkpolicies.networking.k8s.io":    {"netpol"},
-	"nodes":                                {"no"},
-	"persistentvolumeclaims":               {"pvc"},
-	"persistentvolumes":                    {"pv"},
-	"poddisruptionbudgets.policy":          {"pdb"},
-	"pods":                                 {"po"},
-	"priorityclasses.scheduling.k8s.io":    {"pc"},
-	"replicasets.apps":                     {"rs"},
-	"replicationcontrollers":               {"rc"},
-	"resourcequotas":                       {"quota"},
-	"serviceaccounts":                      {"sa"},
-	"services":                             {"svc"},
-	"statefulsets.apps":                    {"sts"},
-	"storageclasses.storage.k8s.io":        {"sc"},
 }

@@ -23,21 +23,33 @@ const (
 // same.
 func (j *Journal) AbsentSince(ctx context.Context) (since time.Time, err error) {
 	err = j.write(ctx, "write", func() error {
-		since = time.Time{}
-		const newest = `SELECT ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?),
-			max((SELECT max(at) FROM streams), ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?), 0)))`
-		err := j.db.query(newest, []any{absentKey, absenceKey}, func(s *sqlite3.Stmt) error {
-			if s.ColumnType(0) != sqlite3.NULL {
-				since = time.UnixMilli(s.ColumnInt64(0)).UTC()
-			}
-			return nil
-		})
+		since, err = j.db.recordedUntil()
 		if err != nil || since.IsZero() {
 			return err
 		}
 		return j.db.noteAbsent(since)
 	})
 	return since, err
+}
+
+// recordedUntil returns when anything was recorded last, or nothing any more; zero in a new journal.
+func (db *db) recordedUntil() (at time.Time, err error) {
+	const newest = `SELECT ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?),
+		max((SELECT max(at) FROM streams), ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?), 0)))`
+	err = db.query(newest, []any{absentKey, absenceKey}, func(s *sqlite3.Stmt) error {
+		at = columnTime(s, 0)
+		return nil
+	})
+	return at, err
+}
+
+// RecordedUntil returns up to when a daemon recorded, as the journal knows; zero for a new journal.
+func (r *Reader) RecordedUntil(ctx context.Context) (at time.Time, err error) {
+	err = r.do(ctx, func() error {
+		at, err = r.db.recordedUntil()
+		return err
+	})
+	return at, err
 }
 
 // NoteAbsent notes that nothing is recorded from now on, unless an absence that began earlier is not over.

@@ -71,6 +71,9 @@ func (w *writer) batch(b *Batch) error {
 		if stream, err = w.db.setHead(b.Stream, b.Head); err != nil {
 			return err
 		}
+		if err := w.names.setShortNames(b.Stream.GroupResource, b.ShortNames); err != nil {
+			return err
+		}
 	}
 	for k, schema := range b.Schemas {
 		kind, err := w.names.kindID(k)

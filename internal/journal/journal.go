@@ -117,6 +117,7 @@ func (j *Journal) open(ctx context.Context, o Options) error {
 	if err := j.update(ctx, o); err != nil {
 		return err
 	}
+	_ = j.db.script(ownerIndex) // on a full disk, the journal does without it until the next start
 	j.names = names{db: j.db}
 	if j.cluster, err = j.db.cluster(); err != nil {
 		return err

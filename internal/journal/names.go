@@ -14,6 +14,7 @@ type names struct {
 	kinds   map[Kind]int64
 	texts   map[int64]string
 	kindsBy map[int64]Kind
+	short   map[string]string // short names by group-resource; nil: not read yet
 	// candidates are names that seem to be unused, while some are looked for; see unused.
 	candidates map[int64]bool
 }

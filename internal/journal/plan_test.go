@@ -55,6 +55,7 @@ func TestPlans(t *testing.T) {
 	for _, q := range []Query{
 		{}, {OldestFirst: true, Quiet: true}, {UID: "u1"}, {Names: []string{"web"}, OldestFirst: true},
 		{Names: []string{"web"}, Resources: []string{"pods"}, Namespaces: []string{"shop"}},
+		{Names: []string{"web"}, Resources: []string{"pods"}, Owned: map[string][]string{"pods": {"pods"}}},
 	} {
 		for _, err := range r.Rows(t.Context(), q) {
 			must(t, err)

@@ -24,8 +24,11 @@ type Query struct {
 	// path.Match has them; a gap of the whole cluster is one of every namespace.
 	Resources, Namespaces []string
 	// Names and UID name objects; with one of them there are no gaps.
-	Names    []string
-	UID      string
+	Names []string
+	UID   string
+	// Owned are the group-resources of what objects own, by the owner's: with Names, what the named objects own is
+	// selected, too, directly or not.
+	Owned    map[string][]string
 	Ops      []event.Op
 	Managers []string // names, or globs
 	// Quiet and Snapshots include those.
@@ -63,7 +66,7 @@ func (db *db) filter(q Query) (*filter, error) {
 		f.until = q.Until.UnixMilli()
 	}
 	var err error
-	if f.kinds, err = db.ids(q.Resources, "SELECT k.id FROM strings s JOIN kinds k ON k.resource = s.id WHERE s.s = ?"); err != nil {
+	if f.kinds, err = db.ids(withOwned(q), "SELECT k.id FROM strings s JOIN kinds k ON k.resource = s.id WHERE s.s = ?"); err != nil {
 		return nil, err
 	}
 	if f.namespaces, err = db.matching(q.Namespaces); err != nil {
@@ -79,8 +82,28 @@ func (db *db) filter(q Query) (*filter, error) {
 		return f, nil
 	}
 	f.byObject = true
-	f.objects, err = db.named(q, f.namespaces)
+	if f.objects, err = db.named(q, f.namespaces); err != nil || len(q.Owned) == 0 {
+		return f, err
+	}
+	owned, err := db.owned(q, f.namespaces, f.objects)
+	f.objects = append(f.objects, owned...)
 	return f, err
+}
+
+// withOwned returns the resources that a query names, and those that they may own.
+func withOwned(q Query) []string {
+	if len(q.Resources) == 0 || len(q.Names) == 0 {
+		return q.Resources
+	}
+	all := slices.Clone(q.Resources)
+	for i := 0; i < len(all); i++ {
+		for _, r := range q.Owned[all[i]] {
+			if !slices.Contains(all, r) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
 }
 
 // matching returns the strings that match one of the patterns; nil if there are no patterns.

@@ -113,6 +113,8 @@ type Batch struct {
 	Stream Stream
 	Head   Head
 	Rows   []Row
+	// ShortNames are those that the server has for the stream's kind.
+	ShortNames []string
 	// Schemas are the merge-key schemas of kinds that were seen first or have another one now.
 	Schemas map[Kind][]byte
 }

@@ -85,6 +85,12 @@ func (l *Lines) row(c change.Change) row {
 			r.info = purged
 		}
 	}
+	if words, ok := helm(c); ok && c.Op != event.Converted {
+		r.name, r.info = words, ""
+		if c.Gone() {
+			r.info = existed(c)
+		}
+	}
 	if isEvent(c.Resource) && c.After != nil {
 		r.info, r.manager = strings.TrimSpace(text(c.After, "reason")+" "+text(c.After, "message")+text(c.After, "note")), ""
 	}

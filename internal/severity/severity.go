@@ -88,6 +88,8 @@ func read(kind string, obj object) signs {
 	case "HorizontalPodAutoscaler.autoscaling":
 		s.condition(obj, "ScalingActive", "False", event.Warning)
 		s.condition(obj, "AbleToScale", "False", event.Warning)
+	case "Secret", "ConfigMap":
+		s.helm(kind, obj)
 	case "PersistentVolumeClaim", "PersistentVolume":
 		if phase := text(obj, "status", "phase"); phase == "Lost" || phase == "Failed" {
 			s["phase"] = event.Failure
@@ -135,6 +137,15 @@ func (s signs) deployment(obj object) {
 	}
 	if progress.reason == "NewReplicaSetAvailable" || progress.reason == "ProgressDeadlineExceeded" {
 		s.condition(obj, "Available", "False", event.Warning)
+	}
+}
+
+// helm notes a release of Helm 3 that failed, by the labels of the object that keeps it.
+func (s signs) helm(kind string, obj object) {
+	ours := text(obj, "type") == "helm.sh/release.v1" || kind == "ConfigMap" && strings.HasPrefix(text(obj, "metadata", "name"), "sh.helm.release.v1.")
+	labels := fields(obj, "metadata", "labels")
+	if ours && text(labels, "owner") == "helm" && text(labels, "status") == "failed" {
+		s["helm"] = event.Failure
 	}
 }
 

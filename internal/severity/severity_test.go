@@ -21,6 +21,11 @@ func pod(phase, condition, container string) string {
 	return "{metadata: {creationTimestamp: '2026-11-21T10:00:00Z'}, status: {phase: " + phase + ", conditions: [" + condition + "], containerStatuses: [" + container + "]}}"
 }
 
+// release is a Secret of Helm 3.
+func release(status string) string {
+	return "{type: helm.sh/release.v1, metadata: {labels: {name: web, owner: helm, version: '2', status: " + status + "}}}"
+}
+
 func conditions(list string) string {
 	return "{metadata: {creationTimestamp: '2026-11-21T10:00:00Z'}, status: {conditions: [" + list + "]}}"
 }
@@ -68,6 +73,10 @@ func TestOf(t *testing.T) {
 		{"a quota", "ReplicaSet.apps", "{}", conditions("{type: ReplicaFailure, status: 'True'}"), event.Failure},
 		{"another kind", "Backup.example.com", "{status: {phase: Running}}", "{status: {phase: Failed}}", event.Failure},
 		{"another kind that is well again", "Backup.example.com", conditions(lost), conditions(ready), event.Recovery},
+		{"a Helm release", "Secret", release("pending-upgrade"), release("failed"), event.Failure},
+		{"one that is well", "Secret", release("pending-upgrade"), release("deployed"), event.Normal},
+		{"a Secret that looks like one", "Secret", "{}", "{type: Opaque, metadata: {labels: {owner: helm, status: failed}}}", event.Normal},
+		{"a release in a ConfigMap", "ConfigMap", "{}", "{metadata: {name: sh.helm.release.v1.web.v2, labels: {owner: helm, status: failed}}}", event.Failure},
 		{"spec", "Deployment.apps", "{spec: {replicas: 1}}", "{spec: {replicas: 2}}", event.Normal},
 	} {
 		t.Run(tc.why, func(t *testing.T) {

@@ -211,6 +211,8 @@ func TestCheckFails(t *testing.T) {
 		{"nothing may be watched", "watch:\n- resources: {include: [pods, secrets]}\n", "", []string{"watch pods", "list secrets"},
 			"nothing of this may be watched; tattler rbac prints", "warning: pods: may not watch\n", 2},
 		{"something may", "watch:\n- resources: {include: [pods, secrets]}\n", "", []string{"watch pods"}, "", "warning: pods: may not watch\n", 1},
+		{"several lack the same", "watch:\n- resources: {include: [pods, secrets, configmaps]}\n", "", []string{"watch pods", "watch secrets"}, "",
+			"warning: pods, secrets: may not watch; tattler rbac prints the roles to grant\n", 1},
 		{"get alone does not stop it", "watch:\n- resources: {include: [pods]}\n", "", []string{"get pods"}, "", "warning: pods: may not get\n", 1},
 		{"a glob that waits", "watch:\n- resources: {include: [\"*.x.io\"]}\n", "", nil, "", "No kind matches (yet): *.x.io\n", 0},
 		{"an element for which nothing is left", "watch:\n- {}\n- resources: {include: [pods]}\n", "", nil, "", "c.yaml:5:3: watch[1]: no kind is left for it", 1},
@@ -260,7 +262,7 @@ func TestCheckTheCommandLine(t *testing.T) {
 	out, err := run(t, "check", "pods/p1", "pod/p2", "-n", "shop", "--kubeconfig", s.kubeconfig, "--journal", "/j.db")
 	for _, want := range []string{
 		"pods   namespace shop, named p1, p2   2\n", "Journal: /j.db, ", "redaction.key, to be made at the first start\n",
-		"log    log stdout   every change\n", "warning: pods/p1: rights not known: ask for rights: ",
+		"log    log stdout   every change\n", "warning: pods/p1, pods/p2: rights not known: ask for rights: ",
 	} {
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("no %q, %v:\n%s", want, err, out)

@@ -150,30 +150,6 @@ func place(s *capture.Scope, namespaced bool) string {
 	return text
 }
 
-// rights warns of what is missing. Where nothing at all may be watched, that is a problem.
-func (r *report) rights(f findings) {
-	may := len(f.kinds) == 0 // a glob waits
-	for _, k := range f.kinds {
-		may = may || k.may
-		for _, l := range k.lacks {
-			name := l.Resource
-			if l.Group != "" {
-				name += "." + l.Group
-			}
-			if l.Name != "" {
-				name += "/" + l.Name
-			}
-			r.warn("%s: %s", name, l.text())
-		}
-	}
-	for _, l := range f.other {
-		r.warn("%s: %s: %s", strings.TrimSuffix(l.Resource+"/"+l.Name, "/"), l.text(), l.Without)
-	}
-	if !may {
-		r.wrong(errors.New("nothing of this may be watched; tattler rbac prints the rights that are needed"))
-	}
-}
-
 // idle warns of elements of watch that select nothing.
 func (r *report) idle(p *capture.Plan) {
 	for i := range r.setup.Watch {

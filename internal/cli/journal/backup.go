@@ -44,7 +44,7 @@ func newBackup(io *terminal.IO) *cobra.Command {
 
 // Backup copies the journal.
 func Backup(ctx context.Context, o *BackupOptions) error {
-	path, err := file(&o.Past)
+	path, err := file(ctx, &o.Past)
 	if err != nil {
 		return err
 	}
@@ -90,13 +90,13 @@ func newRestore(io *terminal.IO) *cobra.Command {
 		},
 	}
 	cmd.Flags().SortFlags = false
-	o.Past.Add(cmd)
+	o.Past.AddOffline(cmd)
 	return cmd
 }
 
 // Restore puts a backup in the journal's place.
 func Restore(ctx context.Context, o *RestoreOptions) error {
-	path, err := o.Past.File()
+	path, err := o.Past.Default()
 	if err != nil {
 		return err
 	}

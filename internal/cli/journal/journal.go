@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -17,8 +18,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/when"
 )
 
-const long = `Look after the journal that tattler run writes: that of the current context, or
-the file that --journal names. The cluster is not asked.`
+const long = `Look after the journal that tattler run writes: the file that --journal
+names, else that of the current context, or of the only running daemon (not with
+purge and restore). The cluster is not asked.`
 
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO) *cobra.Command {
@@ -83,7 +85,7 @@ func newPurge(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.OlderRules, "older-rules", false, "what other redaction rules made")
 	f.StringVar(&o.Until, "until", "", "what was seen before this `time`")
 	f.BoolVar(&o.Yes, "yes", false, "do not ask")
-	o.Past.Add(cmd)
+	o.Past.AddOffline(cmd)
 	return cmd
 }
 
@@ -123,8 +125,8 @@ func size(n int64) string {
 func at(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 // file is the journal's, or an error where there is none.
-func file(f *past.Flags) (string, error) {
-	path, err := f.File()
+func file(ctx context.Context, f *past.Flags) (string, error) {
+	path, err := f.File(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -39,7 +39,10 @@ func Purge(ctx context.Context, o *PurgeOptions) error {
 	if err != nil {
 		return err
 	}
-	path, err := file(&o.Past)
+	path, err := o.Past.Default()
+	if err == nil {
+		err = past.Exists(path)
+	}
 	if err != nil {
 		return err
 	}

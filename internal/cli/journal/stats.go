@@ -35,7 +35,7 @@ func Stats(ctx context.Context, o *StatsOptions) error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	path, err := file(&o.Past)
+	path, err := file(ctx, &o.Past)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ type VerifyOptions struct {
 
 // Verify reads everything. Damage is an error, after it was told.
 func Verify(ctx context.Context, o *VerifyOptions) error {
-	path, err := file(&o.Past)
+	path, err := file(ctx, &o.Past)
 	if err != nil {
 		return err
 	}

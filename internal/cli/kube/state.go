@@ -32,6 +32,12 @@ func (c *Cluster) Journal() (string, error) {
 	return filepath.Join(base, "tattler", name+"-"+hex.EncodeToString(sum[:4]), "journal.db"), nil
 }
 
+// Running is where the user's daemons announce themselves: below XDG_STATE_HOME, beside the journals.
+func Running() (string, error) {
+	base, err := xdg("XDG_STATE_HOME", ".local/state")
+	return filepath.Join(base, "tattler", "running"), err
+}
+
 // RedactionKey is where the key is that hidden values are hashed with: below XDG_CONFIG_HOME, apart from
 // the journals.
 func RedactionKey() (string, error) {

@@ -86,7 +86,7 @@ func TestFollow(t *testing.T) {
 		now := func() { b.at = time.Now() }
 		b.add(maps, event.Created, "shop", "a", nil, data("1"))
 		b.add(maps, event.Updated, "shop", "a", data("1"), data("2"))
-		f := follow(t, b.path, Options{Output: "text", Limit: 1})
+		f := follow(t, b.path, Options{Output: "text", Limit: 1, Recording: running})
 		f.after(pollEvery, `data.k: "1" → "2"`)
 		f.after(time.Minute)
 		now()
@@ -121,7 +121,7 @@ func TestFollowWhatIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t, time.Now())
 		b.add(maps, event.Created, "shop", "a", nil, data("1"))
-		f := follow(t, b.path, Options{Output: "json", Types: []string{"widgets"}})
+		f := follow(t, b.path, Options{Output: "json", Types: []string{"widgets"}, Recording: running})
 		f.after(time.Second)
 		if said := f.err.take(); !strings.Contains(said, `the journal has no "widgets"`) {
 			t.Errorf("said %q", said)
@@ -142,7 +142,7 @@ func TestFollowWhatIsNotThere(t *testing.T) {
 func TestFollowReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t, time.Now())
-		f := follow(t, b.path, Options{Output: "json"})
+		f := follow(t, b.path, Options{Output: "json", Recording: running})
 		f.after(time.Second)
 		if err := os.Rename(b.close(), b.path+".old"); err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestFollowReplaced(t *testing.T) {
 func TestFollowNothingIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t, time.Now())
-		f := follow(t, b.path, Options{Output: "oneline"})
+		f := follow(t, b.path, Options{Output: "oneline", Recording: running})
 		var want []string
 		for i := range 100 {
 			name := "n" + strings.Repeat("i", i)

@@ -45,13 +45,16 @@ func TestLimitCountsStories(t *testing.T) {
 		cut   bool
 	}{{1, "[cm/last]", true}, {2, "[widget/w cm/last]", true}, {3, "[cm/first widget/w cm/last]", false}, {50, "[cm/first widget/w cm/last]", false}} {
 		var both bytes.Buffer
-		o := Options{Output: text, Limit: tc.limit, Now: hourLater, IO: &terminal.IO{Out: &both, Err: &both, Width: func() int { return 0 }}}
+		o := Options{Output: text, Limit: tc.limit, Now: hourLater, Recording: running, IO: &terminal.IO{Out: &both, Err: &both, Width: func() int { return 0 }}}
 		o.Past.Path = path
 		if err := Run(t.Context(), &o); err != nil {
 			t.Fatal(err)
 		}
 		first, rest, _ := strings.Cut(both.String(), "\n")
 		notice := fmt.Sprintf("only the last %d lines; earlier ones are left out (--limit 0 shows all)", tc.limit)
+		if tc.limit == 1 {
+			notice = "only the last line; earlier ones are left out (--limit 0 shows all)"
+		}
 		if tc.cut != (first == notice) {
 			t.Errorf("%d: begins with %q", tc.limit, first)
 		}

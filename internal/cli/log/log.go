@@ -12,6 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/when"
+	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
@@ -36,6 +37,8 @@ type Options struct {
 	Flat, Full, Noise bool
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
+	// Recording reports whether a daemon writes a journal; nil is control.Recording.
+	Recording func(ctx context.Context, journal string) bool
 }
 
 // The forms of output, besides those of render.Events.
@@ -48,8 +51,9 @@ const long = `Tell what changed, from the journal that tattler run writes, the n
 The cluster is not asked.
 
 TYPE is a plural, singular, kind or short name, as of watch; without any, every
-kind is told. Changes that belong to a rollout are folded into one line, as in
-watch; --flat tells each. --humans leaves out what controllers do, as in watch.
+kind is told. A named workload comes with what it owned: deploy/web with its
+ReplicaSets and pods. Changes that belong to a rollout are folded into one line,
+as in watch; --flat tells each. --humans leaves out what controllers do.
 
 Times are ` + when.Forms + `.
 A change has the time that its object gives, and "seen" with the time at which
@@ -61,7 +65,7 @@ With -o oneline a line begins with a change's id, which tattler show takes.`
 const examples = `  tattler log                              the last 50 lines
   tattler log -f                           and those to come, until Ctrl-C
   tattler log --since 10:40 --until 10:45  what changed at 10:42?
-  tattler log deploy/web -n shop           one Deployment
+  tattler log deploy/web -n shop           a Deployment and what it owned
   tattler log deploy/web --path 'spec.**.image'
                                            who changed the image, and when?
   tattler log --op deleted --since yesterday
@@ -110,6 +114,9 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 func Run(ctx context.Context, o *Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Recording == nil {
+		o.Recording = control.Recording
 	}
 	s, err := o.selection()
 	if err != nil {

@@ -65,7 +65,7 @@ func TestLog(t *testing.T) {
 		{"a time before the journal's", Options{Since: "yesterday", Ops: []string{"deleted"}}, "deleted a", "the journal reaches back to 10:00:00 only"},
 		{"by objects, without a limit", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: -1}, "created a, updated a, deleted a", ""},
 		{"by an expression, without a limit", Options{Where: `after.data.k == "2"`, Limit: -1}, "updated a", "could not judge 1 change, such as"},
-		{"a limit that is deep", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: 1}, "deleted a", "only the last 1 changes"},
+		{"a limit that is deep", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: 1}, "deleted a", "only the last change;"},
 	} {
 		out, said, err := play(t, path, tc.o)
 		if err != nil {

@@ -155,7 +155,7 @@ func (o *Options) contents(s *selection) (err error) {
 // resolve narrows the query to the kinds and names that arguments mean.
 func (s *selection) resolve(t past.Types) {
 	s.types = t
-	s.query.Resources, s.query.Names = t.Resources, t.Names
+	s.query.Resources, s.query.Names, s.query.Owned = t.Resources, t.Names, t.Owned
 }
 
 // nothing is true where the journal has none of the kinds that are asked for: an empty list would
@@ -185,7 +185,7 @@ func (s *selection) takes(e *journal.Entry) bool {
 	if e.Op == event.Absent {
 		return true
 	}
-	if !s.types.Has(e.Kind.GroupResource(), e.Name) {
+	if !s.types.Has(e) {
 		return false
 	}
 	if e.Op == event.Gap && e.Namespace == "" {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/cli/past"
@@ -77,6 +76,15 @@ func (t *telling) tell(ctx context.Context) error {
 	if t.last, err = t.journal.Last(ctx); err != nil {
 		return err
 	}
+	if t.o.Follow {
+		ended, err := t.ended(ctx)
+		if err != nil {
+			return err
+		}
+		if ended != "" {
+			fmt.Fprintf(t.o.IO.Err, "%s, and goes on once tattler run starts\n", ended)
+		}
+	}
 	if err := t.tellPast(ctx); err != nil || !t.o.Follow {
 		return err
 	}
@@ -133,69 +141,6 @@ func (t *telling) warmUp(ctx context.Context, q journal.Query) error {
 		}
 	}
 	return nil
-}
-
-// lastStories shows the last stories. How many changes they fold is known only after folding, so it plays back
-// more and more changes until there are enough stories.
-func (t *telling) lastStories(ctx context.Context) error {
-	for changes := 2 * t.o.Limit; ; changes *= 4 {
-		t.quiet, t.shown, t.damaged, t.unjudged = 0, 0, 0, 0
-		out, err := t.o.printer(t.selection, t.journal.Cluster())
-		if err != nil {
-			return err
-		}
-		stories := out.(*folding)
-		t.out, stories.gate.keep = stories, t.o.Limit
-		seqs, oldest, err := t.newest(ctx, changes)
-		if err != nil {
-			return err
-		}
-		all := len(seqs) < changes
-		if len(seqs) > 0 {
-			q := t.query
-			q.Since, q.Before = oldest.Add(-storyTime), seqs[0]
-			if stories.gate.from = oldest; all {
-				stories.gate.from = t.query.Since
-			}
-			if err := t.warmUp(ctx, q); err != nil {
-				return err
-			}
-			if err := t.play(ctx, seqs); err != nil {
-				return err
-			}
-		}
-		if !t.o.Follow {
-			if err := stories.Flush(t.end()); err != nil {
-				return err
-			}
-		}
-		if !all && stories.gate.shown <= t.o.Limit {
-			continue
-		}
-		t.limited(stories.gate.omitted() > 0, "lines")
-		return stories.gate.open()
-	}
-}
-
-// lastChanges shows the last changes, one line for each.
-func (t *telling) lastChanges(ctx context.Context) error {
-	seqs, _, err := t.newest(ctx, t.o.Limit+1)
-	if err != nil || len(seqs) == 0 {
-		return err
-	}
-	more := len(seqs) > t.o.Limit
-	t.limited(more, "changes")
-	if more {
-		seqs = seqs[1:]
-	}
-	return t.play(ctx, seqs)
-}
-
-// limited says, before anything is shown, that the limit leaves something out.
-func (t *telling) limited(more bool, what string) {
-	if more {
-		fmt.Fprintf(t.o.IO.Err, "only the last %d %s; earlier ones are left out (--limit 0 shows all)\n", t.o.Limit, what)
-	}
 }
 
 // play shows changes, given by their sequence numbers.
@@ -344,84 +289,4 @@ func (t *telling) change(ctx context.Context, e *journal.Entry, judged bool) err
 	}
 	t.shown++
 	return t.out.Change(c)
-}
-
-// sumUp says on stderr what is not shown.
-func (t *telling) sumUp(ctx context.Context) error {
-	var said []string
-	reach, err := t.reach(ctx)
-	if err != nil {
-		return err
-	}
-	if reach != "" {
-		said = append(said, reach)
-	}
-	if t.quiet > 0 {
-		more := ""
-		if t.quiet == maxQuiet {
-			more = " or more"
-		}
-		said = append(said, fmt.Sprintf("%s%s not shown (--noise)", count(t.quiet, "quiet change"), more))
-	}
-	if t.unjudged > 0 {
-		said = append(said, fmt.Sprintf("--where could not judge %s, such as %v", count(t.unjudged, "change"), t.lastErr))
-	}
-	if len(said) == 0 {
-		return nil
-	}
-	_, err = fmt.Fprintln(t.o.IO.Err, terminal.Line(strings.Join(said, "; ")))
-	return err
-}
-
-// reach says where nothing was found, and how far back the journal reaches where that is less than what
-// was asked for.
-func (t *telling) reach(ctx context.Context) (string, error) {
-	since := t.query.Since
-	if t.shown+t.damaged > 0 && since.IsZero() {
-		return "", nil
-	}
-	oldest, err := t.journal.Oldest(ctx)
-	switch {
-	case err != nil:
-		return "", err
-	case oldest.IsZero():
-		return "the journal is empty", nil
-	case t.shown+t.damaged > 0 && !oldest.After(since):
-		return "", nil
-	}
-	text := "the journal reaches back to " + t.stamp(oldest)
-	if t.shown+t.damaged > 0 {
-		return text + " only", nil
-	}
-	nothing := "nothing changed"
-	if t.narrowed() {
-		nothing = "no such change"
-	}
-	if !since.IsZero() {
-		nothing += " since " + t.stamp(since)
-	}
-	if until := t.query.Until; !until.IsZero() {
-		nothing += " before " + t.stamp(until)
-	}
-	if t.deep() && !t.noise {
-		text += "; quiet changes were not looked at (--noise)"
-	}
-	return nothing + "; " + text, nil
-}
-
-// stamp is a time as a person says it: with the date where it is not of today.
-func (t *telling) stamp(at time.Time) string {
-	now := t.o.Now()
-	at = at.In(now.Location())
-	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {
-		return at.Format(time.TimeOnly)
-	}
-	return at.Format(time.DateTime)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

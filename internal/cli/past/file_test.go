@@ -20,11 +20,11 @@ func TestFileNamed(t *testing.T) {
 		"/config.db": {Config: config},
 		"/flag.db":   {Path: "/flag.db", Config: config},
 	} {
-		if got, err := f.File(); err != nil || got != want {
+		if got, err := f.File(t.Context()); err != nil || got != want {
 			t.Errorf("%s, %v; want %s", got, err, want)
 		}
 	}
-	if _, err := (&Flags{Config: config + ".absent"}).File(); err == nil {
+	if _, err := (&Flags{Config: config + ".absent"}).File(t.Context()); err == nil {
 		t.Error("no error for a configuration that is not there")
 	}
 }

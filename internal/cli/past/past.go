@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -22,6 +23,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/spell"
@@ -33,15 +36,26 @@ type Flags struct {
 	Path string
 	// Config is a configuration, whose journal is meant unless Path names one.
 	Config string
+
+	stderr func() io.Writer // nil: discard
+	found  string           // the journal of a running daemon
 }
 
-// Add declares the flags.
+// Add declares the flags, for commands that use File.
 func (f *Flags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+kube.JournalVariable+", or that of the current context")
+	f.add(cmd, ", that of the current context, or that of the only running daemon")
+}
+
+// AddOffline declares the flags, for commands that use Default.
+func (f *Flags) AddOffline(cmd *cobra.Command) { f.add(cmd, ", or that of the current context") }
+
+func (f *Flags) add(cmd *cobra.Command, otherwise string) {
+	cmd.Flags().StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+kube.JournalVariable+otherwise)
 	complete.Files(cmd, "journal")
 	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "the journal of this configuration `file`, as of tattler run")
 	complete.Files(cmd, "config")
 	f.Kube.Add(cmd)
+	f.stderr = cmd.ErrOrStderr
 }
 
 // Journal is an open journal.
@@ -52,8 +66,46 @@ type Journal struct {
 	file   os.FileInfo // as it was opened
 }
 
-// File is where the journal is, absolute. The cluster is not asked.
-func (f *Flags) File() (string, error) {
+// File is where the journal is, absolute. The cluster is not asked. Where the flags name neither a journal nor a
+// cluster, it is that of the only running daemon, unless one records into that of the current context; a line on
+// stderr says so. If several run elsewhere, the error names their journals.
+func (f *Flags) File(ctx context.Context) (string, error) {
+	if f.found != "" {
+		return f.found, nil
+	}
+	path, err := f.Default()
+	if f.named() {
+		return path, err
+	}
+	dir, homeless := kube.Running()
+	if homeless != nil {
+		return path, err
+	}
+	running := control.Running(ctx, dir)
+	switch {
+	case len(running) == 0 || slices.Contains(running, path):
+		return path, err
+	case len(running) > 1:
+		return "", capture.Usage("%d daemons run; say which journal: --journal %s", len(running), strings.Join(running, ", or --journal "))
+	}
+	note := fmt.Sprintf("using %s, the journal of the only running daemon", running[0])
+	if err == nil && Exists(path) == nil {
+		note = fmt.Sprintf("no daemon records into %s, the journal of the current context; %s", path, note)
+	}
+	if f.stderr != nil {
+		fmt.Fprintln(f.stderr(), terminal.Line(note))
+	}
+	f.found = running[0]
+	return f.found, nil
+}
+
+// named reports whether the user says which journal or which cluster is meant.
+func (f *Flags) named() bool {
+	return f.Path != "" || f.Config != "" || os.Getenv(kube.JournalVariable) != "" || f.Kube.Context != "" || f.Kube.Kubeconfig != ""
+}
+
+// Default is where the journal is, whatever daemons run, for commands that need one that no daemon has open.
+func (f *Flags) Default() (string, error) {
 	path := f.Path
 	if path == "" && f.Config != "" {
 		s, err := (&setup.Flags{File: f.Config}).Load()
@@ -78,7 +130,7 @@ func (f *Flags) File() (string, error) {
 
 // Open opens the journal, which may be written meanwhile. The cluster is not asked.
 func (f *Flags) Open(ctx context.Context) (*Journal, error) {
-	path, err := f.File()
+	path, err := f.File(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +189,14 @@ func (j *Journal) Oldest(ctx context.Context) (time.Time, error) {
 	return time.Time{}, nil
 }
 
+// RecordedUntil returns up to when a daemon recorded; the zero time if that is not known.
+func (j *Journal) RecordedUntil(ctx context.Context) (time.Time, error) {
+	return j.reader.RecordedUntil(ctx)
+}
+
+// Path is where the journal is.
+func (j *Journal) Path() string { return j.path }
+
 // Cluster is the name in the ids of changes.
 func (j *Journal) Cluster() string { return j.reader.Cluster() }
 
@@ -162,15 +222,20 @@ type Types struct {
 	Resources, Unknown []string
 	// Names are those of objects; none means all.
 	Names []string
+	// Owned is what the named objects own: see journal.Query.
+	Owned map[string][]string
 
 	named map[object]bool // nil: any of Names in any of Resources
+	owned map[string]bool // kinds of which the named objects may own some
 }
 
 type object struct{ resource, name string }
 
-// Has tells whether an object is named; a gap, which has no name, is of all objects of its kind.
-func (t *Types) Has(resource, name string) bool {
-	return t.named == nil || name == "" || t.named[object{resource, name}]
+// Has reports whether a change that the journal selected is of a named object, or of one that a named object owns; a
+// gap, which has no name, is of all objects of its kind.
+func (t *Types) Has(e *journal.Entry) bool {
+	return t.named == nil || e.Name == "" || e.Owner != nil && t.owned[e.Kind.GroupResource()] ||
+		t.named[object{e.Kind.GroupResource(), e.Name}]
 }
 
 // Types finds what arguments name among what the journal has.
@@ -184,9 +249,10 @@ func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error)
 			if typ == "" {
 				return t, capture.Usage("%q has an empty type", args[0])
 			}
-			t.add(kinds, typ)
+			t.add(j.resolve(ctx, kinds, typ), typ)
 		}
 		t.Names = args[1:]
+		t.follow()
 		return t, nil
 	}
 	t.named = map[object]bool{}
@@ -195,17 +261,31 @@ func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error)
 		if typ == "" || name == "" || strings.ContainsAny(name, "/") {
 			return t, capture.Usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
 		}
-		for _, gr := range t.add(kinds, typ) {
+		for _, gr := range t.add(j.resolve(ctx, kinds, typ), typ) {
 			t.named[object{gr, name}] = true
 		}
 		t.Names = append(t.Names, name)
 	}
+	t.follow()
 	return t, nil
 }
 
-// add looks a word up.
-func (t *Types) add(kinds []journal.Kind, word string) []string {
-	found := resolve(kinds, word)
+// follow adds what the named objects own, as of watch.
+func (t *Types) follow() {
+	if len(t.Names) == 0 {
+		return
+	}
+	t.Owned, t.owned = capture.Owns(), map[string]bool{}
+	for next := t.Resources; len(next) > 0; next = next[1:] {
+		for _, r := range t.Owned[next[0]] {
+			t.owned[r] = true
+			next = append(slices.Clip(next), r)
+		}
+	}
+}
+
+// add takes what a word was found to mean.
+func (t *Types) add(found []string, word string) []string {
 	if len(found) == 0 {
 		t.Unknown = append(t.Unknown, word)
 	}
@@ -228,11 +308,11 @@ func (j *Journal) Explain(ctx context.Context, word string) error {
 
 // resolve finds the kinds that a word means, of every group where it names none: what was recorded is
 // more than the server may have now, and the reader knows what he wants.
-func resolve(kinds []journal.Kind, word string) (found []string) {
+func (j *Journal) resolve(ctx context.Context, kinds []journal.Kind, word string) (found []string) {
 	word = strings.ToLower(word)
 	name, group, qualified := strings.Cut(word, ".")
 	for _, k := range kinds {
-		is := name == k.Resource || name == strings.ToLower(k.Kind) || slices.Contains(history.ShortNames(k), name)
+		is := name == k.Resource || name == strings.ToLower(k.Kind) || slices.Contains(j.tell.ShortNames(ctx, k), name)
 		of := !qualified || group == k.Group || group == strings.TrimSuffix(k.Version+"."+k.Group, ".")
 		if gr := k.GroupResource(); is && of && !slices.Contains(found, gr) {
 			found = append(found, gr)

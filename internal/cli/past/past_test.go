@@ -21,7 +21,7 @@ func TestFile(t *testing.T) {
 	} {
 		t.Setenv(kube.JournalVariable, tc.env)
 		f := Flags{Kube: none, Path: tc.flag}
-		got, err := f.File()
+		got, err := f.File(t.Context())
 		if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: %q, %v", tc.why, got, err)
 		}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,6 +136,9 @@ func Run(ctx context.Context, o *Options) error {
 	if o.IO.ErrTTY {
 		do.Serve = progress(beside, cluster.Config.ExecProvider == nil, do.Serve)
 	}
+	if do.Announce, err = kube.Running(); err != nil { // a user without a home has no other place to look, either
+		do.Announce = ""
+	}
 	do.Tell = func(m capture.Message) { tell(do.Log, cluster, m) }
 	do.Log.Info("starting", "cluster", do.Cluster, "journal", do.Journal, "sinks", strings.Join(s.SinkNames(), ", "))
 	return explain(s.Explain(daemon.Run(ctx, do)), cluster)
@@ -207,7 +212,12 @@ func logger(w io.Writer, c config.Log) *slog.Logger {
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		level = slog.LevelInfo // validated before
 	}
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindString && a.Value.String() == "" {
+			return slog.Attr{} // there is nothing to say, such as of a namespace
+		}
+		return a
+	}}
 	if c.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
@@ -225,12 +235,7 @@ func tell(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 	switch {
 	case m.Ready != nil:
 		log.Info("recording", "kinds", m.Ready.Kinds, "objects", m.Ready.Objects, "hidden", strings.Join(m.Ready.Hidden, ","))
-		for _, f := range m.Ready.Forbidden {
-			log.Warn("may not be watched", "kind", f.Resource.GroupResource(), "namespaces", strings.Join(f.Namespaces, ","), "err", f.Err)
-		}
-		for _, f := range m.Ready.Failing {
-			log.Warn("cannot be watched now", "kind", f.Resource.GroupResource(), "err", cluster.Explain(f.Err))
-		}
+		tellRefused(log, cluster, m.Ready)
 		if len(m.Ready.Missing) > 0 {
 			log.Warn("namespaces do not exist (yet)", "namespaces", strings.Join(m.Ready.Missing, ","))
 		}
@@ -248,6 +253,42 @@ func tell(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 	case m.Away != nil:
 		log.Info("the API server is back", "after", m.Away.Until.Sub(m.Away.Since).Round(100*time.Millisecond), "relisted", m.Away.Relisted)
 	}
+}
+
+// tellRefused logs what is not recorded: one line for all kinds that may not be watched, and one for each other reason.
+func tellRefused(log *slog.Logger, cluster *kube.Cluster, r *capture.Ready) {
+	if n := len(r.Forbidden); n > 0 {
+		what := "1 kind may not be watched and is not recorded"
+		if n > 1 {
+			what = fmt.Sprintf("%d kinds may not be watched and are not recorded", n)
+		}
+		log.Warn(what+": grant get, list and watch (tattler rbac prints the roles), or exclude them", "kinds", kindsOf(r.Forbidden), "err", r.Forbidden[0].Err)
+	}
+	because := map[string][]capture.Refusal{}
+	for _, f := range r.Failing {
+		reason := cluster.Explain(f.Err).Error()
+		because[reason] = append(because[reason], f)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(because)) {
+		what := "1 kind cannot be watched now and is tried again"
+		if n := len(because[reason]); n > 1 {
+			what = fmt.Sprintf("%d kinds cannot be watched now and are tried again", n)
+		}
+		log.Warn(what, "kinds", kindsOf(because[reason]), "err", reason)
+	}
+}
+
+// kindsOf names kinds, and the namespaces of those that are watched in others.
+func kindsOf(refused []capture.Refusal) string {
+	var all []string
+	for _, f := range refused {
+		name := f.Resource.GroupResource()
+		if len(f.Namespaces) > 0 {
+			name += " (in " + strings.Join(f.Namespaces, ", ") + ")"
+		}
+		all = append(all, name)
+	}
+	return strings.Join(all, ", ")
 }
 
 // explain says what a user can do about an error of the start.

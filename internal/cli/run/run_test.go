@@ -37,17 +37,24 @@ func TestTell(t *testing.T) {
 	}{
 		{"the start", capture.Message{Ready: &capture.Ready{Kinds: 3, Objects: 7, Hidden: []string{"events", "leases"}}},
 			[]string{`level=INFO msg=recording kinds=3 objects=7 hidden=events,leases`}},
+		{"nothing is hidden", capture.Message{Ready: &capture.Ready{Kinds: 3}}, []string{"level=INFO msg=recording kinds=3 objects=0\n"}},
 		{"what is not there", capture.Message{Ready: &capture.Ready{Missing: []string{"shop"}, Absent: []string{"pods/a"}, Unmatched: []string{"*.x.io"}}},
 			[]string{`level=WARN msg="namespaces do not exist (yet)" namespaces=shop`, `objects=pods/a`, `level=INFO msg="no kind matches (yet)" globs=*.x.io`}},
-		{"what may not be watched", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{{Resource: secrets, Namespaces: []string{"a"}, Err: errors.New("no")}}}},
-			[]string{`level=WARN msg="may not be watched" kind=secrets namespaces=a err=no`}},
+		{"what may not be watched", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{
+			{Resource: capture.Resource{Resource: "pods"}, Err: errors.New("no")}, {Resource: secrets, Namespaces: []string{"a", "b"}, Err: errors.New("never")}}}},
+			[]string{`level=WARN msg="2 kinds may not be watched and are not recorded: grant get, list and watch (tattler rbac prints the roles), or exclude them" kinds="pods, secrets (in a, b)" err=no`}},
+		{"what one may not watch", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
+			[]string{`level=WARN msg="1 kind may not be watched and is not recorded: grant`, ` kinds=secrets err=no`}},
 		{"what fails", capture.Message{Ready: &capture.Ready{Failing: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
-			[]string{`level=WARN msg="cannot be watched now" kind=secrets err=no`}},
+			[]string{`level=WARN msg="1 kind cannot be watched now and is tried again" kinds=secrets err=no`}},
 		{"an outage", capture.Message{Away: &capture.Away{Since: since, Err: errors.New("refused")}}, []string{`level=WARN msg="the API server is away" err=refused`}},
 		{"and its end", capture.Message{Away: &capture.Away{Since: since, Until: since.Add(time.Minute), Relisted: 2}}, []string{`after=1m0s relisted=2`}},
 	} {
 		var out bytes.Buffer
 		tell(logger(&out, config.Log{Format: "text", Level: "info"}), cluster, tc.m)
+		if n := strings.Count(out.String(), "level=WARN"); strings.Contains(tc.why, "may not") && n != 1 {
+			t.Errorf("%s: %d warnings", tc.why, n)
+		}
 		for _, want := range tc.want {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: no %q in\n%s", tc.why, want, out.String())

@@ -84,9 +84,10 @@ func Replay(ctx context.Context, o *Options) error {
 		}
 		switch {
 		case done.Again == 0:
-			o.say("nothing is to be delivered again: %s has got nothing since then; %s to deliver", name, report.Count(done.Behind, "change"))
+			o.say("nothing is to be delivered again: %s has got nothing since then; up to %s to deliver", name, report.Count(done.Behind, "change"))
 		default:
-			o.say("%s gets %s again, and %d in all%s", name, report.Count(done.Again, "change"), done.Behind, after)
+			o.say("%s gets up to %s again, and up to %d in all%s: quiet ones and what its filter leaves out are not sent",
+				name, report.Count(done.Again, "change"), done.Behind, after)
 		}
 		if done.Paused {
 			o.say("it is paused: tattler sinks resume %s has it go on", name)
@@ -101,7 +102,7 @@ func Skip(ctx context.Context, o *Options) error {
 	if len(o.Names) > 1 {
 		id = o.Names[1]
 	}
-	path, err := o.Past.File()
+	path, err := o.Past.File(ctx)
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func Dead(ctx context.Context, o *Options) error {
 
 // letters reads the dead letters of a sink from the journal: all, or those whose ids begin so.
 func (o *Options) letters(ctx context.Context, sink string, ids []string) ([]desk.Letter, error) {
-	path, err := o.Past.File()
+	path, err := o.Past.File(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +218,7 @@ func (o *Options) replayDead(ctx context.Context, sink string, letters []desk.Le
 		return nil
 	}
 	// Without a daemon nobody can send: its absence is the error.
-	path, err := o.Past.File()
+	path, err := o.Past.File(ctx)
 	if err != nil {
 		return err
 	}

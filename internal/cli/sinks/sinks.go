@@ -159,7 +159,7 @@ func (o *Options) say(format string, args ...any) {
 
 // order has the daemon follow an order; where none runs, it is followed here. Live tells do which of them.
 func (o *Options) order(ctx context.Context, do func(to control.Orders, live bool) error) error {
-	path, err := o.Past.File()
+	path, err := o.Past.File(ctx)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func List(ctx context.Context, o *Options) error {
 	if err := o.checkOutput(); err != nil {
 		return err
 	}
-	path, err := o.Past.File()
+	path, err := o.Past.File(ctx)
 	if err != nil {
 		return err
 	}

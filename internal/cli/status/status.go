@@ -60,7 +60,7 @@ func Run(ctx context.Context, o *Options) error {
 	if o.Output != "text" && o.Output != "json" {
 		return capture.Usage("unknown output %q: say text or json", o.Output)
 	}
-	path, err := o.Past.File()
+	path, err := o.Past.File(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,73 @@
+package log
+
+import (
+	"context"
+	"fmt"
+)
+
+// lastStories shows the last stories. How many changes they fold is known only after folding, so it plays back
+// more and more changes until there are enough stories.
+func (t *telling) lastStories(ctx context.Context) error {
+	for changes := 2 * t.o.Limit; ; changes *= 4 {
+		t.quiet, t.shown, t.damaged, t.unjudged = 0, 0, 0, 0
+		out, err := t.o.printer(t.selection, t.journal.Cluster())
+		if err != nil {
+			return err
+		}
+		stories := out.(*folding)
+		t.out, stories.gate.keep = stories, t.o.Limit
+		seqs, oldest, err := t.newest(ctx, changes)
+		if err != nil {
+			return err
+		}
+		all := len(seqs) < changes
+		if len(seqs) > 0 {
+			q := t.query
+			q.Since, q.Before = oldest.Add(-storyTime), seqs[0]
+			if stories.gate.from = oldest; all {
+				stories.gate.from = t.query.Since
+			}
+			if err := t.warmUp(ctx, q); err != nil {
+				return err
+			}
+			if err := t.play(ctx, seqs); err != nil {
+				return err
+			}
+		}
+		if !t.o.Follow {
+			if err := stories.Flush(t.end()); err != nil {
+				return err
+			}
+		}
+		if !all && stories.gate.shown <= t.o.Limit {
+			continue
+		}
+		t.limited(stories.gate.omitted() > 0, "line")
+		return stories.gate.open()
+	}
+}
+
+// lastChanges shows the last changes, one line for each.
+func (t *telling) lastChanges(ctx context.Context) error {
+	seqs, _, err := t.newest(ctx, t.o.Limit+1)
+	if err != nil || len(seqs) == 0 {
+		return err
+	}
+	more := len(seqs) > t.o.Limit
+	t.limited(more, "change")
+	if more {
+		seqs = seqs[1:]
+	}
+	return t.play(ctx, seqs)
+}
+
+// limited says, before anything is shown, that the limit leaves something out.
+func (t *telling) limited(more bool, what string) {
+	if !more {
+		return
+	}
+	if t.o.Limit > 1 {
+		what = fmt.Sprintf("%d %ss", t.o.Limit, what)
+	}
+	fmt.Fprintf(t.o.IO.Err, "only the last %s; earlier ones are left out (--limit 0 shows all)\n", what)
+}

@@ -1,0 +1,81 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Announce notes in a directory of the user that a daemon serves the socket beside a journal, for commands that name
+// no journal: see Running. Withdraw removes the note. Notes that killed daemons have left are removed.
+func Announce(ctx context.Context, dir, journal string) (withdraw func() error, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("announce the daemon: %w", err)
+	}
+	for note, of := range notes(dir) {
+		if !serves(ctx, of) {
+			_ = os.Remove(note) // Running ignores it anyway
+		}
+	}
+	sum := sha256.Sum256([]byte(journal))
+	note := filepath.Join(dir, hex.EncodeToString(sum[:8]))
+	if err := os.WriteFile(note, []byte(journal), 0o600); err != nil {
+		return nil, fmt.Errorf("announce the daemon: %w", err)
+	}
+	return func() error {
+		if err := os.Remove(note); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("withdraw the daemon's announcement: %w", err)
+		}
+		return nil
+	}, nil
+}
+
+// Running returns the journals of the daemons that are announced in a directory and serve their sockets, sorted.
+func Running(ctx context.Context, dir string) (journals []string) {
+	for _, journal := range notes(dir) {
+		if serves(ctx, journal) {
+			journals = append(journals, journal)
+		}
+	}
+	slices.Sort(journals)
+	return journals
+}
+
+// notes are the files of a directory, and the journals that they name.
+func notes(dir string) map[string]string {
+	all := map[string]string{}
+	entries, _ := os.ReadDir(dir) // without a directory nothing is announced
+	for _, e := range entries {
+		note := filepath.Join(dir, e.Name())
+		if journal, err := os.ReadFile(note); err == nil && filepath.IsAbs(string(journal)) {
+			all[note] = string(journal)
+		}
+	}
+	return all
+}
+
+// serves reports whether anybody accepts connections at the socket beside a journal.
+func serves(ctx context.Context, journal string) bool { return knock(ctx, journal) == nil }
+
+// Recording reports whether a daemon serves the socket beside a journal, as far as this user can know: one of another
+// user counts.
+func Recording(ctx context.Context, journal string) bool { return !nobody(knock(ctx, journal)) }
+
+// knock connects to the socket beside a journal.
+func knock(ctx context.Context, journal string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	c, err := dial(ctx, SocketPath(journal))
+	if err != nil {
+		return err
+	}
+	_ = c.Close() // nothing was sent
+	return nil
+}

@@ -1,0 +1,69 @@
+package history
+
+import (
+	"context"
+	"strings"
+
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// resource describes a kind as discovery would, as far as the journal knows.
+func (t *Teller) resource(ctx context.Context, k journal.Kind) change.Resource {
+	r := change.Resource{
+		Group: k.Group, Version: k.Version, Resource: k.Resource, Singular: strings.ToLower(k.Kind),
+		Kind: k.Kind, Namespaced: k.Namespaced, ShortNames: t.ShortNames(ctx, k),
+	}
+	if len(r.ShortNames) > 0 {
+		r.Short = r.ShortNames[0]
+	}
+	return r
+}
+
+// ShortNames returns the short names of a kind: those that the journal has, else those of the built-in kinds, since
+// earlier versions recorded none. They are read when a kind is first met.
+func (t *Teller) ShortNames(ctx context.Context, k journal.Kind) []string {
+	resource := k.GroupResource()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.named[resource] {
+		if short, err := t.reader.ShortNames(ctx); err == nil { // without them, a line has the singular
+			t.short, t.named[resource] = short, true
+		}
+	}
+	if short, ok := t.short[resource]; ok {
+		return short
+	}
+	return builtIn[resource]
+}
+
+// Source: discovery of a 1.36 API server.
+var builtIn = map[string][]string{
+	"certificatesigningrequests.certificates.k8s.io": {"csr"},
+	"componentstatuses": {"cs"},
+	"configmaps":        {"cm"},
+	"cronjobs.batch":    {"cj"},
+	"customresourcedefinitions.apiextensions.k8s.io": {"crd", "crds"},
+	"daemonsets.apps":                      {"ds"},
+	"deployments.apps":                     {"deploy"},
+	"endpoints":                            {"ep"},
+	"events":                               {"ev"},
+	"horizontalpodautoscalers.autoscaling": {"hpa"},
+	"ingresses.networking.k8s.io":          {"ing"},
+	"limitranges":                          {"limits"},
+	"namespaces":                           {"ns"},
+	"networkpolicies.networking.k8s.io":    {"netpol"},
+	"nodes":                                {"no"},
+	"persistentvolumeclaims":               {"pvc"},
+	"persistentvolumes":                    {"pv"},
+	"poddisruptionbudgets.policy":          {"pdb"},
+	"pods":                                 {"po"},
+	"priorityclasses.scheduling.k8s.io":    {"pc"},
+	"replicasets.apps":                     {"rs"},
+	"replicationcontrollers":               {"rc"},
+	"resourcequotas":                       {"quota"},
+	"serviceaccounts":                      {"sa"},
+	"services":                             {"svc"},
+	"statefulsets.apps":                    {"sts"},
+	"storageclasses.storage.k8s.io":        {"sc"},
+}

@@ -1,0 +1,110 @@
+package journal
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// ownerIndex finds objects by their controllers. It is no part of a format: without it, such as in a journal that an
+// earlier version wrote and this one only reads, they are found by a scan.
+const ownerIndex = "CREATE INDEX IF NOT EXISTS objects_owner ON objects (owner) WHERE owner <> ''"
+
+// byOwner selects the objects of a controller by its kind and name, whatever its UID: nothing else may be left of it.
+const byOwner = `SELECT id, last, name, namespace, resource FROM objects WHERE owner <> '' AND owner >= ?1 || char(10) AND owner < ?1 || char(11)`
+
+// controller is one whose objects are looked for.
+type controller struct {
+	resource  int64
+	name      string
+	namespace int64
+	anywhere  bool // in any of the query's namespaces
+}
+
+// owned returns the objects that the named ones own, directly or not, besides those of have.
+func (db *db) owned(q Query, namespaces map[int64]bool, have []object) ([]object, error) {
+	controls, err := db.controls(q.Owned)
+	if err != nil {
+		return nil, err
+	}
+	of, err := db.resources(q.Resources)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[int64]bool{}
+	for _, o := range have {
+		seen[o.id] = true
+	}
+	var next []controller
+	for _, resource := range of {
+		for _, name := range q.Names {
+			next = append(next, controller{resource: resource, name: name, anywhere: true})
+		}
+	}
+	var found []object
+	for len(next) > 0 {
+		c := next[0]
+		next = next[1:]
+		err := db.children(c, controls[c.resource], func(o object, as controller) {
+			if seen[o.id] || namespaces != nil && !namespaces[as.namespace] {
+				return
+			}
+			seen[o.id] = true
+			found, next = append(found, o), append(next, as)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// children calls each with the objects of some resources that a controller owns.
+func (db *db) children(c controller, resources map[int64]bool, each func(o object, as controller)) error {
+	if len(resources) == 0 {
+		return nil
+	}
+	kinds, err := db.texts("SELECT DISTINCT kind FROM kinds WHERE resource = ?", c.resource)
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		err := db.query(byOwner, []any{kind + "\n" + c.name}, func(s *sqlite3.Stmt) error {
+			as := controller{resource: s.ColumnInt64(4), name: s.ColumnText(2), namespace: s.ColumnInt64(3)}
+			if resources[as.resource] && (c.anywhere || as.namespace == c.namespace) {
+				each(object{id: s.ColumnInt64(0), last: s.ColumnInt64(1)}, as)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// controls is Query.Owned in the file's own numbers.
+func (db *db) controls(owned map[string][]string) (map[int64]map[int64]bool, error) {
+	controls := map[int64]map[int64]bool{}
+	for _, owner := range slices.Sorted(maps.Keys(owned)) {
+		ids, err := db.resources([]string{owner})
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			if controls[id], err = db.ids(owned[owner], "SELECT id FROM strings WHERE s = ?"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return controls, nil
+}
+
+func (db *db) texts(sql string, args ...any) (all []string, err error) {
+	err = db.query(sql, args, func(s *sqlite3.Stmt) error {
+		all = append(all, s.ColumnText(0))
+		return nil
+	})
+	return all, err
+}

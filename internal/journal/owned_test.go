@@ -1,0 +1,66 @@
+package journal
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// TestOwnedObjects: a circle of owners ends, what is owned by way of an object is found, and a journal without the
+// index answers the same.
+func TestOwnedObjects(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	owned := func(ns, name, owner string) Row {
+		r := pod(event.Created, 1)
+		r.Namespace, r.Name, r.UID = ns, name, ns+"-"+name
+		if owner != "" {
+			r.Owner = &event.Owner{Kind: r.Kind.Kind, Name: owner, UID: ns + "-" + owner}
+		}
+		return r
+	}
+	add(t, j,
+		owned("shop", "web", ""), owned("shop", "web-1", "web"), owned("shop", "web-1-a", "web-1"), // 1, 2, 3
+		owned("pay", "web-1-b", "web-1"),                     // 4: of another namespace's web-1
+		owned("shop", "x", "we"), owned("shop", "y", "web-"), // 5, 6: neither's
+		owned("shop", "a", "b"), owned("shop", "b", "a"), owned("pay", "web-2", "web"), // 7, 8, 9
+	)
+	must(t, j.Close())
+	self := map[string][]string{pod(event.Created, 1).Kind.GroupResource(): {pod(event.Created, 1).Kind.GroupResource()}}
+	check := func(when string) {
+		t.Helper()
+		r, err := OpenReader(t.Context(), path)
+		must(t, err)
+		defer r.Close()
+		for _, tc := range []struct {
+			name string
+			in   []string
+			want []int64
+		}{
+			{"web", []string{"shop"}, []int64{1, 2, 3}},
+			{"web", nil, []int64{1, 2, 3, 9}},
+			{"a", nil, []int64{7, 8}},
+			{"web-1", []string{"pay"}, []int64{4}}, // the owner itself is not recorded
+		} {
+			var got []int64
+			q := Query{Names: []string{tc.name}, Resources: []string{pod(event.Created, 1).Kind.GroupResource()}, Namespaces: tc.in, Owned: self, OldestFirst: true}
+			for e, err := range r.Rows(t.Context(), q) {
+				must(t, err)
+				got = append(got, e.Seq)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("%s, %s in %v: %v, want %v", when, tc.name, tc.in, got, tc.want)
+			}
+		}
+	}
+	check("with the index")
+	j = open(t, path)
+	must(t, j.db.script("DROP INDEX objects_owner"), j.Close())
+	check("without it")
+	j = open(t, path)
+	if n, err := j.db.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'objects_owner'"); err != nil || n != 1 {
+		t.Errorf("the index is not made again: %v", err)
+	}
+}

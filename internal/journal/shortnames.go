@@ -1,0 +1,48 @@
+package journal
+
+import (
+	"context"
+	"strings"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// shortNamesKey begins the keys in meta of short names; a group-resource follows.
+const shortNamesKey = "short/"
+
+// ShortNames returns the short names that API servers gave for the kinds that have some, by group-resource.
+func (r *Reader) ShortNames(ctx context.Context) (names map[string][]string, err error) {
+	err = r.do(ctx, func() error {
+		names = map[string][]string{}
+		return r.db.shortNames(func(resource, text string) { names[resource] = strings.Fields(text) })
+	})
+	return names, err
+}
+
+func (db *db) shortNames(each func(resource, text string)) error {
+	// The slash is followed by 0.
+	return db.query("SELECT key, value FROM meta WHERE key > 'short/' AND key < 'short0'", nil, func(s *sqlite3.Stmt) error {
+		each(strings.TrimPrefix(s.ColumnText(0), shortNamesKey), s.ColumnText(1))
+		return nil
+	})
+}
+
+// setShortNames notes the short names of a group-resource, where they differ from those that are noted.
+func (n *names) setShortNames(resource string, short []string) error {
+	if n.short == nil {
+		known := map[string]string{}
+		if err := n.db.shortNames(func(resource, text string) { known[resource] = text }); err != nil {
+			return err
+		}
+		n.short = known
+	}
+	text := strings.Join(short, " ")
+	if n.short[resource] == text {
+		return nil
+	}
+	n.short[resource] = text
+	if text == "" {
+		return n.db.exec("DELETE FROM meta WHERE key = ?", shortNamesKey+resource)
+	}
+	return n.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", shortNamesKey+resource, text)
+}

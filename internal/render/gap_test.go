@@ -1,0 +1,38 @@
+package render
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
+)
+
+// TestGapText says what a gap means for a user, and promises nothing that may not follow.
+func TestGapText(t *testing.T) {
+	wd := change.Resource{Group: "example.com", Version: "v2", Resource: "widgets", Short: "wd", Kind: "Widget", Namespaced: true}
+	for _, tc := range []struct {
+		namespace string
+		gap       *event.GapInfo
+		want      string
+	}{
+		{"", &event.GapInfo{From: "3", To: "9", Reason: "not served as v1, now as v2"},
+			"wd: served as v2 now, instead of v1; what changed in between, if anything, shows as net changes"},
+		{"shop", &event.GapInfo{From: "3", Reason: "not served as v1beta1, now as v1, expired"},
+			"wd (namespace shop): served as v1 now, instead of v1beta1; what changed in between, if anything, shows as net changes"},
+		{"", &event.GapInfo{From: "3", To: "9", Reason: "API version changed"},
+			"wd: versions 3..9 were not seen: the API server serves another version of the kind; the net change, if any, follows"},
+		{"", &event.GapInfo{From: "3", Reason: "not served"}, "wd: versions after 3 were not seen: the kind was not served for a while; the net change, if any, follows"},
+	} {
+		var out strings.Builder
+		text := New(Options{Out: &out})
+		c := change.Change{Op: event.Gap, Resource: wd, Namespace: tc.namespace, Gap: tc.gap, At: time.Unix(0, 0)}
+		if err := text.Change(c.At, c); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(out.String()); !strings.HasSuffix(got, "! "+tc.want) {
+			t.Errorf("got  %s\nwant %s", got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
+)
+
+// helmRelease is what the labels of a Secret or ConfigMap say in which Helm 3 keeps a revision of a release. The chart
+// stands in its data alone, which are hidden.
+//
+// Source: newSecretsObject and newConfigMapsObject in pkg/storage/driver of helm.sh/helm/v3 v3.19.0.
+type helmRelease struct{ name, revision, status string }
+
+// helmPrefix begins the names of these objects.
+const helmPrefix = "sh.helm.release.v1."
+
+func helmReleaseOf(r change.Resource, name string, obj map[string]any) (h helmRelease, ok bool) {
+	switch kind := kindOf(r); {
+	case kind == "Secret" && text(obj, "type") == "helm.sh/release.v1":
+	case kind == "ConfigMap" && strings.HasPrefix(name, helmPrefix):
+	default:
+		return h, false
+	}
+	labels := fields(obj, "metadata", "labels")
+	h = helmRelease{text(labels, "name"), text(labels, "version"), text(labels, "status")}
+	return h, text(labels, "owner") == "helm" && h.name != "" && h.revision != ""
+}
+
+// helm is a change of a release in words, and false for a change of anything else.
+func helm(c change.Change) (words string, ok bool) {
+	obj := c.After
+	if c.Gone() {
+		obj = c.Before
+	}
+	h, ok := helmReleaseOf(c.Resource, c.Name, obj)
+	if !ok {
+		return "", false
+	}
+	was, _ := helmReleaseOf(c.Resource, c.Name, c.Before)
+	status, steps := h.status, h.status != "superseded"
+	switch {
+	case c.Gone():
+		steps = false
+		if status == "uninstalling" {
+			status = "uninstalled"
+		}
+	case c.Op != event.Created && c.Op != event.Updated:
+		steps = false
+	case c.Op == event.Updated && was == h: // such as between the hooks of an upgrade
+		status = "still " + status
+	}
+	revision := "v" + h.revision
+	// Each revision of a release is one more than the last: see (*Upgrade).prepareUpgrade and
+	// (*Rollback).prepareRollback in helm.sh/helm/v3/pkg/action.
+	if n, err := strconv.Atoi(h.revision); err == nil && n > 1 && steps && !strings.HasPrefix(h.status, "uninstall") {
+		revision = fmt.Sprintf("v%d → %s", n-1, revision)
+	}
+	words = "helm release " + h.name + ": " + revision
+	if status != "" {
+		words += " (" + status + ")"
+	}
+	return words, true
+}
+
+// helm prints a change of a release, if it is one.
+func (t *Text) helm(c change.Change) bool {
+	words, ok := helm(c)
+	if !ok || c.Op == event.Converted || t.o.Whole {
+		return false
+	}
+	if shown, _ := t.visible(c); c.Op == event.Updated && len(shown) == 0 && !c.Blind {
+		return false
+	}
+	t.counts.Shown++
+	r := t.row(c, signUpdated)
+	r.name, r.manager = words, unknown
+	switch c.Op {
+	case event.Created:
+		r.sign, r.manager = signCreated, c.Manager
+	case event.Updated:
+		shown, _ := t.visible(c)
+		r.manager = managersOf(c, shown)
+	case event.Deleted:
+		r.sign, r.info = signDeleted, existed(c)
+	case event.Left:
+		r.sign, r.info = signLeft, "left the selection"
+	case event.Entered:
+		r.sign, r.info = signEntered, "entered the selection"
+	default:
+		r.sign, r.manager = signSnapshot, ""
+	}
+	t.line(t.head(r))
+	return true
+}
