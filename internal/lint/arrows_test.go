@@ -183,7 +183,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/control/desk",
-		only: []string{"std", "./internal/control", "./internal/deliver", "./internal/journal", "./internal/spell"},
+		only: []string{"std", "./event", "./internal/control", "./internal/deliver", "./internal/journal", "./internal/spell"},
 		why:  "orders are followed the same with a daemon and without one",
 	},
 	{

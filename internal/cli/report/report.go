@@ -190,8 +190,8 @@ func (p *page) sink(in int, s *control.Sink) {
 		if !st.GiveUpAt.IsZero() {
 			end = "; it is given up in " + age(st.GiveUpAt.Sub(p.now))
 		}
-		p.text(in, "change %s (%s) holds it up for %s, after %s%s: tattler sinks skip %s makes it a dead letter",
-			st.ID, st.Subject, age(p.now.Sub(st.Since)), Count(int64(st.Attempts), "attempt"), end, s.Name)
+		p.text(in, "change %s (%s) holds it up for %s, after %s%s: tattler sinks skip %s %s makes it a dead letter",
+			st.ID, st.Subject, age(p.now.Sub(st.Since)), Count(int64(st.Attempts), "attempt"), end, s.Name, st.ID)
 	}
 	if s.Held > 0 {
 		p.text(in, "holds %s, to tell later", Count(s.Held, "change"))
