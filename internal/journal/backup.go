@@ -35,7 +35,7 @@ func Backup(ctx context.Context, path, to string, progress func(done, total int6
 		return 0, classify("back up", path, err)
 	}
 	size, err := db.copyTo(ctx, to, progress)
-	if err = errors.Join(err, db.close()); err != nil {
+	if err = orElse(err, db.close()); err != nil {
 		return 0, classify("back up", path, err)
 	}
 	return size, nil
@@ -55,6 +55,9 @@ func (db *db) copyTo(ctx context.Context, to string, progress func(done, total i
 		return 0, err
 	}
 	if err := db.copyPages(ctx, partial, progress); err != nil {
+		if err = noteFull(partial, err); errors.Is(err, ErrFull) { // not the disk of the journal, perhaps
+			err = fmt.Errorf("write %s: %w", partial, err)
+		}
 		return 0, errors.Join(err, f.Close(), removeDB(partial))
 	}
 	info, err := f.Stat()
@@ -85,7 +88,7 @@ func (db *db) copyPages(ctx context.Context, to string, progress func(done, tota
 	if err := db.script("BEGIN"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.script("ROLLBACK")) }()
+	defer func() { err = orElse(err, db.script("ROLLBACK")) }()
 	if _, err := db.integer("SELECT count(*) FROM meta"); err != nil {
 		return err
 	}
@@ -93,7 +96,7 @@ func (db *db) copyPages(ctx context.Context, to string, progress func(done, tota
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer func() { err = orElse(err, b.Close()) }()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -168,7 +171,7 @@ func copyBackup(ctx context.Context, from, to string) (int64, error) {
 	}
 	db := &db{c: c, path: from, stmts: map[string]*sqlite3.Stmt{}}
 	size, err := db.copyTo(ctx, to, nil)
-	return size, errors.Join(err, db.close())
+	return size, orElse(err, db.close())
 }
 
 // removeDB removes a database that was not finished.

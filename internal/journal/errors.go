@@ -16,7 +16,7 @@ var (
 	// ErrPurged says that what was before a change was removed for good: nobody can tell any more what it
 	// changed.
 	ErrPurged = errors.New("what was before it was purged")
-	// ErrFull is a *WriteError of a full disk.
+	// ErrFull says of a *WriteError that the disk is full.
 	ErrFull = errors.New("the disk is full")
 )
 
@@ -39,14 +39,10 @@ type WriteError struct {
 	Op   string // such as "append"
 	Path string
 	Err  error
-	full bool
 }
 
 func (e *WriteError) Error() string { return fmt.Sprintf("%s journal %s: %v", e.Op, e.Path, e.Err) }
 func (e *WriteError) Unwrap() error { return e.Err }
-
-// Is reports whether it is ErrFull.
-func (e *WriteError) Is(target error) bool { return target == ErrFull && e.full }
 
 // DamagedError says that the file holds something that was not written so. Calls that do not need it
 // work.
@@ -89,6 +85,9 @@ func classify(op, path string, err error) error {
 	if errors.As(err, &damaged) || !errors.As(err, &code) {
 		return fmt.Errorf("%s journal: %w", op, err)
 	}
+	if write := new(WriteError); errors.As(err, &write) {
+		return err
+	}
 	switch code {
 	case sqlite3.IOERR_DATA, sqlite3.IOERR_SHORT_READ, sqlite3.IOERR_CORRUPTFS:
 		return &DamagedError{Path: path, What: "page", Err: err}
@@ -97,8 +96,7 @@ func classify(op, path string, err error) error {
 	case sqlite3.CORRUPT, sqlite3.NOTADB:
 		return &DamagedError{Path: path, What: "page", Err: err}
 	case sqlite3.FULL, sqlite3.IOERR, sqlite3.READONLY, sqlite3.CANTOPEN, sqlite3.BUSY, sqlite3.PROTOCOL:
-		full := code.Code() == sqlite3.FULL || code.Code() == sqlite3.IOERR && diskFull(path)
-		return &WriteError{Op: op, Path: path, Err: err, full: full}
+		return &WriteError{Op: op, Path: path, Err: noteFull(path, err)}
 	default:
 		return fmt.Errorf("%s journal %s: %w", op, path, err)
 	}

@@ -58,7 +58,7 @@ func create(ctx context.Context, path, cluster string) error {
 		if err == nil {
 			err = db.truncateLog()
 		}
-		err = errors.Join(err, db.close())
+		err = orElse(err, db.close())
 	}
 	if err == nil {
 		err = removeLogs(next)
@@ -67,7 +67,7 @@ func create(ctx context.Context, path, cluster string) error {
 		err = os.Rename(next, path)
 	}
 	if err != nil {
-		return errors.Join(err, removeDB(next))
+		return errors.Join(noteFull(next, err), removeDB(next))
 	}
 	return syncDir(filepath.Dir(path))
 }
