@@ -206,6 +206,10 @@ func (d *daemon) openJournal(ctx context.Context) (err error) {
 			d.state.starts(doing)
 			d.o.Log.Info(doing)
 		},
+		PerhapsNetwork: func(fileSystem string) {
+			d.o.Log.Warn("the journal is on a file system that may be a network's: make sure that no second daemon writes it, and set journal.network: true",
+				"journal", d.o.Journal, "file system", fileSystem)
+		},
 	})
 	if err != nil || !migrated {
 		return err

@@ -15,8 +15,10 @@ import (
 type Options struct {
 	// Cluster is the name in the ids of changes. A journal keeps the one that it was made with.
 	Cluster string
-	// LocalOnly has Open fail with a *NetworkError where the journal lies on a network file system.
-	LocalOnly bool
+	// LocalOnly has Open fail with a *NetworkError where the journal lies on a network file system. PerhapsNetwork, if
+	// set, is then called with the name of a file system that may be one, such as FUSE.
+	LocalOnly      bool
+	PerhapsNetwork func(fileSystem string)
 	// Cache is how many bytes of the file SQLite keeps in memory; 16 MiB if zero: enough for the pages
 	// to which a busy cluster adds.
 	Cache int64
@@ -36,9 +38,6 @@ const (
 	// are written again and again are copied once.
 	walPages = 4096
 )
-
-// fileSystem names the network file system that a directory is on; tests change it.
-var fileSystem = networkOf
 
 // freeSpace is how many bytes a directory's disk has free, if that is known; tests change it.
 var freeSpace = freeSpaceOf
@@ -77,8 +76,10 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if fs := fileSystem(filepath.Dir(path)); o.LocalOnly && fs != "" {
-		return nil, fmt.Errorf("open journal: %w", &NetworkError{Path: path, FileSystem: fs})
+	if o.LocalOnly {
+		if err := checkPlace(path, o.PerhapsNetwork); err != nil {
+			return nil, fmt.Errorf("open journal: %w", err)
+		}
 	}
 	lock, err := lockFile(path)
 	if err != nil {
