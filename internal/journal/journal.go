@@ -25,7 +25,8 @@ type Options struct {
 	// NoCopy has a migration keep no copy of the file; see Copy. It is for a disk that has no room for one.
 	NoCopy bool
 	// Migrating, if set, is called before each part of a migration with what is done, such as "copying the journal
-	// before its migration to format 4". Nothing is recorded until Open returns, which can take minutes.
+	// before its migration to format 4", and with "" once it has ended or failed; the journal is locked all the while.
+	// Nothing is recorded until Open returns, which can take minutes.
 	Migrating func(doing string)
 	// Reserve is how many bytes of the disk Retain holds in reserve beside the file, to let go of when the disk is
 	// full; none if zero.

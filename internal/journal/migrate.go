@@ -81,6 +81,7 @@ func (j *Journal) update(ctx context.Context, o Options) error {
 			o.Migrating(fmt.Sprintf(text, args...))
 		}
 	}
+	defer tell("")
 	if !o.NoCopy {
 		tell("copying the journal before its migration to format %d", len(migrations))
 		if err := j.keepCopy(ctx); err != nil {
