@@ -89,7 +89,7 @@ func (s *shrinking) heal(ctx context.Context) error {
 			return nil // somebody else has made room
 		}
 		var err error
-		if s.done.Copies, err = removeCopies(s.j.path, time.Time{}); err != nil || len(s.done.Copies) > 0 {
+		if s.done.Copies, err = removeCopies(s.j.path, time.Time{}, ""); err != nil || len(s.done.Copies) > 0 {
 			s.j.full = err != nil // the history goes only where that was not enough: the next time
 			return err
 		}
