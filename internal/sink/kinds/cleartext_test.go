@@ -53,9 +53,11 @@ func TestClearText(t *testing.T) {
 		parse := func(options, host, insecure string) error {
 			options = strings.NewReplacer("HOST", host, "INSECURE", insecure).Replace(options)
 			l := &config.Loader{
-				Sinks:     kinds.Tattler().Types(),
-				LookupEnv: func(name string) (string, bool) { return map[string]string{"WORD": "hunter2", "RECEIVER": "sink.invalid"}[name], true },
-				ReadFile:  func(string) ([]byte, error) { return []byte("hunter2\n"), nil },
+				Sinks: kinds.Tattler().Types(),
+				LookupEnv: func(name string) (string, bool) {
+					return map[string]string{"WORD": "hunter2", "RECEIVER": "sink.invalid"}[name], true
+				},
+				ReadFile: func(string) ([]byte, error) { return []byte("hunter2\n"), nil },
 			}
 			_, err := l.Parse("t.yaml", []byte("apiVersion: tattler.dev/v1alpha1\nkind: Config\nsinks:\n- {name: s, "+options+"}\n"))
 			return err
