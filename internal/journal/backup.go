@@ -124,7 +124,7 @@ type Restored struct {
 // *LockedError.
 func Restore(ctx context.Context, from, path string, now time.Time) (r Restored, err error) {
 	if from, err = place(from); err == nil {
-		path, err = filepath.Abs(path)
+		path, err = realPath(path)
 	}
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)

@@ -70,7 +70,7 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	path, err := filepath.Abs(path)
+	path, err := realPath(path)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
@@ -155,7 +155,7 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// Path is where the journal is, absolute.
+// Path is where the journal is, absolute; of a symbolic link, where the file is.
 func (j *Journal) Path() string { return j.path }
 
 // Cluster is the name in the ids of changes: that of Options when the journal was made.

@@ -34,6 +34,9 @@ func copyPath(path string, format int) string { return fmt.Sprintf("%s.before-v%
 
 // Copies returns the copies from before migrations of a journal: one, or none.
 func Copies(path string) (all []Copy, err error) {
+	if path, err = realPath(path); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
