@@ -1,12 +1,19 @@
 package journal
 
-import "syscall"
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
 
 // fileSystems are those that other machines may write to, by the magic numbers of statfs(2).
 //
-// FUSE and 9P say how a file system is reached, not where it is: sshfs and rclone are between machines, but NTFS, rootless
-// containers (fuse-overlayfs), virtiofs and Docker Desktop use FUSE, and gVisor shows every volume of a container as 9P.
-// To refuse them would refuse many local disks.
+// FUSE and 9P say how a file system is reached, not where it is: sshfs is between machines, but rootless containers
+// (fuse-overlayfs), virtiofs and Docker Desktop use FUSE, and gVisor shows every volume of a container as 9P. To refuse
+// all of them would refuse many local disks; see fuse for those that are known.
 //
 // Source: Linux, include/uapi/linux/magic.h, and fs/*/ for those that are not there.
 var fileSystems = map[uint32]fileSystem{
@@ -23,14 +30,52 @@ var fileSystems = map[uint32]fileSystem{
 	0x0bd00bd0: {name: "Lustre"},
 	0x19830326: {name: "BeeGFS"},
 	0x47504653: {name: "GPFS"},
-	0x65735546: {name: "FUSE", perhaps: true},
+	magicFUSE:  {name: "FUSE", perhaps: true},
 	0x01021997: {name: "9P", perhaps: true},
 }
 
+const magicFUSE = 0x65735546
+
 func statFileSystem(dir string) fileSystem {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
 		return fileSystem{}
 	}
-	return fileSystems[uint32(st.Type)] //nolint:gosec // the numbers have 32 bits; some systems extend their sign
+	magic := uint32(fs.Type) //nolint:gosec // the numbers have 32 bits; some systems extend their sign
+	if magic != magicFUSE {
+		return fileSystems[magic]
+	}
+	var st unix.Stat_t
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || unix.Stat(dir, &st) != nil {
+		return fileSystems[magicFUSE]
+	}
+	dev := uint64(st.Dev) //nolint:unconvert // some systems have another type
+	return fuse(mountType(string(mounts), unix.Major(dev), unix.Minor(dev)))
+}
+
+// networkFUSE are the types of FUSE file systems between machines, as mountinfo has them.
+var networkFUSE = []string{"fuse.ceph-fuse", "fuse.gcsfuse", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"}
+
+// fuse returns a FUSE file system by its type. fuseblk is on a block device of this machine, such as a disk with NTFS.
+func fuse(kind string) fileSystem {
+	switch {
+	case kind == "":
+		return fileSystems[magicFUSE]
+	case kind == "fuseblk":
+		return fileSystem{}
+	}
+	return fileSystem{name: kind, perhaps: !slices.Contains(networkFUSE, kind)}
+}
+
+// mountType returns the type of the file system on a device; empty where it is not known. See proc_pid_mountinfo(5).
+func mountType(mountinfo string, major, minor uint32) string {
+	device := fmt.Sprintf("%d:%d", major, minor)
+	for line := range strings.Lines(mountinfo) {
+		mount, rest, _ := strings.Cut(line, " - ")
+		if fields, types := strings.Fields(mount), strings.Fields(rest); len(fields) > 2 && fields[2] == device && len(types) > 0 {
+			return types[0]
+		}
+	}
+	return ""
 }
