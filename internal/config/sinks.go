@@ -16,7 +16,8 @@ import (
 // Options are the options of a type of sinks: a pointer to a struct with yaml tags, of texts, numbers,
 // truths, durations, encoding.TextUnmarshalers, and structs, lists and maps of these.
 type Options interface {
-	// Validate says what is wrong. It talks to nobody.
+	// Validate says what is wrong. It talks to nobody. Options that also have ClearText(reference, value string)
+	// error are asked about each credential that the file names by a reference, such as ${env:TOKEN}.
 	Validate() error
 }
 
@@ -67,10 +68,29 @@ func (d *decoder) sink(name, value *yaml.Node, s *Sink, key string) {
 	inner.value(value, reflect.ValueOf(s.Options).Elem(), key, nil)
 	s.secrets = inner.secrets.found
 	if len(d.errs) == before { // else Validate would complain of what could not be read
-		if err := s.Options.Validate(); err != nil {
+		if err := s.validate(); err != nil {
 			inner.invalid(key, s.Hide(err.Error()))
 		}
 	}
+}
+
+// validate is that of the options, and of where their credentials go.
+func (s *Sink) validate() error {
+	if err := s.Options.Validate(); err != nil {
+		return err
+	}
+	to, ok := s.Options.(interface {
+		ClearText(reference, value string) error
+	})
+	if !ok {
+		return nil
+	}
+	for _, c := range s.secrets {
+		if err := to.ClearText(c.source, c.value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // invalid notes what Validate says; where that begins with a key and a colon, at the key.

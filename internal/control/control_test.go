@@ -302,3 +302,19 @@ func TestServeBreaks(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLink: a daemon is reached by any name of its journal.
+func TestLink(t *testing.T) {
+	file, link := inDir(t), inDir(t)
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, names := range [][2]string{{file, link}, {link, file}} {
+		t.Run("", func(t *testing.T) {
+			served(t, names[0], &orders{})
+			if s, err := (&Client{Journal: names[1]}).Status(t.Context()); err != nil || s.PID != 42 {
+				t.Errorf("served beside %s, and asked beside %s: %+v, %v", names[0], names[1], s, err)
+			}
+		})
+	}
+}

@@ -17,6 +17,7 @@ import (
 // Options are those of Serve.
 type Options struct {
 	Status func(context.Context) (Status, error)
+	// Orders follows orders; nil refuses them, because the daemon starts.
 	Orders Orders
 	// Log hears of orders, and of what fails; nil discards.
 	Log *slog.Logger
@@ -77,6 +78,11 @@ func handler(o Options) http.Handler {
 		answer(w, s, err)
 	})
 	serve := func(path string, limit time.Duration, do func(context.Context, request) (any, error)) {
+		if o.Orders == nil {
+			do = func(context.Context, request) (any, error) {
+				return nil, Refuse("the daemon is starting: try again once tattler status says that it records")
+			}
+		}
 		mux.Handle("POST "+path, &order{path, limit, do, o.Log})
 	}
 	serve(pathPause, orderTime, func(ctx context.Context, q request) (any, error) {

@@ -10,8 +10,16 @@ import (
 	"path/filepath"
 )
 
-// SocketPath is where the daemon that writes a journal is asked: beside it.
-func SocketPath(journal string) string { return journal + ".sock" }
+// SocketPath is where the daemon that writes a journal is asked: beside it. A symbolic link to the journal has the
+// file's socket.
+func SocketPath(journal string) string {
+	if info, err := os.Lstat(journal); err == nil && info.Mode().Type() == os.ModeSymlink {
+		if file, err := filepath.EvalSymlinks(journal); err == nil {
+			journal = file
+		}
+	}
+	return journal + ".sock"
+}
 
 // maxAddress is how long the address of a socket may be on every system that has them.
 //

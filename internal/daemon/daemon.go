@@ -202,19 +202,30 @@ func (d *daemon) open(ctx context.Context) error {
 
 // openJournal opens the journal, which may take minutes where it has to be migrated.
 func (d *daemon) openJournal(ctx context.Context) (err error) {
-	migrated := false
+	migrated, answered := false, func() {}
 	d.journal, err = journal.Open(ctx, d.o.Journal, journal.Options{
 		Cluster: d.o.Cluster, LocalOnly: !d.o.Network, NoCopy: d.o.MigrateInPlace, Reserve: d.o.reserve,
 		Migrating: func(doing string) {
-			migrated = true
+			if doing == "" {
+				d.state.starts("opening the journal")
+				answered()
+				return
+			}
 			d.state.starts(doing)
+			if !migrated {
+				answered = d.answerEarly(ctx)
+			}
+			migrated = true
 			d.o.Log.Info(doing)
+		},
+		PerhapsNetwork: func(fileSystem string) {
+			d.o.Log.Warn("the journal is on a file system that may be a network's: make sure that no second daemon writes it, and set journal.network: true",
+				"journal", d.o.Journal, "file system", fileSystem)
 		},
 	})
 	if err != nil || !migrated {
 		return err
 	}
-	d.state.starts("opening the journal")
 	copies, err := journal.Copies(d.journal.Path())
 	if err != nil {
 		d.o.Log.Warn("the copy from before the migration cannot be found", "err", err)
@@ -223,6 +234,24 @@ func (d *daemon) openJournal(ctx context.Context) (err error) {
 		d.o.Log.Info("the journal is migrated: tattler journal restore puts the copy from before it back", "copy", c.Path, "bytes", c.Size, "kept", journal.CopyAge)
 	}
 	return nil
+}
+
+// answerEarly serves the state at the socket while the journal is migrated, which has its lock, until end is called. A
+// socket that fails costs no migration: the daemon's own fails later, too.
+func (d *daemon) answerEarly(ctx context.Context) (end func()) {
+	l, err := d.o.listen(d.o.Journal)
+	if err != nil {
+		d.o.Log.Warn("tattler status cannot be answered during the migration", "err", err)
+		return func() {}
+	}
+	stop := serve(ctx, func() {}, func(ctx context.Context) error {
+		return control.Serve(ctx, l, control.Options{Status: d.status, Log: d.o.Log})
+	})
+	return func() {
+		if err := errors.Join(stop(), control.Remove(d.o.Journal)); err != nil {
+			d.o.Log.Warn("answering during the migration failed", "err", err)
+		}
+	}
 }
 
 // openBeside opens what needs the journal.

@@ -140,3 +140,41 @@ func TestEndWhileMigrating(t *testing.T) {
 		t.Errorf("a reserve was made: %v", err)
 	}
 }
+
+// TestStatusWhileMigrating: the socket beside the journal answers during a migration, says what is done, and refuses
+// orders. It goes if the migration is ended.
+func TestStatusWhileMigrating(t *testing.T) {
+	for _, doing := range []string{"copying the journal before its migration to format 4", "migrating the journal from format 3 to 4"} {
+		for _, goesOn := range []bool{true, false} {
+			h, o, _ := migrating(t, doing)
+			o.listen = nil // the real one
+			client := control.Client{Journal: o.Journal}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- Run(ctx, o) }()
+			<-h.reached
+			if s, err := client.Status(t.Context()); err != nil || s.Starting != doing || s.PID != os.Getpid() {
+				t.Errorf("%+v, %v; want %q", s, err, doing)
+			}
+			if err := client.Pause(t.Context(), "hook", true); err == nil || !strings.Contains(err.Error(), "the daemon is starting") {
+				t.Errorf("an order: %v", err)
+			}
+			if !goesOn {
+				cancel()
+			}
+			close(h.goOn)
+			for goesOn { // bounded by the test's own time
+				if s, err := client.Status(t.Context()); err == nil && s.Starting == "" {
+					break
+				}
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(control.SocketPath(o.Journal)); !os.IsNotExist(err) {
+				t.Errorf("the socket stays: %v", err)
+			}
+		}
+	}
+}

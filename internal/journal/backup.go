@@ -35,7 +35,7 @@ func Backup(ctx context.Context, path, to string, progress func(done, total int6
 		return 0, classify("back up", path, err)
 	}
 	size, err := db.copyTo(ctx, to, progress)
-	if err = errors.Join(err, db.close()); err != nil {
+	if err = orElse(err, db.close()); err != nil {
 		return 0, classify("back up", path, err)
 	}
 	return size, nil
@@ -55,6 +55,9 @@ func (db *db) copyTo(ctx context.Context, to string, progress func(done, total i
 		return 0, err
 	}
 	if err := db.copyPages(ctx, partial, progress); err != nil {
+		if err = noteFull(partial, err); errors.Is(err, ErrFull) { // not the disk of the journal, perhaps
+			err = fmt.Errorf("write %s: %w", partial, err)
+		}
 		return 0, errors.Join(err, f.Close(), removeDB(partial))
 	}
 	info, err := f.Stat()
@@ -85,7 +88,7 @@ func (db *db) copyPages(ctx context.Context, to string, progress func(done, tota
 	if err := db.script("BEGIN"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.script("ROLLBACK")) }()
+	defer func() { err = orElse(err, db.script("ROLLBACK")) }()
 	if _, err := db.integer("SELECT count(*) FROM meta"); err != nil {
 		return err
 	}
@@ -93,7 +96,7 @@ func (db *db) copyPages(ctx context.Context, to string, progress func(done, tota
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer func() { err = orElse(err, b.Close()) }()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -116,12 +119,12 @@ type Restored struct {
 	Aside string
 }
 
-// Restore puts a backup in a journal's place. What is there is moved aside with the files beside it, once the backup
-// was copied; nothing is lost where the program is killed, and it can be run again. A journal that somebody has open
-// is a *LockedError.
+// Restore puts a backup in a journal's place. Once the backup is copied, it moves the old journal aside, with the files
+// beside it. Nothing is lost where the program is killed: the next Restore resumes. A journal that is open is a
+// *LockedError.
 func Restore(ctx context.Context, from, path string, now time.Time) (r Restored, err error) {
 	if from, err = place(from); err == nil {
-		path, err = filepath.Abs(path)
+		path, err = realPath(path)
 	}
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
@@ -138,13 +141,17 @@ func Restore(ctx context.Context, from, path string, now time.Time) (r Restored,
 	if r.Size, err = copyBackup(ctx, from, next); err != nil {
 		return r, classify("restore", from, err)
 	}
-	if r.Aside, err = moveAside(path, path+".before-"+now.UTC().Format("20060102T150405Z")); err != nil {
+	r.Aside, err = moveAside(path, path+".before-"+now.UTC().Format("20060102T150405Z"))
+	if err == nil {
+		err = restoreStep(func() error { return os.Rename(next, path) })
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
 		return r, fmt.Errorf("restore journal: %w", err)
 	}
-	if err := os.Rename(next, path); err != nil {
-		return r, fmt.Errorf("restore journal: %w", err)
-	}
-	return r, syncDir(filepath.Dir(path))
+	return r, nil
 }
 
 // restoring is where Restore has the copy of a backup until what was there is moved aside.
@@ -164,32 +171,7 @@ func copyBackup(ctx context.Context, from, to string) (int64, error) {
 	}
 	db := &db{c: c, path: from, stmts: map[string]*sqlite3.Stmt{}}
 	size, err := db.copyTo(ctx, to, nil)
-	return size, errors.Join(err, db.close())
-}
-
-// moveAside renames a journal and the files beside it. The journal goes first: without it, Open refuses a log that is
-// left. What was moved aside before is not replaced.
-func moveAside(path, to string) (string, error) {
-	moved, first := "", to
-	for n := 2; exists(to) || exists(to+"-wal"); n++ {
-		to = fmt.Sprintf("%s-%d", first, n)
-	}
-	for _, end := range []string{"", "-wal", "-shm"} {
-		err := os.Rename(path+end, to+end)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return moved, err
-		default:
-			moved = to
-		}
-	}
-	return moved, syncDir(filepath.Dir(path))
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+	return size, orElse(err, db.close())
 }
 
 // removeDB removes a database that was not finished.

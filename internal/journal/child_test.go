@@ -35,6 +35,10 @@ func child(what string) bool {
 		fmt.Println("failed:", err)
 	case "heals":
 		ends(heals(path))
+	case "gives-up-copy":
+		ends(givesUpCopy(path))
+	case "says-full":
+		ends(saysFull(path))
 	case "migrates":
 		ends(migrates(path))
 	case "purges":

@@ -49,7 +49,7 @@ func TestMigrateAndBack(t *testing.T) {
 	var said []string
 	j, err := Open(t.Context(), path, Options{Cluster: "test", Migrating: func(doing string) { said = append(said, doing) }})
 	must(t, err)
-	if want := []string{"copying the journal before its migration to format 4", "migrating the journal from format 3 to 4"}; !slices.Equal(said, want) {
+	if want := []string{"copying the journal before its migration to format 4", "migrating the journal from format 3 to 4", ""}; !slices.Equal(said, want) {
 		t.Errorf("it says %q", said)
 	}
 	add(t, j, pod(event.Updated, 7777))
@@ -218,6 +218,58 @@ func TestNoRoomForACopy(t *testing.T) {
 	must(t, j.Close())
 	if got := copiesOf(t, path); got != nil {
 		t.Errorf("the copies are %v", got)
+	}
+}
+
+// TestDamagedBeforeMigration: a journal with a damaged page is not migrated where a copy is wanted. Neither it nor an
+// older copy is changed, however often that is tried; without a copy it is migrated.
+func TestDamagedBeforeMigration(t *testing.T) {
+	for _, tight := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		restoreGolden(t, 3, path)
+		good, err := os.ReadFile(path)
+		must(t, err)
+		bad := slices.Clone(good)
+		bad[len(bad)/4096/2*4096+100] ^= 1
+		must(t, os.WriteFile(path, bad, 0o600), os.WriteFile(copyPath(path, 3), []byte("an older copy"), 0o600))
+		was := freeSpace
+		freeSpace = func(string) (int64, bool) {
+			if tight { // there is room once the older copy is gone
+				return int64(len(bad)) + migrationLog - 1, true
+			}
+			return 1 << 40, true
+		}
+		for range 2 {
+			_, err := Open(t.Context(), path, Options{})
+			var copying *CopyError
+			if !errors.As(err, &copying) || !copying.Damaged || !strings.Contains(err.Error(), "it is damaged and cannot be copied") {
+				t.Errorf("tight %t: %v", tight, err)
+			}
+			now, err := os.ReadFile(path)
+			must(t, err)
+			older, err := os.ReadFile(copyPath(path, 3))
+			if string(now) != string(bad) || string(older) != "an older copy" || err != nil {
+				t.Errorf("tight %t: the journal or the older copy was changed: %v", tight, err)
+			}
+			if got := copiesOf(t, path); !slices.Equal(got, []string{".before-v3"}) || exists(copyPath(path, 4)+".partial") {
+				t.Errorf("tight %t: the copies are %v, or a part of one is left", tight, got)
+			}
+		}
+		j, err := Open(t.Context(), path, Options{NoCopy: true})
+		must(t, err)
+		if j.db.format != 4 {
+			t.Errorf("without a copy it has format %d", j.db.format)
+		}
+		must(t, j.Close())
+		must(t, os.WriteFile(path, good, 0o600))
+		if j, err = Open(t.Context(), path, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		must(t, j.Close())
+		freeSpace = was
+		if got := copiesOf(t, path); !slices.Equal(got, []string{".before-v4"}) {
+			t.Errorf("once it is whole, the copies are %v", got)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ var (
 	// ErrPurged says that what was before a change was removed for good: nobody can tell any more what it
 	// changed.
 	ErrPurged = errors.New("what was before it was purged")
-	// ErrFull is a *WriteError of a full disk.
+	// ErrFull says of a *WriteError that the disk is full.
 	ErrFull = errors.New("the disk is full")
 )
 
@@ -39,14 +39,10 @@ type WriteError struct {
 	Op   string // such as "append"
 	Path string
 	Err  error
-	full bool
 }
 
 func (e *WriteError) Error() string { return fmt.Sprintf("%s journal %s: %v", e.Op, e.Path, e.Err) }
 func (e *WriteError) Unwrap() error { return e.Err }
-
-// Is reports whether it is ErrFull.
-func (e *WriteError) Is(target error) bool { return target == ErrFull && e.full }
 
 // DamagedError says that the file holds something that was not written so. Calls that do not need it
 // work.
@@ -82,26 +78,39 @@ func (e *AmbiguousError) Error() string {
 // classify makes SQLite's errors those that a caller must tell apart.
 func classify(op, path string, err error) error {
 	var damaged *DamagedError
+	var copying *CopyError
 	var code sqlite3.ExtendedErrorCode
 	if err == nil {
 		return nil
 	}
-	if errors.As(err, &damaged) || !errors.As(err, &code) {
+	if errors.As(err, &damaged) || errors.As(err, &copying) || !errors.As(err, &code) {
 		return fmt.Errorf("%s journal: %w", op, err)
 	}
-	switch code {
-	case sqlite3.IOERR_DATA, sqlite3.IOERR_SHORT_READ, sqlite3.IOERR_CORRUPTFS:
+	if write := new(WriteError); errors.As(err, &write) {
+		return err
+	}
+	if isDamage(err) {
 		return &DamagedError{Path: path, What: "page", Err: err}
 	}
 	switch code.Code() {
-	case sqlite3.CORRUPT, sqlite3.NOTADB:
-		return &DamagedError{Path: path, What: "page", Err: err}
 	case sqlite3.FULL, sqlite3.IOERR, sqlite3.READONLY, sqlite3.CANTOPEN, sqlite3.BUSY, sqlite3.PROTOCOL:
-		full := code.Code() == sqlite3.FULL || code.Code() == sqlite3.IOERR && diskFull(path)
-		return &WriteError{Op: op, Path: path, Err: err, full: full}
+		return &WriteError{Op: op, Path: path, Err: noteFull(path, err)}
 	default:
 		return fmt.Errorf("%s journal %s: %w", op, path, err)
 	}
+}
+
+// isDamage reports whether SQLite could not read a page: it calls a wrong checksum an I/O error.
+func isDamage(err error) bool {
+	var code sqlite3.ExtendedErrorCode
+	if !errors.As(err, &code) {
+		return false
+	}
+	switch code {
+	case sqlite3.IOERR_DATA, sqlite3.IOERR_SHORT_READ, sqlite3.IOERR_CORRUPTFS:
+		return true
+	}
+	return code.Code() == sqlite3.CORRUPT || code.Code() == sqlite3.NOTADB
 }
 
 // NetworkError says that the journal lies on a network file system. A lock there need not keep out a process on
@@ -120,10 +129,15 @@ type CopyError struct {
 	// Need is how many bytes the copy and the migration take on the disk, Free how many it has; both are 0 where Err
 	// says what failed.
 	Need, Free int64
-	Err        error
+	// Damaged says that a page of the journal cannot be read.
+	Damaged bool
+	Err     error
 }
 
 func (e *CopyError) Error() string {
+	if e.Damaged {
+		return fmt.Sprintf("journal %s must be migrated, and a copy of it is kept before that: it is damaged and cannot be copied", e.Path)
+	}
 	why := fmt.Sprintf("the disk has %d MiB free, and %d MiB are needed", e.Free>>20, e.Need>>20+1)
 	if e.Err != nil {
 		why = e.Err.Error()

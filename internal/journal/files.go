@@ -58,7 +58,7 @@ func create(ctx context.Context, path, cluster string) error {
 		if err == nil {
 			err = db.truncateLog()
 		}
-		err = errors.Join(err, db.close())
+		err = orElse(err, db.close())
 	}
 	if err == nil {
 		err = removeLogs(next)
@@ -67,7 +67,7 @@ func create(ctx context.Context, path, cluster string) error {
 		err = os.Rename(next, path)
 	}
 	if err != nil {
-		return errors.Join(err, removeDB(next))
+		return errors.Join(noteFull(next, err), removeDB(next))
 	}
 	return syncDir(filepath.Dir(path))
 }
@@ -95,12 +95,27 @@ func checkMagic(path string) error {
 	return nil
 }
 
-// place makes a path absolute; the error is fs.ErrNotExist where there is no such file.
+// place is realPath; the error is fs.ErrNotExist where there is no such file.
 func place(path string) (string, error) {
-	path, err := filepath.Abs(path)
+	path, err := realPath(path)
 	if err != nil {
 		return "", err
 	}
 	_, err = os.Stat(path)
 	return path, err
+}
+
+// realPath makes a path absolute, and of a symbolic link the path of the file: the lock and the log lie beside that, so
+// that a journal with two names has one of each.
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSymlink {
+		if file, err := filepath.EvalSymlinks(path); err == nil {
+			return file, nil
+		}
+	}
+	return path, nil
 }

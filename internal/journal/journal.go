@@ -15,15 +15,18 @@ import (
 type Options struct {
 	// Cluster is the name in the ids of changes. A journal keeps the one that it was made with.
 	Cluster string
-	// LocalOnly has Open fail with a *NetworkError where the journal lies on a network file system.
-	LocalOnly bool
+	// LocalOnly has Open fail with a *NetworkError where the journal lies on a network file system. PerhapsNetwork, if
+	// set, is then called with the name of a file system that may be one, such as FUSE.
+	LocalOnly      bool
+	PerhapsNetwork func(fileSystem string)
 	// Cache is how many bytes of the file SQLite keeps in memory; 16 MiB if zero: enough for the pages
 	// to which a busy cluster adds.
 	Cache int64
 	// NoCopy has a migration keep no copy of the file; see Copy. It is for a disk that has no room for one.
 	NoCopy bool
 	// Migrating, if set, is called before each part of a migration with what is done, such as "copying the journal
-	// before its migration to format 4". Nothing is recorded until Open returns, which can take minutes.
+	// before its migration to format 4", and with "" once it has ended or failed; the journal is locked all the while.
+	// Nothing is recorded until Open returns, which can take minutes.
 	Migrating func(doing string)
 	// Reserve is how many bytes of the disk Retain holds in reserve beside the file, to let go of when the disk is
 	// full; none if zero.
@@ -36,9 +39,6 @@ const (
 	// are written again and again are copied once.
 	walPages = 4096
 )
-
-// fileSystem names the network file system that a directory is on; tests change it.
-var fileSystem = networkOf
 
 // freeSpace is how many bytes a directory's disk has free, if that is known; tests change it.
 var freeSpace = freeSpaceOf
@@ -70,15 +70,17 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	path, err := filepath.Abs(path)
+	path, err := realPath(path)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if fs := fileSystem(filepath.Dir(path)); o.LocalOnly && fs != "" {
-		return nil, fmt.Errorf("open journal: %w", &NetworkError{Path: path, FileSystem: fs})
+	if o.LocalOnly {
+		if err := checkPlace(path, o.PerhapsNetwork); err != nil {
+			return nil, fmt.Errorf("open journal: %w", err)
+		}
 	}
 	lock, err := lockFile(path)
 	if err != nil {
@@ -154,7 +156,7 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// Path is where the journal is, absolute.
+// Path is where the journal is, absolute; of a symbolic link, where the file is.
 func (j *Journal) Path() string { return j.path }
 
 // Cluster is the name in the ids of changes: that of Options when the journal was made.

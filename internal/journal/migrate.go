@@ -2,12 +2,15 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ncruces/go-sqlite3"
 )
 
 const (
@@ -31,6 +34,9 @@ func copyPath(path string, format int) string { return fmt.Sprintf("%s.before-v%
 
 // Copies returns the copies from before migrations of a journal: one, or none.
 func Copies(path string) (all []Copy, err error) {
+	if path, err = realPath(path); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -50,14 +56,14 @@ func Copies(path string) (all []Copy, err error) {
 }
 
 // removeCopies removes the copies that were made before a time, all if it is zero, with what programs that read them
-// left beside them. It returns what it removed.
-func removeCopies(path string, before time.Time) (removed []Copy, err error) {
+// left beside them, but not the one at keep. It returns what it removed.
+func removeCopies(path string, before time.Time, keep string) (removed []Copy, err error) {
 	all, err := Copies(path)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range all {
-		if !before.IsZero() && !c.At.Before(before) {
+		if c.Path == keep || !before.IsZero() && !c.At.Before(before) {
 			continue
 		}
 		if err := removeDB(c.Path); err != nil {
@@ -81,6 +87,7 @@ func (j *Journal) update(ctx context.Context, o Options) error {
 			o.Migrating(fmt.Sprintf(text, args...))
 		}
 	}
+	defer tell("")
 	if !o.NoCopy {
 		tell("copying the journal before its migration to format %d", len(migrations))
 		if err := j.keepCopy(ctx); err != nil {
@@ -94,33 +101,65 @@ func (j *Journal) update(ctx context.Context, o Options) error {
 	return nil
 }
 
-// keepCopy makes the copy. Older ones go first: there need not be room for two.
+// keepCopy makes the copy, and removes older ones: first, where there is no room for both.
 func (j *Journal) keepCopy(ctx context.Context) error {
-	to := copyPath(j.path, len(migrations))
+	failed := &CopyError{Path: j.path, Copy: copyPath(j.path, len(migrations))}
+	tight, err := j.roomForCopy(failed)
+	if err == nil && tight {
+		if err = j.db.readPages(ctx); err == nil { // a damaged journal cannot be copied: the older copy stays
+			_, err = removeCopies(j.path, time.Time{}, "")
+		}
+	}
+	if err == nil {
+		_, err = j.db.copyTo(ctx, failed.Copy, nil)
+	}
+	if err == nil {
+		_, err = removeCopies(j.path, time.Time{}, failed.Copy)
+	}
+	if err == nil || errors.Is(err, failed) {
+		return err
+	}
+	failed.Damaged, failed.Err = isDamage(err), err
+	return failed
+}
+
+// roomForCopy reports whether there is room for the copy only without older ones. Where there is too little without
+// them, it returns the error that says so.
+func (j *Journal) roomForCopy(failed *CopyError) (tight bool, err error) {
 	pages, _, size, err := j.db.pages()
 	if err != nil {
-		return err
+		return false, err
 	}
 	older, err := Copies(j.path)
 	if err != nil {
-		return &CopyError{Path: j.path, Copy: to, Err: err}
+		return false, err
 	}
 	need := pages*size + migrationLog
-	if free, known := freeSpace(filepath.Dir(j.path)); known {
-		for _, c := range older {
-			free += c.Size
+	free, known := freeSpace(filepath.Dir(j.path))
+	if !known {
+		return len(older) > 0, nil
+	}
+	tight = free < need
+	for _, c := range older {
+		free += c.Size
+	}
+	if free < need {
+		failed.Need, failed.Free = need, free
+		return false, failed
+	}
+	return tight, nil
+}
+
+// readPages reads all of the file, and returns an error where it is damaged.
+func (db *db) readPages(ctx context.Context) error {
+	old := db.c.SetInterrupt(ctx)
+	defer db.c.SetInterrupt(old)
+	return db.query("PRAGMA quick_check(1)", nil, func(s *sqlite3.Stmt) error {
+		if text := s.ColumnText(0); text != "ok" {
+			return fmt.Errorf("%s: %w", text, sqlite3.CORRUPT)
 		}
-		if free < need {
-			return &CopyError{Path: j.path, Copy: to, Need: need, Free: free}
-		}
-	}
-	if _, err = removeCopies(j.path, time.Time{}); err == nil {
-		_, err = j.db.copyTo(ctx, to, nil)
-	}
-	if err != nil {
-		return &CopyError{Path: j.path, Copy: to, Err: err}
-	}
-	return nil
+		return nil
+	})
 }
 
 // migrate brings the file to the newest format, in one transaction. A file that had none is of that cluster.

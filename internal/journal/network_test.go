@@ -8,19 +8,21 @@ import (
 	"testing"
 )
 
+// placed has directories lie on file systems, until the test ends.
+func placed(t *testing.T, on map[string]fileSystem) {
+	t.Helper()
+	was := fileSystemOf
+	t.Cleanup(func() { fileSystemOf = was })
+	fileSystemOf = func(dir string) fileSystem { return on[dir] }
+}
+
 // TestNetworkFileSystem: a journal between machines is refused, and nothing is made there, unless that is allowed.
 func TestNetworkFileSystem(t *testing.T) {
-	defer func(was func(string) string) { fileSystem = was }(fileSystem)
 	dir := t.TempDir()
-	if fs := fileSystem(dir); fs != "" {
-		t.Fatalf("the test's own directory is on %s", fs)
+	if fs := fileSystemOf(dir); fs.name != "" && !fs.perhaps {
+		t.Fatalf("the test's own directory is on %s", fs.name)
 	}
-	fileSystem = func(d string) string {
-		if d != dir {
-			t.Errorf("asked of %s", d)
-		}
-		return "NFS"
-	}
+	placed(t, map[string]fileSystem{dir: {name: "NFS"}})
 	path := filepath.Join(dir, "journal.db")
 	_, err := Open(t.Context(), path, Options{Cluster: "test", LocalOnly: true})
 	if network := new(NetworkError); !errors.As(err, &network) || !strings.Contains(err.Error(), path+" is on NFS") {
@@ -30,10 +32,40 @@ func TestNetworkFileSystem(t *testing.T) {
 		t.Errorf("made %v, %v", files, err)
 	}
 	j, err := Open(t.Context(), path, Options{Cluster: "test"})
-	if err != nil {
-		t.Fatal(err)
+	must(t, err)
+	must(t, j.Close())
+}
+
+// TestPerhapsNetworkFileSystem: a file system of which nobody knows whether it is between machines is reported, and
+// used.
+func TestPerhapsNetworkFileSystem(t *testing.T) {
+	dir := t.TempDir()
+	placed(t, map[string]fileSystem{dir: {name: "FUSE", perhaps: true}})
+	for _, localOnly := range []bool{true, false} {
+		reported := ""
+		j, err := Open(t.Context(), filepath.Join(dir, "journal.db"), Options{
+			Cluster: "test", LocalOnly: localOnly, PerhapsNetwork: func(fs string) { reported = fs },
+		})
+		must(t, err)
+		must(t, j.Close())
+		if want := map[bool]string{true: "FUSE", false: ""}[localOnly]; reported != want {
+			t.Errorf("it reports %q, want %q", reported, want)
+		}
 	}
-	if err := j.Close(); err != nil {
-		t.Error(err)
+}
+
+// TestLinkToNetworkFileSystem: a symbolic link does not hide where the journal is.
+func TestLinkToNetworkFileSystem(t *testing.T) {
+	far := t.TempDir()
+	must(t, open(t, filepath.Join(far, "journal.db")).Close())
+	link := filepath.Join(t.TempDir(), "journal.db")
+	must(t, os.Symlink(filepath.Join(far, "journal.db"), link))
+	placed(t, map[string]fileSystem{far: {name: "NFS"}})
+	if _, err := Open(t.Context(), link, Options{LocalOnly: true}); !errors.As(err, new(*NetworkError)) {
+		t.Errorf("%v", err)
 	}
+	placed(t, map[string]fileSystem{filepath.Dir(link): {name: "NFS"}})
+	j, err := Open(t.Context(), link, Options{LocalOnly: true})
+	must(t, err)
+	must(t, j.Close())
 }

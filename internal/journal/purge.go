@@ -140,7 +140,7 @@ func (j *Journal) forgetOthers(ctx context.Context) error {
 // erase rewrites the file, so that it holds nothing beside what is in the tables, and empties the log. What is
 // unused, and a copy from before a migration, go first: the disk may have no room for the vacuum otherwise.
 func (j *Journal) erase(ctx context.Context) error {
-	if _, err := removeCopies(j.path, time.Time{}); err != nil {
+	if _, err := removeCopies(j.path, time.Time{}, ""); err != nil {
 		return fmt.Errorf("remove the copy from before a migration: %w", err)
 	}
 	if err := j.giveAll(ctx); err != nil {

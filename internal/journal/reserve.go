@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -90,7 +89,7 @@ func (s *shrinking) heal(ctx context.Context) error {
 			return nil // somebody else has made room
 		}
 		var err error
-		if s.done.Copies, err = removeCopies(s.j.path, time.Time{}); err != nil || len(s.done.Copies) > 0 {
+		if s.done.Copies, err = removeCopies(s.j.path, time.Time{}, ""); err != nil || len(s.done.Copies) > 0 {
 			s.j.full = err != nil // the history goes only where that was not enough: the next time
 			return err
 		}
@@ -161,13 +160,4 @@ func (db *db) copyLog() error {
 		return nil
 	}
 	return err
-}
-
-// diskFull reports whether the disk takes nothing more. SQLite's errors do not say so: what they call an I/O error
-// may be a full disk, and a failed commit has filled what was left with its log.
-func diskFull(path string) bool {
-	probe := path + "-probe"
-	err := writeNoise(probe, probeSize)
-	_ = os.Remove(probe) // made again where that failed
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

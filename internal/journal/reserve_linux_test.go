@@ -151,6 +151,78 @@ func (s *small) whole() error {
 // TestFullDiskHeals: on a full disk retention makes room, after which recording goes on.
 func TestFullDiskHeals(t *testing.T) { onSmallDisk(t, "heals") }
 
+// givesUpCopy fills a disk that has a copy from before a migration.
+func givesUpCopy(path string) error {
+	ctx, limit := context.Background(), Retention{Age: time.Hour, Size: 1 << 30}
+	s, err := onDisk(path)
+	if err != nil {
+		return err
+	}
+	if got, err := s.Retain(ctx, epoch, limit, 0); err != nil || got.Unreserved != nil {
+		return fmt.Errorf("an empty journal: %+v, %w", got, err)
+	}
+	if err := writeNoise(copyPath(path, len(migrations)), 4<<20); err != nil {
+		return err
+	}
+	for round, want := range []struct {
+		copies  int
+		history bool
+	}{{1, false}, {0, true}} {
+		n, err := s.fill(1 << 20)
+		if !errors.Is(err, ErrFull) {
+			return fmt.Errorf("round %d: the disk is not full after %d changes, %w", round, n, err)
+		}
+		got, err := s.Retain(ctx, epoch, limit, int64(s.next))
+		if err != nil || len(got.Copies) != want.copies || got.Removed > 0 != want.history || got.Full != want.history {
+			return fmt.Errorf("round %d: %+v, %w; want %+v", round, got, err, want)
+		}
+		if n, err = s.fill(100); err != nil {
+			return fmt.Errorf("round %d: after it only %d changes, %w", round, n, err)
+		}
+		fmt.Printf("round %d: copies removed: %d, changes: %d\n", round, len(got.Copies), got.Removed)
+	}
+	return errors.Join(s.whole(), s.Close())
+}
+
+// TestFullDiskGivesUpCopy: on a full disk, the copy from before a migration goes before any history does.
+func TestFullDiskGivesUpCopy(t *testing.T) { onSmallDisk(t, "gives-up-copy") }
+
+// saysFull fills the disk in several ways, and reads what the errors say.
+func saysFull(path string) error {
+	ctx := context.Background()
+	s, err := onDisk(path)
+	if err != nil {
+		return err
+	}
+	if _, err := s.fill(1000); err != nil {
+		return err
+	}
+	// A backup needs more room than there is, and gives back what it took.
+	_, halfway := Backup(ctx, path, filepath.Join(filepath.Dir(path), "backup"), nil)
+	full := filepath.Join(filepath.Dir(path), "other")
+	if err := writeNoise(full, 1<<30); !errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("the disk is not full: %w", err)
+	}
+	check := func(what string, err error) error {
+		text := fmt.Sprint(err)
+		fmt.Println(what+":", text)
+		if !errors.Is(err, ErrFull) || strings.Count(text, "the disk is full") != 1 || strings.Contains(text, "I/O error") || strings.Contains(text, "\n") {
+			return fmt.Errorf("%s on a full disk says %q", what, text)
+		}
+		return nil
+	}
+	_, err = s.fill(1 << 20)
+	errs := []error{check("backup of more than there is room for", halfway), check("append", err)}
+	_, err = Backup(ctx, path, filepath.Join(filepath.Dir(path), "backup"), nil)
+	errs = append(errs, check("backup", err))
+	other := filepath.Join(filepath.Dir(path), "new", "journal.db")
+	_, err = Open(ctx, other, Options{Cluster: "prod"})
+	return errors.Join(append(errs, check("open", err), s.Close())...)
+}
+
+// TestFullDiskSaysSo: whatever fails because the disk is full says that, once.
+func TestFullDiskSaysSo(t *testing.T) { onSmallDisk(t, "says-full") }
+
 // purges purges on a full disk, on which nothing could be written.
 func purges(path string) error {
 	ctx := context.Background()

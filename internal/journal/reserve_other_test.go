@@ -7,5 +7,7 @@ import "errors"
 // Small disks are made on Linux only.
 var errNoDisk = errors.New("no small disk")
 
-func heals(string) error  { return errNoDisk }
-func purges(string) error { return errNoDisk }
+func heals(string) error       { return errNoDisk }
+func purges(string) error      { return errNoDisk }
+func saysFull(string) error    { return errNoDisk }
+func givesUpCopy(string) error { return errNoDisk }

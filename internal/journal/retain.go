@@ -63,7 +63,7 @@ func (j *Journal) Retain(ctx context.Context, now time.Time, r Retention, upTo i
 		s.done.Names, err = j.removeUnused(ctx, now)
 	}
 	if err == nil {
-		s.done.Copies, err = removeCopies(j.path, now.Add(-CopyAge))
+		s.done.Copies, err = removeCopies(j.path, now.Add(-CopyAge), "")
 	}
 	if full && ctx.Err() == nil {
 		err = s.heal(ctx)

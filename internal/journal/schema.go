@@ -130,6 +130,8 @@ func (db *db) version(tables bool) error {
 	return nil
 }
 
+// orElse returns the first error. What ends something that failed returns the same error again, so the second is only
+// of interest without a first.
 func orElse(err, other error) error {
 	if err != nil {
 		return err

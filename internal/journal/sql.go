@@ -27,7 +27,7 @@ func openDB(path, settings string) (*db, error) {
 		err = db.script(settings)
 	}
 	if err != nil {
-		return nil, errors.Join(err, db.close())
+		return nil, orElse(err, db.close())
 	}
 	return db, nil
 }
@@ -145,7 +145,7 @@ func (db *db) transaction(f func() error) error {
 		err = db.exec("COMMIT")
 	}
 	if err != nil && !db.c.GetAutocommit() { // some failures have rolled back already
-		err = errors.Join(err, db.exec("ROLLBACK"))
+		err = orElse(err, db.exec("ROLLBACK"))
 	}
 	return err
 }
@@ -157,7 +157,7 @@ func (db *db) snapshot(f func() error) error {
 	}
 	err := f()
 	if !db.c.GetAutocommit() {
-		err = errors.Join(err, db.exec("ROLLBACK"))
+		err = orElse(err, db.exec("ROLLBACK"))
 	}
 	return err
 }

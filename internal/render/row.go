@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,9 +178,30 @@ func lineWidth(prefix string, cells []cell) int {
 func (t *Text) detail(s style, text string) string {
 	text = strings.Repeat(" ", detailIndent) + escape(text)
 	if t.o.Width > 0 {
-		text = cut(text, t.o.Width)
+		text = cutLong(text, t.o.Width)
 	}
 	return t.style(s, text)
+}
+
+// muchLeft is how many columns are left out of a line that says how many.
+const muchLeft = 1000
+
+// cutLong is cut, which says how much it leaves out of a long line.
+func cutLong(s string, w int) string {
+	total := width(s)
+	left, mark := total-w, ""
+	if left < muchLeft {
+		return cut(s, w)
+	}
+	for range 2 { // the mark takes room, too, and the number can get one more digit
+		mark = fmt.Sprintf("… %d more characters", left)
+		left = total - (w - width(mark))
+	}
+	kept := w - width(mark)
+	if kept < detailIndent {
+		return cut(s, w)
+	}
+	return strings.TrimSuffix(cut(s, kept+1), "…") + fmt.Sprintf("… %d more characters", left)
 }
 
 // clock is the time of a line: short on a terminal, RFC 3339 elsewhere.

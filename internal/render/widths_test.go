@@ -44,3 +44,38 @@ func TestWidths(t *testing.T) {
 		})
 	}
 }
+
+// TestLongValues: a value of 200,000 characters takes one line of the screen, which says how much of it is left out.
+// A pipe gets all of it.
+func TestLongValues(t *testing.T) {
+	const size = 200_000
+	long := strings.Repeat("x", size)
+	for _, columns := range []int{0, 20, 80, 120} {
+		p := newPlay(t, Options{Terminal: columns > 0, Width: columns})
+		p.create("kubectl", obj{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": obj{"name": "a", "namespace": "shop", "uid": "1", "annotations": obj{"a": long}}, "data": obj{"k": long, "l": "a\n" + long},
+		})
+		p.at(10)
+		p.write("kubectl", "ConfigMap/a", set{"metadata.annotations.a", long + "y"}, set{"metadata.annotations.b", "y\n" + long})
+		out := p.end()
+		widest, said := 0, 0
+		for line := range strings.Lines(out) {
+			widest = max(widest, width(strings.TrimSuffix(line, "\n")))
+			var left int
+			if at := strings.LastIndex(line, "… "); at >= 0 {
+				if n, _ := fmt.Sscanf(line[at:], "… %d more characters", &left); n == 1 && left+strings.Count(line, "x") == size {
+					said++
+				}
+			}
+		}
+		switch {
+		case columns == 0 && widest < size:
+			t.Errorf("in a pipe, the widest line has %d columns", widest)
+		case columns > 0 && widest > columns:
+			t.Errorf("on %d columns, a line has %d", columns, widest)
+		case columns >= 80 && said != 4, columns < 80 && said != 0:
+			t.Errorf("on %d columns, %d lines say what is left out:\n%s", columns, said, out)
+		}
+	}
+}

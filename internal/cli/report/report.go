@@ -45,6 +45,14 @@ func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", ar
 // Status writes the state of a daemon, in so many columns; 0 is 80.
 func Status(w io.Writer, s *control.Status, now time.Time, width int) error {
 	p := newPage(width, now)
+	if s.Starting != "" { // nothing else is known
+		p.line("tattler %s is starting: process %d, up %s", s.Version, s.PID, age(now.Sub(s.Started)))
+		p.text(0, "It is %s. Changes of this time are recorded later, as far as the API server still has them.", s.Starting)
+		p.line("")
+		p.line("%-*s%s", indent, "Journal", clean(s.Journal.Path))
+		_, err := io.WriteString(w, p.String())
+		return err
+	}
 	p.unread = s.Journal.ReadError != ""
 	p.line("tattler %s records %s: process %d, up %s", s.Version, clean(s.Cluster), s.PID, age(now.Sub(s.Started)))
 	if !s.Settled {
@@ -190,8 +198,8 @@ func (p *page) sink(in int, s *control.Sink) {
 		if !st.GiveUpAt.IsZero() {
 			end = "; it is given up in " + age(st.GiveUpAt.Sub(p.now))
 		}
-		p.text(in, "change %s (%s) holds it up for %s, after %s%s: tattler sinks skip %s makes it a dead letter",
-			st.ID, st.Subject, age(p.now.Sub(st.Since)), Count(int64(st.Attempts), "attempt"), end, s.Name)
+		p.text(in, "change %s (%s) holds it up for %s, after %s%s: tattler sinks skip %s %s makes it a dead letter",
+			st.ID, st.Subject, age(p.now.Sub(st.Since)), Count(int64(st.Attempts), "attempt"), end, s.Name, st.ID)
 	}
 	if s.Held > 0 {
 		p.text(in, "holds %s, to tell later", Count(s.Held, "change"))

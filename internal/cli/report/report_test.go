@@ -94,7 +94,7 @@ func TestStatus(t *testing.T) {
 	            503 Service Unavailable (12s ago, tried again in 8s)
 	            change abc (/api/v1/namespaces/shop/configmaps/web) holds it up for
 	            3h, after 40 attempts; it is given up in 21h: tattler sinks skip
-	            hook makes it a dead letter
+	            hook abc makes it a dead letter
 	            its where failed on 1 change, which it gets all the same: no such
 	            key: spec
 	            2 dead letters: tattler sinks dead hook

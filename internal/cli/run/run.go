@@ -297,9 +297,14 @@ func explain(err error, cluster *kube.Cluster) error {
 	var format *journal.FormatError
 	var network *journal.NetworkError
 	var copying *journal.CopyError
+	var damaged *journal.DamagedError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &copying) && copying.Damaged:
+		return fmt.Errorf("%w; nothing was changed: tattler journal verify says what is damaged; restore a backup with tattler journal restore FILE, or keep the files elsewhere and set journal.migrateInPlace: true to migrate without a copy", err)
+	case errors.As(err, &damaged):
+		return fmt.Errorf("%w; tattler journal verify says what is damaged; restore a backup with tattler journal restore FILE, or choose another file with --journal", err)
 	case errors.As(err, &copying):
 		return fmt.Errorf("%w; make room there, or make a backup elsewhere (tattler journal backup FILE) and set journal.migrateInPlace: true", err)
 	case errors.As(err, &network):

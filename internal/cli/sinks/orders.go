@@ -96,23 +96,25 @@ func Replay(ctx context.Context, o *Options) error {
 	})
 }
 
-// Skip gives up the change that holds a sink up. Only a daemon can do it: its absence is the error.
+// Skip gives up the change that holds a sink up.
 func Skip(ctx context.Context, o *Options) error {
 	sink, id := o.Names[0], ""
 	if len(o.Names) > 1 {
 		id = o.Names[1]
 	}
-	path, err := o.Past.File(ctx)
-	if err != nil {
-		return err
-	}
-	done, err := (&control.Client{Journal: path}).Skip(ctx, sink, id)
-	if err != nil {
-		return err
-	}
-	o.say("%s goes on without change %s (%s), which is a dead letter now; it failed with: %s", sink, done.ID, done.Subject, done.Error)
-	o.say("tattler sinks dead %s %s --replay sends it once more", sink, done.ID)
-	return nil
+	return o.order(ctx, func(to control.Orders, live bool) error {
+		done, err := to.Skip(ctx, sink, id)
+		if err != nil {
+			return err
+		}
+		if live {
+			o.say("%s goes on without change %s (%s), which is a dead letter now; it failed with: %s", sink, done.ID, done.Subject, done.Error)
+		} else {
+			o.say("change %s (%s) is a dead letter now; %s goes on with the next%s", done.ID, done.Subject, sink, idle)
+		}
+		o.say("tattler sinks dead %s %s --replay sends it once more", sink, done.ID)
+		return nil
+	})
 }
 
 // Dead shows dead letters, or decides what becomes of them.

@@ -52,7 +52,7 @@ daemon sends dead letters again, and knows which sinks may be forgotten.`
 const examples = `  tattler sinks                             how far each is
   tattler sinks pause hook                  until tattler sinks resume hook
   tattler sinks replay hook --since 10:40   deliver again what came since then
-  tattler sinks skip hook                   give up what holds it up
+  tattler sinks skip hook 4f7k2m            give up the change that holds it up
   tattler sinks dead hook                   what the receiver refused, and why
   tattler sinks dead hook --replay --all    send it once more
   tattler sinks remove hook                 forget it: it is configured no more`
@@ -82,10 +82,14 @@ under the same ids. What it has not got yet is never left out. Times are
 	o.Past.Add(replay)
 
 	skip := o.command("skip NAME [ID]", "Give up the change that holds a sink up", func(ctx context.Context) error { return Skip(ctx, o) })
-	skip.Long = `Make a dead letter of the change that a sink fails on, and go on with the next. With
-ID, the id of a change or how it begins, only if that is the one. tattler status
-shows what holds a sink up; the key retry.giveUp of a sink does it by itself.
-tattler sinks dead NAME --replay sends the change once more.`
+	skip.Long = `Make a dead letter of the change that a sink fails on, and go on with the next.
+tattler status shows that change. ID is its id, or how that begins: another change is
+not skipped. Without ID, the sink skips the change that holds it up now, and the
+command prints which one that was. tattler sinks dead NAME --replay sends the change
+once more. With retry.giveUp, a sink skips such changes by itself.
+
+Where no daemon runs, ID is required, and must be the first change that the sink has
+not got yet.`
 	skip.Args = cobra.RangeArgs(1, 2)
 	o.Past.Add(skip)
 

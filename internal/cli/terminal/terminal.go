@@ -21,7 +21,7 @@ type IO struct {
 	OutTTY, ErrTTY bool
 	// Color is true where Out may be coloured: on a terminal, unless NO_COLOR is set.
 	Color bool
-	// Width returns Out's present width in columns; 0 where it has none.
+	// Width returns Out's present width in columns; 0 where it is not a terminal.
 	Width func() int
 }
 
@@ -39,13 +39,21 @@ func System() *IO {
 			if !tty {
 				return 0
 			}
-			w, _, err := term.GetSize(out)
-			if err != nil {
-				return 0
-			}
-			return w
+			return widthOf(out)
 		},
 	}
+}
+
+// unknownWidth is the width of a terminal that does not know its size, such as one that a program without a terminal
+// of its own has opened.
+const unknownWidth = 80
+
+func widthOf(terminal int) int {
+	w, _, err := term.GetSize(terminal)
+	if err != nil || w <= 0 {
+		return unknownWidth
+	}
+	return w
 }
 
 var breaks = regexp.MustCompile(`\s*[\n\r\t\v\f]\s*`)

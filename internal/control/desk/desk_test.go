@@ -248,7 +248,6 @@ func TestSkip(t *testing.T) {
 			t.Errorf("%s: %v, want %q", why, err, want)
 		}
 	}
-	refuses("no daemon runs", "", "start tattler run")
 	d.Pumps = map[string]*deliver.Pump{}
 	refuses("it is configured no more", "", "sink hook is not configured")
 	store := &sinktest.Store{}
@@ -274,6 +273,42 @@ func TestSkip(t *testing.T) {
 	}
 	cancel()
 	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSkipWithoutDaemon: where no daemon runs, only the next change can be skipped, and only by its id. Nothing else is
+// passed over.
+func TestSkipWithoutDaemon(t *testing.T) {
+	d, ids := opened(t, 4, 1)
+	subject := "/api/v1/namespaces/shop/configmaps/c2"
+	var refusal *control.Refusal
+	for _, tc := range []struct{ why, sink, id, want string }{
+		{"it is not named", "hook", "", "the next change that it lacks is " + ids[1] + " (" + subject + "): tattler sinks skip hook " + ids[1]},
+		{"a later one", "hook", ids[2], "lacks is " + ids[1] + " (" + subject + "), not " + ids[2] + ": start tattler run"},
+		{"one that it has", "hook", ids[0], "not " + ids[0]},
+		{"a sink that has not started", "log", ids[0], "it has not started yet"},
+	} {
+		if _, err := d.Skip(t.Context(), tc.sink, tc.id); !errors.As(err, &refusal) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.why, err, tc.want)
+		}
+	}
+	if cursor, _, err := d.Journal.Cursor(t.Context(), "hook"); cursor != 1 || err != nil {
+		t.Errorf("after refusals the cursor is %d, %v", cursor, err)
+	}
+	want := control.Skipped{ID: ids[1], Subject: subject}
+	if got, err := d.Skip(t.Context(), "hook", ids[1][:8]); got != want || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	cursor, _, err := d.Journal.Cursor(t.Context(), "hook")
+	letters, lerr := Letters(t.Context(), d.Reader, "hook")
+	if cursor != 2 || len(letters) != 1 || letters[0].ID != ids[1] || errors.Join(err, lerr) != nil {
+		t.Errorf("the cursor is %d, the dead letters are %+v, %v, %v", cursor, letters, err, lerr)
+	}
+	if err := d.Journal.SetCursor(t.Context(), "hook", 4); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Skip(t.Context(), "hook", ids[3]); !errors.As(err, &refusal) || !strings.Contains(err.Error(), "it has everything") {
 		t.Error(err)
 	}
 }

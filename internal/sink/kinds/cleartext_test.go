@@ -33,11 +33,32 @@ func TestClearText(t *testing.T) {
 		{"mail", `notify: {url: "smtp://u:hunter2@HOST/a@b.c?from=d@e.f&tls=none"INSECURE}`, `notify: {url: "smtp://u:hunter2@HOST/a@b.c?from=d@e.f"}`, "url"},
 		{"chat: a webhook's path", `notify: {url: "http://HOST/hooks/hunter2", service: mattermost INSECURE}`, `notify: {url: "https://HOST/hooks/hunter2", service: mattermost}`, "url"},
 		{"chat: by its scheme", `notify: {url: "mattermost://HOST/hunter2?disabletls=yes"INSECURE}`, `notify: {url: "mattermost://HOST/hunter2"}`, "url"},
+		{"webhook: a path like Slack's", `webhook: {url: "http://HOST/services/T/B/hunter2"INSECURE}`, `webhook: {url: "https://HOST/services/T/B/hunter2"}`, "url"},
+		{"webhook: a path like Discord's", `webhook: {url: "http://HOST/api/webhooks/12/hunter2"INSECURE}`, `webhook: {url: "https://HOST/api/webhooks/12/hunter2"}`, "url"},
+		{"webhook: a path like Telegram's", `webhook: {url: "http://HOST/bot12:hunter2/x"INSECURE}`, `webhook: {url: "https://HOST/bot12:hunter2/x"}`, "url"},
+		{"webhook: a token in the path", `webhook: {url: "http://HOST/hooks/hunter2hunter2hunter2"INSECURE}`, `webhook: {url: "https://HOST/hooks/hunter2hunter2hunter2"}`, "url"},
+		{"webhook: a UUID in the path", `webhook: {url: "http://HOST/x/b7e3a4de-5d13-4be0-9f3e-0a5d8c2f6a11"INSECURE}`, `webhook: {url: "https://HOST/x/b7e3a4de-5d13-4be0-9f3e-0a5d8c2f6a11"}`, "url"},
+		{"webhook: a path from the environment", `webhook: {url: "http://HOST/${env:WORD}"INSECURE}`, `webhook: {url: "https://HOST/${env:WORD}"}`, "url"},
+		{"webhook: a header from the environment", `webhook: {url: "http://HOST/x", headers: {X-Team: "${env:WORD}"}INSECURE}`, `webhook: {url: "https://HOST/x", headers: {X-Team: "${env:WORD}"}}`, "url"},
+		{"webhook: a body with what a file has", `webhook: {url: "http://HOST/x", template: '{"k":"${file:/word}"}'INSECURE}`, `webhook: {url: "https://HOST/x", template: '{"k":"${file:/word}"}'}`, "url"},
+		{"otlp: a header from a file", `otlp: {endpoint: "http://HOST:4317", headers: {x-team: "${file:/word}"}INSECURE}`, `otlp: {endpoint: "https://HOST:4317", headers: {x-team: "${file:/word}"}}`, "endpoint"},
+		{"chat: by shoutrrr", `notify: {url: "generic://HOST/hunter2?disabletls=yes"INSECURE}`, `notify: {url: "generic://HOST/hunter2"}`, "url"},
+		{"chat: by shoutrrr, with another key", `notify: {url: "ntfy://HOST/hunter2?scheme=http"INSECURE}`, `notify: {url: "ntfy://HOST/hunter2"}`, "url"},
+		{"chat: by shoutrrr, as a web address", `notify: {url: "generic+http://HOST/hunter2"INSECURE}`, `notify: {url: "generic+https://HOST/hunter2"}`, "url"},
+		{"a name is no credential", "", `webhook: {url: "http://HOST/hooks/tattler-production-2/changes/services/team/backend"}`, ""},
+		{"nor is a host from the environment", "", `webhook: {url: "http://${env:RECEIVER}/x"}`, ""},
+		{"nor a signature", "", `webhook: {url: "http://HOST/x", secret: "${env:WORD}"}`, ""},
 		{"nothing to hide", "", `webhook: {url: "http://HOST/x", headers: {X-Team: shop}, secret: hunter2}`, ""},
 	} {
 		parse := func(options, host, insecure string) error {
 			options = strings.NewReplacer("HOST", host, "INSECURE", insecure).Replace(options)
-			l := &config.Loader{Sinks: kinds.Tattler().Types()}
+			l := &config.Loader{
+				Sinks: kinds.Tattler().Types(),
+				LookupEnv: func(name string) (string, bool) {
+					return map[string]string{"WORD": "hunter2", "RECEIVER": "sink.invalid"}[name], true
+				},
+				ReadFile: func(string) ([]byte, error) { return []byte("hunter2\n"), nil },
+			}
 			_, err := l.Parse("t.yaml", []byte("apiVersion: tattler.dev/v1alpha1\nkind: Config\nsinks:\n- {name: s, "+options+"}\n"))
 			return err
 		}
@@ -77,6 +98,8 @@ func TestClearTextAddress(t *testing.T) {
 		{"mqtt://u:hunter2@HOST/topic", "?insecure=true"},
 		{"nats://u:hunter2@HOST,localhost/", "?insecure=true"},
 		{"ws://hunter2@HOST/", "?insecure=true"},
+		{"http://HOST/services/T/B/hunter2", ""},
+		{"generic://HOST/hunter2?disabletls=yes", ""},
 		{"smtp://u:hunter2@HOST/a@b.c?from=d@e.f&tls=none", "&insecure=true"},
 		{"mattermost://HOST/hunter2?disabletls=yes", "&insecure=true"},
 	} {

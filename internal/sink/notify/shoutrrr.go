@@ -34,6 +34,9 @@ func (t *target) shoutrrr(u *url.URL, address string) error {
 	}
 	scheme, _, _ := strings.Cut(u.Scheme, "+")
 	t.service, t.raw = others, address
+	if withoutTLS(u) {
+		t.plain = u.Hostname()
+	}
 	t.place = scheme
 	if slices.Contains(hosted, scheme) && u.User == nil && strings.Trim(u.Path, "/") != "" {
 		t.place += " " + u.Hostname()
@@ -45,6 +48,27 @@ func (t *target) shoutrrr(u *url.URL, address string) error {
 		return fmt.Errorf("shoutrrr does not take it as one of %s: see its documentation for the form", scheme) // its error may quote it
 	}
 	return nil
+}
+
+// withoutTLS reports whether shoutrrr sends to an address without TLS.
+func withoutTLS(u *url.URL) bool {
+	if strings.HasSuffix(u.Scheme, "+http") {
+		return true
+	}
+	for key, values := range u.Query() {
+		value := strings.ToLower(strings.Join(values, ","))
+		switch strings.ToLower(key) {
+		case "disabletls":
+			if slices.Contains([]string{"true", "1", "yes", "y"}, value) { // as its format.ParseBool
+				return true
+			}
+		case "scheme":
+			if value == "http" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hosted are the services whose addresses have a host where others have a token. Without a path it may be one

@@ -22,6 +22,7 @@ type target struct {
 	channel string   // Mattermost's, where not the webhook's own
 	mail    mailTarget
 	raw     string // shoutrrr's URL
+	plain   string // the host, where shoutrrr sends without TLS
 
 	insecure bool // the address allows credentials without TLS
 }
@@ -33,6 +34,8 @@ func (t target) clearText(insecure bool) error {
 		return sink.ClearText(insecure || t.insecure, "the password", "tls=auto, tls=always or smtps://", t.mail.host)
 	case t.post != nil && t.post.Scheme == "http":
 		return sink.ClearText(insecure || t.insecure, "the path, which is a credential,", "TLS", t.post.Hostname())
+	case t.plain != "":
+		return sink.ClearText(insecure, "the address, which is a credential,", "TLS", t.plain)
 	}
 	return nil
 }

@@ -114,6 +114,19 @@ func (o Options) Validate() error {
 	return nil
 }
 
+// ClearText refuses to send a credential without TLS that the configuration calls by a reference.
+func (o Options) ClearText(reference, value string) error {
+	u, err := parseEndpoint(o.Endpoint, cmp.Or(o.Protocol, GRPC))
+	if err != nil {
+		return nil //nolint:nilerr // Validate has said so
+	}
+	sent := append(slices.Collect(maps.Values(o.Headers)), slices.Collect(maps.Values(o.Resource))...)
+	if err := sink.ClearReference(o.Insecure, u, reference, value, o.Endpoint, sent...); err != nil {
+		return fmt.Errorf("endpoint: %w", err)
+	}
+	return nil
+}
+
 func (o Options) withDefaults() Options {
 	o.Protocol = cmp.Or(o.Protocol, GRPC)
 	o.Body = cmp.Or(o.Body, BodyEvent)

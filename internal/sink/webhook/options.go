@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,8 +34,8 @@ type Options struct {
 	// Parallel is how many requests are on their way at a time (1, at most 64). One keeps the order of all
 	// changes; more keep that of each object's.
 	Parallel int `yaml:"parallel"`
-	// Insecure allows credentials to be sent without TLS to another machine (false): a password or a token in
-	// the URL, and headers such as Authorization.
+	// Insecure allows credentials to be sent without TLS to another machine (false): a password, a token or a
+	// secret path in the URL, headers such as Authorization, and what ${env:…} or ${file:…} stands for.
 	Insecure bool     `yaml:"insecure"`
 	TLS      sink.TLS `yaml:"tls"`
 }
@@ -74,6 +75,19 @@ func (o Options) Validate() error {
 		return fmt.Errorf("tls: %w", err)
 	}
 	if err := sink.ClearHTTP(o.Insecure, u, o.Headers); err != nil {
+		return fmt.Errorf("url: %w", err)
+	}
+	return nil
+}
+
+// ClearText refuses to send a credential without TLS that the configuration calls by a reference.
+func (o Options) ClearText(reference, value string) error {
+	u, err := parseURL(o.URL)
+	if err != nil {
+		return nil //nolint:nilerr // Validate has said so
+	}
+	err = sink.ClearReference(o.Insecure, u, reference, value, o.URL, append(slices.Collect(maps.Values(o.Headers)), o.Template)...)
+	if err != nil {
 		return fmt.Errorf("url: %w", err)
 	}
 	return nil

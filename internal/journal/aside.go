@@ -1,0 +1,114 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// journalFiles are the endings of the files that make up a journal.
+var journalFiles = []string{"", "-wal", "-shm"}
+
+// restoreStep does one step of Restore; tests stop it there, as a kill would.
+var restoreStep = func(do func() error) error { return do() }
+
+// asideNote is the file that names where the files of a journal are being moved to. Whoever resumes moves the others to
+// the same name: a journal without its log lacks its newest changes.
+func asideNote(path string) string { return path + ".aside" }
+
+// moveAside renames a journal and the files beside it to one name, or resumes doing so, and returns that name; empty:
+// there was nothing to move. The journal goes first: without it, Open refuses the log. No file is replaced.
+func moveAside(path, to string) (string, error) {
+	dir, note := filepath.Dir(path), asideNote(path)
+	noted, err := notedAside(path)
+	switch {
+	case err != nil:
+		return "", err
+	case noted != "":
+		to = noted
+	case !existsAny(path):
+		return "", nil
+	default:
+		to = freeAside(to)
+		if err := restoreStep(func() error { return writeNote(note, filepath.Base(to)) }); err != nil {
+			return "", err
+		}
+	}
+	for _, end := range journalFiles {
+		err := restoreStep(func() error { return os.Rename(path+end, to+end) })
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return to, err
+		}
+	}
+	if err := syncDir(dir); err != nil { // the note goes after the renames, also in a power failure
+		return to, err
+	}
+	return to, restoreStep(func() error { return os.Remove(note) })
+}
+
+// notedAside returns where an interrupted Restore was moving the journal to. It is empty where there is no note, and
+// where another journal was made meanwhile, which needs a name of its own.
+func notedAside(path string) (string, error) {
+	b, err := os.ReadFile(asideNote(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	name := string(b)
+	if err != nil || filepath.Base(name) != name || !strings.HasPrefix(name, filepath.Base(path)+".before-") {
+		return "", orElse(err, fmt.Errorf("%s does not name a file: remove it", asideNote(path)))
+	}
+	to := filepath.Join(filepath.Dir(path), name)
+	for _, end := range journalFiles {
+		if exists(path+end) && exists(to+end) {
+			return "", nil
+		}
+	}
+	return to, nil
+}
+
+// freeAside returns a name that no file of another journal has.
+func freeAside(to string) string {
+	first := to
+	for n := 2; existsAny(to); n++ {
+		to = fmt.Sprintf("%s-%d", first, n)
+	}
+	return to
+}
+
+// writeNote writes a small file, whole or not at all, behind whatever it takes to survive a power failure.
+func writeNote(path, text string) error {
+	partial := path + ".partial"
+	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(partial, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(partial))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// existsAny reports whether a journal has any of its files.
+func existsAny(path string) bool {
+	for _, end := range journalFiles {
+		if exists(path + end) {
+			return true
+		}
+	}
+	return false
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
