@@ -31,12 +31,15 @@ func crashed(t *testing.T, from string) string {
 // TestRestoreStoppedAtEachStep stops restores at each of their steps, twice in a row, and resumes them later. The old
 // journal is kept whole, with its log, under one name.
 func TestRestoreStoppedAtEachStep(t *testing.T) {
-	j, from := large(t, t.TempDir())
-	saved := filepath.Join(t.TempDir(), "saved.db")
+	from, saved := filepath.Join(t.TempDir(), "journal.db"), filepath.Join(t.TempDir(), "saved.db")
+	j := open(t, from)
+	for i := range 20 {
+		add(t, j, pod(event.Updated, i+1))
+	}
 	backup(t, from, saved)
 	was := contents(t, from)
 	must(t, j.db.copyLog())
-	add(t, j, pod(event.Updated, 301))
+	add(t, j, pod(event.Updated, 21))
 	later := contents(t, from)
 	_, steps := stopped(t, saved, crashed(t, from), epoch, -1)
 	if steps != 6 {
