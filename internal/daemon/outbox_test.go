@@ -45,7 +45,7 @@ func TestOutboxWhole(t *testing.T) {
 	for _, tc := range cases {
 		sinks = append(sinks, tc.o)
 	}
-	stores, err := openStores(t.Context(), b.Journal, rules, text, slog.New(slog.DiscardHandler), sinks)
+	stores, err := openStores(t.Context(), b.Journal, rules, &Options{Text: text, Log: slog.New(slog.DiscardHandler), Sinks: sinks})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,8 @@ type Message struct {
 	// Op, Loud and Link are those of the only story; of several, Loud tells that one is.
 	Op, Link string
 	Loud     bool
+	// Severity is the story's own; of several, the worst, or recovery if all are.
+	Severity event.Severity
 
 	key string // equal for the same changes
 }
@@ -44,6 +46,11 @@ type Story struct {
 	Kind, Namespace, Name string
 	// Loud is true for what stands out: failures, gaps, and deletions of what nobody owns.
 	Loud bool
+	// Text says in a few words what the changes of the object come to, as `tattler watch` does: a rollout and in how
+	// long, a pod's state and its reason. It is empty where Fields say it better, and part of the title.
+	Text string
+	// Severity is failure, warning, recovery (also of a rollout that is done) or change.
+	Severity event.Severity
 	// Changes is how many changes the story stands for.
 	Changes int
 	// Fields are those of the object that have changed, MoreFields how many others have; 64 may be more.
@@ -82,7 +89,7 @@ func (s *summary) message(k kin, link func(id string) string) *Message {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 	})
 	if len(m.Stories) > 0 {
-		m.Op, m.Loud = m.Stories[0].Op, m.Stories[0].Loud
+		m.Op, m.Loud, m.Severity = m.Stories[0].Op, m.Stories[0].Loud, worst(m.Stories)
 	}
 	if m.Several() {
 		m.Counts, m.Op = counted(s.counts), ""
@@ -122,8 +129,11 @@ func (s *summary) merged(k kin) []*story {
 		}
 		to.changes += t.changes
 		to.loud = to.loud || t.loud
-		if to.failure == "" {
-			to.failure, to.failed = t.failure, t.failed
+		if to.failure.uid == "" {
+			to.failure = t.failure
+			if t.failure.ofRoot { // it was taken for the owner
+				to.failure = t.failure.of(t.members[0].resource)
+			}
 		}
 		for c, n := range t.kin {
 			to.kin[c] += n
@@ -164,18 +174,19 @@ func (t *story) tell(link func(id string) string) Story {
 			out.Owned = nil
 		}
 		out.Op, out.Kind, out.Namespace, out.Name = string(head.op), head.resource.Kind, head.resource.Namespace, head.resource.Name
-		for _, f := range head.fields {
-			if f.Op == "replace" && f.From == f.To && !strings.HasSuffix(f.To, "…") {
-				continue // it is as it was
-			}
-			out.Fields = append(out.Fields, f.Field)
+		if head.story != nil && head.op != event.Deleted && head.op != event.Left {
+			out.Text, out.Severity = clean(head.story.Text()), head.story.Severity()
 		}
-		out.MoreFields, out.Note = len(head.others), head.note
+		out.Fields, out.MoreFields = head.listed(out.Text != "")
+		out.Note = head.note
 		out.ID, out.At = head.id, head.at
 		slices.SortStableFunc(out.Fields, func(a, b Field) int { // what is wanted before what is
 			return cmp.Compare(map[bool]int{true: 1}[a.isStatus()], map[bool]int{true: 1}[b.isStatus()])
 		})
-		out.Title = object(out) + " " + happened(head.op, t.loud)
+		out.Title = object(out)
+		if out.Text == "" || head.op != event.Updated {
+			out.Title += " " + happened(head.op, t.loud)
+		}
 		if head.op == event.Gap {
 			out.Title = "GAP: changes of " + head.resource.Resource + " were missed"
 		}
@@ -186,14 +197,85 @@ func (t *story) tell(link func(id string) string) Story {
 		out.Kind, out.Name = t.root.Kind, t.root.Name
 		out.Title = object(out) + ": changes of what it owns"
 	}
-	if len(out.Owned) > 0 && out.Op != "" {
+	said := out.Text
+	switch {
+	case t.failure.uid == "" || said != "" && t.failure.ofRoot:
+	case said != "": // the bad news first
+		said = t.failure.text + "; " + said
+	default:
+		said = t.failure.text
+	}
+	if len(out.Owned) > 0 && out.Op != "" && out.Text == "" {
 		out.Title += fmt.Sprintf(", with %s of what it owns", plural(kin, "change"))
 	}
-	if t.failure != "" {
-		out.Title += ": " + t.failure
+	if said != "" {
+		out.Title += ": " + said
 	}
+	out.Severity = t.severity(head.op, out.Severity)
 	out.Link = link(out.ID)
 	return out
+}
+
+// severity is the story's, of which the root's own words have so.
+func (t *story) severity(op event.Op, so event.Severity) event.Severity {
+	switch {
+	case t.failure.uid != "":
+		return event.Failure
+	case op == event.Gap:
+		return event.Warning
+	case so != "" && so != event.Normal:
+		return so
+	case t.loud && !t.recovered():
+		return event.Failure
+	}
+	return event.Normal
+}
+
+// recovered reports whether the story is loud only for what has recovered.
+func (t *story) recovered() bool {
+	for _, m := range t.members {
+		if m.op == event.Deleted || m.op == event.Gap || m.op == event.Absent {
+			return false
+		}
+	}
+	return true
+}
+
+// worst is the severity of several stories.
+func worst(all []Story) event.Severity {
+	recovered := true
+	out := event.Normal
+	for _, s := range all {
+		switch {
+		case s.Severity == event.Failure:
+			return event.Failure
+		case s.Severity == event.Warning:
+			out = event.Warning
+		}
+		recovered = recovered && s.Severity == event.Recovery
+	}
+	if recovered {
+		return event.Recovery
+	}
+	return out
+}
+
+// listed are the fields that a message lists: in other words means that the status is said in words.
+func (m *member) listed(inWords bool) (fields []Field, more int) {
+	for _, f := range m.fields {
+		switch {
+		case f.Op == "replace" && f.From == f.To && !strings.HasSuffix(f.To, "…"): // it is as it was
+		case inWords && f.isStatus():
+		default:
+			fields = append(fields, f.Field)
+		}
+	}
+	for _, isStatus := range m.others {
+		if !inWords || !isStatus {
+			more++
+		}
+	}
+	return fields, more
 }
 
 // happened is an operation for people.
