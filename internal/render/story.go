@@ -18,7 +18,7 @@ import (
 // for several changes. Where the object is still on its way, the next message's Story continues this one: so a
 // rollout has its whole duration, however many messages report it.
 //
-// A Story never changes. It holds digests of the object, of at most some 60 KB each in memory, and nothing else.
+// A Story never changes. It holds digests of the object, each at most some 50 KB in memory, and nothing else.
 type Story struct {
 	resource change.Resource
 	fold     fold
@@ -62,13 +62,14 @@ func (s *Story) Follow(c change.Change, told bool) *Story {
 // add takes a change in; the objects of c are digests.
 func (s *Story) add(c change.Change) {
 	f := &s.fold
-	for _, field := range c.Fields {
-		if !field.Quiet && isState(c, field) {
-			s.state = true
-		}
-	}
+	state := slices.ContainsFunc(c.Fields, func(field change.FieldChange) bool { return !field.Quiet && isState(c, field) })
+	s.state = s.state || state
 	if c.Op == event.Updated {
-		f.spec(c)
+		before := f.since
+		if f.spec(c); f.since != before {
+			f.settled = time.Time{}
+		}
+		s.moved = s.moved || moving(s.resource, f.from, c.Before)
 		s.readier = s.readier || isReady(c.Before) != isReady(c.After)
 	}
 	f.to, f.latest, f.last = c.After, momentOf(c), c.At
@@ -77,7 +78,7 @@ func (s *Story) add(c change.Change) {
 	}
 	if moving(s.resource, f.from, f.to) {
 		s.moved, f.settled = true, time.Time{}
-	} else if f.settled.IsZero() {
+	} else if f.settled.IsZero() && state {
 		f.settled, f.end = f.last, f.latest
 	}
 }
@@ -123,9 +124,9 @@ func (s *Story) Severity() event.Severity {
 	return worst
 }
 
-// What a digest holds of an object at most.
+// What a digest holds of a status at most, and of what is wanted a tenth of that.
 const (
-	digestValues = 600
+	digestValues = 400
 	digestBytes  = 24 << 10
 	digestString = 300
 )
@@ -135,7 +136,6 @@ func digestOf(obj map[string]any) map[string]any {
 	if obj == nil {
 		return nil
 	}
-	d := &digester{values: digestValues, bytes: digestBytes}
 	out := map[string]any{}
 	for _, key := range []string{"kind", "revision", "metadata", "spec", "status"} {
 		v, ok := obj[key]
@@ -160,6 +160,10 @@ func digestOf(obj map[string]any) map[string]any {
 				}
 			}
 			v = m
+		}
+		d := &digester{values: digestValues, bytes: digestBytes}
+		if key != "status" {
+			d = &digester{values: digestValues / 10, bytes: digestBytes / 10}
 		}
 		out[key] = d.copy(v)
 	}
