@@ -21,6 +21,7 @@ func (t *Text) appeared(c change.Change) {
 		r.info = stateOf(c.Resource, c.After)
 	}
 	t.line(t.head(r))
+	t.printSelected(c)
 	t.whole(c.After)
 }
 
@@ -48,7 +49,10 @@ func (t *Text) created(c change.Change) {
 		r.manager = c.Manager
 	}
 	t.line(t.head(r))
-	if c.Owner == nil || t.o.Whole {
+	switch {
+	case len(t.o.Only) > 0:
+		t.printSelected(c)
+	case c.Owner == nil || t.o.Whole:
 		t.body(c.Resource, c.After)
 	}
 	f.from, f.origin = c.After, c.After
@@ -215,6 +219,7 @@ func (t *Text) gone(c change.Change) {
 		r.count = "(" + plural(absorbed+1, "change") + ")"
 	}
 	t.line(t.head(r))
+	t.printSelected(c)
 	t.whole(c.Before)
 }
 

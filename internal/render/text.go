@@ -36,6 +36,9 @@ type Options struct {
 	Unfold string
 	// Noise shows quiet fields, too.
 	Noise bool
+	// Only are the paths that somebody asked for: of an object that comes or goes, these fields are printed, but for
+	// those that Ignore covers.
+	Only, Ignore []diff.Pattern
 	// Location is that of the printed times; nil means the local one.
 	Location *time.Location
 }

@@ -53,7 +53,7 @@ not say. The value of a Secret is never shown.
 A path is written as it is shown: spec.replicas, data["app.properties"],
 spec.containers[name=app].image. * stands for any key, ** for any number of
 steps; what is below a path belongs to it. With paths or severities there are no
-summaries.
+summaries. With --path, objects that come or go show what the paths select.
 
 Changes go to stdout, status to stderr. Ctrl-C ends the watch.`
 
@@ -153,7 +153,7 @@ func Run(ctx context.Context, o *Options) error {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
 	status := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
-	out, err := o.printer(cluster, namespaces, status)
+	out, err := o.printer(cluster, namespaces, status, only, ignore)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ type printer interface {
 	Unlisted() string
 }
 
-func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *terminal.Status) (printer, error) {
+func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *terminal.Status, only, ignore []diff.Pattern) (printer, error) {
 	out := status.Before(o.IO.Out)
 	if o.Output == render.JSON || o.Output == render.YAML {
 		e, err := render.NewEvents(render.EventsOptions{
@@ -191,7 +191,7 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *t
 	single := len(n.Include) == 1 && !scope.IsGlob(n.Include[0])
 	return &ordered{printer: &text{render.New(render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
-		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Status: each, Noise: o.Noise,
+		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Status: each, Noise: o.Noise, Only: only, Ignore: ignore,
 	})}}, nil
 }
 
