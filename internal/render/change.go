@@ -207,6 +207,9 @@ func (t *Text) gone(c change.Change) {
 		r.sign, r.info, r.manager = signLeft, "left the selection", unknown
 	case c.Owner != nil && isPod(c.Resource) && !t.o.Status:
 		r.sign, r.info = signFolded, podGone(c, f)
+		if f != nil && f.to != nil && !podReady(c.Before) {
+			r.info, r.severity = t.reported(o, r.info, r.severity)
+		}
 		t.counts.Folded++
 		r.count = "(" + plural(absorbed+1, "change") + ")"
 		t.line(t.head(r))

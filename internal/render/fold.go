@@ -64,6 +64,8 @@ type fold struct {
 	// origin is the object before the transition, from as the last line told it; nil if born.
 	origin, from, to map[string]any
 	net              netChanges
+	report           report // of an event of the cluster, since the last line
+	reports          int    // how many of the changes are such events
 	told             string // the state that the last line told
 	toldAt           time.Time
 }
@@ -215,9 +217,10 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	f := o.fold
 	t.counts.Pending -= f.count
 	t.counts.Folded += f.count
+	info, severity := t.reported(o, text, f.severity(o.resource))
 	t.line(t.head(t.counted(row{
 		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
-		name: t.typeName(o.resource) + "/" + o.name, info: text, severity: f.severity(o.resource),
+		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity,
 	}, f.count)))
 	f.told, f.toldAt = stateOf(o.resource, f.to), now
 }

@@ -94,8 +94,8 @@ func (l *Lines) row(c change.Change) row {
 		}
 		r.info = value
 	}
-	if isEvent(c.Resource) && c.After != nil {
-		r.info, r.manager = strings.TrimSpace(text(c.After, "reason")+" "+text(c.After, "message")+text(c.After, "note")), ""
+	if isEvent(c.Resource) {
+		return eventRow(r, c)
 	}
 	return r
 }

@@ -58,7 +58,8 @@ type Text struct {
 	widest  int               // namespace so far
 	objects map[objectKey]*object
 	due     dueHeap
-	down    map[string]bool // nodes that are not ready
+	down    map[string]bool   // nodes that are not ready
+	reports map[string]report // by the UID of the object, of the last moments
 	seq     int
 	counts  Counts
 	buf     bytes.Buffer
@@ -87,7 +88,7 @@ func New(o Options) *Text {
 	if o.Unfold == "" {
 		o.Unfold = "--status"
 	}
-	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, down: map[string]bool{}}
+	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, down: map[string]bool{}, reports: map[string]report{}}
 }
 
 // SetWidth changes Options.Width, as when somebody resizes the terminal.
@@ -175,6 +176,7 @@ func (t *Text) Flush(now time.Time) error {
 		heap.Remove(&t.due, 0)
 	}
 	clear(t.objects)
+	clear(t.reports)
 	return t.write()
 }
 
