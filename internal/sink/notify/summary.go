@@ -229,8 +229,11 @@ func (m *member) add(e *event.Event, fields int) {
 // absence says why nothing was recorded for a time, and what became of it.
 func absence(a *event.Absence, lasted time.Duration) string {
 	text := "Tattler was not running for "
-	if a.Reason == event.AbsenceUnwritten {
+	switch a.Reason {
+	case event.AbsenceUnwritten:
 		text = "Tattler could not write its journal for "
+	case event.AbsenceUnreachable:
+		text = "Tattler could not reach the API server for "
 	}
 	text += lasted.Round(time.Second).String() + ", and has caught up with " + plural(int(a.Changes), "change")
 	if a.Incomplete > 0 {
