@@ -174,6 +174,9 @@ func (f *fold) due(o *object) time.Time {
 	if f.told != "" && stateOf(o.resource, f.to) == f.told {
 		return later(f.toldAt.Add(repeat), f.last.Add(calm))
 	}
+	if f.report.severity == event.Failure {
+		return earlier(f.last.Add(calm), f.first.Add(hold))
+	}
 	wait := patience(o.resource, o.owned, f.origin, f.to)
 	return earlier(f.last.Add(wait), f.first.Add(max(movingHold, wait)))
 }
@@ -240,7 +243,7 @@ func (f *fold) severity(r change.Resource) event.Severity {
 // rebase begins the next line of a transition where the last one ended.
 func (f *fold) rebase() {
 	f.from, f.born, f.count, f.net, f.settled = f.to, false, 0, netChanges{}, time.Time{}
-	f.end, f.dropped = moment{}, moment{}
+	f.end, f.dropped, f.report, f.reports = moment{}, moment{}, report{}, 0
 }
 
 // summary says what the folded changes come to.
