@@ -30,9 +30,10 @@ type Story struct {
 }
 
 // Follow returns the story with one more change. The receiver may be nil. If it was told, the new story begins
-// where that one ended. It returns nil where there is nothing to follow: for what is gone, a gap, an absence.
+// where that one ended. It returns nil where there is nothing to follow: for what is gone, a gap, an absence,
+// and where what was before was purged.
 func (s *Story) Follow(c change.Change, told bool) *Story {
-	if c.After == nil || c.Op == event.Converted {
+	if c.After == nil || c.Op == event.Converted || c.Blind {
 		return nil
 	}
 	c.Before, c.After = digestOf(c.Before), digestOf(c.After)

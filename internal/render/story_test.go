@@ -70,6 +70,9 @@ func TestStoryNeverChanges(t *testing.T) {
 	if gone := begun.Follow(change.Change{Op: event.Deleted, Before: web(2, 1, 2)}, false); gone != nil {
 		t.Error("a story of what is gone")
 	}
+	if blind := (*Story)(nil).Follow(change.Change{Op: event.Updated, Blind: true, After: web(2, 1, 2)}, false); blind != nil {
+		t.Error("a story of which nobody knows the beginning")
+	}
 }
 
 func fieldChange(t *testing.T, path string) diff.Change {
