@@ -222,8 +222,9 @@ type GapInfo struct {
 
 // Absence says why Tattler did not watch for a while, and what it caught up with afterwards.
 type Absence struct {
-	// Reason says why: stopped (Tattler did not run), or unwritten (it could not write its journal, such as on a
-	// full disk).
+	// Reason says why: stopped (Tattler did not run), unwritten (it could not write its journal, such as on a
+	// full disk), or unreachable (the API server did not answer for 5 seconds or more, from the last sign of life to
+	// its return).
 	Reason string `json:"reason"`
 	// Changes is the number of changes that Tattler has caught up with: they happened, or may have happened,
 	// meanwhile.
@@ -236,8 +237,9 @@ type Absence struct {
 
 // The reasons of absences.
 const (
-	AbsenceStopped   = "stopped"
-	AbsenceUnwritten = "unwritten"
+	AbsenceStopped     = "stopped"
+	AbsenceUnwritten   = "unwritten"
+	AbsenceUnreachable = "unreachable"
 )
 
 // AbsenceResource stands where other events name their object, so that what is made of an event's resource, such as

@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +17,39 @@ func (j *judge) absence(r row) {
 	if n := len(j.absences); now.to.Before(now.from) || n > 0 && now.from.Before(j.absences[n-1].to) {
 		j.find(falsified, "%v is an absence from %v to %v, after %v", &r, now.from, now.to, j.absences)
 	}
+	if r.absence == nil || !slices.Contains([]string{event.AbsenceStopped, event.AbsenceUnwritten, event.AbsenceUnreachable}, r.absence.Reason) {
+		j.find(groundless, "%v is an absence without a reason", &r)
+	} else if lasted := now.to.Sub(now.from); r.absence.Reason == event.AbsenceUnreachable && lasted < minOutage {
+		j.find(needless, "%v is an outage of %v: that is a reconnect", &r, lasted)
+	}
 	j.absences = append(j.absences, now)
+}
+
+const (
+	// minOutage is how long an outage of the API server lasts at least that is an absence; see event.Absence.
+	minOutage = 5 * time.Second
+	// sureOutage is how long it must take until the server says that it is ready, so that its outage was one. The
+	// daemon may reach it sooner.
+	sureOutage = 2 * minOutage
+	// settling is how long the daemon may need to notice that the server is back, and to write what that comes to.
+	settling = 40 * time.Second
+)
+
+// unreached checks that there is an absence for each outage of the API server, unless the daemon did not run before
+// that was written: then another absence may cover it.
+func (j *judge) unreached(out, off []interval) {
+	for _, o := range out {
+		known := o.to.Sub(o.from) < sureOutage || o.from.Before(j.began)
+		for _, d := range off {
+			known = known || d.from.Before(o.to.Add(settling)) && (d.to.IsZero() || d.to.After(o.from))
+		}
+		for _, a := range j.absences {
+			known = known || !a.from.After(o.from.Add(2*time.Second)) && a.to.After(o.from.Add(minOutage))
+		}
+		if !known {
+			j.find(missed, "the API server was away from %v to %v, of which the journal says nothing: %v", o.from, o.to, j.absences)
+		}
+	}
 }
 
 // away checks that there is an absence for each time in which the daemon did not run, unless that was before it had
@@ -37,22 +70,37 @@ func (j *judge) away(off []interval) {
 func TestJudgeAbsences(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	absence := func(seq int64, from, to int) row {
-		return row{seq: seq, id: event.AbsenceID("c", at(from)), op: event.Absent, since: at(from), at: at(to)}
+		return row{seq: seq, id: event.AbsenceID("c", at(from)), op: event.Absent, since: at(from), at: at(to), absence: &event.Absence{Reason: event.AbsenceStopped}}
 	}
+	outage := func(seq int64, from, to int) row {
+		r := absence(seq, from, to)
+		r.absence.Reason = event.AbsenceUnreachable
+		return r
+	}
+	nameless := absence(2, 20, 31)
+	nameless.absence = &event.Absence{Reason: "asleep"}
 	for _, tc := range []struct {
 		why  string
 		rows []row
 		off  []interval
+		out  []interval // the API server
 		want []string
 	}{
-		{"one for each", []row{absence(2, 20, 31), absence(3, 40, 51)}, []interval{{at(21), at(30)}, {at(41), at(50)}}, nil},
-		{"one for two", []row{absence(2, 20, 51)}, []interval{{at(21), at(30)}, {at(41), at(50)}}, nil},
-		{"before anything was recorded", nil, []interval{{at(5), at(9)}}, nil},
-		{"none", nil, []interval{{at(21), at(30)}}, []string{missed}},
-		{"it ends too soon", []row{absence(2, 20, 29)}, []interval{{at(21), at(30)}}, []string{missed}},
-		{"it begins too late", []row{absence(2, 22, 31)}, []interval{{at(21), at(30)}}, []string{missed}},
-		{"two overlap", []row{absence(2, 20, 31), absence(3, 30, 51)}, nil, []string{falsified}},
-		{"it ends before it begins", []row{absence(2, 20, 19)}, nil, []string{falsified}},
+		{"one for each", []row{absence(2, 20, 31), absence(3, 40, 51)}, []interval{{at(21), at(30)}, {at(41), at(50)}}, nil, nil},
+		{"one for two", []row{absence(2, 20, 51)}, []interval{{at(21), at(30)}, {at(41), at(50)}}, nil, nil},
+		{"before anything was recorded", nil, []interval{{at(5), at(9)}}, nil, nil},
+		{"none", nil, []interval{{at(21), at(30)}}, nil, []string{missed}},
+		{"it ends too soon", []row{absence(2, 20, 29)}, []interval{{at(21), at(30)}}, nil, []string{missed}},
+		{"it begins too late", []row{absence(2, 22, 31)}, []interval{{at(21), at(30)}}, nil, []string{missed}},
+		{"two overlap", []row{absence(2, 20, 31), absence(3, 30, 51)}, nil, nil, []string{falsified}},
+		{"it ends before it begins", []row{absence(2, 20, 19)}, nil, nil, []string{falsified}},
+		{"an outage of the server", []row{outage(2, 21, 34)}, nil, []interval{{at(20), at(33)}}, nil},
+		{"of which nothing says anything", []row{outage(2, 100, 134)}, nil, []interval{{at(20), at(33)}}, []string{missed}},
+		{"that was short", nil, nil, []interval{{at(20), at(26)}}, nil},
+		{"while the daemon did not run", []row{absence(2, 24, 50)}, []interval{{at(25), at(49)}}, []interval{{at(20), at(33)}}, nil},
+		{"after which the daemon was killed", []row{absence(2, 40, 50)}, []interval{{at(41), at(49)}}, []interval{{at(20), at(33)}}, nil},
+		{"a reconnect", []row{outage(2, 20, 24)}, nil, nil, []string{needless}},
+		{"no reason that there is", []row{nameless}, nil, nil, []string{groundless}},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			j := newJudge(&past{}, nil)
@@ -61,6 +109,7 @@ func TestJudgeAbsences(t *testing.T) {
 				j.row(r)
 			}
 			j.away(tc.off)
+			j.unreached(tc.out, tc.off)
 			same(t, j, tc.want)
 		})
 	}

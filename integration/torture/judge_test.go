@@ -20,6 +20,7 @@ type row struct {
 	derived                             bool // a relist told it: it happened in an interval
 	quiet                               bool
 	gap                                 *event.GapInfo
+	absence                             *event.Absence
 	since, at                           time.Time // since is that of a gap or an absence
 	before, after                       []byte
 }

@@ -23,8 +23,9 @@ type torture struct {
 	proxy      *proxy
 	disk       *disk
 	daemon     *daemon
-	all, some  *receiver // of everything, and of what comes and goes
-	slow       *receiver // of everything, and far behind until all is settled
+	all, some  *receiver  // of everything, and of what comes and goes
+	slow       *receiver  // of everything, and far behind until all is settled
+	out        []interval // the API server, after each time that it was killed
 	done       map[string]int
 }
 
@@ -146,9 +147,7 @@ type trouble struct {
 // deck is what the next rounds bring: of each trouble one, and some with connections only, in any order.
 func (to *torture) deck() []trouble {
 	p := to.proxy
-	forget := func(ctx context.Context) error {
-		return errors.Join(plane.Compact(ctx), plane.KillAPIServer(), plane.StartAPIServer(ctx))
-	}
+	forget := func(ctx context.Context) error { return errors.Join(plane.Compact(ctx), to.restart(ctx)) }
 	writes := func(n int64) func(context.Context) error {
 		return func(ctx context.Context) error { return to.hands.some(ctx, n) }
 	}
@@ -179,9 +178,7 @@ func (to *torture) deck() []trouble {
 			rest(ctx, to.between(100, 1500))
 			return nil
 		}},
-		{name: "the API server is killed", forgets: true, up: func(ctx context.Context) error {
-			return errors.Join(plane.KillAPIServer(), plane.StartAPIServer(ctx))
-		}},
+		{name: "the API server is killed", forgets: true, up: to.restart},
 		{name: "the API server is restarted in order", forgets: true, up: func(ctx context.Context) error {
 			return errors.Join(plane.StopAPIServer(ctx), plane.StartAPIServer(ctx))
 		}},
@@ -201,6 +198,15 @@ func (to *torture) deck() []trouble {
 	}
 	to.rng.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 	return deck
+}
+
+// restart kills the API server, starts it, and notes for how long it was away.
+func (to *torture) restart(ctx context.Context) error {
+	err := plane.KillAPIServer()
+	from := time.Now()
+	err = errors.Join(err, plane.StartAPIServer(ctx))
+	to.out = append(to.out, interval{from, time.Now()})
+	return err
 }
 
 func (to *torture) between(least, most int) time.Duration {

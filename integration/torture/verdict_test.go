@@ -29,6 +29,7 @@ func (to *torture) judge(ctx context.Context) *judge {
 	readJournal(ctx, to.T, to.daemon.journal, j)
 	j.end(server)
 	j.away(to.daemon.off)
+	j.unreached(to.out, to.daemon.off)
 	loud := func(r *row) bool { return true }
 	later := func(r *row) bool { return r.op != event.Snapshot }
 	j.sink("file", loud, fileLines(to.T, to.changes()))
@@ -128,7 +129,7 @@ func readJournal(ctx context.Context, t *testing.T, path string, j *judge) {
 		}
 		j.row(row{
 			seq: e.Seq, id: e.ID, op: e.Op, kind: e.Kind.GroupResource(), namespace: e.Namespace, name: e.Name, uid: e.UID,
-			version: e.ResourceVersion, derived: e.Net, quiet: e.Quiet, gap: e.Gap, since: e.Since, at: e.At,
+			version: e.ResourceVersion, derived: e.Net, quiet: e.Quiet, gap: e.Gap, absence: e.Absence, since: e.Since, at: e.At,
 			before: before, after: after,
 		})
 	}

@@ -131,7 +131,7 @@ func (b *backlog) pump(sinks ...*pumped) *pumping {
 	if err != nil {
 		b.Fatal(err)
 	}
-	stores, err := openStores(b.Context(), b.Journal, rules, nil, slog.New(slog.DiscardHandler), make([]deliver.Options, len(sinks)))
+	stores, err := openStores(b.Context(), b.Journal, rules, &Options{Log: slog.New(slog.DiscardHandler), Sinks: make([]deliver.Options, len(sinks))})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/control/desk"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // Options say what a daemon does.
@@ -48,7 +49,10 @@ type Options struct {
 	Open func() error
 	// Text writes a change for people, for sinks that show it; nil: they write what they can.
 	Text func(io.Writer, change.Change) error
-	Log  *slog.Logger
+	// Story adds a change to the story of its object, for sinks that narrate; nil: they write what they can. See
+	// sink.Message.
+	Story func(so sink.Story, told bool, c change.Change) sink.Story
+	Log   *slog.Logger
 	// Tell, if set, hears what the watcher tells beside changes. It must not block.
 	Tell func(capture.Message)
 	// Serve, if set, serves the daemon's state elsewhere than at the socket beside the journal, from before the
@@ -321,7 +325,7 @@ func (d *daemon) openPumps(ctx context.Context) error {
 	for _, s := range all {
 		known[s.Name] = s
 	}
-	if d.stores, err = openStores(ctx, d.journal, d.rules, d.o.Text, d.o.Log, d.o.Sinks); err != nil {
+	if d.stores, err = openStores(ctx, d.journal, d.rules, &d.o); err != nil {
 		return err
 	}
 	for i, o := range d.o.Sinks {

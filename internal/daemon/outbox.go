@@ -12,6 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // outbox shows the journal to a pump.
@@ -20,8 +21,9 @@ type outbox struct {
 	reader  *journal.Reader // the pump's own: pumps do not wait for each other
 	shelf   *shelf
 	tell    *history.Teller
-	lean    bool                                 // the sink needs no objects of updates
-	text    func(io.Writer, change.Change) error // nil: sinks write what they can
+	lean    bool                                                       // the sink needs no objects of updates
+	text    func(io.Writer, change.Change) error                       // nil: sinks write what they can
+	story   func(so sink.Story, told bool, c change.Change) sink.Story // nil: sinks narrate in their own words
 	log     *slog.Logger
 }
 
@@ -84,6 +86,9 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 	}
 	if o.text != nil && !o.lean && it.Err == nil {
 		it.Text = func(w io.Writer) error { return o.text(w, c) }
+	}
+	if o.story != nil && !o.lean && it.Err == nil {
+		it.Story = func(so sink.Story, told bool) sink.Story { return o.story(so, told, c) }
 	}
 	return it, nil
 }

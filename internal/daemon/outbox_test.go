@@ -19,6 +19,11 @@ type shower struct{ *counter }
 
 func (shower) Shows() bool { return true }
 
+// narrator is a sink that follows objects.
+type narrator struct{ *counter }
+
+func (narrator) Narrates() bool { return true }
+
 // TestOutboxWhole: a sink gets the objects of updates, and their text, if its options need them.
 func TestOutboxWhole(t *testing.T) {
 	b := newBacklog(t, 1)
@@ -29,6 +34,7 @@ func TestOutboxWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := func(io.Writer, change.Change) error { return nil }
+	story := func(sink.Story, bool, change.Change) sink.Story { return nil }
 	match := func(*event.Data) (bool, error) { return true, nil }
 	cases := []struct {
 		why   string
@@ -40,12 +46,13 @@ func TestOutboxWhole(t *testing.T) {
 		{"any other filter", deliver.Options{Sink: &counter{}, Match: match}, true},
 		{"included", deliver.Options{Sink: &counter{}, Include: []deliver.Include{deliver.Patch}}, true},
 		{"shown", deliver.Options{Sink: shower{&counter{}}}, true},
+		{"narrated", deliver.Options{Sink: narrator{&counter{}}}, true},
 	}
 	var sinks []deliver.Options
 	for _, tc := range cases {
 		sinks = append(sinks, tc.o)
 	}
-	stores, err := openStores(t.Context(), b.Journal, rules, text, slog.New(slog.DiscardHandler), sinks)
+	stores, err := openStores(t.Context(), b.Journal, rules, &Options{Text: text, Story: story, Log: slog.New(slog.DiscardHandler), Sinks: sinks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +74,14 @@ func TestOutboxWhole(t *testing.T) {
 				t.Errorf("%s: change %d is encoded by each sink", tc.why, item.Seq)
 			case (item.Text != nil) != tc.whole:
 				t.Errorf("%s: change %d can be shown: %v", tc.why, item.Seq, !tc.whole)
+			case (item.Story != nil) != tc.whole:
+				t.Errorf("%s: change %d can be narrated: %v", tc.why, item.Seq, !tc.whole)
 			}
 		}
 	}
 }
 
-var _ sink.Shower = shower{}
+var (
+	_ sink.Shower   = shower{}
+	_ sink.Narrator = narrator{}
+)

@@ -35,6 +35,7 @@ type recorder struct {
 
 	// absence is what is written once everything is caught up with; nil: there was none, or it is written.
 	absence *absence
+	outages outages
 }
 
 // absence is a time in which nothing was recorded, and what was caught up with so far.
@@ -57,10 +58,10 @@ func (a *absence) count(b *journal.Batch) {
 	}
 }
 
-// row is the absence as the journal has it, which ends now.
-func (a *absence) row(now time.Time, r *capture.Ready) journal.Row {
-	a.Incomplete = int64(len(a.gaps) + len(r.Failing))
-	return journal.Row{Meta: journal.Meta{Op: event.Absent, Kind: journal.AbsenceKind, Since: a.since, At: now, Time: now, Absence: &a.Absence}}
+// row is the absence as the journal has it, which ended at a moment; so many collections still cannot be watched.
+func (a *absence) row(end time.Time, failing int) journal.Row {
+	a.Incomplete = int64(len(a.gaps) + failing)
+	return journal.Row{Meta: journal.Meta{Op: event.Absent, Kind: journal.AbsenceKind, Since: a.since, At: end, Time: end, Absence: &a.Absence}}
 }
 
 // run writes until messages is closed. Where that fails it says so, once, and drops what comes: the
@@ -74,8 +75,9 @@ func (r *recorder) run(ctx context.Context, messages <-chan capture.Message, fai
 		select {
 		case m, ok := <-messages:
 			open, due = ok, !ok || r.take(m)
-		case <-tick.C:
+		case now := <-tick.C:
 			due = true
+			r.absent(r.outages.due(now))
 		}
 		for more := true; more && open && r.rows < maxRows; { // what has come meanwhile goes with it
 			select {
@@ -85,6 +87,9 @@ func (r *recorder) run(ctx context.Context, messages <-chan capture.Message, fai
 			default:
 				more = false
 			}
+		}
+		if !open {
+			r.absent(r.outages.row())
 		}
 		if !due || r.broken {
 			continue // versions alone wait for the tick
@@ -104,6 +109,8 @@ func (r *recorder) take(m capture.Message) (due bool) {
 		b := batchOf(m.Batch)
 		if r.absence != nil {
 			r.absence.count(&b)
+		} else {
+			r.outages.count(time.Now(), &b)
 		}
 		r.pending = append(r.pending, b)
 		r.rows += len(b.Rows)
@@ -116,15 +123,26 @@ func (r *recorder) take(m capture.Message) (due bool) {
 	case m.Ready != nil && r.broken:
 	case m.Ready != nil:
 		if r.absence != nil {
-			r.pending = append(r.pending, journal.Batch{Rows: []journal.Row{r.absence.row(time.Now(), m.Ready)}})
-			r.absence = nil
+			row := r.absence.row(time.Now(), len(m.Ready.Failing))
+			r.absent(&row)
+			r.absence, r.outages.ended = nil, row.At
 		}
 		r.ready = m.Ready
 		return true
 	case m != (capture.Message{}):
+		if m.Away != nil && r.absence == nil { // else that covers it
+			r.absent(r.outages.hear(m.Away))
+		}
 		r.tell(m)
 	}
 	return false
+}
+
+// absent has an absence written; nil is none.
+func (r *recorder) absent(row *journal.Row) {
+	if row != nil && !r.broken {
+		r.pending = append(r.pending, journal.Batch{Rows: []journal.Row{*row}})
+	}
 }
 
 // write commits what is pending.

@@ -509,7 +509,7 @@ func TestDeliver(t *testing.T) {
 		r, got := newRig(t), &sent{}
 		run := func(f func()) {
 			r.with(func(j *journal.Journal) {
-				store, err := openStores(t.Context(), j, r.rules, nil, slog.New(slog.DiscardHandler), make([]deliver.Options, 1))
+				store, err := openStores(t.Context(), j, r.rules, &Options{Log: slog.New(slog.DiscardHandler), Sinks: make([]deliver.Options, 1)})
 				if err != nil {
 					t.Fatal(err)
 				}

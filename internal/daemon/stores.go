@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
-	"github.com/tattler-dev/tattler/internal/change"
-	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
@@ -29,8 +25,8 @@ type stores struct {
 
 // openStores opens what pumps with these options read from a journal. Those that need the objects of updates share
 // what they read with each other, and so do the others.
-func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, text func(io.Writer, change.Change) error, log *slog.Logger, sinks []deliver.Options) (*stores, error) {
-	s, n := &stores{}, len(sinks)
+func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, o *Options) (*stores, error) {
+	s, sinks, n := &stores{}, o.Sinks, len(o.Sinks)
 	for i := range n + 1 {
 		r, err := journal.OpenReader(ctx, j.Path())
 		if err != nil {
@@ -47,7 +43,7 @@ func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, text 
 	for i := range sinks {
 		whole := sinks[i].Whole()
 		s.outboxes = append(s.outboxes, &outbox{
-			journal: j, reader: s.readers[i], shelf: groups[whole].add(), tell: teller, lean: !whole, text: text, log: log,
+			journal: j, reader: s.readers[i], shelf: groups[whole].add(), tell: teller, lean: !whole, text: o.Text, story: o.Story, log: o.Log,
 		})
 	}
 	for whole := range groups { // a pump alone shares nothing

@@ -85,7 +85,11 @@ func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
 	recording.Wait()
 	d.state.ended(unwritten, err)
 	if unwritten == nil {
-		if noteErr := d.journal.NoteAbsent(context.WithoutCancel(ctx), time.Now()); noteErr != nil {
+		since := time.Now()
+		if !rec.outages.open.IsZero() { // nothing was recorded since then
+			since = rec.outages.open
+		}
+		if noteErr := d.journal.NoteAbsent(context.WithoutCancel(ctx), since); noteErr != nil {
 			d.o.Log.Warn("the end of recording cannot be noted: the next absence seems longer", "err", noteErr)
 		}
 	}

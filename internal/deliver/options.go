@@ -103,9 +103,15 @@ const commitEvery = time.Second
 // maxRetryAfter bounds how long a receiver can make us wait.
 const maxRetryAfter = time.Hour
 
-// Whole reports whether the sink needs the objects of updates: to choose, to include, or to show them.
+// Whole reports whether the sink needs the objects of updates: to choose, to include, to show or to narrate them.
 func (o *Options) Whole() bool {
-	return len(o.Include) > 0 || o.Match != nil && !o.MatchesLean || o.shows()
+	return len(o.Include) > 0 || o.Match != nil && !o.MatchesLean || o.shows() || o.narrates()
+}
+
+// narrates reports whether the sink uses Message.Story.
+func (o *Options) narrates() bool {
+	s, ok := o.Sink.(sink.Narrator)
+	return ok && s.Narrates()
 }
 
 // shows reports whether the sink uses Message.Text.

@@ -34,6 +34,9 @@ func (o *Options) message(item Item, limit int) (sink.Message, error) {
 	if o.shows() {
 		m.Text = item.Text
 	}
+	if o.narrates() {
+		m.Story = item.Story
+	}
 	return m, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // Store is what a pump needs of the journal. Several pumps share one.
@@ -61,6 +62,8 @@ type Item struct {
 	JSON func() ([]byte, error)
 	// Text writes the change for people; may be nil, and is where Options.Whole is false.
 	Text func(w io.Writer) error
+	// Story adds the change to a story, as sink.Message.Story does; may be nil, and is where Options.Whole is false.
+	Story func(so sink.Story, told bool) sink.Story
 	// Size is about how many bytes Event, JSON and Text keep in memory: it bounds a batch.
 	Size int
 	// Err says that the change cannot be read, such as damaged content. The Event holds what is known.

@@ -19,8 +19,11 @@ func absenceText(c change.Change) string {
 		a = &event.Absence{}
 	}
 	text := "tattler was not running for "
-	if a.Reason == event.AbsenceUnwritten {
+	switch a.Reason {
+	case event.AbsenceUnwritten:
 		text = "tattler could not write its journal for "
+	case event.AbsenceUnreachable:
+		text = "tattler could not reach the API server for "
 	}
 	text += Duration(c.At.Sub(c.Since)) + ": "
 	switch {

@@ -21,6 +21,7 @@ func (t *Text) appeared(c change.Change) {
 		r.info = stateOf(c.Resource, c.After)
 	}
 	t.line(t.head(r))
+	t.printSelected(c)
 	t.whole(c.After)
 }
 
@@ -42,7 +43,7 @@ func (t *Text) created(c change.Change) {
 	}
 	if w := t.teller(o); w != nil {
 		t.counts.Pending++
-		w.fold.story.count++
+		w.fold.cast.count++
 		t.schedule(w)
 	} else {
 		t.born(c)
@@ -69,7 +70,10 @@ func (t *Text) born(c change.Change) {
 		r.manager = c.Manager
 	}
 	t.line(t.head(r))
-	if c.Owner == nil || t.o.Whole {
+	switch {
+	case len(t.o.Only) > 0:
+		t.printSelected(c)
+	case c.Owner == nil || t.o.Whole:
 		t.body(c.Resource, c.After)
 	}
 }
@@ -203,7 +207,7 @@ func (t *Text) counted(r row, f *fold) row {
 	switch {
 	case r.owned:
 		r.count = "(" + plural(f.pending(), "change") + ")"
-	case f.story.count > 0:
+	case f.cast.count > 0:
 		r.count, r.hint = "("+plural(f.pending(), "change")+")", "--flat"
 	default:
 		r.count, r.hint = "("+plural(f.count, "status change")+")", "--flat"

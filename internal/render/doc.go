@@ -18,6 +18,9 @@
 // A summary begins with what is wrong, in red; a warning is yellow, a recovery green. On a narrow terminal the hint
 // and the count go first, and what happened is cut last.
 //
+// An event of the cluster about an object that has a line to come is part of that line, with how often it happened and
+// in how long; others have a line as of kubectl.
+//
 // Whatever the cluster says is made harmless for a terminal: control characters and marks that
 // reorder text are written as escapes.
 package render

@@ -79,10 +79,12 @@ type fold struct {
 	// origin is the object before the transition, from as the last line told it; nil if born.
 	origin, from, to map[string]any
 	net              netChanges
+	report           report // of an event of the cluster, since the last line
+	reports          int    // how many of the changes are such events
 	told             string // the state that the last line told
 	toldAt           time.Time
 	repeats          int // lines in a row that told the same state
-	story            story
+	cast             cast
 	orphans          bool // the object is gone: the story is what becomes of those that it owned
 	crashed          bool // a container crashed again and again, and has not run steadily since
 }
@@ -124,7 +126,7 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	f := o.fold
 	if f == nil {
 		f = &fold{since: momentOf(c), origin: c.Before, from: c.Before}
-		f.story.partial = c.Before != nil && moving(c.Resource, c.Before, c.Before)
+		f.cast.partial = c.Before != nil && moving(c.Resource, c.Before, c.Before)
 		o.fold = f
 	}
 	if f.count == 0 {
@@ -133,14 +135,22 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	f.count++
 	f.last, f.to, f.latest = c.At, c.After, momentOf(c)
 	f.crashed = f.crashed || isPod(o.resource) && podWord(c.After) == crashLoop
-	if was, is, want := isReady(c.Before), isReady(c.After), wanted(c.After); is < was && was >= want {
-		f.dropped = f.latest
-		f.drops++
-	} else if f.drops == 0 && is < was {
-		f.dropped, f.drops = f.latest, 1
-	}
+	f.drop(c)
 	for _, change := range fields {
 		f.net.add(change.Change)
+	}
+}
+
+// drop notes when pods ceased to be ready.
+func (f *fold) drop(c change.Change) {
+	was, is := isReady(c.Before), isReady(c.After)
+	switch {
+	case is >= was:
+	case was >= wanted(c.After):
+		f.dropped = f.latest
+		f.drops++
+	case f.drops == 0:
+		f.dropped, f.drops = f.latest, 1
 	}
 }
 
@@ -155,7 +165,7 @@ func (f *fold) spec(c change.Change) {
 		return
 	}
 	f.since, f.origin = causeOf(c), c.Before
-	f.story = story{count: f.story.count, runs: f.story.runs}
+	f.cast = cast{count: f.cast.count, runs: f.cast.runs}
 }
 
 // schedule decides when an object is looked at again, and forgets one of which nothing is left.
@@ -196,13 +206,13 @@ func (t *Text) schedule(o *object) {
 // waits reports whether an object has changes to be told. Those of its members wait for one of its own, or for the end.
 func waits(o *object) bool {
 	f := o.fold
-	return f.count > 0 || f.story.count > 0 && !open(o)
+	return f.count > 0 || f.cast.count > 0 && !open(o)
 }
 
 // open reports whether the transition of an object goes on: it is moving, it stands still but is not where it should be,
 // or it is only there for the time being.
 func open(o *object) bool {
-	return moving(o.resource, o.fold.from, o.fold.to) || stuck(o.fold.to) != "" || o.fold.story.looping()
+	return moving(o.resource, o.fold.from, o.fold.to) || stuck(o.fold.to) != "" || o.fold.cast.looping()
 }
 
 func dueOf(o *object) time.Time {
@@ -219,6 +229,9 @@ func dueOf(o *object) time.Time {
 	f.settled = time.Time{}
 	if f.told != "" && gistOf(o) == f.told {
 		return later(f.toldAt.Add(repeat<<min(f.repeats, maxRepeats)), f.last.Add(calm))
+	}
+	if f.report.severity == event.Failure {
+		return earlier(f.last.Add(calm), f.first.Add(hold))
 	}
 	wait := patience(o.resource, o.owned, f.origin, f.to)
 	if stuck(f.to) != "" {
@@ -249,8 +262,8 @@ func (t *Text) expire(now time.Time, o *object) {
 		t.printHot(now, o)
 	case f != nil && f.orphans && t.orphansUntil(o).After(now): // more of them changed
 	case f != nil && f.orphans:
-		if t.gather(o); f.story.count > 0 {
-			t.printFold(now, o, cmp.Or(f.story.pods(false), "what it owned is gone"))
+		if t.gather(o); f.cast.count > 0 {
+			t.printFold(now, o, cmp.Or(f.cast.pods(false), "what it owned is gone"))
 		}
 		t.forget(o)
 		return
@@ -286,9 +299,10 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	f := o.fold
 	t.counts.Pending -= f.pending()
 	t.counts.Folded += f.pending()
+	info, severity := t.reported(o, text, f.severity(o.resource))
 	t.line(t.head(t.counted(row{
 		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
-		name: t.typeName(o.resource) + "/" + o.name, info: text, severity: t.severity(o),
+		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity,
 	}, f)))
 	told := gistOf(o)
 	if f.repeats++; told != f.told {
@@ -298,25 +312,25 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 }
 
 // severity says how bad it is what became of the object; what still fails is as bad as it was.
-func (t *Text) severity(o *object) event.Severity {
-	f, op := o.fold, event.Updated
+func (f *fold) severity(r change.Resource) event.Severity {
+	op := event.Updated
 	if f.born {
 		op = event.Created
 	}
-	if slices.ContainsFunc(f.story.runs, func(r jobRun) bool { return r.failed }) || len(f.story.failing) > 0 {
+	if slices.ContainsFunc(f.cast.runs, func(job jobRun) bool { return job.failed }) || len(f.cast.failing) > 0 {
 		return event.Failure
 	}
-	if s := severity.Of(op, kindOf(o.resource), f.from, f.to); s != event.Normal {
+	if s := severity.Of(op, kindOf(r), f.from, f.to); s != event.Normal {
 		return s
 	}
-	return severity.Failing(kindOf(o.resource), f.to)
+	return severity.Failing(kindOf(r), f.to)
 }
 
 // rebase begins the next line of a transition where the last one ended.
 func (f *fold) rebase() {
 	f.from, f.born, f.count, f.net, f.settled = f.to, false, 0, netChanges{}, time.Time{}
-	f.end, f.dropped, f.drops = moment{}, moment{}, 0
-	f.story.count, f.story.runs = 0, nil
+	f.end, f.dropped, f.drops, f.report, f.reports = moment{}, moment{}, 0, report{}, 0
+	f.cast.count, f.cast.runs = 0, nil
 }
 
 // summary says what the folded changes come to.
@@ -329,6 +343,6 @@ func (t *Text) summary(now time.Time, o *object) string {
 	return summarize(o.resource, view{
 		born: f.born, told: f.told, origin: f.origin, from: f.from, to: f.to,
 		since: f.since, end: end, dropped: f.dropped, drops: f.drops, now: now, net: &f.net, down: t.down,
-		failures: f.story.failures(), why: f.story.why, pods: f.story.pods(fresh(f.origin)), runs: f.story.runs,
+		failures: f.cast.failures(), why: f.cast.why, pods: f.cast.pods(fresh(f.origin)), runs: f.cast.runs,
 	})
 }

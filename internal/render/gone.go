@@ -20,6 +20,9 @@ func (t *Text) gone(c change.Change) {
 	if c.Op == event.Deleted && c.Owner != nil && isPod(c.Resource) && !t.o.Flat {
 		t.counts.Pending++
 		o.ended = podGone(c, o.fold)
+		if podReady(c.Before) {
+			o.fold.report = report{} // such as that it is stopped
+		}
 		o.fold.count++
 		o.gone, o.fold.last, o.fold.to = true, c.At, c.Before
 		t.schedule(o)
@@ -46,6 +49,7 @@ func (t *Text) gone(c change.Change) {
 		r.count = "(" + plural(absorbed+1, "change") + ")"
 	}
 	t.line(t.head(r))
+	t.printSelected(c)
 	t.whole(c.Before)
 	if c.Op == event.Deleted && workloads[kindOf(c.Resource)] > 0 && !t.o.Flat {
 		t.orphan(c)

@@ -19,25 +19,24 @@ func isEvent(r change.Resource) bool {
 	return r.Resource == "events" && (r.Group == "" || r.Group == "events.k8s.io")
 }
 
-// event prints an event of the cluster as kubectl get events does: when it was last seen, its type,
-// reason, object and message. Events that expire are not news.
+// event takes an event of the cluster. One about an object that has a line to come is part of that line; others
+// are printed as kubectl get events does: when it was last seen, its type, reason, object and message. Events that
+// expire are not news.
 func (t *Text) event(c change.Change) {
 	if c.After == nil {
 		t.counts.Quiet++
 		return
 	}
-	t.counts.Shown++
-	kind := text(c.After, "type")
-	object := fields(c.After, "involvedObject")
-	if object == nil {
-		object = fields(c.After, "regarding")
+	if t.join(c) {
+		return
 	}
-	message := strings.TrimSpace(text(c.After, "message") + text(c.After, "note"))
+	t.counts.Shown++
+	kind, object, message := text(c.After, "type"), about(c.After), messageOf(c.After)
 	parts := []string{
 		t.clock(lastSeen(c)),
 		pad(escape(kind), eventTypeWidth),
 		pad(escape(text(c.After, "reason")), eventReasonWidth),
-		pad(escape(strings.ToLower(text(object, "kind"))+"/"+text(object, "name")), eventObjectWidth),
+		pad(escape(nameOf(object)), eventObjectWidth),
 		escape(message),
 	}
 	if t.o.Namespaces {
@@ -45,32 +44,94 @@ func (t *Text) event(c change.Change) {
 		parts[0] += "  " + pad(escape(c.Namespace), t.widest)
 	}
 	line := strings.TrimRight(strings.Join(parts, "  "), " ")
-	if n := occurrences(c.After); n > 1 {
-		line += fmt.Sprintf("  (%d times)", n)
-	}
+	line = joined(line, "  ", repeated(c.After))
 	if t.o.Width > 0 {
 		line = cut(line, t.o.Width)
 	}
 	t.line(t.style(severityStyles[c.Severity()], line))
 }
 
-// lastSeen is the newest time that an event has; its fields differ between the two groups and their
-// reporters.
+// about is the reference to the object that an event is about.
+func about(obj map[string]any) map[string]any {
+	if object := fields(obj, "involvedObject"); object != nil {
+		return object
+	}
+	return fields(obj, "regarding")
+}
+
+// messageOf is an event's message; its field differs between the two groups.
+func messageOf(obj map[string]any) string {
+	return strings.TrimSpace(text(obj, "message") + text(obj, "note"))
+}
+
+// lastSeen is the newest time that an event has, else when the change was seen.
 func lastSeen(c change.Change) time.Time {
+	if last := lastOf(c.After); !last.IsZero() {
+		return last
+	}
+	return c.At
+}
+
+// lastOf is the newest time that an event has; its fields differ between the two groups and their reporters.
+func lastOf(obj map[string]any) time.Time {
 	var last time.Time
 	for _, path := range [][]string{
 		{"series", "lastObservedTime"}, {"lastTimestamp"}, {"deprecatedLastTimestamp"}, {"eventTime"},
 	} {
-		if at := when(c.After, path...); at.After(last) {
+		if at := when(obj, path...); at.After(last) {
 			last = at
 		}
-	}
-	if last.IsZero() {
-		return c.At
 	}
 	return last
 }
 
+// firstTimeOf is when what an event reports happened first.
+func firstTimeOf(obj map[string]any) time.Time {
+	var first time.Time
+	for _, path := range [][]string{{"firstTimestamp"}, {"deprecatedFirstTimestamp"}, {"eventTime"}} {
+		if at := when(obj, path...); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// repeated is "(12 times in 3 min)"; empty for what happened once. Where an end is not known, there is no duration.
+func repeated(obj map[string]any) string {
+	n := occurrences(obj)
+	if n <= 1 {
+		return ""
+	}
+	over := ""
+	if first, last := firstTimeOf(obj), lastOf(obj); !first.IsZero() && last.Sub(first) >= time.Second {
+		over = " in " + Duration(last.Sub(first))
+	}
+	return fmt.Sprintf("(%d times%s)", n, over)
+}
+
 func occurrences(obj map[string]any) int64 {
 	return max(count(obj, "series", "count"), count(obj, "count"), count(obj, "deprecatedCount"))
+}
+
+// eventRow is the one line of an event: it has the name of the object that it is about.
+func eventRow(r row, c change.Change) row {
+	obj := c.After
+	if obj == nil {
+		obj = c.Before
+	}
+	if object := about(obj); object != nil {
+		r.sign, r.name = signFolded, nameOf(object)
+	}
+	r.manager, r.info = "", "event "+text(obj, "reason")
+	if c.After == nil {
+		r.info += " expired"
+		return r
+	}
+	r.info = joined(joined(r.info, ": ", messageOf(obj)), " ", repeated(obj))
+	return r
+}
+
+// nameOf names the object of a reference: pod/web-1.
+func nameOf(reference map[string]any) string {
+	return strings.ToLower(text(reference, "kind")) + "/" + text(reference, "name")
 }

@@ -1,9 +1,11 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
 )
@@ -91,8 +93,15 @@ func (l *Lines) row(c change.Change) row {
 			r.info = existed(c)
 		}
 	}
-	if isEvent(c.Resource) && c.After != nil {
-		r.info, r.manager = strings.TrimSpace(text(c.After, "reason")+" "+text(c.After, "message")+text(c.After, "note")), ""
+	if fields, more := t.selected(c); !c.Op.Differs() && len(fields) > 0 {
+		value := valueLines(fields[0].Path.String(), "", diff.PlainLine, fields[0].To)[0].Text
+		if more += len(fields) - 1; more > 0 {
+			value += fmt.Sprintf(", %d more", more)
+		}
+		r.info = value
+	}
+	if isEvent(c.Resource) {
+		return eventRow(r, c)
 	}
 	return r
 }

@@ -67,7 +67,7 @@ func TestLines(t *testing.T) {
 		"10:42:12 < shop cm/a left the selection ?",
 		"10:42:13 = shop cm/a Ready",
 		"10:42:14 ! cm (namespace shop): versions after 3 were not seen: the API server no longer had them; the net change, if any, follows",
-		`10:42:15 + shop event/a.1 Killing Stopping\ncontainer`,
+		`10:42:15 + shop event/a.1 event Killing: Stopping\ncontainer`,
 		"10:42:16 ~ shop cm/a what it was before was purged helm",
 		"10:42:17 - shop cm/a what it was before was purged ?",
 		"10:42:18 ! cm (namespace shop): versions 3..5 were not seen: an audit found changes that the watch had not shown; the net change, if any, follows",

@@ -203,6 +203,11 @@ func stateAtBirth(r change.Resource, obj map[string]any) string {
 
 // summarize says what the changes of a view come to.
 func summarize(r change.Resource, v view) string {
+	return cmp.Or(inWords(r, v), v.net.String())
+}
+
+// inWords says what the changes of a view come to, where there are words for it.
+func inWords(r change.Resource, v view) string {
 	if terminating(v.to) && !isPod(r) {
 		return waitsFor(v.to)
 	}
@@ -211,10 +216,7 @@ func summarize(r change.Resource, v view) string {
 			return said
 		}
 	}
-	if parts := transitions(r, v); len(parts) > 0 {
-		return strings.Join(parts, ", ")
-	}
-	return v.net.String()
+	return strings.Join(transitions(r, v), ", ")
 }
 
 // waitsFor says why a terminating object still exists.

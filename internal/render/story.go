@@ -1,305 +1,233 @@
 package render
 
 import (
-	"cmp"
-	"container/heap"
+	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
-// A story is what the objects that a workload owns do while the workload changes its state, as in a rollout. It is
-// part of the workload's line: they have no lines of their own, except for what fails.
-type story struct {
-	count   int  // changes that no line stands for yet
-	partial bool // it began before what is known of it
-	// born are the new pods since the transition began, gone those that were deleted or are about to be.
-	born, gone map[objectKey]bool
-	shown      map[string]bool      // failures that have had a line
-	failing    map[objectKey]string // why pods do not run
-	why        string               // how the last pod of a job failed
-	runs       []jobRun             // jobs that ended since the last line
+// Story is what the changes of one object come to, in the words of Text. It is for messages, each of which stands
+// for several changes. Where the object is still on its way, the next message's Story continues this one: so a
+// rollout has its whole duration, however many messages report it.
+//
+// A Story never changes. It holds digests of the object, each at most some 50 KB in memory, and nothing else.
+type Story struct {
+	resource change.Resource
+	fold     fold
+	state    bool // the state changed, and not only what somebody wants
+	appeared bool // its state is all there is to say
+	moved    bool // it was on its way to another state
+	readier  bool // the number of ready pods changed, even if it is back at what it was
 }
 
-// jobRun is how a job ended.
-type jobRun struct {
-	name, text string
-	failed     bool
-}
-
-// workloads are the kinds that have stories, and their ranks. An object is only in the story of one of a higher rank:
-// anybody may write owners that own each other.
-var workloads = map[string]int{
-	"Deployment.apps": 2, "StatefulSet.apps": 2, "DaemonSet.apps": 2, "CronJob.batch": 2,
-	"ReplicaSet.apps": 1, "ReplicationController": 1, "Job.batch": 1,
-}
-
-func rankOf(o *object) int { return workloads[kindOf(o.resource)] }
-
-// teller returns the workload in whose story an object is now; nil: in none.
-func (t *Text) teller(o *object) *object {
-	if t.o.Flat || o.owner == nil {
+// Follow returns the story with one more change. The receiver may be nil. If it was told, the new story begins
+// where that one ended. It returns nil where there is nothing to follow: for what is gone, a gap, an absence,
+// and where what was before was purged.
+func (s *Story) Follow(c change.Change, told bool) *Story {
+	if c.After == nil || c.Op == event.Converted || c.Blind {
 		return nil
 	}
-	above := cmp.Or(t.family.owners[o.owner.UID], t.family.older[o.owner.UID])
-	for _, uid := range []string{above, o.owner.UID} {
-		if w := t.family.workloads[uid]; w != nil && rankOf(w) > rankOf(o) && w.fold != nil {
-			return w
+	c.Before, c.After = digestOf(c.Before), digestOf(c.After)
+	next := &Story{resource: c.Resource}
+	switch {
+	case c.Op == event.Snapshot, c.Op == event.Entered:
+		next.appeared = true
+		next.fold = fold{from: c.After, origin: c.After}
+	case c.Op == event.Created:
+		next.fold = fold{since: momentOf(c), from: c.After, origin: c.After}
+		if next.fold.born = c.Owner != nil && isPod(c.Resource); next.fold.born {
+			next.state, next.fold.from, next.fold.origin = true, nil, nil
+		}
+	case s == nil:
+		next.fold = fold{since: causeOf(c), origin: c.Before, from: c.Before}
+	default:
+		*next = *s
+		if told {
+			next.fold.told = gist(next.resource, next.fold.to)
+			next.fold.rebase()
+			next.state, next.appeared, next.readier = false, false, false
 		}
 	}
-	return nil
+	next.add(c)
+	return next
 }
 
-// note keeps in mind whether a pod of a story runs.
-func (t *Text) note(o *object, pod map[string]any) {
-	if w := t.teller(o); w != nil && isPod(o.resource) {
-		w.fold.story.note(o, t.standing(o, pod))
+// add takes a change in; the objects of c are digests.
+func (s *Story) add(c change.Change) {
+	f := &s.fold
+	state := slices.ContainsFunc(c.Fields, func(field change.FieldChange) bool { return !field.Quiet && isState(c, field) })
+	s.state = s.state || state
+	if c.Op == event.Updated {
+		before := f.since
+		if f.spec(c); f.since != before {
+			f.settled = time.Time{}
+		}
+		s.moved = s.moved || moving(s.resource, f.from, c.Before)
+		s.readier = s.readier || isReady(c.Before) != isReady(c.After)
+	}
+	f.to, f.latest, f.last = c.After, momentOf(c), c.At
+	f.drop(c)
+	if moving(s.resource, f.from, f.to) {
+		s.moved, f.settled = true, time.Time{}
+	} else if f.settled.IsZero() && state {
+		f.settled, f.end = f.last, f.latest
 	}
 }
 
-func (s *story) note(o *object, reason string) {
-	if reason == "" {
-		delete(s.failing, o.key)
-		return
-	}
-	if s.failing == nil {
-		s.failing = map[objectKey]string{}
-	}
-	s.failing[o.key] = reason
-}
+// Moving reports whether the object is on its way to another state, so that there will be more to say.
+func (s *Story) Moving() bool { return moving(s.resource, s.fold.from, s.fold.to) }
 
-// standing says what keeps a pod from running; empty if nothing does.
-func (t *Text) standing(o *object, pod map[string]any) string {
-	switch node := text(pod, "spec", "nodeName"); {
-	case pod == nil || o.gone || terminating(pod) || podEnded(pod):
+// Text says in a few words what the changes come to. It is empty where the fields that changed say it better, and
+// while the object's controller has not yet seen what somebody wants.
+func (s *Story) Text() string {
+	f := &s.fold
+	switch {
+	case s.appeared && !s.state:
+		return stateOf(s.resource, f.to)
+	case !s.state, stale(f.to):
 		return ""
-	case heldBack(pod) && t.down[node]:
-		return "on " + node + " NotReady"
-	case heldBack(pod):
-		return "not ready on " + node + ", though the containers are"
-	case severity.Failing("Pod", pod) == event.Failure:
-		return failing(pod)
-	case o.fold != nil && o.fold.crashed:
-		return crashLoop
 	}
-	return ""
+	end := f.end
+	if f.settled.IsZero() {
+		end = f.latest
+	}
+	v := view{
+		born: f.born, told: f.told, origin: f.origin, from: f.from, to: f.to,
+		since: f.since, end: end, dropped: f.dropped, drops: f.drops, now: f.last, net: &netChanges{},
+	}
+	if s.readier {
+		v.net.index = map[string]int{"status.readyReplicas": 0}
+	}
+	return inWords(s.resource, v)
 }
 
-// recovered ends what was said of a pod that crashed, once it has run for a while.
-func (t *Text) recovered(o *object) {
-	if f := o.fold; !f.crashed || moving(o.resource, f.from, f.to) {
-		return
+// Severity judges what became of the object: a rollout or a Job that is done, and a pod that is ready, count as a
+// recovery.
+func (s *Story) Severity() event.Severity {
+	f := &s.fold
+	worst := f.severity(s.resource)
+	if s.appeared {
+		worst = severity.Failing(kindOf(s.resource), f.to)
 	}
-	o.fold.crashed = false
-	t.note(o, o.fold.to)
-	if w := t.teller(o); w != nil {
-		t.schedule(w)
+	if worst == event.Normal && s.moved && !s.Moving() && !terminating(f.to) {
+		return event.Recovery
 	}
+	return worst
 }
 
-// gistOf is what a line says that is not worth another one at once.
-func gistOf(o *object) string {
-	if o.fold.story.looping() {
-		return crashLoop
-	}
-	return gist(o.resource, o.fold.to)
-}
+// What a digest holds of a status at most, and of what is wanted a tenth of that.
+const (
+	digestValues = 400
+	digestBytes  = 24 << 10
+	digestString = 300
+)
 
-// failing names what is wrong with a pod.
-func failing(pod map[string]any) string {
-	if word := podWord(pod); word != "Pending" {
-		return word
+// digestOf returns what words are made of: the names, the state, what is wanted, and a sum of the template.
+func digestOf(obj map[string]any) map[string]any {
+	if obj == nil {
+		return nil
 	}
-	return conditionOf(pod, "PodScheduled").reason
-}
-
-// tell makes what is pending of an object part of its workload's story, unless it is a failure that has a line of
-// its own.
-func (t *Text) tell(o *object) bool {
-	w := t.teller(o)
-	if w == nil || o.hot != nil || !w.fold.takes(o) {
-		return false
-	}
-	w.fold.take(o)
-	if isPod(o.resource) {
-		w.fold.story.note(o, t.standing(o, o.fold.to))
-	}
-	if w.fold.orphans {
-		w.fold.last = o.fold.last
-	}
-	o.fold.rebase()
-	t.recovered(o)
-	t.schedule(w)
-	return true
-}
-
-// takes reports whether what an object did needs no line of its own. Of pods that fail for the same reason, the first
-// has one.
-func (f *fold) takes(o *object) bool {
-	kind := kindOf(o.resource)
-	switch {
-	case kind == "Job.batch", kind == "Pod" && podEnded(o.fold.to) && o.owner.Kind == "Job":
-		return true // how it ended is in the line of its CronJob or Job
-	case o.fold.told != "" && !o.gone:
-		return false // what began with a line ends with one
-	case kind != "Pod":
-		return severity.Failing(kind, o.fold.to) != event.Failure
-	case o.gone:
-		return true
-	case terminating(o.fold.to):
-		return false // for too long
-	}
-	reason := failureOf(o.fold)
-	if reason == "" || f.story.shown[reason] {
-		return true
-	}
-	if f.story.shown == nil {
-		f.story.shown = map[string]bool{}
-	}
-	f.story.shown[reason] = true
-	return false
-}
-
-// failureOf names what is, or was, wrong with a pod; empty if nothing.
-func failureOf(f *fold) string {
-	op := event.Updated
-	if f.born {
-		op = event.Created
-	}
-	switch {
-	case severity.Failing("Pod", f.to) == event.Failure:
-		return failing(f.to)
-	case severity.Of(op, "Pod", f.from, f.to) == event.Failure:
-		return "over" // such as OOMKilled, and it runs again
-	}
-	return ""
-}
-
-// take takes over what an object did.
-func (f *fold) take(o *object) {
-	f.story.count += o.fold.pending()
-	if isPod(o.resource) {
-		f.story.pod(o)
-		return
-	}
-	f.story.merge(&o.fold.story)
-	if end := jobEnd(o.fold.to); kindOf(o.resource) == "Job.batch" && end.kind != "" && jobEnd(o.fold.from).kind == "" {
-		f.story.runs = append(f.story.runs, jobRun{o.name, jobEnded(o.fold.to, f.story.why), end.kind == "Failed"})
-		f.story.why = ""
-	}
-}
-
-// pod counts a pod.
-func (s *story) pod(o *object) {
-	if s.born == nil {
-		s.born, s.gone = map[objectKey]bool{}, map[objectKey]bool{}
-	}
-	if o.fold.born {
-		s.born[o.key] = true
-	}
-	if o.gone || terminating(o.fold.to) {
-		s.gone[o.key] = true
-	}
-	if podEnded(o.fold.to) {
-		s.why = failure(o.fold.to)
-	}
-}
-
-// merge adds the story of a ReplicaSet or Job to that of its owner.
-func (s *story) merge(of *story) {
-	if of.born != nil {
-		if s.born == nil {
-			s.born, s.gone = map[objectKey]bool{}, map[objectKey]bool{}
+	out := map[string]any{}
+	for _, key := range []string{"kind", "revision", "metadata", "spec", "status"} {
+		v, ok := obj[key]
+		if !ok {
+			continue
 		}
-		maps.Copy(s.born, of.born)
-		maps.Copy(s.gone, of.gone)
-	}
-	if of.failing != nil {
-		if s.failing == nil {
-			s.failing = map[objectKey]string{}
+		if m, ok := v.(map[string]any); ok {
+			m = maps.Clone(m)
+			switch key {
+			case "metadata":
+				maps.DeleteFunc(m, func(k string, _ any) bool { return !digestMetadata[k] })
+				if desired := text(obj, "metadata", "annotations", desiredReplicas); desired != "" {
+					m["annotations"] = map[string]any{desiredReplicas: desired}
+				}
+			case "spec":
+				for k, v := range m {
+					if k == "template" {
+						m[k] = sumOf(v)
+					} else if !digestSpec[k] {
+						delete(m, k)
+					}
+				}
+			}
+			v = m
 		}
-		maps.Copy(s.failing, of.failing)
+		d := &digester{values: digestValues, bytes: digestBytes}
+		if key != "status" {
+			d = &digester{values: digestValues / 10, bytes: digestBytes / 10}
+		}
+		out[key] = d.copy(v)
 	}
-	s.count, s.why = s.count+of.count, cmp.Or(of.why, s.why)
-	*of = story{shown: of.shown}
+	return out
 }
 
-// gather ends a story: what its members did so far is part of it, and what is left of pods that are about to go is
-// not worth a line.
-func (t *Text) gather(w *object) {
-	for _, o := range t.family.of(w) {
-		switch {
-		case o.fold == nil || o.fold.pending() == 0 || o == w:
-		case isPod(o.resource) && terminating(o.fold.to):
-			w.fold.story.pod(o)
-			o.replaced = true
-		case t.tell(o):
-			t.schedule(o)
-		}
+// desiredReplicas is the annotation in which a ReplicaSet has the size of its Deployment.
+const desiredReplicas = "deployment.kubernetes.io/desired-replicas"
+
+var digestMetadata = keys("name", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers")
+
+var digestSpec = keys("replicas", "paused", "suspend", "completions", "nodeName", "volumeName", "finalizers", "updateStrategy")
+
+func keys(names ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, k := range names {
+		m[k] = true
 	}
+	return m
 }
 
-// looping reports whether a pod crashes again and again.
-func (s *story) looping() bool {
-	for _, reason := range s.failing {
-		if reason == crashLoop {
-			return true
-		}
+var digestSeed = maphash.MakeSeed()
+
+// sumOf stands for a value that is only compared.
+func sumOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
 	}
-	return false
+	return fmt.Sprintf("%x", maphash.Bytes(digestSeed, text))
 }
 
-// failures says what keeps pods of a workload from running.
-func (s *story) failures() string {
-	counts := map[string]int{}
-	for _, reason := range s.failing {
-		counts[reason]++
-	}
-	var parts []string
-	for _, reason := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, plural(counts[reason], "pod")+" "+reason)
-	}
-	return strings.Join(parts, ", ")
-}
+// digester copies values within what is left of its bounds.
+type digester struct{ values, bytes int }
 
-// pods says how many pods came and went, where a transition did more than begin with the pods that it has.
-func (s *story) pods(fresh bool) string {
-	born, gone := len(s.born), len(s.gone)
-	switch {
-	case s.partial:
-		return "" // there may have been more
-	case fresh && gone == 0:
-		return ""
-	case born > 0 && born == gone:
-		return plural(born, "pod") + " replaced"
-	case born > 0 && gone > 0:
-		return plural(born, "pod") + fmt.Sprintf(" new, %d gone", gone)
-	case born > 0:
-		return plural(born, "pod") + " new"
-	case gone > 0:
-		return plural(gone, "pod") + " gone"
+func (d *digester) copy(v any) any {
+	if d.values--; d.values < 0 || d.bytes < 0 {
+		return nil
 	}
-	return ""
-}
-
-// pending is how many changes have no line yet.
-func (f *fold) pending() int { return f.count + f.story.count }
-
-// gatherAll ends every story.
-func (t *Text) gatherAll() {
-	for _, o := range slices.SortedFunc(maps.Values(t.objects), func(a, b *object) int { return cmp.Compare(b.seq, a.seq) }) {
-		if o.fold != nil && rankOf(o) > 0 {
-			t.gather(o)
+	switch v := v.(type) {
+	case string:
+		if len(v) > digestString {
+			v = strings.ToValidUTF8(v[:digestString], "") + "…"
 		}
-	}
-	for _, o := range t.objects {
-		if o.fold != nil && o.fold.pending() > 0 && o.place < 0 {
-			o.due = o.fold.last
-			heap.Push(&t.due, o)
+		d.bytes -= len(v)
+		return strings.Clone(v) // not the text that it was cut from
+	case map[string]any:
+		out := make(map[string]any, min(len(v), max(d.values, 0)))
+		for _, k := range slices.Sorted(maps.Keys(v)) { // so that the same is left out each time
+			if d.values <= 0 || d.bytes <= 0 {
+				break
+			}
+			d.bytes -= len(k)
+			out[strings.Clone(k)] = d.copy(v[k])
 		}
+		return out
+	case []any:
+		out := make([]any, 0, min(len(v), max(d.values, 0)))
+		for _, one := range v {
+			if d.values <= 0 || d.bytes <= 0 {
+				break
+			}
+			out = append(out, d.copy(one))
+		}
+		return out
 	}
+	return v
 }

@@ -34,6 +34,9 @@ type Options struct {
 	Flat bool
 	// Noise shows quiet fields, too.
 	Noise bool
+	// Only are the paths that somebody asked for: of an object that comes or goes, these fields are printed, but for
+	// those that Ignore covers.
+	Only, Ignore []diff.Pattern
 	// Location is that of the printed times; nil means the local one.
 	Location *time.Location
 }
@@ -54,7 +57,8 @@ type Text struct {
 	objects map[objectKey]*object
 	family  family
 	due     dueHeap
-	down    map[string]bool // nodes that are not ready
+	down    map[string]bool   // nodes that are not ready
+	reports map[string]report // by the UID of the object, of the last moments
 	seq     int
 	counts  Counts
 	buf     bytes.Buffer
@@ -80,7 +84,7 @@ func New(o Options) *Text {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
-	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, family: newFamily(), down: map[string]bool{}}
+	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, family: newFamily(), down: map[string]bool{}, reports: map[string]report{}}
 }
 
 // SetWidth changes Options.Width, as when somebody resizes the terminal.
@@ -179,6 +183,7 @@ func (t *Text) Flush(now time.Time) error {
 	}
 	clear(t.objects)
 	t.family = newFamily()
+	clear(t.reports)
 	return t.write()
 }
 

@@ -54,6 +54,13 @@ type Shower interface {
 	Shows() bool
 }
 
+// Narrator is a sink that may use Message.Story. Others get messages without it.
+type Narrator interface {
+	Sink
+	// Narrates reports whether it does; always the same.
+	Narrates() bool
+}
+
 // Message is one change on its way.
 type Message struct {
 	// ID is the event's: equal for the same change, however often it is sent.
@@ -69,6 +76,20 @@ type Message struct {
 	Event *event.Event
 	// Text writes the change for people, its line ends included. Nil where nobody can, or the sink is no Shower.
 	Text func(w io.Writer) error
+	// Story adds the change to the story of its object so far, nil if there is none. If that was told, a new one
+	// begins where it ended. It returns nil where there is nothing to follow, such as for an object that is gone. Nil
+	// where nobody has words, or the sink is no Narrator.
+	Story func(so Story, told bool) Story
+}
+
+// Story is what the changes of one object come to. It never changes, and may be kept: it is bounded.
+type Story interface {
+	// Text says it in a few words, as `tattler watch` does; empty where the changed fields say it better.
+	Text() string
+	// Severity judges what became of the object: also a rollout that is done is a recovery.
+	Severity() event.Severity
+	// Moving reports whether the object is on its way to another state: then what follows continues this story.
+	Moving() bool
 }
 
 // PermanentError says that the receiver will never take a message.

@@ -440,3 +440,25 @@ func TestEmptyJournal(t *testing.T) {
 		t.Errorf("%q, %q, %v", out, said, err)
 	}
 }
+
+// TestPathOfNewObjects: --path prints what it selects of objects that came and went, in the text and on one line.
+func TestPathOfNewObjects(t *testing.T) {
+	path := recorded(t)
+	for output, want := range map[string][]string{
+		text:    {"+ pay widget/w ? + data.k: \"1\"", "- shop cm/a ? - data.k: \"2\""},
+		oneline: {"+ pay", "data.k: \"1\""},
+	} {
+		out, _, err := play(t, path, Options{Paths: []string{"data.k"}, Output: output})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(strings.Join(strings.Fields(out), " "), w) {
+				t.Errorf("%s: no %q in\n%s", output, w, out)
+			}
+		}
+		if strings.Contains(out, "app: web") {
+			t.Errorf("%s: more than was asked for:\n%s", output, out)
+		}
+	}
+}

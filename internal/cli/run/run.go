@@ -27,6 +27,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/ops"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
@@ -102,7 +103,7 @@ func Run(ctx context.Context, o *Options) error {
 		Config: cluster.Config, Cluster: name, Scopes: s.Scopes, Network: s.Journal.Network, MigrateInPlace: s.Journal.MigrateInPlace,
 		Quiet: config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
 		Retention: journal.Retention{Age: s.Journal.Retain.Age, Size: int64(s.Journal.Retain.Size)},
-		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text,
+		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text, Story: story,
 	}
 	if derived {
 		do.Log.Info("the cluster's name in events comes from the UID of its namespace kube-system; cluster.name sets another", "cluster", name)
@@ -228,6 +229,15 @@ func logger(w io.Writer, c config.Log) *slog.Logger {
 func text(w io.Writer, c change.Change) error {
 	t := render.New(render.Options{Out: w, Namespaces: true, Flat: true})
 	return errors.Join(t.Change(c.At, c), t.Flush(c.At))
+}
+
+// story follows an object for messages; what it follows is a *render.Story.
+func story(so sink.Story, told bool, c change.Change) sink.Story {
+	s, _ := so.(*render.Story)
+	if s = s.Follow(c, told); s == nil {
+		return nil
+	}
+	return s
 }
 
 // tell logs what the watcher says beside changes.

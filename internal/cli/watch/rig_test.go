@@ -126,7 +126,7 @@ func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
 		o.IO = io
 		st := terminal.NewStatus(io.Err, io.ErrTTY)
 		cluster := &kube.Cluster{Config: &rest.Config{Host: "https://h"}, Name: "prod", Namespace: "shop"}
-		p, perr := o.printer(cluster, o.within("shop"), st)
+		p, perr := o.printer(cluster, o.within("shop"), st, nil, nil)
 		if perr != nil {
 			t.Fatal(perr)
 		}

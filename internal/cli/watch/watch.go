@@ -56,7 +56,8 @@ steps; what is below a path belongs to it.
 
 What belongs to a rollout, a scaling or a CronJob's run is summed up in the line
 of the workload; --flat shows each change. With paths, severities or --humans
-there are no summaries. --humans shows what tools and operators wrote: not what
+there are no summaries. With --path, objects that come or go show what the paths
+select. --humans shows what tools and operators wrote: not what
 a component of Kubernetes wrote, no status, and not that an object comes or goes
 that a controller owns.
 
@@ -159,7 +160,7 @@ func Run(ctx context.Context, o *Options) error {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
 	status := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
-	out, err := o.printer(cluster, namespaces, status)
+	out, err := o.printer(cluster, namespaces, status, only, ignore)
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ type printer interface {
 	Unlisted() string
 }
 
-func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *terminal.Status) (printer, error) {
+func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *terminal.Status, only, ignore []diff.Pattern) (printer, error) {
 	out := status.Before(o.IO.Out)
 	if o.Output == render.JSON || o.Output == render.YAML {
 		e, err := render.NewEvents(render.EventsOptions{
@@ -197,7 +198,7 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *t
 	single := len(n.Include) == 1 && !scope.IsGlob(n.Include[0])
 	return &ordered{printer: &text{render.New(render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
-		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Flat: each, Noise: o.Noise,
+		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Flat: each, Noise: o.Noise, Only: only, Ignore: ignore,
 	})}}, nil
 }
 

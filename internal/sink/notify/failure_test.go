@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // TestFailure: a rollout that is stuck says so and is loud; a field that is back at its value is not listed.
@@ -29,7 +30,7 @@ func TestFailure(t *testing.T) {
 			var s summary
 			k := kin{}
 			for _, e := range changes(tc.data...) {
-				s.add(e, k)
+				s.add(&sink.Message{Event: e}, k, nil)
 			}
 			m := s.message(k, func(string) string { return "" })
 			if len(m.Stories) != 1 || !m.Stories[0].Loud {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/tattler-dev/tattler/event"
 )
 
 // text is written in a service's markup already.
@@ -118,22 +120,41 @@ var icons = map[string]text{
 	"": "🔵", "created": "🟢", "updated": "🔵", "deleted": "🔴", "gap": "⚠️", "entered": "🟢", "left": "🟠", "snapshot": "⚪", "converted": "⚪",
 }
 
-// icon is the message's own.
-func (m *Message) icon() string {
-	if m.Op == "" && m.Loud {
-		return string(icons["deleted"])
+// icon shows what happened: an operation, or a story and how well it ended.
+func icon(of any) text {
+	switch of := of.(type) {
+	case string:
+		return icons[of]
+	case Story:
+		return iconOf(of.Op, of.Severity)
 	}
-	return string(icons[m.Op])
+	return ""
 }
+
+func iconOf(op string, s event.Severity) text {
+	switch {
+	case op == "gap":
+	case s == event.Failure:
+		return "🔴"
+	case s == event.Warning:
+		return "🟠"
+	case s == event.Recovery:
+		return "🟢"
+	}
+	return icons[op]
+}
+
+// icon is the message's own.
+func (m *Message) icon() string { return string(iconOf(m.Op, m.Severity)) }
 
 // color is that of a message where services show one.
 func color(m *Message) int {
 	switch {
-	case m.Op == "gap":
-		return 0xe37400
-	case m.Loud:
+	case m.Severity == event.Failure:
 		return 0xd93025
-	case m.Op == "created":
+	case m.Severity == event.Warning:
+		return 0xe37400
+	case m.Severity == event.Recovery, m.Op == "created":
 		return 0x188038
 	}
 	return 0x1a73e8

@@ -3,7 +3,6 @@ package notify
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +27,8 @@ type Message struct {
 	// Op, Loud and Link are those of the only story; of several, Loud tells that one is.
 	Op, Link string
 	Loud     bool
+	// Severity is the story's own; of several, the worst, or recovery if all are.
+	Severity event.Severity
 
 	key string // equal for the same changes
 }
@@ -44,6 +45,11 @@ type Story struct {
 	Kind, Namespace, Name string
 	// Loud is true for what stands out: failures, gaps, and deletions of what nobody owns.
 	Loud bool
+	// Text says in a few words what the changes of the object come to, as `tattler watch` does: a rollout and in how
+	// long, a pod's state and its reason. It is empty where Fields say it better, and part of the title.
+	Text string
+	// Severity is failure, warning, recovery (also of a rollout that is done) or change.
+	Severity event.Severity
 	// Changes is how many changes the story stands for.
 	Changes int
 	// Fields are those of the object that have changed, MoreFields how many others have; 64 may be more.
@@ -82,7 +88,7 @@ func (s *summary) message(k kin, link func(id string) string) *Message {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 	})
 	if len(m.Stories) > 0 {
-		m.Op, m.Loud = m.Stories[0].Op, m.Stories[0].Loud
+		m.Op, m.Loud, m.Severity = m.Stories[0].Op, m.Stories[0].Loud, worst(m.Stories)
 	}
 	if m.Several() {
 		m.Counts, m.Op = counted(s.counts), ""
@@ -94,132 +100,6 @@ func (s *summary) message(k kin, link func(id string) string) *Message {
 		m.Title += " · " + m.Cluster
 	}
 	return m
-}
-
-// merged are the stories, those of one owner as one, also where that became known later.
-func (s *summary) merged(k kin) []*story {
-	var all []*story
-	into := map[string]*story{}
-	for _, t := range s.stories {
-		root := k.root(event.Owner{UID: t.uid})
-		if root.UID == t.uid { // nobody owns it
-			own := *t // what is held stays as it is: it may have to be told again
-			own.kin, own.members = maps.Clone(t.kin), slices.Clone(t.members)
-			into[t.uid] = &own
-			all = append(all, &own)
-		}
-	}
-	for _, t := range s.stories {
-		root := k.root(event.Owner{UID: t.uid})
-		if root.UID == t.uid {
-			continue
-		}
-		to := into[root.UID]
-		if to == nil {
-			to = &story{uid: root.UID, root: &root, space: t.space, kin: map[Count]int{}}
-			into[root.UID] = to
-			all = append(all, to)
-		}
-		to.changes += t.changes
-		to.loud = to.loud || t.loud
-		if to.failure == "" {
-			to.failure, to.failed = t.failure, t.failed
-		}
-		for c, n := range t.kin {
-			to.kin[c] += n
-		}
-		for _, m := range t.members { // it was taken for the owner, and not counted
-			if m.uid == t.uid {
-				to.kin[Count{Op: string(m.op), Kind: m.resource.Kind}] += m.changes
-			}
-			to.members = append(to.members, m)
-		}
-	}
-	for _, t := range all {
-		slices.SortFunc(t.members, func(a, b *member) int {
-			isRoot := func(m *member) int { return map[bool]int{true: -1}[m.uid == t.uid] }
-			return cmp.Or(cmp.Compare(isRoot(a), isRoot(b)), a.at.Compare(b.at), cmp.Compare(a.id, b.id))
-		})
-	}
-	return all
-}
-
-// tell makes a story's public form.
-func (t *story) tell(link func(id string) string) Story {
-	var last *member
-	for _, m := range t.members {
-		if last == nil || m.at.After(last.at) {
-			last = m
-		}
-	}
-	out := Story{Loud: t.loud, Changes: t.changes, Namespace: t.space, Owned: counted(t.kin), ID: last.id, At: last.at}
-	head := t.members[0]
-	kin := 0
-	for _, n := range t.kin {
-		kin += n
-	}
-	switch {
-	case head.uid == t.uid, len(t.members) == 1 && kin == head.changes: // the owner, or only one that it owns
-		if head.uid != t.uid {
-			out.Owned = nil
-		}
-		out.Op, out.Kind, out.Namespace, out.Name = string(head.op), head.resource.Kind, head.resource.Namespace, head.resource.Name
-		for _, f := range head.fields {
-			if f.Op == "replace" && f.From == f.To && !strings.HasSuffix(f.To, "…") {
-				continue // it is as it was
-			}
-			out.Fields = append(out.Fields, f.Field)
-		}
-		out.MoreFields, out.Note = len(head.others), head.note
-		out.ID, out.At = head.id, head.at
-		slices.SortStableFunc(out.Fields, func(a, b Field) int { // what is wanted before what is
-			return cmp.Compare(map[bool]int{true: 1}[a.isStatus()], map[bool]int{true: 1}[b.isStatus()])
-		})
-		out.Title = object(out) + " " + happened(head.op, t.loud)
-		if head.op == event.Gap {
-			out.Title = "GAP: changes of " + head.resource.Resource + " were missed"
-		}
-		if head.op == event.Absent {
-			out.Title, out.Note = head.note, ""
-		}
-	default:
-		out.Kind, out.Name = t.root.Kind, t.root.Name
-		out.Title = object(out) + ": changes of what it owns"
-	}
-	if len(out.Owned) > 0 && out.Op != "" {
-		out.Title += fmt.Sprintf(", with %s of what it owns", plural(kin, "change"))
-	}
-	if t.failure != "" {
-		out.Title += ": " + t.failure
-	}
-	out.Link = link(out.ID)
-	return out
-}
-
-// happened is an operation for people.
-func happened(op event.Op, loud bool) string {
-	switch op {
-	case event.Entered:
-		return "entered the selection"
-	case event.Left:
-		return "left the selection"
-	case event.Snapshot:
-		return "is there"
-	case event.Converted:
-		return "is served in another form"
-	}
-	if loud {
-		return strings.ToUpper(string(op))
-	}
-	return string(op)
-}
-
-func object(s Story) string {
-	name := clean(s.Name)
-	if s.Namespace != "" {
-		name = clean(s.Namespace) + "/" + name
-	}
-	return strings.TrimSpace(clean(s.Kind) + " " + name)
 }
 
 // byOp sums counts up over the kinds.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
@@ -19,7 +20,7 @@ import (
 func told(k kin, events ...*event.Event) *Message {
 	var s summary
 	for _, e := range events {
-		s.add(e, k)
+		s.add(&sink.Message{Event: e}, k, nil)
 	}
 	return s.message(k, sample)
 }
@@ -159,10 +160,10 @@ func TestSummaryIsBounded(t *testing.T) {
 			d.Changes = []event.Change{{Path: long, Op: "replace", From: long, To: map[string]any{"a": long}, Manager: long}}
 		}
 		e := changes(d)[0]
-		s.add(e, k)
+		s.add(&sink.Message{Event: e}, k, nil)
 	}
 	gone := changes(event.Data{Op: event.Deleted, Resource: resource("Deployment", "shop", "the-one", nil)})[0]
-	s.add(gone, k)
+	s.add(&sink.Message{Event: gone}, k, nil)
 	m := s.message(k, sample)
 	sum := m.More
 	for _, st := range m.Stories {
@@ -299,7 +300,7 @@ func TestShort(t *testing.T) {
 		e := *m.Event
 		e.Data.Resource.UID = fmt.Sprint("uid-", i) // each is a story
 		e.Data.Resource.Kind = fmt.Sprint("AKindWithALongName", i%60)
-		held.add(&e, kin{})
+		held.add(&sink.Message{Event: &e}, kin{}, nil)
 	}
 	for address, most := range map[string]int{
 		"pushover://shoutrrr:token@user/": 1024, "pagerduty://events.pagerduty.com/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee": 1024 - 300, "ntfy://host/topic": 3500,

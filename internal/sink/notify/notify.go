@@ -23,7 +23,6 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
@@ -39,9 +38,10 @@ type Sink struct {
 	mailer   *mailer
 	shout    *shout
 
-	kin  kin
-	held summary
-	due  time.Time
+	kin   kin
+	known stories
+	held  summary
+	due   time.Time
 
 	mu     sync.Mutex // Close may come from another goroutine than Send
 	closed bool
@@ -62,7 +62,7 @@ func New(agent string, o Options) (*Sink, error) {
 		return nil, fmt.Errorf("notify sink: %w", err)
 	}
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
-	s := &Sink{o: o, agent: agent, blot: blotter(o), kin: kin{}}
+	s := &Sink{o: o, agent: agent, blot: blotter(o), kin: kin{}, known: stories{}}
 	s.target, _ = parseTarget(o.URL, o.Service)
 	s.template, _ = parseTemplate(o.Template, markups[s.target.service])
 	zone, _ := o.location()
@@ -117,11 +117,11 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 		}
 		now := time.Now()
 		if s.held.total > 0 || s.schedule.holds(now) {
-			s.take(m.Event, now)
+			s.take(&m, now)
 			continue
 		}
 		var one summary
-		one.add(m.Event, s.kin)
+		one.add(&m, s.kin, s.known)
 		if err := s.tell(ctx, &one); err != nil {
 			return i, err
 		}
@@ -137,11 +137,11 @@ func (s *Sink) readyFor(ctx context.Context, ms []sink.Message) error {
 	return s.ready(ctx)
 }
 
-func (s *Sink) take(e *event.Event, now time.Time) {
+func (s *Sink) take(m *sink.Message, now time.Time) {
 	first := s.held.total == 0
-	s.held.add(e, s.kin)
+	s.held.add(m, s.kin, s.known)
 	if first {
-		seen := e.Data.Observed.At
+		seen := m.Event.Data.Observed.At
 		if seen.IsZero() {
 			seen = now
 		}
@@ -162,6 +162,9 @@ func (s *Sink) Due() time.Time {
 	}
 	return s.due
 }
+
+// Narrates implements sink.Narrator.
+func (s *Sink) Narrates() bool { return true }
 
 // Patience implements sink.Patient.
 func (s *Sink) Patience() time.Duration { return s.o.Timeout }
@@ -204,6 +207,9 @@ func (s *Sink) tell(ctx context.Context, what *summary) error {
 	default:
 		err = s.post(sending, m, body)
 	}
+	if err == nil {
+		s.known.keep(what)
+	}
 	return s.failed(err)
 }
 
@@ -225,6 +231,7 @@ func (s *Sink) failed(err error) error {
 }
 
 var (
-	_ sink.Holder  = (*Sink)(nil)
-	_ sink.Patient = (*Sink)(nil)
+	_ sink.Holder   = (*Sink)(nil)
+	_ sink.Patient  = (*Sink)(nil)
+	_ sink.Narrator = (*Sink)(nil)
 )

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tattler-dev/tattler/event"
 )
 
 // jsonObject is a JSON object.
@@ -71,9 +73,11 @@ const maxTitle = 250
 func card(m *Message, title, body string) jsonObject {
 	shade := "accent"
 	switch {
-	case m.Loud:
+	case m.Severity == event.Failure:
 		shade = "attention"
-	case m.Op == "created":
+	case m.Severity == event.Warning:
+		shade = "warning"
+	case m.Severity == event.Recovery, m.Op == "created":
 		shade = "good"
 	}
 	blocks := []jsonObject{{"type": "TextBlock", "text": title, "weight": "bolder", "size": "medium", "color": shade, "wrap": true}}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // What a summary keeps: stories of so many owners, and of so many more that are loud; of a story the object
@@ -48,8 +49,7 @@ type story struct {
 	root    *event.Owner // who owns all, where that is known by its name only
 	space   string
 	loud    bool
-	failure string // what failed, until it recovers
-	failed  string // UID of the object that did
+	failure failure
 	changes int
 	members []*member // the root first, where it has changed
 	kin     map[Count]int
@@ -64,8 +64,9 @@ type member struct {
 	at       time.Time
 	changes  int
 	fields   []noted
-	others   map[uint64]bool // the hashes of so many fields that are not kept
+	others   map[uint64]bool // the hashes of so many fields that are not kept; true for those of the status
 	note     string
+	story    sink.Story // nil where there is none
 }
 
 // noted is a field with a hash of its whole path, of which the field has the beginning.
@@ -107,7 +108,8 @@ func isLoud(d *event.Data) bool {
 }
 
 // add takes a change in.
-func (s *summary) add(e *event.Event, k kin) {
+func (s *summary) add(sent *sink.Message, k kin, known stories) {
+	e := sent.Event
 	d := &e.Data
 	k.learn(&d.Resource)
 	if s.total == 0 {
@@ -132,7 +134,7 @@ func (s *summary) add(e *event.Event, k kin) {
 		}
 		t.root, t.space = root, d.Resource.Namespace
 	}
-	t.add(e, uid)
+	t.add(sent, uid, known)
 }
 
 // begin makes room for a story; nil where there is none.
@@ -159,25 +161,28 @@ func count(counts map[Count]int, d *event.Data) {
 	counts[c]++
 }
 
-func (t *story) add(e *event.Event, rootUID string) {
+func (t *story) add(sent *sink.Message, rootUID string, known stories) {
+	e := sent.Event
 	d := &e.Data
 	t.changes++
 	t.loud = t.loud || isLoud(d)
 	uid := cmp.Or(d.Resource.UID, e.Subject)
 	isRoot := uid == rootUID
-	t.judge(d, uid, isRoot)
 	if !isRoot {
 		count(t.kin, d)
 	}
-	i := slices.IndexFunc(t.members, func(m *member) bool { return m.uid == uid })
-	switch {
-	case i >= 0:
-		t.members[i].add(e, fieldsOf(isRoot))
-		return
-	case !isRoot && len(t.members) >= maxMembers:
+	if i := slices.IndexFunc(t.members, func(m *member) bool { return m.uid == uid }); i >= 0 {
+		m := t.members[i]
+		m.story = known.follow(sent, uid, m.story)
+		m.add(e, fieldsOf(isRoot))
+		t.failure.judge(d, uid, isRoot, m.story)
 		return
 	}
-	m := &member{uid: uid, resource: d.Resource}
+	m := &member{uid: uid, resource: d.Resource, story: known.follow(sent, uid, nil)}
+	t.failure.judge(d, uid, isRoot, m.story)
+	if !isRoot && len(t.members) >= maxMembers {
+		return
+	}
 	m.resource.Owner = nil
 	m.add(e, fieldsOf(isRoot))
 	if isRoot {
@@ -185,46 +190,6 @@ func (t *story) add(e *event.Event, rootUID string) {
 	} else {
 		t.members = append(t.members, m)
 	}
-}
-
-// judge notes what failed, and forgets it when that object recovers.
-func (t *story) judge(d *event.Data, uid string, isRoot bool) {
-	switch {
-	case d.Severity == event.Failure && (isRoot || t.failure == "" || t.failed == uid):
-		t.failure, t.failed = cmp.Or(reasonOf(d), "failed"), uid
-		if !isRoot {
-			t.failure = d.Resource.Kind + " " + d.Resource.Name + " " + t.failure
-		}
-		t.failure = cut(clean(t.failure), maxPath)
-	case d.Severity == event.Recovery && t.failed == uid:
-		t.failure, t.failed = "", ""
-	}
-}
-
-// reasonOf is the last reason that a change brought: in the order of their paths, a container's comes after its
-// pod's conditions, and the state of a container after its last one.
-func reasonOf(d *event.Data) string {
-	reason := ""
-	for _, c := range d.Changes {
-		switch to := c.To.(type) {
-		case string:
-			if strings.HasSuffix(c.Path, ".reason") {
-				reason = to
-			}
-		case map[string]any:
-			for _, state := range []map[string]any{to, inner(to, "terminated"), inner(to, "waiting")} {
-				if s, _ := state["reason"].(string); s != "" {
-					reason = s
-				}
-			}
-		}
-	}
-	return reason
-}
-
-func inner(m map[string]any, key string) map[string]any {
-	n, _ := m[key].(map[string]any)
-	return n
 }
 
 func fieldsOf(isRoot bool) int {
@@ -264,8 +229,11 @@ func (m *member) add(e *event.Event, fields int) {
 // absence says why nothing was recorded for a time, and what became of it.
 func absence(a *event.Absence, lasted time.Duration) string {
 	text := "Tattler was not running for "
-	if a.Reason == event.AbsenceUnwritten {
+	switch a.Reason {
+	case event.AbsenceUnwritten:
 		text = "Tattler could not write its journal for "
+	case event.AbsenceUnreachable:
+		text = "Tattler could not reach the API server for "
 	}
 	text += lasted.Round(time.Second).String() + ", and has caught up with " + plural(int(a.Changes), "change")
 	if a.Incomplete > 0 {
@@ -301,28 +269,28 @@ func (m *member) field(c *event.Change, most int) {
 		*old = f
 		return
 	}
-	if m.others[f.hash] { // its first value is not known any more
+	if _, ok := m.others[f.hash]; ok { // its first value is not known any more
 		return
 	}
 	if len(m.fields) >= most {
 		i := slices.IndexFunc(m.fields, func(o noted) bool { return o.isStatus() })
 		if i < 0 || f.isStatus() {
-			m.other(f.hash)
+			m.other(f.hash, f.isStatus())
 			return
 		}
-		m.other(m.fields[i].hash)
+		m.other(m.fields[i].hash, true)
 		m.fields = slices.Delete(m.fields, i, i+1)
 	}
 	m.fields = append(m.fields, f)
 }
 
 // other counts a field that is not kept, once.
-func (m *member) other(hash uint64) {
+func (m *member) other(hash uint64, isStatus bool) {
 	if m.others == nil {
 		m.others = map[uint64]bool{}
 	}
 	if len(m.others) < maxOthers {
-		m.others[hash] = true
+		m.others[hash] = isStatus
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // standard is the text of who sets no template.
 const standard = `{{if .Several}}{{counts .Counts}}
 {{end}}{{range .Stories -}}
-{{if $.Several}}{{icon .Op}} {{bold .Title}}{{with .Link}} {{link "show" .}}{{end}}
+{{if $.Several}}{{icon .}} {{bold .Title}}{{with .Link}} {{link "show" .}}{{end}}
 {{end}}{{with .Note}}{{.}}
 {{end}}{{range .Fields}}• {{code .Path}}: {{if eq .Op "add"}}set to {{code .To}}{{else if eq .Op "remove"}}removed, was {{code .From}}{{else}}{{code .From}} → {{code .To}}{{end}}{{if and .Manager (ne .Manager "?")}} by {{.Manager}}{{end}}
 {{end}}{{with .MoreFields}}• and {{.}} more fields
@@ -37,7 +37,7 @@ func parseTemplate(source string, m markup) (*template.Template, error) {
 		"bold":   m.strong,
 		"code":   func(v any) text { return text(m.code(printed(v))) },
 		"link":   func(label, url any) text { return text(m.link(m.plain(label), printed(url))) },
-		"icon":   func(op string) text { return icons[op] },
+		"icon":   icon,
 		"counts": listed,
 		escaper:  m.plain,
 	}).Parse(source)
@@ -53,8 +53,8 @@ func parseTemplate(source string, m markup) (*template.Template, error) {
 	k := kin{}
 	for _, e := range sink.Samples() {
 		single := &summary{}
-		single.add(e, k)
-		all.add(e, k)
+		single.add(&sink.Message{Event: e}, k, nil)
+		all.add(&sink.Message{Event: e}, k, nil)
 		if _, err := execute(t, single.message(k, sample)); err != nil {
 			return nil, fmt.Errorf("for an event with op %s: %w", e.Data.Op, err)
 		}

@@ -1,0 +1,111 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+const (
+	// minOutage is how long the API server must have been unreachable for that to be an absence. A reconnect takes
+	// less, a restart of the server more.
+	minOutage = 5 * time.Second
+	// caughtUp is how long nothing old may have come for everything to be caught up with.
+	caughtUp = 2 * time.Second
+	// lateKept is how long it is remembered what came late: an outage may be noticed after it is over.
+	lateKept = time.Minute
+)
+
+// outages turns outages of the API server into absences.
+type outages struct {
+	open  time.Time // since when the server is away; zero if it is there
+	over  *absence  // one that has ended, while its changes may still come
+	until time.Time // its end
+	ended time.Time // the end of the last absence
+	late  []late
+}
+
+// late is what came within a second and may have happened long before.
+type late struct {
+	at      time.Time
+	changes int64
+	gaps    map[journal.Stream]bool
+}
+
+// hear takes what the watcher says about the API server. It returns an absence that another one follows at once.
+func (o *outages) hear(a *capture.Away) *journal.Row {
+	since := a.Since
+	if since.Before(o.ended) {
+		since = o.ended
+	}
+	if a.Until.IsZero() {
+		o.open = since
+		return nil
+	}
+	o.open = time.Time{}
+	if a.Until.Sub(since) < minOutage {
+		return nil
+	}
+	before := o.row()
+	if before != nil && since.Before(o.ended) {
+		since = o.ended
+	}
+	o.over, o.until = &absence{since: since, Absence: event.Absence{Reason: event.AbsenceUnreachable}, gaps: map[journal.Stream]bool{}}, a.Until
+	return before
+}
+
+// count notes what may have happened long before it was seen.
+func (o *outages) count(now time.Time, b *journal.Batch) {
+	n := &absence{gaps: map[journal.Stream]bool{}}
+	if n.count(b); n.Changes == 0 && len(n.gaps) == 0 {
+		return
+	}
+	if last := len(o.late) - 1; last < 0 || now.Sub(o.late[last].at) >= time.Second {
+		o.late = append(o.late, late{at: now, gaps: map[journal.Stream]bool{}})
+	}
+	l := &o.late[len(o.late)-1]
+	l.changes += n.Changes
+	for stream := range n.gaps {
+		l.gaps[stream] = true
+	}
+}
+
+// due returns the absence that is over, if nothing that belongs to it has come for a while.
+func (o *outages) due(now time.Time) *journal.Row {
+	if o.over == nil && o.open.IsZero() {
+		for len(o.late) > 0 && now.Sub(o.late[0].at) > lateKept {
+			o.late = o.late[1:]
+		}
+		return nil
+	}
+	last := o.until
+	if n := len(o.late); n > 0 && o.late[n-1].at.After(last) {
+		last = o.late[n-1].at
+	}
+	if o.over == nil || now.Sub(last) < caughtUp {
+		return nil
+	}
+	return o.row()
+}
+
+// row returns the absence that is over, as it stands now; nil where there is none.
+func (o *outages) row() *journal.Row {
+	if o.over == nil {
+		return nil
+	}
+	a := o.over
+	for _, l := range o.late {
+		if l.at.Before(a.since) {
+			continue
+		}
+		a.Changes += l.changes
+		for stream := range l.gaps {
+			a.gaps[stream] = true
+		}
+	}
+	row := a.row(o.until, 0)
+	o.over, o.late, o.ended = nil, nil, o.until
+	return &row
+}

@@ -1,0 +1,212 @@
+package notify
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// merged are the stories, those of one owner as one, also where that became known later.
+func (s *summary) merged(k kin) []*story {
+	var all []*story
+	into := map[string]*story{}
+	for _, t := range s.stories {
+		root := k.root(event.Owner{UID: t.uid})
+		if root.UID == t.uid { // nobody owns it
+			own := *t // what is held stays as it is: it may have to be told again
+			own.kin, own.members = maps.Clone(t.kin), slices.Clone(t.members)
+			into[t.uid] = &own
+			all = append(all, &own)
+		}
+	}
+	for _, t := range s.stories {
+		root := k.root(event.Owner{UID: t.uid})
+		if root.UID == t.uid {
+			continue
+		}
+		to := into[root.UID]
+		if to == nil {
+			to = &story{uid: root.UID, root: &root, space: t.space, kin: map[Count]int{}}
+			into[root.UID] = to
+			all = append(all, to)
+		}
+		to.changes += t.changes
+		to.loud = to.loud || t.loud
+		if to.failure.uid == "" {
+			to.failure = t.failure
+			if t.failure.ofRoot { // it was taken for the owner
+				to.failure = t.failure.of(t.members[0].resource)
+			}
+		}
+		for c, n := range t.kin {
+			to.kin[c] += n
+		}
+		for _, m := range t.members { // it was taken for the owner, and not counted
+			if m.uid == t.uid {
+				to.kin[Count{Op: string(m.op), Kind: m.resource.Kind}] += m.changes
+			}
+			to.members = append(to.members, m)
+		}
+	}
+	for _, t := range all {
+		slices.SortFunc(t.members, func(a, b *member) int {
+			isRoot := func(m *member) int { return map[bool]int{true: -1}[m.uid == t.uid] }
+			return cmp.Or(cmp.Compare(isRoot(a), isRoot(b)), a.at.Compare(b.at), cmp.Compare(a.id, b.id))
+		})
+	}
+	return all
+}
+
+// tell makes a story's public form.
+func (t *story) tell(link func(id string) string) Story {
+	var last *member
+	for _, m := range t.members {
+		if last == nil || m.at.After(last.at) {
+			last = m
+		}
+	}
+	out := Story{Loud: t.loud, Changes: t.changes, Namespace: t.space, Owned: counted(t.kin), ID: last.id, At: last.at}
+	head := t.members[0]
+	kin := 0
+	for _, n := range t.kin {
+		kin += n
+	}
+	switch {
+	case head.uid == t.uid, len(t.members) == 1 && kin == head.changes: // the owner, or only one that it owns
+		if head.uid != t.uid {
+			out.Owned = nil
+		}
+		out.Op, out.Kind, out.Namespace, out.Name = string(head.op), head.resource.Kind, head.resource.Namespace, head.resource.Name
+		if head.story != nil && head.op != event.Deleted && head.op != event.Left {
+			out.Text, out.Severity = clean(head.story.Text()), head.story.Severity()
+		}
+		out.Fields, out.MoreFields = head.listed(out.Text != "")
+		out.Note = head.note
+		out.ID, out.At = head.id, head.at
+		slices.SortStableFunc(out.Fields, func(a, b Field) int { // what is wanted before what is
+			return cmp.Compare(map[bool]int{true: 1}[a.isStatus()], map[bool]int{true: 1}[b.isStatus()])
+		})
+		out.Title = object(out)
+		if out.Text == "" || head.op != event.Updated {
+			out.Title += " " + happened(head.op, t.loud)
+		}
+		if head.op == event.Gap {
+			out.Title = "GAP: changes of " + head.resource.Resource + " were missed"
+		}
+		if head.op == event.Absent {
+			out.Title, out.Note = head.note, ""
+		}
+	default:
+		out.Kind, out.Name = t.root.Kind, t.root.Name
+		out.Title = object(out) + ": changes of what it owns"
+	}
+	said := out.Text
+	switch {
+	case t.failure.uid == "" || said != "" && t.failure.ofRoot:
+	case said != "": // the bad news first
+		said = t.failure.text + "; " + said
+	default:
+		said = t.failure.text
+	}
+	if len(out.Owned) > 0 && out.Op != "" && out.Text == "" {
+		out.Title += fmt.Sprintf(", with %s of what it owns", plural(kin, "change"))
+	}
+	if said != "" {
+		out.Title += ": " + said
+	}
+	out.Severity = t.severity(head.op, out.Severity)
+	out.Link = link(out.ID)
+	return out
+}
+
+// severity is the story's, of which the root's own words have so.
+func (t *story) severity(op event.Op, so event.Severity) event.Severity {
+	switch {
+	case t.failure.uid != "":
+		return event.Failure
+	case op == event.Gap:
+		return event.Warning
+	case so != "" && so != event.Normal:
+		return so
+	case t.loud && !t.recovered():
+		return event.Failure
+	}
+	return event.Normal
+}
+
+// recovered reports whether the story is loud only for what has recovered.
+func (t *story) recovered() bool {
+	for _, m := range t.members {
+		if m.op == event.Deleted || m.op == event.Gap || m.op == event.Absent {
+			return false
+		}
+	}
+	return true
+}
+
+// worst is the severity of several stories.
+func worst(all []Story) event.Severity {
+	recovered := true
+	out := event.Normal
+	for _, s := range all {
+		switch {
+		case s.Severity == event.Failure:
+			return event.Failure
+		case s.Severity == event.Warning:
+			out = event.Warning
+		}
+		recovered = recovered && s.Severity == event.Recovery
+	}
+	if recovered {
+		return event.Recovery
+	}
+	return out
+}
+
+// listed are the fields that a message lists: in other words means that the status is said in words.
+func (m *member) listed(inWords bool) (fields []Field, more int) {
+	for _, f := range m.fields {
+		switch {
+		case f.Op == "replace" && f.From == f.To && !strings.HasSuffix(f.To, "…"): // it is as it was
+		case inWords && f.isStatus():
+		default:
+			fields = append(fields, f.Field)
+		}
+	}
+	for _, isStatus := range m.others {
+		if !inWords || !isStatus {
+			more++
+		}
+	}
+	return fields, more
+}
+
+// happened is an operation for people.
+func happened(op event.Op, loud bool) string {
+	switch op {
+	case event.Entered:
+		return "entered the selection"
+	case event.Left:
+		return "left the selection"
+	case event.Snapshot:
+		return "is there"
+	case event.Converted:
+		return "is served in another form"
+	}
+	if loud {
+		return strings.ToUpper(string(op))
+	}
+	return string(op)
+}
+
+func object(s Story) string {
+	name := clean(s.Name)
+	if s.Namespace != "" {
+		name = clean(s.Namespace) + "/" + name
+	}
+	return strings.TrimSpace(clean(s.Kind) + " " + name)
+}
