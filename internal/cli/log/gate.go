@@ -41,9 +41,6 @@ func (g *gate) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// omitted is how many stories came before those that open writes.
-func (g *gate) omitted() int { return max(g.shown-g.keep, 0) }
-
 // open writes the last stories; what comes later passes.
 func (g *gate) open() error {
 	g.opened = true

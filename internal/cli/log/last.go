@@ -5,10 +5,17 @@ import (
 	"fmt"
 )
 
+// How many changes are played back at most: so many for each line that is shown, and at least so many.
+const (
+	maxFolded = 60
+	minPlayed = 3000
+)
+
 // lastStories shows the last stories. How many changes they fold is known only after folding, so it plays back
-// more and more changes until there are enough stories.
+// more and more changes until there are enough stories, or enough changes.
 func (t *telling) lastStories(ctx context.Context) error {
-	for changes := 2 * t.o.Limit; ; changes *= 4 {
+	most := max(maxFolded*t.o.Limit, minPlayed)
+	for changes := 2 * t.o.Limit; ; changes = min(5*changes, most) {
 		t.quiet, t.shown, t.damaged, t.unjudged = 0, 0, 0, 0
 		out, err := t.o.printer(t.selection, t.journal.Cluster())
 		if err != nil {
@@ -39,10 +46,15 @@ func (t *telling) lastStories(ctx context.Context) error {
 				return err
 			}
 		}
-		if !all && stories.gate.shown <= t.o.Limit {
+		enough := stories.gate.shown > t.o.Limit
+		switch {
+		case enough:
+			t.limited(true, "line")
+		case !all && changes < most:
 			continue
+		case !all:
+			fmt.Fprintf(t.o.IO.Err, "only the last %d changes, which are fewer lines than --limit; earlier ones are left out (--since shows them)\n", len(seqs))
 		}
-		t.limited(stories.gate.omitted() > 0, "line")
 		return stories.gate.open()
 	}
 }

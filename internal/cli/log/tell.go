@@ -111,38 +111,6 @@ func (t *telling) tellPast(ctx context.Context) error {
 	return t.tellAll(ctx, 0)
 }
 
-// storyTime is how much of the past is read before the first change that is shown, for stories that had begun
-// then: as long as a rollout may take by default before it counts as stuck.
-const storyTime = 10 * time.Minute
-
-// warmUp plays back changes that are not shown themselves, but begin stories that are.
-func (t *telling) warmUp(ctx context.Context, q journal.Query) error {
-	if t.nothing() {
-		return nil
-	}
-	q.OldestFirst, q.Quiet = true, t.noise
-	for e, err := range t.journal.Rows(ctx, q) {
-		if err != nil {
-			return err
-		}
-		late := q.Before == 0 && !e.At.Before(q.Until) // outside the time range, but recorded in it
-		if late || !t.takes(&e) {
-			continue
-		}
-		c, err := t.journal.Tell(ctx, &e)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil || !t.labelled(&c) { // what is unreadable was not asked for
-			continue
-		}
-		if err := t.out.Change(c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // play shows changes, given by their sequence numbers.
 func (t *telling) play(ctx context.Context, seqs []int64) error {
 	q := t.query
