@@ -34,6 +34,7 @@ type seenEvent struct {
 
 // TestAway changes objects while no daemon runs, and asks what happened in that time.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	ns := fmt.Sprintf("away-%d", os.Getpid())
 	kubectl := func(args ...string) {
 		t.Helper()
