@@ -40,9 +40,12 @@ var workloads = map[string]int{
 
 func rankOf(o *object) int { return workloads[kindOf(o.resource)] }
 
+// castKinds are the kinds that are part of a workload's story. What else a workload owns has lines of its own.
+var castKinds = map[string]bool{"Pod": true, "ReplicaSet.apps": true, "Job.batch": true, "ControllerRevision.apps": true}
+
 // teller returns the workload in whose story an object is now; nil: in none.
 func (t *Text) teller(o *object) *object {
-	if t.o.Flat || o.owner == nil {
+	if t.o.Flat || o.owner == nil || !castKinds[kindOf(o.resource)] {
 		return nil
 	}
 	above := cmp.Or(t.family.owners[o.owner.UID], t.family.older[o.owner.UID])
@@ -103,7 +106,7 @@ func (t *Text) recovered(o *object) {
 
 // gistOf is what a line says that is not worth another one at once.
 func gistOf(o *object) string {
-	if o.fold.cast.looping() {
+	if o.fold.cast.looping() || o.fold.crashed {
 		return crashLoop
 	}
 	return gist(o.resource, o.fold.to)

@@ -13,6 +13,7 @@ func (t *Text) gone(c change.Change) {
 	if o.hot != nil && o.hot.count > 0 { // what somebody wrote before it went
 		t.hotLine(c.At, o)
 	}
+	o.hot = nil
 	if t.goneQuietly(o, c) {
 		t.forget(o)
 		return

@@ -184,6 +184,9 @@ func podSummary(v view) string {
 		return podBorn(v)
 	}
 	from, to := podWord(v.from), podWord(v.to)
+	if v.told == crashLoop && from != to {
+		from = crashLoop // it runs now and then
+	}
 	more := restarts(v.to) - restarts(v.from)
 	if to == "terminating" {
 		return podTerminating(v)

@@ -241,6 +241,31 @@ var scenarios = []struct {
 		}
 		p.at(400)
 	}},
+	{"crash-unready", "a container that runs for a while before it crashes again has not recovered", narrow, func(p *play) {
+		podStarts(p, "web-1-a")
+		for i := range 6 {
+			p.at(1 + 40*float64(i))
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting("CrashLoopBackOff", i+1)})
+			p.at(20 + 40*float64(i))
+			up := running(i + 2)
+			up["conditions"].([]any)[1].(obj)["status"] = "False"
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", up})
+		}
+		p.at(300)
+		p.write("kubelet/status", "Pod/web-1-a", set{"status", running(7)})
+		p.at(400)
+	}},
+	{"owned-others", "what else a workload owns has lines of its own", narrow, func(p *play) {
+		shop(p)
+		setImage(p, "shop/web:1.6")
+		owned := func(name string) obj {
+			return parse(p.t, `{"kind":"ConfigMap","metadata":{"name":"`+name+`","namespace":"shop","ownerReferences":[{"kind":"Deployment","name":"web","uid":"uid-web","controller":true}]}}`)
+		}
+		p.create("operator", owned("made"))
+		p.have(day, owned("old"))
+		p.remove("ConfigMap/old")
+		p.at(20)
+	}},
 	{"scale-300", "three hundred pods are no three hundred lines", narrow, func(p *play) {
 		shop(p)
 		p.write("kubectl/scale", "Deployment/web", set{"spec.replicas", int64(303)}, set{"metadata.generation", int64(2)})
