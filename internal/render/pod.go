@@ -184,7 +184,7 @@ func podSummary(v view) string {
 		return podBorn(v)
 	}
 	from, to := podWord(v.from), podWord(v.to)
-	if v.told == crashLoop && from != to {
+	if v.told == crashLoop && to != crashLoop {
 		from = crashLoop // it runs now and then
 	}
 	more := restarts(v.to) - restarts(v.from)
