@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 )
 
 // kubelet plays a node whose containers behave as the label "behaves" of their pods says: well, crash or no-image. The
@@ -113,7 +112,7 @@ func (k *kubelet) look(ctx context.Context, pod *corev1.Pod) error {
 	}
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
+		return k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 	case time.Now().Before(p.next):
 		return nil
 	}
