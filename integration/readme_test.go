@@ -123,8 +123,30 @@ func (r *reader) follow(t *testing.T, command string) {
 		l.wait(t, l.out, "web")
 		l.interrupt(t)
 	default:
-		r.output(t, strings.ReplaceAll(command, "4k2m", r.id))
+		out := string(r.output(t, strings.ReplaceAll(command, "4k2m", r.id)))
+		for _, a := range answers {
+			if strings.HasPrefix(command, a.command) && strings.Contains(out, a.want) != !a.not {
+				t.Errorf("%q is there: %v, in:\n%s", a.want, a.not, out)
+			}
+		}
 	}
+}
+
+// answers are what commands say of the Deployment that was created.
+var answers = []struct {
+	command, want string
+	not           bool
+}{
+	{"tattler log --since 10m", "+ default  deploy/web", false},
+	{"tattler log --since 10m", "deploy/web                     rolled out", false},
+	{"tattler log deploy/web --path", ".image: web:1", false},
+	{"tattler log --since yesterday --humans", "deploy/web", false},
+	{"tattler log --since yesterday --humans", "rolled out", true},
+	{"tattler log --since yesterday --humans", "pod/web-", true},
+	{"tattler log --since 1h --severity failure", "deploy/web", true},
+	{"tattler show", "name: web", false},
+	{"tattler status", "records ", false},
+	{"tattler journal verify", "damaged", true},
 }
 
 // start starts a command that goes on.

@@ -280,8 +280,10 @@ func (r *rights) lacking(ctx context.Context, t *testing.T, tc rightsCase, kubec
 			if told < 2 && len(rule.ResourceNames) == 0 && len(rule.Verbs) == 3 {
 				told++
 				d := r.daemon(ctx, t, kubeconfig, config)
-				d.wait(t, d.err, `msg="1 kind may not be watched`)
-				d.wait(t, d.err, "kinds="+kind)
+				d.wait(t, d.err, "may not be watched and ")
+				if said := d.read(t, d.err); !regexp.MustCompile(`kinds="?(?:[^"]* )?` + kind).MatchString(said) {
+					t.Errorf("%s is not named in %s", kind, said)
+				}
 				d.interrupt(t)
 			}
 		}

@@ -268,6 +268,29 @@ var scenarios = []scenario{
 		rest:  `- cm/settings +existed DURATION .*|- deploy/web +existed DURATION .*|· deploy/web +2 pods gone .*|· deploy/web .*|-   rs/web\S+ .*|·   pod/web\S+ +gone after .*`,
 	},
 	{
+		name: "helm release", // as Helm writes it, but for its data
+		play: func(s *stage) {
+			revision := func(n int, status string) {
+				name := fmt.Sprintf("sh.helm.release.v1.web.v%d", n)
+				s.kubectl("create", "secret", "generic", name, "--type=helm.sh/release.v1", "--from-literal=release=H4sIAAAA-not-to-be-seen")
+				s.kubectl("label", "secret", name, "owner=helm", "name=web", fmt.Sprintf("version=%d", n), "status="+status)
+			}
+			revision(1, "deployed")
+			revision(2, "pending-upgrade")
+			s.kubectl("label", "--overwrite", "secret", "sh.helm.release.v1.web.v1", "status=superseded")
+			s.kubectl("label", "--overwrite", "secret", "sh.helm.release.v1.web.v2", "status=failed")
+		},
+		heads: []string{`\+ secret/sh.helm.release.v1.web.v1 .*`, `~ helm release web: v1 \(deployed\) .*`,
+			`\+ secret/sh.helm.release.v1.web.v2 .*`, `~ helm release web: v1 → v2 \(pending-upgrade\) .*`,
+			`~ helm release web: v1 \(superseded\) .*`, `~ helm release web: v1 → v2 \(failed\) .*`},
+		bad: "v1 → v2 (failed)",
+		check: func(s *stage, told string) {
+			if strings.Contains(told, "not-to-be-seen") {
+				s.Errorf("a value is shown:\n%s", told)
+			}
+		},
+	},
+	{
 		name: "operator in a loop",
 		play: func(s *stage) {
 			s.kubectl("create", "configmap", "leader", "--from-literal=n=0")
@@ -326,7 +349,7 @@ func TestScenarios(t *testing.T) {
 	startKubelet(t, client, "by-hand", false)
 	startKubelet(t, client, "silent", true)
 	journal := filepath.Join(t.TempDir(), "journal.db")
-	daemon := start(t, cluster, "run", "deploy,rs,sts,controllerrevisions.apps,po,job,cj,cm,no", "-A", "--journal", journal)
+	daemon := start(t, cluster, "run", "deploy,rs,sts,controllerrevisions.apps,po,job,cj,cm,secrets,no", "-A", "--journal", journal)
 	daemon.wait(t, daemon.err, "msg=recording")
 	var playing sync.WaitGroup
 	stages := make([]*stage, len(scenarios))

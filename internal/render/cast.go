@@ -40,6 +40,16 @@ var workloads = map[string]int{
 
 func rankOf(o *object) int { return workloads[kindOf(o.resource)] }
 
+// workloadKinds are the same without their groups, as owners are named.
+var workloadKinds = func() map[string]bool {
+	all := map[string]bool{}
+	for kind := range workloads {
+		name, _, _ := strings.Cut(kind, ".")
+		all[name] = true
+	}
+	return all
+}()
+
 // castKinds are the kinds that are part of a workload's story. What else a workload owns has lines of its own.
 var castKinds = map[string]bool{"Pod": true, "ReplicaSet.apps": true, "Job.batch": true, "ControllerRevision.apps": true}
 

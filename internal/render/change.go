@@ -41,13 +41,7 @@ func (t *Text) created(c change.Change) {
 		t.schedule(o)
 		return
 	}
-	if w := t.teller(o); w != nil {
-		t.counts.Pending++
-		w.fold.cast.count++
-		t.schedule(w)
-	} else {
-		t.born(c)
-	}
+	t.born(c)
 	f.from, f.origin = c.After, c.After
 	if o.fold == nil && !t.o.Flat && moving(c.Resource, f.from, c.After) {
 		o.fold = f
@@ -57,7 +51,7 @@ func (t *Text) created(c change.Change) {
 
 // foldedAtBirth reports whether an object that a controller created waits for what becomes of it before it has a line.
 func foldedAtBirth(c change.Change) bool {
-	return isPod(c.Resource) || kindOf(c.Resource) == "Job.batch"
+	return isPod(c.Resource) || castKinds[kindOf(c.Resource)] && workloadKinds[c.Owner.Kind]
 }
 
 // born prints a created object.

@@ -255,6 +255,15 @@ var scenarios = []struct {
 		p.write("kubelet/status", "Pod/web-1-a", set{"status", running(7)})
 		p.at(400)
 	}},
+	{"replicaset", "a ReplicaSet of which no Deployment is seen", narrow, func(p *play) {
+		p.create(kcm, replicaSet(p.t, "web-86c9647fcb", 2, 1))
+		podStarts(p, "web-86c9647fcb-dvmwn")
+		p.at(3)
+		p.write("kubelet/status", "Pod/web-86c9647fcb-dvmwn", set{"status", runningStatus(p.now)})
+		p.write(kcm+"/status", "ReplicaSet/web-86c9647fcb", set{"metadata.annotations", obj{"deployment.kubernetes.io/revision": "2"}},
+			set{"status", deep(obj{"observedGeneration": 1, "replicas": 1, "readyReplicas": 1})})
+		p.at(40)
+	}},
 	{"owned-others", "what else a workload owns has lines of its own", narrow, func(p *play) {
 		shop(p)
 		setImage(p, "shop/web:1.6")

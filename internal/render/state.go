@@ -203,7 +203,11 @@ func stateAtBirth(r change.Resource, obj map[string]any) string {
 
 // summarize says what the changes of a view come to.
 func summarize(r change.Resource, v view) string {
-	return cmp.Or(inWords(r, v), v.net.String())
+	said := cmp.Or(inWords(r, v), v.net.String())
+	if v.born && !isPod(r) && kindOf(r) != "Job.batch" {
+		return joined(joined("new", ", ", stateAtBirth(r, v.to)), ": ", said)
+	}
+	return said
 }
 
 // inWords says what the changes of a view come to, where there are words for it.
