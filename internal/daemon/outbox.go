@@ -35,18 +35,6 @@ func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, 
 			yield(deliver.Item{}, err)
 			return
 		}
-		read := func(ctx context.Context) iter.Seq2[deliver.Item, error] { return o.read(ctx, after, last) }
-		if last-after >= prefetchFrom {
-			prefetch(ctx, read)(yield)
-		} else {
-			read(ctx)(yield)
-		}
-	}
-}
-
-// read yields what was recorded after a sequence number; last is the newest.
-func (o *outbox) read(ctx context.Context, after, last int64) iter.Seq2[deliver.Item, error] {
-	return func(yield func(deliver.Item, error) bool) {
 		seen := after
 		q := journal.Query{After: after, Quiet: true, Snapshots: true, OldestFirst: true}
 		for e, err := range o.reader.Rows(ctx, q) {
