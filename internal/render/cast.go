@@ -224,7 +224,7 @@ func (s *cast) pod(o *object) {
 	}
 }
 
-// merge adds the story of a ReplicaSet or Job to that of its owner.
+// merge adds the story of a ReplicaSet or Job, but for its count, to that of its owner.
 func (s *cast) merge(of *cast) {
 	if of.born != nil {
 		if s.born == nil {
@@ -239,7 +239,7 @@ func (s *cast) merge(of *cast) {
 		}
 		maps.Copy(s.failing, of.failing)
 	}
-	s.count, s.why = s.count+of.count, cmp.Or(of.why, s.why)
+	s.why = cmp.Or(of.why, s.why)
 	*of = cast{shown: of.shown}
 }
 
