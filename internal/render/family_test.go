@@ -10,7 +10,7 @@ import (
 // TestFamilies is TestModel for objects that own each other in every way that somebody may write, also in circles, and
 // that come and go at any time.
 func TestFamilies(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { families(t, rand.New(rand.NewPCG(seed, 2))) })
 	}
 }
