@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 )
 
 // ErrStopped is returned by what would start a part of a cluster that was stopped.
@@ -18,6 +19,23 @@ func (c *Cluster) StopAPIServer(ctx context.Context) error { return c.stopOne(ct
 
 // KillAPIServer ends the API server with SIGKILL: connections break, unannounced.
 func (c *Cluster) KillAPIServer() error { return c.killOne("kube-apiserver") }
+
+// FreezeAPIServer stops the API server as a machine without a processor does (SIGSTOP): its connections stay, and
+// nothing comes. A frozen API server can be killed, but not stopped.
+func (c *Cluster) FreezeAPIServer() error { return c.signalAPIServer(syscall.SIGSTOP) }
+
+// ThawAPIServer lets a frozen API server go on.
+func (c *Cluster) ThawAPIServer() error { return c.signalAPIServer(syscall.SIGCONT) }
+
+func (c *Cluster) signalAPIServer(s syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.procs["kube-apiserver"]
+	if !p.alive() {
+		return fmt.Errorf("%v for kube-apiserver: it does not run", s)
+	}
+	return signalGroup(p.pid, s)
+}
 
 // StartAPIServer starts the API server again, with the same port, and returns when
 // it is ready. etcd must run. It is an error if the API server runs.

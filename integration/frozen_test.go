@@ -1,0 +1,80 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// TestFrozen freezes the API server: how long it was silent counts from its last sign of life, not from when that was
+// noticed.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	const frozen = 60 * time.Second // a client notices after 45 s
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	own, client := ownCluster(ctx, t)
+	journal := filepath.Join(t.TempDir(), "journal.db")
+	daemon := start(t, own, "run", "cm", "-n", "default", "--journal", journal)
+	daemon.wait(t, daemon.err, "msg=recording")
+	watch := start(t, own, "watch", "cm", "-n", "default")
+	watch.wait(t, watch.err, "Waiting for changes")
+	write(ctx, t, client, 1, "before")
+	watch.wait(t, watch.out, "before")
+
+	if err := own.FreezeAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = own.ThawAPIServer() })
+	from := time.Now()
+	wait(frozen)
+	if err := own.ThawAPIServer(); err != nil {
+		t.Fatal(err)
+	}
+	thawed := time.Now()
+	write(ctx, t, client, 2, "after")
+	watch.wait(t, watch.out, "after")
+	watch.wait(t, watch.out, "resumed")
+	daemon.wait(t, daemon.err, "the API server is back")
+
+	said := regexp.MustCompile(`API server was (?:away|silent for) (?:(\d+) min ?)?(?:(\d+) s)?; resumed`).FindStringSubmatch(watch.read(t, watch.out))
+	if said == nil {
+		t.Fatalf("watch does not say for how long:\n%s", watch.read(t, watch.out))
+	}
+	minutes, _ := strconv.Atoi(said[1])
+	seconds, _ := strconv.Atoi(said[2])
+	lasted := time.Duration(minutes)*time.Minute + time.Duration(seconds)*time.Second
+	if least, most := frozen-time.Second, time.Since(from)+5*time.Second; lasted < least || lasted > most {
+		t.Errorf("it says %v, want at least %v and at most %v", lasted, least, most)
+	}
+
+	var e seenEvent
+	for began := time.Now(); ; pause() { // it is written once all is caught up with
+		out, _ := exec.Command(tattler(t), "log", "--journal", journal, "--op", "absent", "-o", "json").Output()
+		if line := strings.TrimSpace(string(out)); line != "" {
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			break
+		}
+		if time.Since(began) > patience {
+			t.Fatal("there is no absence")
+		}
+	}
+	daemon.interrupt(t)
+	watch.interrupt(t)
+	switch o := e.Data.Observed; {
+	case e.Data.Absence == nil || e.Data.Absence.Reason != event.AbsenceUnreachable || o.After == nil:
+		t.Errorf("the absence is %+v", e.Data)
+	case o.After.After(from.Add(time.Second)) || o.At.Before(thawed.Add(-time.Second)):
+		t.Errorf("frozen from %v to %v, it is from %v to %v", from, thawed, o.After, o.At)
+	}
+}
