@@ -144,7 +144,7 @@ var answers = []struct {
 	{"tattler log --since yesterday --humans", "rolled out", true},
 	{"tattler log --since yesterday --humans", "pod/web-", true},
 	{"tattler log --since 1h --severity failure", "deploy/web", true},
-	{"tattler show", "name: web", false},
+	{"tattler show", "deployments.apps/web in default", false},
 	{"tattler status", "records ", false},
 	{"tattler journal verify", "damaged", true},
 }
