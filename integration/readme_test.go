@@ -95,12 +95,25 @@ func (r *reader) record(t *testing.T) {
 		}
 	})
 	d.wait(t, d.out, "deploy/web")
-	var e struct{ ID string }
-	out := r.output(t, "tattler log deploy/web --limit 1 -o json")
-	if err := json.Unmarshal(out, &e); err != nil {
-		t.Fatalf("%v in %q", err, out)
+	r.id = r.deployment(t)
+}
+
+// deployment is the id of a change of the Deployment itself: its ReplicaSet's and pods' are in its history, too.
+func (r *reader) deployment(t *testing.T) string {
+	t.Helper()
+	out := r.output(t, "tattler log deploy/web -o json")
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var e struct {
+			ID   string
+			Data struct{ Resource struct{ Kind string } }
+		}
+		if err := d.Decode(&e); err != nil {
+			t.Fatalf("%v: no change of the Deployment in %.2000s", err, out)
+		}
+		if e.Data.Resource.Kind == "Deployment" {
+			return e.ID
+		}
 	}
-	r.id = e.ID
 }
 
 // follow does what the README says.
