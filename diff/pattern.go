@@ -1,12 +1,16 @@
 package diff
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 // Pattern selects places of an object: those that it names, and everything below them. The zero
 // Pattern selects nothing.
 type Pattern struct {
 	text  string
 	steps []step
+	deep  matched // the places of **
 }
 
 // maxSteps keeps the set of places in a pattern in one word.
@@ -26,7 +30,13 @@ func ParsePattern(text string) (Pattern, error) {
 	if len(steps) > maxSteps {
 		return Pattern{}, &PathError{Text: text, Column: 1, Reason: "more than 63 steps"}
 	}
-	return Pattern{text: text, steps: steps}, nil
+	p := Pattern{text: text, steps: steps}
+	for i := range steps {
+		if steps[i].anyDepth {
+			p.deep |= 1 << i
+		}
+	}
+	return p, nil
 }
 
 // String returns the text that was parsed.
@@ -93,10 +103,8 @@ func (p Pattern) done(m matched) bool { return len(p.steps) > 0 && m>>len(p.step
 
 // skip adds the places behind each ** that was reached, as it may match nothing.
 func (p Pattern) skip(m matched) matched {
-	for i := range p.steps {
-		if p.steps[i].anyDepth && m>>i&1 == 1 {
-			m |= 1 << (i + 1)
-		}
+	for left := m & p.deep; left != 0; left = left << 1 & p.deep {
+		m |= left << 1
 	}
 	return m
 }
@@ -104,13 +112,13 @@ func (p Pattern) skip(m matched) matched {
 // next takes one step down, for which fits tells the pattern's steps that match.
 func (p Pattern) next(m matched, fits func(*step) bool) matched {
 	var out matched
-	for i := range p.steps {
-		s := &p.steps[i]
+	for left := uint64(m); left != 0; left &= left - 1 {
+		i := bits.TrailingZeros64(left)
 		switch {
-		case m>>i&1 == 0:
-		case s.anyDepth:
+		case i == len(p.steps):
+		case p.steps[i].anyDepth:
 			out |= 1 << i
-		case fits(s):
+		case fits(&p.steps[i]):
 			out |= 1 << (i + 1)
 		}
 	}

@@ -176,10 +176,14 @@ func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
 	return acked, err
 }
 
+// yieldEvery is for how long a pump that lags reads before it leaves the processor to one that does not: each time
+// costs a system call or two.
+const yieldEvery = 500 * time.Microsecond
+
 // gather reads a batch, from where the last one ended. Changes that cannot be read become dead letters here, where they
 // are the first.
 func (p *Pump) gather(ctx context.Context) (batch, error) {
-	b := batch{upTo: p.read}
+	b, yielded := batch{upTo: p.read}, time.Now()
 	p.ahead.from(ctx, p.o.Store, p.read)
 	for !b.full(p.most()) {
 		item, ok, err := p.ahead.next()
@@ -196,8 +200,9 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 		if !ok {
 			break
 		}
-		if b.scanned++; b.scanned > 1 {
-			runtime.Gosched() // a sink that lags leaves the processor to one that does not
+		if b.scanned++; time.Since(yielded) > yieldEvery {
+			runtime.Gosched()
+			yielded = time.Now()
 		}
 		if item, wanted := p.wants(item); wanted {
 			m, reason := p.message(item)

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/klauspost/compress/s2"
-
 	"github.com/tattler-dev/tattler/internal/delta"
 )
 
@@ -36,7 +34,7 @@ type forwards struct {
 
 // forward are changes of an object, the oldest first.
 type forward struct {
-	text  []byte // what the first difference is from; compressed
+	text  []byte // what the first difference is from
 	steps []step
 	size  int
 }
@@ -95,8 +93,7 @@ func (f *forwards) keep(object int64, vs []version) {
 	if last == nil {
 		last = vs[0].before
 	}
-	f.scratch = s2.Encode(f.scratch[:cap(f.scratch)], last)
-	w := &forward{text: bytes.Clone(f.scratch), steps: make([]step, 0, len(vs)-1)}
+	w := &forward{text: bytes.Clone(last), steps: make([]step, 0, len(vs)-1)}
 	w.size = cap(w.text) + cap(w.steps)*stepBytes
 	for _, v := range vs[1:] {
 		s := step{seq: v.seq, purged: v.purged}
@@ -131,7 +128,7 @@ func (f *forwards) next(object, seq int64) (v version, ok bool) {
 	if w == nil || w.steps[0].seq > seq {
 		return v, false
 	}
-	text, err := s2.Decode(nil, w.text)
+	text, err := w.text, error(nil)
 	for err == nil && len(w.steps) > 0 && v.seq < seq {
 		s := &w.steps[0]
 		v = version{seq: s.seq, purged: s.purged}
@@ -145,10 +142,8 @@ func (f *forwards) next(object, seq int64) (v version, ok bool) {
 		f.drop(object)
 		f.steps = min(mostSteps, f.steps+1)
 	} else {
-		f.scratch = s2.Encode(f.scratch[:cap(f.scratch)], text)
-		f.grow(w, -cap(w.text))
-		w.text = append(w.text[:0], f.scratch...)
-		f.grow(w, cap(w.text))
+		f.grow(w, cap(text)-cap(w.text))
+		w.text = text
 		f.shrink()
 	}
 	return v, err == nil && v.seq == seq
@@ -184,12 +179,16 @@ func (r *Reader) ReadForwards(limit int) {
 	r.ahead = forwards{limit: limit, steps: mostSteps, of: map[int64]*forward{}}
 }
 
-// contents is db.contents, with what was kept.
+// kept is contents of what was kept, for which the file need not be asked.
+func (r *Reader) kept(object, seq int64) (version, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ahead.next(object, seq)
+}
+
+// contents returns what was before and after a change, and keeps what follows.
 func (r *Reader) contents(object, seq int64) (version, error) {
 	f := &r.ahead
-	if v, ok := f.next(object, seq); ok {
-		return v, nil
-	}
 	var vs []version // the newest first
 	err := r.db.walk(r.codec, object, seq, func(before int, v version) {
 		if before > min(f.steps, turnBytes/max(1, len(v.before)+len(v.after))) {

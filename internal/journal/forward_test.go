@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 	"testing"
 )
@@ -69,5 +70,45 @@ func TestReadForwards(t *testing.T) {
 				t.Errorf("%d objects and %d bytes are kept after the end", len(r.ahead.of), r.ahead.size)
 			}
 		})
+	}
+}
+
+// TestReadForwardsAfterClose: what was kept goes with the reader.
+func TestReadForwardsAfterClose(t *testing.T) {
+	j, err := Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), Options{Cluster: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	f := &fleet{nodes: 1}
+	for range 3 {
+		if _, err := j.Append(t.Context(), f.batch(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := OpenReader(t.Context(), j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.ReadForwards(1 << 20)
+	n := 0
+	for e, err := range r.Rows(t.Context(), Query{Quiet: true, Snapshots: true, OldestFirst: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 2 {
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := e.Contents(t.Context()); errors.Is(err, ErrClosed) != (n > 1) {
+			t.Errorf("change %d: %v", n, err)
+		}
+		if n == 2 {
+			break
+		}
+	}
+	if n != 2 {
+		t.Fatalf("%d changes", n)
 	}
 }

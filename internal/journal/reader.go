@@ -75,6 +75,7 @@ func (r *Reader) Close() error {
 		r.codec.close()
 		r.codec = nil
 	}
+	r.ahead = forwards{}
 	if r.db == nil {
 		return nil
 	}
@@ -129,11 +130,13 @@ func (e *Entry) Contents(ctx context.Context) (before, after []byte, err error) 
 	if !e.Op.HasObject() {
 		return nil, nil, nil
 	}
-	var v version
-	err = e.r.do(ctx, func() error {
-		v, err = e.r.contents(e.object, e.Seq)
-		return err
-	})
+	v, ok := e.r.kept(e.object, e.Seq)
+	if !ok {
+		err = e.r.do(ctx, func() error {
+			v, err = e.r.contents(e.object, e.Seq)
+			return err
+		})
+	}
 	if err == nil && v.purged {
 		err = ErrPurged
 	}
