@@ -75,7 +75,7 @@ func TestHelm(t *testing.T) {
 		t.Errorf("log (-want +got):\n%s", d)
 	}
 	_, failures, _ := tattler(t.Context(), "tattler", "log", "secrets", "--severity", "failure", "--kubeconfig", config)
-	if strings.Count(failures, "\n") != 1 || !strings.Contains(failures, "helm release web: v2 → v3 (failed)") {
+	if strings.Count(failures, " ! ") != 1 || strings.Count(failures, "\n") != 2 || !strings.Contains(failures, "helm release web: v2 → v3 (failed)") {
 		t.Errorf("failures: %q", failures)
 	}
 	_, watched, _ := tattler(t.Context(), "tattler", "watch", "secrets", "-n", "shop", "--initial", "--limit", "3", "--kubeconfig", config)

@@ -9,7 +9,7 @@ import (
 
 func (t *Text) absence(c change.Change) {
 	t.counts.Shown++
-	t.line(t.head(row{at: c.Since, until: c.At, sign: signNotice, name: absenceText(c)}))
+	t.begin(row{at: c.Since, until: c.At, sign: signNotice, name: absenceText(c)})
 }
 
 // absenceText says why nothing was recorded for a while, and what became of it.

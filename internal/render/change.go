@@ -20,7 +20,7 @@ func (t *Text) appeared(c change.Change) {
 	} else {
 		r.info = stateOf(c.Resource, c.After)
 	}
-	t.line(t.head(r))
+	t.begin(r)
 	t.printSelected(c)
 	t.whole(c.After)
 }
@@ -63,7 +63,7 @@ func (t *Text) born(c change.Change) {
 	} else {
 		r.manager = c.Manager
 	}
-	t.line(t.head(r))
+	t.begin(r)
 	switch {
 	case len(t.o.Only) > 0:
 		t.printSelected(c)
@@ -79,7 +79,7 @@ func (t *Text) updated(now time.Time, c change.Change) {
 			t.counts.Shown++
 			r := t.row(c, signUpdated)
 			r.info, r.manager = purged, managersOf(c, nil)
-			t.line(t.head(r))
+			t.begin(r)
 		} else {
 			t.counts.Quiet++
 		}
@@ -127,7 +127,7 @@ func (t *Text) converted(c change.Change) {
 	if r.info, r.manager = servedOtherwise, unknown; c.Blind {
 		r.info = purged
 	}
-	t.line(t.head(r))
+	t.begin(r)
 	fields := make([]diff.Change, len(c.Fields))
 	for i, f := range c.Fields {
 		fields[i] = f.Change
@@ -168,10 +168,10 @@ func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []c
 	}
 	if c.Owner != nil && !t.o.Flat {
 		r.info = firstOf(fields).String()
-		t.line(t.head(r))
+		t.begin(r)
 		return
 	}
-	t.line(t.head(r))
+	t.begin(r)
 	t.details(plain)
 }
 

@@ -300,10 +300,10 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	t.counts.Pending -= f.pending()
 	t.counts.Folded += f.pending()
 	info, severity := t.reported(o, text, f.severity(o.resource))
-	t.line(t.head(t.counted(row{
+	t.begin(t.counted(row{
 		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity,
-	}, f)))
+	}, f))
 	told := gistOf(o)
 	if f.repeats++; told != f.told {
 		f.repeats = 0

@@ -15,7 +15,7 @@ func (t *Text) gap(c change.Change) {
 		return
 	}
 	t.counts.Shown++
-	t.line(t.head(row{at: c.At, sign: signNotice, name: t.gapText(c)}))
+	t.begin(row{at: c.At, sign: signNotice, name: t.gapText(c)})
 }
 
 // versionChange matches the reason of a gap between two versions in which a kind was served; see package capture.

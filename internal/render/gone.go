@@ -49,7 +49,7 @@ func (t *Text) gone(c change.Change) {
 	if absorbed > 0 {
 		r.count = "(" + plural(absorbed+1, "change") + ")"
 	}
-	t.line(t.head(r))
+	t.begin(r)
 	t.printSelected(c)
 	t.whole(c.Before)
 	if c.Op == event.Deleted && workloads[kindOf(c.Resource)] > 0 && !t.o.Flat {

@@ -93,6 +93,6 @@ func (t *Text) helm(c change.Change) bool {
 	default:
 		r.sign, r.manager = signSnapshot, ""
 	}
-	t.line(t.head(r))
+	t.begin(r)
 	return true
 }

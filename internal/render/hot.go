@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
@@ -27,12 +28,13 @@ type hot struct {
 	count    int
 	net      netChanges
 	managers []string
-	text     string    // the state, where it is what changed last
-	since    time.Time // of the last line
-	first    time.Time // change that is counted
-	last     time.Time // one
-	rests    int       // times hotEvery without a change
-	window   time.Time // start of the current hotWindow, in which there were seen changes
+	text     string         // the state, where it is what changed last
+	severity event.Severity // the worst since the last line
+	since    time.Time      // of the last line
+	first    time.Time      // change that is counted
+	last     time.Time      // one
+	rests    int            // times hotEvery without a change
+	window   time.Time      // start of the current hotWindow, in which there were seen changes
 	seen     int
 }
 
@@ -46,7 +48,7 @@ func (t *Text) mayPrint(now time.Time, o *object) bool {
 		o.prints = append(o.prints, now)
 		return true
 	}
-	o.hot = &hot{since: now, window: now}
+	o.hot = &hot{since: now, window: now, severity: event.Normal}
 	o.prints = nil
 	return false
 }
@@ -54,6 +56,9 @@ func (t *Text) mayPrint(now time.Time, o *object) bool {
 // add takes a change that has no line of its own.
 func (h *hot) add(c change.Change, fields []change.FieldChange) {
 	h.fold(1, c.At, "")
+	if s := c.Severity(); badness(s) > badness(h.severity) {
+		h.severity = s
+	}
 	for _, f := range fields {
 		h.net.add(f.Change)
 	}
@@ -85,7 +90,7 @@ func (t *Text) printHot(now time.Time, o *object) {
 	} else {
 		h.rests++
 	}
-	h.count, h.since, h.net, h.managers, h.text = 0, now, netChanges{}, nil, ""
+	h.count, h.since, h.net, h.managers, h.text, h.severity = 0, now, netChanges{}, nil, "", event.Normal
 	over := now.Sub(h.window) >= hotWindow
 	switch {
 	case h.rests == hotRests, over && h.seen <= hotLines:
@@ -111,12 +116,12 @@ func (t *Text) hotLine(now time.Time, o *object) {
 	case len(net) == 0:
 		info += ", and back"
 	}
-	t.line(t.head(row{
+	t.begin(row{
 		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.resource) + "/" + o.name, info: info,
-		manager: strings.Join(h.managers, ", "),
-		note:    fmt.Sprintf("(folded: more than %d a minute)", hotLines),
-	}))
+		manager: strings.Join(h.managers, ", "), severity: h.severity,
+		note: fmt.Sprintf("(folded: more than %d a minute)", hotLines),
+	})
 	t.details(net[:min(len(net), hotDetails)])
 	if more := len(net) - hotDetails; more > 0 || h.net.beyond {
 		t.line(t.detail(dim, fmt.Sprintf("… %d more", max(more, 1))))

@@ -2,6 +2,7 @@ package render
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,21 +68,16 @@ func reportOf(c change.Change) report {
 	}
 }
 
+// badness orders severities: the worst is the highest.
+func badness(s event.Severity) int {
+	return slices.Index([]event.Severity{event.Normal, event.Recovery, event.Warning, event.Failure}, s)
+}
+
 // worse is the report that says more: the worse of two, and of equals the newer one, but that BackOff only says that
 // another one stands.
 func worse(a, b report) report {
-	rank := func(r report) int {
-		switch {
-		case r.severity == event.Failure && r.reason != "BackOff":
-			return 3
-		case r.severity == event.Failure:
-			return 2
-		case r.severity == event.Warning:
-			return 1
-		}
-		return 0
-	}
-	if rank(a) > rank(b) {
+	switch ra, rb := badness(a.severity), badness(b.severity); {
+	case ra > rb, ra == rb && a.severity == event.Failure && a.reason != "BackOff" && b.reason == "BackOff":
 		return a
 	}
 	return b

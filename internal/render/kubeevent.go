@@ -48,6 +48,7 @@ func (t *Text) event(c change.Change) {
 	if t.o.Width > 0 {
 		line = cut(line, t.o.Width)
 	}
+	t.muted = !t.wanted(c.Severity())
 	t.line(t.style(severityStyles[c.Severity()], line))
 }
 

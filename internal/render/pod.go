@@ -26,22 +26,42 @@ func containers(pod map[string]any) []map[string]any {
 // crashLoop is the reason of a container that waits to be started again.
 const crashLoop = "CrashLoopBackOff"
 
+// whose names a container, where its pod has several.
+func whose(pod, container map[string]any) string {
+	if len(containers(pod)) < 2 {
+		return ""
+	}
+	name := text(container, "name")
+	for _, e := range list(pod, "status", "initContainerStatuses") {
+		if m, _ := e.(map[string]any); text(m, "name") == name {
+			return " in init container " + name
+		}
+	}
+	return " in container " + name
+}
+
 // podTrouble is why a container does not run, and more about it.
 func podTrouble(pod map[string]any) (reason, detail string) {
+	reason, detail, _ = trouble(pod)
+	return reason, detail
+}
+
+// trouble is podTrouble, and the container that it is about; nil: none.
+func trouble(pod map[string]any) (reason, detail string, container map[string]any) {
 	for _, c := range containers(pod) {
 		reason := text(c, "state", "waiting", "reason")
 		switch {
 		case !severity.Stuck[reason]:
 		case reason == "ErrImagePull", reason == "ImagePullBackOff":
 			// The two take turns while nothing changes.
-			return "ImagePullBackOff", text(c, "image")
+			return "ImagePullBackOff", text(c, "image"), c
 		case reason == crashLoop:
-			return reason, lastExit(c)
+			return reason, lastExit(c), c
 		default:
-			return reason, text(c, "state", "waiting", "message")
+			return reason, text(c, "state", "waiting", "message"), c
 		}
 	}
-	return "", ""
+	return "", "", nil
 }
 
 // lastExit says how a container ended before it was started again.
@@ -132,18 +152,19 @@ func podState(pod map[string]any) string {
 		return fmt.Sprintf("Running, %d/%d ready", ready, len(all))
 	case "Pending":
 		return joined(word, ": ", podWaits(pod))
+	}
+	_, detail, container := trouble(pod)
+	switch word {
 	case crashLoop:
-		_, last := podTrouble(pod)
+		word += whose(pod, container)
 		if n := restarts(pod); n > 0 {
 			word += ", " + plural(n, "restart")
 		}
-		return joined(word, ", ", last)
-	}
-	_, detail := podTrouble(pod)
-	if word == "ImagePullBackOff" {
+		return joined(word, ", ", detail)
+	case "ImagePullBackOff":
 		return joined(word, " ", detail)
 	}
-	return joined(word, ": ", detail)
+	return joined(word+whose(pod, container), ": ", detail)
 }
 
 func joined(a, sep, b string) string {
@@ -173,7 +194,7 @@ func failure(pod map[string]any) string {
 	}
 	for _, c := range containers(pod) {
 		if code := count(c, "state", "terminated", "exitCode"); code != 0 {
-			return joined(text(c, "state", "terminated", "reason"), ", ", fmt.Sprintf("exit code %d", code))
+			return joined(text(c, "state", "terminated", "reason"), ", ", fmt.Sprintf("exit code %d", code)) + whose(pod, c)
 		}
 	}
 	return ""

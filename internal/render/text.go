@@ -37,6 +37,8 @@ type Options struct {
 	// Only are the paths that somebody asked for: of an object that comes or goes, these fields are printed, but for
 	// those that Ignore covers.
 	Only, Ignore []diff.Pattern
+	// Severities are those of the lines to print; empty: all. Gaps, absences and notices are always printed.
+	Severities []event.Severity
 	// Location is that of the printed times; nil means the local one.
 	Location *time.Location
 }
@@ -61,6 +63,7 @@ type Text struct {
 	reports map[string]report // by the UID of the object, of the last moments
 	seq     int
 	counts  Counts
+	muted   bool // the last line is not wanted, nor what would be below it
 	buf     bytes.Buffer
 	err     error
 }
@@ -156,7 +159,7 @@ func (t *Text) Next() (time.Time, bool) {
 // Notice prints a line of the program's own.
 func (t *Text) Notice(now time.Time, text string) error {
 	t.tick(now)
-	t.line(t.head(row{at: now, sign: signNotice, name: text}))
+	t.begin(row{at: now, sign: signNotice, name: text})
 	return t.write()
 }
 
@@ -187,7 +190,22 @@ func (t *Text) Flush(now time.Time) error {
 	return t.write()
 }
 
+// begin prints the line of a row. What is printed next belongs to it.
+func (t *Text) begin(r row) {
+	t.muted = !t.wanted(r.severity)
+	t.line(t.head(r))
+}
+
+// wanted reports whether a line of a severity is to be printed; one that has none always is.
+func (t *Text) wanted(s event.Severity) bool {
+	return len(t.o.Severities) == 0 || s == "" || slices.Contains(t.o.Severities, s)
+}
+
+// line prints a line, unless it belongs to one that is not wanted.
 func (t *Text) line(s string) {
+	if t.muted {
+		return
+	}
 	t.buf.WriteString(s)
 	t.buf.WriteByte('\n')
 }

@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"fmt"
+	"math"
 )
 
 // How many changes are played back at most: so many for each line that is shown, and at least so many.
@@ -15,6 +16,9 @@ const (
 // more and more changes until there are enough stories, or enough changes.
 func (t *telling) lastStories(ctx context.Context) error {
 	most := max(maxFolded*t.o.Limit, minPlayed)
+	if len(t.lines) > 0 {
+		most = math.MaxInt // there may be few such lines
+	}
 	for changes := 2 * t.o.Limit; ; changes = min(5*changes, most) {
 		t.quiet, t.shown, t.damaged, t.unjudged = 0, 0, 0, 0
 		out, err := t.o.printer(t.selection, t.journal.Cluster())

@@ -53,7 +53,8 @@ The cluster is not asked.
 TYPE is a plural, singular, kind or short name, as of watch; without any, every
 kind is told. A named workload comes with what it owned: deploy/web with its
 ReplicaSets and pods. Changes that belong to a rollout are folded into one line,
-as in watch; --flat tells each. --humans leaves out what controllers do.
+as in watch; --flat tells each. --severity failure shows only the lines about
+what failed. --humans leaves out what controllers do.
 
 Times are ` + when.Forms + `.
 A change has the time that its object gives, and "seen" with the time at which
@@ -96,7 +97,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote; globs such as kubectl*")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
-	f.StringSliceVar(&o.Severities, "severity", nil, "only `severities`: failure, warning, recovery, change")
+	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
 	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do of their own accord")
 	f.IntVar(&o.Limit, "limit", 50, "show the last `number` of lines, folded or not; 0: all; default with --since or --until: all")
 	f.BoolVarP(&o.Follow, "follow", "f", false, "then tell changes as they are recorded")

@@ -64,6 +64,12 @@ func (b *book) close() string {
 // add appends a change; nil is no object. Each gets a version, and edits.
 func (b *book) add(k journal.Kind, op event.Op, ns, name string, before, after obj, edits ...func(*journal.Row)) {
 	b.t.Helper()
+	b.append(b.row(k, op, ns, name, before, after, edits...))
+}
+
+// row makes a change of b.at.
+func (b *book) row(k journal.Kind, op event.Op, ns, name string, before, after obj, edits ...func(*journal.Row)) journal.Row {
+	b.t.Helper()
 	b.n++
 	r := journal.Row{Meta: journal.Meta{
 		Op: op, Kind: k, Namespace: ns, Name: name, UID: ns + "/" + name, ResourceVersion: fmt.Sprint(b.n), Time: b.at, At: b.at,
@@ -78,9 +84,15 @@ func (b *book) add(k journal.Kind, op event.Op, ns, name string, before, after o
 	for _, edit := range edits {
 		edit(&r)
 	}
+	return r
+}
+
+// append writes changes of a kind.
+func (b *book) append(rows ...journal.Row) {
+	b.t.Helper()
 	_, err := b.j.Append(b.t.Context(), []journal.Batch{{
-		Stream: journal.Stream{GroupResource: k.GroupResource()},
-		Head:   journal.Head{Version: fmt.Sprint(b.n), Epoch: 1, Live: true, EverLive: true, At: b.at}, Rows: []journal.Row{r},
+		Stream: journal.Stream{GroupResource: rows[0].Kind.GroupResource()},
+		Head:   journal.Head{Version: fmt.Sprint(b.n), Epoch: 1, Live: true, EverLive: true, At: b.at}, Rows: rows,
 	}})
 	if err != nil {
 		b.t.Fatal(err)

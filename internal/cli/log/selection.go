@@ -39,6 +39,8 @@ type selection struct {
 	severities []string
 	humans     bool
 
+	lines []event.Severity // of lines that sum up changes; nil: all
+
 	unjudged int   // changes for which where failed
 	lastErr  error // of where
 }
@@ -56,6 +58,11 @@ func (o *Options) selection() (*selection, error) {
 		return nil, capture.Usage("--limit cannot be negative")
 	case !slices.Contains([]string{text, oneline, render.JSON, render.YAML}, o.Output):
 		return nil, capture.Usage("unknown output %q: say text, oneline, json or yaml", o.Output)
+	}
+	if o.folds(s) {
+		s.lines = scope.SeveritiesOf(o.Severities)
+	} else {
+		s.severities = o.Severities
 	}
 	return s, nil
 }
@@ -143,7 +150,6 @@ func (o *Options) contents(s *selection) (err error) {
 	if err := scope.ValidSeverities(o.Severities); err != nil {
 		return err
 	}
-	s.severities = o.Severities
 	if o.Where != "" {
 		if s.where, err = where.Compile(o.Where); err != nil {
 			return capture.Usage("--where: %v", err)
@@ -170,14 +176,17 @@ func (s *selection) deep() bool {
 // narrowed is true where not everything is asked for, apart from times.
 func (s *selection) narrowed() bool {
 	n := s.namespaces
-	return s.deep() || !s.fields.Empty() || len(s.query.Ops)+len(s.types.Resources)+len(s.types.Unknown)+len(n.Include)+len(n.Exclude) > 0
+	return s.deep() || len(s.lines) > 0 || !s.fields.Empty() || len(s.query.Ops)+len(s.types.Resources)+len(s.types.Unknown)+len(n.Include)+len(n.Exclude) > 0
 }
 
 // partial is true where some changes of an object can be told and others not: a line that sums up what
 // became of it would be wrong.
 func (s *selection) partial() bool {
-	return len(s.query.Ops) > 0 || len(s.managers) > 0 || len(s.paths) > 0 || len(s.severities) > 0 || s.humans || s.where != nil
+	return len(s.query.Ops) > 0 || len(s.managers) > 0 || len(s.paths) > 0 || s.humans || s.where != nil
 }
+
+// folds reports whether lines sum up changes, and have severities of their own.
+func (o *Options) folds(s *selection) bool { return o.Output == text && !o.Flat && !s.partial() }
 
 // takes looks at what needs no object. A gap of a whole cluster's stream may be one of any
 // namespace, and an absence concerns everything.

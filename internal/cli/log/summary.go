@@ -59,7 +59,7 @@ func (t *telling) ended(ctx context.Context) (string, error) {
 // was asked for.
 func (t *telling) reach(ctx context.Context) (string, error) {
 	since := t.query.Since
-	if t.shown+t.damaged > 0 && since.IsZero() {
+	if t.some() && since.IsZero() {
 		return "", nil
 	}
 	oldest, err := t.journal.Oldest(ctx)
@@ -68,11 +68,11 @@ func (t *telling) reach(ctx context.Context) (string, error) {
 		return "", err
 	case oldest.IsZero():
 		return "the journal is empty", nil
-	case t.shown+t.damaged > 0 && !oldest.After(since):
+	case t.some() && !oldest.After(since):
 		return "", nil
 	}
 	text := "the journal reaches back to " + t.stamp(oldest)
-	if t.shown+t.damaged > 0 {
+	if t.some() {
 		return text + " only", nil
 	}
 	nothing := "nothing changed"
@@ -89,6 +89,14 @@ func (t *telling) reach(ctx context.Context) (string, error) {
 		text += "; quiet changes were not looked at (--noise)"
 	}
 	return nothing + "; " + text, nil
+}
+
+// some reports whether anything was shown.
+func (t *telling) some() bool {
+	if len(t.lines) > 0 {
+		return t.out.(*folding).gate.shown > 0
+	}
+	return t.shown+t.damaged > 0
 }
 
 // stamp is a time as a person says it: with the date where it is not of today.

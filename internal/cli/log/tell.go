@@ -93,15 +93,14 @@ func (t *telling) tell(ctx context.Context) error {
 
 // tellPast shows what is in the journal.
 func (t *telling) tellPast(ctx context.Context) error {
-	stories, folds := t.out.(*folding)
-	folds = folds && !t.o.Flat && !t.partial()
+	folds := t.o.folds(t.selection)
 	switch since := t.query.Since; {
 	case t.o.Limit > 0 && folds:
 		return t.lastStories(ctx)
 	case t.o.Limit > 0:
 		return t.lastChanges(ctx)
 	case folds && !since.IsZero():
-		stories.gate.from = since
+		t.out.(*folding).gate.from = since
 		q := t.query
 		q.Since, q.Until = since.Add(-storyTime), since
 		if err := t.warmUp(ctx, q); err != nil {

@@ -27,3 +27,12 @@ func ValidSeverities(list []string) error {
 func HasSeverity(list []string, c *change.Change) bool {
 	return len(list) == 0 || c.Op == event.Gap || slices.Contains(list, string(c.Severity()))
 }
+
+// SeveritiesOf are the values of --severity as events have them.
+func SeveritiesOf(list []string) []event.Severity {
+	all := make([]event.Severity, len(list))
+	for i, s := range list {
+		all[i] = event.Severity(s)
+	}
+	return all
+}

@@ -169,13 +169,14 @@ func (s *session) message(m capture.Message) error {
 }
 
 func (s *session) change(now time.Time, c change.Change) error {
-	if !scope.HasSeverity(s.o.Severities, &c) || s.o.Humans && c.Automatic() {
+	selected := scope.HasSeverity(s.o.Severities, &c)
+	if !selected && !s.o.folds() || s.o.Humans && c.Automatic() {
 		return nil
 	}
 	if err := s.printer.Change(now, c); err != nil {
 		return err
 	}
-	if c.Op == event.Gap || c.Quiet && !s.o.Noise {
+	if c.Op == event.Gap || c.Quiet && !s.o.Noise || !selected {
 		return nil
 	}
 	if s.changes++; s.changes == s.o.Limit {

@@ -111,6 +111,9 @@ func TestLimit(t *testing.T) {
 	if got := play(Options{}); !strings.HasSuffix(got, "\n1 quiet change not shown (--noise)\n") {
 		t.Errorf("a quiet change is not one that was asked for, but it is counted:\n%s", got)
 	}
+	if got := play(Options{Severities: []string{"change"}}); !strings.HasSuffix(got, "\n1 quiet change not shown (--noise)\n") {
+		t.Errorf("with a severity:\n%s", got)
+	}
 	play(Options{Noise: true}) // there, it ends the watch; else this would not return
 }
 

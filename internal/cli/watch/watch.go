@@ -55,11 +55,11 @@ spec.containers[name=app].image. * stands for any key, ** for any number of
 steps; what is below a path belongs to it.
 
 What belongs to a rollout, a scaling or a CronJob's run is summed up in the line
-of the workload; --flat shows each change. With paths, severities or --humans
-there are no summaries. With --path, objects that come or go show what the paths
-select. --humans shows what tools and operators wrote: not what
-a component of Kubernetes wrote, no status, and not that an object comes or goes
-that a controller owns.
+of the workload; --flat shows each change. --severity failure shows only the
+lines about what fails. With paths or --humans there are no summaries. With
+--path, objects that come or go show what the paths select. --humans shows what
+tools and operators wrote: not what a component of Kubernetes wrote, no status,
+and not that an object comes or goes that a controller owns.
 
 Changes go to stdout, status to stderr. Ctrl-C ends the watch.`
 
@@ -88,7 +88,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	o.Scope.Add(f, "the context's")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringArrayVar(&o.IgnorePaths, "ignore-path", nil, "no changes below this `path`; repeatable")
-	f.StringSliceVar(&o.Severities, "severity", nil, "only `severities`: failure, warning, recovery, change")
+	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
 	f.StringVarP(&o.Output, "output", "o", "", "`format`: text, json or yaml (events)")
 	f.BoolVar(&o.Initial, "initial", false, "first show what exists")
 	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do of their own accord")
@@ -193,14 +193,20 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *t
 		})
 		return &events{Events: e, status: status}, err
 	}
-	// A summary of an object's state would be wrong where some of its changes are left out.
-	each := o.Flat || o.Humans || len(o.Paths)+len(o.IgnorePaths)+len(o.Severities) > 0
 	single := len(n.Include) == 1 && !scope.IsGlob(n.Include[0])
 	return &ordered{printer: &text{render.New(render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
-		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Flat: each, Noise: o.Noise, Only: only, Ignore: ignore,
+		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Flat: o.each(), Noise: o.Noise, Only: only, Ignore: ignore,
+		Severities: scope.SeveritiesOf(o.Severities),
 	})}}, nil
 }
+
+// each reports whether each change has a line. A summary of an object's state would be wrong where some of its changes
+// are left out.
+func (o *Options) each() bool { return o.Flat || o.Humans || len(o.Paths)+len(o.IgnorePaths) > 0 }
+
+// folds reports whether lines sum up changes, and have severities of their own.
+func (o *Options) folds() bool { return o.Output == "" && !o.each() }
 
 // text folds; what it left out is counted at the end.
 type text struct{ *render.Text }
