@@ -169,6 +169,7 @@ func hostile(seed uint64, n int, v string) (name, fields string) {
 // TestHostileObjects: whoever may write custom resources cannot stop the recorder, nor what it records of others.
 // TATTLER_HOSTILE is how many there are.
 func TestHostileObjects(t *testing.T) {
+	t.Parallel()
 	const limit = 256 << 20
 	objects, seed := len(hostileShapes)+8, rand.Uint64N(1e9)
 	if n, err := strconv.Atoi(os.Getenv("TATTLER_HOSTILE")); err == nil {

@@ -17,6 +17,7 @@ import (
 
 // TestOutage kills the API server under a daemon, and asks the journal when and for how long.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	own, client := ownCluster(ctx, t)

@@ -22,6 +22,7 @@ import (
 // TestRestart kills the API server and etcd under a running watch, while hundreds of objects
 // change, and holds what was shown against what the server has afterwards.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	own, client := ownCluster(ctx, t)

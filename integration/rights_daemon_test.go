@@ -66,6 +66,7 @@ var rightsCases = []rightsCase{
 
 // TestRights runs the daemon under just the rights that `tattler rbac` prints.
 func TestRights(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	r := &rights{dir: t.TempDir()}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/severity"
@@ -15,8 +16,9 @@ import (
 // A cast is what the objects that a workload owns do while the workload changes its state, as in a rollout. It is
 // part of the workload's line: they have no lines of their own, except for what fails.
 type cast struct {
-	count   int  // changes that no line stands for yet
-	partial bool // it began before what is known of it
+	count   int       // changes that no line stands for yet
+	last    time.Time // of these
+	partial bool      // it began before what is known of it
 	// born are the new pods since the transition began, gone those that were deleted or are about to be.
 	born, gone map[objectKey]bool
 	shown      map[string]bool      // failures that have had a line
@@ -196,7 +198,10 @@ func failureOf(f *fold) string {
 
 // take takes over what an object did.
 func (f *fold) take(o *object) {
-	f.cast.count += o.fold.pending()
+	if n := o.fold.pending(); n > 0 {
+		f.cast.count += n
+		f.cast.last = later(f.cast.last, o.fold.changed())
+	}
 	if isPod(o.resource) {
 		f.cast.pod(o)
 		return

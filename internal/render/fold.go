@@ -209,6 +209,9 @@ func waits(o *object) bool {
 	return f.count > 0 || f.cast.count > 0 && !open(o)
 }
 
+// changed is when an object or a member of its story changed last.
+func (f *fold) changed() time.Time { return later(f.last, f.cast.last) }
+
 // open reports whether the transition of an object goes on: it is moving, it stands still but is not where it should be,
 // or it is only there for the time being.
 func open(o *object) bool {
@@ -228,7 +231,7 @@ func dueOf(o *object) time.Time {
 	}
 	f.settled = time.Time{}
 	if f.told != "" && gistOf(o) == f.told {
-		return later(f.toldAt.Add(repeat<<min(f.repeats, maxRepeats)), f.last.Add(calm))
+		return later(f.toldAt.Add(repeat<<min(f.repeats, maxRepeats)), f.changed().Add(calm))
 	}
 	if f.report.severity == event.Failure {
 		return earlier(f.last.Add(calm), f.first.Add(hold))
@@ -297,8 +300,7 @@ func (t *Text) expire(now time.Time, o *object) {
 // printFold prints the line that stands for the folded changes.
 func (t *Text) printFold(now time.Time, o *object, text string) {
 	f := o.fold
-	t.counts.Pending -= f.pending()
-	t.counts.Folded += f.pending()
+	t.uncount(f)
 	info, severity := t.reported(o, text, f.severity(o.resource))
 	t.begin(t.counted(row{
 		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,

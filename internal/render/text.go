@@ -163,6 +163,25 @@ func (t *Text) Notice(now time.Time, text string) error {
 	return t.write()
 }
 
+// Forget drops what is folded of objects that did not change since a time: their lines would be about what was before.
+func (t *Text) Forget(before time.Time) {
+	for _, o := range t.objects {
+		f := o.fold
+		if f == nil || o.hot != nil || !f.changed().Before(before) {
+			continue
+		}
+		t.uncount(f)
+		f.rebase()
+		t.schedule(o)
+	}
+}
+
+// uncount has what is folded stand for no line to come.
+func (t *Text) uncount(f *fold) {
+	t.counts.Pending -= f.pending()
+	t.counts.Folded += f.pending()
+}
+
 // Flush prints every folded line. It is for the end: objects are forgotten.
 func (t *Text) Flush(now time.Time) error {
 	t.tick(now)
@@ -171,6 +190,8 @@ func (t *Text) Flush(now time.Time) error {
 		o := t.due[0]
 		switch {
 		case o.fold == nil || o.fold.pending() == 0:
+		case o.fold.count == 0 && o.fold.told != "" && gistOf(o) == o.fold.told: // the last line says the same
+			t.uncount(o.fold)
 		case o.gone:
 			t.printFold(now, o, o.ended)
 		case o.replaced && !t.o.Noise:

@@ -113,3 +113,22 @@ func TestTimeRangeShowsWholeStories(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }
+
+// TestTimeRangeEndsStories: what was still going on when a time range began, and in which nothing happened since, is not
+// shown as of its end.
+func TestTimeRangeEndsStories(t *testing.T) {
+	b := newBook(t, start)
+	b.add(pods, event.Created, "shop", "web", nil, crashing(1))
+	b.at = start.Add(5 * time.Minute)
+	b.add(pods, event.Updated, "shop", "web", crashing(1), crashing(2))
+	b.add(maps, event.Created, "shop", "a", nil, data("1"))
+	b.at = start.Add(5*time.Minute + 10*time.Second)
+	b.add(pods, event.Updated, "shop", "web", crashing(2), crashing(3)) // which is told after a minute
+	path := b.close()
+	for since, want := range map[string]string{"10:04": "[cm/a pod/web pod/web]", "10:05:05": "[pod/web]", "10:05:30": "[]"} {
+		out, _, err := play(t, path, Options{Output: text, Since: since, Until: "10:05:50", Limit: -1})
+		if got := fmt.Sprint(heads(out)); err != nil || got != want {
+			t.Errorf("since %s: %s, want %s, %v\n%s", since, got, want, err, out)
+		}
+	}
+}

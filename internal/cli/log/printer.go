@@ -85,6 +85,7 @@ func (f *folding) Flush(at time.Time) error {
 	if err := f.advance(at); err != nil {
 		return err
 	}
+	f.text.Forget(f.gate.from)
 	return f.text.Flush(f.now)
 }
 

@@ -1,0 +1,37 @@
+package render
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMembersAtTheEnd: what a workload's pods did while it did not change itself has no second line at the end that says
+// the same as the last one.
+func TestMembersAtTheEnd(t *testing.T) {
+	p := newPlay(t, narrow)
+	shop(p)
+	setImage(p, "shop/web:1.6")
+	p.at(0.1)
+	counts(p, 2, 2, 0)
+	p.at(120)
+	p.write(kcm+"/status", "ReplicaSet/web-86c9647fcb", set{"status.fullyLabeledReplicas", int64(2)})
+	p.at(2000)
+	before := p.out.Len()
+	if got := p.end()[before:]; got != "" {
+		t.Errorf("at the end:\n%s", got)
+	}
+}
+
+// TestForget: stories in which nothing happened since a time are not told at the end; the others are.
+func TestForget(t *testing.T) {
+	p := newPlay(t, narrow)
+	podStarts(p, "web-1-a")
+	p.at(1)
+	podStarts(p, "web-2-b")
+	p.at(3)
+	p.text.Forget(morning.Add(time.Second))
+	if got := p.end(); strings.Contains(got, "web-1-a") || !strings.Contains(got, "web-2-b") {
+		t.Errorf("at the end:\n%s", got)
+	}
+}
