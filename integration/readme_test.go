@@ -20,7 +20,6 @@ import (
 // TestReadme runs the commands that README.md tells a newcomer to type, as one newcomer would: in one
 // folder, on one journal, in that order.
 func TestReadme(t *testing.T) {
-	t.Parallel()
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)

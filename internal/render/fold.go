@@ -344,7 +344,7 @@ func (t *Text) summary(now time.Time, o *object) string {
 	}
 	return summarize(o.resource, view{
 		born: f.born, told: f.told, origin: f.origin, from: f.from, to: f.to,
-		since: f.since, end: end, dropped: f.dropped, drops: f.drops, now: now, net: &f.net, down: t.down,
+		since: f.since, end: end, dropped: f.dropped, drops: f.drops, now: now, net: &f.net, idle: f.count == 0, down: t.down,
 		failures: f.cast.failures(), why: f.cast.why, pods: f.cast.pods(fresh(f.origin)), runs: f.cast.runs,
 	})
 }

@@ -35,3 +35,18 @@ func TestForget(t *testing.T) {
 		t.Errorf("at the end:\n%s", got)
 	}
 }
+
+// TestOnlyMembers: of a workload of which only members changed, the line does not say that it changed.
+func TestOnlyMembers(t *testing.T) {
+	p := newPlay(t, narrow)
+	p.have(day, parse(t, `{"kind":"CronJob","metadata":{"name":"nightly","namespace":"shop"},"spec":{"schedule":"* * * * *"},"status":{"active":[{"name":"nightly-1"}]}}`))
+	p.write(kcm+"/status", "CronJob/nightly", set{"status.lastScheduleTime", p.now.Format(time.RFC3339)})
+	p.at(70)
+	before := p.out.Len()
+	p.create(kcm, parse(t, `{"kind":"Job","metadata":{"name":"nightly-1","uid":"uid-nightly-1","namespace":"shop",
+		"ownerReferences":[{"kind":"CronJob","name":"nightly","uid":"uid-nightly","controller":true}]},"spec":{"completions":1},"status":{}}`))
+	p.at(80)
+	if got := p.end()[before:]; strings.Contains(got, "and back") || !strings.Contains(got, "what it owns changed") {
+		t.Errorf("at the end:\n%s", got)
+	}
+}

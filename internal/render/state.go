@@ -80,6 +80,7 @@ type view struct {
 	now              time.Time
 	down             map[string]bool // nodes that are not ready
 	net              *netChanges
+	idle             bool     // only what it owns changed
 	failures         string   // what keeps its pods from running
 	pods             string   // how many of its pods came and went
 	why              string   // how the last pod of a Job failed
@@ -203,7 +204,14 @@ func stateAtBirth(r change.Resource, obj map[string]any) string {
 
 // summarize says what the changes of a view come to.
 func summarize(r change.Resource, v view) string {
-	said := cmp.Or(inWords(r, v), v.net.String())
+	said := inWords(r, v)
+	switch {
+	case said != "":
+	case v.idle:
+		said = "what it owns changed"
+	default:
+		said = v.net.String()
+	}
 	if v.born && !isPod(r) && kindOf(r) != "Job.batch" {
 		return joined(joined("new", ", ", stateAtBirth(r, v.to)), ": ", said)
 	}
