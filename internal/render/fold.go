@@ -74,6 +74,7 @@ type fold struct {
 	since   moment // the write that began the transition
 	end     moment // of the change with which the object ceased to move
 	latest  moment // of the last change
+	caught  caught // when the last change happened, if it was seen later
 	dropped moment // of the change that began the last time in which not all pods were ready
 	drops   int    // how often such a time began since the last line
 	// origin is the object before the transition, from as the last line told it; nil if born.
@@ -133,7 +134,7 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 		f.first = c.At
 	}
 	f.count++
-	f.last, f.to, f.latest = c.At, c.After, momentOf(c)
+	f.last, f.to, f.latest, f.caught = c.At, c.After, momentOf(c), caughtUp(c)
 	f.crashed = f.crashed || isPod(o.resource) && podWord(c.After) == crashLoop
 	f.drop(c)
 	for _, change := range fields {
@@ -302,10 +303,18 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	f := o.fold
 	t.uncount(f)
 	info, severity := t.reported(o, text, f.severity(o.resource))
-	t.begin(t.counted(row{
+	r := t.counted(row{
 		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity,
-	}, f))
+	}, f)
+	if c := f.caught; c.late {
+		if r.at = c.from; c.from.Equal(c.to) {
+			r.note = "(seen " + t.clock(f.last) + ")"
+		} else {
+			r.until = c.to
+		}
+	}
+	t.begin(r)
 	told := gistOf(o)
 	if f.repeats++; told != f.told {
 		f.repeats = 0
@@ -332,7 +341,7 @@ func (f *fold) severity(r change.Resource) event.Severity {
 func (f *fold) rebase() {
 	f.from, f.born, f.count, f.net, f.settled = f.to, false, 0, netChanges{}, time.Time{}
 	f.end, f.dropped, f.drops, f.report, f.reports = moment{}, moment{}, 0, report{}, 0
-	f.cast.count, f.cast.runs = 0, nil
+	f.cast.count, f.cast.runs, f.caught = 0, nil, caught{}
 }
 
 // summary says what the folded changes come to.

@@ -25,7 +25,7 @@ func (t *Text) gone(c change.Change) {
 			o.fold.report = report{} // such as that it is stopped
 		}
 		o.fold.count++
-		o.gone, o.fold.last, o.fold.to = true, c.At, c.Before
+		o.gone, o.fold.last, o.fold.to, o.fold.caught = true, c.At, c.Before, caughtUp(c)
 		t.schedule(o)
 		return
 	}

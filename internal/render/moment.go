@@ -28,6 +28,17 @@ func momentOf(c change.Change) moment {
 	return m
 }
 
+// caught is when a change happened that was seen later, as after an absence: from the one to the other.
+type caught struct {
+	late     bool
+	from, to time.Time
+}
+
+func caughtUp(c change.Change) caught {
+	from, to := c.Span()
+	return caught{!from.Equal(to) || c.At.Sub(from) > lateness, from, to}
+}
+
 // causeOf is when somebody wrote the spec that a change brought. What a list derived may have been written by
 // several managers at several times: those of the spec count.
 func causeOf(c change.Change) moment {

@@ -104,3 +104,42 @@ func TestDurations(t *testing.T) {
 		})
 	}
 }
+
+// TestCaughtUp: the line that sums up what was seen late has the time at which that happened.
+func TestCaughtUp(t *testing.T) {
+	for _, tc := range []struct {
+		name, want string
+		play       func(p *play)
+	}{
+		{"the managers' times", "10:42:20 · deploy/web                     rolled out in 13 s: 3/3 ready         (2 status changes; --flat) (seen 10:42:52)\n",
+			func(p *play) { short(p, func(s float64) { p.late(s, true) }) }},
+		{"no manager's time", "10:42:07–10:42:52 · deploy/web                     rolled out: 3/3 ready ",
+			func(p *play) { short(p, func(s float64) { p.late(s, false) }) }},
+		{"a pod that came", "10:42:10 ·   pod/web-1-a                  new on n1, Pending: ContainerCreating  (3 changes) (seen 10:42:52)",
+			func(p *play) { p.late(3, true); podStarts(p, "web-1-a") }},
+		{"a pod that went", "10:42:10 ·   pod/web-1-a                  gone ",
+			func(p *play) { p.have(day, newPod(p.t, "web-1-a")); p.late(3, true); p.remove("Pod/web-1-a") }},
+		{"the end was seen as it happened", "10:42:54 · deploy/web                     rolled out: 3/3 ready ",
+			func(p *play) {
+				short(p, func(s float64) {
+					if s < 13 {
+						p.late(s, true)
+					} else {
+						p.stamp = nil
+						p.at(46)
+					}
+				})
+			}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newPlay(t, Options{Terminal: true, Width: 140})
+			p.at(45)
+			tc.play(p)
+			p.stamp = nil
+			p.at(60)
+			if out := p.end(); !strings.Contains(out, tc.want) {
+				t.Errorf("want %q in:\n%s", tc.want, out)
+			}
+		})
+	}
+}
