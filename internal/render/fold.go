@@ -26,6 +26,8 @@ const (
 	maxRepeats = 6
 	// orphanage is how long those are waited for whose owner was deleted: longer than pods usually take to stop.
 	orphanage = 45 * time.Second
+	// heirs is how long is waited for the first of their pods to go, where none is known.
+	heirs = 5 * time.Second
 	// mourning is how long a pod that is gone waits for the change of its workload that it is part of.
 	mourning = 2 * time.Second
 	// steady is how long a container has to run that crashed again and again, before that counts as a recovery.

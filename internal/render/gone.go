@@ -86,10 +86,14 @@ func (t *Text) orphan(c change.Change) {
 
 // orphansUntil is until when what an object left behind is waited for.
 func (t *Text) orphansUntil(o *object) time.Time {
-	if len(t.family.of(o)) > 0 {
-		return o.fold.last.Add(orphanage)
+	switch f := o.fold; {
+	case len(t.family.of(o)) > 0:
+		return f.last.Add(orphanage)
+	case len(f.cast.gone) > 0:
+		return f.last.Add(calm)
+	default:
+		return f.last.Add(heirs)
 	}
-	return o.fold.last.Add(calm)
 }
 
 // goneQuietly takes the end of an object that needs no line: it is part of a story, or was to be expected.

@@ -50,3 +50,26 @@ func TestOnlyMembers(t *testing.T) {
 		t.Errorf("at the end:\n%s", got)
 	}
 }
+
+// TestHeirs: what a deleted workload owned is part of its story, also where it did not change for so long that nobody
+// remembers it, and is deleted some seconds later.
+func TestHeirs(t *testing.T) {
+	p := newPlay(t, narrow)
+	shop(p)
+	p.at(10)
+	p.remove("Deployment/web")
+	p.at(12)
+	p.remove("ReplicaSet/web-77dc77595")
+	for i, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+		p.at(14 + float64(i)*0.1)
+		stop(p, suffix)
+	}
+	for i, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+		p.at(20 + float64(i))
+		p.remove("Pod/web-77dc77595-" + suffix)
+	}
+	p.at(60)
+	if got := p.end(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "deploy/web                     3 pods gone") {
+		t.Errorf("got\n%s", got)
+	}
+}

@@ -28,7 +28,8 @@ func newBackup(io *terminal.IO) *cobra.Command {
 		Short: "Copy the journal to a file while it is written",
 		Long: "Copy the journal, as it is at one moment, to a new file. tattler run may go on\n" +
 			"meanwhile. The file appears once it is whole. A copy that is made in another\n" +
-			"way (cp, sqlite3) lacks what is in the journal's log, and is refused.\n\n" +
+			"way (cp, sqlite3) lacks what is in the journal's log: it ends earlier, or is\n" +
+			"refused.\n\n" +
 			"The redaction key is a file of its own: keep it elsewhere.",
 		Example: "  tattler journal backup /backup/journal-$(date +%F).db",
 		Args:    cobra.ExactArgs(1),

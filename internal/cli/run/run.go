@@ -314,7 +314,7 @@ func explain(err error, cluster *kube.Cluster) error {
 	case errors.As(err, &copying) && copying.Damaged:
 		return fmt.Errorf("%w; nothing was changed: tattler journal verify says what is damaged; restore a backup with tattler journal restore FILE, or keep the files elsewhere and set journal.migrateInPlace: true to migrate without a copy", err)
 	case errors.As(err, &damaged):
-		return fmt.Errorf("%w; tattler journal verify says what is damaged; restore a backup with tattler journal restore FILE, or choose another file with --journal", err)
+		return fmt.Errorf("%w; restore a backup with tattler journal restore FILE, or choose another file with --journal", err)
 	case errors.As(err, &copying):
 		return fmt.Errorf("%w; make room there, or make a backup elsewhere (tattler journal backup FILE) and set journal.migrateInPlace: true", err)
 	case errors.As(err, &network):
