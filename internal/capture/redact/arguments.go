@@ -111,8 +111,10 @@ var programs = []program{
 	{names: []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd"}, flag: "-w", attached: true, apart: true},
 	{names: []string{"sqlcmd", "bcp", "zip", "unzip", "mosquitto_pub", "mosquitto_sub", "ipmitool"}, flag: "-P", attached: true, apart: true}, //nolint:misspell // a program
 	{names: []string{"rabbitmqadmin", "cqlsh"}, flag: "-p", apart: true},
+	{names: []string{"http", "https", "xh"}, flag: "-a", apart: true, account: true},
 	{names: []string{"curl"}, flag: "-u", attached: true, account: true},
 	{names: []string{"sqlplus", "expdp", "impdp", "rman", "sqlldr"}, slash: true},
+	{names: []string{"vault", "bao"}, verb: "login", nth: 1},
 	{names: []string{"mc"}, verb: "set", nth: 4},
 	{names: []string{"mc"}, verb: "add", nth: 4},
 	{names: []string{"rabbitmqctl"}, verb: "add_user", nth: 2},

@@ -206,7 +206,7 @@ func inJSON(s string) string {
 // TestShapes looks for the canary in what is left of every shape.
 func TestShapes(t *testing.T) {
 	r := redactor(t)
-	for _, tc := range slices.Concat(shapes, products) {
+	for _, tc := range slices.Concat(shapes, products, tools) {
 		t.Run(tc.why, func(t *testing.T) {
 			c := &canaries{}
 			raw := inJSON(canaryForms(c).Replace(tc.object))
