@@ -263,6 +263,21 @@ func (t *Text) gather(w *object) {
 	}
 }
 
+// incomplete reports whether pods of a workload that rolls are on their way: neither ready nor failing, ended or about to
+// go.
+func (t *Text) incomplete(w *object) bool {
+	if t.o.Flat || rankOf(w) == 0 || wanted(w.fold.to) == 0 || isReady(w.fold.to) < wanted(w.fold.to) {
+		return false
+	}
+	return slices.ContainsFunc(t.family.of(w), func(o *object) bool {
+		if !isPod(o.resource) || o.gone || o.fold == nil {
+			return false
+		}
+		pod := o.fold.to
+		return !podReady(pod) && !podEnded(pod) && !terminating(pod) && severity.Failing("Pod", pod) != event.Failure
+	})
+}
+
 // looping reports whether a pod crashes again and again.
 func (s *cast) looping() bool {
 	for _, reason := range s.failing {

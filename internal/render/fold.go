@@ -26,6 +26,9 @@ const (
 	maxRepeats = 6
 	// orphanage is how long those are waited for whose owner was deleted: longer than pods usually take to stop.
 	orphanage = 45 * time.Second
+	// laggards is how long a workload that is complete waits for pods that are not ready yet: kinds are not seen in one
+	// order.
+	laggards = 5 * time.Second
 	// heirs is how long is waited for the first of their pods to go, where none is known.
 	heirs = 5 * time.Second
 	// mourning is how long a pod that is gone waits for the change of its workload that it is part of.
@@ -182,7 +185,9 @@ func (t *Text) schedule(o *object) {
 	case o.gone:
 		o.due = f.last.Add(mourning)
 	case f != nil && waits(o):
-		o.due = dueOf(o)
+		if o.due = dueOf(o); !open(o) && t.incomplete(o) {
+			o.due = later(o.due, f.settled.Add(laggards))
+		}
 	case f != nil && !open(o):
 		o.fold = nil
 		t.schedule(o)

@@ -73,3 +73,31 @@ func TestHeirs(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 }
+
+// TestLaggards: that a rollout is complete may be known before its pods are seen to be ready: they are part of its line.
+func TestLaggards(t *testing.T) {
+	p := newPlay(t, narrow)
+	shop(p)
+	setImage(p, "shop/web:1.6")
+	p.at(0.1)
+	counts(p, 0, 3, 0)
+	for _, suffix := range []string{"a", "b", "c"} {
+		podStarts(p, "web-86c9647fcb-"+suffix)
+	}
+	for _, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+		stop(p, suffix)
+		p.remove("Pod/web-77dc77595-" + suffix)
+	}
+	p.at(12)
+	counts(p, 0, 3, 3)
+	p.write(kcm+"/status", "Deployment/web", set{"status.observedGeneration", int64(2)}, set{"status.updatedReplicas", int64(3)}, set{"status.conditions", []any{
+		obj{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "lastUpdateTime": p.now.Format(time.RFC3339)}}})
+	p.at(14)
+	for _, suffix := range []string{"a", "b", "c"} {
+		p.write("kubelet/status", "Pod/web-86c9647fcb-"+suffix, set{"status", runningStatus(p.now)})
+	}
+	p.at(30)
+	if got := p.end(); strings.Contains(got, "pod/") || !strings.Contains(got, "rolled out in 12 s: 3/3 ready, 3 pods replaced") {
+		t.Errorf("got\n%s", got)
+	}
+}
