@@ -40,6 +40,7 @@
 //	                cache, or the reason why that cannot be. From a checkpoint, reads are served before that
 //	                (Source.WaitForLoad), subscriptions only with SubscribeOptions.FromCheckpoint. Until then a
 //	                read hands out what has arrived, and for the rest ErrNotSynced, also in indexes.
+//	Your writes     Informer.Await returns once the cache is as new as what a write returned.
 //	History         A server whose versions went back, as after a restored backup, starts a new epoch:
 //	                everything is listed again and compared by content.
 //	Audits          A watch can miss changes without an error, and content can change without a new version. So

@@ -205,6 +205,7 @@ func (s *stream) apply(c store.Commit) {
 		s.hooks().gap(s.id, *gapOf(c.Gap))
 	}
 	drops := s.store.Commit(c)
+	s.progress.made()
 	s.unpin(c.Changes)
 	s.update(func(st *Status) {
 		st.Dropped.Past += drops.Past

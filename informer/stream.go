@@ -46,6 +46,8 @@ type stream struct {
 	witnesses  witnesses
 	missing    []sighting // of them, at the server, when it was asked last
 
+	progress progress // of what is stored
+
 	jsonInstead time.Time // when the last request was answered 500 in protobuf and in JSON was not; zero: it was not
 
 	counts struct{ decodeErrors, lossyDecodes atomic.Uint64 }

@@ -1,0 +1,133 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tattler-dev/tattler/informer/internal/store"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// Await returns nil once the cache is at least as new as obj, which a write has returned: what is read afterwards shows
+// that write, or a later one. It is for programs that act on what they read, and would else act on a state from before
+// their own last write.
+//
+//   - The cache has seen a version when its stream has: also where the object was deleted or recreated meanwhile.
+//   - An object that the source does not select, by its namespace, key or labels, is nothing to wait for: nil at once.
+//     Of one that only a field selector leaves out, the next bookmark of the watch ends the wait, within about a minute.
+//   - When the server's history is replaced and the cache notices (a new epoch), the list that follows is as new as can
+//     be: nil.
+//   - Resource versions are comparable numbers (KEP-5504). Where an aggregated API server has others, Await waits until
+//     the cache has exactly that version of the object; if a newer one overtakes it, only ctx ends the wait.
+//
+// When ctx ends, the error says how far the cache is, and what keeps the stream from going on, if something does. Of a
+// source that is closed it is ErrClosed. An object without a resource version is an error.
+func (i *Informer[T]) Await(ctx context.Context, obj metav1.Object) error {
+	return i.source.await(ctx, obj)
+}
+
+func (s *Source) await(ctx context.Context, obj metav1.Object) error {
+	k := Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	if obj.GetResourceVersion() == "" {
+		return fmt.Errorf("await %s %s: it has no resource version, so it is not what a write returned", s.gvr.GroupResource(), k)
+	}
+	if !s.covers(k, obj.GetLabels()) {
+		return nil
+	}
+	for _, st := range s.reaching(k.Namespace) {
+		if err := st.await(ctx, k, obj.GetResourceVersion()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// covers tells whether the source selects an object, as far as its key and labels say.
+func (s *Source) covers(k Key, has labels.Set) bool {
+	sel := s.opts.Selection
+	if sel.Keep != nil && !sel.Keep(k.Namespace, k.Name) {
+		return false
+	}
+	wants, err := labels.Parse(sel.Labels)
+	return err != nil || wants.Matches(has)
+}
+
+func (s *stream) await(ctx context.Context, k Key, version string) error {
+	epoch := s.store.Epoch()
+	changed, leave := s.progress.join()
+	defer leave()
+	for {
+		state, closed := s.source.watchState()
+		st := s.Status()
+		switch {
+		case s.reached(&st, k, version), st.Epoch != epoch && st.State == Watching && st.Synced:
+			return nil
+		case closed:
+			return ErrClosed
+		}
+		select {
+		case <-changed:
+			changed = s.progress.next()
+		case <-state:
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("await version %s of %s %s: the cache is at version %q: %w",
+				version, s.id.Resource.GroupResource(), k, st.Version, context.Cause(ctx)), st.Err)
+		}
+	}
+}
+
+// reached tells whether a stream has seen a version. Before the first list is complete, it has not.
+func (s *stream) reached(st *Status, k Key, version string) bool {
+	if !st.Loaded {
+		return false
+	}
+	if c, ok := wire.CompareVersions(st.Version, version); ok {
+		return c >= 0
+	}
+	v := s.store.Get(store.Key(k))
+	return st.Version == version || v != nil && v.RV() == version
+}
+
+// progress wakes those who wait for a stream to go on. The zero value is ready.
+type progress struct {
+	waiting atomic.Int32
+
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+// join returns a channel that is closed when the stream has gone on, and what to call when that is not waited for
+// any more.
+func (p *progress) join() (changed <-chan struct{}, leave func()) {
+	p.waiting.Add(1)
+	return p.next(), func() { p.waiting.Add(-1) }
+}
+
+// next is the channel of the next time.
+func (p *progress) next() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.changed
+}
+
+// made wakes those who wait. Where nobody does, it costs one load.
+func (p *progress) made() {
+	if p.waiting.Load() == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
