@@ -67,7 +67,7 @@ func TestAwait(t *testing.T) {
 		s.Delete(widgets, "n", "b")
 		returned := make(chan error)
 		go func() { returned <- i.Await(t.Context(), written("n", "a", rv, nil)) }()
-		time.Sleep(20 * time.Second)
+		<-time.After(20 * time.Second)
 		synctest.Wait()
 		select {
 		case err := <-returned:

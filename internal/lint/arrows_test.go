@@ -28,7 +28,7 @@ type row struct {
 var rows = []row{
 	{
 		who:  "./informer/...",
-		but:  []string{"./informer/clientgo/...", "./informer/informertest/...", "./informer/informerprom/..."},
+		but:  []string{"./informer/clientgo/...", "./informer/informertest/...", "./informer/informerprom/...", "./informer/controller/..."},
 		only: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/klauspost/compress/...", "github.com/cespare/xxhash/v2", "sigs.k8s.io/json", "google.golang.org/protobuf/encoding/protowire"},
 		why:  "who embeds the library must not inherit the tool or its dependencies",
 	},
@@ -44,6 +44,16 @@ var rows = []row{
 		who:   "./informer",
 		never: []string{"./informer/feed"},
 		why:   "controllers do not need what the daemon does",
+	},
+	{
+		who:  "./informer/controller/...",
+		only: []string{"std", "./informer", "./diff", "k8s.io/apimachinery/...", "k8s.io/client-go/util/...", "k8s.io/client-go/tools/leaderelection/..."},
+		why:  "it is a user of the library, as any controller is; only its path predicates need more than that",
+	},
+	{
+		who:   "./informer",
+		never: []string{"./informer/controller/...", "k8s.io/client-go/tools/leaderelection/..."},
+		why:   "who only reads and watches does not inherit what controllers need",
 	},
 	{
 		who: "./informer/informertest/...",
@@ -74,12 +84,12 @@ var rows = []row{
 	},
 	{
 		who: "./...",
-		but: []string{"./informer/clientgo/...", "./internal/twin"},
+		but: []string{"./informer/clientgo/...", "./informer/controller/...", "./internal/twin"},
 		never: []string{
 			"k8s.io/client-go/tools/cache/...", "k8s.io/client-go/informers/...", "k8s.io/client-go/dynamic/...",
 			"k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/typed/...",
 		},
-		why: "the engine replaces them: behind one of their decoders or queues its promises would not hold",
+		why: "the engine replaces them: behind one of their decoders or queues its promises would not hold. The locks of client-go's leader election link the typed clients, which a controller has anyway",
 	},
 	{
 		who:   "./...",

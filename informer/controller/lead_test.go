@@ -1,0 +1,143 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/tattler-dev/tattler/informer/controller"
+)
+
+// fakeLease is a lease in memory.
+type fakeLease struct {
+	mu     sync.Mutex
+	record *resourcelock.LeaderElectionRecord
+	down   bool
+}
+
+// fakeLock is a process's access to a lease.
+type fakeLock struct {
+	*fakeLease
+	identity string
+	seen     resourcelock.LeaderElectionRecord
+}
+
+func (l *fakeLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.down:
+		return nil, nil, errors.New("the server is away")
+	case l.record == nil:
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "test")
+	}
+	l.seen = *l.record
+	return &l.seen, fmt.Append(nil, l.seen), nil
+}
+
+func (l *fakeLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, r)
+}
+
+func (l *fakeLock) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		return errors.New("the server is away")
+	}
+	if l.record != nil && *l.record != l.seen {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "test", errors.New("somebody was quicker"))
+	}
+	l.record, l.seen = &r, r
+	return nil
+}
+
+func (l *fakeLock) RecordEvent(string)             {}
+func (l *fakeLock) Identity() string               { return l.identity }
+func (l *fakeLock) Describe() string               { return "test/" + l.identity }
+func (l *fakeLock) DeepCopyObject() runtime.Object { return nil }
+func (l *fakeLease) set(down bool)                 { l.mu.Lock(); l.down = down; l.mu.Unlock() }
+
+// TestFakeLeader: of two processes one reconciles; the other takes over when it ends, or when it cannot renew its lead,
+// which ends it at once.
+func TestFakeLeader(t *testing.T) {
+	play(t, 1, func(r *rig) {
+		lease := &fakeLease{}
+		var mu sync.Mutex
+		leader, running := "", 0
+		start := func(name string) (end func() error) {
+			o := controller.Options{Lock: &fakeLock{fakeLease: lease, identity: name}, Grace: time.Hour}
+			_, end = r.run(o, func(ctx context.Context, _ controller.Key) (controller.Result, error) {
+				mu.Lock()
+				leader, running = name, running+1
+				if running > 1 {
+					r.Errorf("two reconcile, one of them %s", name)
+				}
+				mu.Unlock()
+				select {
+				case <-time.After(3 * time.Second):
+				case <-ctx.Done():
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				running--
+				return controller.Result{RequeueAfter: time.Second}, nil
+			}, controller.For(r.widgets))
+			return end
+		}
+		is := func(want string) {
+			r.Helper()
+			mu.Lock()
+			defer mu.Unlock()
+			if leader != want {
+				r.Errorf("%q leads, want %q", leader, want)
+			}
+		}
+		endA := start("a")
+		<-time.After(time.Second)
+		endB := start("b")
+		<-time.After(time.Minute)
+		is("a")
+		if err := endA(); err != nil {
+			t.Error(err)
+		}
+		<-time.After(10 * time.Second) // less than the lease: it was given back
+		is("b")
+		endC := start("c")
+		lease.set(true)
+		<-time.After(30 * time.Second)
+		if err := endB(); err == nil || !strings.Contains(err.Error(), "the lead was lost") {
+			t.Errorf("b ended with %v", err)
+		}
+		lease.set(false)
+		<-time.After(30 * time.Second)
+		is("c")
+		if err := endC(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFakeFollower: who never leads ends in peace, and has reconciled nothing.
+func TestFakeFollower(t *testing.T) {
+	play(t, 1, func(r *rig) {
+		lease := &fakeLease{down: true}
+		_, end := r.run(controller.Options{Lock: &fakeLock{fakeLease: lease, identity: "a"}}, func(context.Context, controller.Key) (controller.Result, error) {
+			r.Error("it reconciles")
+			return controller.Result{}, nil
+		}, controller.For(r.widgets))
+		<-time.After(time.Minute)
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}

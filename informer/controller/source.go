@@ -1,0 +1,122 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tattler-dev/tattler/informer"
+)
+
+// Source says which keys the changes of an informer are about.
+type Source struct {
+	wait      func(context.Context) error
+	subscribe func(*Controller) (feed func(context.Context) error, err error)
+}
+
+// For names the objects themselves. Nothing is decoded for that.
+func For[T informer.Object](i *informer.Informer[T], when ...Predicate[T]) Source {
+	return source(i, when, func(c *informer.Change[T]) ([]Key, error) { return []Key{c.Key}, nil })
+}
+
+// Owned names the objects of a kind that own those of the informer, by their controller owner reference: of an object
+// that has changed hands, both. The kind is written with its group: "Deployment.apps", "Node". An owner is in the
+// namespace of what it owns.
+func Owned[T informer.Object](i *informer.Informer[T], kind string, when ...Predicate[T]) Source {
+	gk := schema.ParseGroupKind(kind)
+	return Map(i, func(obj T) []Key {
+		ref := metav1.GetControllerOfNoCopy(obj)
+		if ref == nil || ref.Kind != gk.Kind {
+			return nil
+		}
+		if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != gk.Group {
+			return nil
+		}
+		return []Key{{Namespace: obj.GetNamespace(), Name: ref.Name}}
+	}, when...)
+}
+
+// Map names what keys returns of an object: of an update, of the object before and of the one after. It may read other
+// caches, such as an informer.Index.
+func Map[T informer.Object](i *informer.Informer[T], keys func(obj T) []Key, when ...Predicate[T]) Source {
+	return source(i, when, func(c *informer.Change[T]) ([]Key, error) {
+		var all []Key
+		var failed error
+		add := func(has bool, object func() (T, error)) {
+			if !has {
+				return
+			}
+			obj, err := object()
+			if err != nil {
+				failed = errors.Join(failed, err)
+				return
+			}
+			all = append(all, keys(obj)...)
+		}
+		add(c.Op != informer.Added, c.Old)
+		add(c.Op != informer.Deleted, c.New)
+		return all, failed
+	})
+}
+
+func source[T informer.Object](i *informer.Informer[T], when []Predicate[T], keys func(*informer.Change[T]) ([]Key, error)) Source {
+	return Source{
+		wait: i.Wait,
+		subscribe: func(c *Controller) (func(context.Context) error, error) {
+			s, err := i.Subscribe("controller "+c.name, informer.SubscribeOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("subscribe: %w", err)
+			}
+			return func(ctx context.Context) error {
+				defer s.Stop()
+				for change, err := range s.All(ctx) {
+					switch {
+					case err != nil && ctx.Err() != nil:
+						return nil
+					case err != nil:
+						return fmt.Errorf("read changes: %w", err)
+					}
+					feed(c, change, when, keys)
+				}
+				return nil
+			}, nil
+		},
+	}
+}
+
+// feed queues what a change is about. Where an object cannot be decoded, nobody knows what it is about: what could be
+// read of it is queued, and the rest is logged.
+func feed[T informer.Object](c *Controller, change *informer.Change[T], when []Predicate[T], keys func(*informer.Change[T]) ([]Key, error)) {
+	for _, p := range when {
+		wanted, err := p(change)
+		if err != nil { // rather once too often than never
+			c.o.Log.Warn("a change cannot be judged, and is taken", "controller", c.name, "key", change.Key.String(), "err", err)
+		} else if !wanted {
+			return
+		}
+	}
+	all, err := keys(change)
+	if err != nil {
+		c.o.Log.Error("a change cannot be read", "controller", c.name, "key", change.Key.String(), "err", err)
+	}
+	for _, k := range all {
+		if change.Initial {
+			c.lanes.initial(k)
+		} else {
+			c.lanes.change(k)
+		}
+		c.queue.Add(k)
+	}
+}
+
+// IgnoreGone returns nil for informer.ErrNotFound, and any other error as it is: for a Reconcile that has nothing to do
+// where the object of its key does not exist any more.
+func IgnoreGone(err error) error {
+	if errors.Is(err, informer.ErrNotFound) {
+		return nil
+	}
+	return err
+}

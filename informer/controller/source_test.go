@@ -1,0 +1,175 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tattler-dev/tattler/informer/controller"
+)
+
+// keys are what is reconciled while something happens, without repeats, in the order of their names.
+func (r *rig) keys(source controller.Source, happens func()) string {
+	r.Helper()
+	var mu sync.Mutex
+	var got []string
+	_, end := r.run(controller.Options{}, func(_ context.Context, k controller.Key) (controller.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, k.String())
+		return controller.Result{}, nil
+	}, source)
+	<-time.After(time.Second)
+	mu.Lock()
+	got = nil
+	mu.Unlock()
+	happens()
+	<-time.After(time.Second)
+	if err := end(); err != nil {
+		r.Error(err)
+	}
+	slices.Sort(got)
+	return fmt.Sprint(slices.Compact(got))
+}
+
+// part writes a part that a widget owns.
+func (r *rig) part(name, owner, kind, group string, spec int) {
+	r.server.Put(parts, "n", name, map[string]any{"spec": map[string]any{"n": int64(spec)}, "metadata": map[string]any{
+		"ownerReferences": []any{
+			map[string]any{"apiVersion": "v1", "kind": "Node", "name": "other", "uid": "u"},
+			map[string]any{"apiVersion": group, "kind": kind, "name": owner, "uid": "u-" + owner, "controller": true},
+		},
+	}})
+}
+
+// TestSources: which keys a change is about.
+func TestSources(t *testing.T) {
+	play(t, 1, func(r *rig) {
+		r.part("p", "a", "Widget", "example.com/v1", 1)
+		owned := func() controller.Source { return controller.Owned(r.parts, "Widget.example.com") }
+		for _, tc := range []struct {
+			why     string
+			source  controller.Source
+			happens func()
+			want    string
+		}{
+			{"an object", controller.For(r.widgets), func() { r.put("w000", 2); r.server.Delete(widgets, "n", "w000") }, "[n/w000]"},
+			{"an owner", owned(), func() { r.part("p", "a", "Widget", "example.com/v2", 2) }, "[n/a]"},
+			{"an owner that changes: both", owned(), func() { r.part("p", "b", "Widget", "example.com/v1", 2) }, "[n/a n/b]"},
+			{"an owner of another group: the one before", owned(), func() { r.part("p", "c", "Widget", "example.org/v1", 2) }, "[n/b]"},
+			{"an owner of another kind", owned(), func() { r.part("p", "c", "Gadget", "example.com/v1", 2) }, "[]"},
+			{"a deletion", owned(), func() {
+				r.part("q", "d", "Widget", "example.com/v1", 1)
+				<-time.After(time.Second)
+				r.server.Delete(parts, "n", "q")
+			}, "[n/d]"},
+			{"any keys", controller.Map(r.widgets, func(o object) []controller.Key {
+				return []controller.Key{key("x-" + o.GetName()), key("y")}
+			}), func() { r.put("w1", 1) }, "[n/x-w1 n/y]"},
+		} {
+			if got := r.keys(tc.source, tc.happens); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
+			}
+		}
+	})
+}
+
+// TestPredicates: which changes are left out. Additions and deletions never are.
+func TestPredicates(t *testing.T) {
+	play(t, 0, func(r *rig) {
+		write := func(name string, generation, n int, labels map[string]any) {
+			r.server.Put(widgets, "n", name, map[string]any{
+				"metadata": map[string]any{"generation": int64(generation), "labels": labels},
+				"spec":     map[string]any{"n": int64(n), "list": []any{map[string]any{"name": "a", "v": int64(n)}}},
+				"status":   map[string]any{"n": int64(generation + n)},
+			})
+		}
+		reset := func() { write("w", 1, 1, map[string]any{"a": "1"}) }
+		touches := controller.Touches[object]
+		for _, tc := range []struct {
+			why     string
+			when    controller.Predicate[object]
+			happens func()
+			want    string
+		}{
+			{"the generation", controller.GenerationChanged[object], func() { write("w", 2, 1, nil) }, "[n/w]"},
+			{"no generation changed", controller.GenerationChanged[object], func() { write("w", 1, 2, nil) }, "[]"},
+			{"no generation at all", controller.GenerationChanged[object], func() {
+				r.server.Put(widgets, "n", "old", nil)
+				<-time.After(time.Second)
+				r.server.Put(widgets, "n", "old", map[string]any{"data": map[string]any{"a": "b"}})
+			}, "[n/old]"},
+			{"a deletion", controller.GenerationChanged[object], func() { r.server.Delete(widgets, "n", "w") }, "[n/w]"},
+			{"labels", controller.LabelsChanged[object], func() { write("w", 1, 1, map[string]any{"a": "2"}) }, "[n/w]"},
+			{"no label", controller.LabelsChanged[object], func() { write("w", 2, 2, map[string]any{"a": "1"}) }, "[]"},
+			{"a path", touches("spec.**"), func() { write("w", 1, 2, nil) }, "[n/w]"},
+			{"another path", touches("spec.**"), func() { write("w", 2, 1, nil) }, "[]"},
+			{"an element of a list", touches("spec.list[name=a].v"), func() { write("w", 1, 2, nil) }, "[n/w]"},
+			{"one of two paths", touches("spec.x", "metadata.labels.a"), func() { write("w", 1, 1, map[string]any{"a": "2"}) }, "[n/w]"},
+			{"any of two", controller.Any(controller.LabelsChanged[object], touches("spec.n")), func() { write("w", 1, 2, map[string]any{"a": "1"}) }, "[n/w]"},
+			{"none of two", controller.Any(controller.LabelsChanged[object], touches("spec.x")), func() { write("w", 1, 2, map[string]any{"a": "1"}) }, "[]"},
+		} {
+			reset()
+			if got := r.keys(controller.For(r.widgets, tc.when), tc.happens); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
+			}
+		}
+	})
+}
+
+// TestDeletionBegins: that an object is to go, and finalizers keep it, changes what is to be done.
+func TestDeletionBegins(t *testing.T) {
+	play(t, 0, func(r *rig) {
+		kept := func(meta map[string]any) {
+			meta["generation"], meta["finalizers"] = int64(1), []any{"example.com/x"}
+			r.server.Put(widgets, "n", "w", map[string]any{"metadata": meta})
+		}
+		kept(map[string]any{})
+		got := r.keys(controller.For(r.widgets, controller.GenerationChanged[object]), func() {
+			kept(map[string]any{"deletionTimestamp": metav1.Now().UTC().Format(time.RFC3339)})
+		})
+		if got != "[n/w]" {
+			t.Error(got)
+		}
+	})
+}
+
+// TestBadPath: a path that is not valid is a mistake of the program.
+func TestBadPath(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("it was taken")
+		}
+	}()
+	controller.Touches[object]("spec[")
+}
+
+// TestEnqueue: a key can be added at any time, also before there is a queue.
+func TestEnqueue(t *testing.T) {
+	play(t, 0, func(r *rig) {
+		var got []controller.Key
+		c := controller.New("test", func(_ context.Context, k controller.Key) (controller.Result, error) {
+			got = append(got, k)
+			return controller.Result{}, nil
+		}, controller.Options{})
+		if c.Enqueue(key("early")); c.Len() != 1 {
+			t.Errorf("%d keys wait", c.Len())
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		done := make(chan error)
+		go func() { done <- c.Run(ctx) }()
+		<-time.After(time.Second)
+		c.Enqueue(key("late"))
+		<-time.After(time.Second)
+		cancel()
+		if err := <-done; err != nil || fmt.Sprint(got) != "[n/early n/late]" {
+			t.Errorf("%v, %v", got, err)
+		}
+		c.Enqueue(key("after the end"))
+	})
+}
