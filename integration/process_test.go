@@ -27,7 +27,13 @@ func ownCluster(ctx context.Context, t *testing.T) (*devcluster.Cluster, *kubern
 			t.Error(err)
 		}
 	})
-	cfg, err := clientcmd.BuildConfigFromFlags("", own.Kubeconfig())
+	return own, clientOf(t, own)
+}
+
+// clientOf is a client of a control plane.
+func clientOf(t *testing.T, c *devcluster.Cluster) *kubernetes.Clientset {
+	t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +42,7 @@ func ownCluster(ctx context.Context, t *testing.T) (*devcluster.Cluster, *kubern
 	if err != nil {
 		t.Fatal(err)
 	}
-	return own, client
+	return client
 }
 
 // process is a running tattler whose output goes to files.
