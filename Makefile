@@ -4,7 +4,7 @@
 export GOWORK = off
 export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
 
-MODULES = . devcluster integration integration/sinks cloud compat bench
+MODULES = . devcluster integration integration/sinks cloud compat bench examples
 VERSION = $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
 GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
@@ -47,6 +47,7 @@ integration: control-plane ## run the tests on a real control plane
 	@cd integration/sinks && $(GO_TEST) -timeout 15m ./...
 	@cd compat && $(GO_TEST) -timeout 30m ./...
 	@cd bench && $(GO_TEST) -timeout 20m ./...
+	@cd examples && $(GO_TEST) -timeout 15m ./...
 
 bench: control-plane ## measure the engine beside client-go (hours); ARGS='-quick' or '-run REGEXP'
 	@tools/redis.sh && tools/rabbitmq.sh

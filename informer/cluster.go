@@ -119,6 +119,35 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return c.closeCheckpoints()
 }
 
+// RunWhile runs the cluster while do runs, which is a whole program:
+//
+//	err := cluster.RunWhile(ctx, func(ctx context.Context) error {
+//		if err := pods.Wait(ctx); err != nil {
+//			return err
+//		}
+//		…
+//	})
+//
+// The context of do ends with ctx, or when Run fails. The cluster serves until do has returned. RunWhile returns what
+// failed, in do or in Run; an end on request is no error: nil where ctx has ended and do returns its error.
+func (c *Cluster) RunWhile(ctx context.Context, do func(context.Context) error) error {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	doing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		defer cancel()
+		served <- c.Run(serving)
+	}()
+	err := do(doing)
+	if doing.Err() != nil && errors.Is(err, context.Canceled) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil
+	}
+	stop()
+	return errors.Join(err, <-served)
+}
+
 func (c *Cluster) start(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

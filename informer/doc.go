@@ -14,7 +14,7 @@
 //	DeletedFinalStateUnknown           a Deleted change with Relisted
 //	LastSyncResourceVersion            Status.Version
 //	SetTransform                       SourceOptions.Transform, DropManagedFields
-//	SetWatchErrorHandler               Hooks.State, Status.Err
+//	SetWatchErrorHandler               LogTo, Hooks.State, Status.Err
 //	DeepCopy, read-only by convention  what Get returns is yours; what Informer.Shared returns is read-only
 //	Store, ThreadSafeStore             Informer.Mirror, for a store of your own
 //

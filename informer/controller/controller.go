@@ -171,13 +171,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.open()
 	defer c.queue.ShutDown()
 	defer stop(nil)
-	for _, s := range c.sources {
-		if err := s.wait(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("controller %s: wait for its caches: %w", c.name, err)
-		}
+	if err := c.wait(ctx); ctx.Err() != nil {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("controller %s: %w", c.name, err)
 	}
 	for _, s := range c.sources {
 		f, err := s.subscribe(c)

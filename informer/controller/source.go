@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -112,10 +113,10 @@ func feed[T informer.Object](c *Controller, change *informer.Change[T], when []P
 	}
 }
 
-// IgnoreGone returns nil for informer.ErrNotFound, and any other error as it is: for a Reconcile that has nothing to do
-// where the object of its key does not exist any more.
+// IgnoreGone returns nil for informer.ErrNotFound and for a 404 of the API server, and any other error as it is: for a
+// Reconcile that has nothing to do where the object of its key does not exist any more.
 func IgnoreGone(err error) error {
-	if errors.Is(err, informer.ErrNotFound) {
+	if errors.Is(err, informer.ErrNotFound) || apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -1,0 +1,150 @@
+// Command image-setter keeps the image of Deployments that carry a label at a value from outside: a flag, a ConfigMap or
+// an HTTP server.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log/slog"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/tattler-dev/tattler/examples/internal/images"
+	"github.com/tattler-dev/tattler/examples/internal/program"
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/controller"
+)
+
+func main() {
+	rule := images.NewFlags()
+	every := flag.Duration("every", time.Minute, "how often an HTTP source is asked again")
+	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, rule, *every) })
+}
+
+func run(ctx context.Context, cfg *rest.Config, flags *images.Flags, every time.Duration) error {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	cluster, err := informer.NewCluster(cfg, informer.Options{Hooks: informer.LogTo(nil)})
+	if err != nil {
+		return err
+	}
+	rule, err := flags.Rule(cluster)
+	if err != nil {
+		return err
+	}
+	deployments, err := informer.For[*appsv1.Deployment](cluster, informer.WithLabels(rule.Label))
+	if err != nil {
+		return err
+	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return err
+	}
+	defer broadcaster.Shutdown()
+	s := &setter{rule, every, deployments, client, broadcaster.NewRecorder(scheme.Scheme, "image-setter")}
+
+	// What it writes itself changes the generation once, and then nothing: it does not loop.
+	changed := controller.Any(controller.GenerationChanged[*appsv1.Deployment], controller.LabelsChanged)
+	sources := []controller.Source{controller.For(deployments, changed)}
+	if rule.ConfigMap != nil {
+		sources = append(sources, controller.Map(rule.ConfigMap, s.all))
+	}
+	return controller.Run(ctx, cluster, controller.New("image-setter", s.reconcile, controller.Options{MaxBackoff: every}, sources...))
+}
+
+type setter struct {
+	rule        *images.Rule
+	every       time.Duration
+	deployments *informer.Informer[*appsv1.Deployment]
+	client      kubernetes.Interface
+	events      events.EventRecorder
+}
+
+// all are the keys of all Deployments: the source has changed.
+func (s *setter) all(*corev1.ConfigMap) (keys []controller.Key) {
+	for key, err := range s.deployments.Keys() {
+		if err == nil { // one that comes later is reconciled then
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (s *setter) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
+	d, err := s.deployments.Get(key.Namespace, key.Name)
+	if err != nil {
+		return controller.Result{}, controller.IgnoreGone(err)
+	}
+	next := controller.Result{RequeueAfter: s.every} // for a source that does not say when it changes
+	image, err := s.rule.Image(ctx, d)
+	if err != nil {
+		if errors.As(err, new(*images.Missing)) {
+			return next, s.note(ctx, d, "NoImage", err.Error())
+		}
+		return next, errors.Join(err, s.note(ctx, d, "SourceUnavailable", "the source of images does not answer"))
+	}
+	if s.rule.Has(d, image) && d.Annotations[problem] == "" {
+		return next, nil
+	}
+	return next, s.set(ctx, d, image)
+}
+
+// problem is the annotation that says why the image of a Deployment is not kept.
+const problem = "image-setter/problem"
+
+// set writes the image. What the API server has now decides, not what the cache has.
+func (s *setter) set(ctx context.Context, d *appsv1.Deployment, image string) error {
+	return s.update(ctx, d, func(now *appsv1.Deployment) (bool, error) {
+		i, err := s.rule.Container(now)
+		if err != nil {
+			return false, err
+		}
+		c := &now.Spec.Template.Spec.Containers[i]
+		slog.Info("set image", "image", image, "deployment", now.Namespace+"/"+now.Name, "container", c.Name, "was", c.Image)
+		c.Image = image
+		delete(now.Annotations, problem)
+		return true, nil
+	})
+}
+
+// note says in an annotation and in an event why the image is left as it is.
+func (s *setter) note(ctx context.Context, d *appsv1.Deployment, reason, why string) error {
+	if d.Annotations[problem] == why {
+		return nil
+	}
+	slog.Warn("left as it is", "deployment", d.Namespace+"/"+d.Name, "why", why)
+	s.events.Eventf(d, nil, corev1.EventTypeWarning, reason, "SetImage", "%s", why)
+	return s.update(ctx, d, func(now *appsv1.Deployment) (bool, error) {
+		metav1.SetMetaDataAnnotation(&now.ObjectMeta, problem, why)
+		return true, nil
+	})
+}
+
+// update writes a Deployment, again after a conflict, if it is still the one that was judged, and waits for the cache.
+func (s *setter) update(ctx context.Context, d *appsv1.Deployment, change func(*appsv1.Deployment) (bool, error)) error {
+	api := s.client.AppsV1().Deployments(d.Namespace)
+	written, err := controller.Update(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
+		return api.Get(ctx, d.Name, metav1.GetOptions{})
+	}, func(now *appsv1.Deployment) (bool, error) {
+		if now.UID != d.UID || now.Labels[s.rule.Label] != d.Labels[s.rule.Label] {
+			return false, nil // its change brings it here again
+		}
+		return change(now)
+	}, func(ctx context.Context, now *appsv1.Deployment) (*appsv1.Deployment, error) {
+		return api.Update(ctx, now, metav1.UpdateOptions{FieldManager: "image-setter"})
+	})
+	if err != nil {
+		return controller.IgnoreGone(err)
+	}
+	return s.deployments.Await(ctx, written)
+}

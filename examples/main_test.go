@@ -1,0 +1,51 @@
+// Package examples tests the examples as a user runs them: built, against a real control plane, with the rights of
+// their manifests and no others.
+package examples
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/tattler-dev/tattler/devcluster"
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
+)
+
+// cluster is the control plane that the tests share; each has a namespace, or names, of its own.
+var cluster *devcluster.Cluster
+
+// built is the folder with the programs.
+var built string
+
+func TestMain(m *testing.M) { os.Exit(tests(m)) }
+
+func tests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "examples")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	built = dir
+	return clustertest.Main(m, clustertest.Options{
+		Cluster:   devcluster.Options{Nodes: 2},
+		FastPings: true,
+		Begin: func(ctx context.Context, c *devcluster.Cluster) error {
+			cluster = c
+			return build(ctx, dir)
+		},
+	})
+}
+
+// build builds the programs, with the race detector.
+func build(ctx context.Context, dir string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-race", "-o", dir+string(filepath.Separator), "./...")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the examples: %w\n%s", err, out)
+	}
+	return nil
+}

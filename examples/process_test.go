@@ -1,0 +1,221 @@
+package examples
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
+// kubectl runs kubectl as the administrator.
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := cluster.Kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// rights applies an example's manifest and returns a kubeconfig with the rights of its service account, which is named
+// as the example, in a namespace of that name.
+func rights(t *testing.T, example string) string {
+	t.Helper()
+	kubectl(t, "apply", "-f", filepath.Join(example, "manifest.yaml"))
+	return user(t, "system:serviceaccount:"+example+":"+example)
+}
+
+// user returns the kubeconfig of a user, who may do what RBAC says.
+func user(t *testing.T, name string) string {
+	t.Helper()
+	file, err := cluster.UserKubeconfig(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// namespace makes a namespace, whose name begins with prefix, that is deleted after the test.
+func namespace(t *testing.T, prefix string) string {
+	t.Helper()
+	name := prefix + "-" + strings.ToLower(rand.Text()[:6])
+	kubectl(t, "create", "namespace", name)
+	t.Cleanup(func() {
+		if _, err := cluster.Kubectl(context.Background(), "delete", "namespace", name, "--wait=false"); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// eventually waits until f returns nil.
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := clustertest.Poll(ctx, 50*time.Millisecond, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// output is what a process printed.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// process is a program that runs. All that it prints is in out.
+type process struct {
+	cmd  *exec.Cmd
+	out  *output
+	done chan error
+}
+
+// command is an example's program with arguments, for a kubeconfig, and variables of its environment.
+func command(example, kubeconfig string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(built, example), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME=/nonexistent", "TZ=UTC")
+	return cmd
+}
+
+// start starts an example's program. It is killed at the end of the test if it still runs.
+func start(t *testing.T, example, kubeconfig string, args ...string) *process {
+	t.Helper()
+	return launch(t, command(example, kubeconfig, args...))
+}
+
+func launch(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, out: &output{}, done: make(chan error, 1)}
+	cmd.Stdout, cmd.Stderr = p.out, p.out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		p.done <- cmd.Wait()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		if t.Failed() {
+			t.Logf("%s printed:\n%s", filepath.Base(cmd.Path), p.out)
+		}
+	})
+	return p
+}
+
+// prints waits until the process has printed a text.
+func (p *process) prints(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, func() error {
+		if !strings.Contains(p.out.String(), text) {
+			return errors.New("it did not print " + text)
+		}
+		return nil
+	})
+}
+
+// stop ends the process by SIGTERM, which must end it without a failure.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-p.done:
+		if err != nil {
+			t.Errorf("after SIGTERM: %v", err)
+		}
+	case <-time.After(15 * time.Second):
+		t.Error("it did not end within 15 s of SIGTERM")
+	}
+}
+
+// fails runs a program that must end by itself with that exit code, and returns its last line.
+func fails(t *testing.T, cmd *exec.Cmd, code int) string {
+	t.Helper()
+	p := launch(t, cmd)
+	select {
+	case err := <-p.done:
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != code {
+			t.Errorf("%s: %v, want exit code %d", filepath.Base(cmd.Path), err, code)
+		}
+	case <-time.After(patience):
+		t.Errorf("%s: it did not end", filepath.Base(cmd.Path))
+	}
+	lines := strings.Split(strings.TrimSpace(p.out.String()), "\n")
+	return lines[len(lines)-1]
+}
+
+// manifest writes a manifest to a file.
+func manifest(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// remove deletes an object at the end of a test.
+func remove(t *testing.T, args ...string) {
+	t.Helper()
+	if _, err := cluster.Kubectl(context.Background(), append([]string{"delete", "--wait=false", "--ignore-not-found"}, args...)...); err != nil {
+		t.Error(err)
+	}
+}
+
+// serviceAccount waits until pods can be created in a namespace.
+func serviceAccount(t *testing.T, namespace string) {
+	t.Helper()
+	eventually(t, func() error {
+		_, err := cluster.Kubectl(t.Context(), "get", "serviceaccount", "default", "-n", namespace)
+		return err
+	})
+}
+
+// client is the administrator's.
+func client(t *testing.T) *kubernetes.Clientset {
+	t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
+	c, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer"
+)
+
+// Run runs a cluster and the controllers that read from it, until ctx ends or one of them fails: a whole program. The
+// controllers end first, the cluster after them. Run returns what failed; an end on request is no error.
+func Run(ctx context.Context, cluster *informer.Cluster, controllers ...*Controller) error {
+	return cluster.RunWhile(ctx, func(ctx context.Context) error {
+		running, fail := context.WithCancelCause(ctx)
+		defer fail(nil)
+		var ran sync.WaitGroup
+		for _, c := range controllers {
+			ran.Go(func() {
+				if err := c.Run(running); err != nil {
+					fail(err)
+				}
+			})
+		}
+		<-running.Done()
+		ran.Wait()
+		return context.Cause(running)
+	})
+}
+
+// silence is how long a controller waits for its caches before it logs why.
+const silence = 10 * time.Second
+
+// wait waits until every source is synced.
+func (c *Controller) wait(ctx context.Context) error {
+	for _, s := range c.sources {
+		again, err := c.waitFor(ctx, s)
+		for again {
+			c.o.Log.Warn("waits for its caches", "controller", c.name, "err", cause(err))
+			again, err = c.waitFor(ctx, s)
+		}
+		if err != nil {
+			return fmt.Errorf("wait for its caches: %w", err)
+		}
+	}
+	return nil
+}
+
+// waitFor waits for a source until it is time to log why it is not synced, and then again.
+func (c *Controller) waitFor(ctx context.Context, s Source) (again bool, err error) {
+	quiet, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	err = s.wait(quiet)
+	return err != nil && quiet.Err() != nil && ctx.Err() == nil, err
+}
+
+// cause is why a source is not synced, as far as anybody knows: what is joined to the error of the context.
+func cause(err error) error {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		if all := joined.Unwrap(); len(all) > 1 {
+			return all[1]
+		}
+	}
+	return errors.New("the first list is under way")
+}

@@ -1,0 +1,66 @@
+package informer
+
+import (
+	"log/slog"
+	"sync"
+)
+
+// LogTo returns hooks that log what a program's operator should know: what keeps a stream from going on, and that it
+// goes on again; gaps; objects that cannot be decoded or indexed; checkpoints that fail. A stream that keeps failing
+// for the same reason is logged once. To have metrics as well, set further fields of the result. A nil log is
+// slog.Default.
+func LogTo(log *slog.Logger) Hooks {
+	if log == nil {
+		log = slog.Default()
+	}
+	l := streamLog{log: log, failing: map[Stream]string{}}
+	return Hooks{
+		State: l.state,
+		Gap: func(s Stream, g Gap) {
+			log.Warn("changes were missed", append(where(s), "reason", g.Reason, "since", g.Since, "until", g.Until)...)
+		},
+		DecodeError: func(s Stream, err error) {
+			log.Warn("an object cannot be decoded", append(where(s), "err", err)...)
+		},
+		IndexError: func(s Stream, k Key, err error) {
+			log.Error("an object cannot be indexed", append(where(s), "key", k.String(), "err", err)...)
+		},
+		Checkpoint: func(s Stream, err error) {
+			log.Warn("a checkpoint failed", append(where(s), "err", err)...)
+		},
+	}
+}
+
+func where(s Stream) []any {
+	attrs := []any{"resource", s.Resource.GroupResource().String()}
+	if s.Namespace != "" {
+		attrs = append(attrs, "namespace", s.Namespace)
+	}
+	return attrs
+}
+
+// streamLog logs when streams fail and when they go on.
+type streamLog struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	failing map[Stream]string // why, of those that fail
+}
+
+func (l *streamLog) state(st Status) {
+	l.mu.Lock()
+	before, failed := l.failing[st.Stream]
+	switch {
+	case st.State == Stopped, st.State == Watching:
+		delete(l.failing, st.Stream)
+	case st.Err != nil:
+		l.failing[st.Stream] = st.Err.Error()
+	}
+	l.mu.Unlock()
+	switch {
+	case st.State == Watching && failed:
+		l.log.Info("goes on", where(st.Stream)...)
+	case st.State != Watching && st.State != Stopped && st.Err != nil && st.Err.Error() != before:
+		l.log.Warn("cannot go on, and tries again", append(where(st.Stream), "err", st.Err)...)
+	}
+}

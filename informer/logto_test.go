@@ -1,0 +1,74 @@
+package informer_test
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/informertest"
+)
+
+// lines collects what is logged.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.b.Reset()
+	return l.b.String()
+}
+
+// TestLogTo: an outage is a line for each reason that it has, however long it is, and one for its end, and what else an operator should know is one each.
+func TestLogTo(t *testing.T) {
+	var log lines
+	bubble(t, informer.Options{Hooks: informer.LogTo(slog.New(slog.NewTextHandler(&log, nil)))}, func(t *testing.T, s *informertest.Server, c *informer.Cluster) {
+		source := must(c.Source(pods, informer.SourceOptions{}))(t) // JSON, which can hold what is no Pod
+		view := must(informer.For[*corev1.Pod](c, informer.On(source)))(t)
+		informer.AddIndex(view, "panics", func(p *corev1.Pod) []string {
+			if p.Name == "fine" {
+				panic("oops")
+			}
+			return nil
+		})
+		synced(t, c)
+		if got := log.take(); got != "" {
+			t.Errorf("logged without a cause:\n%s", got)
+		}
+		s.SetDown(true)
+		<-time.After(10 * time.Minute)
+		down := log.take()
+		s.SetDown(false)
+		<-time.After(10 * time.Minute)
+		up := log.take()
+		if strings.Count(down, "\n") != 2 || strings.Count(down, `level=WARN msg="cannot go on, and tries again" resource=pods err="`) != 2 || !strings.Contains(down, "connection refused") {
+			t.Errorf("an outage of ten minutes:\n%s", down)
+		}
+		if strings.Count(up, "\n") != 1 || !strings.Contains(up, `level=INFO msg="goes on" resource=pods`) {
+			t.Errorf("its end:\n%s", up)
+		}
+		s.Put(pods, "n", "strange", map[string]any{"spec": "a text"})
+		s.Put(pods, "n", "fine", nil)
+		<-time.After(time.Minute)
+		_, _ = view.Get("n", "strange")
+		got := log.take()
+		for _, want := range []string{`msg="an object cannot be decoded" resource=pods err=`, `level=ERROR msg="an object cannot be indexed" resource=pods key=n/fine err=`} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no line with %s in:\n%s", want, got)
+			}
+		}
+	})
+}
