@@ -57,7 +57,7 @@ func run(ctx context.Context, cfg *rest.Config, flags *images.Flags, every time.
 	changed := controller.Any(controller.GenerationChanged[*appsv1.Deployment], controller.LabelsChanged)
 	sources := []controller.Source{controller.For(deployments, changed)}
 	if rule.ConfigMap != nil {
-		sources = append(sources, controller.Map(rule.ConfigMap, s.all))
+		sources = append(sources, controller.Each(rule.ConfigMap, deployments))
 	}
 	return controller.Run(ctx, cluster, controller.New("image-setter", s.reconcile, controller.Options{MaxBackoff: every}, sources...))
 }
@@ -70,16 +70,6 @@ type setter struct {
 	events      events.EventRecorder
 }
 
-// all are the keys of all Deployments: the source has changed.
-func (s *setter) all(*corev1.ConfigMap) (keys []controller.Key) {
-	for key, err := range s.deployments.Keys() {
-		if err == nil { // one that comes later is reconciled then
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
 func (s *setter) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	d, err := s.deployments.Get(key.Namespace, key.Name)
 	if err != nil {
@@ -87,13 +77,12 @@ func (s *setter) reconcile(ctx context.Context, key controller.Key) (controller.
 	}
 	next := controller.Result{RequeueAfter: s.every} // for a source that does not say when it changes
 	image, err := s.rule.Image(ctx, d)
-	if err != nil {
-		if errors.As(err, new(*images.Missing)) {
-			return next, s.note(ctx, d, "NoImage", err.Error())
-		}
+	switch {
+	case errors.As(err, new(*images.Missing)):
+		return next, s.note(ctx, d, "NoImage", err.Error())
+	case err != nil:
 		return next, errors.Join(err, s.note(ctx, d, "SourceUnavailable", "the source of images does not answer"))
-	}
-	if s.rule.Has(d, image) && d.Annotations[problem] == "" {
+	case s.rule.Has(d, image) && d.Annotations[problem] == "":
 		return next, nil
 	}
 	return next, s.set(ctx, d, image)
@@ -104,17 +93,21 @@ const problem = "image-setter/problem"
 
 // set writes the image. What the API server has now decides, not what the cache has.
 func (s *setter) set(ctx context.Context, d *appsv1.Deployment, image string) error {
-	return s.update(ctx, d, func(now *appsv1.Deployment) (bool, error) {
+	var container, was string
+	wrote, err := s.update(ctx, d, func(now *appsv1.Deployment) error {
 		i, err := s.rule.Container(now)
 		if err != nil {
-			return false, err
+			return err
 		}
 		c := &now.Spec.Template.Spec.Containers[i]
-		slog.Info("set image", "image", image, "deployment", now.Namespace+"/"+now.Name, "container", c.Name, "was", c.Image)
-		c.Image = image
+		container, was, c.Image = c.Name, c.Image, image
 		delete(now.Annotations, problem)
-		return true, nil
+		return nil
 	})
+	if wrote {
+		slog.Info("set image", "image", image, "deployment", d.Namespace+"/"+d.Name, "container", container, "was", was)
+	}
+	return err
 }
 
 // note says in an annotation and in an event why the image is left as it is.
@@ -124,27 +117,28 @@ func (s *setter) note(ctx context.Context, d *appsv1.Deployment, reason, why str
 	}
 	slog.Warn("left as it is", "deployment", d.Namespace+"/"+d.Name, "why", why)
 	s.events.Eventf(d, nil, corev1.EventTypeWarning, reason, "SetImage", "%s", why)
-	return s.update(ctx, d, func(now *appsv1.Deployment) (bool, error) {
+	_, err := s.update(ctx, d, func(now *appsv1.Deployment) error {
 		metav1.SetMetaDataAnnotation(&now.ObjectMeta, problem, why)
-		return true, nil
+		return nil
 	})
+	return err
 }
 
 // update writes a Deployment, again after a conflict, if it is still the one that was judged, and waits for the cache.
-func (s *setter) update(ctx context.Context, d *appsv1.Deployment, change func(*appsv1.Deployment) (bool, error)) error {
+func (s *setter) update(ctx context.Context, d *appsv1.Deployment, change func(*appsv1.Deployment) error) (wrote bool, err error) {
 	api := s.client.AppsV1().Deployments(d.Namespace)
 	written, err := controller.Update(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
 		return api.Get(ctx, d.Name, metav1.GetOptions{})
 	}, func(now *appsv1.Deployment) (bool, error) {
-		if now.UID != d.UID || now.Labels[s.rule.Label] != d.Labels[s.rule.Label] {
+		if wrote = now.UID == d.UID && now.Labels[s.rule.Label] == d.Labels[s.rule.Label]; !wrote {
 			return false, nil // its change brings it here again
 		}
-		return change(now)
+		return true, change(now)
 	}, func(ctx context.Context, now *appsv1.Deployment) (*appsv1.Deployment, error) {
 		return api.Update(ctx, now, metav1.UpdateOptions{FieldManager: "image-setter"})
 	})
 	if err != nil {
-		return controller.IgnoreGone(err)
+		return false, controller.IgnoreGone(err)
 	}
-	return s.deployments.Await(ctx, written)
+	return wrote, s.deployments.Await(ctx, written)
 }

@@ -7,8 +7,9 @@
 //	err := c.Run(ctx)
 //
 // A Source says which keys the changes of an informer are about: those of the objects themselves (For), of the objects
-// that own them (Owned), or any others (Map). Predicates leave changes out. Reconcile gets a key and nothing else: it
-// reads what there is now, compares it with what there should be, and writes the difference.
+// that own them (Owned), of each object of another informer (Each), or any others (Map). Predicates leave changes out.
+// Reconcile gets a key and nothing else: it reads what there is now, compares it with what there should be, and writes the
+// difference.
 //
 //	Queue           client-go's typed workqueue: a key is in it once, however many changes there were.
 //	Workers         Never two for one key.

@@ -63,6 +63,20 @@ func Map[T informer.Object](i *informer.Informer[T], keys func(obj T) []Key, whe
 	})
 }
 
+// Each names every object of all whenever an object of i changes: for what all of them depend on, such as a ConfigMap.
+// Objects that all has not seen yet are not named; with For(all), they are once they are seen.
+func Each[T, U informer.Object](i *informer.Informer[T], all *informer.Informer[U], when ...Predicate[T]) Source {
+	return source(i, when, func(*informer.Change[T]) ([]Key, error) {
+		var keys []Key
+		for key, err := range all.Keys() {
+			if err == nil {
+				keys = append(keys, key)
+			}
+		}
+		return keys, nil
+	})
+}
+
 func source[T informer.Object](i *informer.Informer[T], when []Predicate[T], keys func(*informer.Change[T]) ([]Key, error)) Source {
 	return Source{
 		wait: i.Wait,

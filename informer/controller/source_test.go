@@ -71,6 +71,11 @@ func TestSources(t *testing.T) {
 			{"any keys", controller.Map(r.widgets, func(o object) []controller.Key {
 				return []controller.Key{key("x-" + o.GetName()), key("y")}
 			}), func() { r.put("w1", 1) }, "[n/x-w1 n/y]"},
+			{"each object of another informer", controller.Each(r.parts, r.widgets), func() {
+				r.put("w2", 1)
+				<-time.After(time.Second)
+				r.part("z", "a", "Widget", "example.com/v1", 1)
+			}, "[n/w1 n/w2]"},
 		} {
 			if got := r.keys(tc.source, tc.happens); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
