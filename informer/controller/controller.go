@@ -197,9 +197,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// work runs the workers until ctx ends, and what they do then. A context that ends because of errLost ends what runs
-// at once.
-func (c *Controller) work(ctx context.Context) {
+// work runs the workers until ctx ends, and lets them finish then; if it ends because of errLost, what runs is canceled
+// at once. A worker begins nothing while holds returns false.
+func (c *Controller) work(ctx context.Context, holds func() bool) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
@@ -219,7 +219,7 @@ func (c *Controller) work(ctx context.Context) {
 				if ended {
 					return
 				}
-				if ctx.Err() == nil { // what still waits is left alone
+				if allowed(ctx, holds) { // what still waits at the end is left alone
 					c.one(running, key)
 				}
 				c.queue.Done(key)
@@ -227,6 +227,20 @@ func (c *Controller) work(ctx context.Context) {
 		})
 	}
 	workers.Wait()
+}
+
+// allowed waits until holds returns true, and reports false if ctx ends first.
+func allowed(ctx context.Context, holds func() bool) bool {
+	for ctx.Err() == nil {
+		if holds() {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return false
 }
 
 // one reconciles a key.

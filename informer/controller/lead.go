@@ -22,11 +22,11 @@ type Lease struct {
 // errLost ends a controller that does not lead any more.
 var errLost = errors.New("the lead was lost: somebody else may reconcile now")
 
-// lead runs work until ctx ends: at once, or, with a lock, while this process has it. It returns errLost when it has
-// lost it.
-func (c *Controller) lead(ctx context.Context, work func(context.Context)) error {
+// lead runs work until ctx ends: at once, or, with a lock, while this process has it. Work begins nothing while holds
+// returns false. lead returns errLost when the lead was lost.
+func (c *Controller) lead(ctx context.Context, work func(ctx context.Context, holds func() bool)) error {
 	if c.o.Lock == nil {
-		work(ctx)
+		work(ctx, func() bool { return true })
 		return nil
 	}
 	l := c.o.Lease
@@ -63,7 +63,9 @@ func (c *Controller) lead(ctx context.Context, work func(context.Context)) error
 	}()
 	select {
 	case <-led:
-		work(leading)
+		// A process that was suspended, or cut off, learns that it does not lead any more when it next tries to renew.
+		// Until then it may begin nothing once its last renewal is too old.
+		work(leading, func() bool { return elector.IsLeader() && elector.Check(l.Renew-l.Duration) == nil })
 	case <-ctx.Done():
 	case <-ended:
 	}

@@ -21,6 +21,7 @@ import (
 type fakeLease struct {
 	mu     sync.Mutex
 	record *resourcelock.LeaderElectionRecord
+	at     time.Time // when it was written
 	down   bool
 }
 
@@ -57,7 +58,7 @@ func (l *fakeLock) Update(_ context.Context, r resourcelock.LeaderElectionRecord
 	if l.record != nil && *l.record != l.seen {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "test", errors.New("somebody was quicker"))
 	}
-	l.record, l.seen = &r, r
+	l.record, l.seen, l.at = &r, r, time.Now()
 	return nil
 }
 
@@ -138,6 +139,28 @@ func TestFakeFollower(t *testing.T) {
 		<-time.After(time.Minute)
 		if err := end(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestFakeLapse: a leader whose last renewal is older than Lease.Renew begins nothing, though it learns only later that
+// it has lost.
+func TestFakeLapse(t *testing.T) {
+	play(t, 1, func(r *rig) {
+		lease := &fakeLease{}
+		var last time.Time
+		_, end := r.run(controller.Options{Lock: &fakeLock{fakeLease: lease, identity: "a"}}, func(context.Context, controller.Key) (controller.Result, error) {
+			last = time.Now()
+			return controller.Result{RequeueAfter: 50 * time.Millisecond}, nil
+		}, controller.For(r.widgets))
+		<-time.After(time.Minute)
+		lease.set(true)
+		<-time.After(30 * time.Second)
+		if err := end(); err == nil || !strings.Contains(err.Error(), "the lead was lost") {
+			t.Error(err)
+		}
+		if age := last.Sub(lease.at); age < 9*time.Second || age > 10*time.Second {
+			t.Errorf("the last began %s after the last renewal", age)
 		}
 	})
 }
