@@ -19,6 +19,7 @@
 //	peer     client-go as its users use it, and the bare download
 //	ours     this repository
 //	operator a program made with controller-runtime, with client-go's informers and with ours
+//	controllers a controller, on informer/controller and on controller-runtime
 //	recorder the journal and the daemon, beside nothing
 //	sinks    a pump and each kind of sink, in batches and one by one
 //	suite    scenarios, rows, aims, the table

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/tattler-dev/tattler/bench/controllers"
 	"github.com/tattler-dev/tattler/bench/harness"
 	"github.com/tattler-dev/tattler/bench/operator"
 	"github.com/tattler-dev/tattler/bench/ours"
@@ -38,7 +39,7 @@ func begin() {
 
 // jobs are all that can be measured.
 func jobs() []harness.Job {
-	return slices.Concat(ours.Jobs(), peer.Jobs(), operator.Jobs(), recorder.Jobs(), sinks.Jobs())
+	return slices.Concat(ours.Jobs(), peer.Jobs(), operator.Jobs(), controllers.Jobs(), recorder.Jobs(), sinks.Jobs())
 }
 
 // few objects are served without seconds of preparation.
