@@ -7,7 +7,7 @@ func controllers(z Size) Scenario {
 	ours, peer := "controller/tattler", "controller/controller-runtime"
 	n := float64(z.Objects)
 	notBehind := atMost("1×", 1)
-	return Scenario{
+	sc := Scenario{
 		Name: "controller", Real: true, Objects: z.Objects,
 		Jobs: []Step{{Job: ours, Limit: 10 * time.Minute}, {Job: peer, Limit: 10 * time.Minute}},
 		Rows: []RowSpec{
@@ -24,4 +24,8 @@ func controllers(z Size) Scenario {
 				Note: "the writer is in the same process, on both sides"},
 		},
 	}
+	for i := range sc.Rows {
+		sc.Rows[i].Beside = "controller-runtime"
+	}
+	return sc
 }

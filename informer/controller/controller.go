@@ -68,7 +68,7 @@ type Reconciled struct {
 	Took     time.Duration
 }
 
-// PanicError is the error of a Reconcile that panicked.
+// PanicError is the error of a function of the program that panicked.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -247,7 +247,7 @@ func allowed(ctx context.Context, holds func() bool) bool {
 func (c *Controller) one(ctx context.Context, key Key) {
 	began := time.Now()
 	r := Reconciled{Key: key}
-	r.Result, r.Err = c.guarded(ctx, key)
+	r.Result, r.Err = guard(func() (Result, error) { return c.reconcile(ctx, key) })
 	r.Took = time.Since(began)
 	if r.Err == nil {
 		c.queue.Forget(key)
@@ -257,28 +257,30 @@ func (c *Controller) one(ctx context.Context, key Key) {
 	} else {
 		c.queue.AddRateLimited(key)
 		r.Failures = c.queue.NumRequeues(key)
-		c.failed(&r)
+		c.complain("reconcile failed", key, r.Err, "failures", r.Failures)
 	}
 	if c.o.Hooks.Reconciled != nil {
 		c.o.Hooks.Reconciled(r)
 	}
 }
 
-func (c *Controller) failed(r *Reconciled) {
-	attrs := []any{"controller", c.name, "key", r.Key.String(), "failures", r.Failures, "err", r.Err}
+// complain logs what failed about a key, with the stack of a panic.
+func (c *Controller) complain(what string, key Key, err error, more ...any) {
+	attrs := append([]any{"controller", c.name, "key", key.String()}, more...)
+	attrs = append(attrs, "err", err)
 	var p *PanicError
-	if errors.As(r.Err, &p) {
+	if errors.As(err, &p) {
 		attrs = append(attrs, "stack", string(p.Stack))
 	}
-	c.o.Log.Error("reconcile failed", attrs...)
+	c.o.Log.Error(what, attrs...)
 }
 
-// guarded makes an error of a panic: it is a failure of this key, and ends nothing else.
-func (c *Controller) guarded(ctx context.Context, key Key) (res Result, err error) {
+// guard calls a function of the program, and makes an error of its panic.
+func guard[V any](f func() (V, error)) (v V, err error) {
 	defer func() {
-		if v := recover(); v != nil {
-			res, err = Result{}, &PanicError{Value: v, Stack: debug.Stack()}
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
 		}
 	}()
-	return c.reconcile(ctx, key)
+	return f()
 }

@@ -55,7 +55,8 @@ func Map[T informer.Object](i *informer.Informer[T], keys func(obj T) []Key, whe
 				failed = errors.Join(failed, err)
 				return
 			}
-			all = append(all, keys(obj)...)
+			some, err := guard(func() ([]Key, error) { return keys(obj), nil })
+			all, failed = append(all, some...), errors.Join(failed, err)
 		}
 		add(c.Op != informer.Added, c.Old)
 		add(c.Op != informer.Deleted, c.New)
@@ -102,20 +103,20 @@ func source[T informer.Object](i *informer.Informer[T], when []Predicate[T], key
 	}
 }
 
-// feed queues what a change is about. Where an object cannot be decoded, nobody knows what it is about: what could be
-// read of it is queued, and the rest is logged.
+// feed queues what a change is about. Where an object cannot be decoded, or a function of the program panics, nobody knows
+// what the change is about: what could be read is queued, and the rest is logged.
 func feed[T informer.Object](c *Controller, change *informer.Change[T], when []Predicate[T], keys func(*informer.Change[T]) ([]Key, error)) {
 	for _, p := range when {
-		wanted, err := p(change)
+		wanted, err := guard(func() (bool, error) { return p(change) })
 		if err != nil { // rather once too often than never
-			c.o.Log.Warn("a change cannot be judged, and is taken", "controller", c.name, "key", change.Key.String(), "err", err)
+			c.complain("a predicate failed, so the change is taken", change.Key, err)
 		} else if !wanted {
 			return
 		}
 	}
-	all, err := keys(change)
+	all, err := guard(func() ([]Key, error) { return keys(change) })
 	if err != nil {
-		c.o.Log.Error("a change cannot be read", "controller", c.name, "key", change.Key.String(), "err", err)
+		c.complain("not all keys of a change are known", change.Key, err)
 	}
 	for _, k := range all {
 		if change.Initial {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/controller"
 )
 
@@ -152,6 +154,41 @@ func TestBadPath(t *testing.T) {
 		}
 	}()
 	controller.Touches[object]("spec[")
+}
+
+// TestPanics: a function of the program that panics costs no more than it has to: the keys that are known are reconciled,
+// the others are logged, and all goes on.
+func TestPanics(t *testing.T) {
+	play(t, 1, func(r *rig) {
+		r.part("p", "a", "Widget", "example.com/v1", 1)
+		owners := func(o object) []controller.Key {
+			if name := metav1.GetControllerOfNoCopy(o).Name; name != "bad" {
+				return []controller.Key{key(name)}
+			}
+			panic("bad")
+		}
+		var none []string
+		predicate := func(*informer.Change[object]) (bool, error) { return none[0] == "", nil }
+		for _, tc := range []struct {
+			why, owner string
+			when       []controller.Predicate[object]
+			want       string
+		}{
+			{"the object after", "bad", nil, "[n/a]"},
+			{"the object before", "b", nil, "[n/b]"},
+			{"a predicate", "c", []controller.Predicate[object]{predicate}, "[n/b n/c]"},
+		} {
+			got := r.keys(controller.Map(r.parts, owners, tc.when...), func() { r.part("p", tc.owner, "Widget", "example.com/v1", 1) })
+			if got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
+			}
+		}
+		for _, want := range []string{"not all keys of a change are known", "panic: bad", "a predicate failed, so the change is taken", "index out of range", "source_test.go"} {
+			if !strings.Contains(r.log.String(), want) {
+				t.Errorf("the log has no %q:\n%s", want, r.log.String())
+			}
+		}
+	})
 }
 
 // TestEnqueue: a key can be added at any time, also before there is a queue.
