@@ -1,0 +1,47 @@
+// Package guide has the code of docs/guide.md: what tutorials on Kubernetes informers show, with client-go and with
+// Tattler.
+//
+// Each sample is a function. It works in the namespace shop, prints, and runs until it is done or its context ends. What
+// is between guide:begin and guide:end is a block of the page, and so is what a sample prints on a real API server. The
+// test holds the page against both; with -update it writes them.
+package guide
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/informer"
+)
+
+// newFactory is what the samples for client-go begin with.
+func newFactory(cfg *rest.Config, options ...informers.SharedInformerOption) (informers.SharedInformerFactory, error) {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return informers.NewSharedInformerFactoryWithOptions(client, 0, append(options, informers.WithNamespace("shop"))...), nil
+}
+
+// newCluster is what those for Tattler begin with.
+func newCluster(cfg *rest.Config, options ...informer.Option) (*informer.Cluster, *informer.Informer[*appsv1.Deployment], error) {
+	cluster, err := informer.NewCluster(cfg, informer.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	deployments, err := informer.For[*appsv1.Deployment](cluster, append(options, informer.InNamespaces("shop"))...)
+	return cluster, deployments, err
+}
+
+// synced runs a function in a cluster that is synced.
+func synced(ctx context.Context, cluster *informer.Cluster, do func(context.Context) error) error {
+	return cluster.RunWhile(ctx, func(ctx context.Context) error {
+		if err := cluster.WaitForSync(ctx); err != nil {
+			return err
+		}
+		return do(ctx)
+	})
+}

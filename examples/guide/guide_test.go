@@ -1,0 +1,139 @@
+package guide
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
+)
+
+// sample is one side of a section.
+type sample func(ctx context.Context, cfg *rest.Config, out io.Writer) error
+
+// section is one of the page: two samples, and what happens while each runs. The names of its regions and of its output
+// begin with its name and end with -clientgo and -tattler.
+type section struct {
+	name              string
+	clientGo, tattler sample
+	// user is who the samples are; empty: the administrator.
+	user string
+	// before is what the samples find.
+	before func(*world)
+	story  []step
+}
+
+// step waits until a sample has printed a text, or one of several, separated by |, behind that of the step before; and
+// then does something. The last one ends the sample.
+type step struct {
+	after string
+	do    func(*world)
+}
+
+// TestGuide runs every sample, and holds the page against what they print.
+func TestGuide(t *testing.T) {
+	printed := map[string]string{}
+	for _, s := range sections {
+		for side, run := range map[string]sample{"clientgo": s.clientGo, "tattler": s.tattler} {
+			name := s.name + "-" + side
+			t.Run(name, func(t *testing.T) { printed[name] = s.run(t, run) })
+		}
+	}
+	if !t.Failed() {
+		comparePage(t, printed)
+	}
+}
+
+// run runs a sample through its story, and returns what it printed.
+func (s *section) run(t *testing.T, run sample) string {
+	w := newWorld(t)
+	if s.before != nil {
+		s.before(w)
+	}
+	cfg := config(t, w.lines)
+	if s.user != "" {
+		cfg.Impersonate.UserName = s.user
+	}
+	out := &output{}
+	var stop func()
+	start := func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- run(ctx, cfg, out) }()
+		stop = func() {
+			cancel()
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Errorf("it ended with %v", err)
+				}
+			case <-time.After(patience):
+				t.Errorf("it did not end")
+			}
+			stop = func() {}
+		}
+	}
+	start()
+	defer w.lines.cut()
+	defer func() { stop() }()
+	w.again = func(between func()) {
+		stop()
+		between()
+		start()
+	}
+	from := 0
+	for _, step := range s.story {
+		from = out.wait(t, step.after, from)
+		if step.do != nil {
+			step.do(w)
+		}
+	}
+	stop()
+	return out.String()
+}
+
+// output is what a sample printed.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// wait waits for one of several texts behind a place, and returns the place behind it.
+func (o *output) wait(t *testing.T, texts string, from int) (end int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := clustertest.Poll(ctx, 10*time.Millisecond, func() error {
+		all := o.String()
+		for text := range strings.SplitSeq(texts, "|") {
+			if i := strings.Index(all[from:], text); i >= 0 {
+				end = from + i + len(text)
+				return nil
+			}
+		}
+		return fmt.Errorf("it did not print %q behind byte %d of\n%s", texts, from, all)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return end
+}
