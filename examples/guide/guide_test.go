@@ -46,6 +46,13 @@ func TestGuide(t *testing.T) {
 			t.Run(name, func(t *testing.T) { printed[name] = s.run(t, run) })
 		}
 	}
+	for name, run := range map[string]func(*testing.T, io.Writer){"tests-clientgo": testsClientGo, "tests-tattler": testsTattler} {
+		t.Run(name, func(t *testing.T) {
+			out := &output{}
+			run(t, out)
+			printed[name] = out.String()
+		})
+	}
 	if !t.Failed() {
 		comparePage(t, printed)
 	}

@@ -23,7 +23,7 @@ var sections = []section{
 	},
 	{
 		name: "factory", clientGo: factoryClientGo, tattler: factoryTattler, before: tiers,
-		story: []step{{"of the front", nil}},
+		story: []step{{"watches", nil}},
 	},
 	{
 		name: "dynamic", clientGo: dynamicClientGo, tattler: dynamicTattler, before: tiers,
