@@ -136,12 +136,9 @@ func ExampleSubscription_Handle() {
 	s, _ := pods.Subscribe("handlers", informer.SubscribeOptions{})
 	ctx, cancel := context.WithCancel(context.Background())
 	var names []string
-	go func() {
-		<-s.Synced()
-		cancel()
-	}()
 	s.Handle(ctx, informer.Handlers[*corev1.Pod]{
-		OnAdd: func(p *corev1.Pod, initial bool) { names = append(names, fmt.Sprint(p.Name, " ", initial)) },
+		OnAdd:    func(p *corev1.Pod, initial bool) { names = append(names, fmt.Sprint(p.Name, " ", initial)) },
+		OnSynced: cancel,
 	})
 	slices.Sort(names)
 	fmt.Println(names)

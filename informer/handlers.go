@@ -22,6 +22,9 @@ type Handlers[T Object] struct {
 	OnUpdate func(old, obj T)
 	// OnDelete gets the last known object.
 	OnDelete func(last T)
+	// OnSynced is called once, when the other functions have had the state that the subscription starts with: see
+	// Subscription.Synced. If they have had it already, it is called at once.
+	OnSynced func()
 	// OnGap is called when versions are missing, in mode Every.
 	OnGap func(Gap)
 	// OnError is called for a version that cannot be decoded.
@@ -45,6 +48,13 @@ type handling[T Object] struct {
 func (s *Subscription[T]) Handle(ctx context.Context, handlers Handlers[T]) {
 	h := handling[T]{handlers, map[Key]*compact.Version{}}
 	next := time.Now().Add(h.Resync)
+	if h.OnSynced != nil {
+		if s.missing == 0 {
+			h.OnSynced()
+		}
+		s.onSynced = h.OnSynced
+		defer func() { s.onSynced = nil }()
+	}
 	for {
 		c, err := s.wait(ctx, h.Resync, next)
 		switch {

@@ -3,6 +3,7 @@ package informer_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -121,4 +122,55 @@ func TestHandlersSkipAnUndecodableObject(t *testing.T) {
 			t.Errorf("called %q", got)
 		}
 	})
+}
+
+// TestHandlersSynced: OnSynced comes once, behind the state of every stream, whatever is in it, and at once where that was
+// handled before.
+func TestHandlersSynced(t *testing.T) {
+	for _, tc := range []struct {
+		why        string
+		namespaces []string
+		o          informer.SubscribeOptions
+		want       string
+	}{
+		{"behind all that is there", []string{"a", "b"}, informer.SubscribeOptions{}, "add one true, add one true, add two true, synced"},
+		{"where nothing is there", []string{"empty"}, informer.SubscribeOptions{}, "synced"},
+		{"where that is skipped", []string{"a"}, informer.SubscribeOptions{SkipInitial: true}, "synced"},
+	} {
+		bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+			all := must(informer.For[*widget](c, informer.InNamespaces(tc.namespaces...)))(t)
+			s := must(all.Subscribe("handlers", tc.o))(t)
+			var calls []string
+			handle := func() (stop func()) {
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					s.Handle(ctx, informer.Handlers[*widget]{
+						OnAdd:    func(w *widget, initial bool) { calls = append(calls, fmt.Sprintf("add %s %v", w.Name, initial)) },
+						OnSynced: func() { calls = append(calls, "synced") },
+					})
+				}()
+				synctest.Wait()
+				return func() {
+					cancel()
+					<-done
+				}
+			}
+			stop := handle()
+			n := max(len(calls)-1, 0)
+			slices.Sort(calls[:n]) // streams have no order
+			if got := strings.Join(calls, ", "); got != tc.want {
+				t.Errorf("%s: called %q, want %q", tc.why, got, tc.want)
+			}
+			calls = nil
+			server.Put(widgets, tc.namespaces[0], "late", spec(1))
+			synctest.Wait()
+			stop()
+			handle()()
+			if got := strings.Join(calls, ", "); got != "add late false, synced" {
+				t.Errorf("%s: then called %q", tc.why, got)
+			}
+		})
+	}
 }

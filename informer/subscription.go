@@ -94,6 +94,7 @@ type Subscription[T Object] struct {
 	has      []bool      // by stream: the consumer is done with the state that it starts with
 	missing  int         // of has
 	synced   chan struct{}
+	onSynced func() // of who handles the changes
 }
 
 // Subscribe starts a subscription: first the current state, then every change. The name shows up in
@@ -190,6 +191,9 @@ func (s *Subscription[T]) refill(ctx context.Context) error {
 		s.has[s.batch.Stream] = true
 		if s.missing--; s.missing == 0 {
 			close(s.synced)
+			if s.onSynced != nil {
+				s.onSynced()
+			}
 		}
 	}
 	s.batch, s.next = store.Batch{}, 0

@@ -26,7 +26,7 @@ func forbiddenClientGo(ctx context.Context, cfg *rest.Config, out io.Writer) err
 		return err
 	}
 	factory.StartWithContext(ctx)
-	some, cancel := context.WithTimeout(ctx, 2*time.Second) // or it waits for ever
+	some, cancel := context.WithTimeout(ctx, 5*time.Second) // or it waits for ever
 	defer cancel()
 	err = factory.WaitForCacheSyncWithContext(some).AsError()
 	fmt.Fprintln(out, "wait:", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 )
 
@@ -16,6 +17,7 @@ func forbiddenTattler(ctx context.Context, cfg *rest.Config, out io.Writer) erro
 	//guide:begin forbidden-tattler
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
 		err := deployments.Wait(ctx)
+		fmt.Fprintln(out, "forbidden:", apierrors.IsForbidden(err))
 		fmt.Fprintln(out, "wait:", err)
 		return nil
 	})

@@ -28,6 +28,9 @@ type section struct {
 	// before is what the samples find.
 	before func(*world)
 	story  []step
+	// endless says that the samples go on to print while nothing happens. What they print behind the last step is left
+	// out.
+	endless bool
 }
 
 // step waits until a sample has printed a text, or one of several, separated by |, behind that of the step before; and
@@ -103,7 +106,11 @@ func (s *section) run(t *testing.T, run sample) string {
 		}
 	}
 	stop()
-	return out.String()
+	all := out.String()
+	if line := strings.Index(all[from:], "\n"); s.endless && line >= 0 {
+		all = all[:from+line+1]
+	}
+	return all
 }
 
 // output is what a sample printed.

@@ -24,7 +24,7 @@ func restartTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	changes, err := deployments.Subscribe("printer", informer.SubscribeOptions{FromCheckpoint: true})
+	changes, err := deployments.Subscribe("printer", informer.SubscribeOptions{FromCheckpoint: true, Mode: informer.Every})
 	if err != nil {
 		return err
 	}

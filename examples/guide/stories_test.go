@@ -69,7 +69,7 @@ var sections = []section{
 		},
 	},
 	{
-		name: "resync", clientGo: resyncClientGo, tattler: resyncTattler,
+		name: "resync", clientGo: resyncClientGo, tattler: resyncTattler, endless: true,
 		before: func(w *world) { w.create("web", nil) },
 		story:  []step{{"check web", nil}, {"check web", nil}},
 	},

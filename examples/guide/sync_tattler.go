@@ -28,12 +28,9 @@ func syncTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error {
 		if err := cluster.WaitForSync(ctx); err != nil {
 			return err
 		}
-		go func() {
-			<-changes.Synced()
-			fmt.Fprintln(out, "all were handled")
-		}()
 		changes.Handle(ctx, informer.Handlers[*appsv1.Deployment]{
-			OnAdd: func(d *appsv1.Deployment, initial bool) { fmt.Fprintln(out, d.Name, "was there:", initial) },
+			OnAdd:    func(d *appsv1.Deployment, initial bool) { fmt.Fprintln(out, d.Name, "was there:", initial) },
+			OnSynced: func() { fmt.Fprintln(out, "all were handled") },
 		})
 		return nil
 	})
