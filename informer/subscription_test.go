@@ -229,6 +229,29 @@ func TestMirror(t *testing.T) {
 	})
 }
 
+// TestMirrorAfterAGap: after a list that follows lost history, a replica is not filled anew.
+func TestMirrorAfterAGap(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c))(t)
+		r := &replica{}
+		go func() { _ = all.Mirror(t.Context(), "replica", r) }()
+		synced(t, c)
+		synctest.Wait()
+		server.SetDown(true)
+		synctest.Wait()
+		server.Delete(pods, "a", "one")
+		server.Put(pods, "b", "one", podFields("x", "node-2"))
+		server.Compact()
+		server.SetDown(false)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		want := map[informer.Key]string{{Namespace: "a", Name: "two"}: "node-1", {Namespace: "b", Name: "one"}: "node-2"}
+		if lists := all.Source().Status()[0].Lists; fmt.Sprint(r.objects) != fmt.Sprint(want) || r.resets != 1 || lists != 2 {
+			t.Errorf("after %d lists and %d resets: %v", lists, r.resets, r.objects)
+		}
+	})
+}
+
 func TestWriteStatus(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
