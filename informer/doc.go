@@ -6,7 +6,7 @@
 //	SharedInformerFactory              Cluster
 //	ListerWatcher                      Source: a resource, a Selection, a Storage
 //	SharedIndexInformer, Lister        Informer[T]: For, Unstructured, Metadata
-//	Get, List                          Informer.Get, Informer.List: with an error, not an absence
+//	Get, List                          Informer.Get, Informer.List, Collect: with an error, not an absence
 //	Indexer, AddIndexers, ByIndex      Index[T, K]: AddIndex, Index.Get, Index.In
 //	AddEventHandler, …WithOptions      Informer.Subscribe, Informer.Changes, Subscription.Handle
 //	isInInitialList                    Change.Initial, SubscribeOptions.SkipInitial
@@ -17,6 +17,8 @@
 //	SetWatchErrorHandler               LogTo, Hooks.State, Status.Err
 //	DeepCopy, read-only by convention  what Get returns is yours; what Informer.Shared returns is read-only
 //	Store, ThreadSafeStore             Informer.Mirror, for a store of your own
+//
+// docs/guide.md in the repository has both sides of these as code, with what it prints.
 //
 // A Cluster talks to one API server. A Source keeps the objects of one resource under one
 // Selection; it owns one stream (a list, then a watch) per selected namespace, or one for the whole

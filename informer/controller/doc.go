@@ -28,4 +28,8 @@
 // Server-side apply is the way to write: a Reconcile applies the fields that it wants, with a typed apply configuration
 // of k8s.io/client-go/applyconfigurations and a field manager of its own, and reads nothing before. Where it has to
 // read, change and update, Update does so again when somebody else was quicker.
+//
+// What users should know of an object goes into an event, which kubectl describe shows: client-go's recorder writes those
+// and folds repeats (k8s.io/client-go/tools/events; examples/image-setter uses it). Note it only where something has
+// changed, since a Reconcile comes often.
 package controller
