@@ -18,21 +18,21 @@ import (
 )
 
 // newFactory is what the samples for client-go begin with.
-func newFactory(cfg *rest.Config, options ...informers.SharedInformerOption) (informers.SharedInformerFactory, error) {
+func newFactory(cfg *rest.Config) (informers.SharedInformerFactory, error) {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return informers.NewSharedInformerFactoryWithOptions(client, 0, append(options, informers.WithNamespace("shop"))...), nil
+	return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("shop")), nil
 }
 
 // newCluster is what those for Tattler begin with.
-func newCluster(cfg *rest.Config, options ...informer.Option) (*informer.Cluster, *informer.Informer[*appsv1.Deployment], error) {
+func newCluster(cfg *rest.Config) (*informer.Cluster, *informer.Informer[*appsv1.Deployment], error) {
 	cluster, err := informer.NewCluster(cfg, informer.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
-	deployments, err := informer.For[*appsv1.Deployment](cluster, append(options, informer.InNamespaces("shop"))...)
+	deployments, err := informer.For[*appsv1.Deployment](cluster, informer.InNamespaces("shop"))
 	return cluster, deployments, err
 }
 

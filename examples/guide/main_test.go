@@ -61,12 +61,12 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-	for _, clear := range []func(context.Context, metav1.DeleteOptions, metav1.ListOptions) error{
+	for _, empty := range []func(context.Context, metav1.DeleteOptions, metav1.ListOptions) error{
 		client.AppsV1().Deployments("shop").DeleteCollection,
 		client.CoreV1().Pods("shop").DeleteCollection,
 		client.CoordinationV1().Leases("shop").DeleteCollection,
 	} {
-		if err := clear(ctx, now, metav1.ListOptions{}); err != nil {
+		if err := empty(ctx, now, metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

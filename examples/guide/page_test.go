@@ -22,16 +22,25 @@ func TestPage(t *testing.T) {
 	text := read(t, page)
 	code := regions(t)
 	used := map[string]bool{}
+	samples := map[string]bool{"tests-clientgo": true, "tests-tattler": true}
+	for _, s := range sections {
+		samples[s.name+"-clientgo"], samples[s.name+"-tattler"] = true, true
+	}
 	marked := 0
 	compare(t, text, func(kind, names, old string) string {
 		marked++
 		if kind != "code" {
+			for _, name := range strings.Fields(names) {
+				if !samples[name] {
+					t.Errorf("the page has the output of %s, which does not exist", name)
+				}
+			}
 			return old
 		}
 		used[names] = true
 		want, ok := code[names]
 		if !ok {
-			t.Errorf("the page has the code of %s, which there is not", names)
+			t.Errorf("the page has the code of %s, which does not exist", names)
 		}
 		return want
 	})
@@ -84,11 +93,11 @@ func compare(t *testing.T, text string, want func(kind, names, old string) strin
 		if (kind == "code") != (language == "go") {
 			t.Errorf("the %s %s is a block of %s", kind, names, language)
 		}
-		new := want(kind, names, old)
-		if new != old && !*update {
-			t.Errorf("the page has this as the %s %s:\n%s\nand it is:\n%s\ngo test -update writes it", kind, names, old, new)
+		now := want(kind, names, old)
+		if now != old && !*update {
+			t.Errorf("the page has this as the %s %s:\n%s\nand it is:\n%s\ngo test -update writes it", kind, names, old, now)
 		}
-		return fmt.Sprintf("<!-- %s %s -->\n```%s\n%s```\n", kind, names, language, new)
+		return fmt.Sprintf("<!-- %s %s -->\n```%s\n%s```\n", kind, names, language, now)
 	})
 	if *update && written != text {
 		if err := os.WriteFile(page, []byte(written), 0o600); err != nil {
