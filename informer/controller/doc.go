@@ -29,7 +29,7 @@
 // of k8s.io/client-go/applyconfigurations and a field manager of its own, and reads nothing before. Where it has to
 // read, change and update, Update does so again when somebody else was quicker.
 //
-// What users should know of an object goes into an event, which kubectl describe shows: client-go's recorder writes those
-// and folds repeats (k8s.io/client-go/tools/events; examples/image-setter uses it). Note it only where something has
-// changed, since a Reconcile comes often.
+// To explain something to users, record an event with client-go's recorder (k8s.io/client-go/tools/events), as
+// examples/image-setter does; kubectl describe shows it. Record one only when something has changed, since a Reconcile
+// runs often.
 package controller
