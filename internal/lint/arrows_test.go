@@ -28,7 +28,7 @@ type row struct {
 var rows = []row{
 	{
 		who:  "./informer/...",
-		but:  []string{"./informer/clientgo/...", "./informer/informertest/...", "./informer/informerprom/...", "./informer/controller/..."},
+		but:  []string{"./informer/clientgo/...", "./informer/informertest/...", "./informer/informerprom/...", "./informer/controller/...", "./informer/kinds/..."},
 		only: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/klauspost/compress/...", "github.com/cespare/xxhash/v2", "sigs.k8s.io/json", "google.golang.org/protobuf/encoding/protowire"},
 		why:  "who embeds the library must not inherit the tool or its dependencies",
 	},
@@ -54,6 +54,16 @@ var rows = []row{
 		who:   "./informer",
 		never: []string{"./informer/controller/...", "k8s.io/client-go/tools/leaderelection/..."},
 		why:   "who only reads and watches does not inherit what controllers need",
+	},
+	{
+		who:  "./informer/kinds/...",
+		only: []string{"std", "./informer", "k8s.io/apimachinery/...", "k8s.io/client-go/discovery", "k8s.io/client-go/rest"},
+		why:  "it is a user of the library, as any program is",
+	},
+	{
+		who:   "./informer",
+		never: []string{"./informer/kinds/...", "k8s.io/client-go/discovery/..."},
+		why:   "who names the kinds that it watches does not inherit discovery, which links OpenAPI documents",
 	},
 	{
 		who: "./informer/informertest/...",
