@@ -20,7 +20,16 @@ var cluster *devcluster.Cluster
 // built is the folder with the programs.
 var built string
 
-func TestMain(m *testing.M) { os.Exit(tests(m)) }
+func TestMain(m *testing.M) {
+	if file := os.Getenv(envNATS); file != "" {
+		if err := serveNATS(file); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(tests(m))
+}
 
 func tests(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "examples")
