@@ -12,6 +12,7 @@ var ordinary = map[string][]string{
 	"node-label-logger": {"--label", "pool=gpu"},
 	"pod-by-ip":         {"--listen", "127.0.0.1:0"},
 	"image-setter":      {"--image", "nginx:1.13"},
+	"crd-audit":         {"--policies", "crd-audit/policies"},
 	"change-bus":        {"--kinds", "configmaps"},
 	"image-gate":        {"--configmap", "default/images", "--listen", "127.0.0.1:0"},
 }

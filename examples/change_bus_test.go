@@ -45,10 +45,10 @@ func setA(t *testing.T, namespace, name string, value int) {
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {a: \"%d\"}\n", name, namespace, value)))
 }
 
-// saved waits until the checkpoint of ConfigMaps has what an object is now.
-func saved(t *testing.T, dir, namespace, name string) {
+// saved waits until the checkpoint of a kind has what an object is now.
+func saved(t *testing.T, dir, kind, namespace, name string) {
 	t.Helper()
-	version := kubectl(t, "get", "configmap", name, "-n", namespace, "-o", "jsonpath={.metadata.resourceVersion}")
+	version := kubectl(t, "get", kind, name, "-n", namespace, "-o", "jsonpath={.metadata.resourceVersion}")
 	eventually(t, func() error {
 		files, err := filepath.Glob(filepath.Join(dir, "*"))
 		if err != nil {
@@ -57,7 +57,7 @@ func saved(t *testing.T, dir, namespace, name string) {
 		seen := []string{}
 		for _, file := range files {
 			r, err := informer.VerifyCheckpoint(file)
-			if err != nil || !strings.HasPrefix(r.Stream, "configmaps ") {
+			if err != nil || !strings.HasPrefix(r.Stream, kind+" ") {
 				continue
 			}
 			if len(r.Head.Version) > len(version) || len(r.Head.Version) == len(version) && r.Head.Version >= version {
@@ -106,7 +106,7 @@ func TestChangeBus(t *testing.T) {
 	}
 
 	// It is killed, and changes happen until it is there again.
-	saved(t, dir, ns, "there")
+	saved(t, dir, "configmaps", ns, "there")
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestChangeBus(t *testing.T) {
 	again.prints(t, "publishing")
 	kubectl(t, "delete", "configmap", "there", "-n", ns)
 	arrives(t, b, ns, append(want, "updated configmaps there 4>5", "added configmaps later <nil>>1", "deleted configmaps there 5><nil>")...)
-	saved(t, dir, ns, "later")
+	saved(t, dir, "configmaps", ns, "later")
 	again.stop(t)
 	kubectl(t, "delete", "configmap", "later", "-n", ns)
 	last := start(t, "change-bus", may, args...)

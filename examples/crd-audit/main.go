@@ -1,0 +1,149 @@
+// Command crd-audit checks every change of every kind by policies in Rego and CEL, custom resources that are defined
+// while it runs included.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/examples/internal/program"
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/kinds"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.policies, "policies", "", "`folder` with policies: files that end with .rego or .cel")
+	flag.StringVar(&o.skip, "skip", "events,leases.coordination.k8s.io,secrets", "`kinds` not to audit, by the names of their resources")
+	flag.StringVar(&o.checkpoint, "checkpoint", "", "`folder` that remembers the objects, so that what changes while nobody runs is checked as a change, too")
+	flag.BoolVar(&o.report, "report", false, "write a PolicyReport for each object that violates a policy")
+	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, o) })
+}
+
+type options struct {
+	policies, skip, checkpoint string
+	report                     bool
+}
+
+func run(ctx context.Context, cfg *rest.Config, o options) error {
+	policies, err := load(o.policies)
+	if err != nil {
+		return err
+	}
+	cluster, err := informer.NewCluster(cfg, informer.Options{Checkpoint: o.checkpoint, Hooks: informer.LogTo(nil)})
+	if err != nil {
+		return err
+	}
+	a := &audit{policies: policies, cluster: cluster, skip: strings.Split(o.skip, ",")}
+	return cluster.RunWhile(ctx, func(ctx context.Context) error {
+		defer a.running.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if o.report {
+			if a.reports, err = newReports(ctx, cfg); err != nil {
+				return err
+			}
+			a.running.Go(func() { a.reports.run(ctx) })
+		}
+		return a.all(ctx)
+	})
+}
+
+// audit checks the objects of all kinds.
+type audit struct {
+	policies []policy
+	cluster  *informer.Cluster
+	skip     []string
+	reports  *reports // nil: none are written
+	running  sync.WaitGroup
+}
+
+// all follows the kinds, and the objects of each.
+func (a *audit) all(ctx context.Context) error {
+	open := map[kinds.Kind]*informer.Subscription[*unstructured.Unstructured]{}
+	for change, err := range kinds.Changes(ctx, a.cluster, kinds.Options{}) {
+		if err != nil {
+			return err
+		}
+		k := change.Kind
+		switch {
+		case slices.Contains(a.skip, k.String()) || k.Resource.Group == reportGroup:
+		case change.Gone:
+			slog.Info("not served any more", "kind", k)
+			open[k].Drain() // what it has yet to hand on are the deletions
+			delete(open, k)
+		default:
+			view, err := informer.Unstructured(a.cluster, k.Resource, func(o *informer.ViewOptions) { o.DropManagedFields = true })
+			if err != nil {
+				return err
+			}
+			// Every version counts: one that was there for a moment only is a transition as well.
+			if open[k], err = view.Subscribe("audit", informer.SubscribeOptions{Mode: informer.Every, FromCheckpoint: true}); err != nil {
+				return err
+			}
+			if !change.Initial {
+				slog.Info("served", "kind", k)
+			}
+			objects := open[k]
+			a.running.Go(func() {
+				defer view.Close()
+				a.kind(ctx, k, objects)
+			})
+		}
+	}
+	return nil
+}
+
+// kind checks the objects of a kind until ctx ends or the kind is gone.
+func (a *audit) kind(ctx context.Context, k kinds.Kind, objects *informer.Subscription[*unstructured.Unstructured]) {
+	defer objects.Stop()
+	found := map[string][]finding{} // by UID, of the objects that violate something
+	for change, err := range objects.All(ctx) {
+		if err != nil { // the context has ended, or the kind is gone
+			return
+		}
+		if change.Op == informer.Gapped {
+			slog.Warn("changes were missed, and are not checked", "kind", k, "reason", change.Gap.Reason, "since", change.Gap.Since)
+			continue
+		}
+		was, err := change.Old()
+		if err != nil {
+			slog.Error("an object cannot be read", "kind", k, "key", change.Key, "err", err)
+			continue
+		}
+		is, err := change.New()
+		if err != nil {
+			slog.Error("an object cannot be read", "kind", k, "key", change.Key, "err", err)
+			continue
+		}
+		uid := string(change.UID)
+		before := found[uid]
+		if change.Initial && a.reports != nil {
+			before = a.reports.carried(is)
+		}
+		after := judge(ctx, a.policies, k.String(), event{change.Op.String(), content(was), content(is)}, before)
+		for _, f := range after {
+			if !slices.ContainsFunc(before, f.same) {
+				fmt.Printf("%s %s %s: %s: %s\n", k, change.Key, change.Op, f.policy, f.text)
+			}
+		}
+		if delete(found, uid); is != nil && len(after) > 0 {
+			found[uid] = after
+		}
+		switch {
+		case a.reports == nil:
+		case is == nil:
+			a.reports.set(was, nil)
+		default:
+			a.reports.set(is, after)
+		}
+	}
+}

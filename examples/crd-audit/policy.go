@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tattler-dev/tattler/examples/internal/program"
+)
+
+// event is what a policy sees: the change's kind (added, updated or deleted), and the object before and after; empty
+// where there is none. What is there when the program starts is added.
+type event struct {
+	op          string
+	old, object map[string]any
+}
+
+func content(u *unstructured.Unstructured) map[string]any {
+	if u == nil {
+		return map[string]any{}
+	}
+	return u.Object
+}
+
+// policy says what is wrong with a change, in texts; none if nothing is.
+type policy struct {
+	name  string // of its file
+	check func(ctx context.Context, e event) ([]string, error)
+	// failed has the kinds on whose objects it failed, which is logged once for each.
+	failed *sync.Map
+}
+
+// checkLimit bounds one check, as of a policy that has loops within loops.
+const checkLimit = 2 * time.Second
+
+// load compiles the policies of a folder.
+func load(dir string) ([]policy, error) {
+	if dir == "" {
+		return nil, program.Usage("give a folder with policies, such as --policies crd-audit/policies")
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, program.Usage("--policies: %v", err)
+	}
+	var all []policy
+	for _, f := range files {
+		file := filepath.Join(dir, f.Name())
+		compile := map[string]func(file, text string) (policy, error){".rego": compileRego, ".cel": compileCEL}[filepath.Ext(file)]
+		if compile == nil || f.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, program.Usage("--policies: %v", err)
+		}
+		p, err := compile(file, string(text))
+		if err != nil {
+			return nil, program.Usage("%s", oneLine(err.Error()))
+		}
+		p.name, p.failed = f.Name(), &sync.Map{}
+		all = append(all, p)
+	}
+	if len(all) == 0 {
+		return nil, program.Usage("--policies: %s has no file that ends with .rego or .cel", dir)
+	}
+	return all, nil
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// finding is a violation of a policy, and the change that it was found by.
+type finding struct {
+	policy, text string
+	op           string
+	old          map[string]any
+	// stamp, if set, is the object for which an earlier run of the program found it. The change is not known any more.
+	stamp string
+}
+
+func (f finding) same(g finding) bool { return f.policy == g.policy && f.text == g.text }
+
+// judge returns the violations of an object after a change, of which some may have been there before. One that was there
+// before stays until the change that it was found by, had it led to what the object is now, would be none: an image that
+// went back to latest stays a violation when something else of the object changes.
+func judge(ctx context.Context, policies []policy, kind string, e event, before []finding) []finding {
+	var all []finding
+	add := func(f finding) {
+		for _, g := range all {
+			if f.same(g) {
+				return
+			}
+		}
+		all = append(all, f)
+	}
+	for _, p := range policies {
+		for _, f := range before {
+			switch {
+			case f.policy != p.name || e.op == "deleted":
+			case f.stamp != "" && f.stamp == stamp(e.object):
+				add(f)
+			case f.stamp == "":
+				for _, text := range p.texts(ctx, kind, event{f.op, f.old, e.object}) {
+					add(finding{policy: p.name, text: text, op: f.op, old: f.old})
+				}
+			}
+		}
+		for _, text := range p.texts(ctx, kind, e) {
+			add(finding{policy: p.name, text: text, op: e.op, old: e.old})
+		}
+	}
+	return all
+}
+
+// texts checks a change. What goes wrong is logged, and is no violation.
+func (p policy) texts(ctx context.Context, kind string, e event) []string {
+	limited, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	texts, err := p.check(limited, e)
+	if err != nil && ctx.Err() == nil {
+		if _, again := p.failed.LoadOrStore(kind, true); !again {
+			slog.Error("a policy failed; further failures on this kind are not logged", "policy", p.name, "kind", kind, "err", oneLine(err.Error()))
+		}
+	}
+	for i := range texts {
+		texts[i] = oneLine(texts[i])
+	}
+	return texts
+}
+
+// stamp changes with what an object should be: its generation or, where it has none, its resource version.
+func stamp(object map[string]any) string {
+	u := unstructured.Unstructured{Object: object}
+	if g := u.GetGeneration(); g != 0 {
+		return fmt.Sprintf("%s generation %d", u.GetUID(), g)
+	}
+	return fmt.Sprintf("%s version %s", u.GetUID(), u.GetResourceVersion())
+}
