@@ -66,6 +66,8 @@ type Cluster struct {
 	closed  bool
 	sources map[*Source]struct{}
 	shared  map[sharedKey]*Source // of views, by what they ask for
+	holds   int                   // calls of Hold that have not returned
+	held    []*Source             // that start when they have
 	running sync.WaitGroup        // the streams' goroutines
 
 	forms       forms
@@ -165,6 +167,33 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
+// Hold runs open while the cluster may be running already; sources that are opened meanwhile, by anybody, start when it
+// has returned. So what is subscribed in open misses nothing, not even with SubscribeOptions.FromCheckpoint: what it
+// starts with is the state of the checkpoint, and not what became of that before it was subscribed. Open must not wait
+// for a source. Hold returns its error.
+func (c *Cluster) Hold(open func() error) error {
+	c.mu.Lock()
+	c.holds++
+	c.mu.Unlock()
+	defer c.release()
+	return open()
+}
+
+func (c *Cluster) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holds--; c.holds > 0 {
+		return
+	}
+	held := c.held
+	c.held = nil
+	for _, s := range held {
+		if !c.closed {
+			c.launch(s)
+		}
+	}
+}
+
 // close refuses new sources.
 func (c *Cluster) close() {
 	c.mu.Lock()
@@ -201,8 +230,12 @@ func (c *Cluster) spawn(f func()) {
 	}
 }
 
-// launch starts the source's streams; c.mu is held.
+// launch starts the source's streams, or leaves that to release; c.mu is held.
 func (c *Cluster) launch(s *Source) {
+	if c.holds > 0 {
+		c.held = append(c.held, s)
+		return
+	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	if !s.started(ctx, cancel) {
 		cancel()

@@ -35,7 +35,8 @@ type SubscribeOptions struct {
 	SkipInitial bool
 	// FromCheckpoint hands out the state of a checkpoint as soon as it is loaded, as it was when it was
 	// saved, and then what differs from it. Otherwise a stream that starts from a checkpoint is handed
-	// out once it is synced: verified and current.
+	// out once it is synced: verified and current. It is for subscriptions that are there before the source
+	// starts: see Cluster.Hold.
 	FromCheckpoint bool
 }
 

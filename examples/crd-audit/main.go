@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -81,12 +82,15 @@ func (a *audit) all(ctx context.Context) error {
 			open[k].Drain() // what it has yet to hand on are the deletions
 			delete(open, k)
 		default:
-			view, err := informer.Unstructured(a.cluster, k.Resource, func(o *informer.ViewOptions) { o.DropManagedFields = true })
-			if err != nil {
+			var view *informer.Informer[*unstructured.Unstructured]
+			if err := a.cluster.Hold(func() (err error) { // what the checkpoint has must not be replaced before it is subscribed
+				if view, err = informer.Unstructured(a.cluster, k.Resource, func(o *informer.ViewOptions) { o.DropManagedFields = true }); err != nil {
+					return err
+				}
+				// Every version counts: one that was there for a moment only is a transition as well.
+				open[k], err = view.Subscribe("audit", informer.SubscribeOptions{Mode: informer.Every, FromCheckpoint: true})
 				return err
-			}
-			// Every version counts: one that was there for a moment only is a transition as well.
-			if open[k], err = view.Subscribe("audit", informer.SubscribeOptions{Mode: informer.Every, FromCheckpoint: true}); err != nil {
+			}); err != nil {
 				return err
 			}
 			if !change.Initial {
@@ -114,13 +118,9 @@ func (a *audit) kind(ctx context.Context, k kinds.Kind, objects *informer.Subscr
 			slog.Warn("changes were missed, and are not checked", "kind", k, "reason", change.Gap.Reason, "since", change.Gap.Since)
 			continue
 		}
-		was, err := change.Old()
-		if err != nil {
-			slog.Error("an object cannot be read", "kind", k, "key", change.Key, "err", err)
-			continue
-		}
-		is, err := change.New()
-		if err != nil {
+		was, err1 := change.Old()
+		is, err2 := change.New()
+		if err := errors.Join(err1, err2); err != nil {
 			slog.Error("an object cannot be read", "kind", k, "key", change.Key, "err", err)
 			continue
 		}

@@ -1,0 +1,57 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tattler-dev/tattler/informer"
+)
+
+// TestHold: a source that is opened while the cluster runs starts once it is subscribed, so that the state of its
+// checkpoint is what the subscription starts with.
+func TestHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, dir := podServer(), t.TempDir()
+		restart(t, server, dir, informer.Hooks{}, func(all *informer.Informer[*corev1.Pod]) {
+			if err := all.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(5 * time.Second)
+		})
+		server.Put(pods, "a", "p1", podFields("x", "node-2"))
+		cluster := must(informer.NewCluster(server.Config(), informer.Options{Checkpoint: dir}))(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- cluster.Run(ctx) }()
+		synctest.Wait()
+		var s *informer.Subscription[*corev1.Pod]
+		failed := errors.New("failed")
+		err := cluster.Hold(func() error {
+			all := must(informer.For[*corev1.Pod](cluster))(t)
+			_ = cluster.Hold(func() error { return nil }) // another one's end does not start it
+			<-time.After(time.Minute)
+			if st := all.Source().Status()[0]; st.Loaded || st.State != informer.Starting {
+				t.Errorf("it runs: %+v", st)
+			}
+			s = must(all.Subscribe("late", informer.SubscribeOptions{SkipInitial: true, FromCheckpoint: true}))(t)
+			must(informer.For[*corev1.Pod](cluster, informer.WithLabels("closed=yes")))(t).Close()
+			return failed
+		})
+		if !errors.Is(err, failed) {
+			t.Errorf("Hold: %v", err)
+		}
+		if c, err := s.Next(t.Context()); err != nil || c.Op != informer.Updated || c.Key.Name != "p1" {
+			t.Errorf("%+v, %v; want the update of p1", c, err)
+		}
+		_ = cluster.Hold(func() error { // that the cluster ends meanwhile does no harm
+			must(informer.For[*corev1.Pod](cluster, informer.WithLabels("other=yes")))(t)
+			cancel()
+			return <-ran
+		})
+	})
+}
