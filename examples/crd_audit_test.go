@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -36,9 +37,14 @@ spec:
       schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
+// installing keeps two tests from creating the same CRDs at once.
+var installing sync.Mutex
+
 // installReports installs the CRDs of reports, for all tests.
 func installReports(t *testing.T) {
 	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
 	kubectl(t, "apply", "-f", manifest(t, reportCRDs))
 	kubectl(t, "wait", "--for=condition=Established", "crd/policyreports.wgpolicyk8s.io", "crd/clusterpolicyreports.wgpolicyk8s.io")
 	eventually(t, func() error {

@@ -45,7 +45,9 @@ func TestHold(t *testing.T) {
 		if !errors.Is(err, failed) {
 			t.Errorf("Hold: %v", err)
 		}
-		if c, err := s.Next(t.Context()); err != nil || c.Op != informer.Updated || c.Key.Name != "p1" {
+		soon, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if c, err := s.Next(soon); err != nil || c.Op != informer.Updated || c.Key.Name != "p1" {
 			t.Errorf("%+v, %v; want the update of p1", c, err)
 		}
 		_ = cluster.Hold(func() error { // that the cluster ends meanwhile does no harm
