@@ -40,9 +40,9 @@
 //	                their budget. They never slow the watch or each other.
 //	Sync            Informer.Wait and Cluster.WaitForSync return once every object of the first list is in the
 //	                cache, or the reason why that cannot be. From a checkpoint, reads are served before that
-//	                (Source.WaitForLoad), subscriptions only with SubscribeOptions.FromCheckpoint (and Cluster.Hold
-//	                where they come later than Cluster.Run). Until then a
-//	                read hands out what has arrived, and for the rest ErrNotSynced, also in indexes.
+//	                (Source.WaitForLoad), subscriptions only with SubscribeOptions.FromCheckpoint, and later than
+//	                Cluster.Run with Cluster.Hold. Until then a read hands out what has arrived, and for the rest
+//	                ErrNotSynced, also in indexes.
 //	Your writes     Informer.Await returns once the cache is as new as what a write returned.
 //	History         A server whose versions went back, as after a restored backup, starts a new epoch:
 //	                everything is listed again and compared by content.
