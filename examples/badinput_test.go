@@ -15,6 +15,7 @@ var ordinary = map[string][]string{
 	"crd-audit":         {"--policies", "crd-audit/policies"},
 	"change-bus":        {"--kinds", "configmaps"},
 	"image-gate":        {"--configmap", "default/images", "--listen", "127.0.0.1:0"},
+	"pod-restarter":     {"--reason", "CreateContainerConfigError"},
 }
 
 // TestBadInput: what is wrong with the command line or with the cluster is one line, which says what to do.
