@@ -50,10 +50,12 @@ type Options struct {
 	Lease Lease
 }
 
-// Hooks report what a controller does. Functions that are nil are not called. They are called by the workers and must
-// not block.
+// Hooks report what a controller does. Functions that are nil are not called. They must not block.
 type Hooks struct {
-	// Reconciled is called after each Reconcile.
+	// Synced is called once, when every source is synced and before the first Reconcile: for a readiness probe. With
+	// Options.Lock, it does not wait for the lead.
+	Synced func()
+	// Reconciled is called after each Reconcile, by the worker.
 	Reconciled func(Reconciled)
 }
 
@@ -175,6 +177,9 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("controller %s: %w", c.name, err)
+	}
+	if c.o.Hooks.Synced != nil {
+		c.o.Hooks.Synced()
 	}
 	for _, s := range c.sources {
 		f, err := s.subscribe(c)
