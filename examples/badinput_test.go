@@ -16,6 +16,8 @@ var ordinary = map[string][]string{
 	"change-bus":        {"--kinds", "configmaps"},
 	"image-gate":        {"--configmap", "default/images", "--listen", "127.0.0.1:0"},
 	"pod-restarter":     {"--reason", "CreateContainerConfigError"},
+	"workqueue":         {"--namespace", "default"},
+	"workqueue-by-hand": {"--namespace", "default"},
 }
 
 // TestBadInput: what is wrong with the command line or with the cluster is one line, which says what to do.

@@ -1,0 +1,57 @@
+// Package work is what workqueue and workqueue-by-hand have in common: their flags, and what they do with a ConfigMap.
+package work
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tattler-dev/tattler/examples/internal/program"
+)
+
+// Flags are those of both programs.
+type Flags struct {
+	Namespace string
+	Workers   int
+}
+
+// NewFlags adds them to the command line.
+func NewFlags() *Flags {
+	f := &Flags{}
+	flag.StringVar(&f.Namespace, "namespace", "default", "`namespace` whose ConfigMaps are handled")
+	flag.IntVar(&f.Workers, "workers", 2, "how many are handled at once")
+	return f
+}
+
+// Valid returns what is wrong with them.
+func (f *Flags) Valid() error {
+	if f.Namespace == "" || f.Workers < 1 {
+		return program.Usage("give a --namespace, and --workers of 1 or more")
+	}
+	return nil
+}
+
+// Handle does something with a ConfigMap: it prints its size. It fails for one with the annotation fail: "yes".
+func Handle(m *corev1.ConfigMap) error {
+	if m.Annotations["fail"] == "yes" {
+		return errors.New("its annotation wants it to fail")
+	}
+	fmt.Printf("handled %s/%s: %d keys\n", m.Namespace, m.Name, len(m.Data))
+	return nil
+}
+
+// Gone does something about a ConfigMap that was deleted.
+func Gone(key string) { fmt.Printf("gone %s\n", key) }
+
+// Failed prints that a key has failed so many times in a row.
+func Failed(key string, times int, err error) {
+	fmt.Printf("failed %s, %d in a row: %v\n", key, times, err)
+}
+
+// Dropped prints that a key is not tried again.
+func Dropped(key string) { fmt.Printf("dropped %s\n", key) }
+
+// Synced prints that everything that exists is known.
+func Synced() { fmt.Println("synced") }

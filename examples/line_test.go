@@ -1,0 +1,116 @@
+package examples
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// line is a way to the API server that can be cut.
+type line struct {
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	cutUp bool
+	n     int // connections so far
+	conns map[net.Conn]struct{}
+}
+
+func newLine(t *testing.T) *line {
+	t.Helper()
+	l := &line{conns: map[net.Conn]struct{}{}}
+	var err error
+	if l.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	l.running.Go(func() {
+		for {
+			conn, err := l.listener.Accept()
+			if err != nil {
+				return
+			}
+			l.running.Go(func() { l.pass(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		l.listener.Close()
+		l.cut()
+		l.running.Wait()
+	})
+	return l
+}
+
+// pass connects a connection with the API server.
+func (l *line) pass(conn net.Conn) {
+	defer conn.Close()
+	server, err := net.Dial("tcp", strings.TrimPrefix(cluster.URL(), "https://"))
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	l.mu.Lock()
+	if l.cutUp {
+		l.mu.Unlock()
+		return
+	}
+	l.conns[conn], l.conns[server] = struct{}{}, struct{}{}
+	l.n++
+	l.mu.Unlock()
+	var back sync.WaitGroup
+	back.Go(func() {
+		_, _ = io.Copy(conn, server)
+		conn.Close()
+	})
+	_, _ = io.Copy(server, conn)
+	server.Close()
+	back.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, conn)
+	delete(l.conns, server)
+}
+
+// cut ends all connections, and refuses new ones.
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cutUp = true
+	for conn := range l.conns {
+		conn.Close()
+	}
+}
+
+func (l *line) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cutUp = false
+}
+
+func (l *line) connections() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n
+}
+
+// kubeconfig is another one by way of the line.
+func (l *line) kubeconfig(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := strings.ReplaceAll(string(text), cluster.URL(), "https://"+l.listener.Addr().String())
+	if by == string(text) {
+		t.Fatalf("%s does not have %s", file, cluster.URL())
+	}
+	file = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(by), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
