@@ -4,7 +4,7 @@
 export GOWORK = off
 export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
 
-MODULES = . devcluster integration integration/sinks cloud compat bench examples
+MODULES = . devcluster integration integration/sinks cloud compat bench examples examples/node-tagger
 VERSION = $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
 GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
@@ -48,6 +48,7 @@ integration: control-plane ## run the tests on a real control plane
 	@cd compat && $(GO_TEST) -timeout 30m ./...
 	@cd bench && $(GO_TEST) -timeout 20m ./...
 	@cd examples && $(GO_TEST) -timeout 15m ./...
+	@cd examples/node-tagger && $(GO_TEST) -timeout 15m ./test
 
 bench: control-plane ## measure the engine beside client-go (hours); ARGS='-quick' or '-run REGEXP'
 	@tools/redis.sh && tools/rabbitmq.sh

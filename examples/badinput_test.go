@@ -18,6 +18,7 @@ var ordinary = map[string][]string{
 	"pod-restarter":     {"--reason", "CreateContainerConfigError"},
 	"workqueue":         {"--namespace", "default"},
 	"workqueue-by-hand": {"--namespace", "default"},
+	"operator":          {"--directory", "operator/directory"},
 }
 
 // TestBadInput: what is wrong with the command line or with the cluster is one line, which says what to do.
@@ -30,6 +31,9 @@ func TestBadInput(t *testing.T) {
 	}
 	for example, args := range ordinary {
 		t.Run(example, func(t *testing.T) {
+			if example == "operator" {
+				operatorRights(t) // its kind must be there
+			}
 			t.Parallel()
 			for _, tc := range []struct {
 				why, kubeconfig string
@@ -57,12 +61,15 @@ func TestBadInput(t *testing.T) {
 // TestComplete: each example has what a reader expects, is in TestBadInput, and is short.
 func TestComplete(t *testing.T) {
 	mains, err := filepath.Glob("*/main.go")
-	if err != nil || len(mains) != len(ordinary) {
+	if err != nil || len(mains) < len(ordinary) {
 		t.Fatalf("%d examples, of which %d are run: %v", len(mains), len(ordinary), err)
 	}
 	for _, file := range mains {
 		example := filepath.Dir(file)
-		if ordinary[example] == nil {
+		command := "go run ./" + example
+		if _, err := os.Stat(filepath.Join(example, "go.mod")); err == nil {
+			command = "go run ." // a module of its own has tests of its own
+		} else if ordinary[example] == nil {
 			t.Errorf("%s is not in TestBadInput", example)
 		}
 		code, err := os.ReadFile(file)
@@ -76,7 +83,7 @@ func TestComplete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"# " + example + "\n", "go run ./" + example, "manifest.yaml", "_test.go"} {
+		for _, want := range []string{"# " + example + "\n", command, "manifest.yaml", "_test.go"} {
 			if !strings.Contains(string(readme), want) {
 				t.Errorf("the README of %s has no %q", example, want)
 			}

@@ -26,7 +26,9 @@ import (
 // why and exits with 1, or with 2 for a UsageError.
 func Main(run func(ctx context.Context, cfg *rest.Config) error) {
 	name := filepath.Base(os.Args[0])
-	file := flag.String("kubeconfig", "", "`file` that names the cluster; else $KUBECONFIG, ~/.kube/config, or the cluster of the pod")
+	if flag.Lookup("kubeconfig") == nil { // controller-runtime defines it, too
+		flag.String("kubeconfig", "", "`file` that names the cluster; else $KUBECONFIG, ~/.kube/config, or the cluster of the pod")
+	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -34,7 +36,7 @@ func Main(run func(ctx context.Context, cfg *rest.Config) error) {
 		if flag.NArg() > 0 {
 			return Usage("%q is no flag; --help lists them", flag.Arg(0))
 		}
-		cfg, err := config(*file)
+		cfg, err := config(flag.Lookup("kubeconfig").Value.String())
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,153 @@
+// Command node-tagger copies the tags of cloud instances to the labels of their nodes, and keeps them so.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/examples/internal/program"
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/controller"
+)
+
+func main() {
+	prefix := flag.String("prefix", "tags.example.com/", "what the labels' keys begin with")
+	every := flag.Duration("every", 5*time.Minute, "how often the cloud is asked again")
+	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, *prefix, *every) })
+}
+
+func run(ctx context.Context, cfg *rest.Config, prefix string, every time.Duration) error {
+	if errs := validation.IsDNS1123Subdomain(strings.TrimSuffix(prefix, "/")); !strings.HasSuffix(prefix, "/") || errs != nil || every <= 0 {
+		return program.Usage("--prefix %q, --every %v: give the prefix of a label with its slash, and a positive time", prefix, every)
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	cluster, err := informer.NewCluster(cfg, informer.Options{Hooks: informer.LogTo(nil)})
+	if err != nil {
+		return err
+	}
+	nodes, err := informer.For[*corev1.Node](cluster)
+	if err != nil {
+		return err
+	}
+	aws, err := newEC2(ctx)
+	if err != nil {
+		return err
+	}
+	t := &tagger{prefix: prefix, every: every, cloud: aws, nodes: nodes, client: client, known: map[string]known{}}
+
+	// One key stands for all nodes: however many join while the cloud is asked, it is asked once for all of them then.
+	all := func(*corev1.Node) []controller.Key { return []controller.Key{{Name: "all nodes"}} }
+	changed := controller.Any(controller.LabelsChanged[*corev1.Node], controller.Touches[*corev1.Node]("spec.providerID"))
+	return controller.Run(ctx, cluster, controller.New("node-tagger", t.reconcile, controller.Options{MaxBackoff: every}, controller.Map(nodes, all, changed)))
+}
+
+// cloud is where the instances are.
+type cloud interface {
+	// Instance returns the ID of an instance, if a provider ID names one of this cloud.
+	Instance(providerID string) (id string, ok bool)
+	// Tags returns the tags of instances, in as few calls as it can. With an error, it returns those that it has.
+	Tags(ctx context.Context, ids []string) (map[string]map[string]string, error)
+}
+
+// tagger has one worker, so what it keeps needs no lock.
+type tagger struct {
+	prefix string
+	every  time.Duration
+	cloud  cloud
+	nodes  *informer.Informer[*corev1.Node]
+	client kubernetes.Interface
+	known  map[string]known // by instance
+}
+
+// known is what the cloud has said of an instance.
+type known struct {
+	tags, labels map[string]string
+	until        time.Time
+}
+
+func (t *tagger) reconcile(ctx context.Context, _ controller.Key) (controller.Result, error) {
+	nodes, err := t.instances()
+	if err != nil {
+		return controller.Result{}, err
+	}
+	maps.DeleteFunc(t.known, func(id string, _ known) bool { return nodes[id] == nil })
+	var due []string
+	for id := range nodes {
+		if time.Now().After(t.known[id].until) {
+			due = append(due, id)
+		}
+	}
+	slices.Sort(due)
+	next := time.Now().Add(t.every)
+	tags, err := t.cloud.Tags(ctx, due)
+	for id, has := range tags {
+		labels := t.known[id].labels
+		if before, ok := t.known[id]; !ok || !maps.Equal(before.tags, has) {
+			labels = toLabels(t.prefix, has, slog.With("node", nodes[id].Name, "instance", id))
+		}
+		t.known[id] = known{has, labels, next}
+	}
+	for id, node := range nodes {
+		if k, ok := t.known[id]; ok {
+			err = errors.Join(err, t.label(ctx, node, k.labels))
+			next = slices.MinFunc([]time.Time{next, k.until}, time.Time.Compare)
+		}
+	}
+	return controller.Result{RequeueAfter: max(time.Until(next), time.Millisecond)}, err
+}
+
+// instances are the nodes that are of this cloud.
+func (t *tagger) instances() (map[string]*corev1.Node, error) {
+	of := map[string]*corev1.Node{}
+	for node, err := range t.nodes.All() {
+		if err != nil {
+			return nil, err
+		}
+		if id, ok := t.cloud.Instance(node.Spec.ProviderID); ok {
+			of[id] = node
+		}
+	}
+	return of, nil
+}
+
+// label writes a node's labels, unless they are so. Which of them are ours, the API server knows: those that we applied.
+// What is not applied again is removed; all others are left alone.
+func (t *tagger) label(ctx context.Context, node *corev1.Node, labels map[string]string) error {
+	ours, err := applycore.ExtractNode(node, manager)
+	if err != nil {
+		return fmt.Errorf("read the managed fields of %s: %w", node.Name, err)
+	}
+	if maps.Equal(ours.Labels, labels) {
+		return nil
+	}
+	// With its UID, a node that was deleted meanwhile is not made anew.
+	written, err := t.client.CoreV1().Nodes().Apply(ctx, applycore.Node(node.Name).WithUID(node.UID).WithLabels(labels),
+		metav1.ApplyOptions{FieldManager: manager, Force: true})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // it is gone, or another one
+	} else if err != nil {
+		return err
+	}
+	slog.Info("labelled", "node", node.Name, "labels", labels)
+	return t.nodes.Await(ctx, written)
+}
+
+const manager = "node-tagger"
