@@ -98,11 +98,11 @@ func TestPodRestarter(t *testing.T) {
 	dry := start(t, "pod-restarter", may, args...)
 	dry.prints(t, "a dry run")
 	dry.prints(t, forbids)
-	real := start(t, "pod-restarter", may, append(args, "--evict")...)
-	real.prints(t, forbids)
-	real.prints(t, "pod="+ns+"/"+pods[0])
-	real.prints(t, "pod="+ns+"/"+pods[1])
-	real.stop(t)
+	actual := start(t, "pod-restarter", may, append(args, "--evict")...)
+	actual.prints(t, forbids)
+	actual.prints(t, "pod="+ns+"/"+pods[0])
+	actual.prints(t, "pod="+ns+"/"+pods[1])
+	actual.stop(t)
 	if !exists(t, ns, pods[0]) || !exists(t, ns, pods[1]) {
 		t.Fatal("a pod was evicted, though the budget forbade it")
 	}
@@ -113,8 +113,8 @@ func TestPodRestarter(t *testing.T) {
 	if !exists(t, ns, pods[1]) {
 		t.Fatal("the dry run deleted a pod")
 	}
-	real = start(t, "pod-restarter", may, append(args, "--evict")...)
-	real.prints(t, "evicted pod="+ns+"/"+pods[1])
+	actual = start(t, "pod-restarter", may, append(args, "--evict")...)
+	actual.prints(t, "evicted pod="+ns+"/"+pods[1])
 	gone(t, ns, pods[1])
 	eventually(t, func() error { // the Deployment has a new one
 		if n := len(strings.Fields(kubectl(t, "get", "pods", "-n", ns, "-o", "name"))); n != 2 {
@@ -122,11 +122,11 @@ func TestPodRestarter(t *testing.T) {
 		}
 		return nil
 	})
-	real.stop(t)
-	if !exists(t, ns, pods[0]) || strings.Contains(real.out.String(), pods[0]) {
+	actual.stop(t)
+	if !exists(t, ns, pods[0]) || strings.Contains(actual.out.String(), pods[0]) {
 		t.Error("the pod that recovered was not left alone")
 	}
-	if !strings.Contains(real.out.String(), "since="+long.UTC().Format(time.RFC3339)+` by="its condition"`) {
+	if !strings.Contains(actual.out.String(), "since="+long.UTC().Format(time.RFC3339)+` by="its condition"`) {
 		t.Error("it does not say since when the pod was stuck")
 	}
 }

@@ -14,6 +14,14 @@ import (
 	"github.com/tattler-dev/tattler/examples/internal/program"
 )
 
+// cloud is where the instances are.
+type cloud interface {
+	// Instance returns the ID of an instance, if a provider ID names one of this cloud.
+	Instance(providerID string) (id string, ok bool)
+	// Tags returns the tags of instances, in as few calls as it can. With an error, it returns those that it has.
+	Tags(ctx context.Context, ids []string) (map[string]map[string]string, error)
+}
+
 // ec2Cloud is AWS EC2.
 type ec2Cloud struct{ client *ec2.Client }
 

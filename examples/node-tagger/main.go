@@ -60,14 +60,6 @@ func run(ctx context.Context, cfg *rest.Config, prefix string, every time.Durati
 	return controller.Run(ctx, cluster, controller.New("node-tagger", t.reconcile, controller.Options{MaxBackoff: every}, controller.Map(nodes, all, changed)))
 }
 
-// cloud is where the instances are.
-type cloud interface {
-	// Instance returns the ID of an instance, if a provider ID names one of this cloud.
-	Instance(providerID string) (id string, ok bool)
-	// Tags returns the tags of instances, in as few calls as it can. With an error, it returns those that it has.
-	Tags(ctx context.Context, ids []string) (map[string]map[string]string, error)
-}
-
 // tagger has one worker, so what it keeps needs no lock.
 type tagger struct {
 	prefix string

@@ -63,9 +63,10 @@ func run(ctx context.Context, cfg *rest.Config, namespace, directory string) err
 	if namespace != "" {
 		options.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	}
-	if err := errors.Join(clientscheme.AddToScheme(options.Scheme), addToScheme(options.Scheme)); err != nil {
+	if err := clientscheme.AddToScheme(options.Scheme); err != nil {
 		return err
 	}
+	addToScheme(options.Scheme)
 	say := func() { slog.Info("the cache is controller-runtime's") }
 	if os.Getenv("CACHE") != "controller-runtime" {
 		engine, err := clientgo.New(cfg, clientgo.Options{}) // ours

@@ -60,9 +60,8 @@ func (l *SiteList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-func addToScheme(scheme *runtime.Scheme) error {
+func addToScheme(scheme *runtime.Scheme) {
 	gv := schema.GroupVersion{Group: "examples.tattler.dev", Version: "v1"}
 	scheme.AddKnownTypes(gv, &Site{}, &SiteList{})
 	metav1.AddToGroupVersion(scheme, gv)
-	return nil
 }

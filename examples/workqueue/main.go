@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -33,11 +34,11 @@ func run(ctx context.Context, cfg *rest.Config, o *work.Flags) error {
 	}
 	handle := func(_ context.Context, key controller.Key) (controller.Result, error) {
 		m, err := maps.Get(key.Namespace, key.Name)
-		if controller.IgnoreGone(err) != nil {
-			return controller.Result{}, err
-		} else if err != nil {
+		if errors.Is(err, informer.ErrNotFound) {
 			work.Gone(key.String())
 			return controller.Result{}, nil
+		} else if err != nil {
+			return controller.Result{}, err
 		}
 		return controller.Result{}, work.Handle(m)
 	}
