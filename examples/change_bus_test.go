@@ -57,7 +57,7 @@ func saved(t *testing.T, dir, kind, namespace, name string) {
 		seen := []string{}
 		for _, file := range files {
 			r, err := informer.VerifyCheckpoint(file)
-			if err != nil || !strings.HasPrefix(r.Stream, kind+" ") {
+			if err != nil || filepath.Ext(file) == ".new" || !strings.HasPrefix(r.Stream, kind+" ") { // a .new file does not count after a kill
 				continue
 			}
 			if len(r.Head.Version) > len(version) || len(r.Head.Version) == len(version) && r.Head.Version >= version {
