@@ -23,6 +23,8 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = time.Minute
 
+var applying sync.Mutex
+
 // kubectl runs kubectl as the administrator.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
@@ -37,6 +39,8 @@ func kubectl(t *testing.T, args ...string) string {
 // as the example, in a namespace of that name.
 func rights(t *testing.T, example string) string {
 	t.Helper()
+	applying.Lock() // two applies of what does not exist yet both create it, and one fails
+	defer applying.Unlock()
 	kubectl(t, "apply", "-f", filepath.Join(example, "manifest.yaml"))
 	return user(t, "system:serviceaccount:"+example+":"+example)
 }

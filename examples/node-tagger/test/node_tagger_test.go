@@ -10,6 +10,7 @@ import (
 
 // TestNodeTaggerFakeEC2: the real SDK, against a fake EC2.
 func TestNodeTaggerFakeEC2(t *testing.T) {
+	sources(t)
 	kubectl(t, "apply", "-f", "../manifest.yaml")
 	may := user(t, "system:serviceaccount:node-tagger:node-tagger")
 	ec2 := newFakeEC2(t)
