@@ -137,7 +137,7 @@ func TestPodRestarterAfter(t *testing.T) {
 	may, ns := rights(t, "pod-restarter"), namespace(t, "restarter")
 	pods := replicas(t, ns, "a", 2)
 	since := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
-	due := time.Now().Add(8 * time.Second)
+	due := time.Now().Add(25 * time.Second)
 	status(t, ns, pods[0], since, false)
 	status(t, ns, pods[1], since, false)
 	args := []string{"--reason", configError, "--namespace", ns, "--evict", "--per-minute", "600", "--after", due.Sub(since).String()}
@@ -146,7 +146,7 @@ func TestPodRestarterAfter(t *testing.T) {
 		if strings.Contains(first.out.String(), "evicted") {
 			t.Fatal("too early")
 		}
-		if time.Now().After(due.Add(-4 * time.Second)) {
+		if time.Now().After(due.Add(-15 * time.Second)) {
 			return nil
 		}
 		return errors.New("it is not time yet")
