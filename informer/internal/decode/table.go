@@ -1,0 +1,258 @@
+package decode
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Table holds the parts that objects share: one for the objects of a source.
+type Table struct {
+	seeds  [2]maphash.Seed
+	door   filter
+	texts  texts
+	shards [shards]shard
+	stats  [512]use // by field.stat, of which several may have one
+	limit  int64    // of a shard's generation, in bytes
+}
+
+const shards = 8
+
+// NewTable makes a table that holds parts of about limit bytes, estimated by what they are on the wire. It begins small.
+func NewTable(limit int64) *Table {
+	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards/2, 1<<10)}
+	t.texts.seed = t.seeds[0]
+	return t
+}
+
+// partKey is what a part is known by.
+type partKey struct {
+	hash [2]uint64
+	typ  uintptr
+}
+
+// value is a part: a pointer, a map, or a slice.
+type value struct {
+	p     unsafe.Pointer
+	n     int
+	lossy bool // its bytes have fields that are not known
+}
+
+// part is a part to be added.
+type part struct {
+	key  partKey
+	v    value
+	size int
+}
+
+// shard is a portion of a table, in two generations: what is asked for in the old one moves to the new one. When the new
+// one is full it becomes the old one, and what nobody has asked for since is dropped.
+type shard struct {
+	mu       sync.Mutex
+	now, old map[partKey]value
+	size     int64 // of now
+	oldSize  int64
+}
+
+// entrySize is what an entry costs beside the part.
+const entrySize = 64
+
+// growth is how much larger a part is than its bytes.
+const growth = 2
+
+func (t *Table) shard(k partKey) *shard { return &t.shards[k.hash[0]%shards] }
+
+func (t *Table) get(k partKey, size int) (v value, ok bool) {
+	s := t.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok = s.now[k]; ok {
+		return v, true
+	}
+	if v, ok = s.old[k]; ok {
+		delete(s.old, k)
+		s.oldSize -= cost(size)
+		s.put(k, v, size, t.limit)
+	}
+	return v, ok
+}
+
+func cost(size int) int64 { return entrySize + growth*int64(size) }
+
+func (s *shard) put(k partKey, v value, size int, limit int64) {
+	if s.size >= limit {
+		s.rotate()
+	}
+	if s.now == nil {
+		s.now = map[partKey]value{}
+	}
+	if _, ok := s.now[k]; !ok {
+		s.size += cost(size)
+	}
+	s.now[k] = v
+}
+
+func (s *shard) rotate() { s.now, s.old, s.size, s.oldSize = nil, s.now, 0, s.size }
+
+func (t *Table) add(parts []part) {
+	for _, p := range parts {
+		s := t.shard(p.key)
+		s.mu.Lock()
+		s.put(p.key, p.v, p.size, t.limit)
+		s.mu.Unlock()
+	}
+}
+
+// Sweep drops the parts that nobody has asked for since the Sweep before, or since the table was last full.
+func (t *Table) Sweep() {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		s.rotate()
+		s.mu.Unlock()
+	}
+}
+
+// Stats describe a table.
+type Stats struct {
+	Parts int
+	Bytes int64 // estimated; of the parts, and of the table itself
+}
+
+// Stats describes the table as it is.
+func (t *Table) Stats() Stats {
+	st := Stats{Bytes: int64(unsafe.Sizeof(*t)) + t.door.bytes() + t.texts.bytes()}
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		st.Parts += len(s.now) + len(s.old)
+		st.Bytes += s.size + s.oldSize
+		s.mu.Unlock()
+	}
+	return st
+}
+
+// part decodes a part, or takes an equal one from the table. Make decodes it into what at points to.
+func (d *decoder) part(f *field, p unsafe.Pointer, raw []byte, fill func(at unsafe.Pointer) error) error {
+	if d.t == nil || d.t.stat(f).resting() {
+		return fill(p)
+	}
+	key := partKey{[2]uint64{maphash.Bytes(d.t.seeds[0], raw), maphash.Bytes(d.t.seeds[1], raw)}, f.id}
+	if v, ok := d.t.get(key, len(raw)); ok {
+		d.t.stat(f).tried(true)
+		f.store(p, v)
+		d.lossy = d.lossy || v.lossy
+		return nil
+	}
+	again := d.t.door.again(key.hash[0] ^ uint64(f.id)*0x9E3779B97F4A7C15)
+	d.t.stat(f).tried(again)
+	if !again {
+		return fill(p)
+	}
+	texts, marks, lossy := len(d.text), len(d.marks), d.lossy
+	d.lossy = false
+	if err := fill(p); err != nil {
+		return err
+	}
+	d.strings(marks, texts) // a part that lives on alone must not keep its object's strings
+	v := f.load(p)
+	v.lossy = d.lossy
+	d.parts = append(d.parts, part{key, v, len(raw)})
+	d.lossy = d.lossy || lossy
+	return nil
+}
+
+// load and store read and write a field that holds a part.
+func (f *field) load(p unsafe.Pointer) value {
+	if f.kind == kindPtrMessage || f.kind == kindStringMap || f.kind == kindMap {
+		return value{p: *(*unsafe.Pointer)(p)}
+	}
+	s := (*sliceHeader)(p)
+	return value{p: s.array, n: s.len}
+}
+
+func (f *field) store(p unsafe.Pointer, v value) {
+	if f.kind == kindPtrMessage || f.kind == kindStringMap || f.kind == kindMap {
+		*(*unsafe.Pointer)(p) = v.p
+	} else {
+		*(*sliceHeader)(p) = sliceHeader{v.p, v.n, v.n}
+	}
+}
+
+func (t *Table) stat(f *field) *use { return &t.stats[f.stat%len(t.stats)] }
+
+// use says whether it pays to look for a field's values in the table: a field of which fewer than one in twenty was seen
+// before is left alone for a while.
+type use struct {
+	tries, hits atomic.Uint32
+	rest        atomic.Int32
+}
+
+const (
+	trial = 256
+	worth = trial / 20
+	pause = 2048
+)
+
+func (u *use) resting() bool { return u.rest.Load() > 0 && u.rest.Add(-1) >= 0 }
+
+func (u *use) tried(hit bool) {
+	if hit {
+		u.hits.Add(1)
+	}
+	if u.tries.Add(1) >= trial {
+		u.tries.Store(0)
+		if u.hits.Swap(0) < worth {
+			u.rest.Store(pause)
+		}
+	}
+}
+
+// filter remembers, roughly, which hashes were seen. It begins small and grows with what it is asked.
+type filter struct {
+	slots atomic.Pointer[[]atomic.Uint32]
+	asked atomic.Int64
+}
+
+const (
+	fewSlots  = 1 << 8
+	mostSlots = 1 << 16
+)
+
+// again reports whether the hash was seen before, and remembers it.
+func (d *filter) again(hash uint64) bool {
+	slots := grown(&d.slots, &d.asked)
+	slot := &slots[hash%uint64(len(slots))]
+	print := uint32(hash>>32) | 1
+	if slot.Load() == print {
+		return true
+	}
+	d.asked.Add(1)
+	slot.Store(print)
+	return false
+}
+
+func (d *filter) bytes() int64 {
+	if s := d.slots.Load(); s != nil {
+		return int64(len(*s)) * int64(unsafe.Sizeof(atomic.Uint32{}))
+	}
+	return 0
+}
+
+// grown returns the slots of a cache, four times as many once it was asked for as many things as it has slots.
+func grown[T any](at *atomic.Pointer[[]T], asked *atomic.Int64) []T {
+	now := at.Load()
+	if now == nil || len(*now) < mostSlots && asked.Load() > int64(len(*now)) {
+		n := fewSlots
+		if now != nil {
+			n = 4 * len(*now)
+		}
+		more := make([]T, n)
+		if at.CompareAndSwap(now, &more) {
+			asked.Store(0)
+		}
+		now = at.Load()
+	}
+	return *now
+}
