@@ -63,6 +63,8 @@ type field struct {
 	id     uintptr // of the type
 	stat   int     // see Table.stats
 	tag    uint64
+
+	arrays [9]atomic.Pointer[reflect.Type] // of kindMessages, by length, as they are needed
 }
 
 func (f *field) repeated() bool { return f.kind >= kindStrings }

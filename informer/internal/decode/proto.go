@@ -103,7 +103,7 @@ func (d *decoder) str(at *string, b []byte) {
 // message decodes a message into the struct at p.
 func (d *decoder) message(m *message, p unsafe.Pointer, raw []byte, depth int) error {
 	if m.own {
-		return unmarshal(m.typ, p, raw)
+		return unmarshal(m.typ, p, raw, d.t != nil)
 	}
 	if depth > maxDepth {
 		return errUnusual
@@ -202,7 +202,7 @@ func (d *decoder) repeat(f *field, p unsafe.Pointer, run []byte, tagLen, count, 
 		switch f.kind {
 		case kindMessages:
 			// The address of a slice's array does not change: it has its length from the start.
-			array := reflect.MakeSlice(f.typ, count, count).UnsafePointer()
+			array := f.array(count)
 			*(*sliceHeader)(at) = sliceHeader{array, count, count}
 			for size := f.elem.typ.Size(); len(run) > 0; array = unsafe.Add(array, size) {
 				b, n := bytesOf(run[tagLen:])
@@ -243,6 +243,20 @@ func (d *decoder) repeat(f *field, p unsafe.Pointer, run []byte, tagLen, count, 
 	})
 }
 
+// array makes the array of a slice.
+func (f *field) array(n int) unsafe.Pointer {
+	if n >= len(f.arrays) {
+		return reflect.MakeSlice(f.typ, n, n).UnsafePointer()
+	}
+	t := f.arrays[n].Load()
+	if t == nil { // of a type, New makes an array in one allocation; MakeSlice needs two
+		of := reflect.ArrayOf(n, f.typ.Elem())
+		t = &of
+		f.arrays[n].Store(t)
+	}
+	return reflect.New(*t).UnsafePointer()
+}
+
 // sliceHeader is a slice as the runtime has it.
 type sliceHeader struct {
 	array    unsafe.Pointer
@@ -278,18 +292,33 @@ func entry(b []byte) (key, value []byte, ok bool) {
 	return key, value, n > 0 && 1+n == len(b)
 }
 
-// mapText is the text of a key or value of a map: a string of its own, as a map's strings have no address.
-func (d *decoder) mapText(b []byte) string {
-	if d.t != nil {
-		if s, ok := d.t.text(b); ok {
+// mapText cuts the strings of a map, which have no address that could be filled in later, out of one string for all of
+// them, unless they are cached.
+type mapText struct {
+	t   *Table
+	run []byte
+	all string
+}
+
+// text is the string of bytes that are a part of the run, with the same end of their capacity.
+func (m *mapText) text(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if m.t != nil {
+		if s, ok := m.t.text(b); ok {
 			return s
 		}
 	}
-	return string(b)
+	if m.all == "" {
+		m.all = string(m.run)
+	}
+	begin := cap(m.run) - cap(b)
+	return m.all[begin : begin+len(b)]
 }
 
 func (d *decoder) stringMap(at *map[string]string, run []byte, tagLen, count int) error {
-	m := make(map[string]string, count)
+	m, text := make(map[string]string, count), mapText{t: d.t, run: run}
 	for len(run) > 0 {
 		b, n := bytesOf(run[tagLen:])
 		run = run[tagLen+n:]
@@ -297,7 +326,7 @@ func (d *decoder) stringMap(at *map[string]string, run []byte, tagLen, count int
 		if !ok || v == nil {
 			return errUnusual
 		}
-		m[d.mapText(k)] = d.mapText(v)
+		m[text.text(k)] = text.text(v)
 	}
 	*at = m
 	return nil
@@ -305,7 +334,7 @@ func (d *decoder) stringMap(at *map[string]string, run []byte, tagLen, count int
 
 // anyMap decodes a map of other values: messages or bytes.
 func (d *decoder) anyMap(f *field, at unsafe.Pointer, run []byte, tagLen, count, depth int) error {
-	m := reflect.MakeMapWithSize(f.typ, count)
+	m, text := reflect.MakeMapWithSize(f.typ, count), mapText{t: d.t, run: run}
 	for len(run) > 0 {
 		b, n := bytesOf(run[tagLen:])
 		run = run[tagLen+n:]
@@ -323,14 +352,14 @@ func (d *decoder) anyMap(f *field, at unsafe.Pointer, run []byte, tagLen, count,
 			}
 			d.strings(marks, texts) // the value is copied into the map
 		}
-		m.SetMapIndex(reflect.ValueOf(d.mapText(k)).Convert(f.typ.Key()), value.Elem())
+		m.SetMapIndex(reflect.ValueOf(text.text(k)).Convert(f.typ.Key()), value.Elem())
 	}
 	*(*unsafe.Pointer)(at) = m.UnsafePointer()
 	return nil
 }
 
 // unmarshal decodes a type that does that itself.
-func unmarshal(t reflect.Type, p unsafe.Pointer, raw []byte) error {
+func unmarshal(t reflect.Type, p unsafe.Pointer, raw []byte, shared bool) error {
 	v := reflect.NewAt(t, p).Interface()
 	u, ok := v.(unmarshaler)
 	if !ok {
@@ -346,7 +375,7 @@ func unmarshal(t reflect.Type, p unsafe.Pointer, raw []byte) error {
 		list := reflect.NewAt(t, p).Elem()
 		list.SetCap(list.Len()) // who appends to what is shared must not write into it
 	}
-	if q, ok := v.(*resource.Quantity); ok {
+	if q, ok := v.(*resource.Quantity); ok && shared {
 		_ = q.String() // keeps the text in the value, which would be a race if readers did it
 	}
 	return nil
@@ -374,7 +403,8 @@ func (f *field) setVarint(p unsafe.Pointer, v uint64) {
 
 func (f *field) setFloat(p unsafe.Pointer, v float64) {
 	if f.kind == kindPtrFloat64 {
-		*(**float64)(p) = &v
+		n := v
+		*(**float64)(p) = &n
 	} else {
 		*(*float64)(p) = v
 	}
