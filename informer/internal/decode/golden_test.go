@@ -27,7 +27,7 @@ func every(t *testing.T, f func(t *testing.T, typ reflect.Type)) {
 	n, seen := 0, map[reflect.Type]bool{}
 	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
 		_, ok := reflect.New(typ).Interface().(protobufObject)
-		if !ok || seen[typ] || !strings.HasPrefix(typ.PkgPath(), "k8s.io/api/") {
+		if !ok || seen[typ] || !strings.HasPrefix(typ.PkgPath(), "k8s.io/api/") || strings.HasSuffix(typ.Name(), "List") && typ.Name() != "PodList" {
 			continue
 		}
 		seen[typ] = true
@@ -37,7 +37,7 @@ func every(t *testing.T, f func(t *testing.T, typ reflect.Type)) {
 			f(t, typ)
 		})
 	}
-	if n < 300 {
+	if n < 150 {
 		t.Errorf("there are %d types", n)
 	}
 }
@@ -51,7 +51,7 @@ func TestEveryType(t *testing.T) {
 			t.Fatal("there is no plan")
 		}
 		table := NewTable(1 << 20)
-		for seed := range uint64(6) {
+		for seed := range uint64(4) {
 			g := generator{rand: rand.New(rand.NewPCG(seed, 1)), full: seed == 1, empty: seed == 0}
 			obj := reflect.New(typ)
 			g.fill(obj.Elem(), 0)

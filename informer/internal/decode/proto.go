@@ -30,7 +30,7 @@ func (p *Plan) Decode(t *Table, raw []byte, obj any) (lossy, ok bool) {
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Type().Elem() != p.root.typ {
 		return false, false
 	}
-	d := decoders.Get().(*decoder) //nolint:errcheck // the pool has nothing else
+	d := decoders.Get().(*decoder)
 	defer d.free()
 	d.t = t
 	if err := d.message(p.root, v.UnsafePointer(), raw, 0); err != nil {

@@ -220,16 +220,27 @@ const (
 	mostSlots = 1 << 16
 )
 
+// ways is how many slots a hash may be in: with one, two that share it and come in turns would never be found.
+const ways = 4
+
 // again reports whether the hash was seen before, and remembers it.
 func (d *filter) again(hash uint64) bool {
 	slots := grown(&d.slots, &d.asked)
-	slot := &slots[hash%uint64(len(slots))]
-	print := uint32(hash>>32) | 1
-	if slot.Load() == print {
-		return true
+	first := hash % uint64(len(slots)/ways) * ways
+	set := slots[first : first+ways]
+	tag := uint32(hash>>32) | 1
+	for i := range set {
+		if set[i].Load() == tag {
+			return true
+		}
 	}
-	d.asked.Add(1)
-	slot.Store(print)
+	n := d.asked.Add(1)
+	for i := range set {
+		if set[i].CompareAndSwap(0, tag) {
+			return false
+		}
+	}
+	set[n%ways].Store(tag)
 	return false
 }
 

@@ -32,10 +32,10 @@ func (t *Table) text(b []byte) (string, bool) {
 	if s := slot.text.Load(); s != nil && *s == string(b) {
 		return *s, true
 	}
-	print := uint32(hash >> 32)
-	if slot.missed.Load() != print {
+	tag := uint32(hash >> 32)
+	if slot.missed.Load() != tag {
 		t.texts.asked.Add(1)
-		slot.missed.Store(print)
+		slot.missed.Store(tag)
 		return "", false
 	}
 	s := string(b)
