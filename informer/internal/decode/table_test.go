@@ -49,13 +49,13 @@ func decodePod(t *testing.T, table *Table, raw []byte) *corev1.Pod {
 
 // TestShares: after a few, pods of one template share what they have in common, and without a table nothing.
 func TestShares(t *testing.T) {
-	raws := pods(8, 1, 1)
+	raws := pods(16, 1, 1)
 	table := NewTable(1 << 20)
 	var all []*corev1.Pod
 	for _, raw := range raws {
 		all = append(all, decodePod(t, table, raw))
 	}
-	a, b, first, own := all[6], all[7], all[0], decodePod(t, nil, raws[7])
+	a, b, first, own := all[14], all[15], all[0], decodePod(t, nil, raws[15])
 	for what, same := range map[string]bool{
 		"containers":                             &a.Spec.Containers[0] == &b.Spec.Containers[0],
 		"security context":                       a.Spec.SecurityContext == b.Spec.SecurityContext,
