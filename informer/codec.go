@@ -12,6 +12,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/json"
 
+	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
@@ -75,6 +76,7 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 		return &codec{protobuf: true, partial: true, decode: decodePartial, encode: encodeTyped, growth: [2]float64{3, 2}}
 	}
 	_, protobuf := reflect.New(t.Elem()).Interface().(protobufObject)
+	plan := plans.For(t.Elem())
 	return &codec{
 		protobuf: protobuf,
 		decode: func(f wire.Format, raw []byte) (Object, bool, error) {
@@ -82,7 +84,7 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 			if !ok {
 				return nil, false, fmt.Errorf("%v is no Kubernetes object", t)
 			}
-			lossy, err := decodeTyped(f, raw, obj)
+			lossy, err := decodeTyped(plan, f, raw, obj)
 			if err != nil {
 				return nil, false, err
 			}
@@ -96,9 +98,16 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 	}
 }
 
-func decodeTyped(f wire.Format, raw []byte, obj Object) (lossy bool, err error) {
+// decodeTyped decodes into an empty object: by the plan, if there is one and the bytes are as the API server writes them.
+func decodeTyped(plan *plans.Plan, f wire.Format, raw []byte, obj Object) (lossy bool, err error) {
 	if f == wire.JSON {
 		return false, json.UnmarshalCaseSensitivePreserveInts(raw, obj)
+	}
+	if plan != nil {
+		if lossy, ok := plan.Decode(nil, raw, obj); ok {
+			return lossy, nil
+		}
+		reflect.ValueOf(obj).Elem().SetZero()
 	}
 	p, ok := obj.(protobufObject)
 	if !ok {
