@@ -357,18 +357,18 @@ func TestAuditWhileBusy(t *testing.T) {
 func TestAuditRefused(t *testing.T) {
 	audits(t, time.Hour, func(a *audited) {
 		a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
-			asked := 0
+			var asked atomic.Int32
 			a.server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Query().Has("limit") && !r.URL.Query().Has("watch") {
-					asked++
+					asked.Add(1)
 					http.Error(w, "no", http.StatusServiceUnavailable)
 					return true
 				}
 				return false
 			})
 			<-time.After(10 * time.Hour)
-			if asked < 4 || asked > 16 {
-				a.Errorf("asked %d times in 10 hours", asked)
+			if n := asked.Load(); n < 4 || n > 16 {
+				a.Errorf("asked %d times in 10 hours", n)
 			}
 			if st := s.Status()[0]; !st.Synced || st.State != informer.Watching || st.Lists != 1 {
 				a.Errorf("status %+v", st)
