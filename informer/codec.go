@@ -35,8 +35,9 @@ type codec struct {
 	// protobuf tells whether the type can be read from protobuf; partial, that it needs only an
 	// object's metadata; generic, that it holds fields that no Go type knows, which needs JSON.
 	protobuf, partial, generic bool
-	// decode makes an object. Lossy says that the bytes hold fields that the Go type does not.
-	decode func(f wire.Format, raw []byte) (obj Object, lossy bool, err error)
+	// decode makes an object. With a table it shares parts with others and is not to be changed; with nil it is the
+	// caller's. The result's Size is an estimate.
+	decode func(parts *plans.Table, f wire.Format, raw []byte) (Object, plans.Result, error)
 	// encode is the reverse, in the same format.
 	encode func(f wire.Format, obj Object) ([]byte, error)
 	// growth is how much larger than its bytes an object is on the heap: from protobuf, from JSON.
@@ -45,13 +46,17 @@ type codec struct {
 }
 
 // read decodes an object. A panic in the type's own methods is an error.
-func (c *codec) read(f wire.Format, raw []byte) (obj Object, lossy bool, err error) {
+func (c *codec) read(parts *plans.Table, f wire.Format, raw []byte) (obj Object, r plans.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			obj, lossy, err = nil, false, panicked(p)
+			obj, r, err = nil, plans.Result{}, panicked(p)
 		}
 	}()
-	return c.decode(f, raw)
+	obj, r, err = c.decode(parts, f, raw)
+	if r.Size == 0 {
+		r.Size = c.weigh(f, len(raw))
+	}
+	return obj, r, err
 }
 
 // versioned tells whether the type is that of one version of a kind.
@@ -79,19 +84,19 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 	plan := plans.For(t.Elem())
 	return &codec{
 		protobuf: protobuf,
-		decode: func(f wire.Format, raw []byte) (Object, bool, error) {
+		decode: func(parts *plans.Table, f wire.Format, raw []byte) (Object, plans.Result, error) {
 			obj, ok := reflect.New(t.Elem()).Interface().(Object)
 			if !ok {
-				return nil, false, fmt.Errorf("%v is no Kubernetes object", t)
+				return nil, plans.Result{}, fmt.Errorf("%v is no Kubernetes object", t)
 			}
-			lossy, err := decodeTyped(plan, f, raw, obj)
+			r, err := decodeTyped(parts, plan, f, raw, obj)
 			if err != nil {
-				return nil, false, err
+				return nil, plans.Result{}, err
 			}
 			if !kind.Empty() {
 				obj.GetObjectKind().SetGroupVersionKind(kind)
 			}
-			return obj, lossy, nil
+			return obj, r, nil
 		},
 		encode: encodeTyped,
 		growth: [2]float64{2.2, 1.7},
@@ -99,24 +104,24 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 }
 
 // decodeTyped decodes into an empty object: by the plan, if there is one and the bytes are as the API server writes them.
-func decodeTyped(plan *plans.Plan, f wire.Format, raw []byte, obj Object) (lossy bool, err error) {
+func decodeTyped(parts *plans.Table, plan *plans.Plan, f wire.Format, raw []byte, obj Object) (plans.Result, error) {
 	if f == wire.JSON {
-		return false, json.UnmarshalCaseSensitivePreserveInts(raw, obj)
+		return plans.Result{}, json.UnmarshalCaseSensitivePreserveInts(raw, obj)
 	}
 	if plan != nil {
-		if lossy, ok := plan.Decode(nil, raw, obj); ok {
-			return lossy, nil
+		if r, ok := plan.Decode(parts, raw, obj); ok {
+			return r, nil
 		}
 		reflect.ValueOf(obj).Elem().SetZero()
 	}
 	p, ok := obj.(protobufObject)
 	if !ok {
-		return false, fmt.Errorf("%T cannot be read from protobuf", obj)
+		return plans.Result{}, fmt.Errorf("%T cannot be read from protobuf", obj)
 	}
 	if err := p.Unmarshal(raw); err != nil {
-		return false, err
+		return plans.Result{}, err
 	}
-	return p.Size() != len(raw), nil
+	return plans.Result{Lossy: p.Size() != len(raw)}, nil
 }
 
 func encodeTyped(f wire.Format, obj Object) ([]byte, error) {
@@ -130,15 +135,15 @@ func encodeTyped(f wire.Format, obj Object) ([]byte, error) {
 	return p.Marshal()
 }
 
-func decodeUnstructured(f wire.Format, raw []byte) (Object, bool, error) {
+func decodeUnstructured(_ *plans.Table, f wire.Format, raw []byte) (Object, plans.Result, error) {
 	if f != wire.JSON {
-		return nil, false, errors.New("an unstructured object cannot be read from protobuf")
+		return nil, plans.Result{}, errors.New("an unstructured object cannot be read from protobuf")
 	}
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(raw, &u.Object); err != nil {
-		return nil, false, err
+		return nil, plans.Result{}, err
 	}
-	return u, false, nil
+	return u, plans.Result{}, nil
 }
 
 func encodeUnstructured(_ wire.Format, obj Object) ([]byte, error) {
@@ -149,13 +154,13 @@ func encodeUnstructured(_ wire.Format, obj Object) ([]byte, error) {
 	return jsonOf(u.Object)
 }
 
-func decodePartial(f wire.Format, raw []byte) (Object, bool, error) {
+func decodePartial(_ *plans.Table, f wire.Format, raw []byte) (Object, plans.Result, error) {
 	p, err := wire.DecodeMetadata(f, raw)
 	if err != nil {
-		return nil, false, err
+		return nil, plans.Result{}, err
 	}
 	p.SetGroupVersionKind(partialKind)
-	return p, false, nil
+	return p, plans.Result{}, nil
 }
 
 // partialKind is what client-go's metadata client gives its objects.

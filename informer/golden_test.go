@@ -139,7 +139,7 @@ func (g *golden) first(t *testing.T, l wire.List) wire.Object {
 // checkMaps proves that a view of JSON as maps loses nothing.
 func (g *golden) checkMaps(t *testing.T, raw []byte) {
 	t.Helper()
-	obj, _, err := decodeUnstructured(wire.JSON, raw)
+	obj, _, err := decodeUnstructured(nil, wire.JSON, raw)
 	if err != nil {
 		t.Errorf("%v: %v", g, err)
 		return
@@ -166,7 +166,7 @@ func (g *golden) checkMaps(t *testing.T, raw []byte) {
 func (g *golden) checkTyped(t *testing.T, want runtime.Object, raw []byte) (lossy bool) {
 	t.Helper()
 	c := newCodec(reflect.TypeOf(want), g.kind)
-	got, lossy, err := c.decode(g.format, raw)
+	got, r, err := c.decode(nil, g.format, raw)
 	if err != nil {
 		t.Errorf("%v: %v", g, err)
 		return false
@@ -183,7 +183,7 @@ func (g *golden) checkTyped(t *testing.T, want runtime.Object, raw []byte) (loss
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v: the object differs:\n%s", g, gocmp.Diff(want, got))
 	}
-	return lossy
+	return r.Lossy
 }
 
 // compareLossy holds the kinds that lose fields against the list that is checked in.

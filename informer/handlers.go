@@ -99,7 +99,7 @@ func (h *handling[T]) call(c *Change[T]) {
 		return
 	}
 	if v := h.got[c.Key]; oldErr != nil && v != nil {
-		old, oldErr = c.decode(v, passing)
+		old, oldErr = c.decode(v)
 	}
 	delete(h.got, c.Key)
 	switch {

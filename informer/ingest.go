@@ -89,7 +89,7 @@ func (s *stream) build(ix *indexer, shard indexShard) {
 
 // indexed computes the values of a stored object; one that cannot be decoded has none.
 func (s *stream) indexed(ix *indexer, item store.Item) any {
-	obj, _, err := s.decode(ix.codec, item)
+	obj, _, err := s.decode(ix.codec, item, s.source.parts)
 	if err != nil {
 		obj = nil
 	}
@@ -134,7 +134,7 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 		if d.objs[i] == nil || !synced && c2 != live {
 			continue // it cannot be decoded, or is one of a first list, which would only pass through
 		}
-		s.source.keep(c.V, c2, d.objs[i], c2.weigh(d.format, len(raw)), false)
+		s.source.keep(c.V, c2, d.objs[i], d.sizes[i], false)
 	}
 }
 
@@ -146,16 +146,17 @@ type decoding struct {
 	raw    []byte
 	codecs []*codec
 	objs   []Object // nil: it cannot be decoded
+	sizes  []int64
 }
 
 func (d *decoding) as(c *codec) Object {
 	if i := slices.Index(d.codecs, c); i >= 0 {
 		return d.objs[i]
 	}
-	obj, err := d.stream.decodeRaw(c, d.key, d.format, d.raw)
+	obj, size, err := d.stream.decodeRaw(c, d.key, d.format, d.raw, d.stream.source.parts)
 	if err != nil {
 		obj = nil
 	}
-	d.codecs, d.objs = append(d.codecs, c), append(d.objs, obj)
+	d.codecs, d.objs, d.sizes = append(d.codecs, c), append(d.objs, obj), append(d.sizes, size)
 	return obj
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
+	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
@@ -176,21 +177,22 @@ func (s *Source) object(st *stream, c *codec, item store.Item, shared bool, u us
 		}
 		return st.copyOf(item.Key, obj)
 	}
-	obj, size, err := st.decode(c, item)
+	keep := u == keeping || u == scanning || u == private && (shared || s.recent.again(v))
+	if !shared && !keep {
+		obj, _, err := st.decode(c, item, nil)
+		return obj, err
+	}
+	obj, size, err := st.decode(c, item, s.parts)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case shared && u != passing:
-		return s.keep(v, c, obj, size, u == scanning), nil
-	case !shared && (u == keeping || u == scanning || u == private && s.recent.again(v)):
-		kept, err := st.copyOf(item.Key, obj)
-		if err != nil {
-			return nil, err
-		}
-		s.keep(v, c, kept, size, u == scanning)
+	if keep {
+		obj = s.keep(v, c, obj, size, u == scanning)
 	}
-	return obj, nil
+	if shared {
+		return obj, nil
+	}
+	return st.copyOf(item.Key, obj)
 }
 
 // copyOf copies an object; what goes wrong is counted and reported.
@@ -215,8 +217,9 @@ func deepCopy(obj Object) (o Object, err error) {
 	return o, nil
 }
 
-// decode unpacks and decodes a version; what goes wrong is counted and reported.
-func (s *stream) decode(c *codec, item store.Item) (obj Object, size int64, err error) {
+// decode unpacks and decodes a version; what goes wrong is counted and reported. With a table the object shares parts
+// with others, and nobody may change it.
+func (s *stream) decode(c *codec, item store.Item, parts *plans.Table) (obj Object, size int64, err error) {
 	scratch := borrow()
 	defer scratch.giveBack()
 	raw, err := item.V.Append(scratch.b[:0])
@@ -224,21 +227,20 @@ func (s *stream) decode(c *codec, item store.Item) (obj Object, size int64, err 
 		return nil, 0, s.undecodable(item.Key, err)
 	}
 	scratch.b = raw
-	obj, err = s.decodeRaw(c, item.Key, item.V.Format(), raw)
-	return obj, c.weigh(item.V.Format(), len(raw)), err
+	return s.decodeRaw(c, item.Key, item.V.Format(), raw, parts)
 }
 
 // decodeRaw decodes bytes, which it does not keep.
-func (s *stream) decodeRaw(c *codec, k store.Key, f wire.Format, raw []byte) (Object, error) {
-	obj, lossy, err := c.read(f, raw)
+func (s *stream) decodeRaw(c *codec, k store.Key, f wire.Format, raw []byte, parts *plans.Table) (obj Object, size int64, err error) {
+	obj, r, err := c.read(parts, f, raw)
 	switch {
 	case err != nil:
-		return nil, s.undecodable(k, err)
-	case lossy:
+		return nil, 0, s.undecodable(k, err)
+	case r.Lossy:
 		s.counts.lossyDecodes.Add(1)
 		s.hooks().lossyDecode(s.id)
 	}
-	return obj, nil
+	return obj, r.Size, nil
 }
 
 // undecodable counts and reports that an object cannot be decoded.

@@ -12,7 +12,7 @@ import (
 // sharedRoom is what the first subscription to shared objects of a type adds to the room for decoded
 // objects, in bytes: subscribers stand some hundreds of changes apart, and one that finds its object
 // gone decodes it, which sets it back further.
-const sharedRoom = 32 << 20
+const sharedRoom = 24 << 20
 
 // sharing counts the subscriptions to shared objects, by the type that they are decoded to: what
 // comes in is decoded once for all of them.
@@ -20,6 +20,15 @@ type sharing struct {
 	mu     sync.Mutex
 	counts map[*codec]int
 	list   atomic.Pointer[[]*codec]
+}
+
+// replaced lets go of what a version was decoded to, at once or once those who share it have had time to ask for it.
+func (s *Source) replaced(v *compact.Version) {
+	if len(s.sharing.types()) > 0 {
+		s.hot.Retire(v)
+	} else {
+		s.hot.Drop(v)
+	}
 }
 
 // types are those that somebody shares.

@@ -16,8 +16,12 @@ import (
 
 	"github.com/tattler-dev/tattler/informer/internal/checkpoint"
 	"github.com/tattler-dev/tattler/informer/internal/compact"
+	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 	"github.com/tattler-dev/tattler/informer/internal/raw"
 )
+
+// maxParts bounds the parts that decoded objects of a source share, in bytes.
+const maxParts = 64 << 20
 
 // Source keeps the objects of one resource under one selection. It is safe for concurrent use.
 type Source struct {
@@ -27,6 +31,7 @@ type Source struct {
 	streams []*stream
 	router  *compact.Router
 	hot     *compact.Hot
+	parts   *plans.Table // that decoded objects share, where nobody may change them
 	recent  doorkeeper
 
 	restore func(ctx context.Context, namespace string, pack raw.Pack) (*checkpoint.State, error) // nil: there is nothing
@@ -78,6 +83,7 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f r
 		restore: f.Restore, sumKey: f.SumKey,
 		router:    compact.NewRouter(compact.Options{}),
 		hot:       compact.NewHot(o.hot()),
+		parts:     plans.NewTable(maxParts),
 		changed:   make(chan struct{}),
 		consumers: map[*consumer]struct{}{},
 		codecs:    map[reflect.Type]*codec{},

@@ -78,7 +78,7 @@ type expected struct {
 func newStream(s *Source, i int, namespace string) *stream {
 	id := Stream{Resource: s.gvr, Namespace: namespace}
 	objects := store.New(i)
-	objects.Replaced = s.hot.Drop
+	objects.Replaced = s.replaced
 	return &stream{
 		source: s, id: id, store: objects,
 		packer: compact.Packer{Router: s.router},

@@ -61,16 +61,11 @@ type Change[T Object] struct {
 }
 
 // Old decodes the object as the consumer knew it: nil for Added; for Deleted the last known one.
-func (c *Change[T]) Old() (T, error) { return c.decode(c.oldV, passing) }
+func (c *Change[T]) Old() (T, error) { return c.decode(c.oldV) }
 
-// New decodes the object as it is: nil for Deleted. It is decoded once, however many ask, where the
-// subscription was made on Informer.Shared.
-func (c *Change[T]) New() (T, error) {
-	if c.informer.shared {
-		return c.decode(c.newV, keeping)
-	}
-	return c.decode(c.newV, passing)
-}
+// New decodes the object as it is: nil for Deleted. Where the subscription was made on Informer.Shared, Old and New are
+// decoded once for all who ask, unless one of them lags far behind.
+func (c *Change[T]) New() (T, error) { return c.decode(c.newV) }
 
 // OldResourceVersion is the resource version of Old; empty for Added.
 func (c *Change[T]) OldResourceVersion() string { return strings.Clone(c.oldV.RV()) }
@@ -78,9 +73,13 @@ func (c *Change[T]) OldResourceVersion() string { return strings.Clone(c.oldV.RV
 // ResourceVersion is the resource version of New; empty for Deleted.
 func (c *Change[T]) ResourceVersion() string { return strings.Clone(c.newV.RV()) }
 
-func (c *Change[T]) decode(v *compact.Version, u use) (obj T, err error) {
+func (c *Change[T]) decode(v *compact.Version) (obj T, err error) {
 	if v == nil {
 		return obj, nil
+	}
+	u := passing
+	if c.informer.shared {
+		u = keeping
 	}
 	return decode[T](c.informer, c.stream, store.Item{Key: store.Key(c.Key), V: v}, u)
 }
@@ -100,7 +99,7 @@ type Subscription[T Object] struct {
 
 // Subscribe starts a subscription: first the current state, then every change. The name shows up in
 // what is told about it. On Informer.Shared, what comes in is decoded once for all subscribers, and
-// 32 MiB are added to the room for decoded objects.
+// 24 MiB are added to the room for decoded objects.
 func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[T], error) {
 	n := len(i.source.streams)
 	s := &Subscription[T]{informer: i, has: make([]bool, n), missing: n, synced: make(chan struct{})}

@@ -83,7 +83,7 @@ func (t *Transform) rewrite(f wire.Format, raw []byte) ([]byte, error) {
 	if t.codec != nil {
 		decode, encode, apply = t.codec.decode, t.codec.encode, t.apply
 	}
-	obj, _, err := decode(f, raw)
+	obj, _, err := decode(nil, f, raw)
 	if err != nil {
 		return nil, fmt.Errorf("decode object: %w", err)
 	}

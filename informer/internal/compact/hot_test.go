@@ -210,6 +210,8 @@ func TestHotConcurrently(t *testing.T) {
 					h.Put(v, d, v.UID()+fmt.Sprint(d), 1000)
 				case r.IntN(20) == 0:
 					h.Drop(v)
+				case r.IntN(20) == 0:
+					h.Retire(v)
 				}
 			}
 		})
@@ -220,6 +222,49 @@ func TestHotConcurrently(t *testing.T) {
 	}
 	if h.Bytes() != 0 || h.hand != nil {
 		t.Errorf("%d bytes are left", h.Bytes())
+	}
+}
+
+// TestHotRetire: what a replaced version was decoded to can be read until the budget is spent, pinned or not, and is then
+// evicted like anything else.
+func TestHotRetire(t *testing.T) {
+	h := NewHot(2 * each)
+	v := someVersions(5)
+	h.Pin(v[0], "d", "pinned", 1000)
+	h.Put(v[1], "d", "put", 1000)
+	for _, v := range v[:3] {
+		h.Retire(v)
+		h.Retire(v)
+		if h.Bytes() != 2*each {
+			t.Errorf("%d bytes are kept, want %d", h.Bytes(), 2*each)
+		}
+	}
+	if obj, ok := h.Get(v[0], "d"); !ok || obj != "pinned" {
+		t.Errorf("a retired version was decoded to %v, %v", obj, ok)
+	}
+	if _, ok := h.Get(v[2], "d"); ok {
+		t.Error("something is kept of a version that was never decoded")
+	}
+	h.Pin(v[2], "d", "late", 1000)
+	if obj, ok := h.Get(v[2], "d"); !ok || obj != "late" {
+		t.Errorf("a version that was decoded after it was retired is %v, %v", obj, ok)
+	}
+	for _, v := range v[3:] {
+		h.Put(v, "d", "new", 1000)
+		h.Get(v, "d")
+	}
+	for _, v := range v[:3] {
+		if _, ok := h.Get(v, "d"); ok {
+			t.Errorf("%s was retired and is kept, though newer ones need the room", v.UID())
+		}
+	}
+	small := NewHot(each)
+	small.Pin(v[3], "e", "pinned", 1000)
+	small.Pin(v[4], "e", "pinned", 1000)
+	small.Retire(v[3])
+	small.Retire(v[4])
+	if small.Bytes() != each {
+		t.Errorf("%d bytes are kept of a budget of %d", small.Bytes(), each)
 	}
 }
 

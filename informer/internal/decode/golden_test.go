@@ -66,8 +66,8 @@ func TestEveryType(t *testing.T) {
 			kept := string(raw)
 			for round, table := range []*Table{nil, table, table, table} {
 				got := reflect.New(typ)
-				if lossy, ok := plan.Decode(table, raw, got.Interface()); lossy || !ok {
-					t.Fatalf("seed %d, round %d: lossy %v, ok %v", seed, round, lossy, ok)
+				if r, ok := plan.Decode(table, raw, got.Interface()); r.Lossy || !ok {
+					t.Fatalf("seed %d, round %d: lossy %v, ok %v", seed, round, r.Lossy, ok)
 				}
 				if string(raw) != kept {
 					t.Fatal("it changed the bytes")

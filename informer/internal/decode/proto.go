@@ -18,35 +18,43 @@ var errUnusual = errors.New("not as the API server writes it")
 const maxDepth = 100
 
 // Decode fills obj, which must be a pointer to a zero value of the plan's type. With a table, obj shares parts with other
-// objects, and nobody may change it; with nil it is the caller's. Lossy says that the bytes hold fields that the type does
-// not have, as those of a newer API server do.
+// objects, and nobody may change it; with nil it is the caller's.
 //
 // Ok is false where the bytes are not as the API server writes them; obj is then half filled, and the generated Unmarshal
 // decides on a new one what they mean, if anything.
 //
 // Raw is not kept.
-func (p *Plan) Decode(t *Table, raw []byte, obj any) (lossy, ok bool) {
+func (p *Plan) Decode(t *Table, raw []byte, obj any) (r Result, ok bool) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Type().Elem() != p.root.typ {
-		return false, false
+		return Result{}, false
 	}
 	d := decoders.Get().(*decoder)
 	defer d.free()
-	d.t = t
+	d.t, d.size = t, int64(p.root.typ.Size())
 	if err := d.message(p.root, v.UnsafePointer(), raw, 0); err != nil {
-		return false, false
+		return Result{}, false
 	}
 	d.strings(0, 0)
 	if t != nil {
 		t.add(d.parts)
 	}
-	return d.lossy, true
+	return Result{Size: d.size, Lossy: d.lossy}, true
+}
+
+// Result describes what was decoded.
+type Result struct {
+	// Size is about what the object costs on the heap, in bytes, without what it shares.
+	Size int64
+	// Lossy says that the bytes hold fields that the type does not have, as those of a newer API server do.
+	Lossy bool
 }
 
 // decoder decodes one object. Strings that are not shared are collected, and get one allocation for all of them when the
 // object, or the shared part that they are in, is complete.
 type decoder struct {
 	t     *Table
+	size  int64  // as Result.Size
 	lossy bool   // what was decoded since the part began has fields that are not known
 	parts []part // to be added to the table
 	text  []byte
@@ -65,7 +73,7 @@ func (d *decoder) free() {
 	const keep = 1 << 20
 	clear(d.parts)
 	clear(d.marks)
-	d.t, d.lossy, d.parts, d.text, d.marks = nil, false, d.parts[:0], d.text[:0], d.marks[:0]
+	d.t, d.size, d.lossy, d.parts, d.text, d.marks = nil, 0, false, d.parts[:0], d.text[:0], d.marks[:0]
 	if cap(d.text) <= keep {
 		decoders.Put(d)
 	}
@@ -77,6 +85,7 @@ func (d *decoder) strings(marks, text int) {
 		return
 	}
 	all := string(d.text[text:])
+	d.size += int64(len(all))
 	for _, m := range d.marks[marks:] {
 		*m.at = all[m.begin-text : m.end-text]
 	}
@@ -183,11 +192,13 @@ func (d *decoder) value(f *field, p unsafe.Pointer, b []byte, depth int) error {
 		return d.part(f, p, b, func(at unsafe.Pointer) error {
 			v := reflect.New(f.elem.typ).UnsafePointer()
 			*(*unsafe.Pointer)(at) = v
+			d.size += int64(f.elem.typ.Size())
 			return d.message(f.elem, v, b, depth+1)
 		})
 	case kindBytes:
 		return d.part(f, p, b, func(at unsafe.Pointer) error {
 			*(*[]byte)(at) = append(make([]byte, 0, len(b)), b...)
+			d.size += int64(len(b))
 			return nil
 		})
 	default:
@@ -204,6 +215,7 @@ func (d *decoder) repeat(f *field, p unsafe.Pointer, run []byte, tagLen, count, 
 			// The address of a slice's array does not change: it has its length from the start.
 			array := f.array(count)
 			*(*sliceHeader)(at) = sliceHeader{array, count, count}
+			d.size += int64(count) * int64(f.elem.typ.Size())
 			for size := f.elem.typ.Size(); len(run) > 0; array = unsafe.Add(array, size) {
 				b, n := bytesOf(run[tagLen:])
 				if err := d.message(f.elem, array, b, depth+1); err != nil {
@@ -215,6 +227,7 @@ func (d *decoder) repeat(f *field, p unsafe.Pointer, run []byte, tagLen, count, 
 			}
 		case kindStrings:
 			all := make([]string, count)
+			d.size += int64(count) * int64(unsafe.Sizeof(""))
 			*(*[]string)(at) = all
 			for i := range all {
 				b, n := bytesOf(run[tagLen:])
@@ -233,8 +246,10 @@ func (d *decoder) repeat(f *field, p unsafe.Pointer, run []byte, tagLen, count, 
 			}
 			*(*[]bool)(at) = all
 		case kindStringMap:
+			d.size += mapSize(count, len(run))
 			return d.stringMap((*map[string]string)(at), run, tagLen, count)
 		case kindMap:
+			d.size += mapSize(count, len(run))
 			return d.anyMap(f, at, run, tagLen, count, depth)
 		default:
 			return errUnusual
@@ -242,6 +257,9 @@ func (d *decoder) repeat(f *field, p unsafe.Pointer, run []byte, tagLen, count, 
 		return nil
 	})
 }
+
+// mapSize is about what a map costs, of so many entries that have so many bytes.
+func mapSize(entries, bytes int) int64 { return 48 + 48*int64(entries) + int64(bytes) }
 
 // array makes the array of a slice.
 func (f *field) array(n int) unsafe.Pointer {

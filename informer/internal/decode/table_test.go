@@ -103,9 +103,9 @@ func TestUnusual(t *testing.T) {
 		for _, table := range []*Table{nil, NewTable(1 << 20)} {
 			for range 3 {
 				pod := &corev1.Pod{}
-				lossy, ok := podPlan.Decode(table, []byte(tc.raw), pod)
-				if ok != tc.ok || ok && lossy != tc.lossy {
-					t.Errorf("%s: lossy %v, ok %v", tc.why, lossy, ok)
+				r, ok := podPlan.Decode(table, []byte(tc.raw), pod)
+				if ok != tc.ok || ok && r.Lossy != tc.lossy {
+					t.Errorf("%s: lossy %v, ok %v", tc.why, r.Lossy, ok)
 				}
 				want := &corev1.Pod{}
 				if err := want.Unmarshal([]byte(tc.raw)); ok && err != nil || ok && !reflect.DeepEqual(want, pod) {
@@ -117,8 +117,8 @@ func TestUnusual(t *testing.T) {
 	table := NewTable(1 << 20)
 	ports := "\x12\x0a\x12\x08\n\x01c\xa2\x06\x02xx" // spec {containers: [{name: "c", 100: "xx"}]}
 	for range 4 {
-		if lossy, ok := podPlan.Decode(table, []byte(name+ports), &corev1.Pod{}); !lossy || !ok {
-			t.Errorf("lossy %v, ok %v", lossy, ok)
+		if r, ok := podPlan.Decode(table, []byte(name+ports), &corev1.Pod{}); !r.Lossy || !ok {
+			t.Errorf("lossy %v, ok %v", r.Lossy, ok)
 		}
 	}
 	if _, ok := podPlan.Decode(nil, nil, corev1.Pod{}); ok {
