@@ -161,10 +161,27 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.opts.AuditEvery >= 0 {
 		c.running.Go(func() { c.watchForms(ctx) })
 	}
+	c.running.Go(func() { c.tidy(ctx) })
 	for s := range c.sources {
 		c.launch(s)
 	}
 	return nil
+}
+
+// tidy lets go of what nobody reads any more, until ctx ends.
+func (c *Cluster) tidy(ctx context.Context) {
+	tick := time.NewTicker(tidyEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, s := range c.open() {
+			s.tidy()
+		}
+	}
 }
 
 // Hold runs open while the cluster may be running already; sources that are opened meanwhile, by anybody, start when it

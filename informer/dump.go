@@ -23,6 +23,7 @@ type (
 		Selection selectionDump  `json:"selection,omitzero"`
 		Format    string         `json:"format"`
 		Hot       int64          `json:"hotBytes"`
+		Parts     int64          `json:"sharedPartsBytes"`
 		Dicts     int            `json:"dictionaries"`
 		DictBytes int64          `json:"dictionaryBytes"`
 		Streams   []streamDump   `json:"streams"`
@@ -94,6 +95,7 @@ func (s *Source) dump() sourceDump {
 		Selection: selectionDump{s.opts.Selection.Labels, s.opts.Selection.Fields},
 		Format:    s.wants().String(),
 		Hot:       s.hot.Bytes(),
+		Parts:     s.parts.Stats().Bytes,
 		Dicts:     dicts.Dictionaries,
 		DictBytes: dicts.Bytes,
 	}

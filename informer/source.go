@@ -20,8 +20,15 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/raw"
 )
 
-// maxParts bounds the parts that decoded objects of a source share, in bytes.
-const maxParts = 64 << 20
+// The parts for later objects to share that a source keeps alive, in bytes, where objects are kept decoded and where
+// they are not. What some object has is found in any case.
+const (
+	fewParts  = 2 << 20
+	manyParts = 16 << 20
+)
+
+// tidyEvery is how often what nobody reads any more is let go of.
+const tidyEvery = 5 * time.Minute
 
 // Source keeps the objects of one resource under one selection. It is safe for concurrent use.
 type Source struct {
@@ -38,7 +45,7 @@ type Source struct {
 	sumKey  []byte                                                                                // of sums of contents; nil: none
 
 	plain atomic.Int64 // until when the server counts as one without protobuf of this resource, in Unix nanoseconds
-	scans atomic.Int64 // reads of everything
+	scans atomic.Int64 // reads of everything, lately
 
 	sharing  sharing
 	indexing sync.Mutex // held while indexes are added and removed
@@ -83,7 +90,7 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f r
 		restore: f.Restore, sumKey: f.SumKey,
 		router:    compact.NewRouter(compact.Options{}),
 		hot:       compact.NewHot(o.hot()),
-		parts:     plans.NewTable(maxParts),
+		parts:     plans.NewTable(o.parts()),
 		changed:   make(chan struct{}),
 		consumers: map[*consumer]struct{}{},
 		codecs:    map[reflect.Type]*codec{},
@@ -218,6 +225,13 @@ func (s *Source) keep(v *compact.Version, c *codec, obj Object, size int64, scan
 		return obj
 	}
 	return kept
+}
+
+// tidy lets go of what nobody has read, or decoded, for some time.
+func (s *Source) tidy() {
+	s.scans.Store(0)
+	s.hot.Age()
+	s.parts.Sweep()
 }
 
 // beginScan tells what becomes of objects that are read because everything is.

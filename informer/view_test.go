@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -150,6 +151,33 @@ func TestReads(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAutoStorage: what is listed again and again is kept decoded, and is not any more once nobody asks for it.
+func TestAutoStorage(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*corev1.Pod](c, informer.WithStorage(informer.AutoStorage)))(t)
+		synced(t, c)
+		keys(all.All())
+		if n := hotBytes(t, c); n != 0 {
+			t.Errorf("%d bytes are kept of what was listed once", n)
+		}
+		for range 30 {
+			keys(all.All())
+			time.Sleep(time.Minute)
+		}
+		kept := hotBytes(t, c)
+		if kept == 0 {
+			t.Error("nothing is kept of what is listed each minute")
+		}
+		time.Sleep(16 * time.Minute)
+		if n := hotBytes(t, c); n != 0 {
+			t.Errorf("%d bytes are kept of what nobody has read for 15 min, and %d before", n, kept)
+		}
+		if got := keys(all.All()); got != "a/one a/two b/one" {
+			t.Errorf("All: %s", got)
+		}
+	})
 }
 
 // hotBytes is what the decoded objects of the only source cost.

@@ -25,7 +25,8 @@ type decoded struct {
 	decoder any
 	obj     any
 	size    int64
-	used    atomic.Bool             // since the hand came by last
+	used    atomic.Bool             // since the hand, or Age, came by last
+	idle    bool                    // Age found it unused
 	next    atomic.Pointer[decoded] // of the same version
 
 	before, after *decoded // in the ring; nil where it is pinned
@@ -168,6 +169,30 @@ func (h *Hot) Retire(v *Version) {
 	}
 	for h.evicting > h.budget {
 		h.evict()
+	}
+}
+
+// Age evicts what nobody has read between the last two calls of it.
+func (h *Hot) Age() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hand == nil {
+		return
+	}
+	last := h.hand.before
+	for d, next := h.hand, h.hand.after; ; d, next = next, next.after {
+		switch {
+		case d.used.Swap(false):
+			d.idle = false
+		case !d.idle:
+			d.idle = true
+		default:
+			h.unring(d)
+			h.remove(d)
+		}
+		if d == last {
+			return
+		}
 	}
 }
 

@@ -212,6 +212,8 @@ func TestHotConcurrently(t *testing.T) {
 					h.Drop(v)
 				case r.IntN(20) == 0:
 					h.Retire(v)
+				case r.IntN(100) == 0:
+					h.Age()
 				}
 			}
 		})
@@ -265,6 +267,37 @@ func TestHotRetire(t *testing.T) {
 	small.Retire(v[4])
 	if small.Bytes() != each {
 		t.Errorf("%d bytes are kept of a budget of %d", small.Bytes(), each)
+	}
+}
+
+// TestHotAge: what nobody reads any more is forgotten after two rounds, and nothing else is.
+func TestHotAge(t *testing.T) {
+	h := NewHot(1 << 20)
+	h.Age()
+	v := someVersions(4)
+	h.Pin(v[0], "d", "pinned", 1000)
+	for _, v := range v[1:] {
+		h.Put(v, "d", "obj", 1000)
+	}
+	kept := func(want ...bool) {
+		t.Helper()
+		for i, w := range want {
+			if (v[i].hot.Load() != nil) != w {
+				t.Errorf("version %d is kept: %v", i, !w)
+			}
+		}
+	}
+	h.Age()
+	kept(true, true, true, true)
+	h.Get(v[2], "d")
+	h.Age()
+	kept(true, false, true, false)
+	h.Age()
+	kept(true, false, true, false)
+	h.Age()
+	kept(true, false, false, false)
+	if h.Bytes() != each || h.evicting != 0 || h.hand != nil {
+		t.Errorf("%d bytes are kept, %d of them can be evicted", h.Bytes(), h.evicting)
 	}
 }
 

@@ -37,7 +37,10 @@ func (p *Plan) Decode(t *Table, raw []byte, obj any) (r Result, ok bool) {
 	}
 	d.strings(0, 0)
 	if t != nil {
-		t.add(d.parts)
+		if len(d.parts) > 0 {
+			t.add(d.parts)
+		}
+		t.touch()
 	}
 	return Result{Size: d.size, Lossy: d.lossy}, true
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+	"weak"
 )
 
 // Table holds the parts that objects share: one for the objects of a source.
@@ -13,15 +14,17 @@ type Table struct {
 	door   filter
 	texts  texts
 	shards [shards]shard
-	stats  [512]use // by field.stat, of which several may have one
-	limit  int64    // of a shard's generation, in bytes
+	stats  [512]use    // by field.stat, of which several may have one
+	limit  int64       // of what a shard keeps alive, in bytes
+	used   atomic.Bool // since Sweep
 }
 
 const shards = 8
 
-// NewTable makes a table that holds parts of about limit bytes, estimated by what they are on the wire. It begins small.
+// NewTable makes a table that keeps alive parts of about limit bytes, estimated by what they are on the wire. It begins
+// small.
 func NewTable(limit int64) *Table {
-	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards/2, 1<<10)}
+	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards, 1<<10)}
 	t.texts.seed = t.seeds[0]
 	return t
 }
@@ -39,6 +42,21 @@ type value struct {
 	lossy bool // its bytes have fields that are not known
 }
 
+// weakValue is a part that the table does not keep alive.
+type weakValue struct {
+	p     weak.Pointer[byte]
+	n     int
+	lossy bool
+}
+
+func (v value) weak() weakValue { return weakValue{weak.Make((*byte)(v.p)), v.n, v.lossy} }
+
+// strong returns the part, if an object still has it.
+func (v weakValue) strong() (value, bool) {
+	p := unsafe.Pointer(v.p.Value())
+	return value{p, v.n, v.lossy}, p != nil
+}
+
 // part is a part to be added.
 type part struct {
 	key  partKey
@@ -46,13 +64,13 @@ type part struct {
 	size int
 }
 
-// shard is a portion of a table, in two generations: what is asked for in the old one moves to the new one. When the new
-// one is full it becomes the old one, and what nobody has asked for since is dropped.
+// shard is a portion of a table, in two generations. The new one keeps its parts alive; once it is full, or swept, its
+// parts move to the old one, which finds them for as long as some object has them. What is asked for moves back.
 type shard struct {
-	mu       sync.Mutex
-	now, old map[partKey]value
-	size     int64 // of now
-	oldSize  int64
+	mu   sync.Mutex
+	now  map[partKey]value
+	old  map[partKey]weakValue
+	size int64 // of now, in bytes
 }
 
 // entrySize is what an entry costs beside the part.
@@ -70,9 +88,12 @@ func (t *Table) get(k partKey, size int) (v value, ok bool) {
 	if v, ok = s.now[k]; ok {
 		return v, true
 	}
-	if v, ok = s.old[k]; ok {
-		delete(s.old, k)
-		s.oldSize -= cost(size)
+	w, ok := s.old[k]
+	if !ok {
+		return v, false
+	}
+	delete(s.old, k)
+	if v, ok = w.strong(); ok {
 		s.put(k, v, size, t.limit)
 	}
 	return v, ok
@@ -93,7 +114,22 @@ func (s *shard) put(k partKey, v value, size int, limit int64) {
 	s.now[k] = v
 }
 
-func (s *shard) rotate() { s.now, s.old, s.size, s.oldSize = nil, s.now, 0, s.size }
+// rotate makes the new generation the old one, and forgets the parts that no object has any more.
+func (s *shard) rotate() {
+	old := make(map[partKey]weakValue, len(s.now))
+	for k, v := range s.old {
+		if v.p.Value() != nil {
+			old[k] = v
+		}
+	}
+	for k, v := range s.now {
+		old[k] = v.weak()
+	}
+	if len(old) == 0 {
+		old = nil
+	}
+	s.now, s.old, s.size = nil, old, 0
+}
 
 func (t *Table) add(parts []part) {
 	for _, p := range parts {
@@ -104,7 +140,15 @@ func (t *Table) add(parts []part) {
 	}
 }
 
-// Sweep drops the parts that nobody has asked for since the Sweep before, or since the table was last full.
+// touch notes that the table is in use.
+func (t *Table) touch() {
+	if !t.used.Load() {
+		t.used.Store(true)
+	}
+}
+
+// Sweep lets go of all parts: those that some object has are found again as long as that is so. Where nothing was decoded
+// since the Sweep before, the table becomes as small as it began.
 func (t *Table) Sweep() {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -112,12 +156,16 @@ func (t *Table) Sweep() {
 		s.rotate()
 		s.mu.Unlock()
 	}
+	if !t.used.Swap(false) {
+		t.door.slots.Store(nil)
+		t.texts.slots.Store(nil)
+	}
 }
 
 // Stats describe a table.
 type Stats struct {
 	Parts int
-	Bytes int64 // estimated; of the parts, and of the table itself
+	Bytes int64 // estimated; of the parts that it keeps alive, and of the table itself
 }
 
 // Stats describes the table as it is.
@@ -127,7 +175,7 @@ func (t *Table) Stats() Stats {
 		s := &t.shards[i]
 		s.mu.Lock()
 		st.Parts += len(s.now) + len(s.old)
-		st.Bytes += s.size + s.oldSize
+		st.Bytes += s.size + entrySize*int64(len(s.old))
 		s.mu.Unlock()
 	}
 	return st
@@ -135,8 +183,8 @@ func (t *Table) Stats() Stats {
 
 // part decodes a part, or takes an equal one from the table. Make decodes it into what at points to.
 func (d *decoder) part(f *field, p unsafe.Pointer, raw []byte, fill func(at unsafe.Pointer) error) error {
-	if d.t == nil || d.t.stat(f).resting() {
-		return fill(p)
+	if d.t == nil || len(raw) == 0 || f.elem != nil && f.elem.typ.Size() == 0 || d.t.stat(f).resting() {
+		return fill(p) // what has no size has no address of its own
 	}
 	key := partKey{[2]uint64{maphash.Bytes(d.t.seeds[0], raw), maphash.Bytes(d.t.seeds[1], raw)}, f.id}
 	if v, ok := d.t.get(key, len(raw)); ok {
@@ -254,16 +302,18 @@ func (d *filter) bytes() int64 {
 // grown returns the slots of a cache, four times as many once it was asked for as many things as it has slots.
 func grown[T any](at *atomic.Pointer[[]T], asked *atomic.Int64) []T {
 	now := at.Load()
-	if now == nil || len(*now) < mostSlots && asked.Load() > int64(len(*now)) {
-		n := fewSlots
-		if now != nil {
-			n = 4 * len(*now)
-		}
-		more := make([]T, n)
-		if at.CompareAndSwap(now, &more) {
-			asked.Store(0)
-		}
-		now = at.Load()
+	switch {
+	case now == nil:
+		asked.Store(0)
+	case len(*now) >= mostSlots || asked.Load() <= int64(len(*now)):
+		return *now
 	}
-	return *now
+	more := make([]T, fewSlots)
+	if now != nil {
+		more = make([]T, 4*len(*now))
+	}
+	if at.CompareAndSwap(now, &more) {
+		asked.Store(0)
+	}
+	return more // lost, if another was quicker
 }
