@@ -50,7 +50,7 @@ func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 	a := &audit{stream: s, lists: s.Status().Lists, from: s.store.Version(), seed: maphash.MakeSeed()}
 	a.unread = s.store.AllUnread()
 	form := s.form()
-	a.Stream, a.Contents = s.id, form.sum != 0 && form.sum != s.store.Served()
+	a.Stream, a.Contents = s.id, form.sum != 0 && form.sum != s.store.Served() && s.mayCompare()
 	if a.Err = a.read(ctx); a.Err == nil {
 		a.lacking()
 		a.Err = a.judge(ctx)
