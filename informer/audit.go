@@ -99,6 +99,8 @@ func (a *audit) read(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	objects, _ := a.store.Stat()
+	a.named = make([]uint64, 0, objects+objects/16) // a slice that grows leaves several times as much behind
 	protobuf := !a.Contents || a.source.wants() == Protobuf
 	read, err := reflector.ReadList(ctx, a.opener(protobuf), a.query(), a.object)
 	a.version, a.last, a.Bytes = read.First, read.Last, read.Bytes
