@@ -151,3 +151,20 @@ func indexDoesNotPin[K comparable](t *testing.T, key func(string) K) {
 		}
 	})
 }
+
+// TestLiveFromTheStart: LiveStorage keeps the objects of the first list decoded, also where the list is quicker than the
+// call that opens the view.
+func TestLiveFromTheStart(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
+		for i := range 1000 {
+			all := must(informer.For[*corev1.Pod](c, informer.WithStorage(informer.LiveStorage)))(t)
+			synced(t, c)
+			if hotBytes(t, c) == 0 {
+				t.Errorf("attempt %d: nothing is kept decoded", i)
+				return
+			}
+			all.Close()
+			synctest.Wait()
+		}
+	})
+}
