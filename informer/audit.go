@@ -50,7 +50,7 @@ func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 	a := &audit{stream: s, lists: s.Status().Lists, from: s.store.Version(), seed: maphash.MakeSeed()}
 	a.unread = s.store.AllUnread()
 	form := s.form()
-	a.Stream, a.Contents = s.id, form.sum != 0 && form.sum != s.store.Served()
+	a.Stream, a.Contents = s.id, form.sum != 0 && form.sum != s.store.Served() && s.mayCompare()
 	if a.Err = a.read(ctx); a.Err == nil {
 		a.lacking()
 		a.Err = a.judge(ctx)
@@ -99,6 +99,8 @@ func (a *audit) read(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	objects, _ := a.store.Stat()
+	a.named = make([]uint64, 0, objects+objects/16) // a slice that grows leaves several times as much behind
 	protobuf := !a.Contents || a.source.wants() == Protobuf
 	read, err := reflector.ReadList(ctx, a.opener(protobuf), a.query(), a.object)
 	a.version, a.last, a.Bytes = read.First, read.Last, read.Bytes

@@ -41,6 +41,7 @@ type auditing struct {
 	due     time.Time // when an audit is wanted after a resumption or an outage; zero: it is not
 	regular time.Time // when the next one comes anyway
 	again   time.Time // before that, none: there was one not long ago
+	settled time.Time // before that, none compares contents: API servers serve different forms
 	fails   int       // audits in a row that failed
 
 	listed time.Time // when the last completed list began, if it compared all contents
@@ -113,7 +114,9 @@ func (s *stream) audits(ctx context.Context, every time.Duration, interrupt func
 			a.due, a.done, a.fails = time.Time{}, time.Now(), 0
 		}
 		a.again, a.regular = time.Now().Add(jittered(min(auditRetry<<min(a.fails, 10), every))), time.Time{}
-		a.again = latest(a.again, settled)
+		if info.Err == nil && info.Contents {
+			a.settled = settled
+		}
 		if info.Err != nil {
 			a.due = a.again // also where a list should follow: it says when it is complete
 		}
@@ -154,13 +157,23 @@ func (s *stream) nextAudit(every time.Duration) time.Time {
 	if !a.due.IsZero() && a.due.Before(at) {
 		at = a.due
 	}
-	if form := s.form(); reformed {
-		at = latest(now, form.since.Add(a.delay))
+	if reformed {
+		form := s.form()
+		if contents := latest(latest(now, form.since.Add(a.delay)), a.settled); contents.Before(at) {
+			at = contents
+		}
 	}
 	if st := s.status; !st.Synced || st.State != Watching { // its next transition wakes us up
 		return now.Add(every)
 	}
 	return latest(at, a.again)
+}
+
+// mayCompare reports whether an audit may compare contents now.
+func (s *stream) mayCompare() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !time.Now().Before(s.auditing.settled)
 }
 
 // reformed reports whether the kind is served in another form than when contents were compared last. A

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
@@ -28,6 +29,10 @@ type consumer struct {
 	queue  *store.Queue
 
 	stopped atomic.Bool // what was taken and not handed on is dropped, too
+
+	// got has, of each object whose last version could not be decoded, the one that Handlers got before that, if
+	// any. It is Handle's, which may be called again.
+	got map[Key]*compact.Version
 }
 
 // consume adds a consumer to every stream.
@@ -35,7 +40,7 @@ func (s *Source) consume(name string, shared *codec, o store.QueueOptions) (*con
 	if o.Budget <= 0 {
 		o.Budget = defaultBudget
 	}
-	c := &consumer{source: s, name: name, every: !o.Latest, shared: shared, queue: store.NewQueue(len(s.streams), o)}
+	c := &consumer{source: s, name: name, every: !o.Latest, shared: shared, queue: store.NewQueue(len(s.streams), o), got: map[Key]*compact.Version{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

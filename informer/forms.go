@@ -43,17 +43,33 @@ type form struct {
 	sum     uint64    // a number that another form does not have; 0: not known
 	since   time.Time // when the server had answered with it first: a list that begins later is of it, or of a later one
 	changed bool      // it was another one before
+	before  uint64    // the sum of that one
+	dispute time.Time // when the answers began to go back and forth between the two
 }
 
-// formSettles is how long several API servers behind one address may serve a kind in two forms.
-const formSettles = 5 * time.Minute
+const (
+	// formSettles is how long several API servers behind one address may serve a kind in two forms.
+	formSettles = 5 * time.Minute
+	// maxFormSettles bounds the wait where they do so for longer, as during an upgrade that takes a day.
+	maxFormSettles = 6 * time.Hour
+)
 
-// settled returns when all API servers can be taken to serve this form.
+// settled returns when all API servers can be taken to serve this form: once they have agreed for as long as
+// they disagreed before.
 func (f *form) settled() time.Time {
 	if f.changed {
-		return f.since.Add(formSettles)
+		return f.since.Add(min(max(formSettles, f.since.Sub(f.dispute)), maxFormSettles))
 	}
 	return f.since
+}
+
+// next returns the form that follows f when the server answers with another sum.
+func (f *form) next(sum uint64, now time.Time) form {
+	next := form{sum: sum, since: now, changed: true, before: f.sum, dispute: now}
+	if sum == f.before && now.Before(f.settled()) {
+		next.dispute = f.dispute
+	}
+	return next
 }
 
 func (f *forms) of(gv schema.GroupVersion) form {
@@ -70,9 +86,11 @@ func (f *forms) set(sums map[schema.GroupVersion]uint64) (news bool) {
 	known := make(map[schema.GroupVersion]form, len(sums))
 	for gv, sum := range sums {
 		was, ok := f.known[gv]
-		if was.sum != sum {
-			news = true
-			was = form{sum, now, ok}
+		switch {
+		case !ok:
+			news, was = true, form{sum: sum, since: now}
+		case was.sum != sum:
+			news, was = true, was.next(sum, now)
 		}
 		known[gv] = was
 	}

@@ -38,15 +38,14 @@ type Handlers[T Object] struct {
 // handling is a call of Subscription.Handle.
 type handling[T Object] struct {
 	Handlers[T]
-	// got has, of each object whose last version could not be decoded, the one that the handlers got
-	// before that, if any.
-	got map[Key]*compact.Version
+	got map[Key]*compact.Version // the consumer's
 }
 
-// Handle calls h with every change, one after the other, until ctx ends or the subscription is over.
+// Handle calls h with every change, one after the other, until ctx ends or the subscription is over. Called again, it
+// goes on where it ended: the new handlers are taken to have what the old ones had.
 // A function that panics does so in the caller's goroutine.
 func (s *Subscription[T]) Handle(ctx context.Context, handlers Handlers[T]) {
-	h := handling[T]{handlers, map[Key]*compact.Version{}}
+	h := handling[T]{handlers, s.consumer.got}
 	next := time.Now().Add(h.Resync)
 	if h.OnSynced != nil {
 		if s.missing == 0 {

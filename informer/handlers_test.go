@@ -174,3 +174,52 @@ func TestHandlersSynced(t *testing.T) {
 		})
 	}
 }
+
+// TestHandleAgain: what the handlers have is remembered from one call of Handle to the next.
+func TestHandleAgain(t *testing.T) {
+	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		all := must(informer.For[*widget](c))(t)
+		synced(t, c)
+		s := must(all.Subscribe("handlers", informer.SubscribeOptions{SkipInitial: true}))(t)
+		var calls []string
+		handle := func(steps func()) string {
+			calls = nil
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				s.Handle(ctx, informer.Handlers[*widget]{
+					OnAdd: func(w *widget, _ bool) { calls = append(calls, fmt.Sprintf("add %s %d", w.Name, w.Spec.V)) },
+					OnUpdate: func(old, w *widget) {
+						calls = append(calls, fmt.Sprintf("update %s %d>%d", w.Name, old.Spec.V, w.Spec.V))
+					},
+					OnDelete: func(last *widget) { calls = append(calls, fmt.Sprintf("delete %s %d", last.Name, last.Spec.V)) },
+					OnError:  func(k informer.Key, _ error) { calls = append(calls, "error "+k.Name) },
+				})
+			}()
+			steps()
+			synctest.Wait()
+			cancel()
+			<-done
+			return strings.Join(calls, ", ")
+		}
+		put := func(name string, v any) {
+			server.Put(widgets, "a", name, spec(v))
+			synctest.Wait()
+		}
+		if got := handle(func() {
+			put("new", 1)
+			put("other", 2)
+			put("new", "a string")
+			put("other", "a string")
+		}); got != "add new 1, add other 2, error new, error other" {
+			t.Errorf("at first: called %q", got)
+		}
+		if got := handle(func() {
+			server.Delete(widgets, "a", "new")
+			put("other", 3)
+		}); got != "delete new 1, update other 2>3" {
+			t.Errorf("then: called %q", got)
+		}
+	})
+}

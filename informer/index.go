@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/tattler-dev/tattler/informer/internal/store"
@@ -193,7 +195,46 @@ func (ix *Index[T, K]) compute(obj Object) (any, error) {
 	if err != nil {
 		ix.fails.Add(1)
 	}
+	for i := range values {
+		unpin(&values[i])
+	}
 	return computed[K]{&ix.pending, values, !ok}, err
+}
+
+// unpin copies the strings of a value that an index keeps: each may be a part of all the text of an object, which it
+// would keep in memory.
+func unpin[K comparable](value *K) {
+	if text, ok := any(value).(*string); ok {
+		*text = strings.Clone(*text)
+		return
+	}
+	unpinAny(reflect.ValueOf(value).Elem())
+}
+
+// unpinAny is unpin for other types; it leaves unexported fields as they are.
+func unpinAny(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		if v.CanSet() {
+			v.SetString(strings.Clone(v.String()))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			unpinAny(v.Field(i))
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			unpinAny(v.Index(i))
+		}
+	case reflect.Interface:
+		if inner := v.Elem(); inner.IsValid() && v.CanSet() {
+			own := reflect.New(inner.Type()).Elem()
+			own.Set(inner)
+			unpinAny(own)
+			v.Set(own)
+		}
+	default:
+	}
 }
 
 // computed are an object's values; that there are none is a result, too.

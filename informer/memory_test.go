@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -105,4 +106,65 @@ func TestUIDsDoNotPinObjects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIndexValuesDoNotPinObjects: an index keeps its values, not the text of the objects that they were found in.
+func TestIndexValuesDoNotPinObjects(t *testing.T) {
+	t.Run("string", func(t *testing.T) { indexDoesNotPin(t, func(v string) string { return v }) })
+	t.Run("named", func(t *testing.T) { indexDoesNotPin(t, func(v string) types.UID { return types.UID(v) }) })
+	t.Run("struct", func(t *testing.T) {
+		indexDoesNotPin(t, func(v string) informer.Key { return informer.Key{Namespace: "n", Name: v} })
+	})
+	t.Run("array", func(t *testing.T) { indexDoesNotPin(t, func(v string) [2]string { return [2]string{v, v} }) })
+	t.Run("interface", func(t *testing.T) { indexDoesNotPin(t, func(v string) any { return v }) })
+}
+
+func indexDoesNotPin[K comparable](t *testing.T, key func(string) K) {
+	t.Helper()
+	const objects, size = 200, 20_000
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+		for i := range objects {
+			server.Put(pods, "big", fmt.Sprint("p", i), map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+				"team": fmt.Sprint("team ", i), "noise": strings.Repeat("x", size),
+			}}})
+		}
+		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("big")))(t)
+		ix := informer.AddIndex(all, "team", func(p *corev1.Pod) []K { return []K{key(p.Annotations["team"])} })
+		synced(t, c)
+		synctest.Wait()
+		if found, err := ix.Keys(key("team 7")); err != nil || len(found) != 1 {
+			t.Errorf("found %v, %v", found, err)
+		}
+		with := heap()
+		ix.Close()
+		runtime.KeepAlive(ix)
+		ix = nil
+		if without := heap(); with > without+objects*size/20 {
+			t.Errorf("the index keeps %d KiB", (with-without)>>10)
+		}
+	})
+}
+
+// TestLiveFromTheStart: LiveStorage keeps the objects of the first list decoded, also where the list is quicker than the
+// call that opens the view.
+func TestLiveFromTheStart(t *testing.T) {
+	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
+		for i := range 1000 {
+			all := must(informer.For[*corev1.Pod](c, informer.WithStorage(informer.LiveStorage)))(t)
+			synced(t, c)
+			if hotBytes(t, c) == 0 {
+				t.Errorf("attempt %d: nothing is kept decoded", i)
+				return
+			}
+			all.Close()
+			synctest.Wait()
+		}
+	})
 }

@@ -118,7 +118,7 @@ func sharedKeyOf(t reflect.Type, gvr schema.GroupVersionResource, o *SourceOptio
 }
 
 // viewSource finds or opens the source that a view of the type has; it closes with its last view.
-func (c *Cluster) viewSource(t reflect.Type, gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
+func (c *Cluster) viewSource(t reflect.Type, codec *codec, gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
 	key, share, err := sharedKeyOf(t, gvr, &o)
 	if err != nil {
 		return nil, err
@@ -132,6 +132,7 @@ func (c *Cluster) viewSource(t reflect.Type, gvr schema.GroupVersionResource, o 
 	if err != nil {
 		return nil, err
 	}
+	s.decodes(t, codec) // before it starts: LiveStorage keeps what the first list has
 	if err := c.add(s); err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (c *Cluster) view(t reflect.Type, codec *codec, o *ViewOptions) (*Source, e
 	if err := o.fits(codec); err != nil {
 		return nil, err
 	}
-	return c.viewSource(t, o.Resource, o.SourceOptions)
+	return c.viewSource(t, codec, o.Resource, o.SourceOptions)
 }
 
 // Source is what the Informer is a view of.

@@ -102,9 +102,6 @@ func TestStdout(t *testing.T) {
 	r.Close()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		if os.Getenv("CI") == "" {
-			t.Skip("this system has no /dev/full:", err)
-		}
 		t.Fatal(err)
 	}
 	defer full.Close()

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"go/ast"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -119,5 +120,17 @@ func TestUndocumentedFindsProblems(t *testing.T) {
 			t.Fatalf("%s: %v", tc.why, err)
 		}
 		expect(t, tc.why, undocumented([]file{f}), tc.want)
+	}
+}
+
+// TestLibraryFitsTwoScreens: what a reader of the library sees first is short enough to be read.
+func TestLibraryFitsTwoScreens(t *testing.T) {
+	const most = 112
+	out, err := exec.Command("go", "doc", module+"/informer").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(out), "\n"); n > most {
+		t.Errorf("go doc ./informer has %d lines, want %d at most: shorten the contract, or move names to a package of their own", n, most)
 	}
 }
