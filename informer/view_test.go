@@ -164,13 +164,13 @@ func TestAutoStorage(t *testing.T) {
 		}
 		for range 30 {
 			keys(all.All())
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 		}
 		kept := hotBytes(t, c)
 		if kept == 0 {
 			t.Error("nothing is kept of what is listed each minute")
 		}
-		time.Sleep(16 * time.Minute)
+		<-time.After(16 * time.Minute)
 		if n := hotBytes(t, c); n != 0 {
 			t.Errorf("%d bytes are kept of what nobody has read for 15 min, and %d before", n, kept)
 		}
