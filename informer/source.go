@@ -20,11 +20,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/raw"
 )
 
-// The parts for later objects to share that a source keeps alive, in bytes, where objects are kept decoded and where
-// they are not. What some object has is found in any case.
+// The parts for decoded objects to share that a source keeps, in bytes: where objects are kept decoded, and where they
+// are not.
 const (
-	fewParts  = 2 << 20
-	manyParts = 16 << 20
+	fewParts  = 8 << 20
+	manyParts = 64 << 20
 )
 
 // tidyEvery is how often what nobody reads any more is let go of.

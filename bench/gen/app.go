@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Apps is the number of applications.
+	// Apps is the number of applications of New.
 	Apps = 200
 	// places is in how many revisions, namespaces and jobs an application runs.
 	places = 3
@@ -43,6 +43,9 @@ func newApp(seed uint64, i int) *app {
 	r := newRandom(seed, saltApp+uint64(i))
 	a := &app{kind: kindOf(r), digests: map[string]string{}}
 	a.name = fmt.Sprintf("%s-%s", areas[i%len(areas)], roles[(i/len(areas)*7+i)%len(roles)])
+	if i >= Apps {
+		a.name += fmt.Sprint("-", i/Apps)
+	}
 	if a.kind == "Job" {
 		a.name += "-" + pick(r, "nightly", "hourly", "sync", "cleanup")
 	}

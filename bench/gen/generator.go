@@ -21,15 +21,18 @@ const (
 // Generator makes objects. It is safe for concurrent use; what it returns is the caller's.
 type Generator struct {
 	seed uint64
-	apps [Apps]*app
+	apps []*app
 
 	mu     sync.Mutex
 	fields map[fieldsKey]fields
 }
 
-// New returns the generator of a seed.
-func New(seed uint64) *Generator {
-	g := &Generator{seed: seed, fields: map[fieldsKey]fields{}}
+// New returns the generator of a seed, of pods of 200 applications.
+func New(seed uint64) *Generator { return NewApps(seed, Apps) }
+
+// NewApps is New with another number of applications: the more there are, the less pods have in common.
+func NewApps(seed uint64, apps int) *Generator {
+	g := &Generator{seed: seed, apps: make([]*app, apps), fields: map[fieldsKey]fields{}}
 	for i := range g.apps {
 		g.apps[i] = newApp(seed, i)
 	}
@@ -85,7 +88,7 @@ func (g *Generator) identify(i, step int) identity {
 	}
 	r := newRandom(g.seed, saltPod+uint64(i))
 	// Some applications have many pods and many have few.
-	id := identity{app: int(Apps * math.Pow(r.Float64(), 1.7)), place: r.IntN(places)}
+	id := identity{app: int(float64(len(g.apps)) * math.Pow(r.Float64(), 1.7)), place: r.IntN(places)}
 	a := g.apps[id.app]
 	id.state = drawState(r, a.kind).after(step)
 	t := &id.texts

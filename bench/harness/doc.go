@@ -31,6 +31,8 @@ type Server struct {
 	// Objects is how many pods it has, Widgets how many Widgets.
 	Objects int `json:"objects"`
 	Widgets int `json:"widgets,omitempty"`
+	// Apps is how many applications the pods of the synthetic server are of; 0 is 200.
+	Apps int `json:"apps,omitempty"`
 }
 
 // Input is what a job is told.

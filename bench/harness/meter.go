@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -65,6 +66,18 @@ func (m *Meter) Memory(name string) {
 	m.s[name+" heap B"] = liveHeap() - m.heap
 	debug.FreeOSMemory()
 	m.s[name+" trimmed rss B"], _ = resident()
+}
+
+// Collections notes how long a collection takes that is asked for, "gc ns": the median of nine.
+func (m *Meter) Collections() {
+	var all []float64
+	for range 9 {
+		start := time.Now()
+		runtime.GC()
+		all = append(all, float64(time.Since(start)))
+	}
+	slices.Sort(all)
+	m.s["gc ns"] = all[len(all)/2]
 }
 
 // Heap is the live heap beyond the baseline, after a collection; bytes.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tattler-dev/tattler/bench/gen"
 	"github.com/tattler-dev/tattler/bench/harness"
+	"github.com/tattler-dev/tattler/bench/synth"
 	"github.com/tattler-dev/tattler/informer"
 )
 
@@ -26,6 +28,9 @@ var podResource = corev1.SchemeGroupVersion.WithResource("pods")
 func Jobs() []harness.Job {
 	list := []harness.Job{
 		{Name: "tattler/typed", Run: typed},
+		{Name: "tattler/live", Run: live},
+		{Name: "tattler/live-unstructured", Run: liveUntyped},
+		{Name: "tattler/live-churn", Run: liveChurn},
 		{Name: "tattler/typed-index", Run: typedWithIndex},
 		{Name: "tattler/unstructured", Run: untyped(podResource)},
 		{Name: "tattler/widgets", Run: untyped(gen.Widgets)},
@@ -119,8 +124,17 @@ func open(ctx context.Context, in harness.Input, opts ...informer.Option) (*sess
 
 // typed measures the way to a synced view of pods, and what it then holds.
 func typed(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	return stored(ctx, in, informer.CompactStorage)
+}
+
+// live is typed with all objects decoded.
+func live(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	return stored(ctx, in, informer.LiveStorage)
+}
+
+func stored(ctx context.Context, in harness.Input, storage informer.Storage) (harness.Sample, error) {
 	m := harness.NewMeter()
-	s, pods, err := open(ctx, in)
+	s, pods, err := open(ctx, in, informer.WithStorage(storage))
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +142,74 @@ func typed(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	m.Settle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")
+	m.Collections()
 	return m.Sample(), errors.Join(hot(m, pods), s.stop(ctx))
+}
+
+// liveUntyped measures a view of maps that are all kept decoded.
+func liveUntyped(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	m := harness.NewMeter()
+	s, err := connect(in, informer.Options{})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := informer.Unstructured(s.Cluster, podResource, informer.WithStorage(informer.LiveStorage))
+	if err != nil {
+		return nil, err
+	}
+	if err := sync(ctx, s, objects, in.Server.Objects); err != nil {
+		return nil, err
+	}
+	m.Lap("sync")
+	m.Settle(ctx)
+	m.Lap("settled")
+	m.Memory("steady")
+	m.Collections()
+	return m.Sample(), errors.Join(hot(m, objects), s.stop(ctx))
+}
+
+// liveChurn measures what pods leave behind that come and go while all are kept decoded.
+func liveChurn(ctx context.Context, in harness.Input) (harness.Sample, error) {
+	m := harness.NewMeter()
+	s, pods, err := open(ctx, in, informer.WithStorage(informer.LiveStorage))
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(ctx, pods, consumer{})
+	if err != nil {
+		return nil, err
+	}
+	control := synth.NewControl(in.Server.Control)
+	churn := func(n int) (float64, error) {
+		if _, err := control.Churn(ctx, n); err != nil {
+			return 0, err
+		}
+		version, err := control.Update(ctx, 1, 1) // which is behind all of them
+		if err != nil {
+			return 0, err
+		}
+		last, err := strconv.ParseUint(version, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read last version: %w", err)
+		}
+		if err := harness.Wait(ctx, func() bool { return l.seen.Load() >= last }); err != nil {
+			return 0, fmt.Errorf("hear of the last event: %w", err)
+		}
+		m.Settle(ctx)
+		return m.Heap(), nil
+	}
+	before, err := churn(in.Events / 10) // tables and caches have their size then
+	if err != nil {
+		return nil, err
+	}
+	after, err := churn(in.Events)
+	if err != nil {
+		return nil, err
+	}
+	m.Set("before B", before)
+	m.Set("growth B", after-before)
+	runtime.KeepAlive(pods)
+	return m.Sample(), s.stop(ctx)
 }
 
 // hot notes the heap once so much was read that the set of decoded objects is full.

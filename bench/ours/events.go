@@ -22,16 +22,21 @@ const subscribers = 10
 type consumer struct {
 	mode   informer.Mode
 	shared bool
-	// objects says that it reads the new object, not only the key.
-	objects bool
+	// objects says that it reads the new object, not only the key; old, that it reads the old one, too.
+	objects, old bool
+	// handle says that it calls handlers, as in Informer.Handle.
+	handle bool
 }
 
 // consumers are those that are measured.
 var consumers = map[string]consumer{
-	"keys":   {},
-	"shared": {shared: true, objects: true},
-	"copies": {objects: true},
-	"every":  {mode: informer.Every, shared: true, objects: true},
+	"keys":          {},
+	"shared":        {shared: true, objects: true},
+	"both":          {shared: true, objects: true, old: true},
+	"handle":        {shared: true, objects: true, old: true, handle: true},
+	"copies":        {objects: true},
+	"handle-copies": {objects: true, old: true, handle: true},
+	"every":         {mode: informer.Every, shared: true, objects: true},
 }
 
 // listener is a subscriber that reads what it is given, and counts.
@@ -54,7 +59,11 @@ func listen(ctx context.Context, pods *informer.Informer[*corev1.Pod], c consume
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
 	l := &listener{consumer: c, sub: sub, done: make(chan error, 1)}
-	go func() { l.done <- l.run(ctx) }()
+	if c.handle {
+		go func() { l.done <- l.handling(ctx) }()
+	} else {
+		go func() { l.done <- l.run(ctx) }()
+	}
 	return l, nil
 }
 
@@ -76,6 +85,29 @@ func (l *listener) run(ctx context.Context) error {
 			l.seen.Store(version)
 		}
 	}
+}
+
+// handling calls handlers that read all that they are given, until finish.
+func (l *listener) handling(ctx context.Context) error {
+	var failed error
+	read := func(p *corev1.Pod) {
+		l.read += int64(len(p.Name) + len(p.Status.Phase) + len(p.Spec.NodeName))
+		version, err := strconv.ParseUint(p.ResourceVersion, 10, 64)
+		if err == nil && version > l.seen.Load() {
+			l.seen.Store(version)
+		}
+	}
+	l.sub.Handle(ctx, informer.Handlers[*corev1.Pod]{
+		OnAdd: func(p *corev1.Pod, _ bool) { read(p) },
+		OnUpdate: func(old, p *corev1.Pod) {
+			l.heard++
+			read(old)
+			read(p)
+		},
+		OnDelete: read,
+		OnError:  func(_ informer.Key, err error) { failed = err },
+	})
+	return failed
 }
 
 // finish waits until it has seen the last event, which may be before that is known to be the last, and
@@ -117,12 +149,18 @@ func (l *listener) look(c *informer.Change[*corev1.Pod]) error {
 	if !l.objects {
 		return nil
 	}
-	p, err := c.New()
-	if err != nil {
-		return fmt.Errorf("read object: %w", err)
+	objects := []func() (*corev1.Pod, error){c.New}
+	if l.old {
+		objects = append(objects, c.Old)
 	}
-	if p != nil {
-		l.read += int64(len(p.Name) + len(p.Status.Phase) + len(p.Spec.NodeName))
+	for _, object := range objects {
+		p, err := object()
+		if err != nil {
+			return fmt.Errorf("read object: %w", err)
+		}
+		if p != nil {
+			l.read += int64(len(p.Name) + len(p.Status.Phase) + len(p.Spec.NodeName))
+		}
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/tattler-dev/tattler/bench/harness"
 	"github.com/tattler-dev/tattler/informer"
 )
@@ -63,6 +65,24 @@ func ranging[T informer.Object](inf *informer.Informer[T], want int) func(int) e
 	}
 }
 
+// selecting lists what a selector selects.
+func selecting[T informer.Object](inf *informer.Informer[T], selector labels.Selector) func(int) error {
+	return func(int) error {
+		n := 0
+		for obj, err := range inf.List("", selector) {
+			if err != nil {
+				return err
+			}
+			runtime.KeepAlive(obj)
+			n++
+		}
+		if n == 0 {
+			return fmt.Errorf("nothing matches %s", selector)
+		}
+		return nil
+	}
+}
+
 // readTyped measures reads of one storage: all for the first time, all again, few again and again,
 // all in random order.
 func readTyped(storage informer.Storage) func(context.Context, harness.Input) (harness.Sample, error) {
@@ -88,6 +108,19 @@ func readTyped(storage informer.Storage) func(context.Context, harness.Input) (h
 			return nil, err
 		}
 		m.Set("read heap B", m.Heap())
+		selector, err := harness.FewOf(func(yield func(map[string]string) bool) {
+			for p, err := range pods.Shared().All() {
+				if err == nil && !yield(p.Labels) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := each(ctx, m, []timed{{"select shared", selecting(pods.Shared(), selector)}, {"select copied", selecting(pods, selector)}}); err != nil {
+			return nil, err
+		}
 		err = each(ctx, m, []timed{{"get hot", getting(pods, hot)}, {"get cold", getting(pods, keys)}, {"get shared", getting(pods.Shared(), hot)}})
 		if err != nil {
 			return nil, err

@@ -47,7 +47,8 @@ func Jobs() []harness.Job {
 		{Name: "client-go/dynamic", Run: syncing(untyped(pods))},
 		{Name: "client-go/widgets", Run: syncing(untyped(gen.Widgets))},
 		{Name: "client-go/reads", Run: reads},
-		{Name: "client-go/events", Run: events},
+		{Name: "client-go/events", Run: events(false)},
+		{Name: "client-go/events-both", Run: events(true)},
 		{Name: "client-go/stuck-updates", Run: stuck(false)},
 		{Name: "client-go/stuck-churn", Run: stuck(true)},
 		{Name: "client-go/relist-heap", Run: relistHeap},
@@ -142,6 +143,7 @@ func syncing(open func(harness.Server) (informer, error)) func(context.Context, 
 		m.Settle(ctx)
 		m.Lap("settled")
 		m.Memory("steady")
+		m.Collections()
 		runtime.KeepAlive(inf)
 		return m.Sample(), nil
 	}

@@ -19,6 +19,7 @@ const handlers = 10
 
 // counter is a handler that reads what it is given, and counts.
 type counter struct {
+	old                     bool // it reads the old object of an update, too
 	updates, births, deaths atomic.Int64
 	read                    atomic.Int64 // keeps the compiler from leaving the reading out
 	updated                 atomic.Pointer[corev1.Pod]
@@ -39,8 +40,11 @@ func (c *counter) heard(version string) bool {
 func (c *counter) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { c.look(obj); c.births.Add(1) },
-		UpdateFunc: func(_, obj any) {
+		UpdateFunc: func(old, obj any) {
 			c.look(obj)
+			if c.old {
+				c.look(old)
+			}
 			c.updates.Add(1)
 			if p, ok := obj.(*corev1.Pod); ok {
 				c.updated.Store(p)
@@ -50,14 +54,19 @@ func (c *counter) handler() cache.ResourceEventHandler {
 	}
 }
 
-// events measures how fast events reach ten handlers that read the objects.
-func events(ctx context.Context, in harness.Input) (harness.Sample, error) {
+// events measures how fast events reach ten handlers that read the new objects, or the old ones as well.
+func events(old bool) func(context.Context, harness.Input) (harness.Sample, error) {
+	return func(ctx context.Context, in harness.Input) (harness.Sample, error) { return hear(ctx, in, old) }
+}
+
+func hear(ctx context.Context, in harness.Input, old bool) (harness.Sample, error) {
 	inf, err := typed(in.Server)
 	if err != nil {
 		return nil, err
 	}
 	counters := make([]counter, handlers)
 	for i := range counters {
+		counters[i].old = old
 		if _, err := inf.AddEventHandler(counters[i].handler()); err != nil {
 			return nil, fmt.Errorf("add handler: %w", err)
 		}

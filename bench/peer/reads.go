@@ -66,6 +66,31 @@ func reads(ctx context.Context, in harness.Input) (harness.Sample, error) {
 			return err
 		}
 	}
+	selector, err := harness.FewOf(func(yield func(map[string]string) bool) {
+		for _, p := range all {
+			if !yield(p.Labels) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	selecting := func(deep bool) func(int) error {
+		return func(int) error {
+			found, err := lister.List(selector)
+			if len(found) == 0 {
+				return fmt.Errorf("nothing matches %s", selector)
+			}
+			for _, p := range found {
+				if deep {
+					p = p.DeepCopy()
+				}
+				runtime.KeepAlive(p)
+			}
+			return err
+		}
+	}
 	for _, t := range []struct {
 		name string
 		do   func(int) error
@@ -75,6 +100,8 @@ func reads(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		{"get shared", shared},
 		{"all shared", list(false)},
 		{"all copied", list(true)},
+		{"select shared", selecting(false)},
+		{"select copied", selecting(true)},
 	} {
 		if err := m.Time(ctx, t.name, t.do); err != nil {
 			return nil, err

@@ -22,6 +22,8 @@ type Scenario struct {
 	Real bool
 	// Objects is how many pods the server has. A real one has as many Widgets.
 	Objects int
+	// Apps is how many applications the pods of the synthetic server are of; 0 is 200.
+	Apps int
 	// Events is how many changes happen.
 	Events int
 	// Warm are run once, before all rounds.
@@ -182,7 +184,7 @@ func (s *servers) synthetic(ctx context.Context, sc Scenario) (harness.Server, f
 		return harness.Server{}, nil, fmt.Errorf("make folder: %w", err)
 	}
 	p, err := harness.Start(ctx, harness.Input{
-		Job: ServiceName, Server: harness.Server{Objects: sc.Objects}, Dir: dir, Seconds: int((6 * time.Hour).Seconds()), Seed: s.o.Seed,
+		Job: ServiceName, Server: harness.Server{Objects: sc.Objects, Apps: sc.Apps}, Dir: dir, Seconds: int((6 * time.Hour).Seconds()), Seed: s.o.Seed,
 	})
 	if err != nil {
 		return harness.Server{}, nil, errors.Join(err, os.RemoveAll(dir))

@@ -43,9 +43,9 @@ type Server struct {
 	requests []string
 }
 
-// NewServer returns a server with n pods.
-func NewServer(seed uint64, n int) *Server {
-	s := &Server{gen: gen.New(seed), n: n, changed: make(chan struct{})}
+// NewServer returns a server with n pods that the generator makes.
+func NewServer(g *gen.Generator, n int) *Server {
+	s := &Server{gen: g, n: n, changed: make(chan struct{})}
 	s.encoders = map[gen.Format]*gen.Encoder{gen.Protobuf: s.gen.NewEncoder(gen.Protobuf), gen.JSON: s.gen.NewEncoder(gen.JSON)}
 	s.mux = http.NewServeMux()
 	s.mux.HandleFunc("GET /api/v1/pods", s.pods)

@@ -36,7 +36,7 @@ func newRig(t *testing.T) rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan Address, 1), make(chan error, 1)
 	dir := t.TempDir()
-	go func() { done <- NewServer(1, pods).Listen(ctx, dir, func(a Address) { ready <- a }) }()
+	go func() { done <- NewServer(gen.New(1), pods).Listen(ctx, dir, func(a Address) { ready <- a }) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/tattler-dev/tattler/bench/controllers"
+	"github.com/tattler-dev/tattler/bench/gen"
 	"github.com/tattler-dev/tattler/bench/harness"
 	"github.com/tattler-dev/tattler/bench/operator"
 	"github.com/tattler-dev/tattler/bench/ours"
@@ -47,7 +48,11 @@ const few = 1000
 
 // serve is the synthetic server's process.
 func serve(ctx context.Context, in harness.Input, ready func(harness.Server)) error {
-	s := synth.NewServer(in.Seed, in.Server.Objects)
+	g := gen.New(in.Seed)
+	if in.Server.Apps > 0 {
+		g = gen.NewApps(in.Seed, in.Server.Apps)
+	}
+	s := synth.NewServer(g, in.Server.Objects)
 	if in.Server.Objects > few { // a server of less is for numbers that nobody believes
 		s.Prepare()
 	}

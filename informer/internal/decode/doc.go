@@ -12,6 +12,6 @@
 //	When           From the second time that the same bytes are seen. What is seen once costs 8 bytes, in a table of fixed size.
 //	Equality       By a 128-bit hash of the bytes, with random seeds. The bytes are not kept.
 //	After failure  Parts enter the table once their whole object has been decoded.
-//	Size           What a table keeps alive is bounded; see NewTable. Beyond that it finds what some object still has.
+//	Size           Bounded; see NewTable. What nobody asks for is dropped, and lives on in the objects that have it.
 //	Concurrency    Plans and tables are safe for concurrent use.
 package decode

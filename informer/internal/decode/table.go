@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
-	"weak"
 )
 
 // Table holds the parts that objects share: one for the objects of a source.
@@ -15,16 +14,15 @@ type Table struct {
 	texts  texts
 	shards [shards]shard
 	stats  [512]use    // by field.stat, of which several may have one
-	limit  int64       // of what a shard keeps alive, in bytes
+	limit  int64       // of a shard's generation, in bytes
 	used   atomic.Bool // since Sweep
 }
 
 const shards = 8
 
-// NewTable makes a table that keeps alive parts of about limit bytes, estimated by what they are on the wire. It begins
-// small.
+// NewTable makes a table that holds parts of about limit bytes, estimated by what they are on the wire. It begins small.
 func NewTable(limit int64) *Table {
-	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards, 1<<10)}
+	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards/2, 1<<10)}
 	t.texts.seed = t.seeds[0]
 	return t
 }
@@ -42,21 +40,6 @@ type value struct {
 	lossy bool // its bytes have fields that are not known
 }
 
-// weakValue is a part that the table does not keep alive.
-type weakValue struct {
-	p     weak.Pointer[byte]
-	n     int
-	lossy bool
-}
-
-func (v value) weak() weakValue { return weakValue{weak.Make((*byte)(v.p)), v.n, v.lossy} }
-
-// strong returns the part, if an object still has it.
-func (v weakValue) strong() (value, bool) {
-	p := unsafe.Pointer(v.p.Value())
-	return value{p, v.n, v.lossy}, p != nil
-}
-
 // part is a part to be added.
 type part struct {
 	key  partKey
@@ -64,13 +47,13 @@ type part struct {
 	size int
 }
 
-// shard is a portion of a table, in two generations. The new one keeps its parts alive; once it is full, or swept, its
-// parts move to the old one, which finds them for as long as some object has them. What is asked for moves back.
+// shard is a portion of a table, in two generations: what is asked for in the old one moves to the new one. When the new
+// one is full, or swept, it becomes the old one, and what nobody has asked for since is dropped.
 type shard struct {
-	mu   sync.Mutex
-	now  map[partKey]value
-	old  map[partKey]weakValue
-	size int64 // of now, in bytes
+	mu       sync.Mutex
+	now, old map[partKey]value
+	size     int64 // of now, in bytes
+	oldSize  int64
 }
 
 // entrySize is what an entry costs beside the part.
@@ -88,12 +71,9 @@ func (t *Table) get(k partKey, size int) (v value, ok bool) {
 	if v, ok = s.now[k]; ok {
 		return v, true
 	}
-	w, ok := s.old[k]
-	if !ok {
-		return v, false
-	}
-	delete(s.old, k)
-	if v, ok = w.strong(); ok {
+	if v, ok = s.old[k]; ok {
+		delete(s.old, k)
+		s.oldSize -= cost(size)
 		s.put(k, v, size, t.limit)
 	}
 	return v, ok
@@ -114,22 +94,7 @@ func (s *shard) put(k partKey, v value, size int, limit int64) {
 	s.now[k] = v
 }
 
-// rotate makes the new generation the old one, and forgets the parts that no object has any more.
-func (s *shard) rotate() {
-	old := make(map[partKey]weakValue, len(s.now))
-	for k, v := range s.old {
-		if v.p.Value() != nil {
-			old[k] = v
-		}
-	}
-	for k, v := range s.now {
-		old[k] = v.weak()
-	}
-	if len(old) == 0 {
-		old = nil
-	}
-	s.now, s.old, s.size = nil, old, 0
-}
+func (s *shard) rotate() { s.now, s.old, s.size, s.oldSize = nil, s.now, 0, s.size }
 
 func (t *Table) add(parts []part) {
 	for _, p := range parts {
@@ -147,8 +112,8 @@ func (t *Table) touch() {
 	}
 }
 
-// Sweep lets go of all parts: those that some object has are found again as long as that is so. Where nothing was decoded
-// since the Sweep before, the table becomes as small as it began.
+// Sweep drops the parts that nobody has asked for since the Sweep before, or since the table was last full. Where nothing
+// was decoded in between, the table becomes as small as it began.
 func (t *Table) Sweep() {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -165,7 +130,7 @@ func (t *Table) Sweep() {
 // Stats describe a table.
 type Stats struct {
 	Parts int
-	Bytes int64 // estimated; of the parts that it keeps alive, and of the table itself
+	Bytes int64 // estimated; of the parts, and of the table itself
 }
 
 // Stats describes the table as it is.
@@ -175,7 +140,7 @@ func (t *Table) Stats() Stats {
 		s := &t.shards[i]
 		s.mu.Lock()
 		st.Parts += len(s.now) + len(s.old)
-		st.Bytes += s.size + entrySize*int64(len(s.old))
+		st.Bytes += s.size + s.oldSize
 		s.mu.Unlock()
 	}
 	return st
