@@ -35,14 +35,19 @@ func (p *Plan) Decode(t *Table, raw []byte, obj any) (r Result, ok bool) {
 	if err := d.message(p.root, v.UnsafePointer(), raw, 0); err != nil {
 		return Result{}, false
 	}
+	return d.done(), true
+}
+
+// done makes the strings of the object, which is complete, and adds its parts to the table.
+func (d *decoder) done() Result {
 	d.strings(0, 0)
-	if t != nil {
+	if t := d.t; t != nil {
 		if len(d.parts) > 0 {
 			t.add(d.parts)
 		}
 		t.touch()
 	}
-	return Result{Size: d.size, Lossy: d.lossy}, true
+	return Result{Size: d.size, Lossy: d.lossy}
 }
 
 // Result describes what was decoded.

@@ -1,0 +1,136 @@
+package decode
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"unsafe"
+)
+
+// Base is another version of an object, and what it was decoded to with a table.
+type Base struct {
+	Raw []byte
+	Obj any
+}
+
+// DecodeFrom is Decode with a table, for an object of which another version is decoded already: fields whose bytes are
+// the same in both are taken from there. Nobody may change either of the two. Result.Size is without what is taken over;
+// Result.Lossy does not say whether the base is.
+func (p *Plan) DecodeFrom(t *Table, raw []byte, obj any, base Base) (r Result, ok bool) {
+	v, b := reflect.ValueOf(obj), reflect.ValueOf(base.Obj)
+	if t == nil || v.Type() != b.Type() || v.Kind() != reflect.Pointer || v.IsNil() || b.IsNil() || v.Type().Elem() != p.root.typ {
+		return Result{}, false
+	}
+	d := decoders.Get().(*decoder)
+	defer d.free()
+	d.t, d.size = t, int64(p.root.typ.Size())
+	if err := d.messageFrom(p.root, v.UnsafePointer(), raw, b.UnsafePointer(), base.Raw, 0); err != nil {
+		return Result{}, false
+	}
+	return d.done(), true
+}
+
+// messageFrom is message with a base, whose bytes were decoded into the struct at from.
+func (d *decoder) messageFrom(m *message, p unsafe.Pointer, raw []byte, from unsafe.Pointer, base []byte, depth int) error {
+	if m.own || depth > maxDepth {
+		return d.message(m, p, raw, depth)
+	}
+	b := cursor{m: m, raw: base}
+	for last := 0; len(raw) > 0; {
+		n, number, ok := m.fieldOf(raw)
+		if !ok || number < last {
+			return errUnusual
+		}
+		f := m.field(number)
+		if number == last && f != nil {
+			return errUnusual
+		}
+		last = number
+		whole := raw[:n]
+		raw = raw[n:]
+		was, same := b.find(number)
+		switch {
+		case f == nil:
+			d.lossy = true
+		case same && bytes.Equal(whole, was):
+			reflect.NewAt(f.typ, unsafe.Add(p, f.offset)).Elem().Set(reflect.NewAt(f.typ, unsafe.Add(from, f.offset)).Elem())
+		case same && f.kind == kindMessage && !f.elem.own:
+			in, ok1 := content(whole)
+			out, ok2 := content(was)
+			if !ok1 || !ok2 {
+				return errUnusual
+			}
+			if err := d.messageFrom(f.elem, unsafe.Add(p, f.offset), in, unsafe.Add(from, f.offset), out, depth+1); err != nil {
+				return err
+			}
+		default:
+			if err := d.message(m, p, whole, depth); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// content returns the bytes of a field that has a length, without its tag.
+func content(whole []byte) ([]byte, bool) {
+	_, n := uvarint(whole)
+	if n <= 0 {
+		return nil, false
+	}
+	b, size := bytesOf(whole[n:])
+	return b, size > 0
+}
+
+func (m *message) field(number int) *field {
+	if number < len(m.fields) {
+		return m.fields[number]
+	}
+	return nil
+}
+
+// fieldOf returns the number of the field that the bytes begin with, and how many bytes it takes, all elements included
+// where it is repeated.
+func (m *message) fieldOf(raw []byte) (n, number int, ok bool) {
+	tag, tagLen := uvarint(raw)
+	if tagLen <= 0 || tag>>3 > math.MaxInt32 || tag>>3 == 0 {
+		return 0, 0, false
+	}
+	number = int(tag >> 3 & math.MaxInt32)
+	f := m.field(number)
+	switch {
+	case f != nil && tag != f.tag:
+		return 0, 0, false
+	case f != nil && f.repeated():
+		n, _, ok = f.run(raw, tagLen)
+		return n, number, ok
+	}
+	size := skip(raw[tagLen:], tag)
+	return tagLen + size, number, size > 0
+}
+
+// cursor finds the fields of a message in the order of their numbers.
+type cursor struct {
+	m   *message
+	raw []byte
+}
+
+// find returns the bytes of a field. Numbers that are asked for must not go down.
+func (c *cursor) find(number int) ([]byte, bool) {
+	for len(c.raw) > 0 {
+		n, at, ok := c.m.fieldOf(c.raw)
+		if !ok {
+			c.raw = nil
+			break
+		}
+		if at > number {
+			break
+		}
+		whole := c.raw[:n]
+		c.raw = c.raw[n:]
+		if at == number {
+			return whole, true
+		}
+	}
+	return nil, false
+}
