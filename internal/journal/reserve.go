@@ -71,7 +71,8 @@ func removeReserve(path string) error {
 // heal makes room on a full disk, on which not even the log can grow with what a removal writes: it lets go of the
 // reserve, removes the oldest changes, although there are not more than the limits allow, gives back what they
 // took, and makes the reserve again. Others wait meanwhile: they would fill what is made free. Where nothing may
-// be removed, the reserve stays.
+// be removed, the reserve stays. Where somebody reads the journal all the while, nothing is removed: the log could not
+// be emptied, and so the disk would stay full.
 func (s *shrinking) heal(ctx context.Context) error {
 	used, err := s.j.used(ctx)
 	if err == nil && s.r.Size > 0 {
@@ -99,10 +100,14 @@ func (s *shrinking) heal(ctx context.Context) error {
 		if err := removeReserve(reservePath(s.j.path)); err != nil {
 			return err
 		}
-		s.done.Full = true
-		if err := s.j.db.copyLog(); err != nil {
-			return err
+		held, err := s.j.db.emptyLog()
+		if held && err == nil {
+			err = ErrHeld
 		}
+		if err != nil {
+			return errors.Join(err, s.j.keepReserve())
+		}
+		s.done.Full = true
 		if err := s.tightly(ctx); err != nil {
 			return err
 		}
@@ -152,12 +157,21 @@ func (s *shrinking) some() (bool, error) {
 
 // copyLog copies the log into the file and empties it, as far as readers and the disk allow that.
 func (db *db) copyLog() error {
-	err := db.refresh()
-	if err == nil {
-		err = db.exec("PRAGMA wal_checkpoint(TRUNCATE)")
-	}
-	if errors.Is(err, sqlite3.BUSY) || errors.Is(classify("copy", db.path, err), ErrFull) {
-		return nil
-	}
+	_, err := db.emptyLog()
 	return err
+}
+
+// emptyLog is copyLog, and reports whether it was a reader that did not allow it.
+func (db *db) emptyLog() (held bool, err error) {
+	if err := db.refresh(); err != nil {
+		return false, err
+	}
+	busy, err := db.integer("PRAGMA wal_checkpoint(TRUNCATE)")
+	switch {
+	case errors.Is(err, sqlite3.BUSY):
+		return true, nil
+	case errors.Is(classify("copy", db.path, err), ErrFull):
+		return false, nil
+	}
+	return busy != 0, err
 }
