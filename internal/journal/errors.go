@@ -18,8 +18,8 @@ var (
 	ErrPurged = errors.New("what was before it was purged")
 	// ErrFull says of a *WriteError that the disk is full.
 	ErrFull = errors.New("the disk is full")
-	// ErrHeld says that removing changes would make no room on a full disk.
-	ErrHeld = errors.New("the disk is full, and nothing was removed: another program reads the journal, such as a backup that was stopped, so that its log cannot be emptied; end it")
+	// ErrHeld is an ErrFull: the log would be too long to be copied, and removing changes would make no room.
+	ErrHeld = fmt.Errorf("%w for the journal's log, which cannot be emptied: another program reads the journal, such as a backup that was stopped; end it", ErrFull)
 )
 
 // LockedError says that another process, or another Journal of this one, writes the journal.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -115,6 +116,34 @@ func (s *shrinking) heal(ctx context.Context) error {
 		s.done.Unreserved = s.j.keepReserve()
 		return nil
 	})
+}
+
+// boundLog keeps the log from growing beyond what the disk has room to copy into the file, for then a full disk could not
+// heal. The log is that long only where somebody reads the journal all the while, such as a backup that was stopped.
+func (j *Journal) boundLog() error {
+	log, file := sizeOf(j.path+"-wal"), sizeOf(j.path)
+	if j.reserve == 0 || log <= 2*j.reserve {
+		return nil
+	}
+	free, known := freeSpace(filepath.Dir(j.path))
+	all, _, size, err := j.db.pages()
+	if err != nil || !known || all*size-file+j.reserve < free { // which leaves room for what is appended now
+		return err
+	}
+	held, err := j.db.emptyLog()
+	if held && err == nil {
+		err = ErrHeld
+	}
+	return err
+}
+
+// sizeOf is the size of a file; 0 where it is not known.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // tightly takes all steps on what the reserve has made free: where the log fills that, it is copied and emptied.
