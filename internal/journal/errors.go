@@ -92,6 +92,9 @@ func classify(op, path string, err error) error {
 		return err
 	}
 	if isDamage(err) {
+		if code == sqlite3.IOERR_DATA {
+			err = &sumError{err}
+		}
 		return &DamagedError{Path: path, What: "page", Err: err}
 	}
 	switch code.Code() {
@@ -101,6 +104,12 @@ func classify(op, path string, err error) error {
 		return fmt.Errorf("%s journal %s: %w", op, path, err)
 	}
 }
+
+// sumError is what SQLite calls an I/O error: the disk has read a page, which is not as it was written.
+type sumError struct{ err error }
+
+func (e *sumError) Error() string { return "its checksum is wrong" }
+func (e *sumError) Unwrap() error { return e.err }
 
 // isDamage reports whether SQLite could not read a page: it calls a wrong checksum an I/O error.
 func isDamage(err error) bool {
