@@ -88,7 +88,8 @@ func (s *shrinking) heal(ctx context.Context) error {
 	s.keep = s.j.reserve
 	return s.j.do(ctx, "shrink", func() error {
 		if s.j.full = diskFull(s.j.path); !s.j.full {
-			return nil // somebody else has made room
+			s.done.Unreserved = s.j.keepReserve() // somebody else has made room
+			return nil
 		}
 		var err error
 		if s.done.Copies, err = removeCopies(s.j.path, time.Time{}, ""); err != nil || len(s.done.Copies) > 0 {

@@ -299,6 +299,7 @@ func purges(path string) error {
 	if plan, err := s.PlanPurge(ctx, Purge{Until: until}); err != nil || !plan.None() {
 		return fmt.Errorf("left to do: %+v, %w", plan, err)
 	}
+	s.full = true // as after a step of the purge that had no room at first
 	if got, err := s.Retain(ctx, epoch, Retention{}, 0); err != nil || got.Unreserved != nil {
 		return fmt.Errorf("afterwards: %+v, %w", got, err)
 	}
