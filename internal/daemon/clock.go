@@ -63,7 +63,7 @@ func (r *retainer) now(ctx context.Context, elapsed time.Duration) (time.Time, e
 	switch {
 	case r.jump != 0 && was == 0:
 		r.o.Log.Warn("the clock has jumped, or the daemon was away for long: changes are removed by age as if it had not, until that has lasted",
-			"jump", r.jump.Round(time.Second), "for", left)
+			"jump", r.jump.Round(time.Second), "for", left.Round(time.Second))
 	case r.jump == 0 && was != 0:
 		r.o.Log.Info("changes are removed by what the clock shows again", "clock", r.At)
 	}

@@ -23,6 +23,9 @@ func (j *Journal) Append(ctx context.Context, batches []Batch) (Appended, error)
 	}
 	w := writer{}
 	err := j.do(ctx, "append", func() error {
+		if err := j.boundLog(); err != nil {
+			return err
+		}
 		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone()}
 		if err := j.db.transaction(func() error { return w.all(batches) }); err != nil {
 			j.names.forget() // some of them may have been rolled back

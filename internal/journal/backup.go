@@ -54,7 +54,11 @@ func (db *db) copyTo(ctx context.Context, to string, progress func(done, total i
 	if err != nil {
 		return 0, err
 	}
-	if err := db.copyPages(ctx, partial, progress); err != nil {
+	err = makeSums(partial)
+	if err == nil {
+		err = db.copyPages(ctx, partial, progress)
+	}
+	if err != nil {
 		if err = noteFull(partial, err); errors.Is(err, ErrFull) { // not the disk of the journal, perhaps
 			err = fmt.Errorf("write %s: %w", partial, err)
 		}
@@ -79,6 +83,16 @@ func (db *db) copyTo(ctx context.Context, to string, progress func(done, total i
 		return 0, errors.Join(err, removeDB(partial))
 	}
 	return info.Size(), syncDir(filepath.Dir(to))
+}
+
+// makeSums has an empty file get checksums of its pages. SQLite writes them only where the header of a file says so, and
+// of a large copy it writes the header last: pages that the journal has in its log, without checksums, would get none.
+func makeSums(path string) error {
+	db, err := openDB(path, "")
+	if err != nil {
+		return err
+	}
+	return orElse(db.c.EnableChecksums("main"), db.close())
 }
 
 // copyPages copies what the database is at one moment. Each page that is read is compared with its checksum.

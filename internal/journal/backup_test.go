@@ -2,7 +2,10 @@ package journal
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,6 +102,41 @@ func TestBackup(t *testing.T) {
 	end()
 	if _, err := Backup(ended, path, filepath.Join(store, "four"), nil); !errors.Is(err, context.Canceled) || len(filesIn(t, store)) > 9 {
 		t.Errorf("ended: %v, %v", err, filesIn(t, store))
+	}
+}
+
+// TestBackupOfLongLog: a backup is whole and can be restored where the log has more pages than SQLite keeps in memory.
+// Pages in the log have no checksums yet, so the copy has to get its own.
+func TestBackupOfLongLog(t *testing.T) {
+	dir := t.TempDir()
+	path, saved := filepath.Join(dir, "journal.db"), filepath.Join(dir, "saved.db")
+	j, err := Open(t.Context(), path, Options{Cluster: "prod"})
+	must(t, err)
+	for n := range 200 {
+		data := make([]byte, 30_000)
+		_, _ = rand.Read(data)
+		r := pod(event.Created, n+1)
+		r.Name, r.UID = fmt.Sprint("web-", n), fmt.Sprint("uid-", n)
+		r.Before, r.After = nil, fmt.Appendf(nil, `{"data":%q}`, base64.StdEncoding.EncodeToString(data))
+		add(t, j, r)
+	}
+	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() < 4<<20 {
+		t.Fatalf("the log: %v, %v", log, err)
+	}
+	backup(t, path, saved)
+	was := contents(t, path)
+	must(t, j.Close())
+	r, err := OpenReader(t.Context(), saved)
+	must(t, err)
+	rep, err := r.Verify(t.Context(), Verifying{})
+	must(t, err, r.Close())
+	if rep.Damaged > 0 {
+		t.Errorf("the backup has %d damages", rep.Damaged)
+	}
+	_, err = Restore(t.Context(), saved, path, epoch)
+	must(t, err)
+	if got := contents(t, path); !slices.Equal(got, was) {
+		t.Errorf("%d changes are restored of %d, or others", len(got), len(was))
 	}
 }
 

@@ -37,6 +37,8 @@ func child(what string) bool {
 		ends(heals(path))
 	case "gives-up-copy":
 		ends(givesUpCopy(path))
+	case "held-log":
+		ends(heldLog(path))
 	case "says-full":
 		ends(saysFull(path))
 	case "migrates":

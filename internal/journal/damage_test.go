@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -111,6 +112,24 @@ func TestDamage(t *testing.T) {
 		for _, end := range []string{"", "-wal", "-shm"} {
 			_ = os.Remove(path + end)
 		}
+	}
+}
+
+// TestDamagedPageSaysSo: an error names the checksum, and blames no disk.
+func TestDamagedPageSaysSo(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "journal.db")
+	_, j := written(t, path, 25)
+	must(t, j.Close())
+	b, err := os.ReadFile(path)
+	must(t, err)
+	for page := 4096; page < len(b); page += 4096 {
+		b[page+2000] ^= 1
+	}
+	must(t, os.WriteFile(path, b, 0o600))
+	_, err = Restore(t.Context(), path, filepath.Join(dir, "other.db"), epoch)
+	if text := fmt.Sprint(err); !strings.HasSuffix(text, "is damaged: page: its checksum is wrong") {
+		t.Error(text)
 	}
 }
 

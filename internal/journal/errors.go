@@ -18,6 +18,8 @@ var (
 	ErrPurged = errors.New("what was before it was purged")
 	// ErrFull says of a *WriteError that the disk is full.
 	ErrFull = errors.New("the disk is full")
+	// ErrHeld is an ErrFull: the log would be too long to be copied, and removing changes would make no room.
+	ErrHeld = fmt.Errorf("%w for the journal's log, which cannot be emptied: another program reads the journal, such as a backup that was stopped; end it", ErrFull)
 )
 
 // LockedError says that another process, or another Journal of this one, writes the journal.
@@ -90,6 +92,9 @@ func classify(op, path string, err error) error {
 		return err
 	}
 	if isDamage(err) {
+		if code == sqlite3.IOERR_DATA {
+			err = &sumError{err}
+		}
 		return &DamagedError{Path: path, What: "page", Err: err}
 	}
 	switch code.Code() {
@@ -99,6 +104,12 @@ func classify(op, path string, err error) error {
 		return fmt.Errorf("%s journal %s: %w", op, path, err)
 	}
 }
+
+// sumError is what SQLite calls an I/O error: the disk has read a page, which is not as it was written.
+type sumError struct{ err error }
+
+func (e *sumError) Error() string { return "its checksum is wrong" }
+func (e *sumError) Unwrap() error { return e.err }
 
 // isDamage reports whether SQLite could not read a page: it calls a wrong checksum an I/O error.
 func isDamage(err error) bool {

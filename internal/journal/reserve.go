@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -71,7 +72,8 @@ func removeReserve(path string) error {
 // heal makes room on a full disk, on which not even the log can grow with what a removal writes: it lets go of the
 // reserve, removes the oldest changes, although there are not more than the limits allow, gives back what they
 // took, and makes the reserve again. Others wait meanwhile: they would fill what is made free. Where nothing may
-// be removed, the reserve stays.
+// be removed, the reserve stays. Where somebody reads the journal all the while, nothing is removed: the log could not
+// be emptied, and so the disk would stay full.
 func (s *shrinking) heal(ctx context.Context) error {
 	used, err := s.j.used(ctx)
 	if err == nil && s.r.Size > 0 {
@@ -86,7 +88,8 @@ func (s *shrinking) heal(ctx context.Context) error {
 	s.keep = s.j.reserve
 	return s.j.do(ctx, "shrink", func() error {
 		if s.j.full = diskFull(s.j.path); !s.j.full {
-			return nil // somebody else has made room
+			s.done.Unreserved = s.j.keepReserve() // somebody else has made room
+			return nil
 		}
 		var err error
 		if s.done.Copies, err = removeCopies(s.j.path, time.Time{}, ""); err != nil || len(s.done.Copies) > 0 {
@@ -99,10 +102,14 @@ func (s *shrinking) heal(ctx context.Context) error {
 		if err := removeReserve(reservePath(s.j.path)); err != nil {
 			return err
 		}
-		s.done.Full = true
-		if err := s.j.db.copyLog(); err != nil {
-			return err
+		held, err := s.j.db.emptyLog()
+		if held && err == nil {
+			err = ErrHeld
 		}
+		if err != nil {
+			return errors.Join(err, s.j.keepReserve())
+		}
+		s.done.Full = true
 		if err := s.tightly(ctx); err != nil {
 			return err
 		}
@@ -110,6 +117,34 @@ func (s *shrinking) heal(ctx context.Context) error {
 		s.done.Unreserved = s.j.keepReserve()
 		return nil
 	})
+}
+
+// boundLog keeps the log from growing beyond what the disk has room to copy into the file, for then a full disk could not
+// heal. The log is that long only where somebody reads the journal all the while, such as a backup that was stopped.
+func (j *Journal) boundLog() error {
+	log, file := sizeOf(j.path+"-wal"), sizeOf(j.path)
+	if j.reserve == 0 || log <= 2*j.reserve {
+		return nil
+	}
+	free, known := freeSpace(filepath.Dir(j.path))
+	all, _, size, err := j.db.pages()
+	if err != nil || !known || all*size-file+j.reserve < free { // which leaves room for what is appended now
+		return err
+	}
+	held, err := j.db.emptyLog()
+	if held && err == nil {
+		err = ErrHeld
+	}
+	return err
+}
+
+// sizeOf is the size of a file; 0 where it is not known.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // tightly takes all steps on what the reserve has made free: where the log fills that, it is copied and emptied.
@@ -152,12 +187,21 @@ func (s *shrinking) some() (bool, error) {
 
 // copyLog copies the log into the file and empties it, as far as readers and the disk allow that.
 func (db *db) copyLog() error {
-	err := db.refresh()
-	if err == nil {
-		err = db.exec("PRAGMA wal_checkpoint(TRUNCATE)")
-	}
-	if errors.Is(err, sqlite3.BUSY) || errors.Is(classify("copy", db.path, err), ErrFull) {
-		return nil
-	}
+	_, err := db.emptyLog()
 	return err
+}
+
+// emptyLog is copyLog, and reports whether it was a reader that did not allow it.
+func (db *db) emptyLog() (held bool, err error) {
+	if err := db.refresh(); err != nil {
+		return false, err
+	}
+	busy, err := db.integer("PRAGMA wal_checkpoint(TRUNCATE)")
+	switch {
+	case errors.Is(err, sqlite3.BUSY):
+		return true, nil
+	case errors.Is(classify("copy", db.path, err), ErrFull):
+		return false, nil
+	}
+	return busy != 0, err
 }

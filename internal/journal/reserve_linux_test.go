@@ -187,6 +187,55 @@ func givesUpCopy(path string) error {
 // TestFullDiskGivesUpCopy: on a full disk, the copy from before a migration goes before any history does.
 func TestFullDiskGivesUpCopy(t *testing.T) { onSmallDisk(t, "gives-up-copy") }
 
+// heldLog appends while somebody reads the journal, as a backup does that was stopped: the log cannot be copied into the
+// file. It does not grow beyond what the disk can copy, and no changes are removed, which would make no room.
+func heldLog(path string) error {
+	ctx, limit := context.Background(), Retention{Age: time.Hour, Size: 1 << 30}
+	s, err := onDisk(path)
+	if err != nil {
+		return err
+	}
+	if got, err := s.Retain(ctx, epoch, limit, 0); err != nil || got.Unreserved != nil {
+		return fmt.Errorf("an empty journal: %+v, %w", got, err)
+	}
+	if _, err := s.fill(300); err != nil {
+		return err
+	}
+	reads, err := openDB(path, "PRAGMA query_only = ON")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(reads.script("BEGIN"), reads.script("SELECT count(*) FROM meta")); err != nil {
+		return err
+	}
+	if n, err := s.fill(1 << 20); !errors.Is(err, ErrHeld) || n < 100 {
+		return fmt.Errorf("the log grows by %d changes, %w", n, err)
+	}
+	other := filepath.Join(filepath.Dir(path), "other")
+	if err := writeNoise(other, 1<<30); !errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("the disk is not full: %w", err)
+	}
+	got, err := s.Retain(ctx, epoch, limit, int64(s.next))
+	if !errors.Is(err, ErrHeld) || got.Removed > 0 || got.Full {
+		return fmt.Errorf("while the log is held: %+v, %w", got, err)
+	}
+	if fi, err := os.Stat(reservePath(path)); err != nil || fi.Size() != smallReserve {
+		return fmt.Errorf("the reserve: %w", err)
+	}
+	fmt.Println("held:", err)
+	if err := errors.Join(os.Remove(other), reads.close()); err != nil {
+		return err
+	}
+	if n, err := s.fill(200); err != nil {
+		return fmt.Errorf("without the reader only %d changes, %w", n, err)
+	}
+	return errors.Join(s.whole(), s.Close())
+}
+
+// TestFullDiskHeldLog: on a full disk, no history is removed in vain while somebody reads the journal, and recording goes
+// on by itself after that.
+func TestFullDiskHeldLog(t *testing.T) { onSmallDisk(t, "held-log") }
+
 // saysFull fills the disk in several ways, and reads what the errors say.
 func saysFull(path string) error {
 	ctx := context.Background()
@@ -250,6 +299,7 @@ func purges(path string) error {
 	if plan, err := s.PlanPurge(ctx, Purge{Until: until}); err != nil || !plan.None() {
 		return fmt.Errorf("left to do: %+v, %w", plan, err)
 	}
+	s.full = true // as after a step of the purge that had no room at first
 	if got, err := s.Retain(ctx, epoch, Retention{}, 0); err != nil || got.Unreserved != nil {
 		return fmt.Errorf("afterwards: %+v, %w", got, err)
 	}

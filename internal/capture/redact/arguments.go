@@ -12,8 +12,11 @@ var commandFields = set(`env envs environment environments envvars extraenv extr
 	args arguments extraargs additionalargs command commands cmd cmds entrypoint script scripts run exec flags
 	options opts javaopts javaoptions jvmoptions parameters params properties value default`)
 
-// isCommandField tells these whatever the case of their letters, and without _ and -.
+// isCommandField tells these whatever the case of their letters, and without _ and -, and files that are scripts.
 func isCommandField(name string) bool {
+	if strings.HasSuffix(name, ".sh") {
+		return true
+	}
 	if len(name) < 3 || len(name) > 20 {
 		return false
 	}
@@ -113,7 +116,13 @@ var programs = []program{
 	{names: []string{"rabbitmqadmin", "cqlsh"}, flag: "-p", apart: true},
 	{names: []string{"http", "https", "xh"}, flag: "-a", apart: true, account: true},
 	{names: []string{"curl"}, flag: "-u", attached: true, account: true},
+	{names: []string{"elasticsearch-users"}, flag: "-p", apart: true},
+	{names: []string{"openssl"}, flag: "-k", apart: true},
+	{names: []string{"snmpget", "snmpwalk", "snmpset", "snmpbulkwalk", "snmptrap"}, flag: "-c", apart: true},
+	{names: []string{"snmpget", "snmpwalk", "snmpset", "snmpbulkwalk", "snmptrap"}, flag: "-A", apart: true},
+	{names: []string{"snmpget", "snmpwalk", "snmpset", "snmpbulkwalk", "snmptrap"}, flag: "-X", apart: true},
 	{names: []string{"sqlplus", "expdp", "impdp", "rman", "sqlldr"}, slash: true},
+	{names: []string{"redis-cli", "valkey-cli", "keydb-cli"}, verb: "AUTH", nth: 1},
 	{names: []string{"vault", "bao"}, verb: "login", nth: 1},
 	{names: []string{"mc"}, verb: "set", nth: 4},
 	{names: []string{"mc"}, verb: "add", nth: 4},
@@ -166,7 +175,8 @@ func (c *command) end() { c.name, c.runs, c.at, c.before = "", c.runs[:0], c.at[
 
 // flagged tells whether the next argument is a password.
 func (c *command) flagged(word string) bool {
-	is := userFlags[c.before] && isAccount(word)
+	flag, value, _ := strings.Cut(word, "=")
+	is := userFlags[c.before] && isAccount(word) || userFlags[flag] && isAccount(value)
 	for i, p := range c.runs {
 		is = p.flagged(c.before, word) || is
 		if p.verb != "" {

@@ -236,7 +236,15 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 		before = strings.TrimRight(before[:strings.LastIndexAny(before[:j], " \t\n")+1], " \t-")
 	}
 	return before == "" && a.from < 64 || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, "export") ||
-		spaced && a.inFlow()
+		spaced && a.inFlow() || a.inStruct()
+}
+
+// printed is a struct as Go prints it, up to one of its fields: {Host:db Password:
+var printed = regexp.MustCompile(`\{(\w+:[^\s{}]* )*$`)
+
+// inStruct tells whether the name is that of a field in a struct as Go prints it.
+func (a *assigned) inStruct() bool {
+	return printed.MatchString(a.s[max(a.from-maxGap, lineBegin(a.s, a.from)):a.from])
 }
 
 // inFlow tells whether the name is in a map of YAML that is written on one line: {user: app, password: x}.

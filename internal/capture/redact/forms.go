@@ -15,14 +15,18 @@ type form struct {
 	of    *regexp.Regexp // its first group is the credential
 }
 
-// account finds user:password at the begin of a line, or in quotes.
-var accounts = regexp.MustCompile(`(?m)(?:^\s*(?:- )?|["'])[\w.@-]{1,64}:([^\s"'|:]{2,})\s*["']?(?:$|\s*\|)`)
+// account finds user:password at the begin of a line, in quotes, or behind echo.
+var accounts = regexp.MustCompile(`(?m)(?:^\s*(?:- )?|["']|\becho +(?:-\w+ +)*)[\w.@-]{1,64}:([^\s"'|:]{2,})\s*["']?(?:$|\s*\|)`)
+
+// piped finds what a shell gives to a program that reads a password.
+var piped = regexp.MustCompile(`\b(?:echo|printf +["']?%s(?:\\n)?["']?) +(?:-\w+ +)*["']?([^\s"'|]+)["']?\s*\|`)
 
 var forms = []form{
 	{"chpasswd", true, accounts},
 	{"pgpass", false, regexp.MustCompile(`[\w.*-]+:(?:\d{1,5}|\*):[^\s:"']+:[^\s:"']+:([^\s"':]+)`)}, // PostgreSQL's documentation, 34.16
 	{"from-literal", false, regexp.MustCompile(`--from-literal[= ]["']?[\w.-]+=["']?([^\s"']+)`)},    // kubectl create secret
-	{"+@", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)},                                            // Redis' ACL
+	{"kinit", false, piped}, {"sudo -S", false, piped}, {"--with-token", false, piped},
+	{"+@", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)}, // Redis' ACL
 	{"~*", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)},
 }
 

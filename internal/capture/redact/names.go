@@ -34,7 +34,8 @@ var (
 		token tokens credential credentials creds apikey apikeys apitoken accesskey secretkey privatekey authkey
 		authtoken accesstoken refreshtoken bearertoken clientsecret appkey psk htpasswd jwt bearer
 		dsn connectionstring connectionstrings kubeconfig keytab mnemonic requirepass masterauth sshpass
-		storepass keypass userpass dbpass rootpass authpass masterpass bindpw userpw dbpw rootpw passw passkey privkey
+		storepass keypass userpass dbpass rootpass authpass masterpass adminpass smtppass mailpass emailpass ftppass ldappass
+		mysqlpass redispass sqlpass dbpwd userpwd adminpwd rootpwd mysqlpwd sapwd ftppwd signingkey encryptionkey masterkey bindpw userpw dbpw rootpw passw passkey privkey
 		enckey restuserkey passwrd kennwort senha wachtwoord contrasena motdepasse`)
 	lasts     = set(`auth cookie pat pw headers salt pepper license`)
 	hookNames = set(`webhook, webhooks, webhook url, webhook urls, hook url, webhook uri, webhook endpoint`)

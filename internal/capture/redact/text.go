@@ -105,7 +105,12 @@ func holdsCredential(s string, how manner) bool {
 }
 
 func newSearch(s string, how manner) search {
-	return search{s: s, command: how == asCommand, prose: how == asProse, lines: strings.Contains(s, "\n")}
+	return search{s: s, command: how == asCommand || isScript(s), prose: how == asProse, lines: strings.Contains(s, "\n")}
+}
+
+// isScript tells a program for a shell, and what cloud-init runs, wherever it is.
+func isScript(s string) bool {
+	return strings.HasPrefix(s, "#!") || strings.HasPrefix(s, "#cloud-config")
 }
 
 // run looks at each word that the matcher finds. What was found is passed over.

@@ -59,9 +59,9 @@ var tokens = []token{
 	{"api_org_", 30, alnum}, {"gsk_", 40, alnum}, {"pplx-", 40, alnum}, {"r8_", 36, alnum}, {"xai-", 60, alnum}, {"lsv2_", 30, word}, {"pcsk_", 40, word},
 	{"v1.local.", 20, dots}, {"v2.local.", 20, dots}, {"v3.local.", 20, dots}, {"v4.local.", 20, dots},
 	// hashes of passwords
-	{"$2a$", 50, graph}, {"$2b$", 50, graph}, {"$2y$", 50, graph}, {"$apr1$", 20, graph}, {"$5$", 40, graph}, {"$6$", 60, graph}, {"$y$", 40, graph},
+	{"$2a$", 50, graph}, {"$2b$", 50, graph}, {"$2x$", 50, graph}, {"$2y$", 50, graph}, {"$apr1$", 20, graph}, {"$5$", 40, graph}, {"$6$", 60, graph}, {"$y$", 40, graph},
 	{"$argon2", 40, graph}, {"$pbkdf2", 40, graph}, {"pbkdf2:sha", 30, graph}, {"pbkdf2_sha", 30, graph}, {"SCRAM-SHA-256$", 30, graph},
-	{"{SSHA}", 20, graph}, {"{SHA}", 20, graph},
+	{"{SSHA}", 20, graph}, {"{SHA}", 20, graph}, {"{SSHA256}", 20, graph}, {"{SSHA512}", 20, graph}, {"{PLAIN}", 6, graph},
 }
 
 // maxToken is where a token has letters and digits at the latest.

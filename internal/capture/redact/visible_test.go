@@ -55,6 +55,7 @@ func TestDocumentedLimits(t *testing.T) {
 		{"a call", "configmaps", `{"data":{"init.groovy":"realm.createAccount(\"admin\", \"hunter2\")\n"}}`},
 		{"a key", "configmaps", `{"data":{"rclone.conf":"[b2]\naccount = x\nkey = hunter2\n"}}`},
 		{"a map", "configmaps", `{"data":{"nginx.conf":"map $http_x $ok {\n  \"hunter2\" 1;\n}\n"}}`},
+		{"a column", "configmaps", `{"data":{"users.csv":"user,password\nalice,hunter2\n"}}`},
 		{"parts", "widgets.example.com", `{"spec":{"lua":"a\nh:add(\"x\", \"Basic \" .. \"hunter2\")\n","first":"hunt","second":"er2"}}`},
 		{"hexadecimal and base32", "widgets.example.com", `{"spec":{"a":"70617373776f72643a2068756e74657232","b":"OBQXG43XN5ZGIORANB2W45DFOIZA===="}}`},
 		{"a reference's name", "widgets.example.com", `{"spec":{"tlsSecret":"hunter"}}`},

@@ -183,7 +183,7 @@ func (r *report) rest(journal string, kinds ...finding) {
 	s := r.setup
 	keep := []string{}
 	if s.Journal.Retain.Age > 0 {
-		keep = append(keep, fmt.Sprintf("for %gd", s.Journal.Retain.Age.Hours()/24))
+		keep = append(keep, "for "+span(s.Journal.Retain.Age))
 	}
 	if s.Journal.Retain.Size > 0 {
 		keep = append(keep, "up to "+s.Journal.Retain.Size.String())

@@ -32,12 +32,23 @@ func (r *report) room(kinds []finding) {
 	text := fmt.Sprintf("Room: %s for the last states of %s; what is left of %s holds %s to %s changes",
 		about+" "+volume(states), count(int(objects), "object"), config.Size(limit), number(left/mostChange), number(left/leastChange))
 	if age > 0 {
-		text += fmt.Sprintf(", which is %gd of %s to %s a second", age.Hours()/24, rate(left/mostChange, age), rate(left/leastChange, age))
+		text += fmt.Sprintf(", which is %s of %s to %s a second", span(age), rate(left/mostChange, age), rate(left/leastChange, age))
 	}
 	r.line("%s", text)
 	if states >= limit/2 {
 		r.warn("journal.retain.size: the last states take half of it or more, %s: the history gets what they leave, and a quarter at least; make it larger, or watch less", about+" "+volume(states))
 	}
+}
+
+// span is a time that people read: 30d, 36h, 90m0s.
+func span(d time.Duration) string {
+	switch {
+	case d%(24*time.Hour) == 0:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return d.String()
 }
 
 // volume is a number of bytes that people read.

@@ -26,7 +26,8 @@ func TestRoom(t *testing.T) {
 			"Room: about 2.4 MiB for the last states of 1234 objects; what is left of 1Gi holds 3.6 million to 15 million changes, which is 30d of 1.4 to 5.9 a second", ""},
 		{"not all of it is known, and changes are kept for ever", 64 << 20, 0, []finding{{objects: 1, unknown: unknown}, {objects: 1000, more: true}},
 			"Room: at least 2 MiB for the last states of 1001 objects; what is left of 64Mi holds 217 thousand to 929 thousand changes", ""},
-		{"half of it", 1 << 20, time.Hour, []finding{{objects: 256}}, "about 512 KiB for the last states of 256 objects", "about 512 KiB"},
+		{"half of it", 1 << 20, time.Hour, []finding{{objects: 256}},
+			"about 512 KiB for the last states of 256 objects; what is left of 1Mi holds 1.7 thousand to 7.5 thousand changes, which is 1h of 0.49 to 2.1 a second", "about 512 KiB"},
 		{"more than all of it", 1 << 30, 24 * time.Hour, []finding{{objects: 1_000_000}},
 			"holds 895 thousand to 3.8 million changes, which is 1d of 10 to 44 a second", "journal.retain.size: the last states take half of it or more, about 1953 MiB"},
 	} {
