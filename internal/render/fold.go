@@ -295,7 +295,7 @@ func (t *Text) expire(now time.Time, o *object) {
 		if t.mayPrint(now, o) {
 			t.printFold(now, o, text)
 		} else {
-			o.hot.fold(f.pending(), f.last, text)
+			o.hot.fold(f.pending(), f.latest, f.caught, text)
 		}
 		f.rebase()
 		t.recovered(o)
@@ -311,22 +311,50 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	t.uncount(f)
 	info, severity := t.reported(o, text, f.severity(o.resource))
 	r := t.counted(row{
-		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
+		at: t.happened(now, o), sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity,
 	}, f)
-	if c := f.caught; c.late {
-		if r.at = c.from; c.from.Equal(c.to) {
-			r.note = "(seen " + t.clock(f.last) + ")"
-		} else {
-			r.until = c.to
-		}
-	}
-	t.begin(r)
+	t.begin(t.seenLate(r, f.caught))
 	told := gistOf(o)
 	if f.repeats++; told != f.told {
 		f.repeats = 0
 	}
 	f.told, f.toldAt = told, now
+}
+
+// seenLate gives a row the time at which happened what was seen later.
+func (t *Text) seenLate(r row, c caught) row {
+	if !c.late {
+		return r
+	}
+	if r.at = c.from; c.from.Equal(c.to) {
+		r.note = notes(r.note, "(seen "+t.clock(c.seen)+")")
+	} else {
+		r.until = c.to
+	}
+	return r
+}
+
+// happened is the time of a folded line. What is over has the time at which it happened, where a duration in the line
+// ends; the line itself waits until the object is calm. What goes on is as of now.
+func (t *Text) happened(now time.Time, o *object) time.Time {
+	f := o.fold
+	at := f.caught.from
+	switch {
+	case f.orphans:
+		at = f.last
+	case o.gone:
+	case open(o), f.crashed:
+		return now
+	case f.count == 0:
+		at = f.cast.last
+	case rankOf(o) > 0 && !f.settled.IsZero():
+		at = cmp.Or(f.end.server, f.end.seen)
+	}
+	if at = cmp.Or(at, f.last); at.IsZero() || at.After(now) {
+		return now
+	}
+	return at
 }
 
 // severity says how bad it is what became of the object; what still fails is as bad as it was.

@@ -32,11 +32,12 @@ func momentOf(c change.Change) moment {
 type caught struct {
 	late     bool
 	from, to time.Time
+	seen     time.Time
 }
 
 func caughtUp(c change.Change) caught {
 	from, to := c.Span()
-	return caught{!from.Equal(to) || c.At.Sub(from) > lateness, from, to}
+	return caught{!from.Equal(to) || c.At.Sub(from) > lateness, from, to, c.At}
 }
 
 // causeOf is when somebody wrote the spec that a change brought. What a list derived may have been written by

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,18 @@ func short(p *play, at func(second float64)) {
 	p.write(kcm+"/status", "Deployment/web", set{"status.observedGeneration", int64(2)}, set{"status.updatedReplicas", int64(1)}, set{"status.readyReplicas", int64(2)})
 	at(13)
 	p.write(kcm+"/status", "Deployment/web", set{"status.updatedReplicas", int64(3)}, set{"status.readyReplicas", int64(3)})
+}
+
+// hotConfig is a ConfigMap that somebody writes 21 times, ten times of them at once.
+func hotConfig(p *play, at func(second float64)) {
+	p.have(day, parse(p.t, `{"kind":"ConfigMap","metadata":{"name":"leader-x"},"data":{"n":"0"}}`))
+	at(0)
+	for i := range 21 {
+		if i >= 10 {
+			at(float64(i-10) / 2)
+		}
+		p.write("elector", "ConfigMap/leader-x", set{"data.n", fmt.Sprint("v", i)})
+	}
 }
 
 // TestDurations: a duration has two ends that the objects say, or that were seen as they happened.
@@ -105,6 +118,48 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+// TestWhenItHappened: a line that waited until its object was calm has the time at which it happened.
+func TestWhenItHappened(t *testing.T) {
+	for _, tc := range []struct {
+		name, want string
+		play       func(p *play)
+	}{
+		{"a rollout", "10:42:20 · deploy/web                     rolled out in 13 s: 3/3 ready ", func(p *play) { short(p, p.at) }},
+		{"a pod that went", "10:42:10 ·   pod/web-1-a                  gone after 1 d ", func(p *play) {
+			p.have(day, newPod(p.t, "web-1-a"))
+			p.at(3)
+			p.remove("Pod/web-1-a")
+		}},
+		{"what a deleted workload owned", "10:42:12 · deploy/web                     3 pods gone ", func(p *play) {
+			shop(p)
+			p.remove("Deployment/web")
+			p.remove("ReplicaSet/web-77dc77595")
+			for _, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+				stop(p, suffix)
+			}
+			for i, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+				p.at(3 + float64(i))
+				p.remove("Pod/web-77dc77595-" + suffix)
+			}
+		}},
+		{"a node", "10:42:10 · node/n1                        Ready → NotReady ", func(p *play) {
+			p.have(day, parse(p.t, `{"kind":"Node","metadata":{"name":"n1"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`))
+			p.at(3)
+			p.write(kcm+"/status", "Node/n1", set{"status.conditions", []any{obj{"type": "Ready", "status": "Unknown"}}})
+		}},
+		{"what changes too often", "10:42:12 · cm/leader-x                    changed 11 times in 5 s ", func(p *play) { hotConfig(p, p.at) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newPlay(t, Options{Terminal: true, Width: 140})
+			tc.play(p)
+			p.at(80)
+			if out := p.end(); !strings.Contains(out, tc.want) {
+				t.Errorf("want %q in:\n%s", tc.want, out)
+			}
+		})
+	}
+}
+
 // TestCaughtUp: the line that sums up what was seen late has the time at which that happened.
 func TestCaughtUp(t *testing.T) {
 	for _, tc := range []struct {
@@ -119,7 +174,11 @@ func TestCaughtUp(t *testing.T) {
 			func(p *play) { p.late(3, true); podStarts(p, "web-1-a") }},
 		{"a pod that went", "10:42:10 ·   pod/web-1-a                  gone ",
 			func(p *play) { p.have(day, newPod(p.t, "web-1-a")); p.late(3, true); p.remove("Pod/web-1-a") }},
-		{"the end was seen as it happened", "10:42:54 · deploy/web                     rolled out: 3/3 ready ",
+		{"what changed too often", "10:42:12 · cm/leader-x                    changed 11 times in 5 s ",
+			func(p *play) { hotConfig(p, func(s float64) { p.late(s, true) }) }},
+		{"what changed too often, nobody knows when", "10:42:07–10:42:52 · cm/leader-x                    changed 11 times  ",
+			func(p *play) { hotConfig(p, func(s float64) { p.late(s, false) }) }},
+		{"the end was seen as it happened", "10:42:53 · deploy/web                     rolled out: 3/3 ready ",
 			func(p *play) {
 				short(p, func(s float64) {
 					if s < 13 {

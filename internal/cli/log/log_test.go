@@ -218,7 +218,7 @@ func TestFolding(t *testing.T) {
 		}
 		return heads
 	}
-	folded := []string{"10:00:00Z + widget/w", "10:01:01Z · widget/w", "10:30:00Z + cm/m", "10:30:01Z · widget/w"}
+	folded := []string{"10:00:00Z + widget/w", "10:01:00Z · widget/w", "10:30:00Z + cm/m", "10:30:00Z · widget/w"}
 	each := []string{"10:00:00Z + widget/w", "10:01:00Z ~ widget/w", "10:01:00Z ~ widget/w", "10:30:00Z + cm/m", "10:30:00Z ~ widget/w"}
 	updates := []string{"10:01:00Z ~ widget/w", "10:01:00Z ~ widget/w", "10:30:00Z ~ widget/w"}
 	for _, tc := range []struct {
