@@ -291,7 +291,7 @@ func (t *Text) expire(now time.Time, o *object) {
 		if !open(o) {
 			t.gather(o)
 		}
-		text := t.summary(now, o)
+		text := t.summary(t.happened(now, o), o)
 		if t.mayPrint(now, o) {
 			t.printFold(now, o, text)
 		} else {
@@ -336,7 +336,7 @@ func (t *Text) seenLate(r row, c caught) row {
 }
 
 // happened is the time of a folded line. What is over has the time at which it happened, where a duration in the line
-// ends; the line itself waits until the object is calm. What goes on is as of now.
+// ends, and so has a failure that is new; the line itself waits until the object is calm. What goes on is as of now.
 func (t *Text) happened(now time.Time, o *object) time.Time {
 	f := o.fold
 	at := f.caught.from
@@ -344,7 +344,9 @@ func (t *Text) happened(now time.Time, o *object) time.Time {
 	case f.orphans:
 		at = f.last
 	case o.gone:
-	case open(o), f.crashed:
+	case open(o) && (f.count == 0 || !failed(o) || f.told != "" && f.told == gistOf(o)):
+		return now
+	case f.crashed && !open(o):
 		return now
 	case f.count == 0:
 		at = f.cast.last
@@ -355,6 +357,15 @@ func (t *Text) happened(now time.Time, o *object) time.Time {
 		return now
 	}
 	return at
+}
+
+// failed reports whether an object that is not where it should be has a failure, for which its line does not wait long.
+func failed(o *object) bool {
+	reason := stuck(o.fold.to)
+	if isPod(o.resource) {
+		reason, _ = podTrouble(o.fold.to)
+	}
+	return reason != ""
 }
 
 // severity says how bad it is what became of the object; what still fails is as bad as it was.

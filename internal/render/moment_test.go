@@ -147,6 +147,18 @@ func TestWhenItHappened(t *testing.T) {
 			p.at(3)
 			p.write(kcm+"/status", "Node/n1", set{"status.conditions", []any{obj{"type": "Ready", "status": "Unknown"}}})
 		}},
+		{"a failure", "10:42:10 ·   pod/web-1-a                  ImagePullBackOff shop/web:1.6, new on n1, after 3 s ", func(p *play) {
+			podStarts(p, "web-1-a")
+			p.at(3)
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting("ErrImagePull", 0)})
+		}},
+		{"a failure that goes on", "10:43:11 ·   pod/web-1-a                  still ImagePullBackOff shop/web:1.6 ", func(p *play) {
+			podStarts(p, "web-1-a")
+			for i := range 6 {
+				p.at(3 + 10*float64(i))
+				p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting([]string{"ErrImagePull", "ImagePullBackOff"}[i%2], 0)})
+			}
+		}},
 		{"what changes too often", "10:42:12 · cm/leader-x                    changed 11 times in 5 s ", func(p *play) { hotConfig(p, p.at) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

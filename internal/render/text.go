@@ -202,7 +202,7 @@ func (t *Text) Flush(now time.Time) error {
 			t.counts.Pending -= o.fold.count
 			t.counts.Quiet += o.fold.count
 		default:
-			t.printFold(now, o, t.summary(now, o))
+			t.printFold(now, o, t.summary(t.happened(now, o), o))
 		}
 		if o.hot != nil {
 			t.printHot(now, o)
