@@ -351,7 +351,11 @@ func (t *Text) happened(now time.Time, o *object) time.Time {
 	case f.count == 0:
 		at = f.cast.last
 	case rankOf(o) > 0 && !f.settled.IsZero():
-		at = cmp.Or(f.end.server, f.end.seen)
+		end := f.end
+		if kindOf(o.resource) == "Deployment.apps" && rolls(f.origin, f.to) {
+			end = rolledOut(view{to: f.to, since: f.since, end: f.end})
+		}
+		at = cmp.Or(end.server, end.seen)
 	}
 	if at = cmp.Or(at, f.last); at.IsZero() || at.After(now) {
 		return now

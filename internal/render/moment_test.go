@@ -125,6 +125,15 @@ func TestWhenItHappened(t *testing.T) {
 		play       func(p *play)
 	}{
 		{"a rollout", "10:42:20 · deploy/web                     rolled out in 13 s: 3/3 ready ", func(p *play) { short(p, p.at) }},
+		{"a rollout whose end the Deployment says", "10:42:19 · deploy/web                     rolled out in 12 s: 3/3 ready ", func(p *play) {
+			short(p, func(s float64) {
+				p.stamp = func(c *change.Change) { c.Time = c.At.Truncate(time.Second) }
+				if p.at(s + 0.3); s == 13 {
+					put(p.objects["Deployment/web"], "status.conditions", []any{obj{"type": "Progressing", "status": "True",
+						"reason": "NewReplicaSetAvailable", "lastUpdateTime": morning.Add(12 * time.Second).Format(time.RFC3339)}})
+				}
+			})
+		}},
 		{"a pod that went", "10:42:10 ·   pod/web-1-a                  gone after 1 d ", func(p *play) {
 			p.have(day, newPod(p.t, "web-1-a"))
 			p.at(3)
