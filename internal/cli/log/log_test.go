@@ -310,11 +310,11 @@ func TestDamage(t *testing.T) {
 		for _, o := range []Options{{}, {Limit: -1}, {Scope: scope.Flags{Labels: "!x"}}} {
 			o.Output = format
 			out, said, err := play(t, path, o)
-			if err == nil || !strings.Contains(err.Error(), "3 changes cannot be told; tattler journal verify") {
+			if err == nil || !strings.Contains(err.Error(), "3 changes cannot be shown; tattler journal verify") {
 				t.Errorf("%s: %v", format, err)
 			}
 			all := out + said
-			if strings.Count(all, "cannot be told") != 3 || !strings.Contains(out, "good") || !strings.Contains(out, "fine") || strings.Contains(all, "no such change") {
+			if strings.Count(all, "cannot be shown") != 3 || !strings.Contains(out, "good") || !strings.Contains(out, "fine") || strings.Contains(all, "no such change") {
 				t.Errorf("%s:\n%s\n%s", format, out, said)
 			}
 		}
