@@ -59,7 +59,8 @@ what failed. --humans leaves out what controllers do.
 Times are ` + when.Forms + `.
 A change has the time that its object gives, and "seen" with the time at which
 it was seen where that is much later. Where the object gives none, the interval
-is shown. A time range selects what may have happened within it.
+is shown. A line that sums up changes has the time at which they were over. A
+time range selects what may have happened within it.
 
 With -o oneline a line begins with a change's id, which tattler show takes.`
 
