@@ -344,7 +344,7 @@ func (t *Text) happened(now time.Time, o *object) time.Time {
 	case f.orphans:
 		at = f.last
 	case o.gone:
-	case open(o) && (f.count == 0 || !failed(o) || f.told != "" && f.told == gistOf(o)):
+	case open(o) && (f.count == 0 || !dated(o) || f.told != "" && f.told == gistOf(o)):
 		return now
 	case f.crashed && !open(o):
 		return now
@@ -363,13 +363,19 @@ func (t *Text) happened(now time.Time, o *object) time.Time {
 	return at
 }
 
-// failed reports whether an object that is not where it should be has a failure, for which its line does not wait long.
-func failed(o *object) bool {
-	reason := stuck(o.fold.to)
-	if isPod(o.resource) {
-		reason, _ = podTrouble(o.fold.to)
+// dated reports whether what is said of an object that is not where it should be happened at a time: a failure, for
+// which its line does not wait long, or pods that are not ready any more though nobody asked for a change.
+func dated(o *object) bool {
+	f := o.fold
+	switch {
+	case isPod(o.resource):
+		reason, _ := podTrouble(f.to)
+		return reason != ""
+	case stuck(f.to) != "":
+		return true
 	}
-	return reason != ""
+	asked := fresh(f.origin) || !diff.Equal(get(f.origin, "metadata", "generation"), get(f.to, "metadata", "generation"))
+	return rankOf(o) > 0 && !asked && !terminating(f.to)
 }
 
 // severity says how bad it is what became of the object; what still fails is as bad as it was.

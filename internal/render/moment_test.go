@@ -161,6 +161,11 @@ func TestWhenItHappened(t *testing.T) {
 			p.at(3)
 			p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting("ErrImagePull", 0)})
 		}},
+		{"pods that are not ready any more", "10:42:10 · deploy/web                     3/3 → 1/3 ready ", func(p *play) {
+			shop(p)
+			p.at(3)
+			p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(1)}, set{"status.availableReplicas", int64(1)})
+		}},
 		{"a failure that goes on", "10:43:11 ·   pod/web-1-a                  still ImagePullBackOff shop/web:1.6 ", func(p *play) {
 			podStarts(p, "web-1-a")
 			for i := range 6 {
