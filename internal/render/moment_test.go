@@ -204,6 +204,16 @@ func TestCaughtUp(t *testing.T) {
 			func(p *play) { hotConfig(p, func(s float64) { p.late(s, true) }) }},
 		{"what changed too often, nobody knows when", "10:42:07–10:42:52 · cm/leader-x                    changed 11 times  ",
 			func(p *play) { hotConfig(p, func(s float64) { p.late(s, false) }) }},
+		{"what a workload owned that was deleted", "10:42:07–10:42:52 · deploy/web                     3 pods gone ",
+			func(p *play) {
+				shop(p)
+				p.late(0, false)
+				p.remove("Deployment/web")
+				p.remove("ReplicaSet/web-77dc77595")
+				for _, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+					p.remove("Pod/web-77dc77595-" + suffix)
+				}
+			}},
 		{"the end was seen as it happened", "10:42:53 · deploy/web                     rolled out: 3/3 ready ",
 			func(p *play) {
 				short(p, func(s float64) {
