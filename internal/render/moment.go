@@ -1,6 +1,7 @@
 package render
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/change"
@@ -75,6 +76,15 @@ func took(from, to moment) string {
 		return distance(from.seen, to.seen)
 	}
 	return ""
+}
+
+// after is took in other words: "after 13 s".
+func after(from, to moment) string {
+	said := took(from, to)
+	if rest, ok := strings.CutPrefix(said, "in "); ok {
+		return "after " + rest
+	}
+	return said
 }
 
 // distance is as exact as its ends: a time without fractions is known to the second.

@@ -100,6 +100,29 @@ func TestDurations(t *testing.T) {
 			p.at(13)
 			p.write("kubelet/status", "Pod/web-1-a", set{"status.conditions.1.status", "True"}, set{"status.containerStatuses", nil})
 		}},
+		{"caught up: a pod that fails", "ImagePullBackOff shop/web:1.6, new on n1, after 4 s", func(p *play) {
+			pod := newPod(p.t, "web-1-a")
+			put(pod, "metadata.creationTimestamp", morning.Add(3*time.Second).Format(time.RFC3339))
+			p.at(45)
+			p.late(3, true)
+			p.create(kcm, pod)
+			p.write("?", "Pod/web-1-a", set{"spec.nodeName", "n1"})
+			p.late(7, true)
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting("ErrImagePull", 0)})
+		}},
+		{"a pod that fails at once", "ImagePullBackOff shop/web:1.6, new on n1, within 1 s", func(p *play) {
+			p.late(7, true)
+			podStarts(p, "web-1-a")
+			p.objects["Pod/web-1-a"]["metadata"].(obj)["creationTimestamp"] = morning.Add(7 * time.Second).Format(time.RFC3339)
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting("ErrImagePull", 0)})
+		}},
+		{"pods that are ready again in the same second", "3/3 ready again, within 1 s", func(p *play) {
+			shop(p)
+			p.late(7, true)
+			for _, ready := range []int64{2, 3} {
+				p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", ready}, set{"status.availableReplicas", ready})
+			}
+		}},
 		{"a Job in one second", "complete within 1 s", func(p *play) {
 			p.create("kubectl", parse(p.t, `{"kind":"Job","metadata":{"name":"migrate","generation":1},"spec":{}}`))
 			at := p.now.Format(time.RFC3339)

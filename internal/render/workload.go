@@ -145,7 +145,7 @@ func readiness(v view) string {
 	if v.drops > 1 {
 		return fmt.Sprintf("%s again, %d times not", now, v.drops)
 	}
-	return joined(now+" again", ", ", strings.Replace(took(v.dropped, v.end), "in ", "after ", 1))
+	return joined(now+" again", ", ", after(v.dropped, v.end))
 }
 
 // rolledOut is when a rollout was complete: a Deployment says so.
