@@ -217,7 +217,7 @@ func (t *Text) Flush(now time.Time) error {
 
 // begin prints the line of a row. What is printed next belongs to it.
 func (t *Text) begin(r row) {
-	t.muted = !t.wanted(r.severity) || later(r.at, r.until).Before(t.o.From)
+	t.muted = !t.wanted(r.severity) || later(later(r.at, r.until), r.last).Before(t.o.From)
 	t.line(t.head(r))
 }
 
