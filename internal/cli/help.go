@@ -20,7 +20,7 @@ Commands:
   {{rpad .Name .NamePadding}}  {{.Short}}
 {{- end}}{{end}}
 
-` + "`{{.CommandPath}} COMMAND --help` tells more about a command." + `
+` + "`{{.CommandPath}} COMMAND --help` shows more about a command." + `
 {{- end}}
 {{- if and .HasAvailableLocalFlags (or $does (not .HasAvailableSubCommands))}}
 
@@ -33,7 +33,7 @@ Flags:
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "Tell about a command",
+		Short: "Show the help of a command",
 
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -271,7 +271,7 @@ func (p *Pump) wake() {
 }
 
 // drain delivers what the store holds now. The first error ends it: the cursor remembers. So does what a sink
-// holds to tell later.
+// holds to send later.
 func (p *Pump) drain(work context.Context) {
 	last, err := p.o.Store.Last(work)
 	for err == nil && work.Err() == nil {

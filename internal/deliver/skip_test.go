@@ -151,7 +151,7 @@ func TestPassingIsForEver(t *testing.T) {
 	})
 }
 
-// TestSkipHeld: of what a sink holds to tell later, the first is skipped; the rest is told, and nothing is lost.
+// TestSkipHeld: of what a sink holds to send later, the first is skipped; the rest is told, and nothing is lost.
 func TestSkipHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := holding(t, 4, time.Minute)

@@ -15,7 +15,7 @@ import (
 const patience = 5 * time.Second
 
 // errSilent says that the daemon did not answer in time.
-var errSilent = errors.New("the daemon does not tell its state")
+var errSilent = errors.New("the daemon does not report its state")
 
 // asker asks for the status, one question at a time: who asks while one is under way waits for its
 // answer. So a daemon that does not answer costs one goroutine, however many ask and however often.
@@ -84,9 +84,9 @@ func (a *asker) answered(ctx context.Context, q *question) {
 	switch failing := q.err != nil; {
 	case a.end.Err() != nil: // it failed because the server ends
 	case failing && !a.failing:
-		a.log.Warn("metrics and health cannot be told", "err", q.err)
+		a.log.Warn("metrics and health cannot be reported", "err", q.err)
 	case !failing && a.failing:
-		a.log.Info("metrics and health can be told again")
+		a.log.Info("metrics and health are reported again")
 	}
 	a.failing = q.err != nil
 	a.question = nil

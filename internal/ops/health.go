@@ -32,7 +32,7 @@ const (
 
 // healthz says whether a restart would help, which is what Kubernetes does about a 503. It would not
 // bring back an API server, a receiver, rights, or room on a disk: after each of these the daemon goes
-// on by itself. It would help a daemon of which some part hangs: one that has not told its state for
+// on by itself. It would help a daemon of which some part hangs: one that has not reported its state for
 // a minute, though it was asked, or of which one write to the journal does not end. That it cannot
 // tell its state is no reason: it says so.
 func (h *handler) healthz(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +41,7 @@ func (h *handler) healthz(w http.ResponseWriter, r *http.Request) {
 	s, err := h.asker.status(ctx)
 	reason := ""
 	if d := h.asker.silence(); d > stuck {
-		reason = fmt.Sprintf("the daemon has not told its state for %s", d.Round(time.Second))
+		reason = fmt.Sprintf("the daemon has not reported its state for %s", d.Round(time.Second))
 	} else if at := s.Journal.WritingSince; err == nil && !at.IsZero() && time.Since(at) > stuckWrite {
 		reason = "one write to the journal has not ended" + since(at, time.Now())
 	}

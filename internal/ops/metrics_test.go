@@ -164,14 +164,14 @@ func TestStatusHangs(t *testing.T) {
 		}
 		begin := time.Now()
 		want("/healthz", 200, "ok")
-		want("/metrics", 503, "does not tell its state")
+		want("/metrics", 503, "does not report its state")
 		if d := time.Since(begin); d > 6*time.Second {
 			t.Errorf("a scrape took %s", d)
 		}
 		before := runtime.NumGoroutine()
 		for range 20 {
-			want("/readyz", 503, "does not tell its state")
-			want("/metrics", 503, "does not tell its state")
+			want("/readyz", 503, "does not report its state")
+			want("/metrics", 503, "does not report its state")
 		}
 		if now := runtime.NumGoroutine(); now > before {
 			t.Errorf("%d goroutines, then %d", before, now)
@@ -179,7 +179,7 @@ func TestStatusHangs(t *testing.T) {
 		if n := asked.Load(); n != 1 {
 			t.Errorf("asked %d times at once", n)
 		}
-		want("/healthz", 503, "the daemon has not told its state for 3m2")
+		want("/healthz", 503, "the daemon has not reported its state for 3m2")
 		close(release)
 		synctest.Wait()
 		want("/healthz", 200, "ok")

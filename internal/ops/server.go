@@ -232,7 +232,7 @@ func (h *handler) refuseStatus(w http.ResponseWriter, err error) {
 		refuse(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	refuse(w, http.StatusInternalServerError, "the daemon cannot tell its state: its log says why")
+	refuse(w, http.StatusInternalServerError, "the daemon cannot report its state: its log says why")
 }
 
 // wait waits for requests and questions, bounded: a Status may hang for ever.

@@ -143,9 +143,6 @@ func (t *Text) tell(o *object) bool {
 	if isPod(o.resource) {
 		w.fold.cast.note(o, t.standing(o, o.fold.to))
 	}
-	if w.fold.orphans {
-		w.fold.last = o.fold.last
-	}
 	o.fold.rebase()
 	t.recovered(o)
 	t.schedule(w)
@@ -201,6 +198,12 @@ func (f *fold) take(o *object) {
 	if n := o.fold.pending(); n > 0 {
 		f.cast.count += n
 		f.cast.last = later(f.cast.last, o.fold.changed())
+		if f.count == 0 {
+			f.caught = o.fold.caught
+		}
+		if f.orphans {
+			f.last = o.fold.last
+		}
 	}
 	if isPod(o.resource) {
 		f.cast.pod(o)

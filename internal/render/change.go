@@ -153,7 +153,7 @@ func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []c
 	if !t.mayPrint(now, o) {
 		t.counts.Pending++
 		if f := o.fold; f != nil && f.pending() > 0 {
-			o.hot.fold(f.pending(), f.last, "")
+			o.hot.fold(f.pending(), f.latest, f.caught, "")
 			f.rebase()
 		}
 		o.hot.add(c, fields)

@@ -291,11 +291,11 @@ func (t *Text) expire(now time.Time, o *object) {
 		if !open(o) {
 			t.gather(o)
 		}
-		text := t.summary(now, o)
+		text := t.summary(t.happened(now, o), o)
 		if t.mayPrint(now, o) {
 			t.printFold(now, o, text)
 		} else {
-			o.hot.fold(f.pending(), f.last, text)
+			o.hot.fold(f.pending(), f.latest, f.caught, text)
 		}
 		f.rebase()
 		t.recovered(o)
@@ -311,22 +311,71 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	t.uncount(f)
 	info, severity := t.reported(o, text, f.severity(o.resource))
 	r := t.counted(row{
-		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
-		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity,
+		at: t.happened(now, o), sign: signFolded, namespace: o.namespace, owned: o.owned,
+		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity, last: f.changed(),
 	}, f)
-	if c := f.caught; c.late {
-		if r.at = c.from; c.from.Equal(c.to) {
-			r.note = "(seen " + t.clock(f.last) + ")"
-		} else {
-			r.until = c.to
-		}
-	}
-	t.begin(r)
+	t.begin(t.seenLate(r, f.caught))
 	told := gistOf(o)
 	if f.repeats++; told != f.told {
 		f.repeats = 0
 	}
 	f.told, f.toldAt = told, now
+}
+
+// seenLate gives a row the time at which happened what was seen later.
+func (t *Text) seenLate(r row, c caught) row {
+	if !c.late {
+		return r
+	}
+	if r.at = c.from; c.from.Equal(c.to) {
+		r.note = notes(r.note, "(seen "+t.clock(c.seen)+")")
+	} else {
+		r.until = c.to
+	}
+	return r
+}
+
+// happened is the time of a folded line. What is over has the time at which it happened, where a duration in the line
+// ends, and so has a failure that is new; the line itself waits until the object is calm. What goes on is as of now.
+func (t *Text) happened(now time.Time, o *object) time.Time {
+	f := o.fold
+	at := f.caught.from
+	switch {
+	case f.orphans:
+		at = f.last
+	case o.gone:
+	case open(o) && (f.count == 0 || !dated(o) || f.told != "" && f.told == gistOf(o)):
+		return now
+	case f.crashed && !open(o):
+		return now
+	case f.count == 0:
+		at = f.cast.last
+	case rankOf(o) > 0 && !f.settled.IsZero():
+		end := f.end
+		if kindOf(o.resource) == "Deployment.apps" && rolls(f.origin, f.to) {
+			end = rolledOut(view{to: f.to, since: f.since, end: f.end})
+		}
+		at = cmp.Or(end.server, end.seen)
+	}
+	if at = cmp.Or(at, f.last); at.IsZero() || at.After(now) {
+		return now
+	}
+	return at
+}
+
+// dated reports whether what is said of an object that is not where it should be happened at a time: a failure, for
+// which its line does not wait long, or pods that are not ready any more though nobody asked for a change.
+func dated(o *object) bool {
+	f := o.fold
+	switch {
+	case isPod(o.resource):
+		reason, _ := podTrouble(f.to)
+		return reason != ""
+	case stuck(f.to) != "":
+		return true
+	}
+	asked := fresh(f.origin) || !diff.Equal(get(f.origin, "metadata", "generation"), get(f.to, "metadata", "generation"))
+	return rankOf(o) > 0 && !asked && !terminating(f.to)
 }
 
 // severity says how bad it is what became of the object; what still fails is as bad as it was.

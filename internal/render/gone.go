@@ -112,11 +112,8 @@ func (t *Text) goneQuietly(o *object, c change.Change) bool {
 	case w != nil && !(w.fold.orphans && finished && !t.o.Noise):
 		t.counts.Pending++
 		o.fold.count++
-		o.gone = true
+		o.gone, o.fold.last, o.fold.caught = true, c.At, caughtUp(c)
 		w.fold.take(o)
-		if w.fold.orphans {
-			w.fold.last = c.At
-		}
 		t.forget(o)
 		t.schedule(w)
 		return true

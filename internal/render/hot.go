@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,8 +32,9 @@ type hot struct {
 	text     string         // the state, where it is what changed last
 	severity event.Severity // the worst since the last line
 	since    time.Time      // of the last line
-	first    time.Time      // change that is counted
-	last     time.Time      // one
+	first    moment         // of the first change that is counted
+	last     moment         // of the last one
+	caught   caught         // when the last one happened, if it was seen later
 	rests    int            // times hotEvery without a change
 	window   time.Time      // start of the current hotWindow, in which there were seen changes
 	seen     int
@@ -55,7 +57,7 @@ func (t *Text) mayPrint(now time.Time, o *object) bool {
 
 // add takes a change that has no line of its own.
 func (h *hot) add(c change.Change, fields []change.FieldChange) {
-	h.fold(1, c.At, "")
+	h.fold(1, momentOf(c), caughtUp(c), "")
 	if s := c.Severity(); badness(s) > badness(h.severity) {
 		h.severity = s
 	}
@@ -69,12 +71,12 @@ func (h *hot) add(c change.Change, fields []change.FieldChange) {
 	}
 }
 
-// fold takes n folded changes of state, the last one's time, and what they come to.
-func (h *hot) fold(n int, last time.Time, text string) {
+// fold takes n folded changes of state, when the last one happened, and what they come to.
+func (h *hot) fold(n int, last moment, late caught, text string) {
 	if h.count == 0 {
 		h.first = last
 	}
-	h.last = last
+	h.last, h.caught = last, late
 	h.count += n
 	h.seen += n
 	h.text = text
@@ -107,7 +109,7 @@ func (t *Text) hotLine(now time.Time, o *object) {
 	t.counts.Folded += h.count
 	info := "changed " + times(h.count)
 	if h.count > 1 {
-		info += " in " + Duration(h.last.Sub(h.first))
+		info = joined(info, " ", took(h.first, h.last))
 	}
 	net := h.net.left()
 	switch {
@@ -116,12 +118,13 @@ func (t *Text) hotLine(now time.Time, o *object) {
 	case len(net) == 0:
 		info += ", and back"
 	}
-	t.begin(row{
-		at: now, sign: signFolded, namespace: o.namespace, owned: o.owned,
+	at := cmp.Or(h.last.server, h.last.seen, now)
+	t.begin(t.seenLate(row{
+		at: at, sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.resource) + "/" + o.name, info: info,
 		manager: strings.Join(h.managers, ", "), severity: h.severity,
 		note: fmt.Sprintf("(folded: more than %d a minute)", hotLines),
-	})
+	}, h.caught))
 	t.details(net[:min(len(net), hotDetails)])
 	if more := len(net) - hotDetails; more > 0 || h.net.beyond {
 		t.line(t.detail(dim, fmt.Sprintf("… %d more", max(more, 1))))

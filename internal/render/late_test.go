@@ -23,6 +23,31 @@ func TestMembersAtTheEnd(t *testing.T) {
 	}
 }
 
+// TestFrom: a story that was over when the time that was asked for began has no line, unless something that belongs to
+// it happened since.
+func TestFrom(t *testing.T) {
+	for _, tc := range []struct {
+		from  float64
+		shown bool
+	}{{0, true}, {12.5, true}, {13, true}, {14.5, true}, {15, false}} {
+		p := newPlay(t, Options{Terminal: true, Width: 120, From: morning.Add(time.Duration(tc.from * float64(time.Second)))})
+		shop(p)
+		setImage(p, "shop/web:1.6")
+		p.at(0.1)
+		counts(p, 0, 3, 0)
+		podStarts(p, "web-86c9647fcb-a")
+		p.at(12)
+		counts(p, 0, 3, 3)
+		p.write(kcm+"/status", "Deployment/web", set{"status.observedGeneration", int64(2)}, set{"status.updatedReplicas", int64(3)})
+		p.at(14.5)
+		p.write("kubelet/status", "Pod/web-86c9647fcb-a", set{"status", runningStatus(p.now)})
+		p.at(30)
+		if got := p.end(); strings.Contains(got, "rolled out") != tc.shown {
+			t.Errorf("from %v s on:\n%s", tc.from, got)
+		}
+	}
+}
+
 // TestForget: stories in which nothing happened since a time are not told at the end; the others are.
 func TestForget(t *testing.T) {
 	p := newPlay(t, narrow)

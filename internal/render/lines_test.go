@@ -49,7 +49,7 @@ func TestLines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Notice(morning, "a change cannot be told"); err != nil {
+	if err := l.Notice(morning, "a change cannot be shown"); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -71,7 +71,7 @@ func TestLines(t *testing.T) {
 		"10:42:16 ~ shop cm/a what it was before was purged helm",
 		"10:42:17 - shop cm/a what it was before was purged ?",
 		"10:42:18 ! cm (namespace shop): versions 3..5 were not seen: an audit found changes that the watch had not shown; the net change, if any, follows",
-		"10:42:07 ! a change cannot be told",
+		"10:42:07 ! a change cannot be shown",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/change"
@@ -32,11 +33,12 @@ func momentOf(c change.Change) moment {
 type caught struct {
 	late     bool
 	from, to time.Time
+	seen     time.Time
 }
 
 func caughtUp(c change.Change) caught {
 	from, to := c.Span()
-	return caught{!from.Equal(to) || c.At.Sub(from) > lateness, from, to}
+	return caught{!from.Equal(to) || c.At.Sub(from) > lateness, from, to, c.At}
 }
 
 // causeOf is when somebody wrote the spec that a change brought. What a list derived may have been written by
@@ -74,6 +76,15 @@ func took(from, to moment) string {
 		return distance(from.seen, to.seen)
 	}
 	return ""
+}
+
+// after is took in other words: "after 13 s".
+func after(from, to moment) string {
+	said := took(from, to)
+	if rest, ok := strings.CutPrefix(said, "in "); ok {
+		return "after " + rest
+	}
+	return said
 }
 
 // distance is as exact as its ends: a time without fractions is known to the second.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,18 @@ func short(p *play, at func(second float64)) {
 	p.write(kcm+"/status", "Deployment/web", set{"status.observedGeneration", int64(2)}, set{"status.updatedReplicas", int64(1)}, set{"status.readyReplicas", int64(2)})
 	at(13)
 	p.write(kcm+"/status", "Deployment/web", set{"status.updatedReplicas", int64(3)}, set{"status.readyReplicas", int64(3)})
+}
+
+// hotConfig is a ConfigMap that somebody writes 21 times, ten times of them at once.
+func hotConfig(p *play, at func(second float64)) {
+	p.have(day, parse(p.t, `{"kind":"ConfigMap","metadata":{"name":"leader-x"},"data":{"n":"0"}}`))
+	at(0)
+	for i := range 21 {
+		if i >= 10 {
+			at(float64(i-10) / 2)
+		}
+		p.write("elector", "ConfigMap/leader-x", set{"data.n", fmt.Sprint("v", i)})
+	}
 }
 
 // TestDurations: a duration has two ends that the objects say, or that were seen as they happened.
@@ -87,6 +100,29 @@ func TestDurations(t *testing.T) {
 			p.at(13)
 			p.write("kubelet/status", "Pod/web-1-a", set{"status.conditions.1.status", "True"}, set{"status.containerStatuses", nil})
 		}},
+		{"caught up: a pod that fails", "ImagePullBackOff shop/web:1.6, new on n1, after 4 s", func(p *play) {
+			pod := newPod(p.t, "web-1-a")
+			put(pod, "metadata.creationTimestamp", morning.Add(3*time.Second).Format(time.RFC3339))
+			p.at(45)
+			p.late(3, true)
+			p.create(kcm, pod)
+			p.write("?", "Pod/web-1-a", set{"spec.nodeName", "n1"})
+			p.late(7, true)
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting("ErrImagePull", 0)})
+		}},
+		{"a pod that fails at once", "ImagePullBackOff shop/web:1.6, new on n1, within 1 s", func(p *play) {
+			p.late(7, true)
+			podStarts(p, "web-1-a")
+			p.objects["Pod/web-1-a"]["metadata"].(obj)["creationTimestamp"] = morning.Add(7 * time.Second).Format(time.RFC3339)
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting("ErrImagePull", 0)})
+		}},
+		{"pods that are ready again in the same second", "3/3 ready again, within 1 s", func(p *play) {
+			shop(p)
+			p.late(7, true)
+			for _, ready := range []int64{2, 3} {
+				p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", ready}, set{"status.availableReplicas", ready})
+			}
+		}},
 		{"a Job in one second", "complete within 1 s", func(p *play) {
 			p.create("kubectl", parse(p.t, `{"kind":"Job","metadata":{"name":"migrate","generation":1},"spec":{}}`))
 			at := p.now.Format(time.RFC3339)
@@ -98,6 +134,74 @@ func TestDurations(t *testing.T) {
 			p := newPlay(t, terminal)
 			tc.play(p)
 			p.stamp = nil
+			if out := p.end(); !strings.Contains(out, tc.want) {
+				t.Errorf("want %q in:\n%s", tc.want, out)
+			}
+		})
+	}
+}
+
+// TestWhenItHappened: a line that waited until its object was calm has the time at which it happened.
+func TestWhenItHappened(t *testing.T) {
+	for _, tc := range []struct {
+		name, want string
+		play       func(p *play)
+	}{
+		{"a rollout", "10:42:20 · deploy/web                     rolled out in 13 s: 3/3 ready ", func(p *play) { short(p, p.at) }},
+		{"a rollout whose end the Deployment says", "10:42:19 · deploy/web                     rolled out in 12 s: 3/3 ready ", func(p *play) {
+			short(p, func(s float64) {
+				p.stamp = func(c *change.Change) { c.Time = c.At.Truncate(time.Second) }
+				if p.at(s + 0.3); s == 13 {
+					put(p.objects["Deployment/web"], "status.conditions", []any{obj{"type": "Progressing", "status": "True",
+						"reason": "NewReplicaSetAvailable", "lastUpdateTime": morning.Add(12 * time.Second).Format(time.RFC3339)}})
+				}
+			})
+		}},
+		{"a pod that went", "10:42:10 ·   pod/web-1-a                  gone after 1 d ", func(p *play) {
+			p.have(day, newPod(p.t, "web-1-a"))
+			p.at(3)
+			p.remove("Pod/web-1-a")
+		}},
+		{"what a deleted workload owned", "10:42:12 · deploy/web                     3 pods gone ", func(p *play) {
+			shop(p)
+			p.remove("Deployment/web")
+			p.remove("ReplicaSet/web-77dc77595")
+			for _, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+				stop(p, suffix)
+			}
+			for i, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+				p.at(3 + float64(i))
+				p.remove("Pod/web-77dc77595-" + suffix)
+			}
+		}},
+		{"a node", "10:42:10 · node/n1                        Ready → NotReady ", func(p *play) {
+			p.have(day, parse(p.t, `{"kind":"Node","metadata":{"name":"n1"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`))
+			p.at(3)
+			p.write(kcm+"/status", "Node/n1", set{"status.conditions", []any{obj{"type": "Ready", "status": "Unknown"}}})
+		}},
+		{"a failure", "10:42:10 ·   pod/web-1-a                  ImagePullBackOff shop/web:1.6, new on n1, after 3 s ", func(p *play) {
+			podStarts(p, "web-1-a")
+			p.at(3)
+			p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting("ErrImagePull", 0)})
+		}},
+		{"pods that are not ready any more", "10:42:10 · deploy/web                     3/3 → 1/3 ready ", func(p *play) {
+			shop(p)
+			p.at(3)
+			p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(1)}, set{"status.availableReplicas", int64(1)})
+		}},
+		{"a failure that goes on", "10:43:11 ·   pod/web-1-a                  still ImagePullBackOff shop/web:1.6 ", func(p *play) {
+			podStarts(p, "web-1-a")
+			for i := range 6 {
+				p.at(3 + 10*float64(i))
+				p.write("kubelet/status", "Pod/web-1-a", set{"status", waiting([]string{"ErrImagePull", "ImagePullBackOff"}[i%2], 0)})
+			}
+		}},
+		{"what changes too often", "10:42:12 · cm/leader-x                    changed 11 times in 5 s ", func(p *play) { hotConfig(p, p.at) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newPlay(t, Options{Terminal: true, Width: 140})
+			tc.play(p)
+			p.at(80)
 			if out := p.end(); !strings.Contains(out, tc.want) {
 				t.Errorf("want %q in:\n%s", tc.want, out)
 			}
@@ -119,7 +223,21 @@ func TestCaughtUp(t *testing.T) {
 			func(p *play) { p.late(3, true); podStarts(p, "web-1-a") }},
 		{"a pod that went", "10:42:10 ·   pod/web-1-a                  gone ",
 			func(p *play) { p.have(day, newPod(p.t, "web-1-a")); p.late(3, true); p.remove("Pod/web-1-a") }},
-		{"the end was seen as it happened", "10:42:54 · deploy/web                     rolled out: 3/3 ready ",
+		{"what changed too often", "10:42:12 · cm/leader-x                    changed 11 times in 5 s ",
+			func(p *play) { hotConfig(p, func(s float64) { p.late(s, true) }) }},
+		{"what changed too often, nobody knows when", "10:42:07–10:42:52 · cm/leader-x                    changed 11 times  ",
+			func(p *play) { hotConfig(p, func(s float64) { p.late(s, false) }) }},
+		{"what a workload owned that was deleted", "10:42:07–10:42:52 · deploy/web                     3 pods gone ",
+			func(p *play) {
+				shop(p)
+				p.late(0, false)
+				p.remove("Deployment/web")
+				p.remove("ReplicaSet/web-77dc77595")
+				for _, suffix := range []string{"xdkdf", "b2p8q", "zzt4l"} {
+					p.remove("Pod/web-77dc77595-" + suffix)
+				}
+			}},
+		{"the end was seen as it happened", "10:42:53 · deploy/web                     rolled out: 3/3 ready ",
 			func(p *play) {
 				short(p, func(s float64) {
 					if s < 13 {

@@ -278,7 +278,10 @@ func podBorn(v view) string {
 		s += joined(", Pending → "+podState(v.to), " ", took(born, finished(v.to)))
 	case severity.Failing("Pod", v.to) == event.Failure:
 		s = podState(v.to) + ", " + s
-		if !born.seen.IsZero() && v.now.After(born.seen) {
+		switch reason, _ := podTrouble(v.to); {
+		case reason != "":
+			s = joined(s, ", ", after(born, v.end))
+		case !born.seen.IsZero() && v.now.After(born.seen):
 			s += ", after " + Duration(v.now.Sub(born.seen))
 		}
 	case !born.seen.IsZero() && v.now.After(born.seen):

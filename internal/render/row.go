@@ -41,6 +41,7 @@ const (
 type row struct {
 	at        time.Time
 	until     time.Time // the end, if at is the begin of an interval
+	last      time.Time // when the last change was seen for which a folded line stands
 	sign      string
 	namespace string
 	owned     bool

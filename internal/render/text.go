@@ -39,6 +39,8 @@ type Options struct {
 	Only, Ignore []diff.Pattern
 	// Severities are those of the lines to print; empty: all. Gaps, absences and notices are always printed.
 	Severities []event.Severity
+	// From is the beginning of the time that was asked for: a line about what was over before is not printed.
+	From time.Time
 	// Location is that of the printed times; nil means the local one.
 	Location *time.Location
 }
@@ -47,6 +49,8 @@ type Options struct {
 //
 //	Ordering         Lines are in the order of the changes, except that a folded line comes when its
 //	                 object is calm. Of one object, no folded line comes before what it follows.
+//	Times            A line has the time at which it happened, also a folded one, which comes later.
+//	                 A folded line about what goes on has the time at which it is printed.
 //	What may be      Nothing: each change has a line, is counted by a folded line, or is quiet and
 //	skipped          in Counts.
 //	Memory           One entry for each object that is not settled, and for each that printed in the
@@ -198,7 +202,7 @@ func (t *Text) Flush(now time.Time) error {
 			t.counts.Pending -= o.fold.count
 			t.counts.Quiet += o.fold.count
 		default:
-			t.printFold(now, o, t.summary(now, o))
+			t.printFold(now, o, t.summary(t.happened(now, o), o))
 		}
 		if o.hot != nil {
 			t.printHot(now, o)
@@ -213,7 +217,7 @@ func (t *Text) Flush(now time.Time) error {
 
 // begin prints the line of a row. What is printed next belongs to it.
 func (t *Text) begin(r row) {
-	t.muted = !t.wanted(r.severity)
+	t.muted = !t.wanted(r.severity) || later(later(r.at, r.until), r.last).Before(t.o.From)
 	t.line(t.head(r))
 }
 

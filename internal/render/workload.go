@@ -96,7 +96,7 @@ func rolloutSummary(v view) string {
 	from, to := wanted(v.origin), wanted(v.to)
 	onWay := onItsWay(v)
 	switch {
-	case fresh(v.origin) || !diff.Equal(get(v.origin, "spec", "template"), get(v.to, "spec", "template")):
+	case rolls(v.origin, v.to):
 		if onWay || conditionOf(v.to, "Progressing").reason == "ProgressDeadlineExceeded" {
 			return stuck(v.to) + ahead(v.failures) + joined(fmt.Sprintf("rolling out: %d/%d updated, %s", isUpdated(v.to), to, readyPods(v.to)), ", ", v.pods)
 		}
@@ -116,6 +116,11 @@ func rolloutSummary(v view) string {
 		return ahead(v.failures) + joined(said, ", ", v.pods)
 	}
 	return ""
+}
+
+// rolls tells a rollout from other transitions: the template of its pods is new.
+func rolls(origin, to map[string]any) bool {
+	return fresh(origin) || !diff.Equal(get(origin, "spec", "template"), get(to, "spec", "template"))
 }
 
 // ahead puts bad news before the rest.
@@ -140,7 +145,7 @@ func readiness(v view) string {
 	if v.drops > 1 {
 		return fmt.Sprintf("%s again, %d times not", now, v.drops)
 	}
-	return joined(now+" again", ", ", strings.Replace(took(v.dropped, v.end), "in ", "after ", 1))
+	return joined(now+" again", ", ", after(v.dropped, v.end))
 }
 
 // rolledOut is when a rollout was complete: a Deployment says so.

@@ -37,8 +37,8 @@ func newStats(io *terminal.IO) *cobra.Command {
 	o := &StatsOptions{IO: io}
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Tell what the journal holds and takes",
-		Long:  "Tell what the journal holds, since when, and what takes the place. It can be\nwritten meanwhile. A million changes take some seconds.",
+		Short: "Show what the journal holds and takes",
+		Long:  "Show what the journal holds, since when, and what takes the place. It can be\nwritten meanwhile. A million changes take some seconds.",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return Stats(cmd.Context(), o) },
 	}

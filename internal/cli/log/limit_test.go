@@ -114,6 +114,23 @@ func TestTimeRangeShowsWholeStories(t *testing.T) {
 	}
 }
 
+// TestTimeRangeBeginsAfterStories: the line of what was over when a time range began is due only then, and not shown.
+func TestTimeRangeBeginsAfterStories(t *testing.T) {
+	b := newBook(t, start)
+	b.add(widgets, event.Snapshot, "shop", "w", nil, status("0"))
+	b.at = start.Add(time.Minute - 300*time.Millisecond)
+	b.add(widgets, event.Updated, "shop", "w", status("0"), status("1"))
+	b.at = start.Add(time.Minute + 2*time.Second)
+	b.add(maps, event.Created, "shop", "later", nil, data("1"))
+	path := b.close()
+	for since, want := range map[string]string{"10:00:30": "[widget/w cm/later]", "10:01": "[cm/later]"} {
+		out, _, err := play(t, path, Options{Output: text, Limit: -1, Since: since})
+		if got := fmt.Sprint(heads(out)); err != nil || got != want {
+			t.Errorf("since %s: %s, want %s, %v\n%s", since, got, want, err, out)
+		}
+	}
+}
+
 // TestTimeRangeEndsStories: what was still going on when a time range began, and in which nothing happened since, is not
 // shown as of its end.
 func TestTimeRangeEndsStories(t *testing.T) {

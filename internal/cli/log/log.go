@@ -1,4 +1,4 @@
-// Package log is the verb that tells what changed, from the journal.
+// Package log is the verb that shows what changed, from the journal.
 package log
 
 import (
@@ -47,19 +47,20 @@ const (
 	oneline = "oneline"
 )
 
-const long = `Tell what changed, from the journal that tattler run writes, the newest last.
+const long = `Show what changed, from the journal that tattler run writes, the newest last.
 The cluster is not asked.
 
 TYPE is a plural, singular, kind or short name, as of watch; without any, every
-kind is told. A named workload comes with what it owned: deploy/web with its
+kind is shown. A named workload comes with what it owned: deploy/web with its
 ReplicaSets and pods. Changes that belong to a rollout are folded into one line,
-as in watch; --flat tells each. --severity failure shows only the lines about
+as in watch; --flat shows each. --severity failure shows only the lines about
 what failed. --humans leaves out what controllers do.
 
 Times are ` + when.Forms + `.
 A change has the time that its object gives, and "seen" with the time at which
 it was seen where that is much later. Where the object gives none, the interval
-is shown. A time range selects what may have happened within it.
+is shown. A line that sums up changes has the time at which they were over. A
+time range selects what may have happened within it.
 
 With -o oneline a line begins with a change's id, which tattler show takes.`
 
@@ -77,7 +78,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	o := &Options{IO: io}
 	cmd := &cobra.Command{
 		Use:     "log [TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
-		Short:   "Tell what changed",
+		Short:   "Show what changed",
 		Long:    long,
 		Example: examples,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -100,9 +101,9 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
 	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do of their own accord")
 	f.IntVar(&o.Limit, "limit", 50, "show the last `number` of lines, folded or not; 0: all; default with --since or --until: all")
-	f.BoolVarP(&o.Follow, "follow", "f", false, "then tell changes as they are recorded")
+	f.BoolVarP(&o.Follow, "follow", "f", false, "then show changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")
-	f.BoolVar(&o.Flat, "flat", false, "tell each change of a rollout")
+	f.BoolVar(&o.Flat, "flat", false, "show each change of a rollout")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
 	f.BoolVar(&o.Noise, "noise", false, "show quiet changes and fields, too")
 	complete.Words(cmd, "severity", scope.Severities...)
@@ -111,7 +112,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	return cmd
 }
 
-// Run tells what was asked for; with Follow, until ctx ends. That it ends is no error.
+// Run shows what was asked for; with Follow, until ctx ends. That it ends is no error.
 func Run(ctx context.Context, o *Options) error {
 	if o.Now == nil {
 		o.Now = time.Now

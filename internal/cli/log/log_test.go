@@ -218,7 +218,7 @@ func TestFolding(t *testing.T) {
 		}
 		return heads
 	}
-	folded := []string{"10:00:00Z + widget/w", "10:01:01Z · widget/w", "10:30:00Z + cm/m", "10:30:01Z · widget/w"}
+	folded := []string{"10:00:00Z + widget/w", "10:01:00Z · widget/w", "10:30:00Z + cm/m", "10:30:00Z · widget/w"}
 	each := []string{"10:00:00Z + widget/w", "10:01:00Z ~ widget/w", "10:01:00Z ~ widget/w", "10:30:00Z + cm/m", "10:30:00Z ~ widget/w"}
 	updates := []string{"10:01:00Z ~ widget/w", "10:01:00Z ~ widget/w", "10:30:00Z ~ widget/w"}
 	for _, tc := range []struct {
@@ -310,11 +310,11 @@ func TestDamage(t *testing.T) {
 		for _, o := range []Options{{}, {Limit: -1}, {Scope: scope.Flags{Labels: "!x"}}} {
 			o.Output = format
 			out, said, err := play(t, path, o)
-			if err == nil || !strings.Contains(err.Error(), "3 changes cannot be told; tattler journal verify") {
+			if err == nil || !strings.Contains(err.Error(), "3 changes cannot be shown; tattler journal verify") {
 				t.Errorf("%s: %v", format, err)
 			}
 			all := out + said
-			if strings.Count(all, "cannot be told") != 3 || !strings.Contains(out, "good") || !strings.Contains(out, "fine") || strings.Contains(all, "no such change") {
+			if strings.Count(all, "cannot be shown") != 3 || !strings.Contains(out, "good") || !strings.Contains(out, "fine") || strings.Contains(all, "no such change") {
 				t.Errorf("%s:\n%s\n%s", format, out, said)
 			}
 		}

@@ -27,7 +27,7 @@ func (o *Options) printer(s *selection, cluster string) (printer, error) {
 	ro := render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
 		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Flat: o.Flat || s.partial(),
-		Only: s.paths, Severities: s.lines,
+		Only: s.paths, Severities: s.lines, From: s.query.Since,
 	}
 	switch o.Output {
 	case text:

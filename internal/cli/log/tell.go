@@ -46,7 +46,7 @@ func (t *telling) run(ctx context.Context) error {
 		return err
 	}
 	if t.damaged > 0 {
-		return fmt.Errorf("%s cannot be told; tattler journal verify looks for all damage", count(t.damaged, "change"))
+		return fmt.Errorf("%s cannot be shown; tattler journal verify looks for all damage", count(t.damaged, "change"))
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func (t *telling) change(ctx context.Context, e *journal.Entry, judged bool) err
 		return err
 	case err != nil:
 		t.damaged++
-		return t.out.Notice(e.At, fmt.Sprintf("change %s (%s) cannot be told: %v", e.ID, e.Op, err))
+		return t.out.Notice(e.At, fmt.Sprintf("change %s (%s) cannot be shown: %v", e.ID, e.Op, err))
 	case !judged && !t.matches(t.journal.Cluster(), &c):
 		return nil
 	}

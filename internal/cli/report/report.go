@@ -202,7 +202,7 @@ func (p *page) sink(in int, s *control.Sink) {
 			st.ID, st.Subject, age(p.now.Sub(st.Since)), Count(int64(st.Attempts), "attempt"), end, s.Name, st.ID)
 	}
 	if s.Held > 0 {
-		p.text(in, "holds %s, to tell later", Count(s.Held, "change"))
+		p.text(in, "holds %s, to send later", Count(s.Held, "change"))
 	}
 	if s.FilterErrors > 0 {
 		p.text(in, "its where failed on %s, which it gets all the same: %s", Count(s.FilterErrors, "change"), s.FilterError)

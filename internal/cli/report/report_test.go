@@ -99,7 +99,7 @@ func TestStatus(t *testing.T) {
 	            key: spec
 	            2 dead letters: tattler sinks dead hook
 	          später      paused         3     0s          -     0     -
-	            holds 3 changes, to tell later
+	            holds 3 changes, to send later
 	          old is configured no more and keeps its place: tattler sinks remove
 	          old
 

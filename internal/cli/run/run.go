@@ -51,10 +51,10 @@ Changes go to stdout; --to sends them elsewhere, and may be repeated:
   log: or -                   text on stdout
 docs/sinks has all, and what may stand in each address.
 
-What exists at the first start is recorded, and not told. After a restart
-nothing is told again, and what happened meanwhile is: deletions too. tattler
-log reads the journal, also while this runs. The value of a Secret is never
-written.
+What exists at the first start is recorded, and not delivered. After a restart
+nothing is repeated, and what happened meanwhile is delivered: deletions too.
+tattler log reads the journal, also while this runs. The value of a Secret is
+never written.
 
 Ctrl-C ends it, once the sinks have what is recorded (ten seconds at most).`
 

@@ -29,17 +29,17 @@ type Options struct {
 	Output string
 }
 
-const long = `Tell one change whole: quiet fields, long values and new objects included.
+const long = `Show one change whole: quiet fields, long values and new objects included.
 
 What came or went is shown with the whole object. CHANGE is the id of an
-event, or how it begins: tattler log -o oneline tells ids.`
+event, or how it begins: tattler log -o oneline prints ids.`
 
 // NewCommand returns the verb.
 func NewCommand(streams *terminal.IO) *cobra.Command {
 	o := &Options{IO: streams}
 	cmd := &cobra.Command{
 		Use:   "show CHANGE",
-		Short: "Tell one change whole",
+		Short: "Show one change whole",
 		Long:  long,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -106,7 +106,7 @@ func Run(ctx context.Context, o *Options) error {
 }
 
 func missing(id string) error {
-	return fmt.Errorf("the journal has no change %q (any more); tattler log -o oneline tells ids", id)
+	return fmt.Errorf("the journal has no change %q (any more); tattler log -o oneline prints ids", id)
 }
 
 // head is what a line of log has no room for.

@@ -154,7 +154,7 @@ func TestWrongUsage(t *testing.T) {
 		why, id, format, want string
 		usage                 bool
 	}{
-		{"no such id", strings.Repeat("a", 26), "text", "tattler log -o oneline tells ids", false},
+		{"no such id", strings.Repeat("a", 26), "text", "tattler log -o oneline prints ids", false},
 		{"more than an id", ids[0] + "a", "text", "has no change", false},
 		{"no id at all", "", "text", "has no change", false},
 		{"what cannot be one", "A/../b", "text", "has no change", false},

@@ -25,7 +25,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-const long = `Tell what the daemon (tattler run) is doing: what it watches, and what it may
+const long = `Show what the daemon (tattler run) is doing: what it watches, and what it may
 not, how far each sink is, and how large the journal is.
 
 The daemon is asked at a socket beside its journal, which only its own user can
@@ -41,7 +41,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	o := &Options{IO: io}
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "Tell what the daemon is doing",
+		Short:   "Show what the daemon is doing",
 		Long:    long,
 		Example: examples,
 		Args:    cobra.NoArgs,

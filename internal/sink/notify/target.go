@@ -259,7 +259,7 @@ func (t *target) telegram(u *url.URL) error {
 	case !ok || token == "" || t.chat == "":
 		return errors.New("want telegram://BOT:TOKEN@CHAT, where CHAT is a number or the name of a channel")
 	case strings.Contains(t.chat, ","):
-		return errors.New("several chats: write one sink for each, so that one which fails has none of them told twice")
+		return errors.New("several chats: write one sink for each, so that one that fails does not repeat messages in the others")
 	}
 	if t.chat[0] != '-' && t.chat[0] != '@' && (t.chat[0] < '0' || t.chat[0] > '9') {
 		t.chat = "@" + t.chat
