@@ -244,4 +244,3 @@ func TestJSONStringsOfParts(t *testing.T) {
 		t.Error("there is no part")
 	}
 }
-
