@@ -174,13 +174,31 @@ func (d *jsonDecoder) key() (string, bool) {
 	if !ok {
 		return "", false
 	}
+	if len(b) > longText {
+		return string(b), true
+	}
+	slot := &d.keys[maphash.Bytes(keySeed, b)%uint64(len(d.keys))]
+	if *slot != string(b) {
+		*slot = d.newKey(b)
+	}
+	return *slot, true
+}
+
+// newKey returns the string of a key that is not at hand.
+func (d *jsonDecoder) newKey(b []byte) string {
 	if d.t != nil {
 		if c := d.t.cached(b, true); c != nil {
-			return c.text, true
+			return c.text
 		}
 	}
-	return d.keys.get(b), true
+	return string(b)
 }
+
+// keyCache holds the keys that a decoder decoded last, each in a slot by its hash. It is smaller than that of a table, so
+// it stays in the processor's cache, and outlives the object that it was filled for.
+type keyCache [256]string
+
+var keySeed = maphash.MakeSeed()
 
 // text decodes a string that is a value.
 func (d *jsonDecoder) text() (any, bool) {
@@ -195,20 +213,4 @@ func (d *jsonDecoder) text() (any, bool) {
 	}
 	d.size += 16 + int64(len(b))
 	return string(b), true
-}
-
-// keyCache holds the keys that a decoder decoded last, each in a slot by its hash.
-type keyCache [256]string
-
-var keySeed = maphash.MakeSeed()
-
-func (c *keyCache) get(b []byte) string {
-	if len(b) > longText {
-		return string(b)
-	}
-	slot := &c[maphash.Bytes(keySeed, b)%uint64(len(c))]
-	if *slot != string(b) {
-		*slot = string(b)
-	}
-	return *slot
 }
