@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/json"
 
 	plans "github.com/tattler-dev/tattler/informer/internal/decode"
@@ -135,15 +134,15 @@ func encodeTyped(f wire.Format, obj Object) ([]byte, error) {
 	return p.Marshal()
 }
 
-func decodeUnstructured(_ *plans.Table, f wire.Format, raw []byte) (Object, plans.Result, error) {
+func decodeUnstructured(parts *plans.Table, f wire.Format, raw []byte) (Object, plans.Result, error) {
 	if f != wire.JSON {
 		return nil, plans.Result{}, errors.New("an unstructured object cannot be read from protobuf")
 	}
-	u := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(raw, &u.Object); err != nil {
+	m, r, err := plans.JSON(parts, raw)
+	if err != nil {
 		return nil, plans.Result{}, err
 	}
-	return u, plans.Result{}, nil
+	return &unstructured.Unstructured{Object: m}, r, nil
 }
 
 func encodeUnstructured(_ wire.Format, obj Object) ([]byte, error) {

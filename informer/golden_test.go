@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
+	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
@@ -139,18 +140,22 @@ func (g *golden) first(t *testing.T, l wire.List) wire.Object {
 // checkMaps proves that a view of JSON as maps loses nothing.
 func (g *golden) checkMaps(t *testing.T, raw []byte) {
 	t.Helper()
-	obj, _, err := decodeUnstructured(nil, wire.JSON, raw)
-	if err != nil {
-		t.Errorf("%v: %v", g, err)
-		return
-	}
 	var want map[string]any
 	if err := utiljson.Unmarshal(g.body, &want); err != nil {
 		t.Fatal(err)
 	}
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok || !reflect.DeepEqual(u.Object, want) {
-		t.Errorf("%v: the map differs:\n%s", g, gocmp.Diff(want, u.Object))
+	var obj Object
+	parts := plans.NewTable(1 << 20)
+	for round, parts := range []*plans.Table{parts, parts, parts, nil} { // shares nothing, adds parts, takes them; private
+		var err error
+		if obj, _, err = decodeUnstructured(parts, wire.JSON, raw); err != nil {
+			t.Errorf("%v: %v", g, err)
+			return
+		}
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok || !reflect.DeepEqual(u.Object, want) {
+			t.Errorf("%v: in round %d the map differs:\n%s", g, round, gocmp.Diff(want, u.Object))
+		}
 	}
 	back, err := encodeUnstructured(wire.JSON, obj)
 	if err != nil {

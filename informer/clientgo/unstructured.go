@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/tattler-dev/tattler/informer/internal/decode"
 )
 
 // appendUnstructured appends an object's JSON, with sorted keys, such that decoding makes the same
@@ -23,11 +24,11 @@ func appendUnstructured(dst []byte, obj any) ([]byte, error) {
 }
 
 func decodeUnstructured(raw []byte) (any, error) {
-	u := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(raw, &u.Object); err != nil {
+	m, _, err := decode.JSON(nil, raw)
+	if err != nil {
 		return nil, err
 	}
-	return u, nil
+	return &unstructured.Unstructured{Object: m}, nil
 }
 
 func appendMap(dst []byte, m map[string]any) ([]byte, error) {

@@ -5,6 +5,10 @@
 //     other numbers float64; of a key that comes twice the last value counts; bytes that are no UTF-8
 //     become U+FFFD.
 //   - Keys and short strings that recur in an object are one string in memory.
+//
+// The library's decoder of unstructured objects (informer/internal/decode) lets all objects of a source share what they
+// have in common. This one serves differences: two versions share by position, which is quicker to find than by content;
+// what managed fields say stays text; and a version tells where its parts are.
 package jsonmap
 
 import (

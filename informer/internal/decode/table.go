@@ -2,6 +2,7 @@ package decode
 
 import (
 	"hash/maphash"
+	"math"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -13,16 +14,17 @@ type Table struct {
 	door   filter
 	texts  texts
 	shards [shards]shard
-	stats  [512]use    // by field.stat, of which several may have one
-	limit  int64       // of a shard's generation, in bytes
-	used   atomic.Bool // since Sweep
+	stats  [512]use       // by field.stat, or by a hash of a path in JSON; several may have one
+	limit  int64          // of a shard's generation, in bytes
+	used   atomic.Bool    // since Sweep
+	empty  map[string]any // what every {} in JSON is
 }
 
 const shards = 8
 
 // NewTable makes a table that holds parts of about limit bytes, estimated by what they are on the wire. It begins small.
 func NewTable(limit int64) *Table {
-	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards/2, 1<<10)}
+	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards/2, 1<<10), empty: map[string]any{}}
 	t.texts.seed = t.seeds[0]
 	return t
 }
@@ -37,14 +39,14 @@ type partKey struct {
 type value struct {
 	p     unsafe.Pointer
 	n     int
-	lossy bool // its bytes have fields that are not known
+	lossy bool  // its bytes have fields that are not known
+	bytes int32 // estimated, with the entry
 }
 
 // part is a part to be added.
 type part struct {
-	key  partKey
-	v    value
-	size int
+	key partKey
+	v   value
 }
 
 // shard is a portion of a table, in two generations: what is asked for in the old one moves to the new one. When the new
@@ -59,12 +61,19 @@ type shard struct {
 // entrySize is what an entry costs beside the part.
 const entrySize = 64
 
-// growth is how much larger a part is than its bytes.
+// growth is how much larger a part is than its bytes in protobuf.
 const growth = 2
+
+// mix spreads the bits of a number over a hash.
+const mix = 0x9E3779B97F4A7C15
+
+func (t *Table) key(typ uintptr, raw []byte) partKey {
+	return partKey{[2]uint64{maphash.Bytes(t.seeds[0], raw), maphash.Bytes(t.seeds[1], raw)}, typ}
+}
 
 func (t *Table) shard(k partKey) *shard { return &t.shards[k.hash[0]%shards] }
 
-func (t *Table) get(k partKey, size int) (v value, ok bool) {
+func (t *Table) get(k partKey) (v value, ok bool) {
 	s := t.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,15 +82,16 @@ func (t *Table) get(k partKey, size int) (v value, ok bool) {
 	}
 	if v, ok = s.old[k]; ok {
 		delete(s.old, k)
-		s.oldSize -= cost(size)
-		s.put(k, v, size, t.limit)
+		s.oldSize -= int64(v.bytes)
+		s.put(k, v, t.limit)
 	}
 	return v, ok
 }
 
-func cost(size int) int64 { return entrySize + growth*int64(size) }
+// cost is what a part of so many bytes costs in a table.
+func cost(size int64) int32 { return int32(min(entrySize+size, math.MaxInt32)) }
 
-func (s *shard) put(k partKey, v value, size int, limit int64) {
+func (s *shard) put(k partKey, v value, limit int64) {
 	if s.size >= limit {
 		s.rotate()
 	}
@@ -89,7 +99,7 @@ func (s *shard) put(k partKey, v value, size int, limit int64) {
 		s.now = map[partKey]value{}
 	}
 	if _, ok := s.now[k]; !ok {
-		s.size += cost(size)
+		s.size += int64(v.bytes)
 	}
 	s.now[k] = v
 }
@@ -100,7 +110,7 @@ func (t *Table) add(parts []part) {
 	for _, p := range parts {
 		s := t.shard(p.key)
 		s.mu.Lock()
-		s.put(p.key, p.v, p.size, t.limit)
+		s.put(p.key, p.v, t.limit)
 		s.mu.Unlock()
 	}
 }
@@ -148,17 +158,17 @@ func (t *Table) Stats() Stats {
 
 // part decodes a part, or takes an equal one from the table. Make decodes it into what at points to.
 func (d *decoder) part(f *field, p unsafe.Pointer, raw []byte, fill func(at unsafe.Pointer) error) error {
-	if d.t == nil || len(raw) == 0 || f.elem != nil && f.elem.typ.Size() == 0 || d.t.stat(f).resting() {
-		return fill(p) // what has no size has no address of its own
+	if d.t == nil || len(raw) == 0 || d.t.stat(f).resting() {
+		return fill(p)
 	}
-	key := partKey{[2]uint64{maphash.Bytes(d.t.seeds[0], raw), maphash.Bytes(d.t.seeds[1], raw)}, f.id}
-	if v, ok := d.t.get(key, len(raw)); ok {
+	key := d.t.key(f.id, raw)
+	if v, ok := d.t.get(key); ok {
 		d.t.stat(f).tried(true)
 		f.store(p, v)
 		d.lossy = d.lossy || v.lossy
 		return nil
 	}
-	again := d.t.door.again(key.hash[0] ^ uint64(f.id)*0x9E3779B97F4A7C15)
+	again := d.t.door.again(key.hash[0] ^ uint64(f.id)*mix)
 	d.t.stat(f).tried(again)
 	if !again {
 		return fill(p)
@@ -170,8 +180,8 @@ func (d *decoder) part(f *field, p unsafe.Pointer, raw []byte, fill func(at unsa
 	}
 	d.strings(marks, texts) // a part that lives on alone must not keep its object's strings
 	v := f.load(p)
-	v.lossy = d.lossy
-	d.parts = append(d.parts, part{key, v, len(raw)})
+	v.lossy, v.bytes = d.lossy, cost(growth*int64(len(raw)))
+	d.parts = append(d.parts, part{key, v})
 	d.lossy = d.lossy || lossy
 	return nil
 }

@@ -15,7 +15,13 @@ type texts struct {
 
 type textSlot struct {
 	missed atomic.Uint32 // part of the hash of the last one that was not found
-	text   atomic.Pointer[string]
+	text   atomic.Pointer[cachedText]
+}
+
+// cachedText is a string that objects share.
+type cachedText struct {
+	text  string
+	boxed any // the text in an interface, which would need another allocation per use; nil where nobody asked for that
 }
 
 // longText is the length from which strings are not cached.
@@ -23,24 +29,35 @@ const longText = 128
 
 // text returns the string with these bytes, if it is cached.
 func (t *Table) text(b []byte) (string, bool) {
+	if c := t.cached(b, false); c != nil {
+		return c.text, true
+	}
+	return "", false
+}
+
+// cached returns the cached string with these bytes, or nil. Box asks for its boxed form, should it get into the cache.
+func (t *Table) cached(b []byte, box bool) *cachedText {
 	if len(b) > longText {
-		return "", false
+		return nil
 	}
 	hash := maphash.Bytes(t.texts.seed, b)
 	slots := grown(&t.texts.slots, &t.texts.asked)
 	slot := &slots[hash%uint64(len(slots))]
-	if s := slot.text.Load(); s != nil && *s == string(b) {
-		return *s, true
+	if c := slot.text.Load(); c != nil && c.text == string(b) {
+		return c
 	}
 	tag := uint32(hash >> 32)
 	if slot.missed.Load() != tag {
 		t.texts.asked.Add(1)
 		slot.missed.Store(tag)
-		return "", false
+		return nil
 	}
-	s := string(b)
-	slot.text.Store(&s)
-	return s, true
+	c := &cachedText{text: string(b)}
+	if box {
+		c.boxed = c.text
+	}
+	slot.text.Store(c)
+	return c
 }
 
 func (t *texts) bytes() int64 {
@@ -50,8 +67,11 @@ func (t *texts) bytes() int64 {
 	}
 	n := int64(len(*slots)) * int64(unsafe.Sizeof(textSlot{}))
 	for i := range *slots {
-		if s := (*slots)[i].text.Load(); s != nil {
-			n += int64(unsafe.Sizeof(*s)) + int64(len(*s))
+		if c := (*slots)[i].text.Load(); c != nil {
+			n += int64(unsafe.Sizeof(*c)) + int64(len(c.text))
+			if c.boxed != nil {
+				n += int64(unsafe.Sizeof(c.text))
+			}
 		}
 	}
 	return n
