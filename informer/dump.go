@@ -25,6 +25,7 @@ type (
 		Hot       int64          `json:"hotBytes"`
 		Dicts     int            `json:"dictionaries"`
 		DictBytes int64          `json:"dictionaryBytes"`
+		Labels    int64          `json:"labelIndexBytes,omitempty"`
 		Streams   []streamDump   `json:"streams"`
 		Consumers []consumerDump `json:"consumers,omitempty"`
 		Indexes   []indexDump    `json:"indexes,omitempty"`
@@ -99,6 +100,7 @@ func (s *Source) dump() sourceDump {
 	}
 	for _, st := range s.streams {
 		d.Streams = append(d.Streams, st.dump())
+		d.Labels += st.store.LabelBytes()
 	}
 	for _, c := range s.consuming() {
 		d.Consumers = append(d.Consumers, consumerDump{c.name, c.mode(), c.lag()})

@@ -110,6 +110,9 @@ func (s *stream) compute(ix *indexer, k Key, obj Object) any {
 func (s *stream) derive(c *store.Change, raw []byte) {
 	indexes, shared := s.source.indexes(), s.source.sharing.types()
 	live := s.source.live()
+	if s.source.labelled.Load() {
+		c.Labels = labelsIn(c.V.Format(), raw)
+	}
 	if len(indexes) == 0 && len(shared) == 0 && live == nil {
 		return
 	}
