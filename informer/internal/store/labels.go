@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"strings"
 	"unsafe"
 )
@@ -12,6 +13,7 @@ import (
 // need one each.
 type labelIndex struct {
 	places map[*object]place // objects whose labels are not known have none
+	most   int               // places that the map has had room for
 	groups set[*group]
 	byID   []*group // nil where an ID is free
 	free   []uint32
@@ -74,6 +76,7 @@ func (x *labelIndex) set(o *object, namespace string, l LabelSet) {
 	}
 	g := x.group(namespace, l)
 	x.places[o] = place{g.id, uint32(len(g.members))} //nolint:gosec // there are fewer objects
+	x.most = max(x.most, len(x.places))
 	g.members = append(g.members, o)
 }
 
@@ -84,6 +87,7 @@ func (x *labelIndex) remove(o *object) {
 		return
 	}
 	delete(x.places, o)
+	x.shrink()
 	g := x.byID[at.group]
 	last := len(g.members) - 1
 	if moved := g.members[last]; moved != o {
@@ -97,6 +101,17 @@ func (x *labelIndex) remove(o *object) {
 	case cap(g.members) > 64 && last < cap(g.members)/4:
 		g.members = append(make([]*object, 0, last), g.members...)
 	}
+}
+
+// shrink gives memory back where little of it is used: a map does not.
+func (x *labelIndex) shrink() {
+	const few = 1 << 10
+	if x.most < few || len(x.places) > x.most/8 {
+		return
+	}
+	places := make(map[*object]place, len(x.places))
+	maps.Copy(places, x.places)
+	x.places, x.most = places, len(places)
 }
 
 // group returns the group with these labels.
