@@ -7,7 +7,7 @@
 //	ListerWatcher                      Source: a resource, a Selection, a Storage
 //	SharedIndexInformer, Lister        Informer[T]: For, Unstructured, Metadata
 //	Get, List                          Informer.Get, Informer.List, Collect: with an error, not an absence
-//	Indexer, AddIndexers, ByIndex      Index[T, K]: AddIndex, Index.Get, Index.In
+//	Indexer, AddIndexers, ByIndex      Index[T, K]: AddFieldIndex by a path, AddIndex by a function; Index.Get, Index.In
 //	AddEventHandler, …WithOptions      Informer.Subscribe, Informer.Changes, Subscription.Handle
 //	isInInitialList                    Change.Initial, SubscribeOptions.SkipInitial
 //	HasSynced, WaitForCacheSync        the same and Informer.Wait, Cluster.WaitForSync, Subscription.Synced

@@ -26,6 +26,7 @@ type (
 		Parts     int64          `json:"sharedPartsBytes"`
 		Dicts     int            `json:"dictionaries"`
 		DictBytes int64          `json:"dictionaryBytes"`
+		Labels    int64          `json:"labelIndexBytes,omitempty"`
 		Streams   []streamDump   `json:"streams"`
 		Consumers []consumerDump `json:"consumers,omitempty"`
 		Indexes   []indexDump    `json:"indexes,omitempty"`
@@ -101,6 +102,7 @@ func (s *Source) dump() sourceDump {
 	}
 	for _, st := range s.streams {
 		d.Streams = append(d.Streams, st.dump())
+		d.Labels += st.store.LabelBytes()
 	}
 	for _, c := range s.consuming() {
 		d.Consumers = append(d.Consumers, consumerDump{c.name, c.mode(), c.lag()})

@@ -106,6 +106,27 @@ func ExampleAddIndex() {
 	// Output: web-0
 }
 
+func ExampleAddFieldIndex() {
+	_, cfg := shop()
+	cl, _ := informer.NewCluster(cfg, informer.Options{})
+	pods, _ := informer.For[*corev1.Pod](cl)
+	byIP, err := informer.AddFieldIndex(pods, "status.podIPs[*].ip")
+	if err != nil { // a path that a Pod does not have
+		fmt.Println(err)
+		return
+	}
+	defer start(cl)()
+
+	for p, err := range byIP.Get("10.0.0.7") {
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(p.Name)
+	}
+	// Output: web-0
+}
+
 func ExampleInformer_Changes() {
 	server, cfg := shop()
 	cl, _ := informer.NewCluster(cfg, informer.Options{})

@@ -12,14 +12,16 @@ import (
 	"sync/atomic"
 
 	"github.com/tattler-dev/tattler/informer/internal/store"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Index finds objects by values that a function computes of them. It is safe for concurrent use.
+// Index finds objects by values that a function computes of them, or that a field has. It is safe for concurrent use.
 type Index[T Object, K comparable] struct {
 	informer *Informer[T]
 	name     string
 	values   func(T) []K
-	shards   []*shard[K] // by stream
+	bytes    func(f wire.Format, raw []byte) ([]K, bool) // the same without decoding; nil: not possible. False: not of these bytes
+	shards   []*shard[K]                                 // by stream
 	slot     int
 	fails    atomic.Uint64
 	pending  atomic.Int64 // shards that do not know all of their objects
@@ -33,10 +35,17 @@ type Index[T Object, K comparable] struct {
 // The name is for reports.
 //
 // An index may be added at any time. Objects that are there already are indexed in the background.
+//
+// Each object is decoded for it. Where a path says what is wanted, AddFieldIndex costs less.
 func AddIndex[T Object, K comparable](i *Informer[T], name string, values func(T) []K) *Index[T, K] {
-	ix := &Index[T, K]{informer: i, name: name, values: values}
+	return addIndex(i, name, values, nil)
+}
+
+func addIndex[T Object, K comparable](i *Informer[T], name string, values func(T) []K, bytes func(wire.Format, []byte) ([]K, bool)) *Index[T, K] {
+	ix := &Index[T, K]{informer: i, name: name, values: values, bytes: bytes}
 	user := &indexer{
 		codec:   i.codec,
+		read:    ix.read,
 		compute: ix.compute,
 		shard:   func(stream int) indexShard { return ix.shards[stream] },
 		status:  ix.status,

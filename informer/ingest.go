@@ -15,6 +15,8 @@ const buildChunk = 256
 type indexer struct {
 	codec   *codec
 	compute func(Object) (any, error)
+	// read is compute of an object's bytes; false: it is to be decoded.
+	read func(f wire.Format, raw []byte) (values any, ok bool)
 	// shard is the index's part of a stream.
 	shard func(stream int) indexShard
 	// status describes the index.
@@ -89,7 +91,18 @@ func (s *stream) build(ix *indexer, shard indexShard) {
 
 // indexed computes the values of a stored object; one that cannot be decoded has none.
 func (s *stream) indexed(ix *indexer, item store.Item) any {
-	obj, _, err := s.decode(ix.codec, item, s.source.parts)
+	scratch := borrow()
+	defer scratch.giveBack()
+	raw, err := item.V.Append(scratch.b[:0])
+	if err != nil {
+		_ = s.undecodable(item.Key, err)
+		return s.compute(ix, Key(item.Key), nil)
+	}
+	scratch.b = raw
+	if values, ok := ix.read(item.V.Format(), raw); ok {
+		return values
+	}
+	obj, _, err := s.decodeRaw(ix.codec, item.Key, item.V.Format(), raw, s.source.parts)
 	if err != nil {
 		obj = nil
 	}
@@ -110,6 +123,9 @@ func (s *stream) compute(ix *indexer, k Key, obj Object) any {
 func (s *stream) derive(c *store.Change, raw []byte) {
 	indexes, shared := s.source.indexes(), s.source.sharing.types()
 	live := s.source.live()
+	if s.source.labelled.Load() {
+		c.Labels = labelsIn(c.V.Format(), raw)
+	}
 	if len(indexes) == 0 && len(shared) == 0 && live == nil {
 		return
 	}
@@ -121,7 +137,11 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 		if c.Index == nil {
 			c.Index = make([]any, len(indexes))
 		}
-		c.Index[slot] = s.compute(ix, Key(c.Key), d.as(ix.codec))
+		values, ok := ix.read(d.format, raw)
+		if !ok {
+			values = s.compute(ix, Key(c.Key), d.as(ix.codec))
+		}
+		c.Index[slot] = values
 	}
 	for _, c := range shared {
 		d.as(c)

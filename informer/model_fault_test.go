@@ -2,6 +2,7 @@ package informer_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"slices"
@@ -9,6 +10,9 @@ import (
 	"strings"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/informertest"
@@ -222,6 +226,9 @@ func (w *world) begin() {
 	if w.view, err = informer.Unstructured(cluster, widgets, informer.On(w.source)); err != nil {
 		w.Fatal(err)
 	}
+	if w.values, err = informer.AddFieldIndex(w.view, "spec.v"); err != nil {
+		w.Fatal(err)
+	}
 	done := make(chan error)
 	ctx, cancel := context.WithCancel(w.Context())
 	go func() { done <- cluster.Run(ctx) }()
@@ -254,5 +261,50 @@ func (w *world) compareCache() {
 		} else if got := jsonOf(w.T, obj.Object); got != jsonOf(w.T, want) {
 			w.Errorf("%s: the cache has %s, want %s", k, got, jsonOf(w.T, want))
 		}
+	}
+	w.compareSelected(server)
+}
+
+// list selects by labels, whatever is there: from the first time on, the source has an index of them.
+func (w *world) list() {
+	for _, err := range w.view.List("", labels.SelectorFromSet(labels.Set{"app": "a1"})) {
+		if err != nil && !errors.Is(err, informer.ErrNotSynced) {
+			w.Error(err)
+		}
+	}
+}
+
+// compareSelected checks that what selectors and the index find is what the server has.
+func (w *world) compareSelected(server map[string]map[string]any) {
+	for _, text := range []string{"app=a1", "app in (a0,a2),tier=t1", "tier", "!app", "app!=a1", "app notin (a0),tier"} {
+		selector, err := labels.Parse(text)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, namespace := range []string{"", "n1", "n2", "n3"} {
+			var want []string
+			for k, fields := range server {
+				u := unstructured.Unstructured{Object: fields}
+				if (namespace == "" || strings.HasPrefix(k, namespace+"/")) && selector.Matches(labels.Set(u.GetLabels())) {
+					want = append(want, k)
+				}
+			}
+			slices.Sort(want)
+			if got := keys(w.view.List(namespace, selector)); got != strings.Join(want, " ") {
+				w.Errorf("%s in %q: the cache has %s, the server %s", text, namespace, got, want)
+			}
+		}
+	}
+	for k, fields := range server {
+		v, _, err := unstructured.NestedString(fields, "spec", "v")
+		if err != nil {
+			w.Fatal(err)
+		}
+		if got := " " + keys(w.values.Get(v)) + " "; !strings.Contains(got, " "+k+" ") {
+			w.Errorf("the index finds %s at %s, which %s has", got, v, k)
+		}
+	}
+	if values, err := w.values.Values(); err != nil || len(values) > len(server) {
+		w.Errorf("the index has %d values of %d objects, %v", len(values), len(server), err)
 	}
 }

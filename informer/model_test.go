@@ -93,6 +93,7 @@ type world struct {
 	dir     string // of its checkpoint; empty: none
 	source  *informer.Source
 	view    *informer.Informer[*unstructured.Unstructured]
+	values  *informer.Index[*unstructured.Unstructured, string] // of spec.v
 	end     func()
 
 	faults    []*modelFault // of this run
@@ -161,6 +162,7 @@ func (w *world) act() {
 		w.sleep(time.Second)
 	case 14:
 		synctest.Wait()
+		w.list()
 	case 15, 16, 17:
 		w.fail()
 	default:
@@ -184,7 +186,11 @@ func (w *world) write() {
 		w.server.Delete(widgets, ns, name)
 		return
 	}
-	w.server.Put(widgets, ns, name, spec(strconv.Itoa(w.rand.IntN(1e9))))
+	fields := spec(strconv.Itoa(w.rand.IntN(1e9)))
+	if w.rand.IntN(4) > 0 {
+		fields["metadata"] = map[string]any{"labels": map[string]any{"app": fmt.Sprint("a", w.rand.IntN(3)), "tier": fmt.Sprint("t", w.rand.IntN(2))}}
+	}
+	w.server.Put(widgets, ns, name, fields)
 }
 
 // consumer applies deltas to its own state, strictly.

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/tattler-dev/tattler/informer/internal/compact"
 	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
@@ -47,20 +46,44 @@ func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 // it was closed before.
 func (i *Informer[T]) All() iter.Seq2[T, error] { return i.List("", nil) }
 
-// List is All within a namespace, and with a label selector; empty and nil select everything.
+// List is All within a namespace, and with a label selector; empty and nil select everything. The first selector has the
+// source read the labels of every object; from then on it keeps an index of them.
 func (i *Informer[T]) List(namespace string, selector labels.Selector) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		whole := i.source.beginScan(i.shared)
 		streams := i.source.reaching(namespace)
 		for _, st := range streams {
-			for _, item := range st.store.Snapshot(namespace) {
-				if i.source.selects(i.codec, selector, item.V) && !yield(decode[T](i, st, item, whole)) {
-					return
-				}
+			if !i.list(st, namespace, selector, whole, yield) {
+				return
 			}
 		}
 		finish(yield, i.source.incomplete(streams))
 	}
+}
+
+// list yields the selected objects of one stream, and tells whether to go on.
+func (i *Informer[T]) list(st *stream, namespace string, selector labels.Selector, u use, yield func(T, error) bool) bool {
+	var items, unsure []store.Item
+	if selector == nil || selector.Empty() {
+		items = st.store.Snapshot(namespace)
+	} else {
+		items, unsure = st.selected(namespace, selector)
+	}
+	for _, item := range items {
+		if !yield(decode[T](i, st, item, u)) {
+			return false
+		}
+	}
+	for _, item := range unsure {
+		obj, err := decode[T](i, st, item, u)
+		if err == nil && !selector.Matches(labels.Set(obj.GetLabels())) {
+			continue
+		}
+		if !yield(obj, err) {
+			return false
+		}
+	}
+	return true
 }
 
 // Keys returns the keys of all objects, in no order, also of those that cannot be decoded. ErrNotSynced
@@ -109,32 +132,6 @@ func (i *Informer[T]) Len() int {
 		n += objects
 	}
 	return n
-}
-
-// selects reads the labels from the bytes, unless the object is kept decoded: that costs less than
-// decoding what is not wanted.
-func (s *Source) selects(c *codec, selector labels.Selector, v *compact.Version) bool {
-	if selector == nil || selector.Empty() {
-		return true
-	}
-	if kept, ok := s.hot.Get(v, c); ok {
-		if obj, ok := kept.(Object); ok {
-			return selector.Matches(labels.Set(obj.GetLabels()))
-		}
-	}
-	scratch := borrow()
-	defer scratch.giveBack()
-	raw, err := v.Append(scratch.b[:0])
-	if err != nil {
-		return true // that it cannot be read shows when it is decoded
-	}
-	scratch.b = raw
-	set := labels.Set{}
-	err = wire.ReadLabels(v.Format(), raw, func(key, value []byte) bool {
-		set[string(key)] = string(value)
-		return true
-	})
-	return err != nil || selector.Matches(set)
 }
 
 // use says what becomes of a decoded object.

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"strings"
 	"sync/atomic"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
@@ -10,7 +11,7 @@ import (
 // shard is an index of one stream. The store's lock guards it.
 type shard[K comparable] struct {
 	values map[store.Key][]K // of each object that has any
-	keys   map[K]*bucket
+	keys   map[K]*having[K]
 	// undecodable are objects whose values nobody can know.
 	undecodable map[store.Key]struct{}
 	todo        map[store.Key]struct{} // objects whose values are not known yet; nil: none
@@ -22,7 +23,7 @@ type shard[K comparable] struct {
 }
 
 func newShard[K comparable](pending *atomic.Int64, closed *atomic.Bool) *shard[K] {
-	return &shard[K]{values: map[store.Key][]K{}, keys: map[K]*bucket{}, undecodable: map[store.Key]struct{}{}, pending: pending, closed: closed}
+	return &shard[K]{values: map[store.Key][]K{}, keys: map[K]*having[K]{}, undecodable: map[store.Key]struct{}{}, pending: pending, closed: closed}
 }
 
 // Set implements store.Index.
@@ -40,15 +41,35 @@ func (s *shard[K]) Set(k store.Key, values any) {
 	if len(c.values) == 0 {
 		return
 	}
-	s.values[k] = c.values
-	for _, v := range c.values {
+	for i, v := range c.values {
 		b := s.keys[v]
 		if b == nil {
-			b = &bucket{}
-			s.keys[v] = b
+			b = &having[K]{value: []K{own(v)}}
+			s.keys[b.value[0]] = b
 		}
 		b.add(k)
+		c.values[i] = b.value[0]
+		if len(c.values) == 1 {
+			c.values = b.value
+		}
 	}
+	s.values[k] = c.values
+}
+
+// having is the objects that have a value.
+type having[K comparable] struct {
+	bucket
+	value []K // alone, as it is shared by objects that have no other
+}
+
+// own copies a string, which may be a part of something large.
+func own[K comparable](v K) K {
+	if text, ok := any(v).(string); ok {
+		if c, ok := any(strings.Clone(text)).(K); ok {
+			return c
+		}
+	}
+	return v
 }
 
 // Delete implements store.Index.

@@ -47,6 +47,8 @@ type Source struct {
 	plain atomic.Int64 // until when the server counts as one without protobuf of this resource, in Unix nanoseconds
 	scans atomic.Int64 // reads of everything, lately
 
+	labelled atomic.Bool // the stores keep an index of labels
+
 	sharing  sharing
 	indexing sync.Mutex // held while indexes are added and removed
 	indexers atomic.Pointer[[]*indexer]

@@ -32,6 +32,8 @@ type Change struct {
 	Since  time.Time
 	// Index has the values for the indexes, by slot.
 	Index []any
+	// Labels are V's, for a store with IndexLabels.
+	Labels LabelSet
 
 	against *compact.Version // the stored version that V was compared with, before the lock
 	alike   bool             // and found to have the content of
@@ -270,6 +272,9 @@ func (t *step) add(c *Change, relisted bool) {
 func (t *step) stored(d Delta, o *object, sp *space, c *Change) {
 	t.note(d, o, sp)
 	t.indexes.set(Key{sp.name, o.name}, c.Index)
+	if t.labels != nil {
+		t.labels.set(o, sp.name, c.Labels)
+	}
 }
 
 // remove deletes an object, because of c or, where that is nil, because a list did not name it.
@@ -282,6 +287,9 @@ func (t *step) remove(o *object, sp *space, c *Change) {
 	t.table.remove(o, sp)
 	delete(t.doubtful, o)
 	t.indexes.delete(Key{sp.name, o.name})
+	if t.labels != nil {
+		t.labels.remove(o)
+	}
 }
 
 // note completes a delta of an object.

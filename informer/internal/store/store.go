@@ -62,6 +62,7 @@ type Store struct {
 	mu      sync.RWMutex
 	table   table
 	indexes indexes
+	labels  *labelIndex // nil: nobody asked for it
 	head    head
 	closed  bool
 }
@@ -122,6 +123,9 @@ func (s *Store) Load(items []Item, h Head, trusted bool) {
 		for _, it := range piece {
 			if o, _ := s.table.find(it.Key); o != nil {
 				o.v = it.V
+				if s.labels != nil {
+					s.labels.remove(o)
+				}
 			} else {
 				s.table.add(it.Key, it.V, s.mark)
 			}

@@ -1,0 +1,66 @@
+package informer
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/store"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// labelChunk is how many objects' labels are filled in while other readers wait.
+const labelChunk = 256
+
+// selected returns the objects with labels that a selector selects, and those of which only their decoder can say.
+//
+// The first call starts the index of the source: before, it would cost memory that perhaps nobody needs. Labels that the
+// index does not have are read here, and added to it: those of objects that came before it was there.
+func (s *stream) selected(namespace string, selector labels.Selector) (found, unsure []store.Item) {
+	if !s.source.labelled.Swap(true) { // first, so that what comes from now on has its labels with it
+		for _, st := range s.source.streams {
+			st.store.IndexLabels()
+		}
+	}
+	s.store.IndexLabels() // another reader may not be through with it
+	all := s.store.Select(namespace, selector)
+	found, unsure = all.Found, all.Unsure
+	var read []store.Labelled
+	for _, item := range all.Unknown {
+		l := s.labelsOf(item.V)
+		set, ok := l.Map()
+		switch {
+		case !ok:
+			unsure = append(unsure, item)
+		case selector.Matches(labels.Set(set)):
+			found = append(found, item)
+		}
+		if read = append(read, store.Labelled{Item: item, Labels: l}); len(read) == labelChunk {
+			s.store.SetLabels(read)
+			read = read[:0]
+		}
+	}
+	if len(read) > 0 {
+		s.store.SetLabels(read)
+	}
+	return found, unsure
+}
+
+// labelsOf reads the labels of a stored version.
+func (s *stream) labelsOf(v *compact.Version) store.LabelSet {
+	scratch := borrow()
+	defer scratch.giveBack()
+	raw, err := v.Append(scratch.b[:0])
+	if err != nil {
+		return store.UnreadableLabels // that it cannot be read shows when it is decoded
+	}
+	scratch.b = raw
+	return labelsIn(v.Format(), raw)
+}
+
+// labelsIn reads the labels of an object's bytes.
+func labelsIn(f wire.Format, raw []byte) (l store.LabelSet) {
+	scratch := borrow()
+	defer scratch.giveBack()
+	l, scratch.b = store.LabelsOf(f, raw, scratch.b)
+	return l
+}
