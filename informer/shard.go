@@ -1,7 +1,6 @@
 package informer
 
 import (
-	"strings"
 	"sync/atomic"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
@@ -44,8 +43,8 @@ func (s *shard[K]) Set(k store.Key, values any) {
 	for i, v := range c.values {
 		b := s.keys[v]
 		if b == nil {
-			b = &having[K]{value: []K{own(v)}}
-			s.keys[b.value[0]] = b
+			b = &having[K]{value: []K{v}}
+			s.keys[v] = b
 		}
 		b.add(k)
 		c.values[i] = b.value[0]
@@ -60,16 +59,6 @@ func (s *shard[K]) Set(k store.Key, values any) {
 type having[K comparable] struct {
 	bucket
 	value []K // alone, as it is shared by objects that have no other
-}
-
-// own copies a string, which may be a part of something large.
-func own[K comparable](v K) K {
-	if text, ok := any(v).(string); ok {
-		if c, ok := any(strings.Clone(text)).(K); ok {
-			return c
-		}
-	}
-	return v
 }
 
 // Delete implements store.Index.
