@@ -32,7 +32,8 @@ type Index[T Object, K comparable] struct {
 //
 // An index may be added at any time. Objects that are there already are indexed in the background.
 func AddIndex[T Object, K comparable](i *Informer[T], name string, values func(T) []K) *Index[T, K] {
-	ix := &Index[T, K]{informer: i, name: name, values: values}
+	i.source.shares.Store(true)
+	ix := &Index[T, K]{informer: i.as(indexReader(name)), name: name, values: values}
 	user := &indexer{
 		codec:   i.codec,
 		compute: ix.compute,

@@ -93,6 +93,7 @@ func (s *stream) indexed(ix *indexer, item store.Item) any {
 	if err != nil {
 		obj = nil
 	}
+	s.source.cluster.mutations.indexes(s.source, ix, item.V, obj)
 	return s.compute(ix, Key(item.Key), obj)
 }
 
@@ -121,6 +122,7 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 		if c.Index == nil {
 			c.Index = make([]any, len(indexes))
 		}
+		s.source.cluster.mutations.indexes(s.source, ix, c.V, d.as(ix.codec))
 		c.Index[slot] = s.compute(ix, Key(c.Key), d.as(ix.codec))
 	}
 	for _, c := range shared {
