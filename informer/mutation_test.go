@@ -37,12 +37,17 @@ func (r *reports) add(report string) {
 func (r *reports) take() string {
 	synctest.Wait()
 	r.cluster.SyncMutations()
-	time.Sleep(3 * time.Second)
-	synctest.Wait()
+	elapse(3 * time.Second)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer func() { r.all = nil }()
 	return strings.Join(r.all, "\n")
+}
+
+// elapse lets time pass, in a bubble.
+func elapse(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
 
 // detecting is bubble for a cluster that looks for mutations.
@@ -127,8 +132,7 @@ func TestDetectMutation(t *testing.T) {
 		{"an object that is no longer cached", func(t *testing.T, server *informertest.Server, v *view) {
 			p := must(v.Get("a", "one"))(t)
 			server.Delete(pods, "a", "one")
-			time.Sleep(time.Minute)
-			synctest.Wait()
+			elapse(time.Minute)
 			label(p)
 		}, "*v1.Pod a/one (pods): " + changed},
 		{"an object of a view that is closed", func(t *testing.T, _ *informertest.Server, v *view) {
@@ -138,8 +142,7 @@ func TestDetectMutation(t *testing.T) {
 		}, "*v1.Pod a/one (pods): " + changed},
 		{"an object that was kept for long", func(t *testing.T, _ *informertest.Server, v *view) {
 			p := must(v.Get("a", "one"))(t)
-			time.Sleep(time.Hour)
-			synctest.Wait()
+			elapse(time.Hour)
 			label(p)
 		}, changed},
 	} {
@@ -164,18 +167,12 @@ func TestDetectMutationOfSharedPart(t *testing.T) {
 		}
 		v := must(informer.For[*corev1.Pod](c))(t).Shared()
 		synced(t, c)
-		for range v.List("s", nil) {
-			continue
-		}
-		a, b := must(v.Get("s", "x6"))(t), must(v.Get("s", "x7"))(t)
-		a.Labels["app"] = "oops"
-		if b.Labels["app"] != "oops" {
-			t.Error("they share no labels")
-		}
+		a, b := alike(t, v)
+		must(v.Get("s", a.Name))(t).Labels["app"] = "oops"
 		got := r.take()
-		for _, name := range []string{"s/x6", "s/x7"} {
-			if !strings.Contains(got, name) {
-				t.Errorf("%s is not in %q", name, got)
+		for _, k := range []informer.Key{a, b} {
+			if !strings.Contains(got, k.String()) {
+				t.Errorf("%s is not in %q", k, got)
 			}
 		}
 		if !strings.Contains(got, "also changed: *v1.Pod s/x") || !strings.Contains(got, "List, Get had it") {
@@ -260,7 +257,7 @@ func TestMutationEndsTheProgram(t *testing.T) {
 		go func() { _ = c.Run(t.Context()) }()
 		synced(t, c)
 		must(v.Get("a", "one"))(t).Spec.NodeName = "oops"
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		return
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutationEndsTheProgram$")
