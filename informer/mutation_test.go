@@ -124,9 +124,7 @@ func TestDetectMutation(t *testing.T) {
 		}, `spec.nodeName was "node-1" and is "oops"; subscription "handler" had it`},
 		{"all who had it", func(t *testing.T, _ *informertest.Server, v *view) {
 			p := must(v.Get("a", "one"))(t)
-			for range v.List("a", nil) {
-				continue
-			}
+			must(informer.Collect(v.List("a", nil)))(t)
 			label(p)
 		}, "Get, List had it"},
 		{"an object that is no longer cached", func(t *testing.T, server *informertest.Server, v *view) {
