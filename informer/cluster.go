@@ -51,10 +51,10 @@ type Options struct {
 	// kind is served in another form, so that contents that changed at the same version are noticed. 0
 	// means 6 hours, more or less; negative: there are no audits.
 	AuditEvery time.Duration
-	// DetectMutation panics once a shared object was written to (Informer.Shared, functions of indexes), and says
-	// where, and who had it. It is for tests and costs up to a tenth of a CPU, and memory; the environment variable
-	// KUBE_CACHE_MUTATION_DETECTOR=true, which is client-go's, turns it on as well. Without it a few shared
-	// objects are checked all the same: see Hooks.Mutation.
+	// DetectMutation panics once it finds that somebody wrote to a shared object (of Informer.Shared, or an index
+	// function's), with the object, the place and the readers that had it. It is for tests: it costs memory and up to
+	// a tenth of a CPU. The environment variable KUBE_CACHE_MUTATION_DETECTOR=true, which is client-go's, turns it on
+	// as well. Otherwise only a few shared objects are checked: see Hooks.Mutation.
 	DetectMutation bool
 	Hooks          Hooks
 }

@@ -49,7 +49,7 @@
 //	Audits          A watch can miss changes without an error, and content can change without a new version. So
 //	                each stream is now and then compared with a list beside its watch (Options.AuditEvery).
 //	Ownership       What reads and changes return is the caller's. What Shared returns and index functions get is
-//	                read-only, and in parts other objects': see Options.DetectMutation, for tests, and Hooks.Mutation.
+//	                read-only; objects share parts of it. Options.DetectMutation and Hooks.Mutation find who writes.
 //	After close     When the context of Cluster.Run ends, or a source is closed, reads and indexes serve the
 //	                last state, until the Informer is dropped. Wait, Subscribe, Next, Changes and Mirror return
 //	                ErrClosed. So do reads of what is not there if the source had no state before it closed.

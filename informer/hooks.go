@@ -25,8 +25,8 @@ type Hooks struct {
 	LossyDecode func(Stream)
 	// IndexError hears of a panic of an index's function.
 	IndexError func(Stream, Key, error)
-	// Mutation hears of a shared object that somebody wrote to, with the place and who is known to have had it. A
-	// few of those that are read are checked. What is shared is then decoded anew.
+	// Mutation hears of a shared object that somebody wrote to. The error names the place and a reader that had the
+	// object, and no value. Only a few objects are checked; after a finding all are decoded anew.
 	Mutation func(Stream, Key, error)
 	// Lag hears, each time a consumer takes something, what it has yet to take.
 	Lag func(resource schema.GroupVersionResource, consumer string, lag Lag)
