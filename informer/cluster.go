@@ -51,7 +51,12 @@ type Options struct {
 	// kind is served in another form, so that contents that changed at the same version are noticed. 0
 	// means 6 hours, more or less; negative: there are no audits.
 	AuditEvery time.Duration
-	Hooks      Hooks
+	// DetectMutation panics once it finds that somebody wrote to a shared object (of Informer.Shared, or an index
+	// function's), with the object, the place and the readers that had it. It is for tests: it costs memory and up to
+	// a tenth of a CPU. The environment variable KUBE_CACHE_MUTATION_DETECTOR=true, which is client-go's, turns it on
+	// as well. Otherwise only a few shared objects are checked: see Hooks.Mutation.
+	DetectMutation bool
+	Hooks          Hooks
 }
 
 // Cluster talks to one API server. It is safe for concurrent use.
@@ -73,6 +78,7 @@ type Cluster struct {
 	forms       forms
 	identity    identity
 	checkpoints checkpoints
+	mutations   *mutations
 }
 
 // NewCluster prepares the connection; it does not talk to the server. cfg is copied; its Timeout
@@ -100,6 +106,7 @@ func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 		forms:   forms{asked: make(chan struct{})},
 
 		checkpoints: checkpoints{owners: map[string]*stream{}},
+		mutations:   newMutations(o.DetectMutation || detectByEnv()),
 	}, nil
 }
 
@@ -158,6 +165,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	c.openCheckpoints()
 	c.ctx = ctx
+	c.running.Go(func() { c.mutations.run(ctx) })
 	if c.opts.AuditEvery >= 0 {
 		c.running.Go(func() { c.watchForms(ctx) })
 	}

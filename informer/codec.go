@@ -52,6 +52,9 @@ func (c *codec) read(parts *plans.Table, f wire.Format, raw []byte) (obj Object,
 		}
 	}()
 	obj, r, err = c.decode(parts, f, raw)
+	if parts != nil && f == wire.JSON && err == nil {
+		plans.CacheQuantities(obj)
+	}
 	if r.Size == 0 {
 		r.Size = c.weigh(f, len(raw))
 	}
@@ -119,6 +122,9 @@ func decodeTyped(parts *plans.Table, plan *plans.Plan, f wire.Format, raw []byte
 	}
 	if err := p.Unmarshal(raw); err != nil {
 		return plans.Result{}, err
+	}
+	if parts != nil {
+		plans.CacheQuantities(obj)
 	}
 	return plans.Result{Lossy: p.Size() != len(raw)}, nil
 }

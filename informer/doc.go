@@ -44,7 +44,8 @@
 //	History         Versions that go back, as with a restored backup, start a new epoch: a relist that compares contents.
 //	Audits          A watch can miss changes without an error, and content can change without a new version. So
 //	                each stream is now and then compared with a list beside its watch (Options.AuditEvery).
-//	Ownership       What reads and changes return is the caller's; what Shared returns is read-only.
+//	Ownership       What reads and changes return is the caller's. What Shared returns and index functions get is
+//	                read-only; objects share parts of it. Options.DetectMutation and Hooks.Mutation find who writes.
 //	After close     When Cluster.Run ends or a source is closed, reads and indexes serve the last state. What waits
 //	                returns ErrClosed, and so does a read of what is not there if the source never had a state.
 package informer

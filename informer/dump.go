@@ -52,6 +52,7 @@ type (
 		Transform    uint64    `json:"transformErrors,omitempty"`
 		DecodeErrors uint64    `json:"decodeErrors,omitempty"`
 		LossyDecodes uint64    `json:"lossyDecodes,omitempty"`
+		Mutations    uint64    `json:"mutations,omitempty"`
 		Audits       uint64    `json:"audits,omitempty"`
 		Checkpoint   string    `json:"checkpoint,omitempty"`
 	}
@@ -129,7 +130,7 @@ func (s *stream) dump() streamDump {
 		Epoch: st.Epoch,
 		Past:  st.Dropped.Past, Repeated: st.Dropped.Repeated, Unreadable: st.Dropped.Unreadable,
 		Transform: st.Dropped.Transform, DecodeErrors: st.DecodeErrors, LossyDecodes: st.LossyDecodes,
-		Audits: st.Audits,
+		Mutations: st.Mutations, Audits: st.Audits,
 	}
 	if st.Err != nil {
 		d.Error = st.Err.Error()

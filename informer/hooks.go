@@ -25,6 +25,9 @@ type Hooks struct {
 	LossyDecode func(Stream)
 	// IndexError hears of a panic of an index's function.
 	IndexError func(Stream, Key, error)
+	// Mutation hears of a shared object that somebody wrote to. The error names the place and a reader that had the
+	// object, and no value. Only a few objects are checked; after a finding all are decoded anew.
+	Mutation func(Stream, Key, error)
 	// Lag hears, each time a consumer takes something, what it has yet to take.
 	Lag func(resource schema.GroupVersionResource, consumer string, lag Lag)
 	// Checkpoint hears of every failure to read or write a stream's checkpoint.
@@ -93,6 +96,12 @@ func (h *Hooks) lossyDecode(s Stream) {
 func (h *Hooks) indexError(s Stream, k Key, err error) {
 	if h.IndexError != nil {
 		h.IndexError(s, k, err)
+	}
+}
+
+func (h *Hooks) mutation(s Stream, k Key, err error) {
+	if h.Mutation != nil {
+		h.Mutation(s, k, err)
 	}
 }
 

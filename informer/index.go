@@ -38,11 +38,12 @@ type Index[T Object, K comparable] struct {
 //
 // Each object is decoded for it. Where a path says what is wanted, AddFieldIndex costs less.
 func AddIndex[T Object, K comparable](i *Informer[T], name string, values func(T) []K) *Index[T, K] {
+	i.source.shares.Store(true)
 	return addIndex(i, name, values, nil)
 }
 
 func addIndex[T Object, K comparable](i *Informer[T], name string, values func(T) []K, bytes func(wire.Format, []byte) ([]K, bool)) *Index[T, K] {
-	ix := &Index[T, K]{informer: i, name: name, values: values, bytes: bytes}
+	ix := &Index[T, K]{informer: i.as(indexReader(name)), name: name, values: values, bytes: bytes}
 	user := &indexer{
 		codec:   i.codec,
 		read:    ix.read,

@@ -106,6 +106,7 @@ func (s *stream) indexed(ix *indexer, item store.Item) any {
 	if err != nil {
 		obj = nil
 	}
+	s.source.cluster.mutations.indexes(s.source, ix, item.V, obj)
 	return s.compute(ix, Key(item.Key), obj)
 }
 
@@ -139,7 +140,9 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 		}
 		values, ok := ix.read(d.format, raw)
 		if !ok {
-			values = s.compute(ix, Key(c.Key), d.as(ix.codec))
+			obj := d.as(ix.codec)
+			s.source.cluster.mutations.indexes(s.source, ix, c.V, obj)
+			values = s.compute(ix, Key(c.Key), obj)
 		}
 		c.Index[slot] = values
 	}

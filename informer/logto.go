@@ -3,10 +3,11 @@ package informer
 import (
 	"log/slog"
 	"sync"
+	"time"
 )
 
 // LogTo returns hooks that log what a program's operator should know: what keeps a stream from going on, and that it
-// goes on again; gaps; objects that cannot be decoded or indexed; checkpoints that fail. A stream that keeps failing
+// goes on again; gaps; objects that cannot be decoded or indexed, or that somebody wrote to; checkpoints that fail. A stream that keeps failing
 // for the same reason is logged once. To have metrics as well, set further fields of the result. A nil log is
 // slog.Default.
 func LogTo(log *slog.Logger) Hooks {
@@ -25,6 +26,7 @@ func LogTo(log *slog.Logger) Hooks {
 		IndexError: func(s Stream, k Key, err error) {
 			log.Error("an object cannot be indexed", append(where(s), "key", k.String(), "err", err)...)
 		},
+		Mutation: l.mutation,
 		Checkpoint: func(s Stream, err error) {
 			log.Warn("a checkpoint failed", append(where(s), "err", err)...)
 		},
@@ -45,6 +47,23 @@ type streamLog struct {
 
 	mu      sync.Mutex
 	failing map[Stream]string // why, of those that fail
+	mutated time.Time         // when it was logged last that an object was
+	since   int               // mutations since then
+}
+
+// mutation logs once a minute at most: a handler that writes to its objects does so always.
+func (l *streamLog) mutation(s Stream, k Key, err error) {
+	l.mu.Lock()
+	l.since++
+	n, now := l.since, time.Now()
+	log := now.Sub(l.mutated) >= time.Minute
+	if log {
+		l.mutated, l.since = now, 0
+	}
+	l.mu.Unlock()
+	if log {
+		l.log.Error("a shared object was changed", append(where(s), "key", k.String(), "err", err, "found", n)...)
+	}
 }
 
 func (l *streamLog) state(st Status) {

@@ -158,6 +158,9 @@ func decode[T Object](i *Informer[T], st *stream, item store.Item, u use) (obj T
 	if !ok {
 		return obj, st.undecodable(item.Key, fmt.Errorf("it is a %T", o))
 	}
+	if i.shared && i.source.cluster.mutations.wants() {
+		i.gave(item.V, o, u)
+	}
 	return obj, nil
 }
 

@@ -40,6 +40,7 @@ type Source struct {
 	hot     *compact.Hot
 	parts   *plans.Table // that decoded objects share, where nobody may change them
 	recent  doorkeeper
+	shares  atomic.Bool // somebody gets shared objects
 
 	restore func(ctx context.Context, namespace string, pack raw.Pack) (*checkpoint.State, error) // nil: there is nothing
 	sumKey  []byte                                                                                // of sums of contents; nil: none
@@ -97,6 +98,7 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f r
 		consumers: map[*consumer]struct{}{},
 		codecs:    map[reflect.Type]*codec{},
 	}
+	s.hot.Left = s.left
 	for i, ns := range namespaces {
 		s.streams = append(s.streams, newStream(s, i, ns))
 	}

@@ -50,7 +50,7 @@ type stream struct {
 
 	jsonInstead time.Time // when the last request was answered 500 in protobuf and in JSON was not; zero: it was not
 
-	counts struct{ decodeErrors, lossyDecodes atomic.Uint64 }
+	counts struct{ decodeErrors, lossyDecodes, mutations atomic.Uint64 }
 
 	mu       sync.Mutex // guards what follows
 	status   Status
@@ -221,6 +221,7 @@ func (s *stream) inspect() (st Status, refused bool) {
 	st = s.status
 	st.Objects, st.Version, st.Epoch = objects, version, s.store.Epoch()
 	st.DecodeErrors, st.LossyDecodes = s.counts.decodeErrors.Load(), s.counts.lossyDecodes.Load()
+	st.Mutations = s.counts.mutations.Load()
 	return st, st.Err != nil && s.refused
 }
 

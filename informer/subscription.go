@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strconv"
 	"strings"
 	"time"
 
@@ -102,7 +103,7 @@ type Subscription[T Object] struct {
 // 24 MiB are added to the room for decoded objects.
 func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[T], error) {
 	n := len(i.source.streams)
-	s := &Subscription[T]{informer: i, has: make([]bool, n), missing: n, synced: make(chan struct{})}
+	s := &Subscription[T]{informer: i.as("subscription " + strconv.Quote(name)), has: make([]bool, n), missing: n, synced: make(chan struct{})}
 	var shared *codec
 	if i.shared {
 		shared = i.codec

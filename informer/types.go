@@ -150,6 +150,8 @@ type Status struct {
 	// DecodeErrors and LossyDecodes count decodings by views that failed, and those of protobuf
 	// with fields that the Go type does not have.
 	DecodeErrors, LossyDecodes uint64
+	// Mutations counts the shared objects that were found written to: see Hooks.Mutation.
+	Mutations uint64
 	// Checkpoint is why the stream has no checkpoint at the moment; nil if it has one or wants none.
 	Checkpoint error
 }

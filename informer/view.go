@@ -18,6 +18,7 @@ type Informer[T Object] struct {
 	source *Source
 	codec  *codec
 	shared bool
+	reader string // who has what it reads; empty: the caller
 	left   *sync.Once
 }
 
@@ -98,6 +99,7 @@ func (i *Informer[T]) Source() *Source { return i.source }
 // Shared returns the same view, whose reads and changes hand out shared objects: decoded once per
 // version for all readers, and not to be written to by anyone.
 func (i *Informer[T]) Shared() *Informer[T] {
+	i.source.shares.Store(true)
 	return &Informer[T]{source: i.source, codec: i.codec, shared: true, left: i.left}
 }
 

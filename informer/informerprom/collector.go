@@ -16,7 +16,7 @@ type Collector struct {
 	lists, watches, gaps                                          *prometheus.CounterVec
 	listObjects, listBytes, watchEvents, watchBytes               *prometheus.CounterVec
 	expired, decodeErrors, lossyDecodes, indexErrors, checkpoints *prometheus.CounterVec
-	audits, reread                                                *prometheus.CounterVec
+	audits, reread, mutations                                     *prometheus.CounterVec
 	listDuration, watchDuration                                   *prometheus.HistogramVec
 
 	mu      sync.Mutex
@@ -46,6 +46,7 @@ func New() *Collector {
 		decodeErrors: counter("decode_errors_total", "Objects that a view could not decode."),
 		lossyDecodes: counter("lossy_decodes_total", "Objects with fields that the Go type does not have."),
 		indexErrors:  counter("index_errors_total", "Panics of index functions."),
+		mutations:    counter("mutations_total", "Shared objects that were found written to; only a few are checked."),
 		audits:       counter("audits_total", "Audits, by what they compared (metadata, contents) and result (passed, missed, failed).", "compared", "result"),
 		reread:       counter("audit_reread_objects_total", "Objects that audits read again, since their content differed at the same version or the watch could not read them."),
 		checkpoints:  counter("checkpoint_errors_total", "Failures to read or write a checkpoint."),
@@ -96,6 +97,12 @@ func (c *Collector) Hooks(yours informer.Hooks) informer.Hooks {
 		c.indexErrors.WithLabelValues(resource(s)).Inc()
 		if yours.IndexError != nil {
 			yours.IndexError(s, k, err)
+		}
+	}
+	h.Mutation = func(s informer.Stream, k informer.Key, err error) {
+		c.mutations.WithLabelValues(resource(s)).Inc()
+		if yours.Mutation != nil {
+			yours.Mutation(s, k, err)
 		}
 	}
 	h.Audit = func(i informer.AuditInfo) {
@@ -169,7 +176,7 @@ func result(err error) string {
 func (c *Collector) counted() []prometheus.Collector {
 	return []prometheus.Collector{
 		c.lists, c.listObjects, c.listBytes, c.listDuration, c.watches, c.watchEvents, c.watchBytes, c.watchDuration,
-		c.expired, c.gaps, c.decodeErrors, c.lossyDecodes, c.indexErrors, c.checkpoints, c.audits, c.reread,
+		c.expired, c.gaps, c.decodeErrors, c.lossyDecodes, c.indexErrors, c.checkpoints, c.audits, c.reread, c.mutations,
 	}
 }
 

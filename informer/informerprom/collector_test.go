@@ -240,6 +240,7 @@ func TestCounts(t *testing.T) {
 	h.DecodeError(s, failed)
 	h.LossyDecode(s)
 	h.IndexError(s, informer.Key{Name: "secret"}, failed)
+	h.Mutation(s, informer.Key{Name: "secret"}, failed)
 	h.Checkpoint(s, failed)
 	h.Audit(informer.AuditInfo{Stream: s})
 	h.Audit(informer.AuditInfo{Stream: s, Err: failed})
@@ -260,6 +261,7 @@ func TestCounts(t *testing.T) {
 		`informer_decode_errors_total{resource="widgets.example.com"} 1`,
 		`informer_lossy_decodes_total{resource="widgets.example.com"} 1`,
 		`informer_index_errors_total{resource="widgets.example.com"} 1`,
+		`informer_mutations_total{resource="widgets.example.com"} 1`,
 		`informer_checkpoint_errors_total{resource="widgets.example.com"} 1`,
 		`informer_audits_total{compared="metadata",resource="widgets.example.com",result="passed"} 1`,
 		`informer_audits_total{compared="metadata",resource="widgets.example.com",result="failed"} 1`,

@@ -36,6 +36,7 @@
 //	informer_decode_errors_total           objects that a view could not decode
 //	informer_lossy_decodes_total           objects with fields that the Go type does not have
 //	informer_index_errors_total            panics of index functions
+//	informer_mutations_total               shared objects that were found written to; only a few are checked
 //	informer_audits_total{compared,result} audits: of metadata or contents, passed, missed or failed
 //	informer_audit_reread_objects_total    objects that audits read again
 //	informer_checkpoint_errors_total       failures to read or write a checkpoint

@@ -11,6 +11,10 @@ import (
 // which is any comparable value. An object that is kept belongs to all who read it. A Hot is safe for
 // concurrent use; a hit takes no lock. Each version is kept by one Hot only.
 type Hot struct {
+	// Left, if set before anything is kept, is called with each object that is evicted or dropped, but not with those
+	// that are forgotten. The Hot is locked: Left must not call it.
+	Left func(v *Version, decoder, obj any)
+
 	bytes atomic.Int64 // of all that is kept
 
 	mu       sync.Mutex
@@ -137,6 +141,7 @@ func (h *Hot) Drop(v *Version) {
 	for d := v.hot.Load(); d != nil; d = d.next.Load() {
 		h.unring(d)
 		h.bytes.Add(-d.size)
+		h.left(d)
 	}
 	v.hot.Store(gone)
 }
@@ -239,6 +244,13 @@ func (h *Hot) evict() {
 	d := h.hand
 	h.unring(d)
 	h.remove(d)
+	h.left(d)
+}
+
+func (h *Hot) left(d *decoded) {
+	if h.Left != nil && d.of != nil {
+		h.Left(d.of, d.decoder, d.obj)
+	}
 }
 
 // enring puts an object where the hand comes by last.

@@ -73,7 +73,7 @@ func (d *jsonDecoder) container(bracket byte, path uint64, key string) (any, boo
 	raw := d.raw[d.pos:s.end]
 	if string(raw) == "{}" {
 		d.pos, d.span = s.end, s.next
-		return d.t.empty, true
+		return *d.t.empty.Load(), true
 	}
 	path = path*mix + 1
 	if key != "" {

@@ -14,18 +14,19 @@ type Table struct {
 	door   filter
 	texts  texts
 	shards [shards]shard
-	stats  [512]use       // by field.stat, or by a hash of a path in JSON; several may have one
-	limit  int64          // of a shard's generation, in bytes
-	used   atomic.Bool    // since Sweep
-	empty  map[string]any // what every {} in JSON is
+	stats  [512]use                       // by field.stat, or by a hash of a path in JSON; several may have one
+	limit  int64                          // of a shard's generation, in bytes
+	used   atomic.Bool                    // since Sweep
+	empty  atomic.Pointer[map[string]any] // what every {} in JSON is
 }
 
 const shards = 8
 
 // NewTable makes a table that holds parts of about limit bytes, estimated by what they are on the wire. It begins small.
 func NewTable(limit int64) *Table {
-	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards/2, 1<<10), empty: map[string]any{}}
+	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards/2, 1<<10)}
 	t.texts.seed = t.seeds[0]
+	t.empty.Store(&map[string]any{})
 	return t
 }
 

@@ -1,0 +1,101 @@
+package decode
+
+import (
+	"reflect"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// CacheQuantities makes the text of every quantity that obj points to. Quantity.String keeps that in the quantity, which
+// would be a race if several readers of a shared object did it. Objects that a Plan decoded with a table have it already;
+// quantities in maps need none, since who reads one reads a copy.
+func CacheQuantities(obj any) {
+	v := reflect.ValueOf(obj)
+	if v.Kind() != reflect.Pointer {
+		return
+	}
+	holding.RLock()
+	h, ok := holding.types[v.Type()]
+	holding.RUnlock()
+	if !ok {
+		holding.Lock()
+		h = holds(v.Type(), map[reflect.Type]*holder{})
+		holding.types[v.Type()] = h
+		holding.Unlock()
+	}
+	if h != nil {
+		h.cache(v, 0)
+	}
+}
+
+// holder says where the values of a type have quantities with an address.
+type holder struct {
+	quantity bool    // the values are quantities
+	elem     *holder // of what a pointer points to, or a list's elements
+	fields   []heldField
+}
+
+type heldField struct {
+	index int
+	in    *holder
+}
+
+// holding has the holders of the types that were asked for; nil: there are no quantities.
+var holding = struct {
+	sync.RWMutex
+	types map[reflect.Type]*holder
+}{types: map[reflect.Type]*holder{}}
+
+var quantityType = reflect.TypeFor[resource.Quantity]()
+
+// holds returns the holder of a type, or nil where it has no quantities. A type that contains itself has a holder as long
+// as it is being looked at.
+func holds(t reflect.Type, seen map[reflect.Type]*holder) *holder {
+	if h, ok := seen[t]; ok {
+		return h
+	}
+	h := &holder{}
+	seen[t] = h
+	switch {
+	case t == quantityType:
+		h.quantity = true
+	case t.Kind() == reflect.Pointer, t.Kind() == reflect.Slice, t.Kind() == reflect.Array:
+		h.elem = holds(t.Elem(), seen)
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() {
+				if in := holds(f.Type, seen); in != nil {
+					h.fields = append(h.fields, heldField{i, in})
+				}
+			}
+		}
+	}
+	if !h.quantity && h.elem == nil && h.fields == nil {
+		h = nil
+		seen[t] = nil
+	}
+	return h
+}
+
+func (h *holder) cache(v reflect.Value, depth int) {
+	switch {
+	case depth > maxDepth:
+	case h.quantity:
+		if q, ok := v.Addr().Interface().(*resource.Quantity); ok {
+			_ = q.String()
+		}
+	case v.Kind() == reflect.Pointer:
+		if !v.IsNil() {
+			h.elem.cache(v.Elem(), depth+1)
+		}
+	case h.elem != nil:
+		for i := range v.Len() {
+			h.elem.cache(v.Index(i), depth+1)
+		}
+	default:
+		for _, f := range h.fields {
+			f.in.cache(v.Field(f.index), depth+1)
+		}
+	}
+}
