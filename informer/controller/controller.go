@@ -36,6 +36,10 @@ type Options struct {
 	// MinBackoff is the wait after a key's first failure, and MaxBackoff the longest; 0 means 5 ms and 1,000 s, as in
 	// client-go.
 	MinBackoff, MaxBackoff time.Duration
+	// RateLimiter, if set, says how long a key that has failed waits; MinBackoff and MaxBackoff do not count then. It
+	// belongs to one controller. To limit the failures of all keys together, as controller-runtime does, use
+	// workqueue.DefaultTypedControllerRateLimiter[controller.Key]().
+	RateLimiter workqueue.TypedRateLimiter[Key]
 	// Grace is for how long a Reconcile may go on after the end; 0 means 30 s.
 	Grace time.Duration
 	// Log gets failures, each with its key; nil is slog.Default.
@@ -104,7 +108,10 @@ func New(name string, reconcile Reconcile, o Options, sources ...Source) *Contro
 // open makes the queue, which has goroutines.
 func (c *Controller) open() {
 	name, o := c.name, &c.o
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[Key](o.MinBackoff, o.MaxBackoff)
+	limiter := o.RateLimiter
+	if limiter == nil {
+		limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[Key](o.MinBackoff, o.MaxBackoff)
+	}
 	plain := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{Name: name, MetricsProvider: o.Metrics, Queue: c.lanes})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Name: name, MetricsProvider: o.Metrics, Queue: plain})
 	c.mu.Lock()

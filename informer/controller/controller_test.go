@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/controller"
@@ -197,6 +198,26 @@ func TestFailures(t *testing.T) {
 		}
 		if log := r.log.String(); !strings.Contains(log, `"panic: no good"`) || !strings.Contains(log, "key=n/w000 failures=3") {
 			t.Errorf("log:\n%s", log)
+		}
+	})
+}
+
+// TestRateLimiter: the limiter of the program says when a key that has failed comes again.
+func TestRateLimiter(t *testing.T) {
+	play(t, 1, func(r *rig) {
+		var at []time.Duration
+		start := time.Now()
+		o := controller.Options{MaxBackoff: time.Second, RateLimiter: workqueue.NewTypedItemFastSlowRateLimiter[controller.Key](3*time.Second, 10*time.Second, 2)}
+		_, end := r.run(o, func(context.Context, controller.Key) (controller.Result, error) {
+			at = append(at, time.Since(start).Round(time.Second))
+			return controller.Result{}, errors.New("it is Monday")
+		}, controller.For(r.widgets))
+		<-time.After(30 * time.Second)
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if got := fmt.Sprint(at); got != "[0s 3s 6s 16s 26s]" {
+			t.Errorf("called at %s", got)
 		}
 	})
 }

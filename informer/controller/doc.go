@@ -15,7 +15,8 @@
 //	Workers         Never two for one key.
 //	Order           Changes come before the objects of the first list, which fill the time between them.
 //	Errors          A key whose Reconcile fails, or panics, comes again after 5 ms, then twice as long each time, up to
-//	                Options.MaxBackoff. It comes at once with the next change. No other key waits for it.
+//	                Options.MaxBackoff. It comes at once with the next change. No other key waits for it, unless
+//	                Options.RateLimiter has it wait.
 //	Sync            Reconcile is called once every source is synced, so that what it does not find does not exist. Where
 //	                a source cannot be, Run returns why.
 //	Leader          With Options.Lock, one process at a time reconciles; the others keep their caches current.

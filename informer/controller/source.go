@@ -24,9 +24,19 @@ func For[T informer.Object](i *informer.Informer[T], when ...Predicate[T]) Sourc
 }
 
 // Owned names the objects of a kind that own those of the informer, by their controller owner reference: of an object
-// that has changed hands, both. The kind is written with its group: "Deployment.apps", "Node". An owner is in the
-// namespace of what it owns.
+// that has changed hands, both. The kind is written with its group: "Deployment.apps", "ConfigMap". An owner is in the
+// namespace of what it owns; of a cluster-scoped kind, see OwnedByClusterScoped.
 func Owned[T informer.Object](i *informer.Informer[T], kind string, when ...Predicate[T]) Source {
+	return owned(i, kind, true, when)
+}
+
+// OwnedByClusterScoped is Owned for owners of a cluster-scoped kind, such as "Node": their keys have no namespace, also
+// where what they own is in one.
+func OwnedByClusterScoped[T informer.Object](i *informer.Informer[T], kind string, when ...Predicate[T]) Source {
+	return owned(i, kind, false, when)
+}
+
+func owned[T informer.Object](i *informer.Informer[T], kind string, namespaced bool, when []Predicate[T]) Source {
 	gk := schema.ParseGroupKind(kind)
 	return Map(i, func(obj T) []Key {
 		ref := metav1.GetControllerOfNoCopy(obj)
@@ -35,6 +45,9 @@ func Owned[T informer.Object](i *informer.Informer[T], kind string, when ...Pred
 		}
 		if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != gk.Group {
 			return nil
+		}
+		if !namespaced {
+			return []Key{{Name: ref.Name}}
 		}
 		return []Key{{Namespace: obj.GetNamespace(), Name: ref.Name}}
 	}, when...)
@@ -65,17 +78,25 @@ func Map[T informer.Object](i *informer.Informer[T], keys func(obj T) []Key, whe
 }
 
 // Each names every object of all whenever an object of i changes: for what all of them depend on, such as a ConfigMap.
-// Objects that all has not seen yet are not named; with For(all), they are once they are seen.
+// The controller waits until both are synced. Objects that are added to all later are named by For(all).
 func Each[T, U informer.Object](i *informer.Informer[T], all *informer.Informer[U], when ...Predicate[T]) Source {
-	return source(i, when, func(*informer.Change[T]) ([]Key, error) {
+	s := source(i, when, func(*informer.Change[T]) ([]Key, error) {
 		var keys []Key
 		for key, err := range all.Keys() {
-			if err == nil {
-				keys = append(keys, key)
+			if err != nil {
+				return keys, fmt.Errorf("read the keys of all: %w", err)
 			}
+			keys = append(keys, key)
 		}
 		return keys, nil
 	})
+	s.wait = func(ctx context.Context) error {
+		if err := i.Wait(ctx); err != nil {
+			return err
+		}
+		return all.Wait(ctx)
+	}
+	return s
 }
 
 func source[T informer.Object](i *informer.Informer[T], when []Predicate[T], keys func(*informer.Change[T]) ([]Key, error)) Source {

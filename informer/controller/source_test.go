@@ -3,16 +3,19 @@ package controller_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/controller"
+	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
 // keys are what is reconciled while something happens, without repeats, in the order of their names.
@@ -82,6 +85,45 @@ func TestSources(t *testing.T) {
 			if got := r.keys(tc.source, tc.happens); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
 			}
+		}
+	})
+}
+
+// TestOwnedByClusterScoped: an owner that is in no namespace, of objects that are in one.
+func TestOwnedByClusterScoped(t *testing.T) {
+	play(t, 0, func(r *rig) {
+		n := 0
+		write := func() { n++; r.part("p", "a", "Node", "v1", n) }
+		write()
+		if got := r.keys(controller.OwnedByClusterScoped(r.parts, "Node"), write); got != "[a]" {
+			t.Errorf("a cluster-scoped owner: %s", got)
+		}
+		if got := r.keys(controller.Owned(r.parts, "Node"), write); got != "[n/a]" {
+			t.Errorf("an owner in the same namespace: %s", got)
+		}
+	})
+}
+
+// TestEachWaits: the objects that are named by a change of another informer are known first, whichever syncs later.
+func TestEachWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, cluster, all := program(t)
+		server.Serve(parts, "Part")
+		server.Put(parts, "n", "p", nil)
+		server.Misbehave(informertest.Fault{Resource: widgets, Code: 503, Times: 5})
+		i, err := informer.Unstructured(cluster, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		c := controller.New("test", func(_ context.Context, k controller.Key) (controller.Result, error) {
+			got = append(got, k.String())
+			return controller.Result{}, nil
+		}, controller.Options{Log: slog.New(slog.DiscardHandler)}, controller.Each(i, all))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if err := controller.Run(ctx, cluster, c); err != nil || fmt.Sprint(got) != "[n/w]" {
+			t.Errorf("Run: %v; reconciled %v, want n/w", err, got)
 		}
 	})
 }
