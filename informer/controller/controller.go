@@ -40,7 +40,8 @@ type Options struct {
 	// belongs to one controller. To limit the failures of all keys together, as controller-runtime does, use
 	// workqueue.DefaultTypedControllerRateLimiter[controller.Key]().
 	RateLimiter workqueue.TypedRateLimiter[Key]
-	// Grace is for how long a Reconcile may go on after the end; 0 means 30 s.
+	// Grace is for how long a Reconcile may go on after the end; 0 means 20 s, so that the program has ended, and has
+	// released its lease, when a kubelet kills it 30 s after SIGTERM.
 	Grace time.Duration
 	// Log gets failures, each with its key; nil is slog.Default.
 	Log *slog.Logger
@@ -136,7 +137,7 @@ func (o Options) withDefaults() Options {
 		o.MaxBackoff = 1000 * time.Second
 	}
 	if o.Grace <= 0 {
-		o.Grace = 30 * time.Second
+		o.Grace = 20 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()

@@ -224,18 +224,18 @@ func TestRateLimiter(t *testing.T) {
 
 // TestStop: what runs ends in peace, nothing new begins; what does not end loses its context.
 func TestStop(t *testing.T) {
-	for _, patient := range []bool{true, false} {
+	for _, tc := range []struct{ grace, work, want time.Duration }{
+		{time.Minute, 10 * time.Second, 5 * time.Second},
+		{time.Minute, time.Hour, time.Minute},
+		{0, time.Hour, 20 * time.Second},
+	} {
 		play(t, 10, func(r *rig) {
 			calls := 0
 			var ended time.Time
-			_, end := r.run(controller.Options{Grace: time.Minute}, func(ctx context.Context, _ controller.Key) (controller.Result, error) {
+			_, end := r.run(controller.Options{Grace: tc.grace}, func(ctx context.Context, _ controller.Key) (controller.Result, error) {
 				calls++
-				work := 10 * time.Second
-				if !patient {
-					work = time.Hour
-				}
 				select {
-				case <-time.After(work):
+				case <-time.After(tc.work):
 				case <-ctx.Done():
 				}
 				ended = time.Now()
@@ -246,8 +246,8 @@ func TestStop(t *testing.T) {
 			if err := end(); err != nil {
 				t.Error(err)
 			}
-			if want := map[bool]time.Duration{true: 5 * time.Second, false: time.Minute}[patient]; calls != 1 || ended.Sub(stopped) != want {
-				t.Errorf("%d calls, the last ended after %v", calls, ended.Sub(stopped))
+			if calls != 1 || ended.Sub(stopped) != tc.want {
+				t.Errorf("%d calls, the last ended after %v, want %v", calls, ended.Sub(stopped), tc.want)
 			}
 		})
 	}

@@ -53,9 +53,48 @@ func owned[T informer.Object](i *informer.Informer[T], kind string, namespaced b
 	}, when...)
 }
 
-// Map names what keys returns of an object: of an update, of the object before and of the one after. It may read other
-// caches, such as an informer.Index.
+// Map names what keys returns of an object: of an update, of the object before and of the one after. To look keys up in
+// an index, see Indexed.
 func Map[T informer.Object](i *informer.Informer[T], keys func(obj T) []Key, when ...Predicate[T]) Source {
+	return mapped(i, func(obj T) ([]Key, error) { return keys(obj), nil }, when)
+}
+
+// Indexed names the objects that an index has under the values of an object: of an update, of the object before and of
+// the one after. It is for references that are followed backwards, such as from a ConfigMap to the objects that use it:
+//
+//	byConfig := informer.AddIndex(sites, "config", func(s *Site) []string { return []string{s.Namespace + "/" + s.Spec.Config} })
+//	controller.Indexed(configMaps, byConfig, func(m *corev1.ConfigMap) []string { return []string{m.Namespace + "/" + m.Name} })
+//
+// The controller waits until both informers are synced. Objects that get the value later are named by For.
+func Indexed[T, U informer.Object, K comparable](i *informer.Informer[T], index *informer.Index[U, K], values func(obj T) []K, when ...Predicate[T]) Source {
+	s := mapped(i, func(obj T) (keys []Key, failed error) {
+		for _, value := range values(obj) {
+			some, err := lookup(index, value)
+			keys, failed = append(keys, some...), errors.Join(failed, err)
+		}
+		return keys, failed
+	}, when)
+	return s.and(index.Informer().Wait)
+}
+
+// lookup returns the keys under a value, also while the index is being built.
+func lookup[T informer.Object, K comparable](index *informer.Index[T, K], value K) ([]Key, error) {
+	keys, err := index.Keys(value)
+	if !errors.Is(err, informer.ErrIndexBuilding) {
+		return keys, err
+	}
+	err = nil
+	for obj, e := range index.Get(value) {
+		if e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		keys = append(keys, Key{Namespace: obj.GetNamespace(), Name: obj.GetName()})
+	}
+	return keys, err
+}
+
+func mapped[T informer.Object](i *informer.Informer[T], keys func(obj T) ([]Key, error), when []Predicate[T]) Source {
 	return source(i, when, func(c *informer.Change[T]) ([]Key, error) {
 		var all []Key
 		var failed error
@@ -68,7 +107,7 @@ func Map[T informer.Object](i *informer.Informer[T], keys func(obj T) []Key, whe
 				failed = errors.Join(failed, err)
 				return
 			}
-			some, err := guard(func() ([]Key, error) { return keys(obj), nil })
+			some, err := guard(func() ([]Key, error) { return keys(obj) })
 			all, failed = append(all, some...), errors.Join(failed, err)
 		}
 		add(c.Op != informer.Added, c.Old)
@@ -80,21 +119,26 @@ func Map[T informer.Object](i *informer.Informer[T], keys func(obj T) []Key, whe
 // Each names every object of all whenever an object of i changes: for what all of them depend on, such as a ConfigMap.
 // The controller waits until both are synced. Objects that are added to all later are named by For(all).
 func Each[T, U informer.Object](i *informer.Informer[T], all *informer.Informer[U], when ...Predicate[T]) Source {
-	s := source(i, when, func(*informer.Change[T]) ([]Key, error) {
+	return source(i, when, func(*informer.Change[T]) ([]Key, error) {
 		var keys []Key
 		for key, err := range all.Keys() {
 			if err != nil {
-				return keys, fmt.Errorf("read the keys of all: %w", err)
+				return keys, fmt.Errorf("read all keys: %w", err)
 			}
 			keys = append(keys, key)
 		}
 		return keys, nil
-	})
+	}).and(all.Wait)
+}
+
+// and adds something to wait for.
+func (s Source) and(wait func(context.Context) error) Source {
+	first := s.wait
 	s.wait = func(ctx context.Context) error {
-		if err := i.Wait(ctx); err != nil {
+		if err := first(ctx); err != nil {
 			return err
 		}
-		return all.Wait(ctx)
+		return wait(ctx)
 	}
 	return s
 }
