@@ -69,6 +69,12 @@ spec:
 	if !strings.Contains(taken, "address already in use") || !strings.Contains(taken, "--listen") {
 		t.Error(taken)
 	}
+	reader := user(t, "reader-"+ns)
+	kubectl(t, "create", "rolebinding", "reads", "--clusterrole=view", "--user=reader-"+ns, "-n", ns)
+	refuses := fails(t, command("image-gate", reader, args...), 1)
+	if !strings.Contains(refuses, "register the webhook: ") || !strings.Contains(refuses, "manifest.yaml") {
+		t.Error(refuses)
+	}
 	p.stop(t)
 
 	// While it is away: what carries the label is refused, all else is not. A restart has another port and certificate.

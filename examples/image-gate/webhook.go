@@ -64,7 +64,7 @@ func newWebhook(at net.Addr, host string) (*webhook, error) {
 
 func (w *webhook) url() string { return "https://" + net.JoinHostPort(w.host, w.port) }
 
-// register tells the API server of the webhook, by server-side apply: a former registration is replaced.
+// register registers the webhook with the API server, by server-side apply: a former registration is replaced.
 func (w *webhook) register(ctx context.Context, cfg *rest.Config, label string) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {

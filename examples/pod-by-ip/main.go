@@ -1,4 +1,4 @@
-// Command pod-by-ip tells over HTTP which pods, services and nodes have an IP address:
+// Command pod-by-ip finds the pods, services and nodes that have an IP address, over HTTP:
 //
 //	curl localhost:8080/10.0.0.7
 package main
