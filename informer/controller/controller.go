@@ -174,6 +174,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return fmt.Errorf("controller %s: it runs, or has run", c.name)
 	}
+	candidate, err := c.candidate()
+	if err != nil {
+		return fmt.Errorf("controller %s: %w", c.name, err)
+	}
 	feeding, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var feeds sync.WaitGroup
@@ -200,7 +204,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			}
 		})
 	}
-	err := c.lead(feeding, c.work)
+	err = candidate.lead(feeding, c.work)
 	if cause := context.Cause(feeding); err == nil && ctx.Err() == nil && cause != nil {
 		err = cause
 	}
