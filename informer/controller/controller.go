@@ -94,6 +94,7 @@ type Controller struct {
 	sources   []Source
 	lanes     *lanes
 	ran       atomic.Bool
+	budget    int64 // of each subscription; 0: the default
 
 	mu    sync.Mutex // guards what follows
 	early []Key      // added before Run
