@@ -88,6 +88,7 @@ func TestPodByIP(t *testing.T) {
 	holds(nodeIP, "[one two node-0 node-1]")
 	away.mend()
 	holds(nodeIP, "[two node-0 node-1]")
+	holds("::ffff:"+nodeIP, "[two node-0 node-1]")
 	holds("192.0.2.1", "[]")
 	if code, body := get(t, url+"nonsense"); code != http.StatusBadRequest || !strings.Contains(body, "is no IP address") {
 		t.Errorf("%d %s", code, body)

@@ -124,7 +124,7 @@ func serve(ctx context.Context, listener net.Listener, byIP map[string]lookup) e
 		}
 		answer := map[string][]any{}
 		for kind, get := range byIP {
-			if answer[kind], err = get(ip.String()); err != nil {
+			if answer[kind], err = get(ip.Unmap().String()); err != nil {
 				http.Error(w, fmt.Sprintf("look up %s: %v", kind, err), http.StatusInternalServerError)
 				return
 			}
