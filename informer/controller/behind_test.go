@@ -2,7 +2,6 @@ package controller_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +32,10 @@ func TestReadsAhead(t *testing.T) {
 					}
 					return true, nil
 				}
-				c, end := r.run(controller.Options{}, func(_ context.Context, k controller.Key) (controller.Result, error) {
+				if !kept {
+					r.tune = func(c *controller.Controller) { controller.SetBudget(c, 1) }
+				}
+				_, end := r.run(controller.Options{}, func(_ context.Context, k controller.Key) (controller.Result, error) {
 					if k.Name != "w000" {
 						return controller.Result{}, nil
 					}
@@ -50,9 +52,6 @@ func TestReadsAhead(t *testing.T) {
 					}
 					return controller.Result{}, nil
 				}, controller.For(r.widgets), controller.Owned(r.parts, "Widget.example.com", when))
-				if !kept {
-					controller.SetBudget(c, 1)
-				}
 				has := func(want string) {
 					r.Helper()
 					<-time.After(time.Second)
@@ -77,7 +76,7 @@ func TestReadsAhead(t *testing.T) {
 					t.Error(err)
 				}
 				if logged := strings.Contains(r.log.String(), "all objects are reconciled again"); logged == kept {
-					t.Errorf("all kept %v: logged %s", kept, fmt.Sprint(r.log.String()))
+					t.Errorf("all kept %v: logged %s", kept, r.log.String())
 				}
 			})
 		}

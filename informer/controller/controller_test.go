@@ -39,6 +39,7 @@ type rig struct {
 	widgets, parts *informer.Informer[object]
 	end            context.CancelFunc // of the cluster
 	log            strings.Builder
+	tune           func(*controller.Controller) // before it runs, if set
 }
 
 func play(t *testing.T, first int, test func(r *rig)) {
@@ -83,6 +84,9 @@ func (r *rig) run(o controller.Options, reconcile controller.Reconcile, sources 
 		o.Log = slog.New(slog.NewTextHandler(&r.log, nil))
 	}
 	c = controller.New("test", reconcile, o, sources...)
+	if r.tune != nil {
+		r.tune(c)
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
