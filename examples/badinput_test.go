@@ -2,7 +2,9 @@ package examples
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -45,6 +47,7 @@ func TestBadInput(t *testing.T) {
 				{"no such file", "/nonexistent/file", append([]string{"--kubeconfig", "/nonexistent/file"}, args...), 1, []string{example + ": ", "/nonexistent/file"}},
 				{"a broken file", garbled, args, 1, []string{example + ": read the kubeconfig: ", garbled}},
 				{"an argument", cluster.Kubeconfig(), append(args, "what"), 2, []string{example + `: "what" is no flag`, "--help"}},
+				{"an unknown flag", cluster.Kubeconfig(), append(args, "--nope"), 2, []string{example + ": flag provided but not defined: -nope; --help"}},
 				{"no rights", nobody, args, 1, []string{example + ": ", "forbidden", "nobody", "manifest.yaml"}},
 			} {
 				line := fails(t, command(example, tc.kubeconfig, tc.args...), tc.code)
@@ -58,7 +61,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestComplete: each example has what a reader expects, is in TestBadInput, and is short.
+// TestComplete: each example has what a reader expects, is in TestBadInput, and is short. It takes the flags that its
+// README gives it.
 func TestComplete(t *testing.T) {
 	mains, err := filepath.Glob("*/main.go")
 	if err != nil || len(mains) < len(ordinary) {
@@ -88,5 +92,14 @@ func TestComplete(t *testing.T) {
 				t.Errorf("the README of %s has no %q", example, want)
 			}
 		}
+		for _, m := range runs.FindAllStringSubmatch(string(readme), -1) {
+			args := append(strings.Fields(m[2]), "--help") // unknown flags come first
+			if out, err := exec.Command(filepath.Join(built, m[1]), args...).CombinedOutput(); err != nil {
+				t.Errorf("the README of %s has %q: %v\n%s", example, m[0], err, out)
+			}
+		}
 	}
 }
+
+// runs are the commands of a README that run an example, with its name and its arguments.
+var runs = regexp.MustCompile(`(?m)^go run \./(\S+)([^&#\n]*)`)

@@ -234,8 +234,16 @@ func TestCRDAuditCheckpoint(t *testing.T) {
 	}
 	<-p.done
 	kubectl(t, "scale", "deployment/web", "--replicas=1", "-n", ns)
-	p = start(t, "crd-audit", may, args...)
+	away := newLine(t)
+	p = start(t, "crd-audit", away.kubeconfig(t, may), args...)
 	p.prints(t, ns+"/web updated: replicas.cel: replicas fell from 3 to 1\n")
+
+	// Nor is a transition missed while the API server cannot be reached.
+	away.cut()
+	kubectl(t, "scale", "deployment/web", "--replicas=4", "-n", ns)
+	kubectl(t, "scale", "deployment/web", "--replicas=1", "-n", ns)
+	away.mend()
+	p.prints(t, ns+"/web updated: replicas.cel: replicas fell from 4 to 1\n")
 	p.stop(t)
 }
 

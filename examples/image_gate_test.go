@@ -69,6 +69,16 @@ spec:
 	if !strings.Contains(taken, "address already in use") || !strings.Contains(taken, "--listen") {
 		t.Error(taken)
 	}
+	every := fails(t, command("image-gate", may, "--image", "a", "--listen", ":0"), 2)
+	if !strings.Contains(every, "--host") {
+		t.Error(every)
+	}
+	reader := user(t, "reader-"+ns)
+	kubectl(t, "create", "rolebinding", "reads", "--clusterrole=view", "--user=reader-"+ns, "-n", ns)
+	refuses := fails(t, command("image-gate", reader, args...), 1)
+	if !strings.Contains(refuses, "register the webhook: ") || !strings.Contains(refuses, "manifest.yaml") {
+		t.Error(refuses)
+	}
 	p.stop(t)
 
 	// While it is away: what carries the label is refused, all else is not. A restart has another port and certificate.

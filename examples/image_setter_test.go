@@ -188,7 +188,7 @@ func TestImageSetterAway(t *testing.T) {
 	deploymentHas(t, ns, "a", "from-http-web:1", "")
 	p.stop(t)
 
-	for _, bad := range [][]string{{}, {"--image", "a", "--url", "http://b"}, {"--url", "b"}, {"--configmap", "images"}, {"--image", "a", "--label", "a b"}} {
+	for _, bad := range [][]string{{}, {"--image", "a", "--url", "http://b"}, {"--url", "b"}, {"--configmap", "images"}, {"--image", "a", "--label", "a b"}, {"--image", "a", "--every", "0s"}, {"--image", "a b"}, {"--configmap", "a/b/c"}} {
 		if line := fails(t, command("image-setter", cluster.Kubeconfig(), bad...), 2); !strings.Contains(line, "--") {
 			t.Errorf("%v: %s", bad, line)
 		}

@@ -10,15 +10,16 @@ import (
 	"testing"
 )
 
-// line is a way to the API server that can be cut.
+// line is a way to the API server that can be cut, or frozen.
 type line struct {
 	listener net.Listener
 	running  sync.WaitGroup
 
-	mu    sync.Mutex
-	cutUp bool
-	n     int // connections so far
-	conns map[net.Conn]struct{}
+	mu     sync.Mutex
+	cutUp  bool
+	n      int // connections so far
+	conns  map[net.Conn]struct{}
+	frozen map[net.Conn]chan struct{} // closed when the connection goes on
 }
 
 func newLine(t *testing.T) *line {
@@ -63,7 +64,7 @@ func (l *line) pass(conn net.Conn) {
 	l.mu.Unlock()
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(conn, server)
+		_, _ = io.Copy(thawed{l, conn}, server)
 		conn.Close()
 	})
 	_, _ = io.Copy(server, conn)
@@ -83,7 +84,51 @@ func (l *line) cut() {
 	for conn := range l.conns {
 		conn.Close()
 	}
+	l.thawLocked()
 }
+
+// freeze holds back what the API server sends on the connections that there are, such as watches. New ones are not
+// frozen, so writes pass. Use it with patientPings.
+func (l *line) freeze() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frozen = map[net.Conn]chan struct{}{}
+	for conn := range l.conns {
+		l.frozen[conn] = make(chan struct{})
+	}
+}
+
+func (l *line) thaw() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.thawLocked()
+}
+
+func (l *line) thawLocked() {
+	for _, frozen := range l.frozen {
+		close(frozen)
+	}
+	l.frozen = nil
+}
+
+// thawed writes to a connection while that is not frozen.
+type thawed struct {
+	l    *line
+	conn net.Conn
+}
+
+func (w thawed) Write(b []byte) (int, error) {
+	w.l.mu.Lock()
+	frozen := w.l.frozen[w.conn]
+	w.l.mu.Unlock()
+	if frozen != nil {
+		<-frozen
+	}
+	return w.conn.Write(b)
+}
+
+// patientPings keep a program from giving up a connection that is frozen.
+var patientPings = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=60", "HTTP2_PING_TIMEOUT_SECONDS=60"}
 
 func (l *line) mend() {
 	l.mu.Lock()

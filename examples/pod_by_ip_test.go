@@ -41,7 +41,9 @@ func TestPodByIP(t *testing.T) {
 	serviceAccount(t, ns)
 	kubectl(t, "apply", "-f", manifest(t, host("one", "node-0")+host("two", "node-0")+
 		fmt.Sprintf("---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: %s}\nspec: {ports: [{port: 80}]}\n", ns)))
-	p := start(t, "pod-by-ip", rights(t, "pod-by-ip"), "--listen", "127.0.0.1:0")
+	away := newLine(t)
+	may := away.kubeconfig(t, rights(t, "pod-by-ip"))
+	p := start(t, "pod-by-ip", may, "--listen", "127.0.0.1:0")
 	url := "http://" + p.address(t) + "/"
 
 	ip := func(args ...string) (found string) {
@@ -81,8 +83,12 @@ func TestPodByIP(t *testing.T) {
 	holds(ip(`jsonpath={.status.podIP}`, "pod", "one", "-n", ns), "[one two node-0 node-1]")
 	holds(nodeIP, "[one two node-0 node-1]")
 	holds(ip(`jsonpath={.spec.clusterIP}`, "service", "web", "-n", ns), "[web]")
+	away.cut() // it answers from what it knows
 	kubectl(t, "delete", "pod", "one", "-n", ns, "--now")
+	holds(nodeIP, "[one two node-0 node-1]")
+	away.mend()
 	holds(nodeIP, "[two node-0 node-1]")
+	holds("::ffff:"+nodeIP, "[two node-0 node-1]")
 	holds("192.0.2.1", "[]")
 	if code, body := get(t, url+"nonsense"); code != http.StatusBadRequest || !strings.Contains(body, "is no IP address") {
 		t.Errorf("%d %s", code, body)
@@ -91,5 +97,9 @@ func TestPodByIP(t *testing.T) {
 	if !strings.Contains(taken, "address already in use") || !strings.Contains(taken, "--listen") {
 		t.Error(taken)
 	}
+	p.stop(t)
+	p = start(t, "pod-by-ip", may, "--listen", "127.0.0.1:0")
+	url = "http://" + p.address(t) + "/"
+	holds(nodeIP, "[two node-0 node-1]")
 	p.stop(t)
 }

@@ -132,6 +132,7 @@ func TestPodRestarter(t *testing.T) {
 }
 
 // TestPodRestarterAfter: a restart does not change how long a pod is stuck, and one that recovers in time is left alone.
+// One that has changed, which the program has not seen yet, is not evicted before that is seen.
 func TestPodRestarterAfter(t *testing.T) {
 	t.Parallel()
 	may, ns := rights(t, "pod-restarter"), namespace(t, "restarter")
@@ -153,8 +154,19 @@ func TestPodRestarterAfter(t *testing.T) {
 	})
 	first.stop(t)
 	status(t, ns, pods[0], time.Now(), true)
-	again := start(t, "pod-restarter", may, args...) // it has not been there for long, and the pod has
-	again.prints(t, "evicted pod="+ns+"/"+pods[1])
+	late := newLine(t)
+	cmd := command("pod-restarter", late.kubeconfig(t, may), args...) // it has not been there for long, and the pod has
+	cmd.Env = append(cmd.Env, patientPings...)
+	again := launch(t, cmd)
+	again.prints(t, "synced pods=2")
+	late.freeze()
+	kubectl(t, "annotate", "pod", pods[1], "a=b", "-n", ns)
+	again.prints(t, "it has changed since it was judged, and is judged again pod="+ns+"/"+pods[1])
+	if !exists(t, ns, pods[1]) {
+		t.Error("it was evicted as it was not any more")
+	}
+	late.thaw()
+	again.prints(t, " evicted pod="+ns+"/"+pods[1])
 	if time.Now().Before(due) {
 		t.Error("it was evicted before it was due")
 	}

@@ -61,6 +61,9 @@ func addIndex[T Object, K comparable](i *Informer[T], name string, values func(T
 	return ix
 }
 
+// Informer is the view that the index was added to.
+func (ix *Index[T, K]) Informer() *Informer[T] { return ix.informer }
+
 // Get returns the objects with a value, in no order. In the place of each object that cannot be decoded
 // it yields a *DecodeError, since such an object may have the value. ErrClosed comes last as in
 // Informer.All. While the index is being built, and after Close, it asks every object, which is slow

@@ -18,8 +18,10 @@ import (
 type Mode uint8
 
 const (
-	// Latest hands on what an object is now against what the consumer knows: what a controller
-	// wants. A slow consumer misses versions in between, and costs nothing for each.
+	// Latest hands on what an object is now against what the consumer knows. A slow consumer misses
+	// versions in between, and costs nothing for each. One that also reads the cache may see there
+	// what it then gets no change for, such as an object that is deleted before its addition was
+	// taken: informer/controller uses Every.
 	Latest Mode = iota
 	// Every hands on every version that the server showed, while the consumer keeps within its
 	// budget; else a Gapped change, and then what Latest would.

@@ -122,11 +122,13 @@ func (p *program) measure(ctx context.Context, in harness.Input, m *harness.Mete
 		return fmt.Errorf("sync: %w", err)
 	}
 	m.Lap("sync")
+	synced := time.Now()
 	want := int64(in.Server.Objects)
 	if err := harness.Wait(ctx, func() bool { return c.reconciles.Load() >= want }); err != nil {
 		return fmt.Errorf("reconcile %d of %d objects: %w", c.reconciles.Load(), want, err)
 	}
 	m.Lap("reconciled")
+	m.Set("reconciles 1/s", float64(want)/time.Since(synced).Seconds())
 	m.Settle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")

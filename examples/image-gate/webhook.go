@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/examples/internal/program"
 )
 
 // webhook is where the API server reaches the gate, and the certificate by which it knows it: made anew at each start,
@@ -35,6 +38,9 @@ func newWebhook(at net.Addr, host string) (*webhook, error) {
 	ip, port, err := net.SplitHostPort(at.String())
 	if err != nil {
 		return nil, err
+	}
+	if addr, err := netip.ParseAddr(ip); host == "" && err == nil && addr.IsUnspecified() {
+		return nil, program.Usage("--listen %s is every address: give the one by which the API server reaches it as --host", at)
 	}
 	if host == "" {
 		host = ip
@@ -64,7 +70,7 @@ func newWebhook(at net.Addr, host string) (*webhook, error) {
 
 func (w *webhook) url() string { return "https://" + net.JoinHostPort(w.host, w.port) }
 
-// register tells the API server of the webhook, by server-side apply: a former registration is replaced.
+// register registers the webhook with the API server, by server-side apply: a former registration is replaced.
 func (w *webhook) register(ctx context.Context, cfg *rest.Config, label string) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {

@@ -30,6 +30,9 @@ func main() {
 }
 
 func run(ctx context.Context, cfg *rest.Config, flags *images.Flags, every time.Duration) error {
+	if every <= 0 {
+		return program.Usage("--every %v: give a positive time, such as --every 1m", every)
+	}
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return err

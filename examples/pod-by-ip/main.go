@@ -1,4 +1,4 @@
-// Command pod-by-ip tells over HTTP which pods, services and nodes have an IP address:
+// Command pod-by-ip finds the pods, services and nodes that have an IP address, over HTTP:
 //
 //	curl localhost:8080/10.0.0.7
 package main
@@ -124,7 +124,7 @@ func serve(ctx context.Context, listener net.Listener, byIP map[string]lookup) e
 		}
 		answer := map[string][]any{}
 		for kind, get := range byIP {
-			if answer[kind], err = get(ip.String()); err != nil {
+			if answer[kind], err = get(ip.Unmap().String()); err != nil {
 				http.Error(w, fmt.Sprintf("look up %s: %v", kind, err), http.StatusInternalServerError)
 				return
 			}

@@ -75,7 +75,8 @@ func run(ctx context.Context, cfg *rest.Config, o options) error {
 	if !o.evict {
 		slog.Info("a dry run: nothing is deleted; --evict does it")
 	}
-	return controller.Run(ctx, cluster, controller.New("pod-restarter", r.reconcile, controller.Options{MaxBackoff: o.retry}, sources...))
+	hooks := controller.Hooks{Synced: func() { slog.Info("synced", "pods", r.pods.Len()) }}
+	return controller.Run(ctx, cluster, controller.New("pod-restarter", r.reconcile, controller.Options{MaxBackoff: o.retry, Hooks: hooks}, sources...))
 }
 
 // restarter has one worker, so what it keeps needs no lock.
@@ -105,13 +106,13 @@ func (r *restarter) reconcile(ctx context.Context, key controller.Key) (controll
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
 	switch {
-	case known.told:
+	case known.done:
 		return controller.Result{}, nil
 	case owner == nil && !r.bare:
-		r.tell(key, "left alone: it has no controller, so nobody would replace it (--bare evicts it)", stuck)
+		r.log(key, "left alone: it has no controller, so nobody would replace it (--bare evicts it)", stuck)
 		return controller.Result{}, nil
 	case owner != nil && owner.Kind == "Node":
-		r.tell(key, "left alone: the kubelet runs it from a file of its node", stuck)
+		r.log(key, "left alone: the kubelet runs it from a file of its node", stuck)
 		return controller.Result{}, nil
 	}
 	if wait := time.Until(r.next); wait > 0 {
@@ -133,15 +134,16 @@ func (r *restarter) restart(ctx context.Context, key controller.Key, pod *corev1
 	case apierrors.IsTooManyRequests(err):
 		slog.Warn("may not be evicted now", "pod", key.String(), "why", cause(err), "again in", r.retry)
 		return controller.Result{RequeueAfter: r.retry}, nil
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return controller.Result{}, nil // it has changed, and that change brings it here again
+	case apierrors.IsNotFound(err): // it has gone by itself
+	case apierrors.IsConflict(err):
+		slog.Info("not evicted: it has changed since it was judged, and is judged again", "pod", key.String())
 	case err != nil:
 		return controller.Result{}, err
 	case r.evict:
 		r.next = time.Now().Add(time.Duration(float64(time.Minute) / r.perMinute))
-		r.tell(key, "evicted", stuck)
+		r.log(key, "evicted", stuck)
 	default:
-		r.tell(key, "would evict", stuck)
+		r.log(key, "would evict", stuck)
 	}
 	return controller.Result{}, nil
 }

@@ -87,7 +87,7 @@ func times(e *corev1.Event) (first, last time.Time) {
 type sight struct {
 	uid  types.UID
 	at   time.Time
-	told bool // what was to be done is done, or was said
+	done bool // it was evicted, or left alone, and that was logged
 }
 
 // sight remembers a stuck pod, and gives it a since where the objects do not.
@@ -103,10 +103,10 @@ func (r *restarter) sight(key controller.Key, pod *corev1.Pod, s *stuck) sight {
 	return known
 }
 
-// tell logs what is done with a pod, once.
-func (r *restarter) tell(key controller.Key, what string, s *stuck) {
+// log logs what is done with a pod, once.
+func (r *restarter) log(key controller.Key, what string, s *stuck) {
 	known := r.seen[key]
-	known.told = true
+	known.done = true
 	r.seen[key] = known
 	slog.Info(what, "pod", key.String(), "why", s.why, "since", s.since.UTC().Format(time.RFC3339), "by", s.says)
 }

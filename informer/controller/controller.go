@@ -36,7 +36,12 @@ type Options struct {
 	// MinBackoff is the wait after a key's first failure, and MaxBackoff the longest; 0 means 5 ms and 1,000 s, as in
 	// client-go.
 	MinBackoff, MaxBackoff time.Duration
-	// Grace is for how long a Reconcile may go on after the end; 0 means 30 s.
+	// RateLimiter, if set, says how long a key that has failed waits; MinBackoff and MaxBackoff do not count then. It
+	// belongs to one controller. To limit the failures of all keys together, as controller-runtime does, use
+	// workqueue.DefaultTypedControllerRateLimiter[controller.Key]().
+	RateLimiter workqueue.TypedRateLimiter[Key]
+	// Grace is for how long a Reconcile may go on after the end; 0 means 20 s, so that the program has ended, and has
+	// released its lease, when a kubelet kills it 30 s after SIGTERM.
 	Grace time.Duration
 	// Log gets failures, each with its key; nil is slog.Default.
 	Log *slog.Logger
@@ -89,6 +94,7 @@ type Controller struct {
 	sources   []Source
 	lanes     *lanes
 	ran       atomic.Bool
+	budget    int64 // of each subscription; 0: the default
 
 	mu    sync.Mutex // guards what follows
 	early []Key      // added before Run
@@ -104,7 +110,10 @@ func New(name string, reconcile Reconcile, o Options, sources ...Source) *Contro
 // open makes the queue, which has goroutines.
 func (c *Controller) open() {
 	name, o := c.name, &c.o
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[Key](o.MinBackoff, o.MaxBackoff)
+	limiter := o.RateLimiter
+	if limiter == nil {
+		limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[Key](o.MinBackoff, o.MaxBackoff)
+	}
 	plain := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{Name: name, MetricsProvider: o.Metrics, Queue: c.lanes})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{Name: name, MetricsProvider: o.Metrics, Queue: plain})
 	c.mu.Lock()
@@ -129,7 +138,7 @@ func (o Options) withDefaults() Options {
 		o.MaxBackoff = 1000 * time.Second
 	}
 	if o.Grace <= 0 {
-		o.Grace = 30 * time.Second
+		o.Grace = 20 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -166,6 +175,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return fmt.Errorf("controller %s: it runs, or has run", c.name)
 	}
+	candidate, err := c.candidate()
+	if err != nil {
+		return fmt.Errorf("controller %s: %w", c.name, err)
+	}
 	feeding, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var feeds sync.WaitGroup
@@ -192,7 +205,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			}
 		})
 	}
-	err := c.lead(feeding, c.work)
+	err = candidate.lead(feeding, c.work)
 	if cause := context.Cause(feeding); err == nil && ctx.Err() == nil && cause != nil {
 		err = cause
 	}

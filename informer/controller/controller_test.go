@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/controller"
@@ -38,6 +39,7 @@ type rig struct {
 	widgets, parts *informer.Informer[object]
 	end            context.CancelFunc // of the cluster
 	log            strings.Builder
+	tune           func(*controller.Controller) // before it runs, if set
 }
 
 func play(t *testing.T, first int, test func(r *rig)) {
@@ -82,6 +84,9 @@ func (r *rig) run(o controller.Options, reconcile controller.Reconcile, sources 
 		o.Log = slog.New(slog.NewTextHandler(&r.log, nil))
 	}
 	c = controller.New("test", reconcile, o, sources...)
+	if r.tune != nil {
+		r.tune(c)
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -201,20 +206,40 @@ func TestFailures(t *testing.T) {
 	})
 }
 
+// TestRateLimiter: the limiter of the program says when a key that has failed comes again.
+func TestRateLimiter(t *testing.T) {
+	play(t, 1, func(r *rig) {
+		var at []time.Duration
+		start := time.Now()
+		o := controller.Options{MaxBackoff: time.Second, RateLimiter: workqueue.NewTypedItemFastSlowRateLimiter[controller.Key](3*time.Second, 10*time.Second, 2)}
+		_, end := r.run(o, func(context.Context, controller.Key) (controller.Result, error) {
+			at = append(at, time.Since(start).Round(time.Second))
+			return controller.Result{}, errors.New("it is Monday")
+		}, controller.For(r.widgets))
+		<-time.After(30 * time.Second)
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if got := fmt.Sprint(at); got != "[0s 3s 6s 16s 26s]" {
+			t.Errorf("called at %s", got)
+		}
+	})
+}
+
 // TestStop: what runs ends in peace, nothing new begins; what does not end loses its context.
 func TestStop(t *testing.T) {
-	for _, patient := range []bool{true, false} {
+	for _, tc := range []struct{ grace, work, want time.Duration }{
+		{time.Minute, 10 * time.Second, 5 * time.Second},
+		{time.Minute, time.Hour, time.Minute},
+		{0, time.Hour, 20 * time.Second},
+	} {
 		play(t, 10, func(r *rig) {
 			calls := 0
 			var ended time.Time
-			_, end := r.run(controller.Options{Grace: time.Minute}, func(ctx context.Context, _ controller.Key) (controller.Result, error) {
+			_, end := r.run(controller.Options{Grace: tc.grace}, func(ctx context.Context, _ controller.Key) (controller.Result, error) {
 				calls++
-				work := 10 * time.Second
-				if !patient {
-					work = time.Hour
-				}
 				select {
-				case <-time.After(work):
+				case <-time.After(tc.work):
 				case <-ctx.Done():
 				}
 				ended = time.Now()
@@ -225,8 +250,8 @@ func TestStop(t *testing.T) {
 			if err := end(); err != nil {
 				t.Error(err)
 			}
-			if want := map[bool]time.Duration{true: 5 * time.Second, false: time.Minute}[patient]; calls != 1 || ended.Sub(stopped) != want {
-				t.Errorf("%d calls, the last ended after %v", calls, ended.Sub(stopped))
+			if calls != 1 || ended.Sub(stopped) != tc.want {
+				t.Errorf("%d calls, the last ended after %v, want %v", calls, ended.Sub(stopped), tc.want)
 			}
 		})
 	}

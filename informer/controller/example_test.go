@@ -42,18 +42,15 @@ func TestLabelNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		labels := labelNamespaces(namespaces, kubernetes.NewForConfigOrDie(server.Config()))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- cluster.Run(ctx) }()
-		go func() { ended <- labelNamespaces(namespaces, kubernetes.NewForConfigOrDie(server.Config())).Run(ctx) }()
+		go func() { ended <- controller.Run(ctx, cluster, labels) }()
 		synctest.Wait()
 		if ns, err := namespaces.Get("", "shop"); err != nil || ns.Labels["owner"] != "nobody" {
 			t.Errorf("it has the labels %v, %v", ns.Labels, err)
 		}
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}

@@ -8,12 +8,15 @@ import "sync"
 type lanes struct {
 	mu       sync.Mutex
 	first    map[Key]bool // to be pushed into the slow lane
+	changed  map[Key]bool // to be pushed into the fast lane, whatever else is added meanwhile
 	slow     map[Key]bool // those of the slow lane that were not promoted
 	fast     fifo
 	patience fifo // the slow lane
 }
 
-func newLanes() *lanes { return &lanes{first: map[Key]bool{}, slow: map[Key]bool{}} }
+func newLanes() *lanes {
+	return &lanes{first: map[Key]bool{}, changed: map[Key]bool{}, slow: map[Key]bool{}}
+}
 
 // fifo is a queue of keys.
 type fifo struct {
@@ -36,11 +39,14 @@ func (f *fifo) pop() Key {
 	return k
 }
 
-// initial says that the next addition of a key is one of the first list.
+// initial says that the next addition of a key is one of the first list. While the key is reconciled, its additions are
+// pushed once, when that has ended: then a change among them counts, whichever was first.
 func (l *lanes) initial(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.first[k] = true
+	if !l.changed[k] {
+		l.first[k] = true
+	}
 }
 
 // change says that it is one of a change.
@@ -48,12 +54,14 @@ func (l *lanes) change(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.first, k)
+	l.changed[k] = true
 }
 
 // Push implements workqueue.Queue.
 func (l *lanes) Push(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.changed, k)
 	if l.first[k] {
 		delete(l.first, k)
 		l.slow[k] = true
@@ -67,6 +75,7 @@ func (l *lanes) Push(k Key) {
 func (l *lanes) Touch(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.changed, k)
 	switch {
 	case l.first[k]:
 		delete(l.first, k)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -161,6 +162,20 @@ func TestFakeLapse(t *testing.T) {
 		}
 		if age := last.Sub(lease.at); age < 9*time.Second || age > 10*time.Second {
 			t.Errorf("the last began %s after the last renewal", age)
+		}
+	})
+}
+
+// TestBadLease: times that cannot be are an error at once, also while the API server is away.
+func TestBadLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, cluster, i := program(t)
+		server.SetDown(true)
+		o := controller.Options{Lock: &fakeLock{fakeLease: &fakeLease{}, identity: "a"}, Lease: controller.Lease{Duration: time.Second}}
+		began := time.Now()
+		err := controller.Run(t.Context(), cluster, controller.New("test", nil, o, controller.For(i)))
+		if err == nil || !strings.Contains(err.Error(), "controller test: compete for the lead: leaseDuration must be greater than renewDeadline") || time.Since(began) > 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
 }

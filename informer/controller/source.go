@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,17 +17,39 @@ import (
 type Source struct {
 	wait      func(context.Context) error
 	subscribe func(*Controller) (feed func(context.Context) error, err error)
+	all       func(*Controller) // queues what all objects are about
 }
 
 // For names the objects themselves. Nothing is decoded for that.
 func For[T informer.Object](i *informer.Informer[T], when ...Predicate[T]) Source {
-	return source(i, when, func(c *informer.Change[T]) ([]Key, error) { return []Key{c.Key}, nil })
+	return source(i, when, func(c *informer.Change[T]) ([]Key, error) { return []Key{c.Key}, nil },
+		func() ([]Key, error) { return keysOf(i) })
+}
+
+func keysOf[T informer.Object](i *informer.Informer[T]) (keys []Key, err error) {
+	for key, err := range i.Keys() {
+		if err != nil {
+			return keys, fmt.Errorf("read all keys: %w", err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // Owned names the objects of a kind that own those of the informer, by their controller owner reference: of an object
-// that has changed hands, both. The kind is written with its group: "Deployment.apps", "Node". An owner is in the
-// namespace of what it owns.
+// that has changed hands, both. The kind is written with its group: "Deployment.apps", "ConfigMap". An owner is in the
+// namespace of what it owns; of a cluster-scoped kind, see OwnedByClusterScoped.
 func Owned[T informer.Object](i *informer.Informer[T], kind string, when ...Predicate[T]) Source {
+	return owned(i, kind, true, when)
+}
+
+// OwnedByClusterScoped is Owned for owners of a cluster-scoped kind, such as "Node": their keys have no namespace, also
+// where what they own is in one.
+func OwnedByClusterScoped[T informer.Object](i *informer.Informer[T], kind string, when ...Predicate[T]) Source {
+	return owned(i, kind, false, when)
+}
+
+func owned[T informer.Object](i *informer.Informer[T], kind string, namespaced bool, when []Predicate[T]) Source {
 	gk := schema.ParseGroupKind(kind)
 	return Map(i, func(obj T) []Key {
 		ref := metav1.GetControllerOfNoCopy(obj)
@@ -36,13 +59,55 @@ func Owned[T informer.Object](i *informer.Informer[T], kind string, when ...Pred
 		if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != gk.Group {
 			return nil
 		}
+		if !namespaced {
+			return []Key{{Name: ref.Name}}
+		}
 		return []Key{{Namespace: obj.GetNamespace(), Name: ref.Name}}
 	}, when...)
 }
 
-// Map names what keys returns of an object: of an update, of the object before and of the one after. It may read other
-// caches, such as an informer.Index.
+// Map names what keys returns of an object: of an update, of the object before and of the one after. To look keys up in
+// an index, see Indexed.
 func Map[T informer.Object](i *informer.Informer[T], keys func(obj T) []Key, when ...Predicate[T]) Source {
+	return mapped(i, func(obj T) ([]Key, error) { return keys(obj), nil }, when)
+}
+
+// Indexed names the objects that an index has under the values of an object: of an update, of the object before and of
+// the one after. It is for references that are followed backwards, such as from a ConfigMap to the objects that use it:
+//
+//	byConfig := informer.AddIndex(sites, "config", func(s *Site) []string { return []string{s.Namespace + "/" + s.Spec.Config} })
+//	controller.Indexed(configMaps, byConfig, func(m *corev1.ConfigMap) []string { return []string{m.Namespace + "/" + m.Name} })
+//
+// The controller waits until both informers are synced. Objects that get the value later are named by For.
+func Indexed[T, U informer.Object, K comparable](i *informer.Informer[T], index *informer.Index[U, K], values func(obj T) []K, when ...Predicate[T]) Source {
+	s := mapped(i, func(obj T) (keys []Key, failed error) {
+		for _, value := range values(obj) {
+			some, err := lookup(index, value)
+			keys, failed = append(keys, some...), errors.Join(failed, err)
+		}
+		return keys, failed
+	}, when)
+	return s.and(index.Informer().Wait)
+}
+
+// lookup returns the keys under a value, also while the index is being built.
+func lookup[T informer.Object, K comparable](index *informer.Index[T, K], value K) ([]Key, error) {
+	keys, err := index.Keys(value)
+	if !errors.Is(err, informer.ErrIndexBuilding) {
+		return keys, err
+	}
+	err = nil
+	for obj, e := range index.Get(value) {
+		if e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		keys = append(keys, Key{Namespace: obj.GetNamespace(), Name: obj.GetName()})
+	}
+	return keys, err
+}
+
+func mapped[T informer.Object](i *informer.Informer[T], keys func(obj T) ([]Key, error), when []Predicate[T]) Source {
 	return source(i, when, func(c *informer.Change[T]) ([]Key, error) {
 		var all []Key
 		var failed error
@@ -55,51 +120,107 @@ func Map[T informer.Object](i *informer.Informer[T], keys func(obj T) []Key, whe
 				failed = errors.Join(failed, err)
 				return
 			}
-			some, err := guard(func() ([]Key, error) { return keys(obj), nil })
+			some, err := guard(func() ([]Key, error) { return keys(obj) })
 			all, failed = append(all, some...), errors.Join(failed, err)
 		}
 		add(c.Op != informer.Added, c.Old)
 		add(c.Op != informer.Deleted, c.New)
 		return all, failed
+	}, func() ([]Key, error) {
+		var all []Key
+		var failed error
+		for obj, err := range i.All() {
+			var some []Key
+			if err == nil {
+				some, err = guard(func() ([]Key, error) { return keys(obj) })
+			}
+			all, failed = append(all, some...), errors.Join(failed, err)
+		}
+		return all, failed
 	})
 }
 
 // Each names every object of all whenever an object of i changes: for what all of them depend on, such as a ConfigMap.
-// Objects that all has not seen yet are not named; with For(all), they are once they are seen.
+// The controller waits until both are synced. Objects that are added to all later are named by For(all).
 func Each[T, U informer.Object](i *informer.Informer[T], all *informer.Informer[U], when ...Predicate[T]) Source {
-	return source(i, when, func(*informer.Change[T]) ([]Key, error) {
-		var keys []Key
-		for key, err := range all.Keys() {
-			if err == nil {
-				keys = append(keys, key)
-			}
-		}
-		return keys, nil
-	})
+	every := func() ([]Key, error) { return keysOf(all) }
+	return source(i, when, func(*informer.Change[T]) ([]Key, error) { return every() }, every).and(all.Wait)
 }
 
-func source[T informer.Object](i *informer.Informer[T], when []Predicate[T], keys func(*informer.Change[T]) ([]Key, error)) Source {
+// and adds something to wait for.
+func (s Source) and(wait func(context.Context) error) Source {
+	first := s.wait
+	s.wait = func(ctx context.Context) error {
+		if err := first(ctx); err != nil {
+			return err
+		}
+		return wait(ctx)
+	}
+	return s
+}
+
+// source makes one of a function that says which keys a change is about, and of one that says that of all objects.
+//
+// A Reconcile reads the cache, which is ahead of the changes that wait here. In mode Latest, an object that comes and goes
+// meanwhile has no change, nor has an owner that it belongs to in between: a Reconcile that has seen them would not be
+// called again. So every version is taken. Where too many wait to be kept, all objects are reconciled again.
+func source[T informer.Object](i *informer.Informer[T], when []Predicate[T], keys func(*informer.Change[T]) ([]Key, error), all func() ([]Key, error)) Source {
 	return Source{
 		wait: i.Wait,
 		subscribe: func(c *Controller) (func(context.Context) error, error) {
-			s, err := i.Subscribe("controller "+c.name, informer.SubscribeOptions{})
+			s, err := i.Subscribe("controller "+c.name, informer.SubscribeOptions{Mode: informer.Every, Budget: c.budget})
 			if err != nil {
 				return nil, fmt.Errorf("subscribe: %w", err)
 			}
 			return func(ctx context.Context) error {
 				defer s.Stop()
+				missed := false
 				for change, err := range s.All(ctx) {
 					switch {
 					case err != nil && ctx.Err() != nil:
 						return nil
 					case err != nil:
 						return fmt.Errorf("read changes: %w", err)
+					case change.Op != informer.Gapped:
+						feed(c, change, when, keys)
+					case strings.Contains(change.Gap.Reason, informer.ReasonSlowConsumer):
+						missed = true
 					}
-					feed(c, change, when, keys)
+					if missed && s.Lag().Objects == 0 {
+						missed = false
+						c.again()
+					}
 				}
 				return nil
 			}, nil
 		},
+		all: func(c *Controller) {
+			keys, err := guard(all)
+			if err != nil {
+				c.complain("not all keys are known", Key{}, err)
+			}
+			c.add(keys, true)
+		},
+	}
+}
+
+// again has all objects reconciled again.
+func (c *Controller) again() {
+	c.o.Log.Warn("changes came faster than they were taken: all objects are reconciled again", "controller", c.name)
+	for _, s := range c.sources {
+		s.all(c)
+	}
+}
+
+// add queues keys: those of a first list behind those of changes.
+func (c *Controller) add(keys []Key, initial bool) {
+	for _, k := range keys {
+		if initial {
+			c.lanes.initial(k)
+		} else {
+			c.lanes.change(k)
+		}
+		c.queue.Add(k)
 	}
 }
 
@@ -118,14 +239,7 @@ func feed[T informer.Object](c *Controller, change *informer.Change[T], when []P
 	if err != nil {
 		c.complain("not all keys of a change are known", change.Key, err)
 	}
-	for _, k := range all {
-		if change.Initial {
-			c.lanes.initial(k)
-		} else {
-			c.lanes.change(k)
-		}
-		c.queue.Add(k)
-	}
+	c.add(all, change.Initial)
 }
 
 // IgnoreGone returns nil for informer.ErrNotFound and for a 404 of the API server, and any other error as it is: for a

@@ -2,17 +2,22 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/controller"
+	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
 // keys are what is reconciled while something happens, without repeats, in the order of their names.
@@ -82,6 +87,124 @@ func TestSources(t *testing.T) {
 			if got := r.keys(tc.source, tc.happens); got != tc.want {
 				t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
 			}
+		}
+	})
+}
+
+// TestOwnedByClusterScoped: an owner that is in no namespace, of objects that are in one.
+func TestOwnedByClusterScoped(t *testing.T) {
+	play(t, 0, func(r *rig) {
+		n := 0
+		write := func() { n++; r.part("p", "a", "Node", "v1", n) }
+		write()
+		if got := r.keys(controller.OwnedByClusterScoped(r.parts, "Node"), write); got != "[a]" {
+			t.Errorf("a cluster-scoped owner: %s", got)
+		}
+		if got := r.keys(controller.Owned(r.parts, "Node"), write); got != "[n/a]" {
+			t.Errorf("an owner in the same namespace: %s", got)
+		}
+	})
+}
+
+// TestIndexed: the objects that refer to one that changes, as far as an index knows them.
+func TestIndexed(t *testing.T) {
+	play(t, 0, func(r *rig) {
+		refer := func(name, part string) {
+			r.server.Put(widgets, "n", name, map[string]any{"spec": map[string]any{"part": part}})
+		}
+		refer("a", "p")
+		refer("b", "p")
+		refer("c", "q")
+		byPart := informer.AddIndex(r.widgets, "part", func(o object) []string {
+			part, _, _ := unstructured.NestedString(o.Object, "spec", "part")
+			return []string{part}
+		})
+		indexed := func() controller.Source {
+			return controller.Indexed(r.parts, byPart, func(o object) []string { return []string{o.GetName(), "none"} })
+		}
+		for _, tc := range []struct {
+			why     string
+			happens func()
+			want    string
+		}{
+			{"an addition", func() { r.part("p", "x", "Widget", "example.com/v1", 1) }, "[n/a n/b]"},
+			{"an update", func() { r.part("p", "x", "Widget", "example.com/v1", 2) }, "[n/a n/b]"},
+			{"a reference that has moved", func() {
+				refer("b", "q")
+				<-time.After(time.Second)
+				r.part("p", "x", "Widget", "example.com/v1", 3)
+			}, "[n/a]"},
+			{"a deletion", func() { r.server.Delete(parts, "n", "p") }, "[n/a]"},
+		} {
+			if got := r.keys(indexed(), tc.happens); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
+			}
+		}
+	})
+}
+
+// TestIndexedWaits: nobody is forgotten whose informer syncs late, or whose index is added late.
+func TestIndexedWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, cluster, all := program(t)
+		server.Serve(parts, "Part")
+		server.Put(parts, "n", "p", nil)
+		server.Misbehave(informertest.Fault{Resource: widgets, Code: 503, Times: 5})
+		i, err := informer.Unstructured(cluster, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := func(object) []int { return []int{1} }
+		early := informer.AddIndex(all, "early", one)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var mu sync.Mutex
+		got := map[string]int{}
+		of := func(name string, index *informer.Index[object, int]) *controller.Controller {
+			return controller.New(name, func(_ context.Context, k controller.Key) (controller.Result, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				got[name+" "+k.String()]++
+				return controller.Result{}, nil
+			}, controller.Options{Log: slog.New(slog.DiscardHandler)}, controller.Indexed(i, index, one))
+		}
+		late := make(chan error)
+		go func() {
+			if err := all.Wait(ctx); err != nil {
+				t.Error(err)
+			}
+			c := of("late", informer.AddIndex(all, "late", one)) // it is built in the background
+			late <- c.Run(ctx)
+		}()
+		if err := errors.Join(controller.Run(ctx, cluster, of("early", early)), <-late); err != nil && !errors.Is(err, informer.ErrClosed) {
+			t.Error(err)
+		}
+		if fmt.Sprint(got) != "map[early n/w:1 late n/w:1]" {
+			t.Errorf("reconciled %v", got)
+		}
+	})
+}
+
+// TestEachWaits: the objects that are named by a change of another informer are known first, whichever syncs later.
+func TestEachWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, cluster, all := program(t)
+		server.Serve(parts, "Part")
+		server.Put(parts, "n", "p", nil)
+		server.Misbehave(informertest.Fault{Resource: widgets, Code: 503, Times: 5})
+		i, err := informer.Unstructured(cluster, parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		c := controller.New("test", func(_ context.Context, k controller.Key) (controller.Result, error) {
+			got = append(got, k.String())
+			return controller.Result{}, nil
+		}, controller.Options{Log: slog.New(slog.DiscardHandler)}, controller.Each(i, all))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		if err := controller.Run(ctx, cluster, c); err != nil || fmt.Sprint(got) != "[n/w]" {
+			t.Errorf("Run: %v; reconciled %v, want n/w", err, got)
 		}
 	})
 }

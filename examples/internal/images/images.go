@@ -60,10 +60,13 @@ func (f *Flags) Rule(cluster *informer.Cluster) (*Rule, error) {
 	var err error
 	switch {
 	case f.image != "" && f.configMap == "" && f.url == "":
+		if !isImage(f.image) {
+			return nil, program.Usage("--image %q is not an image, such as nginx:1.13", f.image)
+		}
 		r.image = func(context.Context, string) (string, error) { return f.image, nil }
 	case f.configMap != "" && f.image == "" && f.url == "":
 		namespace, name, ok := strings.Cut(f.configMap, "/")
-		if !ok || namespace == "" || name == "" {
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
 			return nil, program.Usage("--configmap %q: write it as namespace/name", f.configMap)
 		}
 		r.ConfigMap, err = informer.For[*corev1.ConfigMap](cluster, informer.InNamespaces(namespace), informer.WithFields("metadata.name="+name))
@@ -102,11 +105,14 @@ func (r *Rule) Image(ctx context.Context, d *appsv1.Deployment) (string, error) 
 		return "", err
 	}
 	image, err := r.image(ctx, d.Labels[r.Label])
-	if image = strings.TrimSpace(image); err == nil && (image == "" || strings.ContainsAny(image, " \n\t")) {
-		err = &Missing{fmt.Sprintf("the source has no image for %q, but %q", d.Labels[r.Label], image)}
+	if image = strings.TrimSpace(image); err == nil && !isImage(image) {
+		err = &Missing{fmt.Sprintf("the source has %q for %q, which is not an image", image, d.Labels[r.Label])}
 	}
 	return image, err
 }
+
+// isImage reports whether a text can be the name of an image, as far as that can be seen without a registry.
+func isImage(text string) bool { return text != "" && !strings.ContainsAny(text, " \n\t") }
 
 func fromConfigMap(maps *informer.Informer[*corev1.ConfigMap], namespace, name string) func(context.Context, string) (string, error) {
 	return func(_ context.Context, value string) (string, error) {

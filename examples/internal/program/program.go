@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -29,12 +30,12 @@ func Main(run func(ctx context.Context, cfg *rest.Config) error) {
 	if flag.Lookup("kubeconfig") == nil { // controller-runtime defines it, too
 		flag.String("kubeconfig", "", "`file` that names the cluster; else $KUBECONFIG, ~/.kube/config, or the cluster of the pod")
 	}
-	flag.Parse()
+	wrong := parse(name)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	err := func() error {
-		if flag.NArg() > 0 {
-			return Usage("%q is no flag; --help lists them", flag.Arg(0))
+		if wrong != nil {
+			return wrong
 		}
 		cfg, err := config(flag.Lookup("kubeconfig").Value.String())
 		if err != nil {
@@ -50,6 +51,26 @@ func Main(run func(ctx context.Context, cfg *rest.Config) error) {
 		}
 		os.Exit(1)
 	}
+}
+
+// parse reads the command line. It returns what is wrong with that, without the list of all flags, in which nobody would
+// see it.
+func parse(name string) error {
+	flags := flag.CommandLine
+	flags.Init(name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(os.Stdout)
+		flags.Usage()
+		os.Exit(0)
+	case err != nil:
+		return Usage("%v; --help lists the flags", err)
+	case flags.NArg() > 0:
+		return Usage("%q is no flag; --help lists them", flags.Arg(0))
+	}
+	return nil
 }
 
 // UsageError is what is wrong with a command line.
