@@ -140,7 +140,7 @@ func TestDetectMutation(t *testing.T) {
 		}, "*v1.Pod a/one (pods): " + changed},
 		{"an object that was kept for long", func(t *testing.T, _ *informertest.Server, v *view) {
 			p := must(v.Get("a", "one"))(t)
-			elapse(time.Hour)
+			elapse(4 * time.Minute)
 			label(p)
 		}, changed},
 	} {

@@ -194,6 +194,7 @@ func (h *Hot) Age() {
 		default:
 			h.unring(d)
 			h.remove(d)
+			h.left(d)
 		}
 		if d == last {
 			return
