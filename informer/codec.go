@@ -37,6 +37,9 @@ type codec struct {
 	// decode makes an object. With a table it shares parts with others and is not to be changed; with nil it is the
 	// caller's. The result's Size is an estimate.
 	decode func(parts *plans.Table, f wire.Format, raw []byte) (Object, plans.Result, error)
+	// near is decode from protobuf, with a table, for an object of which another version is decoded; false: decode it.
+	// Nil: there is no such way.
+	near func(parts *plans.Table, raw []byte, base plans.Base) (Object, plans.Result, bool)
 	// encode is the reverse, in the same format.
 	encode func(f wire.Format, obj Object) ([]byte, error)
 	// growth is how much larger than its bytes an object is on the heap: from protobuf, from JSON.
@@ -84,7 +87,7 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 	}
 	_, protobuf := reflect.New(t.Elem()).Interface().(protobufObject)
 	plan := plans.For(t.Elem())
-	return &codec{
+	c := &codec{
 		protobuf: protobuf,
 		decode: func(parts *plans.Table, f wire.Format, raw []byte) (Object, plans.Result, error) {
 			obj, ok := reflect.New(t.Elem()).Interface().(Object)
@@ -103,6 +106,20 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 		encode: encodeTyped,
 		growth: [2]float64{2.2, 1.7},
 	}
+	if plan != nil {
+		c.near = func(parts *plans.Table, raw []byte, base plans.Base) (Object, plans.Result, bool) {
+			obj, ok := reflect.New(t.Elem()).Interface().(Object)
+			if !ok {
+				return nil, plans.Result{}, false
+			}
+			r, ok := plan.DecodeFrom(parts, raw, obj, base)
+			if ok && !kind.Empty() {
+				obj.GetObjectKind().SetGroupVersionKind(kind)
+			}
+			return obj, r, ok
+		}
+	}
+	return c
 }
 
 // decodeTyped decodes into an empty object: by the plan, if there is one and the bytes are as the API server writes them.

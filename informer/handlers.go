@@ -98,7 +98,7 @@ func (h *handling[T]) call(c *Change[T]) {
 		return
 	}
 	if v := h.got[c.Key]; oldErr != nil && v != nil {
-		old, oldErr = c.decode(v)
+		old, oldErr = c.decode(v, c.newV)
 	}
 	delete(h.got, c.Key)
 	switch {

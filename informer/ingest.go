@@ -176,9 +176,15 @@ func (d *decoding) as(c *codec) Object {
 	if i := slices.Index(d.codecs, c); i >= 0 {
 		return d.objs[i]
 	}
-	obj, size, err := d.stream.decodeRaw(c, d.key, d.format, d.raw, d.stream.source.parts)
-	if err != nil {
-		obj = nil
+	obj, size, ok := Object(nil), int64(0), false
+	if d.format == wire.Protobuf {
+		obj, size, ok = d.stream.decodeFrom(c, d.raw, d.stream.store.Get(d.key))
+	}
+	if !ok {
+		var err error
+		if obj, size, err = d.stream.decodeRaw(c, d.key, d.format, d.raw, d.stream.source.parts); err != nil {
+			obj = nil
+		}
 	}
 	d.codecs, d.objs, d.sizes = append(d.codecs, c), append(d.objs, obj), append(d.sizes, size)
 	return obj

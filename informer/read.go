@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/tattler-dev/tattler/informer/internal/compact"
 	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
@@ -150,7 +151,12 @@ const (
 
 // decode makes the object that a version is.
 func decode[T Object](i *Informer[T], st *stream, item store.Item, u use) (obj T, err error) {
-	o, err := i.source.object(st, i.codec, item, i.shared, u)
+	return decodeNear(i, st, item, nil, u)
+}
+
+// decodeNear is decode with another version of the object, as in Source.object.
+func decodeNear[T Object](i *Informer[T], st *stream, item store.Item, near *compact.Version, u use) (obj T, err error) {
+	o, err := i.source.object(st, i.codec, item, near, i.shared, u)
 	if err != nil {
 		return obj, err
 	}
@@ -164,8 +170,9 @@ func decode[T Object](i *Informer[T], st *stream, item store.Item, u use) (obj T
 	return obj, nil
 }
 
-// object decodes a version, or takes it from those that are kept decoded.
-func (s *Source) object(st *stream, c *codec, item store.Item, shared bool, u use) (Object, error) {
+// object decodes a version, or takes it from those that are kept decoded. Near is another version of the object, or nil:
+// what is the same in both need not be decoded again, if near is kept.
+func (s *Source) object(st *stream, c *codec, item store.Item, near *compact.Version, shared bool, u use) (Object, error) {
 	v := item.V
 	if kept, ok := s.hot.Get(v, c); ok {
 		obj, ok := kept.(Object)
@@ -182,7 +189,7 @@ func (s *Source) object(st *stream, c *codec, item store.Item, shared bool, u us
 		obj, _, err := st.decode(c, item, nil)
 		return obj, err
 	}
-	obj, size, err := st.decode(c, item, s.parts)
+	obj, size, err := st.decodeNear(c, item, near)
 	if err != nil {
 		return nil, err
 	}
@@ -228,6 +235,46 @@ func (s *stream) decode(c *codec, item store.Item, parts *plans.Table) (obj Obje
 	}
 	scratch.b = raw
 	return s.decodeRaw(c, item.Key, item.V.Format(), raw, parts)
+}
+
+// decodeNear is decode with the source's table, and another version of the object, or nil.
+func (s *stream) decodeNear(c *codec, item store.Item, near *compact.Version) (obj Object, size int64, err error) {
+	if near != nil && item.V.Format() == wire.Protobuf {
+		scratch := borrow()
+		defer scratch.giveBack()
+		raw, err := item.V.Append(scratch.b[:0])
+		if err != nil {
+			return nil, 0, s.undecodable(item.Key, err)
+		}
+		scratch.b = raw
+		if obj, size, ok := s.decodeFrom(c, raw, near); ok {
+			return obj, size, nil
+		}
+	}
+	return s.decode(c, item, s.source.parts)
+}
+
+// decodeFrom decodes protobuf with another version of the object, if that is kept decoded; false: decode it.
+func (s *stream) decodeFrom(c *codec, raw []byte, near *compact.Version) (obj Object, size int64, ok bool) {
+	if near == nil || c.near == nil || near.Format() != wire.Protobuf || s.counts.lossyDecodes.Load() > 0 {
+		return nil, 0, false // a loss in what is taken over would not be counted
+	}
+	base, ok := s.source.hot.Get(near, c)
+	if !ok {
+		return nil, 0, false
+	}
+	scratch := borrow()
+	defer scratch.giveBack()
+	was, err := near.Append(scratch.b[:0])
+	if err != nil {
+		return nil, 0, false
+	}
+	scratch.b = was
+	obj, r, ok := c.near(s.source.parts, raw, plans.Base{Raw: was, Obj: base})
+	if !ok || r.Lossy {
+		return nil, 0, false
+	}
+	return obj, r.Size, true
 }
 
 // decodeRaw decodes bytes, which it does not keep.

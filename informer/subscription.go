@@ -64,11 +64,11 @@ type Change[T Object] struct {
 }
 
 // Old decodes the object as the consumer knew it: nil for Added; for Deleted the last known one.
-func (c *Change[T]) Old() (T, error) { return c.decode(c.oldV) }
+func (c *Change[T]) Old() (T, error) { return c.decode(c.oldV, c.newV) }
 
 // New decodes the object as it is: nil for Deleted. Where the subscription was made on Informer.Shared, Old and New are
 // decoded once for all who ask, unless one of them lags far behind.
-func (c *Change[T]) New() (T, error) { return c.decode(c.newV) }
+func (c *Change[T]) New() (T, error) { return c.decode(c.newV, c.oldV) }
 
 // OldResourceVersion is the resource version of Old; empty for Added.
 func (c *Change[T]) OldResourceVersion() string { return strings.Clone(c.oldV.RV()) }
@@ -76,7 +76,8 @@ func (c *Change[T]) OldResourceVersion() string { return strings.Clone(c.oldV.RV
 // ResourceVersion is the resource version of New; empty for Deleted.
 func (c *Change[T]) ResourceVersion() string { return strings.Clone(c.newV.RV()) }
 
-func (c *Change[T]) decode(v *compact.Version) (obj T, err error) {
+// decode decodes one version of the object; near is the other one, or nil.
+func (c *Change[T]) decode(v, near *compact.Version) (obj T, err error) {
 	if v == nil {
 		return obj, nil
 	}
@@ -84,7 +85,7 @@ func (c *Change[T]) decode(v *compact.Version) (obj T, err error) {
 	if c.informer.shared {
 		u = keeping
 	}
-	return decode[T](c.informer, c.stream, store.Item{Key: store.Key(c.Key), V: v}, u)
+	return decodeNear(c.informer, c.stream, store.Item{Key: store.Key(c.Key), V: v}, near, u)
 }
 
 // Subscription hands an Informer's changes to one consumer. Next, All and Handle serve one goroutine

@@ -69,6 +69,9 @@ func (d *decoder) messageFrom(m *message, p unsafe.Pointer, raw []byte, from uns
 			}
 		}
 	}
+	if b.find(math.MaxInt); b.unusual {
+		return errUnusual
+	}
 	return nil
 }
 
@@ -109,25 +112,32 @@ func (m *message) fieldOf(raw []byte) (n, number int, ok bool) {
 	return tagLen + size, number, size > 0
 }
 
-// cursor finds the fields of a message in the order of their numbers.
+// cursor finds the fields of a message whose numbers go up.
 type cursor struct {
-	m   *message
-	raw []byte
+	m       *message
+	raw     []byte
+	last    int
+	unusual bool // a field comes twice, or the bytes are malformed: what was decoded of them may be of other bytes, too
+}
+
+// next returns the next field.
+func (c *cursor) next() (whole []byte, number int) {
+	n, number, ok := c.m.fieldOf(c.raw)
+	if !ok || number <= c.last {
+		c.unusual, c.raw = true, nil
+		return nil, 0
+	}
+	return c.raw[:n], number
 }
 
 // find returns the bytes of a field. Numbers that are asked for must not go down.
 func (c *cursor) find(number int) ([]byte, bool) {
 	for len(c.raw) > 0 {
-		n, at, ok := c.m.fieldOf(c.raw)
-		if !ok {
-			c.raw = nil
+		whole, at := c.next()
+		if c.unusual || at > number {
 			break
 		}
-		if at > number {
-			break
-		}
-		whole := c.raw[:n]
-		c.raw = c.raw[n:]
+		c.raw, c.last = c.raw[len(whole):], at
 		if at == number {
 			return whole, true
 		}

@@ -71,6 +71,14 @@ func TestDecodeFromShares(t *testing.T) {
 	if most := int64(2 * reflect.TypeFor[corev1.Pod]().Size()); r.Size > most {
 		t.Errorf("it counts %d bytes, more than %d", r.Size, most)
 	}
+	twice := append(append([]byte{}, raw...), "\n\x05\n\x03two"...) // metadata: {name: "two"}, once more
+	merged := &corev1.Pod{}
+	if err := merged.Unmarshal(twice); err != nil || merged.Name != "two" || merged.Labels["app"] != "web" {
+		t.Fatal(merged, err)
+	}
+	if _, ok := podPlan.DecodeFrom(table, raw, &corev1.Pod{}, Base{twice, merged}); ok {
+		t.Error("a base whose fields come twice was taken")
+	}
 	if _, ok := podPlan.DecodeFrom(nil, raw, &corev1.Pod{}, base); ok {
 		t.Error("parts are shared without a table")
 	}
