@@ -14,4 +14,8 @@
 //	After failure  Parts enter the table once their whole object has been decoded.
 //	Size           What a table keeps alive is bounded; see NewTable. Beyond that it finds what some object still has.
 //	Concurrency    Plans and tables are safe for concurrent use.
+//
+// What it buys, beside the generated code and beside the same without unsafe:
+//
+//	go test ./informer/internal/decode -run '^$' -bench . -benchtime 3x
 package decode

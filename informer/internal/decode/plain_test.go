@@ -12,7 +12,7 @@ import (
 
 // This is what Plan.Decode would be without unsafe: the same plans, the same rules about what is shared and when, the same
 // strings in one allocation, but fields are set by reflection, and parts are kept as reflect.Values. It is here to be
-// measured: see BenchmarkUnsafe. It keeps all parts alive, so it cannot replace Table in an engine as it is.
+// measured: see BenchmarkRatios. It keeps all parts alive, so it cannot replace Table in an engine as it is.
 
 // plainMessage is a message with the fields' places among a struct's fields.
 type plainMessage struct {
