@@ -76,10 +76,9 @@ func TestEveryType(t *testing.T) {
 // TestPlainEveryType holds the plain implementation, which is there to be measured, to the same.
 func TestPlainEveryType(t *testing.T) {
 	every(t, func(t *testing.T, typ reflect.Type) {
-		if strings.HasSuffix(typ.Name(), "List") {
-			t.Skip("nobody measures lists")
+		if !strings.HasSuffix(typ.Name(), "List") { // nobody measures those
+			sameAsGenerated(t, typ, plainOfType)
 		}
-		sameAsGenerated(t, typ, plainOfType)
 	})
 }
 
