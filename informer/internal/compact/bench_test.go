@@ -5,19 +5,20 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"github.com/tattler-dev/tattler/informer/internal/samples"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
 // orders are those in which objects come: in a list, sorted by key, and in random churn.
-func orders(items []item) map[string][]item {
-	return map[string][]item{"list": items, "churn": shuffled(items)}
+func orders(items []samples.Item) map[string][]samples.Item {
+	return map[string][]samples.Item{"list": items, "churn": samples.Shuffled(items)}
 }
 
 // BenchmarkPack packs pods of 200 applications, which have their samples; S2 without a dictionary is
 // the peer.
 func BenchmarkPack(b *testing.B) {
 	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
-		pods := newGen(1).pods(f, 200, 20)
+		pods := samples.New(1).Pods(f, 200, 20)
 		for order, items := range orders(pods) {
 			b.Run(f.String()+"/"+order, func(b *testing.B) {
 				p := Packer{Router: NewRouter(Options{})}
@@ -25,14 +26,14 @@ func BenchmarkPack(b *testing.B) {
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
 					it, v := &items[i%len(items)], &versions[i%len(items)]
-					*v = p.Pack(f, it.uid, it.rv, it.raw)
+					*v = p.Pack(f, it.UID, it.RV, it.Raw)
 				}
 			})
 		}
 		b.Run(f.String()+"/s2", func(b *testing.B) {
 			dst := make([]byte, s2.MaxEncodedLen(maxSource))
 			for i := 0; b.Loop(); i++ {
-				s2.Encode(dst, pods[i%len(pods)].raw)
+				s2.Encode(dst, pods[i%len(pods)].Raw)
 			}
 		})
 	}
@@ -41,7 +42,7 @@ func BenchmarkPack(b *testing.B) {
 // BenchmarkAppend unpacks pods of 200 applications.
 func BenchmarkAppend(b *testing.B) {
 	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
-		for order, items := range orders(newGen(1).pods(f, 200, 20)) {
+		for order, items := range orders(samples.New(1).Pods(f, 200, 20)) {
 			b.Run(f.String()+"/"+order, func(b *testing.B) {
 				versions := packAll(&Packer{Router: NewRouter(Options{})}, items)
 				dst := make([]byte, 0, maxSource)
@@ -62,18 +63,18 @@ func BenchmarkSource(b *testing.B) {
 	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
 		for _, c := range []struct {
 			name string
-			make func() []item
+			make func() []samples.Item
 		}{
-			{"pods-200x100", func() []item { return newGen(1).pods(f, 200, 100) }},
-			{"pods-2000x10", func() []item { return newGen(1).pods(f, 2000, 10) }},
-			{"pods-6000x3", func() []item { return newGen(1).pods(f, 6000, 3) }},
-			{"pods-20000x1", func() []item { return newGen(1).pods(f, 20000, 1) }},
-			{"pods-30x10", func() []item { return newGen(1).pods(f, 30, 10) }},
-			{"replicasets-500x10", func() []item { return newGen(1).replicaSets(f, 500, 10) }},
-			{"configmaps-20000", func() []item { return newGen(1).configMaps(f, 20_000) }},
-			{"leases-5000", func() []item { return newGen(1).leases(f, 5_000) }},
+			{"pods-200x100", func() []samples.Item { return samples.New(1).Pods(f, 200, 100) }},
+			{"pods-2000x10", func() []samples.Item { return samples.New(1).Pods(f, 2000, 10) }},
+			{"pods-6000x3", func() []samples.Item { return samples.New(1).Pods(f, 6000, 3) }},
+			{"pods-20000x1", func() []samples.Item { return samples.New(1).Pods(f, 20000, 1) }},
+			{"pods-30x10", func() []samples.Item { return samples.New(1).Pods(f, 30, 10) }},
+			{"replicasets-500x10", func() []samples.Item { return samples.New(1).ReplicaSets(f, 500, 10) }},
+			{"configmaps-20000", func() []samples.Item { return samples.New(1).ConfigMaps(f, 20_000) }},
+			{"leases-5000", func() []samples.Item { return samples.New(1).Leases(f, 5_000) }},
 		} {
-			items := []item(nil)
+			items := []samples.Item(nil)
 			for _, order := range []string{"list", "churn"} {
 				b.Run(f.String()+"/"+c.name+"/"+order, func(b *testing.B) {
 					if items == nil {
@@ -81,7 +82,7 @@ func BenchmarkSource(b *testing.B) {
 					}
 					items, raw := orders(items)[order], 0
 					for _, it := range items {
-						raw += len(it.raw)
+						raw += len(it.Raw)
 					}
 					for b.Loop() {
 						r := NewRouter(Options{})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"github.com/tattler-dev/tattler/informer/internal/samples"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
@@ -99,9 +100,9 @@ func TestBrokenDifferences(t *testing.T) {
 
 // FuzzDelta checks that every object comes back, whatever it is the difference from.
 func FuzzDelta(f *testing.F) {
-	pods := newGen(1).pods(wire.JSON, 2, 2)
-	f.Add(pods[0].raw[:600], pods[1].raw[:700]) // short: the fuzzer takes minutes to shorten long ones
-	f.Add(pods[0].raw[:600], pods[3].raw[:600])
+	pods := samples.New(1).Pods(wire.JSON, 2, 2)
+	f.Add(pods[0].Raw[:600], pods[1].Raw[:700]) // short: the fuzzer takes minutes to shorten long ones
+	f.Add(pods[0].Raw[:600], pods[3].Raw[:600])
 	f.Add(noise(300), bytes.Repeat([]byte("0123456789abcdef"), 10))
 	f.Add(bytes.Repeat([]byte("ab"), 300), bytes.Repeat([]byte("ba"), 300))
 	f.Fuzz(func(t *testing.T, src, dict []byte) {
@@ -127,8 +128,8 @@ func sized(b []byte) []byte {
 
 // FuzzUndelta checks that no bytes panic, take more than they may, or harm what lies before.
 func FuzzUndelta(f *testing.F) {
-	pods := newGen(1).pods(wire.Protobuf, 1, 2)
-	f.Add(differ(pods[1].raw[:600], pods[0].raw[:700], noLimit), pods[0].raw[:700])
+	pods := samples.New(1).Pods(wire.Protobuf, 1, 2)
+	f.Add(differ(pods[1].Raw[:600], pods[0].Raw[:700], noLimit), pods[0].Raw[:700])
 	f.Add([]byte{5, opMove<<5 | 1, 6, opAgain<<5 | 2, 2}, []byte("0123456789"))
 	f.Fuzz(func(t *testing.T, p, dict []byte) {
 		got, err := undelta([]byte("kept"), p, dict)
@@ -141,8 +142,8 @@ func FuzzUndelta(f *testing.F) {
 // FuzzPack packs pieces of the input in the ways that the input says, and looks whether they come
 // back.
 func FuzzPack(f *testing.F) {
-	pods := newGen(1).pods(wire.JSON, 2, 3)
-	f.Add(bytes.Join([][]byte{pods[0].raw[:300], pods[1].raw[:300], pods[2].raw[:300], pods[4].raw[:300]}, nil), uint16(299), "uid", "1")
+	pods := samples.New(1).Pods(wire.JSON, 2, 3)
+	f.Add(bytes.Join([][]byte{pods[0].Raw[:300], pods[1].Raw[:300], pods[2].Raw[:300], pods[4].Raw[:300]}, nil), uint16(299), "uid", "1")
 	f.Add(noise(900), uint16(100), "", "")
 	f.Add(bytes.Repeat([]byte("0123456789abcdef"), 100), uint16(64), "0123456789abcdef", "7")
 	f.Fuzz(func(t *testing.T, in []byte, each uint16, uid, rv string) {
@@ -179,10 +180,10 @@ func FuzzPack(f *testing.F) {
 // FuzzRestore checks that neither a payload nor a dictionary from a checkpoint can do harm, and that
 // memory stays bounded.
 func FuzzRestore(f *testing.F) {
-	pods := newGen(1).pods(wire.Protobuf, 1, 3)
+	pods := samples.New(1).Pods(wire.Protobuf, 1, 3)
 	p := Packer{Router: NewRouter(Options{})}
 	for _, it := range pods {
-		payload, d := p.Pack(it.f, it.uid, it.rv, it.raw[:600]).Stored()
+		payload, d := p.Pack(it.Format, it.UID, it.RV, it.Raw[:600]).Stored()
 		if d == nil {
 			f.Add(payload, []byte{}, "u", "1")
 		} else {

@@ -9,12 +9,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tattler-dev/tattler/informer/internal/samples"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
 // like makes objects of a shape, of which there is one for each number.
-func like(shape uint64, g *gen) []byte {
-	return fmt.Appendf(nil, `{"metadata":{"name":"%s"},"spec":"%s"}`, g.suffix(12), newGen(shape).suffix(200))
+func like(shape uint64, g *samples.Gen) []byte {
+	return fmt.Appendf(nil, `{"metadata":{"name":"%s"},"spec":"%s"}`, g.Suffix(12), samples.New(shape).Suffix(200))
 }
 
 // oneRoute gives all objects the same fingerprint.
@@ -43,7 +44,7 @@ func TestRouting(t *testing.T) {
 		{"stray objects now and then are no reason to give up", []uint64{a, a, 10, a, 11, a, 12, a, 13, a, 14, a, 15, a, 16, a, 17, a, 18, a, 19, a, 20, a}, 12, 1},
 		{"one namespace after the other, the same name but not the same object", append(append(append(append(repeat(3, a), repeat(3, b)...), repeat(3, c)...), repeat(3, d)...), repeat(3, e)...), 5, 5},
 	} {
-		g := newGen(1)
+		g := samples.New(1)
 		r := NewRouter(Options{Fingerprint: oneRoute})
 		p := Packer{Router: r}
 		var versions []*Version
@@ -68,7 +69,7 @@ func TestRouting(t *testing.T) {
 func TestOwnPast(t *testing.T) {
 	r := NewRouter(Options{Fingerprint: oneRoute})
 	p := Packer{Router: r}
-	g := newGen(1)
+	g := samples.New(1)
 	for i := range 10 {
 		v := p.Pack(wire.JSON, "the only one", fmt.Sprint(i), like(1, g))
 		if _, d := v.Stored(); d != nil {
@@ -86,17 +87,17 @@ func TestOwnPast(t *testing.T) {
 func TestChallenge(t *testing.T) {
 	r := NewRouter(Options{Fingerprint: oneRoute})
 	p := Packer{Router: r}
-	g := newGen(1)
+	g := samples.New(1)
 	var versions []*Version
 	pack := func(uid int, what string) {
-		raw := fmt.Appendf(nil, "%s %s", g.suffix(10), what)
+		raw := fmt.Appendf(nil, "%s %s", g.Suffix(10), what)
 		versions = append(versions, p.Pack(wire.JSON, fmt.Sprint(uid), "1", raw))
 	}
-	what := newGen(2).suffix(300)
+	what := samples.New(2).Suffix(300)
 	for i := range 10 {
 		pack(i, what)
 	}
-	pack(10, newGen(3).suffix(300)) // a stray
+	pack(10, samples.New(3).Suffix(300)) // a stray
 	for i := range 10 {
 		pack(i, what)
 	}
@@ -104,14 +105,14 @@ func TestChallenge(t *testing.T) {
 		t.Error("a sample that suits is challenged")
 	}
 	for i := range 20 {
-		pack(i, what[:250]+g.suffix(20))
+		pack(i, what[:250]+g.Suffix(20))
 	}
 	if v := r.routes[7].nominee.Value(); r.routes[7].losses > 0 || v != nil && !v.alone() {
 		t.Error("a sample is challenged by a smaller object")
 	}
 	for stage := range 2 {
 		_, was := versions[len(versions)-1].Stored()
-		what += newGen(uint64(4 + stage)).suffix(150)
+		what += samples.New(uint64(4 + stage)).Suffix(150)
 		for range 4 {
 			pack(0, what)
 		}
@@ -129,12 +130,12 @@ func TestChallenge(t *testing.T) {
 func TestLostChallenges(t *testing.T) {
 	r := NewRouter(Options{Fingerprint: oneRoute})
 	p := Packer{Router: r}
-	g := newGen(1)
-	same := newGen(2).suffix(600)
+	g := samples.New(1)
+	same := samples.New(2).Suffix(600)
 	var versions []*Version
 	challenges, was := []int{}, uint8(0)
 	for i := range 3_000 {
-		raw := fmt.Appendf(nil, "%s %s", same, g.suffix(10+g.IntN(150))) // what differs is in no sample
+		raw := fmt.Appendf(nil, "%s %s", same, g.Suffix(10+g.IntN(150))) // what differs is in no sample
 		versions = append(versions, p.Pack(wire.JSON, fmt.Sprint(i), "1", raw))
 		if n := r.routes[7].losses; n != was {
 			challenges, was = append(challenges, i), n
@@ -155,7 +156,7 @@ func TestMissesRest(t *testing.T) {
 	r := NewRouter(Options{Fingerprint: oneRoute})
 	p := Packer{Router: r}
 	var versions []*Version
-	g := newGen(1)
+	g := samples.New(1)
 	tried := 0
 	for i := range 20_000 {
 		if r.routes[7] == nil || r.routes[7].rest == 0 {
@@ -186,7 +187,7 @@ func TestEndlessFingerprints(t *testing.T) {
 		return (next - 1) / 2, true // every second object has a sample
 	}})
 	p := Packer{Router: r}
-	g := newGen(1)
+	g := samples.New(1)
 	before := heap()
 	objects := 200_000
 	if raceEnabled {
@@ -216,7 +217,7 @@ func TestEndlessSamples(t *testing.T) {
 	const objects = 30_000
 	r := NewRouter(Options{Fingerprint: oneRoute})
 	p := Packer{Router: r}
-	g := newGen(1)
+	g := samples.New(1)
 	var last *Version
 	for i := range objects {
 		last = p.Pack(wire.JSON, fmt.Sprint(i), "1", like(uint64(i/2), g))
@@ -240,32 +241,32 @@ func TestSamplesGo(t *testing.T) {
 	var gone sync.WaitGroup
 	r := NewRouter(Options{})
 	p := Packer{Router: r}
-	g := newGen(1)
+	g := samples.New(1)
 	state := make([]*Version, apps*each)
-	samples := map[*Dict]bool{}
-	roll := func(a *app, i int) {
-		g.rollout(a)
+	dicts := map[*Dict]bool{}
+	roll := func(a *samples.App, i int) {
+		g.Rollout(a)
 		for j := range each {
-			it := encode(wire.Protobuf, g.pod(a, j))
-			v := p.Pack(it.f, it.uid, it.rv, it.raw)
+			it := samples.Encode(wire.Protobuf, g.Pod(a, j))
+			v := p.Pack(it.Format, it.UID, it.RV, it.Raw)
 			state[i*each+j] = v
-			if _, d := v.Stored(); d != nil && d.index == nil && !samples[d] {
-				samples[d] = true
+			if _, d := v.Stored(); d != nil && d.index == nil && !dicts[d] {
+				dicts[d] = true
 				gone.Add(1)
 				runtime.AddCleanup(d, func(struct{}) { gone.Done() }, struct{}{})
 			}
 		}
 	}
 	for i := range apps {
-		a := g.app(i)
+		a := g.App(i)
 		for range rollouts {
 			roll(a, i)
 		}
 	}
-	if len(samples) != apps*rollouts {
-		t.Fatalf("%d samples were made, want one for each template, %d", len(samples), apps*rollouts)
+	if len(dicts) != apps*rollouts {
+		t.Fatalf("%d samples were made, want one for each template, %d", len(dicts), apps*rollouts)
 	}
-	clear(samples)
+	clear(dicts)
 	heap()
 	if st := r.Stats(); st.Dictionaries < apps || st.Dictionaries > 2*apps+1 {
 		t.Errorf("%d dictionaries live, want those of the last templates, %d, and the shared one", st.Dictionaries, apps)
@@ -300,39 +301,39 @@ func TestSamplesGo(t *testing.T) {
 func TestRolloutsAdapt(t *testing.T) {
 	const apps, each, atOnce = 4, 40, 3
 	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
-		g := newGen(1)
+		g := samples.New(1)
 		r := NewRouter(Options{})
 		p := Packer{Router: r}
-		last := make([]item, apps*each)
+		last := make([]samples.Item, apps*each)
 		state := make([]*Version, apps*each)
-		var all []*app
+		var all []*samples.App
 		for i := range apps {
-			all = append(all, g.app(i))
+			all = append(all, g.App(i))
 		}
-		roll := func(a *app, i int) {
+		roll := func(a *samples.App, i int) {
 			for j := 0; j < each; j += atOnce {
 				var lives [][]*corev1.Pod
 				for k := j; k < min(each, j+atOnce); k++ {
-					lives = append(lives, g.life(g.pod(a, k)))
+					lives = append(lives, g.Life(g.Pod(a, k)))
 				}
 				for stage := range lives[0] {
 					for k, life := range lives {
-						it := encode(f, life[stage])
+						it := samples.Encode(f, life[stage])
 						at := i*each + j + k
-						last[at], state[at] = it, p.Pack(f, it.uid, it.rv, it.raw)
+						last[at], state[at] = it, p.Pack(f, it.UID, it.RV, it.Raw)
 					}
 				}
 			}
 		}
 		for _, c := range []struct {
 			what string
-			do   func(*app)
+			do   func(*samples.App)
 			max  float64 // of what a list would take
 		}{
-			{"the first rollout, which starts with a sample that is pending", func(*app) {}, 1.4},
-			{"a new image: the sample is nearly right", g.revise, 1.6},
-			{"a new template", g.rollout, 1.6},
-			{"restarts: all are told anew", func(*app) {}, 1.3},
+			{"the first rollout, which starts with a sample that is pending", func(*samples.App) {}, 1.4},
+			{"a new image: the sample is nearly right", g.Revise, 1.6},
+			{"a new template", g.Rollout, 1.6},
+			{"restarts: all are told anew", func(*samples.App) {}, 1.3},
 		} {
 			for i, a := range all {
 				c.do(a)
@@ -350,11 +351,11 @@ func TestRolloutsAdapt(t *testing.T) {
 }
 
 func TestSmallSourcesCostLittle(t *testing.T) {
-	for kind, items := range map[string][]item{
-		"a few leases":               newGen(1).leases(wire.JSON, 8),
-		"pods, one of each":          newGen(1).pods(wire.JSON, 8, 1),
-		"pods, two of each":          newGen(1).pods(wire.JSON, 4, 2),
-		"config maps, all different": newGen(1).configMaps(wire.JSON, 8),
+	for kind, items := range map[string][]samples.Item{
+		"a few leases":               samples.New(1).Leases(wire.JSON, 8),
+		"pods, one of each":          samples.New(1).Pods(wire.JSON, 8, 1),
+		"pods, two of each":          samples.New(1).Pods(wire.JSON, 4, 2),
+		"config maps, all different": samples.New(1).ConfigMaps(wire.JSON, 8),
 	} {
 		r := NewRouter(Options{})
 		with, without := cost(packAll(&Packer{Router: r}, items), r), cost(packAll(&Packer{}, items), NewRouter(Options{}))
@@ -368,13 +369,13 @@ func TestSmallSourcesCostLittle(t *testing.T) {
 func TestSharedDictionary(t *testing.T) {
 	for _, c := range []struct {
 		why   string
-		items []item
+		items []samples.Item
 		want  bool
 	}{
-		{"pods of many applications have much in common", newGen(1).pods(wire.JSON, 60, 1), true},
-		{"a small source does not pay for it", newGen(1).pods(wire.JSON, 8, 1), false},
-		{"objects of one shape have their sample", newGen(1).leases(wire.JSON, 500), false},
-		{"what has little in common does not become smaller", newGen(1).configMaps(wire.JSON, 300), false},
+		{"pods of many applications have much in common", samples.New(1).Pods(wire.JSON, 60, 1), true},
+		{"a small source does not pay for it", samples.New(1).Pods(wire.JSON, 8, 1), false},
+		{"objects of one shape have their sample", samples.New(1).Leases(wire.JSON, 500), false},
+		{"what has little in common does not become smaller", samples.New(1).ConfigMaps(wire.JSON, 300), false},
 	} {
 		r := NewRouter(Options{})
 		packAll(&Packer{Router: r}, c.items)
@@ -393,12 +394,12 @@ func TestSharedDictionaryIsRenewed(t *testing.T) {
 		return next, true
 	}})
 	p := Packer{Router: r}
-	packAll(&p, newGen(1).pods(wire.JSON, 60, 1))
+	packAll(&p, samples.New(1).Pods(wire.JSON, 60, 1))
 	first := r.shared.dict
 	if first == nil {
 		t.Fatal("no dictionary to begin with")
 	}
-	g, always := newGen(2), noise(2_000)
+	g, always := samples.New(2), noise(2_000)
 	size := func() int {
 		return p.Pack(wire.JSON, "", "1", append(noise(100+g.IntN(100)), always...)).Size()
 	}
@@ -412,7 +413,7 @@ func TestSharedDictionaryIsRenewed(t *testing.T) {
 }
 
 func TestAdopt(t *testing.T) {
-	items := newGen(1).pods(wire.Protobuf, 50, 3)
+	items := samples.New(1).Pods(wire.Protobuf, 50, 3)
 	r := NewRouter(Options{})
 	var loaded []*Dict
 	seen := map[*Dict]bool{nil: true}
@@ -440,7 +441,7 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("%d of %d objects have a sample, with %d dictionaries for %d", st.Routed, len(items), st.Dictionaries, len(loaded))
 	}
 	for i, v := range versions {
-		if raw, err := v.Append(nil); err != nil || !bytes.Equal(raw, items[i].raw) {
+		if raw, err := v.Append(nil); err != nil || !bytes.Equal(raw, items[i].Raw) {
 			t.Fatalf("object %d came back otherwise, %v", i, err)
 		}
 	}
@@ -454,7 +455,7 @@ func TestConcurrentStreams(t *testing.T) {
 	r := NewRouter(Options{})
 	var wg sync.WaitGroup
 	for i := range streams {
-		items := newGen(uint64(i%2)).pods(wire.Protobuf, 12, 4) // two pairs of streams have the same
+		items := samples.New(uint64(i%2)).Pods(wire.Protobuf, 12, 4) // two pairs of streams have the same
 		wg.Go(func() {
 			p := Packer{Router: r}
 			for range rounds {
@@ -463,7 +464,7 @@ func TestConcurrentStreams(t *testing.T) {
 				for range 2 {
 					readers.Go(func() {
 						for i, v := range versions {
-							if raw, err := v.Append(nil); err != nil || !bytes.Equal(raw, items[i].raw) {
+							if raw, err := v.Append(nil); err != nil || !bytes.Equal(raw, items[i].Raw) {
 								t.Errorf("object %d came back otherwise, %v", i, err)
 								return
 							}

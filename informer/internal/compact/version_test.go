@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"github.com/tattler-dev/tattler/informer/internal/samples"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
@@ -24,7 +25,7 @@ func noise(n int) []byte {
 }
 
 func TestPack(t *testing.T) {
-	pod := newGen(1).pods(wire.JSON, 1, 1)[0].raw
+	pod := samples.New(1).Pods(wire.JSON, 1, 1)[0].Raw
 	for _, c := range []struct {
 		why     string
 		raw     []byte
@@ -93,7 +94,7 @@ func TestAbsentVersion(t *testing.T) {
 }
 
 // kinds are what the tests of whole sources pack.
-func kinds(f wire.Format) map[string][]item {
+func kinds(f wire.Format) map[string][]samples.Item {
 	if f == wire.Protobuf {
 		return protobufKinds()
 	}
@@ -101,38 +102,32 @@ func kinds(f wire.Format) map[string][]item {
 }
 
 var (
-	protobufKinds = sync.OnceValue(func() map[string][]item { return makeKinds(wire.Protobuf) })
-	jsonKinds     = sync.OnceValue(func() map[string][]item { return makeKinds(wire.JSON) })
+	protobufKinds = sync.OnceValue(func() map[string][]samples.Item { return makeKinds(wire.Protobuf) })
+	jsonKinds     = sync.OnceValue(func() map[string][]samples.Item { return makeKinds(wire.JSON) })
 )
 
-func makeKinds(f wire.Format) map[string][]item {
-	return map[string][]item{
-		"pods":                newGen(1).pods(f, 20, 25),
-		"pods, all different": newGen(2).pods(f, 100, 1),
-		"config maps":         newGen(3).configMaps(f, 100),
-		"leases":              newGen(4).leases(f, 300),
-		"replica sets":        newGen(5).replicaSets(f, 20, 10),
+func makeKinds(f wire.Format) map[string][]samples.Item {
+	return map[string][]samples.Item{
+		"pods":                samples.New(1).Pods(f, 20, 25),
+		"pods, all different": samples.New(2).Pods(f, 100, 1),
+		"config maps":         samples.New(3).ConfigMaps(f, 100),
+		"leases":              samples.New(4).Leases(f, 300),
+		"replica sets":        samples.New(5).ReplicaSets(f, 20, 10),
 	}
-}
-
-func shuffled(items []item) []item {
-	out := append([]item(nil), items...)
-	rand.New(rand.NewPCG(3, 4)).Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
-	return out
 }
 
 func TestKindsComeBack(t *testing.T) {
 	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
 		for kind, items := range kinds(f) {
-			for order, items := range map[string][]item{"list order": items, "random order": shuffled(items)} {
+			for order, items := range map[string][]samples.Item{"list order": items, "random order": samples.Shuffled(items)} {
 				p := Packer{Router: NewRouter(Options{})}
 				versions := packAll(&p, items)
 				for i, it := range items {
 					v := versions[i]
-					if raw, err := v.Append(nil); err != nil || !bytes.Equal(raw, it.raw) {
+					if raw, err := v.Append(nil); err != nil || !bytes.Equal(raw, it.Raw) {
 						t.Fatalf("%v, %s, %s: object %d came back otherwise, %v", f, kind, order, i, err)
 					}
-					if v.UID() != it.uid || v.RV() != it.rv || v.Format() != f {
+					if v.UID() != it.UID || v.RV() != it.RV || v.Format() != f {
 						t.Fatalf("%v, %s, %s: object %d is %q at %q", f, kind, order, i, v.UID(), v.RV())
 					}
 				}
@@ -141,10 +136,10 @@ func TestKindsComeBack(t *testing.T) {
 	}
 }
 
-func packAll(p *Packer, items []item) []*Version {
+func packAll(p *Packer, items []samples.Item) []*Version {
 	out := make([]*Version, len(items))
 	for i, it := range items {
-		out[i] = p.Pack(it.f, it.uid, it.rv, it.raw)
+		out[i] = p.Pack(it.Format, it.UID, it.RV, it.Raw)
 	}
 	return out
 }
@@ -173,10 +168,10 @@ func TestCost(t *testing.T) {
 	} {
 		for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
 			items := kinds(f)[c.kind]
-			for order, items := range map[string][]item{"list order": items, "random order": shuffled(items)} {
+			for order, items := range map[string][]samples.Item{"list order": items, "random order": samples.Shuffled(items)} {
 				raw := 0
 				for _, it := range items {
-					raw += len(it.raw)
+					raw += len(it.Raw)
 				}
 				r := NewRouter(Options{})
 				got, each := cost(packAll(&Packer{Router: r}, items), r), float64(raw)/float64(len(items))
@@ -191,11 +186,11 @@ func TestCost(t *testing.T) {
 
 // TestSize compares what Size and Stats tell with the heap.
 func TestSize(t *testing.T) {
-	items := newGen(1).pods(wire.Protobuf, 500, 4)
+	items := samples.New(1).Pods(wire.Protobuf, 500, 4)
 	for kind, c := range map[string]struct {
-		items []item
+		items []samples.Item
 		times int
-	}{"few of each": {items, 5}, "small": {newGen(1).leases(wire.JSON, 2_000), 5}} {
+	}{"few of each": {items, 5}, "small": {samples.New(1).Leases(wire.JSON, 2_000), 5}} {
 		r := NewRouter(Options{})
 		p := Packer{Router: r}
 		before := heap()
@@ -225,17 +220,17 @@ func heap() int64 {
 }
 
 func TestAllocations(t *testing.T) {
-	items := newGen(1).pods(wire.Protobuf, 1, 20)
+	items := samples.New(1).Pods(wire.Protobuf, 1, 20)
 	p := Packer{Router: NewRouter(Options{})}
 	packAll(&p, items)
 	it, v := items[7], (*Version)(nil)
-	if n := testing.AllocsPerRun(100, func() { v = p.Pack(it.f, it.uid, it.rv, it.raw) }); n > 2 && !raceEnabled {
+	if n := testing.AllocsPerRun(100, func() { v = p.Pack(it.Format, it.UID, it.RV, it.Raw) }); n > 2 && !raceEnabled {
 		t.Errorf("a version takes %v allocations, want its record and itself", n)
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _, _ = v.UID(), v.RV(), v.Format() }); n > 0 {
 		t.Errorf("reading UID and version takes %v allocations", n)
 	}
-	dst := make([]byte, 0, len(it.raw))
+	dst := make([]byte, 0, len(it.Raw))
 	if n := testing.AllocsPerRun(100, func() {
 		if _, err := v.Append(dst); err != nil {
 			t.Fatal(err)
@@ -246,11 +241,11 @@ func TestAllocations(t *testing.T) {
 }
 
 func TestIdentical(t *testing.T) {
-	items := newGen(1).pods(wire.JSON, 2, 4)
+	items := samples.New(1).Pods(wire.JSON, 2, 4)
 	apart, other, none := &Packer{Router: NewRouter(Options{})}, &Packer{Router: NewRouter(Options{})}, &Packer{}
 	for i := range items {
 		// Samples live as long as a version that was packed with them.
-		kept := [][]*Version{packAll(apart, items), packAll(other, shuffled(items))} // the order makes other samples
+		kept := [][]*Version{packAll(apart, items), packAll(other, samples.Shuffled(items))} // the order makes other samples
 		a, b, c := packAll(apart, items[i:i+1])[0], packAll(other, items[i:i+1])[0], packAll(none, items[i:i+1])[0]
 		if a.dict == b.dict || b.dict == c.dict {
 			t.Fatal("the packs do not differ: the test tests nothing")
@@ -263,9 +258,9 @@ func TestIdentical(t *testing.T) {
 				t.Errorf("object %d is identical to object %d", i, j)
 			}
 		}
-		same := bytes.Clone(items[i].raw)
+		same := bytes.Clone(items[i].Raw)
 		same[len(same)/2] ^= 1
-		if v := apart.Pack(wire.JSON, items[i].uid, items[i].rv, same); v.Identical(a) || a.Identical(v) {
+		if v := apart.Pack(wire.JSON, items[i].UID, items[i].RV, same); v.Identical(a) || a.Identical(v) {
 			t.Errorf("object %d is identical with one byte changed", i)
 		}
 		one, err1 := Restore(wire.JSON, "u", "1", 0, []byte{70, opSame<<5 | 30, 39}, load(t, noise(100)))
@@ -273,7 +268,7 @@ func TestIdentical(t *testing.T) {
 		if err1 != nil || err2 != nil || one.Identical(two) {
 			t.Errorf("the same difference from different samples is identical; %v, %v", err1, err2)
 		}
-		if v := apart.Pack(wire.Protobuf, items[i].uid, items[i].rv, items[i].raw); v.Identical(a) {
+		if v := apart.Pack(wire.Protobuf, items[i].UID, items[i].RV, items[i].Raw); v.Identical(a) {
 			t.Error("the format does not count")
 		}
 		runtime.KeepAlive(kept)
@@ -311,7 +306,7 @@ func TestRestore(t *testing.T) {
 					t.Fatal(err)
 				}
 				clear(stored)
-				if raw, err := back.Append(nil); err != nil || !bytes.Equal(raw, items[i].raw) {
+				if raw, err := back.Append(nil); err != nil || !bytes.Equal(raw, items[i].Raw) {
 					t.Fatalf("%v, %s: object %d was restored otherwise, %v", f, kind, i, err)
 				}
 				if back.UID() != v.UID() || back.RV() != v.RV() || back.Format() != f || !back.Identical(v) {
@@ -358,7 +353,7 @@ func TestDamagedBytesAreRefused(t *testing.T) {
 		if got, err := v.Append([]byte("kept")); err == nil || string(got) != "kept" {
 			t.Errorf("damaged bytes were unpacked to %q, %v", got, err)
 		}
-		if v.Identical(packAll(&Packer{}, []item{{raw: noise(100), f: wire.JSON}})[0]) {
+		if v.Identical(packAll(&Packer{}, []samples.Item{{Raw: noise(100), Format: wire.JSON}})[0]) {
 			t.Error("damaged bytes are identical to something")
 		}
 	}

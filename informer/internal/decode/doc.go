@@ -18,4 +18,8 @@
 //	After failure  Parts enter the table once their whole object has been decoded.
 //	Size           Bounded; see NewTable. What nobody asks for is dropped, and lives on in the objects that have it.
 //	Concurrency    Plans and tables are safe for concurrent use.
+//
+// What it buys, beside the generated code and beside the same without unsafe:
+//
+//	go test ./informer/internal/decode -run '^$' -bench . -benchtime 3x
 package decode

@@ -1,87 +1,175 @@
 package decode
 
 import (
-	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // protobufObject is what the generated types offer.
 type protobufObject interface {
-	runtime.Object
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
-// every calls f with every type of k8s.io/api that has protobuf.
+// apiTypes are all types of k8s.io/api that client-go's scheme has, lists too, by package and name.
+var apiTypes = sync.OnceValue(func() map[string]reflect.Type {
+	types := map[string]reflect.Type{}
+	for _, typ := range scheme.Scheme.AllKnownTypes() {
+		if pkg, ok := strings.CutPrefix(typ.PkgPath(), "k8s.io/api/"); ok {
+			types[pkg+"/"+typ.Name()] = typ
+		}
+	}
+	return types
+})
+
+// every calls f with every type of k8s.io/api.
 func every(t *testing.T, f func(t *testing.T, typ reflect.Type)) {
 	t.Helper()
-	n, seen := 0, map[reflect.Type]bool{}
-	for gvk, typ := range scheme.Scheme.AllKnownTypes() {
-		_, ok := reflect.New(typ).Interface().(protobufObject)
-		if !ok || seen[typ] || !strings.HasPrefix(typ.PkgPath(), "k8s.io/api/") || strings.HasSuffix(typ.Name(), "List") && typ.Name() != "PodList" {
-			continue
-		}
-		seen[typ] = true
-		n++
-		t.Run(gvk.GroupVersion().String()+"/"+typ.Name(), func(t *testing.T) {
+	if n := len(apiTypes()); n < 300 {
+		t.Errorf("there are only %d types", n)
+	}
+	for name, typ := range apiTypes() {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f(t, typ)
 		})
 	}
-	if n < 150 {
-		t.Errorf("there are %d types", n)
+}
+
+// decode decodes into a pointer to a zero value.
+type decode func(raw []byte, obj any) (lossy, ok bool)
+
+// planOf decodes with the plan of a type, with a table of its own if shared.
+func planOf(typ reflect.Type, shared bool) decode {
+	plan, table := For(typ), (*Table)(nil)
+	if shared {
+		table = NewTable(1 << 20)
 	}
+	return func(raw []byte, obj any) (lossy, ok bool) {
+		r, ok := plan.Decode(table, raw, obj)
+		return r.Lossy, ok
+	}
+}
+
+// plainOfType does that without unsafe.
+func plainOfType(typ reflect.Type, shared bool) decode {
+	plan, table := plainFor(typ), (*plainTable)(nil)
+	if shared {
+		table = newPlainTable()
+	}
+	return func(raw []byte, obj any) (lossy, ok bool) { return plan.Decode(table, raw, obj) }
 }
 
 // TestEveryType compares, of every type, what the generated code and what a plan makes of the same bytes: empty, full, and
 // random, with and without a table, from which the parts of the later ones come.
 func TestEveryType(t *testing.T) {
+	every(t, func(t *testing.T, typ reflect.Type) { sameAsGenerated(t, typ, planOf) })
+}
+
+// TestPlainEveryType holds the plain implementation, which is there to be measured, to the same.
+func TestPlainEveryType(t *testing.T) {
 	every(t, func(t *testing.T, typ reflect.Type) {
-		plan := For(typ)
-		if plan == nil {
-			t.Fatal("there is no plan")
+		if !strings.HasSuffix(typ.Name(), "List") { // nobody measures those
+			sameAsGenerated(t, typ, plainOfType)
 		}
-		table := NewTable(1 << 20)
-		for seed := range uint64(4) {
-			g := generator{rand: rand.New(rand.NewPCG(seed, 1)), full: seed == 1, empty: seed == 0}
-			obj := reflect.New(typ)
-			g.fill(obj.Elem(), 0)
-			raw, err := obj.Interface().(protobufObject).Marshal()
-			if err != nil {
-				t.Fatal(err)
+	})
+}
+
+func sameAsGenerated(t *testing.T, typ reflect.Type, of func(typ reflect.Type, shared bool) decode) {
+	t.Helper()
+	if For(typ) == nil {
+		t.Fatal("there is no plan")
+	}
+	own, shared := of(typ, false), of(typ, true)
+	for seed := range uint64(4) {
+		raw, want := sample(t, typ, generator{rand: rand.New(rand.NewPCG(seed, 1)), full: seed == 1, empty: seed == 0})
+		kept := string(raw)
+		for round, decode := range []decode{own, shared, shared, shared} {
+			got := reflect.New(typ)
+			if lossy, ok := decode(raw, got.Interface()); lossy || !ok {
+				t.Fatalf("seed %d, round %d: lossy %v, ok %v", seed, round, lossy, ok)
 			}
-			want := reflect.New(typ)
-			if err := want.Interface().(protobufObject).Unmarshal(raw); err != nil {
-				t.Fatal(err)
+			if string(raw) != kept {
+				t.Fatal("it changed the bytes")
 			}
-			kept := string(raw)
-			for round, table := range []*Table{nil, table, table, table} {
+			clear(raw) // nothing of it is kept
+			if diff := differ(want, got.Elem(), typ.Name()); diff != "" {
+				t.Fatalf("seed %d, round %d: %s", seed, round, diff)
+			}
+			copy(raw, kept)
+		}
+	}
+}
+
+// sample returns an object's bytes, and what the generated code makes of them.
+func sample(t *testing.T, typ reflect.Type, g generator) (raw []byte, want reflect.Value) {
+	t.Helper()
+	obj, back := reflect.New(typ), reflect.New(typ)
+	g.fill(obj.Elem(), 0)
+	raw, err := obj.Interface().(protobufObject).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := back.Interface().(protobufObject).Unmarshal(raw); err != nil {
+		t.Fatal(err)
+	}
+	return raw, back.Elem()
+}
+
+// FuzzEveryType fills objects of all types at random, and holds plans to the generated code: on the objects' bytes, and with
+// one byte changed, where a plan may leave the bytes to the generated code, but not see in them what that does not.
+func FuzzEveryType(f *testing.F) {
+	names := slices.Sorted(maps.Keys(apiTypes()))
+	tables := map[reflect.Type]*Table{}
+	for seed := range uint64(16) {
+		f.Add(seed, uint16(seed*97), uint32(seed*31), byte(1<<(seed%8)))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, which uint16, at uint32, flip byte) {
+		typ := apiTypes()[names[int(which)%len(names)]]
+		plan, table := For(typ), tables[typ]
+		if table == nil {
+			table = NewTable(1 << 18)
+			tables[typ] = table
+		}
+		raw, want := sample(t, typ, generator{rand: rand.New(rand.NewPCG(seed, 3))})
+		honest := func(why string) {
+			t.Helper()
+			for round, table := range []*Table{nil, table, table} {
 				got := reflect.New(typ)
 				if r, ok := plan.Decode(table, raw, got.Interface()); r.Lossy || !ok {
-					t.Fatalf("seed %d, round %d: lossy %v, ok %v", seed, round, r.Lossy, ok)
+					t.Fatalf("%s, round %d: lossy %v, ok %v", why, round, r.Lossy, ok)
 				}
-				if string(raw) != kept {
-					t.Fatal("it changed the bytes")
+				if diff := differ(want, got.Elem(), typ.String()); diff != "" {
+					t.Fatalf("%s, round %d: %s", why, round, diff)
 				}
-				if diff := differ(want.Elem(), got.Elem(), typ.Name()); diff != "" {
-					t.Fatalf("seed %d, round %d: %s", seed, round, diff)
-				}
-				clear(raw) // nothing of it is kept
-				if diff := differ(want.Elem(), got.Elem(), typ.Name()); diff != "" {
-					t.Fatalf("seed %d, round %d, afterwards: %s", seed, round, diff)
-				}
-				copy(raw, kept)
 			}
 		}
+		honest("as it is")
+		if len(raw) == 0 {
+			return
+		}
+		bad := slices.Clone(raw)
+		bad[int(at)%len(bad)] ^= flip
+		for round, table := range []*Table{nil, table, table} {
+			got, generated := reflect.New(typ), reflect.New(typ)
+			if _, ok := plan.Decode(table, bad, got.Interface()); !ok {
+				continue
+			}
+			if err := generated.Interface().(protobufObject).Unmarshal(bad); err != nil {
+				t.Fatalf("changed, round %d: the generated code refuses it: %v", round, err)
+			}
+			if diff := differ(generated.Elem(), got.Elem(), typ.String()); diff != "" {
+				t.Fatalf("changed, round %d: %s", round, diff)
+			}
+		}
+		honest("after it was changed")
 	})
 }
 
@@ -113,154 +201,4 @@ func TestPlanned(t *testing.T) {
 		plansMu.Unlock()
 		walk(m)
 	})
-}
-
-// generator fills objects: with everything, with nothing, or with some of it.
-type generator struct {
-	rand        *rand.Rand
-	full, empty bool
-}
-
-func (g *generator) some() bool { return g.full || !g.empty && g.rand.IntN(3) > 0 }
-
-func (g *generator) count() int {
-	if g.empty {
-		return 0
-	}
-	if g.full {
-		return 1 // of everything: what is in lists of lists grows fast enough
-	}
-	return g.rand.IntN(4)
-}
-
-func (g *generator) text() string {
-	if g.empty {
-		return ""
-	}
-	return []string{"", "a", "some text", "some/more-text", strings.Repeat("long ", 60), "é\xff\x00"}[g.rand.IntN(6)]
-}
-
-func (g *generator) fill(v reflect.Value, depth int) {
-	if depth > 12 {
-		return
-	}
-	switch at := v.Addr().Interface().(type) {
-	case *metav1.Time:
-		if g.some() {
-			*at = metav1.NewTime(time.Unix(g.rand.Int64N(2e9), 0))
-		}
-		return
-	case *metav1.MicroTime:
-		if g.some() {
-			*at = metav1.NewMicroTime(time.UnixMicro(g.rand.Int64N(2e15)))
-		}
-		return
-	case *resource.Quantity:
-		*at = resource.MustParse(fmt.Sprintf("%d%s", g.rand.IntN(1e6), []string{"", "m", "Ki", "Mi", "G", "e3"}[g.rand.IntN(6)]))
-		return
-	case *metav1.TypeMeta:
-		return
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(g.text())
-	case reflect.Bool:
-		v.SetBool(g.some())
-	case reflect.Int32, reflect.Int64:
-		if g.some() {
-			v.SetInt([]int64{1, -1, 127, 128, 1 << 30, -1 << 31}[g.rand.IntN(6)])
-		}
-	case reflect.Float64:
-		v.SetFloat(g.rand.NormFloat64())
-	case reflect.Uint8:
-		v.SetUint(uint64(g.rand.IntN(256)))
-	case reflect.Pointer:
-		if g.some() {
-			v.Set(reflect.New(v.Type().Elem()))
-			g.fill(v.Elem(), depth+1)
-		}
-	case reflect.Slice:
-		if n := g.count(); n > 0 || g.some() && g.rand.IntN(2) == 0 {
-			v.Set(reflect.MakeSlice(v.Type(), n, n))
-			for i := range n {
-				g.fill(v.Index(i), depth+1)
-			}
-		}
-	case reflect.Map:
-		if n := g.count(); n > 0 {
-			v.Set(reflect.MakeMap(v.Type()))
-			for range n {
-				key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-				g.fill(key, depth+1)
-				g.fill(value, depth+1)
-				v.SetMapIndex(key, value)
-			}
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				g.fill(v.Field(i), depth+1)
-			}
-		}
-	}
-}
-
-// differ says where two values differ. It is stricter than apiequality: nil and empty differ.
-func differ(a, b reflect.Value, path string) string {
-	if qa, ok := a.Interface().(resource.Quantity); ok {
-		if qb := b.Interface().(resource.Quantity); qa.Cmp(qb) != 0 || qa.String() != qb.String() || qa.Format != qb.Format {
-			return fmt.Sprintf("%s: %v, want %v", path, qb, qa)
-		}
-		return ""
-	}
-	switch a.Kind() {
-	case reflect.Pointer:
-		if a.IsNil() != b.IsNil() {
-			return fmt.Sprintf("%s: nil is %v, want %v", path, b.IsNil(), a.IsNil())
-		}
-		if !a.IsNil() {
-			return differ(a.Elem(), b.Elem(), path)
-		}
-		return ""
-	case reflect.Slice:
-		if a.IsNil() != b.IsNil() || a.Len() != b.Len() {
-			return fmt.Sprintf("%s: %v, want %v", path, b, a)
-		}
-		if a.Type().Elem().Kind() != reflect.Uint8 && b.Cap() != b.Len() {
-			return fmt.Sprintf("%s: there is room for %d", path, b.Cap())
-		}
-		for i := range a.Len() {
-			if d := differ(a.Index(i), b.Index(i), fmt.Sprintf("%s[%d]", path, i)); d != "" {
-				return d
-			}
-		}
-		return ""
-	case reflect.Map:
-		if a.IsNil() != b.IsNil() || a.Len() != b.Len() {
-			return fmt.Sprintf("%s: %v, want %v", path, b, a)
-		}
-		for it := a.MapRange(); it.Next(); {
-			other := b.MapIndex(it.Key())
-			if !other.IsValid() {
-				return fmt.Sprintf("%s: no %v", path, it.Key())
-			}
-			if d := differ(it.Value(), other, fmt.Sprintf("%s[%v]", path, it.Key())); d != "" {
-				return d
-			}
-		}
-		return ""
-	case reflect.Struct:
-		if a.NumField() > 0 && a.Type().Field(0).IsExported() && a.Type().PkgPath() != "time" {
-			for i := range a.NumField() {
-				if d := differ(a.Field(i), b.Field(i), path+"."+a.Type().Field(i).Name); d != "" {
-					return d
-				}
-			}
-			return ""
-		}
-	}
-	if !reflect.DeepEqual(a.Interface(), b.Interface()) {
-		return fmt.Sprintf("%s: %v, want %v", path, b, a)
-	}
-	return ""
 }

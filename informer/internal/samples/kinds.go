@@ -1,7 +1,8 @@
-package compact
+package samples
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -13,24 +14,24 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// pods are the pods of so many applications, in list order.
-func (g *gen) pods(f wire.Format, apps, each int) []item {
-	var out []item
+// Pods are the pods of so many applications, in list order.
+func (g *Gen) Pods(f wire.Format, apps, each int) []Item {
+	var out []Item
 	for i := range apps {
-		a := g.app(i)
+		a := g.App(i)
 		for j := range each {
-			out = append(out, encode(f, g.pod(a, j)))
+			out = append(out, Encode(f, g.Pod(a, j)))
 		}
 	}
 	sortItems(out)
 	return out
 }
 
-// configMaps are n ConfigMaps that have nothing in common but their kind.
-func (g *gen) configMaps(f wire.Format, n int) []item {
-	var out []item
+// ConfigMaps are n ConfigMaps that have nothing in common but their kind.
+func (g *Gen) ConfigMaps(f wire.Format, n int) []Item {
+	var out []Item
 	for range n {
-		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: g.name(3) + "-" + g.suffix(5), Namespace: g.name(1), UID: g.uid(), ResourceVersion: g.nextRV(), CreationTimestamp: g.time()}, Data: map[string]string{}}
+		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: g.name(3) + "-" + g.Suffix(5), Namespace: g.name(1), UID: g.uid(), ResourceVersion: g.nextRV(), CreationTimestamp: g.time()}, Data: map[string]string{}}
 		fields := map[string]any{".": map[string]any{}}
 		for range g.between(1, 5) {
 			var b strings.Builder
@@ -42,15 +43,15 @@ func (g *gen) configMaps(f wire.Format, n int) []item {
 		}
 		at := g.time()
 		c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: g.pick("helm", "kubectl-client-side-apply", "argocd-controller"), Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(asJSON(map[string]any{"f:data": fields}))}}
-		out = append(out, encode(f, c))
+		out = append(out, Encode(f, c))
 	}
 	sortItems(out)
 	return out
 }
 
-// leases are n leases of nodes: tiny objects of one shape.
-func (g *gen) leases(f wire.Format, n int) []item {
-	var out []item
+// Leases are n leases of nodes: tiny objects of one shape.
+func (g *Gen) Leases(f wire.Format, n int) []Item {
+	var out []Item
 	for i := range n {
 		name, secs, at := fmt.Sprintf("node-%d", i), int32(40), metav1.NewMicroTime(g.time().Time)
 		created := g.time()
@@ -59,34 +60,34 @@ func (g *gen) leases(f wire.Format, n int) []item {
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: "Update", APIVersion: "coordination.k8s.io/v1", Time: &created, FieldsType: "FieldsV1",
 				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}`)}}},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &secs, RenewTime: &at}}
-		out = append(out, encode(f, l))
+		out = append(out, Encode(f, l))
 	}
 	sortItems(out)
 	return out
 }
 
-// replicaSets are the revisions of so many Deployments.
-func (g *gen) replicaSets(f wire.Format, apps, revisions int) []item {
-	var out []item
+// ReplicaSets are the revisions of so many Deployments.
+func (g *Gen) ReplicaSets(f wire.Format, apps, revisions int) []Item {
+	var out []Item
 	for i := range apps {
-		a := g.app(i)
+		a := g.App(i)
 		a.kind = "ReplicaSet"
 		deployment := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: a.name, UID: g.uid()}
 		for range revisions {
-			g.revise(a)
+			g.Revise(a)
 			none := int32(0)
 			rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimSuffix(a.generate, "-"), Namespace: a.ns, UID: g.uid(), ResourceVersion: g.nextRV(), CreationTimestamp: g.time(),
 				Labels: a.template.Labels, OwnerReferences: []metav1.OwnerReference{deployment}}, Spec: appsv1.ReplicaSetSpec{Replicas: &none, Selector: &metav1.LabelSelector{MatchLabels: a.template.Labels}, Template: a.template}}
-			out = append(out, encode(f, rs))
+			out = append(out, Encode(f, rs))
 		}
 	}
 	sortItems(out)
 	return out
 }
 
-// revise makes a new revision of the application as most are: a new image.
-func (g *gen) revise(a *app) {
-	hash := g.suffix(10)
+// Revise makes a new revision of the application as most are: a new image.
+func (g *Gen) Revise(a *App) {
+	hash := g.Suffix(10)
 	a.fields = [2]string{}
 	a.template = *a.template.DeepCopy()
 	a.template.Labels["pod-template-hash"] = hash
@@ -96,8 +97,8 @@ func (g *gen) revise(a *app) {
 	a.imageIDs = append([]string{"sha256:" + g.hex(64)}, a.imageIDs[1:]...)
 }
 
-// life are the versions that a pod has until it runs.
-func (g *gen) life(p *corev1.Pod) []*corev1.Pod {
+// Life are the versions that a pod has until it runs.
+func (g *Gen) Life(p *corev1.Pod) []*corev1.Pod {
 	pending := p.DeepCopy()
 	pending.ResourceVersion = g.nextRV()
 	pending.Spec.NodeName = ""
@@ -127,6 +128,13 @@ func (g *gen) life(p *corev1.Pod) []*corev1.Pod {
 	return []*corev1.Pod{pending, bound, creating, running}
 }
 
-func sortItems(items []item) {
-	slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.key, b.key) })
+func sortItems(items []Item) {
+	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.Key, b.Key) })
+}
+
+// Shuffled returns the items in another order, always the same.
+func Shuffled(items []Item) []Item {
+	out := slices.Clone(items)
+	rand.New(rand.NewPCG(3, 4)).Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
 }
