@@ -205,12 +205,6 @@ func (c *spent) pass(b *testing.B, s *stream, way contender, measureLive bool) {
 	runtime.KeepAlive(table)
 }
 
-func heap() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
 func BenchmarkDecode(b *testing.B) {
 	for _, d := range data {
 		for _, way := range contenders {
