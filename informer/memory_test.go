@@ -145,7 +145,6 @@ func indexDoesNotPin[K comparable](t *testing.T, key func(string) K) {
 		with := heap()
 		ix.Close()
 		runtime.KeepAlive(ix)
-		ix = nil
 		if without := heap(); with > without+objects*size/20 {
 			t.Errorf("the index keeps %d KiB", (with-without)>>10)
 		}
