@@ -76,7 +76,11 @@ func (s *stream) compareLoaded(ctx context.Context) (version string, same bool, 
 	if a.Err = a.read(ctx); a.Err == nil {
 		a.lacking()
 		ours := s.store.Version()
-		if slices.ContainsFunc(a.doubts, func(d doubtful) bool { return d.listed && !wire.Older(ours, d.rv) }) {
+		unread := s.store.AllUnread() // what the watch could not read is no other history; an audit reads it again
+		other := func(d doubtful) bool {
+			return d.listed && !wire.Older(ours, d.rv) && !unread[d.key] && !unread[store.Key{}]
+		}
+		if slices.ContainsFunc(a.doubts, other) {
 			a.Err = reflector.ErrRewritten
 		}
 	}
