@@ -198,7 +198,7 @@ func liveChurn(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		m.Settle(ctx)
 		return m.Heap(), nil
 	}
-	before, err := churn(in.Events / 10) // tables and caches have their size then
+	before, err := churn(in.Events) // the table of shared parts has its size then
 	if err != nil {
 		return nil, err
 	}
