@@ -140,7 +140,7 @@ func BenchmarkUpdates(b *testing.B) {
 				start := cpuTime()
 				for _, u := range s.updates {
 					pod := &corev1.Pod{}
-					ok := false
+					var ok bool
 					if from {
 						_, ok = podPlan.DecodeFrom(table, u.raw, pod, Base{raws[u.at], pods[u.at]})
 					} else {
