@@ -34,6 +34,7 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 	dropManagedFields(after)
 	if c.Gone() {
 		c.Time = c.At
+		c.Since = notBefore(c.Since, c.At, entries, latest)
 		return b.shows(after, before)
 	}
 	if c.Op == event.Converted {
@@ -176,6 +177,24 @@ func created(obj map[string]any, fallback time.Time) time.Time {
 		return t
 	}
 	return fallback
+}
+
+// notBefore narrows the interval in which an object went: it was there when it was created, and when it was written
+// last.
+func notBefore(since, at time.Time, entries managers.Entries, obj map[string]any) time.Time {
+	if since.IsZero() {
+		return since
+	}
+	last := created(obj, since)
+	for _, m := range entries.List() {
+		if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(last) {
+			last = t
+		}
+	}
+	if last.After(since) && last.Before(at) {
+		return last
+	}
+	return since
 }
 
 // written is when an update happened: the time that its managers' entries give, where they give one

@@ -123,7 +123,7 @@ func (t *Text) hotLine(now time.Time, o *object) {
 		at: at, sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.resource) + "/" + o.name, info: info,
 		manager: strings.Join(h.managers, ", "), severity: h.severity,
-		note: fmt.Sprintf("(folded: more than %d a minute)", hotLines),
+		hint: fmt.Sprintf("folded: more than %d a minute", hotLines),
 	}, h.caught))
 	t.details(net[:min(len(net), hotDetails)])
 	if more := len(net) - hotDetails; more > 0 || h.net.beyond {

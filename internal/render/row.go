@@ -49,7 +49,7 @@ type row struct {
 	info      string // what happened
 	manager   string
 	count     string // in parentheses: for how many changes the line stands
-	hint      string // the flag that shows them
+	hint      string // the flag that shows them, or why there is one line only
 	note      string // in parentheses: what else there is to know, such as when it was seen
 	severity  event.Severity
 }
@@ -100,7 +100,10 @@ func (t *Text) head(r row) string {
 func (t *Text) cells(r row, shift int) []cell {
 	cells := []cell{{escape(r.name), 0, t.signStyle(r.sign)}}
 	count := r.count
-	if r.hint != "" {
+	switch {
+	case r.hint != "" && count == "":
+		count = "(" + r.hint + ")"
+	case r.hint != "":
 		count = strings.TrimSuffix(count, ")") + "; " + r.hint + ")"
 	}
 	for _, c := range []cell{
