@@ -144,7 +144,7 @@ func TestAway(t *testing.T) {
 	}
 	span := fmt.Sprintf("%s/%s", within[deletion].Data.Observed.After.Format(time.RFC3339), within[deletion].Data.Observed.At.Format(time.RFC3339))
 	for _, want := range []string{
-		fmt.Sprintf("%s/%s ! tattler was not running for %s: it caught up with %d changes, and missed none", away.Observed.After.Format(time.RFC3339), away.Observed.At.Format(time.RFC3339),
+		fmt.Sprintf("%s/%s ! tattler was not running for at most %s: it caught up with %d changes, and missed none", away.Observed.After.Format(time.RFC3339), away.Observed.At.Format(time.RFC3339),
 			render.Duration(away.Observed.At.Sub(*away.Observed.After)), away.Absence.Changes),
 		span + " - " + ns + " cm/doomed", within["updated deployments/web"].Time.Format(time.RFC3339) + " ~ " + ns + " deploy/web", "(seen " + within["updated deployments/web"].Data.Observed.At.Format(time.RFC3339) + ")",
 	} {

@@ -18,7 +18,7 @@ func absenceText(c change.Change) string {
 	if a == nil {
 		a = &event.Absence{}
 	}
-	text := "tattler was not running for "
+	text := "tattler was not running for at most " // a kill has no time: it counts from the last sign of life
 	switch a.Reason {
 	case event.AbsenceUnwritten:
 		text = "tattler could not write its journal for "

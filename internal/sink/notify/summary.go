@@ -228,7 +228,7 @@ func (m *member) add(e *event.Event, fields int) {
 
 // absence says why nothing was recorded for a time, and what became of it.
 func absence(a *event.Absence, lasted time.Duration) string {
-	text := "Tattler was not running for "
+	text := "Tattler was not running for at most "
 	switch a.Reason {
 	case event.AbsenceUnwritten:
 		text = "Tattler could not write its journal for "
