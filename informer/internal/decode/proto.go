@@ -373,7 +373,13 @@ func (d *decoder) anyMap(f *field, at unsafe.Pointer, run []byte, tagLen, count,
 			value.Elem().SetBytes(append(make([]byte, 0, len(v)), v...))
 		} else {
 			texts, marks := len(d.text), len(d.marks)
-			if err := d.message(f.elem, value.UnsafePointer(), v, depth+1); err != nil {
+			var err error
+			if f.elem.own { // nobody has the address of a value in a map: its text need not be made for readers
+				err = unmarshal(f.elem.typ, value.UnsafePointer(), v, false)
+			} else {
+				err = d.message(f.elem, value.UnsafePointer(), v, depth+1)
+			}
+			if err != nil {
 				return err
 			}
 			d.strings(marks, texts) // the value is copied into the map

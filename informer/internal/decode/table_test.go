@@ -13,6 +13,7 @@ import (
 	"weak"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -197,6 +198,25 @@ func TestChurn(t *testing.T) {
 	table.Sweep()
 	if st := table.Stats(); st.Parts != 0 || st.Bytes >= before {
 		t.Errorf("%+v", st)
+	}
+}
+
+// TestQuantitiesInMaps: requests and limits are the same to reflect.DeepEqual, which many programs compare them with,
+// whether they are shared or not.
+func TestQuantitiesInMaps(t *testing.T) {
+	list := corev1.ResourceList{"memory": resource.MustParse("1536Mi"), "cpu": resource.MustParse("1500m")}
+	raw := marshal(t, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: list}}}}})
+	want, table := &corev1.Pod{}, NewTable(1<<20)
+	if err := want.Unmarshal(raw); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if got := decodePod(t, table, raw); !reflect.DeepEqual(got.Spec, want.Spec) {
+			t.Errorf("%+v, want %+v", got.Spec, want.Spec)
+		}
+	}
+	if got := decodePod(t, nil, raw); !reflect.DeepEqual(got.Spec, want.Spec) {
+		t.Errorf("%+v, want %+v", got.Spec, want.Spec)
 	}
 }
 
