@@ -44,6 +44,7 @@ func TestBadInput(t *testing.T) {
 				want            []string
 			}{
 				{"no kubeconfig", "", args, 1, []string{example + ": no cluster is named", "KUBECONFIG", "make cluster"}},
+				{"a file that is not there", "/nonexistent/file", args, 1, []string{example + ": no cluster is named", `"/nonexistent/file"`, "make cluster"}},
 				{"no such file", "/nonexistent/file", append([]string{"--kubeconfig", "/nonexistent/file"}, args...), 1, []string{example + ": ", "/nonexistent/file"}},
 				{"a broken file", garbled, args, 1, []string{example + ": read the kubeconfig: ", garbled}},
 				{"an argument", cluster.Kubeconfig(), append(args, "what"), 2, []string{example + `: "what" is no flag`, "--help"}},

@@ -173,7 +173,7 @@ func TestChangeBusRefused(t *testing.T) {
 		{"nobody listens", may, []string{"--kinds", "configmaps", "--nats", "nats://user:w0rd@" + nobody}, 1, []string{"connect to NATS at " + nobody + ": ", "--nats"}},
 		{"not all rights", may, []string{"--kinds", "configmaps,pods", "--nats", plain.url}, 1, []string{"pods is forbidden", "manifest.yaml"}},
 		{"no such kind", may, []string{"--kinds", "configmaps,pots"}, 2, []string{`no kind "pots"`, "kubectl api-resources"}},
-		{"no kind", may, nil, 2, []string{"--kinds", `no kind ""`}},
+		{"no kind", may, nil, 2, []string{"give the kinds", "--kinds pods"}},
 		{"a stream with a name that cannot be", may, []string{"--kinds", "configmaps", "--nats", plain.url, "--stream", "a.b"}, 1, []string{"open the stream a.b: "}},
 	} {
 		line := fails(t, command("change-bus", tc.kubeconfig, tc.args...), tc.code)

@@ -46,7 +46,7 @@ type bus struct {
 func connect(ctx context.Context, address, stream string) (*bus, error) {
 	nc, err := nats.Connect(address, nats.Name("change-bus"), nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.ReconnectBufSize(-1))
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w: see --nats", hosts(address), err)
+		return nil, fmt.Errorf("connect to NATS at %s: %w: start it there, or name another address with --nats", hosts(address), err)
 	}
 	js, err := jetstream.New(nc)
 	if err == nil {

@@ -30,6 +30,9 @@ func main() {
 type options struct{ kinds, nats, stream, checkpoint string }
 
 func run(ctx context.Context, cfg *rest.Config, o options) error {
+	if o.kinds == "" {
+		return program.Usage("give the kinds to publish, such as --kinds pods,deployments.apps")
+	}
 	cluster, err := informer.NewCluster(cfg, informer.Options{Checkpoint: o.checkpoint, Hooks: informer.LogTo(nil)})
 	if err != nil {
 		return err

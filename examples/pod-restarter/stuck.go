@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +37,8 @@ func (r *restarter) stuck(pod *corev1.Pod) (*stuck, error) {
 	}
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := c.State.Waiting; w != nil && slices.Contains(r.reasons, w.Reason) {
-			return &stuck{fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), unready, "its condition"}, nil
+			why := strings.TrimSuffix(fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), ": ") // not all have a message
+			return &stuck{why, unready, "its condition"}, nil
 		}
 	}
 	if r.byPod == nil {

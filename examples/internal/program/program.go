@@ -85,6 +85,9 @@ func config(file string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = file
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if named := os.Getenv("KUBECONFIG"); clientcmd.IsEmptyConfig(err) && file == "" && named != "" {
+		return nil, fmt.Errorf("no cluster is named: KUBECONFIG is %q, which does not exist or names none; `make cluster` starts one, whose file is .devcluster/kubeconfig", named)
+	}
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, errors.New("no cluster is named: set KUBECONFIG or --kubeconfig to the file of one; `make cluster` starts one, whose file is .devcluster/kubeconfig")
 	}
