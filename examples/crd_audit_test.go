@@ -227,15 +227,16 @@ func TestCRDAuditCheckpoint(t *testing.T) {
 	may, ns, dir := rights(t, "crd-audit"), namespace(t, "audit"), t.TempDir()
 	paused(t, ns, "web", "web:1")
 	args := []string{"--policies", "crd-audit/policies", "--checkpoint", dir}
-	p := start(t, "crd-audit", may, args...)
+	away := newLine(t)
+	config := away.kubeconfig(t, may) // for both runs: a checkpoint is of one address
+	p := start(t, "crd-audit", config, args...)
 	saved(t, dir, "deployments.apps", ns, "web")
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	<-p.done
 	kubectl(t, "scale", "deployment/web", "--replicas=1", "-n", ns)
-	away := newLine(t)
-	p = start(t, "crd-audit", away.kubeconfig(t, may), args...)
+	p = start(t, "crd-audit", config, args...)
 	p.prints(t, ns+"/web updated: replicas.cel: replicas fell from 3 to 1\n")
 
 	// Nor is a transition missed while the API server cannot be reached.
