@@ -19,7 +19,8 @@ type fakeEC2 struct {
 	mu       sync.Mutex
 	tags     map[string]map[string]string // by instance
 	throttle int                          // how many calls to refuse
-	calls    int                          // first pages that it answered
+	calls    int                          // first pages that it answered, each once however often it was asked for
+	last     string                       // the SDK's id of the last of them: a retry has the same
 	refused  int
 	most     int      // how many instances a call has asked for
 	problems []string // what EC2 would not take
@@ -109,8 +110,9 @@ func (f *fakeEC2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.SortFunc(all, func(a, b item) int { return strings.Compare(a.ResourceID+a.Key, b.ResourceID+b.Key) })
 	from, _ := strconv.Atoi(r.Form.Get("NextToken"))
-	if from == 0 {
+	if id := r.Header.Get("Amz-Sdk-Invocation-Id"); from == 0 && (id == "" || id != f.last) {
 		f.calls++
+		f.last = id
 	}
 	answer := response{RequestID: "x", Tags: all[from:min(from+page, len(all))]}
 	if from+page < len(all) {
