@@ -17,7 +17,7 @@ func TestGone(t *testing.T) {
 		}}
 	}
 	for _, tc := range []struct {
-		name                         string
+		name                          string
 		since, created, written, want time.Time
 	}{
 		{"before it was watched", at.Add(-time.Minute), at.Add(-time.Hour), at.Add(-time.Hour), at.Add(-time.Minute)},

@@ -143,7 +143,7 @@ var shapes = []struct{ why, resource, object string }{
 	{"Redis", "configmaps", `{"data":{"redis.conf":"port 1\nrequirepass CANARY\nmasterauth CANARY\n"}}`},
 	{"netrc", "configmaps", `{"data":{".netrc":"machine a login b password CANARY"}}`},
 	{"netrc under another name", "configmaps", `{"data":{"rc":"machine a\nlogin b\npassword CANARY\n"}}`},
-	{"npm", "configmaps", `{"data":{".npmrc":"//registry.npmjs.org/:_authToken=CANARY\n","x":"a\n//registry.npmjs.org/:_authToken=CANARY\n"}}`},
+	{"npm", "configmaps", `{"data":{".npmrc":"//npm.example.com/:_authToken=CANARY\n","x":"a\n//npm.example.com/:_authToken=CANARY\n"}}`},
 	{"htpasswd", "configmaps", `{"data":{"users":"alice:$2y$05$CANARYCANARYCANARYCANARYCANARYCANARY\n"}}`},
 	{"Python and PHP", "configmaps", `{"data":{"a.py":"x = 1\npassword = 'CANARY'\n","b.php":"<?php\n$password = 'CANARY';\ndefine('DB_PASSWORD', 'CANARY');\n$c['password'] = 'CANARY';\n","c.rb":"a\n:password => \"CANARY\"\n"}}`},
 	{"a URL in a file", "configmaps", `{"data":{"app.conf":"a\nurl = redis://:CANARY@r:1\nb\n"}}`},
