@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,9 @@ type seenEvent struct {
 	} `json:"data"`
 }
 
+// away is for how long the daemon of TestAway does not run.
+const away = 45 * time.Second
+
 // TestAway changes objects while no daemon runs, and asks what happened in that time.
 func TestAway(t *testing.T) {
 	t.Parallel()
@@ -48,9 +52,11 @@ func TestAway(t *testing.T) {
 		kubectl("-n", ns, "create", "configmap", name, "--from-literal=k=1")
 	}
 	kubectl("-n", ns, "create", "deployment", "web", "--image=app:1")
+	kubectl("-n", ns, "rollout", "status", "deployment/web")
+	w := startWitness(t, cluster)
 	journal := filepath.Join(t.TempDir(), "journal.db")
 	run := func() *process {
-		p := start(t, cluster, "run", "deploy,cm", "-n", ns, "--journal", journal)
+		p := start(t, cluster, "run", "deploy,rs,po,cm", "-n", ns, "--journal", journal)
 		p.wait(t, p.err, "msg=recording")
 		return p
 	}
@@ -61,14 +67,16 @@ func TestAway(t *testing.T) {
 	<-first.done
 
 	killed := time.Now()
-	wait(6 * time.Second) // longer than clocks may differ
+	wait(away / 3) // longer than clocks may differ
 	from := time.Now().Truncate(time.Second)
 	kubectl("-n", ns, "set", "image", "deployment/web", "app=app:2")
 	kubectl("-n", ns, "patch", "configmap", "edited", "-p", `{"data":{"k":"2"}}`)
 	kubectl("-n", ns, "create", "configmap", "new", "--from-literal=k=1")
 	kubectl("-n", ns, "delete", "configmap", "doomed")
 	to := time.Now().Truncate(time.Second).Add(time.Second)
-	wait(6 * time.Second)
+	kubectl("-n", ns, "rollout", "status", "deployment/web")
+	rolled := time.Now().Truncate(time.Second).Add(time.Second)
+	wait(away - time.Since(killed))
 	back := time.Now()
 	second := run()
 	query := func(since, until time.Time, more ...string) string {
@@ -109,6 +117,7 @@ func TestAway(t *testing.T) {
 			t.Fatalf("no absence among %v", events(from, to))
 		}
 	}
+	wait(3 * time.Second) // what is folded waits until its object is calm
 	second.interrupt(t)
 
 	within := events(from, to)
@@ -129,12 +138,12 @@ func TestAway(t *testing.T) {
 	for what := range events(to.Add(time.Second), back.Add(-time.Second), "--manager", "kubectl-set,kubectl-patch,kubectl-create") { // controllers may
 		t.Errorf("%q did not happen when nothing did", what)
 	}
-	away := within[absence].Data
-	switch a := away.Absence; {
-	case a == nil || away.Observed.After == nil:
-		t.Fatalf("the absence is %+v", away)
-	case away.Observed.After.After(killed) || away.Observed.After.Before(killed.Add(-patience)) || away.Observed.At.Before(back):
-		t.Errorf("killed at %v and back at %v, it was absent from %v to %v", killed, back, away.Observed.After, away.Observed.At)
+	absent := within[absence].Data
+	switch a := absent.Absence; {
+	case a == nil || absent.Observed.After == nil:
+		t.Fatalf("the absence is %+v", absent)
+	case absent.Observed.After.After(killed) || absent.Observed.After.Before(killed.Add(-patience)) || absent.Observed.At.Before(back):
+		t.Errorf("killed at %v and back at %v, it was absent from %v to %v", killed, back, absent.Observed.After, absent.Observed.At)
 	case a.Reason != event.AbsenceStopped || a.Changes < 4 || a.Incomplete > 0:
 		t.Errorf("it caught up with %+v", a)
 	}
@@ -144,14 +153,23 @@ func TestAway(t *testing.T) {
 	}
 	span := fmt.Sprintf("%s/%s", within[deletion].Data.Observed.After.Format(time.RFC3339), within[deletion].Data.Observed.At.Format(time.RFC3339))
 	for _, want := range []string{
-		fmt.Sprintf("%s/%s ! tattler was not running for at most %s: it caught up with %d changes, and missed none", away.Observed.After.Format(time.RFC3339), away.Observed.At.Format(time.RFC3339),
-			render.Duration(away.Observed.At.Sub(*away.Observed.After)), away.Absence.Changes),
+		fmt.Sprintf("%s/%s ! tattler was not running for at most %s: it caught up with %d changes, and missed none", absent.Observed.After.Format(time.RFC3339), absent.Observed.At.Format(time.RFC3339),
+			render.Duration(absent.Observed.At.Sub(*absent.Observed.After)), absent.Absence.Changes),
 		span + " - " + ns + " cm/doomed", within["updated deployments/web"].Time.Format(time.RFC3339) + " ~ " + ns + " deploy/web", "(seen " + within["updated deployments/web"].Data.Observed.At.Format(time.RFC3339) + ")",
 	} {
 		if !strings.Contains(squeezed(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	whole := query(killed.Add(-time.Minute), back.Add(time.Minute))
+	(&truth{t, w, ns}).check(whole)
+	if line := regexp.MustCompile(`(\S+) · \S+ +deploy/web +rolled out .*: 1/1 ready, 1 pod replaced .*\(seen`).FindStringSubmatch(whole); line == nil {
+		t.Errorf("no rollout while nobody watched in\n%s", whole)
+	} else if at, err := time.Parse(time.RFC3339, line[1]); err != nil || at.Before(from) || at.After(rolled) {
+		t.Errorf("rolled out from %v to %v, it says %q", from, rolled, line[0])
+	}
+	golden(t, "daemon killed", ns, screensOf(t, cluster.Kubeconfig(), "log", "-n", ns, "--since", killed.Add(-time.Minute).Format(time.RFC3339), "--journal", journal),
+		goldenOptions{keep: 10, anyOrder: true, away: true})
 }
 
 func wait(d time.Duration) { <-time.After(d) }

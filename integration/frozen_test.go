@@ -22,6 +22,7 @@ func TestFrozen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	own, client := ownCluster(ctx, t)
+	w := startWitness(t, own)
 	journal := filepath.Join(t.TempDir(), "journal.db")
 	daemon := start(t, own, "run", "cm", "-n", "default", "--journal", journal)
 	daemon.wait(t, daemon.err, "msg=recording")
@@ -71,6 +72,17 @@ func TestFrozen(t *testing.T) {
 	}
 	daemon.interrupt(t)
 	watch.interrupt(t)
+	for began := time.Now(); len(w.of("default", "cm", "c2")) == 0; pause() {
+		if time.Since(began) > 2*patience {
+			t.Fatal("the witness did not come back")
+		}
+	}
+	out, err := exec.Command(tattler(t), "log", "--limit", "0", "--journal", journal).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&truth{t, w, "default"}).check(string(out))
+	golden(t, "API server frozen", "default", screensOf(t, own.Kubeconfig(), "log", "--limit", "0", "--journal", journal), goldenOptions{keep: 10, anyOrder: true})
 	switch o := e.Data.Observed; {
 	case e.Data.Absence == nil || e.Data.Absence.Reason != event.AbsenceUnreachable || o.After == nil:
 		t.Errorf("the absence is %+v", e.Data)

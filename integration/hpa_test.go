@@ -113,6 +113,7 @@ func TestScaledByFakeMetrics(t *testing.T) {
 	})
 	client := clientOf(t, own)
 	metrics := fakeMetrics(t, func() kubernetes.Interface { return client })
+	w := startWitness(t, own)
 	journal := filepath.Join(t.TempDir(), "journal.db")
 	daemon := start(t, own, "run", "deploy,rs,po,hpa", "-n", "default", "--journal", journal)
 	daemon.wait(t, daemon.err, "msg=recording")
@@ -144,7 +145,9 @@ func TestScaledByFakeMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := squeezed(string(out))
+	(&truth{t, w, "default"}).check(string(out))
+	said := squeezed(string(out))
+	golden(t, "autoscaler", "default", screensOf(t, own.Kubeconfig(), "log", "deploy", "--limit", "0", "--journal", journal), goldenOptions{keep: 10})
 	var last *metav1.Time
 	for began := time.Now(); last == nil; pause() {
 		hpa, err := client.AutoscalingV2().HorizontalPodAutoscalers("default").Get(ctx, "web", metav1.GetOptions{})
@@ -155,14 +158,14 @@ func TestScaledByFakeMetrics(t *testing.T) {
 			t.Fatalf("it was never scaled: %+v", hpa.Status)
 		}
 	}
-	lines := regexp.MustCompile(`(\S+Z) ~ default deploy/web kube-controller-manager \(scale\)\nspec.replicas: (\d) → (\d)`).FindAllStringSubmatch(told, -1)
+	lines := regexp.MustCompile(`(\S+Z) ~ default deploy/web kube-controller-manager \(scale\)\nspec.replicas: (\d) → (\d)`).FindAllStringSubmatch(said, -1)
 	if len(lines) == 0 || lines[len(lines)-1][3] != "3" {
 		t.Fatalf("it was scaled at %v, and not in\n%s", last, out)
 	}
 	if at, err := time.Parse(time.RFC3339, lines[len(lines)-1][1]); err != nil || at.Sub(last.Time).Abs() > 2*time.Second {
 		t.Errorf("it was scaled at %v, not at %v (%v)", last, at, err)
 	}
-	if !regexp.MustCompile(`deploy/web scaled \d → 3 (in|within) \d+ s: 3/3 ready`).MatchString(told) {
+	if !regexp.MustCompile(`deploy/web scaled \d → 3 (in|within) \d+ s: 3/3 ready`).MatchString(said) {
 		t.Errorf("no end of the scaling in\n%s", out)
 	}
 }

@@ -121,6 +121,9 @@ func (k *kubelet) look(ctx context.Context, pod *corev1.Pod) error {
 	switch pod.Labels["behaves"] {
 	case "crash":
 		crash(pod, p.step)
+		if p.step == 1 { // the controllers have time to see it ready
+			p.next = time.Now().Add(5 * time.Second)
+		}
 	case "no-image":
 		reason := "ErrImagePull"
 		if p.step%2 == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tattler-dev/tattler/integration/bus"
 )
@@ -32,6 +34,12 @@ func TestReadme(t *testing.T) {
 	for _, c := range commands {
 		t.Run(string(c[1]), func(t *testing.T) { r.follow(t, string(c[1])) })
 	}
+	t.Run("a time range", func(t *testing.T) {
+		out := string(r.output(t, "tattler log --since "+r.from.Format(time.RFC3339)+" --until "+r.to.Format(time.RFC3339)))
+		if !strings.Contains(out, "web:1 → web:1.1\n") || strings.Contains(out, "+ default  deploy/web") || strings.Contains(out, fmt.Sprintf("→ web:1.%d\n", r.sets)) {
+			t.Errorf("from %v to %v:\n%s", r.from, r.to, out)
+		}
+	})
 }
 
 // configuration is the file that the README's reader has.
@@ -44,11 +52,13 @@ sinks:
 
 // reader is somebody who types what the README says.
 type reader struct {
-	env  []string
-	dir  string
-	hook string // an address that takes everything, in the place of the README's
-	nats string // the host and port of a NATS server, in the place of the README's
-	id   string // of a change in the journal, in the place of the README's
+	env      []string
+	dir      string
+	hook     string    // an address that takes everything, in the place of the README's
+	nats     string    // the host and port of a NATS server, in the place of the README's
+	id       string    // of a change in the journal, in the place of the README's
+	sets     int       // how often the image of the Deployment was set
+	from, to time.Time // the seconds within which it was set first
 }
 
 func newReader(t *testing.T) *reader {
@@ -124,7 +134,7 @@ func (r *reader) follow(t *testing.T, command string) {
 	case strings.HasSuffix(command, "--help"):
 		r.output(t, command)
 	case verb == "watch":
-		r.output(t, command+" --timeout 2s")
+		r.watch(t, command)
 	case strings.Contains(command, "kafka://"): // of which there is none
 		r.output(t, strings.Replace(command, "tattler run", "tattler config check", 1))
 	case verb == "run": // beside the one that runs
@@ -145,6 +155,51 @@ func (r *reader) follow(t *testing.T, command string) {
 	}
 }
 
+// watched is what each recipe for watch prints once the image of the Deployment is set; empty: nothing about it. NEW is
+// the image.
+var watched = map[string]string{
+	"tattler watch":                                 "~ deploy/web",
+	"tattler watch -A":                              "~ default  deploy/web",
+	"tattler watch deploy,cm -n shop,pay":           "",
+	"tattler watch -A --exclude-namespace 'kube-*'": "~ default  deploy/web",
+	"tattler watch deploy/web":                      "rolled out",
+	"tattler watch -l app=web":                      "~ deploy/web",
+	"tattler watch -A --path 'spec.**.image'":       ".image: NEW",
+	"tattler watch events":                          "ScalingReplicaSet",
+	"tattler watch deploy,rs,pods,events":           "rolled out",
+	"tattler watch -A -o json":                      `"to":"NEW"`,
+}
+
+// watch watches while the image of the Deployment is set.
+func (r *reader) watch(t *testing.T, command string) {
+	want, known := watched[command]
+	if !known {
+		t.Fatalf("what it should print is not known")
+	}
+	w := r.start(t, command+" --timeout 1m")
+	w.wait(t, w.err, "Waiting for changes")
+	if r.sets++; r.sets == 1 {
+		wait(2 * time.Second) // it was created in another second
+		r.from = time.Now().Truncate(time.Second)
+	}
+	image := fmt.Sprintf("web:1.%d", r.sets)
+	if out, err := runKubectl(r.dir, cluster.Kubeconfig(), "set", "image", "deployment/web", "web="+image); err != nil {
+		t.Fatal(err, out)
+	}
+	if r.sets == 1 {
+		r.to = time.Now().Truncate(time.Second).Add(time.Second)
+	}
+	if want == "" {
+		wait(time.Second)
+		if out := w.read(t, w.out); strings.Contains(out, "web") {
+			t.Errorf("it prints\n%s", out)
+		}
+	} else {
+		w.wait(t, w.out, strings.ReplaceAll(want, "NEW", image))
+	}
+	w.interrupt(t)
+}
+
 // answers are what commands say of the Deployment that was created.
 var answers = []struct {
 	command, want string
@@ -157,6 +212,13 @@ var answers = []struct {
 	{"tattler log --since yesterday --humans", "rolled out", true},
 	{"tattler log --since yesterday --humans", "pod/web-", true},
 	{"tattler log --since 1h --severity failure", "deploy/web", true},
+	{"tattler log --since 10m", "web:1 → web:1.1", false},
+	{"tattler log deploy/web --path", "web:1 → web:1.1", false},
+	{"tattler log --since yesterday --humans", "kubectl-set", false},
+	{"tattler log --since yesterday --humans", "kube-controller-manager", true},
+	{"tattler config check -c tattler.yaml", "everything", false},
+	{"tattler rbac -c tattler.yaml", "kind: ClusterRole", false},
+	{"tattler sinks", "hook", false},
 	{"tattler show", "deployments.apps/web in default", false},
 	{"tattler status", "records ", false},
 	{"tattler journal verify", "damaged", true},

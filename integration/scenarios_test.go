@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
-// scenario is something that happens in a namespace of its own, and the story that is told of it.
+// scenario is something that happens in a namespace of its own, and what the log says of it.
 type scenario struct {
 	name string
 	late bool // it is played after the others, which keep the controllers busy
@@ -36,7 +35,10 @@ type scenario struct {
 	// bad is what has to be read on every screen.
 	bad string
 	// check compares what is said with the cluster's objects.
-	check func(s *stage, told string)
+	check func(s *stage, said string)
+	// anyOrder is true where controllers decide which line comes first; fits, where all has room on a screen, and nothing of the last change
+	// is cut.
+	anyOrder, fits bool
 }
 
 // stage is where a scenario is played.
@@ -95,7 +97,7 @@ func (s *stage) until(what string, ok func() bool) {
 func wrote(o metav1.ObjectMeta, manager string) time.Time {
 	var at time.Time
 	for _, m := range o.ManagedFields {
-		if m.Manager == manager && m.Subresource == "" && m.Time.After(at) {
+		if m.Manager == manager && m.Subresource == "" && m.Time != nil && m.Time.After(at) {
 			at = m.Time.Time
 		}
 	}
@@ -125,6 +127,7 @@ const deadline = `"progressDeadlineSeconds":5,`
 var scenarios = []scenario{
 	{
 		name: "rollout",
+		fits: true,
 		play: func(s *stage) {
 			s.apply("Deployment", "web", "well", "by-hand", 3, "")
 			s.kubectl("rollout", "status", "deployment/web")
@@ -134,11 +137,11 @@ var scenarios = []scenario{
 		},
 		heads: []string{`\+ deploy/web +kubectl-client-side-apply`, `· deploy/web +rolled out DURATION: 3/3 ready +.*`,
 			`~ deploy/web +kubectl-set`, `· deploy/web +rolled out DURATION: 3/3 ready, 3 pods replaced +.*`},
-		check: func(s *stage, told string) {
+		check: func(s *stage, said string) {
 			d := object[appsv1.Deployment](s, "deployment", "web")
 			set := wrote(d.ObjectMeta, "kubectl-set")
-			s.says(told, "rolled out "+between(set, progressing(d))+": 3/3 ready, 3 pods replaced")
-			s.says(told, set.UTC().Format(time.RFC3339)+" ~ deploy/web")
+			s.says(said, "rolled out "+between(set, progressing(d))+": 3/3 ready, 3 pods replaced")
+			s.says(said, set.UTC().Format(time.RFC3339)+" ~ deploy/web")
 		},
 	},
 	{
@@ -186,6 +189,7 @@ var scenarios = []scenario{
 	},
 	{
 		name: "three hundred pods",
+		late: true,
 		play: func(s *stage) {
 			s.kubectl("create", "deployment", "many", "--image=shop/app:1", "--replicas=1")
 			s.kubectl("rollout", "status", "deployment/many")
@@ -203,13 +207,13 @@ var scenarios = []scenario{
 			s.kubectl("wait", "--for=condition=complete", "job/migrate", "--timeout=60s")
 		},
 		heads: []string{`\+ job/migrate +kubectl-create`, `· job/migrate +complete DURATION +.*`},
-		check: func(s *stage, told string) {
+		check: func(s *stage, said string) {
 			j := object[batchv1.Job](s, "job", "migrate")
-			s.says(told, "complete "+between(j.Status.StartTime.Time, j.Status.CompletionTime.Time))
+			s.says(said, "complete "+between(j.Status.StartTime.Time, j.Status.CompletionTime.Time))
 		},
 	},
 	{
-		name: "cronjob",
+		name: "cronjob", anyOrder: true,
 		play: func(s *stage) {
 			s.kubectl("create", "cronjob", "nightly", "--image=shop/app:1", "--schedule=* * * * *")
 			s.until("run", func() bool {
@@ -219,13 +223,13 @@ var scenarios = []scenario{
 		},
 		heads: []string{`\+ cj/nightly +kubectl-create`, `(?:~ cj/nightly +kubectl-patch|· cj/nightly +nightly-\d+ complete DURATION +.*)`,
 			`(?:~ cj/nightly +kubectl-patch|· cj/nightly +nightly-\d+ complete DURATION +.*)`},
-		check: func(s *stage, told string) {
+		check: func(s *stage, said string) {
 			jobs, err := s.client.BatchV1().Jobs(s.ns).List(s.Context(), metav1.ListOptions{})
 			if err != nil || len(jobs.Items) == 0 {
 				s.Fatalf("%d jobs: %v", len(jobs.Items), err)
 			}
 			j := jobs.Items[0]
-			s.says(told, j.Name+" complete "+between(j.Status.StartTime.Time, j.Status.CompletionTime.Time))
+			s.says(said, j.Name+" complete "+between(j.Status.StartTime.Time, j.Status.CompletionTime.Time))
 		},
 	},
 	{
@@ -243,20 +247,20 @@ var scenarios = []scenario{
 	{
 		name: "drain",
 		late: true,
-		play: func(s *stage) {
-			s.kubectl("create", "deployment", "web", "--image=shop/app:1", "--replicas=3")
-			s.kubectl("rollout", "status", "deployment/web")
+		play: func(s *stage) { // a drain takes the pods of all namespaces: no other has this label
+			s.kubectl("create", "deployment", "drained", "--image=shop/app:1", "--replicas=3")
+			s.kubectl("rollout", "status", "deployment/drained")
 			wait(2 * time.Second)
 			node := s.kubectl("get", "pods", "-o", "jsonpath={.items[0].spec.nodeName}")
 			defer s.kubectl("uncordon", node)
-			s.kubectl("drain", node, "--pod-selector=app=web", "--ignore-daemonsets")
-			s.kubectl("rollout", "status", "deployment/web")
+			s.kubectl("drain", node, "--pod-selector=app=drained", "--ignore-daemonsets")
+			s.kubectl("rollout", "status", "deployment/drained")
 		},
-		heads: []string{`\+ deploy/web +kubectl-create`, `· deploy/web +rolled out DURATION: 3/3 ready +.*`,
-			`· deploy/web +3/3 ready again.*, [1-3] pods? replaced +.*`},
+		heads: []string{`\+ deploy/drained +kubectl-create`, `· deploy/drained +rolled out DURATION: 3/3 ready +.*`,
+			`· deploy/drained +3/3 ready again.*, [1-3] pods? replaced +.*`},
 	},
 	{
-		name: "deleted namespace",
+		name: "deleted namespace", anyOrder: true,
 		play: func(s *stage) {
 			s.apply("Deployment", "web", "well", "by-hand", 2, "")
 			s.kubectl("create", "configmap", "settings", "--from-literal=a=1")
@@ -284,9 +288,9 @@ var scenarios = []scenario{
 			`\+ secret/sh.helm.release.v1.web.v2 .*`, `~ helm release web: v1 → v2 \(pending-upgrade\) .*`,
 			`~ helm release web: v1 \(superseded\) .*`, `~ helm release web: v1 → v2 \(failed\) .*`},
 		bad: "v1 → v2 (failed)",
-		check: func(s *stage, told string) {
-			if strings.Contains(told, "not-to-be-seen") {
-				s.Errorf("a value is shown:\n%s", told)
+		check: func(s *stage, said string) {
+			if strings.Contains(said, "not-to-be-seen") {
+				s.Errorf("a value is shown:\n%s", said)
 			}
 		},
 	},
@@ -329,10 +333,10 @@ func repeatedly(n int, s string) []string {
 	return all
 }
 
-func (s *stage) says(told, want string) {
+func (s *stage) says(said, want string) {
 	s.Helper()
-	if !strings.Contains(squeezed(told), want) {
-		s.Errorf("no %q in:\n%s", want, told)
+	if !strings.Contains(squeezed(said), want) {
+		s.Errorf("no %q in:\n%s", want, said)
 	}
 }
 
@@ -348,6 +352,7 @@ func TestScenarios(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(cfg)
 	startKubelet(t, client, "by-hand", false)
 	startKubelet(t, client, "silent", true)
+	w := startWitness(t, cluster)
 	journal := filepath.Join(t.TempDir(), "journal.db")
 	daemon := start(t, cluster, "run", "deploy,rs,sts,controllerrevisions.apps,po,job,cj,cm,secrets,no", "-A", "--journal", journal)
 	daemon.wait(t, daemon.err, "msg=recording")
@@ -375,20 +380,32 @@ func TestScenarios(t *testing.T) {
 	}
 	wait(5 * time.Second) // what is folded waits until its object is calm
 	daemon.interrupt(t)
+	w.confirmAbsences(t, journal)
 	for i, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			s := stages[i]
 			s.T = t
-			told := s.log(journal)
-			sc.compare(s, told)
+			said := absences.ReplaceAllString(s.log(journal), "")
+			sc.compare(s, said)
 			if sc.check != nil {
-				sc.check(s, told)
+				sc.check(s, said)
 			}
-			for _, width := range []int{80, 100, 160} {
-				if screen := s.screen(journal, width); sc.bad != "" && !strings.Contains(screen, sc.bad) {
+			(&truth{t, w, s.ns}).check(said)
+			screens := screensOf(t, cluster.Kubeconfig(), "log", "-n", s.ns, "--limit", "0", "--journal", journal)
+			for width, screen := range screens {
+				screen = absences.ReplaceAllString(screen, "")
+				screens[width] = screen
+				if sc.bad != "" && !strings.Contains(screen, sc.bad) {
 					t.Errorf("no %s at %d columns:\n%s", sc.bad, width, screen)
 				}
+				if all := strings.Join(stories(screen, s.ns, false), ""); sc.fits {
+					_, rollout, _ := strings.Cut(all, "HH:MM:SS ~ ")
+					if strings.Count(all, "\n") > rows || strings.Contains(rollout, "…") {
+						t.Errorf("it does not fit a screen of %d columns and %d rows:\n%s", width, rows, screen)
+					}
+				}
 			}
+			golden(t, sc.name, s.ns, screens, goldenOptions{keep: len(sc.heads), anyOrder: sc.anyOrder})
 		})
 	}
 }
@@ -397,13 +414,15 @@ func TestScenarios(t *testing.T) {
 const maxRest = 6
 
 // compare compares the heads of lines.
-func (sc *scenario) compare(s *stage, told string) {
+func (sc *scenario) compare(s *stage, said string) {
 	const duration = `(?:within 1 s|in \d+ (?:s|min|min \d+ s)|\d+ (?:s|min|min \d+ s))`
 	head := regexp.MustCompile(`^\d{4}-\S+ `)
 	var heads []string
-	for line := range strings.Lines(told) {
+	for line := range strings.Lines(said) {
 		if at := head.FindString(line); at != "" && !strings.Contains(line, " cm/kube-root-ca.crt ") {
-			heads = append(heads, strings.TrimSuffix(line[len(at):], "\n"))
+			if line = late.ReplaceAllString(strings.TrimSuffix(line[len(at):], "\n"), ""); !slowly.MatchString(line) {
+				heads = append(heads, line)
+			}
 		}
 	}
 	if len(heads) < len(sc.heads) || len(heads) > len(sc.heads)+maxRest {
@@ -420,7 +439,7 @@ func (sc *scenario) compare(s *stage, told string) {
 		}
 	}
 	if s.Failed() {
-		s.Logf("%s", told)
+		s.Logf("%s", said)
 	}
 }
 
@@ -435,40 +454,27 @@ func (s *stage) log(journal string) string {
 	return string(out)
 }
 
-// screen is what a terminal shows.
-func (s *stage) screen(journal string, width int) string {
-	s.Helper()
-	terminal, slave, err := pty.Open()
+// absences matches the lines that say that the API server was away. confirmAbsences judges them; they belong to no
+// scenario.
+var absences = regexp.MustCompile(`(?m)^\S+ +! .*\n`)
+
+// confirmAbsences checks that the API server did not answer the witness either while the journal says that it was away.
+// Nothing in the scenarios stops it, but a busy machine may.
+func (w *witness) confirmAbsences(t *testing.T, journal string) {
+	t.Helper()
+	out, err := exec.Command(tattler(t), "log", "--op", "absent", "--limit", "0", "-o", "json", "--journal", journal).Output()
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
-	defer terminal.Close()
-	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 40, Cols: uint16(width)}); err != nil {
-		s.Fatal(err)
-	}
-	cmd := exec.Command(tattler(s.T), "log", "-n", s.ns, "--limit", "0", "--journal", journal)
-	cmd.Env = append(os.Environ(), "TZ=UTC", "NO_COLOR=1", "TERM=xterm")
-	cmd.Stdout = slave
-	if err := cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
-	slave.Close()
-	var out strings.Builder
-	buf := make([]byte, 4096)
-	for {
-		n, err := terminal.Read(buf)
-		out.Write(buf[:n])
-		if err != nil { // EIO, when the last writer is gone
-			break
+	for text := range strings.Lines(string(out)) {
+		var e seenEvent
+		if err := json.Unmarshal([]byte(text), &e); err != nil || e.Data.Observed.After == nil {
+			t.Fatalf("%v: %s", err, text)
 		}
-	}
-	if err := cmd.Wait(); err != nil {
-		s.Error(err)
-	}
-	for line := range strings.Lines(out.String()) {
-		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > width {
-			s.Errorf("%d columns on a screen of %d: %s", n, width, line)
+		from, to := *e.Data.Observed.After, e.Data.Observed.At
+		if silence := w.silence(from, to); silence < 2500*time.Millisecond { // half of what counts as an absence
+			t.Errorf("the API server was not away: it answered at least every %v from %v to %v: %s", silence, from, to, text)
 		}
+		t.Logf("this machine is slow: the API server did not answer for %v", w.silence(from, to))
 	}
-	return out.String()
 }
