@@ -39,7 +39,7 @@ const away = 45 * time.Second
 // TestAway changes objects while no daemon runs, and asks what happened in that time.
 func TestAway(t *testing.T) {
 	t.Parallel()
-	ns := fmt.Sprintf("away-%d", os.Getpid())
+	ns := fmt.Sprintf("away%d-%d", os.Getpid(), namespaces.Add(1))
 	kubectl := func(args ...string) {
 		t.Helper()
 		if out, err := runKubectl("", cluster.Kubeconfig(), args...); err != nil {

@@ -320,8 +320,8 @@ var scenarios = []scenario{
 			})
 		},
 		heads: []string{`\+ deploy/web +kubectl-client-side-apply`, `· deploy/web +rolled out DURATION: 2/2 ready +.*`,
-			`· deploy/web +2 pods not ready on silent, though the containers are, 2/2 → 0/2 ready +.*`},
-		bad: "2 pods not ready on silent",
+			`· deploy/web +2 pods on silent NotReady, 2/2 → 0/2 ready +.*`},
+		bad: "2 pods on silent NotReady",
 	},
 }
 
@@ -359,7 +359,7 @@ func TestScenarios(t *testing.T) {
 	var playing sync.WaitGroup
 	stages := make([]*stage, len(scenarios))
 	for i, sc := range scenarios {
-		s := &stage{t, client, fmt.Sprintf("scenario-%d-%d", os.Getpid(), i)}
+		s := &stage{t, client, fmt.Sprintf("scenario%d-%d", os.Getpid(), namespaces.Add(1))}
 		stages[i] = s
 		if out, err := runKubectl("", cluster.Kubeconfig(), "create", "namespace", s.ns); err != nil {
 			t.Fatalf("%v: %s", err, out)

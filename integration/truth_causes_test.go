@@ -14,7 +14,7 @@ var (
 	restarts = regexp.MustCompile(`, (\d+) restarts?`)
 	nodes    = regexp.MustCompile(`new on ([^\s,]+)`)
 	counts   = regexp.MustCompile(`(\d+)/(\d+) ready`)
-	failing  = regexp.MustCompile(`(\d+) pods? (CrashLoopBackOff|ImagePullBackOff|not ready on [^\s,]+)`)
+	failing  = regexp.MustCompile(`(\d+) pods? (CrashLoopBackOff|ImagePullBackOff|on \S+ NotReady)`)
 	moved    = regexp.MustCompile(`(\d+) pods? (replaced|new|gone)`)
 	stuckFor = regexp.MustCompile(`stuck: (\w+)`)
 )
@@ -100,7 +100,7 @@ func (c *truth) ready(l *line, m []string) bool {
 func (c *truth) failing(l *line, m []string) bool {
 	n := 0
 	for _, pod := range podsOf(l.family) {
-		node, onNode := strings.CutPrefix(m[2], "not ready on ")
+		node, onNode := strings.CutPrefix(strings.TrimSuffix(m[2], " NotReady"), "on ")
 		switch {
 		case onNode && pod[len(pod)-1].get("spec", "nodeName") == node && unreadyBy(pod, l.from), !onNode && waited(pod, m[2], ""):
 			n++

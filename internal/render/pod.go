@@ -156,11 +156,11 @@ func podState(pod map[string]any) string {
 	_, detail, container := trouble(pod)
 	switch word {
 	case crashLoop:
-		word += whose(pod, container)
+		word = joined(word+whose(pod, container), ", ", detail)
 		if n := restarts(pod); n > 0 {
 			word += ", " + plural(n, "restart")
 		}
-		return joined(word, ", ", detail)
+		return word
 	case "ImagePullBackOff":
 		return joined(word, " ", detail)
 	}

@@ -341,6 +341,18 @@ var scenarios = []struct {
 		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(1)}, set{"status.availableReplicas", int64(1)})
 		p.at(300)
 	}},
+	{"node-unseen", "pods say that their node is not ready where it is not among the changes; one that a gate holds back does not", narrow, func(p *play) {
+		shop(p)
+		unready := func(manager, suffix string) {
+			p.write(manager+"/status", "Pod/web-77dc77595-"+suffix, set{"status.conditions", []any{
+				obj{"type": "Ready", "status": "False", "lastTransitionTime": p.now.Format(time.RFC3339)}, obj{"type": "ContainersReady", "status": "True"}}})
+			p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(2)}, set{"status.availableReplicas", int64(2)})
+		}
+		unready("kubelet", "xdkdf")
+		p.at(100)
+		unready(kcm, "b2p8q")
+		p.at(300)
+	}},
 	{"evicted", "an evicted pod and one that ran out of memory have lines, whatever their workload does", narrow, func(p *play) {
 		shop(p)
 		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(1)}, set{"status.availableReplicas", int64(1)})

@@ -128,15 +128,31 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 	return t.write()
 }
 
-// node remembers which nodes are not ready: that explains their pods.
+// node remembers which nodes are not ready: that explains their pods. Where nodes themselves are not among the changes,
+// pods show it: the kubelet writes their Ready condition, and only for a node that is not ready does
+// kube-controller-manager (k8s.io/kubernetes: pkg/controller/nodelifecycle).
 func (t *Text) node(c change.Change) {
-	if kindOf(c.Resource) != "Node" {
-		return
+	switch kindOf(c.Resource) {
+	case "Node":
+		ready := conditionOf(c.After, "Ready")
+		t.setDown(c.Name, ready.status != "" && ready.status != "True")
+	case "Pod":
+		if conditionOf(c.Before, "Ready").status == conditionOf(c.After, "Ready").status {
+			return
+		}
+		for _, f := range c.Fields {
+			if f.Path.String() == "status.conditions[type=Ready].status" && (f.To == "True" || f.Manager == "kube-controller-manager") {
+				t.setDown(text(c.After, "spec", "nodeName"), f.To != "True")
+			}
+		}
 	}
-	if ready := conditionOf(c.After, "Ready"); ready.status != "" && ready.status != "True" {
-		t.down[c.Name] = true
+}
+
+func (t *Text) setDown(node string, down bool) {
+	if down {
+		t.down[node] = true
 	} else {
-		delete(t.down, c.Name)
+		delete(t.down, node)
 	}
 }
 
