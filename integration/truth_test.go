@@ -176,7 +176,7 @@ func (c *truth) durations(l *line) {
 	}{{rollouts, c.rolled}, {jobs, c.ran}, {again, c.unready}, {ages, c.lived}, {becoming, c.becameReady}} {
 		for _, m := range rule.pattern.FindAllStringSubmatch(rest, -1) {
 			if !rule.holds(l, m) {
-				c.Errorf("%q is not what the objects say: %s", m[0], l.text)
+				c.Errorf("%q is not what the objects say: %s%s", m[0], l.text, l.evidence())
 			}
 		}
 		rest = rule.pattern.ReplaceAllString(rest, "")
@@ -184,6 +184,17 @@ func (c *truth) durations(l *line) {
 	if m := lengths.FindString(rest); m != "" {
 		c.Errorf("nothing checks %q: %s", m, l.text)
 	}
+}
+
+// evidence lists the versions of an object with the times that a duration depends on.
+func (l *line) evidence() string {
+	var b strings.Builder
+	for _, s := range l.seen {
+		p := s.condition("Progressing")
+		fmt.Fprintf(&b, "\n\tseen %s: generation %d, spec written %s, %d ready, %v since %v", s.at.UTC().Format("15:04:05.000"), s.GetGeneration(),
+			s.wroteSpec().UTC().Format(time.TimeOnly), s.number("status", "readyReplicas"), p.get("reason"), p.get("lastUpdateTime"))
+	}
+	return b.String()
 }
 
 // rolled has a rollout or a scaling begin with a write of the spec and end at the line's time.
