@@ -183,7 +183,7 @@ var scenarios = []scenario{
 			})
 		},
 		heads: []string{`\+ deploy/web +kubectl-client-side-apply`, `· deploy/web +rolled out DURATION: 1/1 ready +.*`,
-			`·   pod/web-\S+ +Ready → CrashLoopBackOff, last exit code 3 +.*`},
+			`·   pod/web-\S+ +Ready → CrashLoopBackOff, exit code 3 +.*`},
 		rest: `· deploy/web +1 pod CrashLoopBackOff, .*|·   pod/web-\S+ +(?:still CrashLoopBackOff|CrashLoopBackOff → Ready).* \d+ restarts?.*`,
 		bad:  "CrashLoopBackOff",
 	},

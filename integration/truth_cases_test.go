@@ -84,8 +84,8 @@ func TestTruth(t *testing.T) {
 		{"11Z ·   pod/web-b  ImagePullBackOff app:1, new on n1, after 1 s", "ImagePullBackOff app:1"},
 		{"11Z ·   pod/web-b  ImagePullBackOff app:2, new on n2, after 1 s", "new on n2"},
 		{"11Z ·   pod/web-b  ImagePullBackOff app:2, new on n1, after 5 s", "after 5 s"},
-		{"11Z ·   pod/web-b  CrashLoopBackOff, 2 restarts, last exit code 3", "CrashLoopBackOff"},
-		{"11Z ·   pod/web-b  ImagePullBackOff app:2, last exit code 4", "last exit code 4"},
+		{"11Z ·   pod/web-b  CrashLoopBackOff, exit code 3, 2 restarts", "CrashLoopBackOff"},
+		{"11Z ·   pod/web-b  ImagePullBackOff app:2, exit code 4", "exit code 4"},
 		{"13Z - pod/web-a  gone after 13 s", ""},
 		{"13Z - pod/web-a  gone after 20 s", "gone after 20 s"},
 	} {

@@ -10,7 +10,7 @@ import (
 
 var (
 	reasons  = regexp.MustCompile(`(?:→ |^|still |; )(CrashLoopBackOff|ImagePullBackOff)(?: (\S+?))?(?:,|  |$)`)
-	exits    = regexp.MustCompile(`last exit code (\d+)`)
+	exits    = regexp.MustCompile(`exit code (\d+)`)
 	restarts = regexp.MustCompile(`, (\d+) restarts?`)
 	nodes    = regexp.MustCompile(`new on ([^\s,]+)`)
 	counts   = regexp.MustCompile(`(\d+)/(\d+) ready`)

@@ -70,10 +70,10 @@ func lastExit(c map[string]any) string {
 	if ended == nil {
 		return ""
 	}
-	if reason := text(ended, "reason"); reason != "" && reason != "Error" {
-		return "last " + reason
+	if reason := text(ended, "reason"); reason != "" && reason != "Error" && reason != "Completed" {
+		return reason
 	}
-	return fmt.Sprintf("last exit code %d", count(ended, "exitCode"))
+	return fmt.Sprintf("exit code %d", count(ended, "exitCode"))
 }
 
 // lastExitOf is how the last container of a pod ended that was started again.
@@ -83,7 +83,7 @@ func lastExitOf(pod map[string]any) string {
 	for _, c := range containers(pod) {
 		if end := when(c, "lastState", "terminated", "finishedAt"); last == "" || end.After(at) {
 			if how := lastExit(c); how != "" {
-				last, at = how, end
+				last, at = "last "+how, end
 			}
 		}
 	}

@@ -82,8 +82,8 @@ func TestWhoseContainer(t *testing.T) {
 		phase string
 		want  string
 	}{
-		{"initContainerStatuses", waits(crashLoop), "Pending", "CrashLoopBackOff in init container migrate, last exit code 1, 2 restarts"},
-		{"containerStatuses", waits(crashLoop), "Running", "CrashLoopBackOff in container migrate, last exit code 1, 2 restarts"},
+		{"initContainerStatuses", waits(crashLoop), "Pending", "CrashLoopBackOff in init container migrate, exit code 1, 2 restarts"},
+		{"containerStatuses", waits(crashLoop), "Running", "CrashLoopBackOff in container migrate, exit code 1, 2 restarts"},
 		{"initContainerStatuses", waits("CreateContainerConfigError"), "Pending", "CreateContainerConfigError in init container migrate: no such key"},
 		{"initContainerStatuses", waits("ImagePullBackOff"), "Pending", "ImagePullBackOff shop/migrate:1"},
 		{"initContainerStatuses", exits, "Failed", "Failed: Error, exit code 3 in init container migrate"},
