@@ -3,6 +3,8 @@ package compact
 import (
 	"bytes"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 	"weak"
 
@@ -21,8 +23,36 @@ type Dict struct {
 	payload []byte
 	size    int // unpacked
 	parent  *Dict
-	index   *index                // of the shared dictionary; nil for a sample
-	of      weak.Pointer[Version] // whose bytes payload are; nil for one that was loaded
+	index   *index                             // of the shared dictionary; nil for a sample
+	of      weak.Pointer[Version]              // whose bytes payload are; nil for one that was loaded
+	last    atomic.Pointer[weak.Pointer[base]] // of a sample, until it is collected; nil before the first use
+}
+
+// base is a sample, unpacked. It is immutable.
+type base struct {
+	raw   []byte
+	once  sync.Once
+	index index // made once
+}
+
+// base returns the sample, unpacked. Only a weak pointer keeps it, so a sample in use is unpacked about once per garbage
+// collection, and none takes memory at rest.
+func (d *Dict) base() *base {
+	if w := d.last.Load(); w != nil {
+		if b := w.Value(); b != nil {
+			return b
+		}
+	}
+	b := &base{raw: d.unpack(nil)}
+	w := weak.Make(b)
+	d.last.Store(&w)
+	return b
+}
+
+// delta appends the difference of an object from the sample, unless it would be longer than limit.
+func (b *base) delta(dst, raw []byte, limit int) []byte {
+	b.once.Do(func() { b.index.build(b.raw) })
+	return delta(dst, raw, b.raw, &b.index, limit)
 }
 
 // newSample makes a sample of a version that is stored for itself, and shares its bytes.
@@ -45,6 +75,9 @@ func (d *Dict) cost() int {
 	n := int(unsafe.Sizeof(Dict{})) + remembered
 	if d.of.Value() == nil {
 		n += allocated(cap(d.payload))
+	}
+	if d.last.Load() != nil {
+		n += 2 * int(unsafe.Sizeof(weak.Pointer[base]{})) // and what it points to
 	}
 	if d.index != nil {
 		n += d.index.cost()

@@ -32,23 +32,11 @@ func (p *Packer) PackSummed(f wire.Format, uid, rv string, sum uint64, raw []byt
 	return p.Router.pack(s, id, raw)
 }
 
-// scratch is space to pack or unpack one object. It remembers the samples that it served last, since
-// objects of one application come one after the other in a list, and in turn in a rollout.
+// scratch is space to pack or unpack one object.
 type scratch struct {
 	out    []byte // a payload
 	record []byte
 	raw    []byte
-
-	bases [4]base
-	next  int // of bases, to be replaced
-}
-
-// base is a sample, unpacked.
-type base struct {
-	dict    *Dict
-	raw     []byte
-	index   index
-	indexed bool
 }
 
 var scratches = sync.Pool{New: func() any { return &scratch{} }}
@@ -69,54 +57,24 @@ func (s *scratch) put() {
 	scratches.Put(s)
 }
 
-// base returns a sample; it is valid until the next one is asked for.
-func (s *scratch) base(d *Dict) *base {
-	for i := range s.bases {
-		if s.bases[i].dict == d {
-			return &s.bases[i]
-		}
-	}
-	b := s.spare()
-	b.raw = d.unpack(b.raw[:0])
-	b.dict = d
-	return b
-}
-
-// spare returns space for the next sample.
-func (s *scratch) spare() *base {
-	b := &s.bases[s.next]
-	s.next = (s.next + 1) % len(s.bases)
-	b.dict, b.indexed = nil, false
-	return b
-}
-
-// delta packs an object into out as the difference from the sample.
-func (b *base) delta(out, raw []byte, limit int) []byte {
-	if !b.indexed {
-		b.index.build(b.raw)
-		b.indexed = true
-	}
-	return delta(out, raw, b.raw, &b.index, limit)
-}
-
 // difference packs an object into out as the difference from a dictionary, unless it would be longer
 // than limit.
 func (s *scratch) difference(d *Dict, raw []byte, limit int) bool {
 	if d.index != nil {
 		s.out = delta(s.out[:0], raw, d.payload, d.index, limit)
 	} else {
-		s.out = s.base(d).delta(s.out[:0], raw, limit)
+		s.out = d.base().delta(s.out[:0], raw, limit)
 	}
 	return len(s.out) > 0
 }
 
 // challenge returns the length of the difference of an object from a version, up to limit.
 func (s *scratch) challenge(v *Version, raw []byte, limit int) int {
-	b := s.spare()
-	var err error
-	if b.raw, err = v.Append(b.raw[:0]); err != nil {
+	sample, err := v.Append(nil)
+	if err != nil {
 		panic(err) // made by a Packer
 	}
+	b := &base{raw: sample}
 	if s.out = b.delta(s.out[:0], raw, limit); len(s.out) > 0 {
 		return len(s.out)
 	}

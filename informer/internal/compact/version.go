@@ -235,9 +235,7 @@ func unpack(dst, payload []byte, d *Dict) ([]byte, error) {
 	case d.index != nil:
 		return undelta(dst, payload, d.payload)
 	default:
-		s := getScratch()
-		defer s.put()
-		return undelta(dst, payload, s.base(d).raw)
+		return undelta(dst, payload, d.base().raw)
 	}
 	n := unpackedLen(payload)
 	if n < 0 {
