@@ -4,13 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -65,6 +64,8 @@ type audit struct {
 	skip     []string
 	reports  *reports // nil: none are written
 	running  sync.WaitGroup
+
+	unsynced, readable atomic.Int64 // kinds: those not yet listed, and those that could be
 }
 
 // all follows the kinds, and the objects of each.
@@ -93,7 +94,10 @@ func (a *audit) all(ctx context.Context) error {
 			}); err != nil {
 				return err
 			}
-			if !change.Initial {
+			if change.Initial {
+				a.unsynced.Add(1)
+				a.running.Go(func() { a.synced(ctx, view) })
+			} else {
 				slog.Info("served", "kind", k)
 			}
 			objects := open[k]
@@ -104,46 +108,4 @@ func (a *audit) all(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// kind checks the objects of a kind until ctx ends or the kind is gone.
-func (a *audit) kind(ctx context.Context, k kinds.Kind, objects *informer.Subscription[*unstructured.Unstructured]) {
-	defer objects.Stop()
-	found := map[string][]finding{} // by UID, of the objects that violate something
-	for change, err := range objects.All(ctx) {
-		if err != nil { // the context has ended, or the kind is gone
-			return
-		}
-		if change.Op == informer.Gapped {
-			slog.Warn("changes were missed, and are not checked", "kind", k, "reason", change.Gap.Reason, "since", change.Gap.Since)
-			continue
-		}
-		was, err1 := change.Old()
-		is, err2 := change.New()
-		if err := errors.Join(err1, err2); err != nil {
-			slog.Error("an object cannot be read", "kind", k, "key", change.Key, "err", err)
-			continue
-		}
-		uid := string(change.UID)
-		before := found[uid]
-		if change.Initial && a.reports != nil {
-			before = a.reports.carried(is)
-		}
-		after := judge(ctx, a.policies, k.String(), event{change.Op.String(), content(was), content(is)}, before)
-		for _, f := range after {
-			if !slices.ContainsFunc(before, f.same) {
-				fmt.Printf("%s %s %s: %s: %s\n", k, change.Key, change.Op, f.policy, f.text)
-			}
-		}
-		if delete(found, uid); is != nil && len(after) > 0 {
-			found[uid] = after
-		}
-		switch {
-		case a.reports == nil:
-		case is == nil:
-			a.reports.set(was, nil)
-		default:
-			a.reports.set(is, after)
-		}
-	}
 }
