@@ -97,6 +97,7 @@ func TestOperator(t *testing.T) {
 			p = launch(t, operatorCommand(may, cache, ns))
 			if cache == "" {
 				p.prints(t, `kept by our cache informer="SharedIndexInformer *main.Site" objects=1`)
+				p.prints(t, `kept by our cache informer="SharedIndexInformer *v1.Deployment" objects=`)
 			} else {
 				p.prints(t, "the cache is controller-runtime's")
 			}

@@ -40,7 +40,7 @@ func newWebhook(at net.Addr, host string) (*webhook, error) {
 		return nil, err
 	}
 	if addr, err := netip.ParseAddr(ip); host == "" && err == nil && addr.IsUnspecified() {
-		return nil, program.Usage("--listen %s is every address: give the one by which the API server reaches it as --host", at)
+		return nil, program.Usage("--listen names no address, only port %s: give the address or name by which the API server reaches it as --host", port)
 	}
 	if host == "" {
 		host = ip

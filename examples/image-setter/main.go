@@ -62,7 +62,9 @@ func run(ctx context.Context, cfg *rest.Config, flags *images.Flags, every time.
 	if rule.ConfigMap != nil {
 		sources = append(sources, controller.Each(rule.ConfigMap, deployments))
 	}
-	return controller.Run(ctx, cluster, controller.New("image-setter", s.reconcile, controller.Options{MaxBackoff: every}, sources...))
+	hooks := controller.Hooks{Synced: func() { slog.Info("synced", "label", rule.Label, "deployments", deployments.Len()) }}
+	o := controller.Options{MinBackoff: min(every, time.Second), MaxBackoff: every, Hooks: hooks}
+	return controller.Run(ctx, cluster, controller.New("image-setter", s.reconcile, o, sources...))
 }
 
 type setter struct {

@@ -84,7 +84,12 @@ func run(ctx context.Context, cfg *rest.Config, namespace, directory string) err
 	if err != nil {
 		return err
 	}
-	// What is added is run once the caches are synced.
+	// A kind whose informer exists before Start is synced by Start, before it runs what is added here.
+	for _, kind := range []client.Object{&Site{}, &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}} {
+		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil && !meta.IsNoMatchError(err) {
+			return err
+		}
+	}
 	if err := mgr.Add(manager.RunnableFunc(func(context.Context) error { say(); return nil })); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func main() {
 
 func run(ctx context.Context, cfg *rest.Config, o options) error {
 	if len(o.reasons)+len(o.events) == 0 || o.after < 0 || o.retry <= 0 || !(o.perMinute > 0) {
-		return program.Usage("give a --reason or an --event, and a positive --per-minute and --retry")
+		return program.Usage("give a --reason or an --event, a positive --per-minute and --retry, and no negative --after")
 	}
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {

@@ -82,7 +82,7 @@ func run(ctx context.Context, cfg *rest.Config, o *work.Flags) error {
 		}
 		return nil
 	}
-	work.Synced()
+	o.Synced(len(maps.Informer().GetStore().ListKeys()))
 	for range o.Workers {
 		workers.Go(func() {
 			for next(queue, maps.Lister()) {
