@@ -193,7 +193,7 @@ spec:
 	reported(t, ns, "Widget/w", "shrinks.rego: it shrank from 5 to 3 (fail);")
 	kubectl(t, "delete", "crd", "widgets."+group)
 	p.prints(t, "widgets."+group+" "+ns+"/w deleted: protected.cel: it was protected, and is deleted\n")
-	p.prints(t, "not served any more kind=widgets."+group)
+	p.prints(t, "no longer served kind=widgets."+group)
 	reported(t, ns, "Widget/w", "")
 	kubectl(t, "create", "-f", manifest(t, define))
 	eventually(t, func() error {

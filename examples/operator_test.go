@@ -83,7 +83,7 @@ func TestOperator(t *testing.T) {
 			kubectl(t, "set", "image", "deployment/a", "site=by:hand", "-n", ns)
 			has(t, ns, "deployment/a", siteImage, "a:1")
 			fights(t, ns)
-			p.prints(t, "somebody else was quicker")
+			p.prints(t, "somebody else wrote first")
 
 			away.cut()
 			site(t, ns, "a:away", "settings")

@@ -1,5 +1,5 @@
-// Command crd-audit checks every change of every kind by policies in Rego and CEL, custom resources that are defined
-// while it runs included.
+// Command crd-audit checks every change of every kind against policies in Rego and CEL, including custom resources that
+// are defined while it runs.
 package main
 
 import (
@@ -22,8 +22,8 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.policies, "policies", "", "`folder` with policies: files that end with .rego or .cel")
-	flag.StringVar(&o.skip, "skip", "events,leases.coordination.k8s.io,secrets", "`kinds` not to audit, by the names of their resources")
-	flag.StringVar(&o.checkpoint, "checkpoint", "", "`folder` that remembers the objects, so that what changes while nobody runs is checked as a change, too")
+	flag.StringVar(&o.skip, "skip", "events,leases.coordination.k8s.io,secrets", "`kinds` not to audit, as kubectl api-resources -o name names them")
+	flag.StringVar(&o.checkpoint, "checkpoint", "", "`folder` to keep the last seen state in, so that changes made while the program is down are checked as changes too")
 	flag.BoolVar(&o.report, "report", false, "write a PolicyReport for each object that violates a policy")
 	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, o) })
 }
@@ -79,16 +79,16 @@ func (a *audit) all(ctx context.Context) error {
 		switch {
 		case slices.Contains(a.skip, k.String()) || k.Resource.Group == reportGroup:
 		case change.Gone:
-			slog.Info("not served any more", "kind", k)
-			open[k].Drain() // what it has yet to hand on are the deletions
+			slog.Info("no longer served", "kind", k)
+			open[k].Drain() // the deletions of its objects are still to come
 			delete(open, k)
 		default:
 			var view *informer.Informer[*unstructured.Unstructured]
-			if err := a.cluster.Hold(func() (err error) { // what the checkpoint has must not be replaced before it is subscribed
+			if err := a.cluster.Hold(func() (err error) { // the checkpoint must not be replaced before we subscribe
 				if view, err = informer.Unstructured(a.cluster, k.Resource, func(o *informer.ViewOptions) { o.DropManagedFields = true }); err != nil {
 					return err
 				}
-				// Every version counts: one that was there for a moment only is a transition as well.
+				// Every version counts: even a short-lived one is a transition.
 				open[k], err = view.Subscribe("audit", informer.SubscribeOptions{Mode: informer.Every, FromCheckpoint: true})
 				return err
 			}); err != nil {

@@ -26,7 +26,7 @@ import (
 )
 
 func main() {
-	prefix := flag.String("prefix", "tags.example.com/", "what the labels' keys begin with")
+	prefix := flag.String("prefix", "tags.example.com/", "`prefix` of the labels' keys")
 	every := flag.Duration("every", 5*time.Minute, "how often the cloud is asked again")
 	tags := flag.String("tags", "", "read the tags from this JSON `file` instead of EC2, to try the program")
 	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, *prefix, *tags, *every) })
@@ -36,7 +36,7 @@ func run(ctx context.Context, cfg *rest.Config, prefix, tags string, every time.
 	if errs := validation.IsDNS1123Subdomain(strings.TrimSuffix(prefix, "/")); !strings.HasSuffix(prefix, "/") || errs != nil || every <= 0 {
 		return program.Usage("--prefix %q, --every %v: give the prefix of a label with its slash, and a positive time", prefix, every)
 	}
-	cfg.QPS, cfg.Burst = 50, 100 // of client-go's default, five a second, a large cluster would take minutes
+	cfg.QPS, cfg.Burst = 50, 100 // at client-go's default of five a second, a large cluster would take minutes
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func run(ctx context.Context, cfg *rest.Config, prefix, tags string, every time.
 	}
 	t := &tagger{prefix: prefix, every: every, cloud: cloud, nodes: nodes, client: client, known: map[string]known{}}
 
-	// One key stands for all nodes: however many join while the cloud is asked, it is asked once for all of them then.
+	// One key stands for all nodes: however many join while the cloud is being asked, they are one more call.
 	all := func(*corev1.Node) []controller.Key { return []controller.Key{{Name: "all nodes"}} }
 	changed := controller.Any(controller.LabelsChanged[*corev1.Node], controller.Touches[*corev1.Node]("spec.providerID"))
 	hooks := controller.Hooks{Synced: func() { slog.Info("synced", "nodes", nodes.Len()) }}
@@ -73,7 +73,7 @@ type tagger struct {
 	known  map[string]known // by instance
 }
 
-// known is what the cloud has said of an instance.
+// known is what the cloud has said about an instance.
 type known struct {
 	tags, labels map[string]string
 	until        time.Time
@@ -110,7 +110,7 @@ func (t *tagger) reconcile(ctx context.Context, _ controller.Key) (controller.Re
 	return controller.Result{RequeueAfter: max(time.Until(next), time.Millisecond)}, err
 }
 
-// instances are the nodes that are of this cloud.
+// instances returns the nodes of this cloud, by instance.
 func (t *tagger) instances() (map[string]*corev1.Node, error) {
 	of := map[string]*corev1.Node{}
 	for node, err := range t.nodes.All() {
@@ -124,8 +124,8 @@ func (t *tagger) instances() (map[string]*corev1.Node, error) {
 	return of, nil
 }
 
-// label writes a node's labels, unless they are so. Which of them are ours, the API server knows: those that we applied.
-// What is not applied again is removed; all others are left alone.
+// label applies a node's labels unless it has them. The API server knows which labels are ours: those that we applied.
+// It removes the ones that we no longer apply, and leaves all others alone.
 func (t *tagger) label(ctx context.Context, node *corev1.Node, labels map[string]string) error {
 	ours, err := applycore.ExtractNode(node, manager)
 	if err != nil {

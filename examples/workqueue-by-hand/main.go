@@ -68,14 +68,14 @@ func run(ctx context.Context, cfg *rest.Config, o *work.Flags) error {
 		return err
 	}
 
-	// The end, in this order: no more keys, what is under way, the informers.
+	// The program ends in this order: the queue, the workers, the informers.
 	defer factory.Shutdown()
 	defer fail(nil)
 	factory.StartWithContext(running)
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer queue.ShutDown()
-	// Before that, what the lister does not have may exist.
+	// Until then, what the lister does not have may exist.
 	if !cache.WaitForCacheSync(running.Done(), handler.HasSynced) {
 		if cause := context.Cause(running); !errors.Is(cause, context.Canceled) {
 			return cause

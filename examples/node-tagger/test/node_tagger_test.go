@@ -181,7 +181,7 @@ func TestNodeTaggerBadInput(t *testing.T) {
 		want            string
 	}{
 		{"no kubeconfig", "", ec2.env(), nil, 1, "no cluster is named"},
-		{"an argument", cluster.Kubeconfig(), ec2.env(), []string{"what"}, 2, `"what" is no flag`},
+		{"an argument", cluster.Kubeconfig(), ec2.env(), []string{"what"}, 2, `unexpected argument "what"`},
 		{"a prefix without a slash", cluster.Kubeconfig(), ec2.env(), []string{"--prefix", "tags"}, 2, `--prefix "tags"`},
 		{"no time", cluster.Kubeconfig(), ec2.env(), []string{"--every", "0s"}, 2, "--every 0s"},
 		{"no such file", cluster.Kubeconfig(), nil, []string{"--tags", "/nonexistent"}, 2, "--tags: stat /nonexistent: no such file"},
