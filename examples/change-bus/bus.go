@@ -44,7 +44,11 @@ func find(ctx context.Context, cluster *informer.Cluster, names []string) (map[k
 // connect connects to NATS, and creates the stream unless it exists. A connection that breaks is made again.
 func connect(ctx context.Context, address string) (jetstream.JetStream, error) {
 	conn, err := nats.Connect(address, nats.MaxReconnects(-1),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { slog.Warn("disconnected from NATS", "err", err) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // else we have closed it
+				slog.Warn("disconnected from NATS", "err", err)
+			}
+		}),
 		nats.ReconnectHandler(func(*nats.Conn) { slog.Info("connected to NATS again") }))
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS: %w: start it, or give its address with --nats", err)
