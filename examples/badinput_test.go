@@ -47,7 +47,7 @@ func TestBadInput(t *testing.T) {
 				{"a file that is not there", "/nonexistent/file", args, 1, []string{example + ": no cluster is named", `"/nonexistent/file"`, "make cluster"}},
 				{"no such file", "/nonexistent/file", append([]string{"--kubeconfig", "/nonexistent/file"}, args...), 1, []string{example + ": ", "/nonexistent/file"}},
 				{"a broken file", garbled, args, 1, []string{example + ": read the kubeconfig: ", garbled}},
-				{"an argument", cluster.Kubeconfig(), append(args, "what"), 2, []string{example + `: "what" is no flag`, "--help"}},
+				{"an argument", cluster.Kubeconfig(), append(args, "what"), 2, []string{example + `: unexpected argument "what"`, "--help"}},
 				{"an unknown flag", cluster.Kubeconfig(), append(args, "--nope"), 2, []string{example + ": flag provided but not defined: -nope; --help"}},
 				{"no rights", nobody, args, 1, []string{example + ": ", "forbidden", "nobody", "manifest.yaml"}},
 			} {

@@ -139,6 +139,16 @@ violations contains text if {
 	p := start(t, "crd-audit", may, "--policies", dir, "--report")
 	p.prints(t, "a policy failed; further failures on this kind are not logged policy=broken.cel kind=deployments.apps")
 	p.prints(t, "policy=broken.rego kind=deployments.apps")
+	p.prints(t, "synced, and auditing every change kinds=")
+
+	// A pod, and a pod template: the policy finds the containers of both.
+	privileged := `{"spec":{"containers":[{"name":"main","image":"a:1","securityContext":{"privileged":true}}]}}`
+	serviceAccount(t, ns)
+	kubectl(t, "create", "-f", manifest(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"risky","namespace":%q},%s`, ns, privileged[1:])))
+	p.prints(t, "pods "+ns+"/risky added: privileged.rego: container main is privileged\n")
+	kubectl(t, "create", "cronjob", "risky", "--image=a:1", "--schedule=0 0 1 1 *", "-n", ns)
+	kubectl(t, "patch", "cronjob", "risky", "-n", ns, "-p", fmt.Sprintf(`{"spec":{"jobTemplate":{"spec":{"template":%s}}}}`, strings.Replace(privileged, "main", "risky", 1)))
+	p.prints(t, "cronjobs.batch "+ns+"/risky updated: privileged.rego: container risky is privileged\n")
 
 	// A transition that Rego forbids stays one until the object is where it may be.
 	kubectl(t, "set", "image", "deployment/web", "main=web:latest", "-n", ns)
@@ -183,7 +193,7 @@ spec:
 	reported(t, ns, "Widget/w", "shrinks.rego: it shrank from 5 to 3 (fail);")
 	kubectl(t, "delete", "crd", "widgets."+group)
 	p.prints(t, "widgets."+group+" "+ns+"/w deleted: protected.cel: it was protected, and is deleted\n")
-	p.prints(t, "not served any more kind=widgets."+group)
+	p.prints(t, "no longer served kind=widgets."+group)
 	reported(t, ns, "Widget/w", "")
 	kubectl(t, "create", "-f", manifest(t, define))
 	eventually(t, func() error {

@@ -56,6 +56,7 @@ func TestImageSetter(t *testing.T) {
 	deployment(t, ns, "c", ns+": shop")
 	args := []string{"--configmap", ns + "/images", "--label", ns}
 	p := start(t, "image-setter", may, args...)
+	p.prints(t, "synced label="+ns+" deployments=2")
 	deploymentHas(t, ns, "a", "old:1", "there is no ConfigMap "+ns+"/images")
 	configMap(t, ns, "new:1")
 	deploymentHas(t, ns, "a", "new:1", "")

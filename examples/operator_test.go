@@ -83,7 +83,7 @@ func TestOperator(t *testing.T) {
 			kubectl(t, "set", "image", "deployment/a", "site=by:hand", "-n", ns)
 			has(t, ns, "deployment/a", siteImage, "a:1")
 			fights(t, ns)
-			p.prints(t, "somebody else was quicker")
+			p.prints(t, "somebody else wrote first")
 
 			away.cut()
 			site(t, ns, "a:away", "settings")
@@ -97,6 +97,7 @@ func TestOperator(t *testing.T) {
 			p = launch(t, operatorCommand(may, cache, ns))
 			if cache == "" {
 				p.prints(t, `kept by our cache informer="SharedIndexInformer *main.Site" objects=1`)
+				p.prints(t, `kept by our cache informer="SharedIndexInformer *v1.Deployment" objects=`)
 			} else {
 				p.prints(t, "the cache is controller-runtime's")
 			}

@@ -90,7 +90,7 @@ func TestPodByIP(t *testing.T) {
 	holds(nodeIP, "[two node-0 node-1]")
 	holds("::ffff:"+nodeIP, "[two node-0 node-1]")
 	holds("192.0.2.1", "[]")
-	if code, body := get(t, url+"nonsense"); code != http.StatusBadRequest || !strings.Contains(body, "is no IP address") {
+	if code, body := get(t, url+"nonsense"); code != http.StatusBadRequest || !strings.Contains(body, "is not an IP address") {
 		t.Errorf("%d %s", code, body)
 	}
 	taken := fails(t, command("pod-by-ip", cluster.Kubeconfig(), "--listen", strings.Trim(strings.TrimPrefix(url, "http://"), "/")), 1)

@@ -96,7 +96,7 @@ func TestPodRestarter(t *testing.T) {
 	args := []string{"--reason", "Other", "--reason", configError, "--namespace", ns, "--retry", "300ms"}
 	forbids := `why="The disruption budget budget needs 1 healthy pods and has 0 currently"`
 	dry := start(t, "pod-restarter", may, args...)
-	dry.prints(t, "a dry run")
+	dry.prints(t, "dry run: ")
 	dry.prints(t, forbids)
 	actual := start(t, "pod-restarter", may, append(args, "--evict")...)
 	actual.prints(t, forbids)

@@ -29,7 +29,7 @@ func TestWorkqueue(t *testing.T) {
 			}
 		}
 	}
-	step("synced")
+	step("in the namespace " + ns)
 	kubectl(t, "create", "configmap", "a", "--from-literal=x=1", "-n", ns)
 	step("handled " + ns + "/a: 1 keys")
 	kubectl(t, "patch", "configmap", "a", "-n", ns, "-p", `{"data":{"y":"2"}}`)
@@ -86,7 +86,7 @@ func TestWorkqueue(t *testing.T) {
 
 	kubectl(t, "delete", "configmap", "b", "-n", ns) // while nobody runs
 	ps = run()
-	step("synced", "handled "+ns+"/c: 1 keys")
+	step("in the namespace "+ns, "handled "+ns+"/c: 1 keys")
 	compare()
 	for _, p := range ps {
 		if strings.Contains(p.out.String(), "/b") {
@@ -104,6 +104,9 @@ func TestWorkqueueRights(t *testing.T) {
 		if line := fails(t, command(example, reader, "--namespace", ns), 1); !strings.Contains(line, "forbidden") {
 			t.Errorf("%s without rights: %s", example, line)
 		}
+		empty := start(t, example, cluster.Kubeconfig(), "--namespace", "nope-"+ns)
+		empty.prints(t, "synced: 0 ConfigMaps in the namespace nope-"+ns+"\nthere are none: ")
+		empty.stop(t)
 		if line := fails(t, command(example, reader, "--workers", "0"), 2); !strings.Contains(line, "--workers") {
 			t.Errorf("%s without workers: %s", example, line)
 		}
@@ -113,7 +116,7 @@ func TestWorkqueueRights(t *testing.T) {
 	var ps []*process
 	for _, example := range []string{"workqueue-by-hand", "workqueue"} {
 		p := start(t, example, away.kubeconfig(t, reader), "--namespace", ns)
-		p.prints(t, "synced\n")
+		p.prints(t, "in the namespace "+ns+"\n")
 		ps = append(ps, p)
 	}
 	away.cut()

@@ -78,8 +78,8 @@ func (l *streamLog) state(st Status) {
 	l.mu.Unlock()
 	switch {
 	case st.State == Watching && failed:
-		l.log.Info("goes on", where(st.Stream)...)
+		l.log.Info("watching again", where(st.Stream)...)
 	case st.State != Watching && st.State != Stopped && st.Err != nil && st.Err.Error() != before:
-		l.log.Warn("cannot go on, and tries again", append(where(st.Stream), "err", st.Err)...)
+		l.log.Warn("watch failed", append(where(st.Stream), "err", st.Err)...)
 	}
 }

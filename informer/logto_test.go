@@ -54,10 +54,10 @@ func TestLogTo(t *testing.T) {
 		s.SetDown(false)
 		<-time.After(10 * time.Minute)
 		up := log.take()
-		if strings.Count(down, "\n") != 2 || strings.Count(down, `level=WARN msg="cannot go on, and tries again" resource=pods err="`) != 2 || !strings.Contains(down, "connection refused") {
+		if strings.Count(down, "\n") != 2 || strings.Count(down, `level=WARN msg="watch failed" resource=pods err="`) != 2 || !strings.Contains(down, "connection refused") {
 			t.Errorf("an outage of ten minutes:\n%s", down)
 		}
-		if strings.Count(up, "\n") != 1 || !strings.Contains(up, `level=INFO msg="goes on" resource=pods`) {
+		if strings.Count(up, "\n") != 1 || !strings.Contains(up, `level=INFO msg="watching again" resource=pods`) {
 			t.Errorf("its end:\n%s", up)
 		}
 		s.Put(pods, "n", "strange", map[string]any{"spec": "a text"})

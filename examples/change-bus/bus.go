@@ -7,16 +7,64 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tattler-dev/tattler/examples/internal/program"
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/kinds"
 )
 
-// message is what is published of a change.
+type subscription = *informer.Subscription[*unstructured.Unstructured]
+
+// find looks the kinds up by name.
+func find(ctx context.Context, cluster *informer.Cluster, names []string) (map[kinds.Kind]subscription, error) {
+	served, err := kinds.List(ctx, cluster)
+	switch {
+	case served == nil:
+		return nil, err
+	case err != nil: // an aggregated API may be away
+		slog.Warn("some API groups cannot be read", "err", err)
+	}
+	found := map[kinds.Kind]subscription{}
+	for _, name := range names {
+		i := slices.IndexFunc(served, func(k kinds.Kind) bool { return k.String() == name })
+		if i < 0 {
+			return nil, program.Usage("--kinds: the API server has no kind %q; name kinds as kubectl api-resources -o name does, such as --kinds pods,deployments.apps", name)
+		}
+		found[served[i]] = nil
+	}
+	return found, nil
+}
+
+// connect connects to NATS, and creates the stream unless it exists. A connection that breaks is made again.
+func connect(ctx context.Context, address string) (jetstream.JetStream, error) {
+	conn, err := nats.Connect(address, nats.MaxReconnects(-1),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // else we have closed it
+				slog.Warn("disconnected from NATS", "err", err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { slog.Info("connected to NATS again") }))
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS: %w: start it, or give its address with --nats", err)
+	}
+	bus, err := jetstream.New(conn)
+	if err == nil {
+		_, err = bus.CreateStream(ctx, jetstream.StreamConfig{Name: "CHANGES", Subjects: []string{"changes.>"}})
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		conn.Close()
+		return nil, fmt.Errorf("create the stream CHANGES: %w", err)
+	}
+	return bus, nil
+}
+
+// message is what is published about a change.
 type message struct {
 	Op              string                     `json:"op"`
 	Kind            string                     `json:"kind"`
@@ -26,97 +74,49 @@ type message struct {
 	New             *unstructured.Unstructured `json:"new,omitempty"`
 }
 
-const subjects = "changes.>"
-
-// subject is changes.NAMESPACE.RESOURCE; the namespace is _ where there is none.
-func subject(resource, namespace string) string {
-	if namespace == "" {
-		namespace = "_"
-	}
-	return "changes." + namespace + "." + resource
-}
-
-type bus struct {
-	nc *nats.Conn
-	js jetstream.JetStream
-}
-
-// connect connects to NATS, and makes the stream if there is none. From then on, the connection is made anew when it
-// breaks. Nothing waits in its buffer meanwhile: what is not acknowledged is published again.
-func connect(ctx context.Context, address, stream string) (*bus, error) {
-	nc, err := nats.Connect(address, nats.Name("change-bus"), nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.ReconnectBufSize(-1))
-	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %s: %w: start it there, or name another address with --nats", hosts(address), err)
-	}
-	js, err := jetstream.New(nc)
-	if err == nil {
-		if _, err = js.Stream(ctx, stream); errors.Is(err, jetstream.ErrStreamNotFound) {
-			_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: stream, Subjects: []string{subjects}})
-		}
-	}
-	if err != nil {
-		nc.Close()
-		return nil, fmt.Errorf("open the stream %s: %w", stream, err)
-	}
-	return &bus{nc, js}, nil
-}
-
-// hosts is an address without the credentials that it may have.
-func hosts(address string) string {
-	servers := strings.Split(address, ",")
-	for i, s := range servers {
-		if u, err := url.Parse(strings.TrimSpace(s)); err == nil && u.Host != "" {
-			servers[i] = u.Host
-		} else {
-			servers[i] = s[strings.LastIndex(s, "@")+1:]
-		}
-	}
-	return strings.Join(servers, ",")
-}
-
-// publish publishes until the stream has stored the message, or ctx ends. JetStream drops an id that it has seen within
-// two minutes, unless the stream is configured otherwise.
-func (b *bus) publish(ctx context.Context, subject, id string, m message) {
-	failed := false
-	for ctx.Err() == nil {
-		err := b.try(ctx, subject, id, m)
-		switch {
-		case err == nil && failed:
-			slog.Info("NATS stores again", "kind", m.Kind)
+// publish publishes the changes of a kind one by one, so that they stay in order.
+func publish(ctx context.Context, bus jetstream.JetStream, kind kinds.Kind, changes subscription) {
+	for change, err := range changes.All(ctx) {
+		if err != nil { // drained, or out of time
 			return
+		}
+		if change.Op == informer.Gapped {
+			slog.Warn("some versions were missed", "kind", kind, "reason", change.Gap.Reason, "since", change.Gap.Since)
+			continue
+		}
+		m := message{Op: change.Op.String(), Kind: kind.String(), Key: change.Key.String(), ResourceVersion: change.ResourceVersion()}
+		var err1, err2 error
+		m.Old, err1 = change.Old()
+		m.New, err2 = change.New()
+		if err := errors.Join(err1, err2); err != nil {
+			slog.Error("an object cannot be read, and is left out", "kind", kind, "key", m.Key, "err", err)
+		}
+		// The ID is the same however often a change is published, so the stream can drop duplicates.
+		id := fmt.Sprintf("%s.%s", change.UID, cmp.Or(m.ResourceVersion, "deleted"))
+		store(ctx, bus, fmt.Sprintf("changes.%s.%s", cmp.Or(change.Key.Namespace, "_"), kind.Resource.Resource), id, m)
+	}
+}
+
+// store publishes a message until the stream has stored it, or ctx ends.
+func store(ctx context.Context, bus jetstream.JetStream, subject, id string, m message) {
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		data, err := json.Marshal(m)
+		if err == nil {
+			_, err = bus.Publish(ctx, subject, data, jetstream.WithMsgID(id))
+		}
+		switch {
 		case err == nil:
 			return
-		case tooLarge(err) && (m.Old != nil || m.New != nil):
-			slog.Warn("a change is too large, and is published without the objects", "kind", m.Kind, "key", m.Key, "err", err)
+		case errors.Is(err, nats.ErrMaxPayload) && (m.Old != nil || m.New != nil):
+			slog.Warn("too large for NATS, and published without the objects", "kind", m.Kind, "key", m.Key)
 			m.Old, m.New = nil, nil
 			continue
-		case !failed:
-			failed = true
-			slog.Warn("NATS does not store, and is tried again", "kind", m.Kind, "key", m.Key, "err", err)
+		case attempt == 0:
+			slog.Warn("not stored; trying again until it is", "kind", m.Kind, "key", m.Key, "err", err)
 		}
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
 		}
 	}
-}
-
-func (b *bus) try(ctx context.Context, subject, id string, m message) error {
-	data, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if !b.nc.IsConnected() {
-		return fmt.Errorf("the connection is lost: %w", cmp.Or(b.nc.LastError(), nats.ErrDisconnected))
-	}
-	_, err = b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, jetstream.WithMsgID(id))
-	return err
-}
-
-// tooLarge says that the server, or the stream, takes no message of that size.
-func tooLarge(err error) bool {
-	var answer *jetstream.APIError
-	return errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &answer) && answer.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum
 }

@@ -12,7 +12,7 @@ import (
 // maxCost bounds a check, in CEL's units.
 const maxCost = 1_000_000
 
-// compileCEL compiles an expression that gives a text: the violation, or "" if there is none. It sees op, old and object.
+// compileCEL compiles an expression that returns a text: the violation, or "" if there is none. It sees op, old and object.
 func compileCEL(file, text string) (policy, error) {
 	env, err := cel.NewEnv(cel.Variable("op", cel.StringType), cel.Variable("old", cel.DynType), cel.Variable("object", cel.DynType),
 		cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true), ext.Strings())

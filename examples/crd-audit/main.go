@@ -1,16 +1,15 @@
-// Command crd-audit checks every change of every kind by policies in Rego and CEL, custom resources that are defined
-// while it runs included.
+// Command crd-audit checks every change of every kind against policies in Rego and CEL, including custom resources that
+// are defined while it runs.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -23,8 +22,8 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.policies, "policies", "", "`folder` with policies: files that end with .rego or .cel")
-	flag.StringVar(&o.skip, "skip", "events,leases.coordination.k8s.io,secrets", "`kinds` not to audit, by the names of their resources")
-	flag.StringVar(&o.checkpoint, "checkpoint", "", "`folder` that remembers the objects, so that what changes while nobody runs is checked as a change, too")
+	flag.StringVar(&o.skip, "skip", "events,leases.coordination.k8s.io,secrets", "`kinds` not to audit, as kubectl api-resources -o name names them")
+	flag.StringVar(&o.checkpoint, "checkpoint", "", "`folder` to keep the last seen state in, so that changes made while the program is down are checked as changes too")
 	flag.BoolVar(&o.report, "report", false, "write a PolicyReport for each object that violates a policy")
 	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, o) })
 }
@@ -65,6 +64,8 @@ type audit struct {
 	skip     []string
 	reports  *reports // nil: none are written
 	running  sync.WaitGroup
+
+	unsynced, readable atomic.Int64 // kinds: those not yet listed, and those that could be
 }
 
 // all follows the kinds, and the objects of each.
@@ -78,22 +79,25 @@ func (a *audit) all(ctx context.Context) error {
 		switch {
 		case slices.Contains(a.skip, k.String()) || k.Resource.Group == reportGroup:
 		case change.Gone:
-			slog.Info("not served any more", "kind", k)
-			open[k].Drain() // what it has yet to hand on are the deletions
+			slog.Info("no longer served", "kind", k)
+			open[k].Drain() // the deletions of its objects are still to come
 			delete(open, k)
 		default:
 			var view *informer.Informer[*unstructured.Unstructured]
-			if err := a.cluster.Hold(func() (err error) { // what the checkpoint has must not be replaced before it is subscribed
+			if err := a.cluster.Hold(func() (err error) { // the checkpoint must not be replaced before we subscribe
 				if view, err = informer.Unstructured(a.cluster, k.Resource, func(o *informer.ViewOptions) { o.DropManagedFields = true }); err != nil {
 					return err
 				}
-				// Every version counts: one that was there for a moment only is a transition as well.
+				// Every version counts: even a short-lived one is a transition.
 				open[k], err = view.Subscribe("audit", informer.SubscribeOptions{Mode: informer.Every, FromCheckpoint: true})
 				return err
 			}); err != nil {
 				return err
 			}
-			if !change.Initial {
+			if change.Initial {
+				a.unsynced.Add(1)
+				a.running.Go(func() { a.synced(ctx, view) })
+			} else {
 				slog.Info("served", "kind", k)
 			}
 			objects := open[k]
@@ -104,46 +108,4 @@ func (a *audit) all(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// kind checks the objects of a kind until ctx ends or the kind is gone.
-func (a *audit) kind(ctx context.Context, k kinds.Kind, objects *informer.Subscription[*unstructured.Unstructured]) {
-	defer objects.Stop()
-	found := map[string][]finding{} // by UID, of the objects that violate something
-	for change, err := range objects.All(ctx) {
-		if err != nil { // the context has ended, or the kind is gone
-			return
-		}
-		if change.Op == informer.Gapped {
-			slog.Warn("changes were missed, and are not checked", "kind", k, "reason", change.Gap.Reason, "since", change.Gap.Since)
-			continue
-		}
-		was, err1 := change.Old()
-		is, err2 := change.New()
-		if err := errors.Join(err1, err2); err != nil {
-			slog.Error("an object cannot be read", "kind", k, "key", change.Key, "err", err)
-			continue
-		}
-		uid := string(change.UID)
-		before := found[uid]
-		if change.Initial && a.reports != nil {
-			before = a.reports.carried(is)
-		}
-		after := judge(ctx, a.policies, k.String(), event{change.Op.String(), content(was), content(is)}, before)
-		for _, f := range after {
-			if !slices.ContainsFunc(before, f.same) {
-				fmt.Printf("%s %s %s: %s: %s\n", k, change.Key, change.Op, f.policy, f.text)
-			}
-		}
-		if delete(found, uid); is != nil && len(after) > 0 {
-			found[uid] = after
-		}
-		switch {
-		case a.reports == nil:
-		case is == nil:
-			a.reports.set(was, nil)
-		default:
-			a.reports.set(is, after)
-		}
-	}
 }

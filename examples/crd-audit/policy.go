@@ -15,8 +15,8 @@ import (
 	"github.com/tattler-dev/tattler/examples/internal/program"
 )
 
-// event is what a policy sees: the change's kind (added, updated or deleted), and the object before and after; empty
-// where there is none. What is there when the program starts is added.
+// event is what a policy sees: the operation (added, updated or deleted), and the object before and after it, empty if
+// there is none. Objects that exist at the start are added.
 type event struct {
 	op          string
 	old, object map[string]any
@@ -29,15 +29,15 @@ func content(u *unstructured.Unstructured) map[string]any {
 	return u.Object
 }
 
-// policy says what is wrong with a change, in texts; none if nothing is.
+// policy returns what is wrong with a change, as texts; none if it is fine.
 type policy struct {
 	name  string // of its file
 	check func(ctx context.Context, e event) ([]string, error)
-	// failed has the kinds on whose objects it failed, which is logged once for each.
+	// failed has the kinds on whose objects it failed; each is logged once.
 	failed *sync.Map
 }
 
-// checkLimit bounds one check, as of a policy that has loops within loops.
+// checkLimit bounds one check, for policies with nested loops.
 const checkLimit = 2 * time.Second
 
 // load compiles the policies of a folder.
@@ -75,20 +75,20 @@ func load(dir string) ([]policy, error) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// finding is a violation of a policy, and the change that it was found by.
+// finding is a violation of a policy, and the change that revealed it.
 type finding struct {
 	policy, text string
 	op           string
 	old          map[string]any
-	// stamp, if set, is the object for which an earlier run of the program found it. The change is not known any more.
+	// stamp, if set, is that of the object when an earlier run of the program found the violation; the change is unknown.
 	stamp string
 }
 
 func (f finding) same(g finding) bool { return f.policy == g.policy && f.text == g.text }
 
-// judge returns the violations of an object after a change, of which some may have been there before. One that was there
-// before stays until the change that it was found by, had it led to what the object is now, would be none: an image that
-// went back to latest stays a violation when something else of the object changes.
+// judge returns the violations of an object after a change: the new ones, and those from before that still hold. One from
+// before holds while the change that revealed it would still be forbidden if it had led to the present object: an image
+// that went back to latest stays a violation when something else in the object changes.
 func judge(ctx context.Context, policies []policy, kind string, e event, before []finding) []finding {
 	var all []finding
 	add := func(f finding) {
@@ -118,7 +118,7 @@ func judge(ctx context.Context, policies []policy, kind string, e event, before 
 	return all
 }
 
-// texts checks a change. What goes wrong is logged, and is no violation.
+// texts checks a change. A policy that fails is logged; that is not a violation.
 func (p policy) texts(ctx context.Context, kind string, e event) []string {
 	limited, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
@@ -134,7 +134,7 @@ func (p policy) texts(ctx context.Context, kind string, e event) []string {
 	return texts
 }
 
-// stamp changes with what an object should be: its generation or, where it has none, its resource version.
+// stamp identifies the desired state of an object: by its generation or, if it has none, its resource version.
 func stamp(object map[string]any) string {
 	u := unstructured.Unstructured{Object: object}
 	if g := u.GetGeneration(); g != 0 {

@@ -29,21 +29,21 @@ var (
 	ofCluster  = schema.GroupVersionResource{Group: reportGroup, Version: "v1alpha2", Resource: "clusterpolicyreports"}
 )
 
-// reports keeps a report for each object that violates something: named by its UID, and owned by it, so that it goes with
-// the object.
+// reports keeps a report for each object that violates a policy. It is named after the object's UID and owned by the
+// object, so that it is deleted with it.
 type reports struct {
 	client dynamic.Interface
 	queue  workqueue.TypedRateLimitingInterface[place]
 
 	mu      sync.Mutex
-	written map[place]*unstructured.Unstructured // what the API server has, as far as is known
+	written map[place]*unstructured.Unstructured // what the API server has, as far as we know
 	wanted  map[place]*unstructured.Unstructured // what it should have; nil: none
 }
 
 // place is where a report is.
 type place struct{ namespace, name string }
 
-// newReports reads the reports that there are.
+// newReports reads the reports that exist.
 func newReports(ctx context.Context, cfg *rest.Config) (*reports, error) {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -71,7 +71,7 @@ func placeOf(object *unstructured.Unstructured) place {
 	return place{object.GetNamespace(), manager + "-" + string(object.GetUID())}
 }
 
-// carried are the violations that an earlier run has reported of an object which has not changed since.
+// carried returns the violations that an earlier run reported for an object, if it has not changed since.
 func (r *reports) carried(object *unstructured.Unstructured) []finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *reports) carried(object *unstructured.Unstructured) []finding {
 	return all
 }
 
-// set has the report of an object written or, without findings, removed.
+// set queues the report of an object to be written or, without findings, deleted.
 func (r *reports) set(object *unstructured.Unstructured, found []finding) {
 	at := placeOf(object)
 	r.mu.Lock()
@@ -140,7 +140,7 @@ func report(at place, object *unstructured.Unstructured, found []finding) *unstr
 	}}
 }
 
-// run writes until ctx ends. What fails is tried again, after longer and longer waits.
+// run writes reports until ctx ends. Failures are retried, at longer and longer intervals.
 func (r *reports) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, r.queue.ShutDown)()
 	for {
@@ -158,7 +158,7 @@ func (r *reports) run(ctx context.Context) {
 	}
 }
 
-// write brings one report to where it should be.
+// write writes or deletes one report.
 func (r *reports) write(ctx context.Context, at place) error {
 	r.mu.Lock()
 	wanted := r.wanted[at]

@@ -1,5 +1,5 @@
 // Command image-gate is a validating admission webhook: a Deployment that carries a label, and for which a source has no
-// image, is refused at once. The rule is that of image-setter.
+// image, is rejected at once. The rule is that of image-setter.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 func main() {
 	rule := images.NewFlags()
 	listen := flag.String("listen", "127.0.0.1:8443", "`address` to serve HTTPS at")
-	host := flag.String("host", "", "`name` by which the API server reaches it: an address, or SERVICE.NAMESPACE.svc; that of --listen if empty")
+	host := flag.String("host", "", "`name` by which the API server reaches it: an address, or SERVICE.NAMESPACE.svc; if empty, the address of --listen")
 	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, rule, *listen, *host) })
 }
 
@@ -49,7 +49,7 @@ func run(ctx context.Context, cfg *rest.Config, flags *images.Flags, listen, hos
 		return err
 	}
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
-		if err := cluster.WaitForSync(ctx); err != nil { // before that, what is not found may exist
+		if err := cluster.WaitForSync(ctx); err != nil { // until then, a key that is not found may exist
 			return err
 		}
 		if err := w.register(ctx, cfg, rule.Label); err != nil {
@@ -67,7 +67,7 @@ type gate struct{ rule *images.Rule }
 func (g gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8<<20)).Decode(&review); err != nil || review.Request == nil {
-		http.Error(w, fmt.Sprintf("the body is no AdmissionReview: %v", err), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("the body is not an AdmissionReview: %v", err), http.StatusBadRequest)
 		return
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
@@ -85,14 +85,14 @@ func (g gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g gate) judge(ctx context.Context, r *admissionv1.AdmissionRequest) error {
 	var d, old appsv1.Deployment
 	if err := json.Unmarshal(r.Object.Raw, &d); err != nil {
-		return fmt.Errorf("it is no Deployment: %w", err)
+		return fmt.Errorf("the object is not a Deployment: %w", err)
 	}
 	value, has := d.Labels[g.rule.Label]
 	if r.Operation == admissionv1.Update {
 		if err := json.Unmarshal(r.OldObject.Raw, &old); err != nil {
-			return fmt.Errorf("it was no Deployment: %w", err)
+			return fmt.Errorf("the old object is not a Deployment: %w", err)
 		}
-		// What deploys nothing passes, or nobody could annotate, scale or delete what has lost its value.
+		// A change that deploys nothing passes, or nobody could annotate or scale a Deployment that has lost its image.
 		if old.Labels[g.rule.Label] == value && equality.Semantic.DeepEqual(old.Spec.Template, d.Spec.Template) {
 			return nil
 		}
@@ -103,7 +103,7 @@ func (g gate) judge(ctx context.Context, r *admissionv1.AdmissionRequest) error 
 	_, err := g.rule.Image(ctx, &d)
 	if err != nil && !errors.As(err, new(*images.Missing)) {
 		slog.Warn("the source does not answer", "err", err)
-		return fmt.Errorf("the source of images does not answer, so nobody knows whether it has one for the label %s=%s", g.rule.Label, value)
+		return fmt.Errorf("the source of images does not answer, so it is unknown whether it has one for the label %s=%s", g.rule.Label, value)
 	}
 	return err
 }

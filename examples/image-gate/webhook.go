@@ -26,8 +26,8 @@ import (
 	"github.com/tattler-dev/tattler/examples/internal/program"
 )
 
-// webhook is where the API server reaches the gate, and the certificate by which it knows it: made anew at each start,
-// and registered with it, so that there is no key on disk and nothing expires unseen.
+// webhook is the address of the gate, and its certificate, which is made at each start and registered with the API
+// server. So there is no key on disk, and nothing expires unseen.
 type webhook struct {
 	host, port string
 	tls        *tls.Config
@@ -40,7 +40,7 @@ func newWebhook(at net.Addr, host string) (*webhook, error) {
 		return nil, err
 	}
 	if addr, err := netip.ParseAddr(ip); host == "" && err == nil && addr.IsUnspecified() {
-		return nil, program.Usage("--listen %s is every address: give the one by which the API server reaches it as --host", at)
+		return nil, program.Usage("--listen names no address, only port %s: give the address or name by which the API server reaches it as --host", port)
 	}
 	if host == "" {
 		host = ip
@@ -70,7 +70,7 @@ func newWebhook(at net.Addr, host string) (*webhook, error) {
 
 func (w *webhook) url() string { return "https://" + net.JoinHostPort(w.host, w.port) }
 
-// register registers the webhook with the API server, by server-side apply: a former registration is replaced.
+// register registers the webhook with the API server, by server-side apply: an earlier registration is replaced.
 func (w *webhook) register(ctx context.Context, cfg *rest.Config, label string) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -86,7 +86,7 @@ func (w *webhook) register(ctx context.Context, cfg *rest.Config, label string) 
 		apply.ValidatingWebhookConfiguration("image-gate").WithWebhooks(apply.ValidatingWebhook().
 			WithName("image-gate.tattler.dev").WithAdmissionReviewVersions("v1").WithClientConfig(where).
 			WithSideEffects(admissionv1.SideEffectClassNone).WithFailurePolicy(admissionv1.Fail).WithTimeoutSeconds(8).
-			// Only what has the label comes here: all else goes on while the gate is away.
+			// Only Deployments with the label come here: everything else goes on while the gate is down.
 			WithObjectSelector(applymeta.LabelSelector().WithMatchExpressions(
 				applymeta.LabelSelectorRequirement().WithKey(label).WithOperator(metav1.LabelSelectorOpExists))).
 			WithRules(apply.RuleWithOperations().WithOperations(admissionv1.Create, admissionv1.Update).

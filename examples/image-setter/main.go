@@ -56,13 +56,15 @@ func run(ctx context.Context, cfg *rest.Config, flags *images.Flags, every time.
 	defer broadcaster.Shutdown()
 	s := &setter{rule, every, deployments, client, broadcaster.NewRecorder(scheme.Scheme, "image-setter")}
 
-	// What it writes itself changes the generation once, and then nothing: it does not loop.
+	// Its own write changes the generation once and then nothing, so it does not loop.
 	changed := controller.Any(controller.GenerationChanged[*appsv1.Deployment], controller.LabelsChanged)
 	sources := []controller.Source{controller.For(deployments, changed)}
 	if rule.ConfigMap != nil {
 		sources = append(sources, controller.Each(rule.ConfigMap, deployments))
 	}
-	return controller.Run(ctx, cluster, controller.New("image-setter", s.reconcile, controller.Options{MaxBackoff: every}, sources...))
+	hooks := controller.Hooks{Synced: func() { slog.Info("synced", "label", rule.Label, "deployments", deployments.Len()) }}
+	o := controller.Options{MinBackoff: min(every, time.Second), MaxBackoff: every, Hooks: hooks}
+	return controller.Run(ctx, cluster, controller.New("image-setter", s.reconcile, o, sources...))
 }
 
 type setter struct {
@@ -94,7 +96,7 @@ func (s *setter) reconcile(ctx context.Context, key controller.Key) (controller.
 // problem is the annotation that says why the image of a Deployment is not kept.
 const problem = "image-setter/problem"
 
-// set writes the image. What the API server has now decides, not what the cache has.
+// set writes the image. It judges what the API server has now, not what the cache has.
 func (s *setter) set(ctx context.Context, d *appsv1.Deployment, image string) error {
 	var container, was string
 	wrote, err := s.update(ctx, d, func(now *appsv1.Deployment) error {
@@ -134,7 +136,7 @@ func (s *setter) update(ctx context.Context, d *appsv1.Deployment, change func(*
 		return api.Get(ctx, d.Name, metav1.GetOptions{})
 	}, func(now *appsv1.Deployment) (bool, error) {
 		if wrote = now.UID == d.UID && now.Labels[s.rule.Label] == d.Labels[s.rule.Label]; !wrote {
-			return false, nil // its change brings it here again
+			return false, nil // that change brings it here again
 		}
 		return true, change(now)
 	}, func(ctx context.Context, now *appsv1.Deployment) (*appsv1.Deployment, error) {

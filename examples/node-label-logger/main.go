@@ -17,7 +17,7 @@ import (
 
 func main() {
 	label := flag.String("label", "", "`selector` of the nodes to log, such as pool or pool=gpu")
-	initial := flag.Bool("initial", false, "log those that are there already, too")
+	initial := flag.Bool("initial", false, "also log the nodes that exist at the start")
 	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, *label, *initial) })
 }
 
@@ -45,8 +45,8 @@ func run(ctx context.Context, cfg *rest.Config, label string, initial bool) erro
 	})
 }
 
-// logNodes logs the nodes that join, and those that get the label later, which is the same to an informer with a
-// selector: what is added is what was not selected before.
+// logNodes logs the nodes that join. To an informer with a selector, a node that gets the label later is added as well:
+// it was not selected before.
 func logNodes(ctx context.Context, nodes *informer.Informer[*corev1.Node], initial bool) error {
 	added, err := nodes.Subscribe("log", informer.SubscribeOptions{SkipInitial: !initial})
 	if err != nil {

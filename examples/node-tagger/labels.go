@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// toLabels makes labels of tags. What cannot be in a label is replaced with _ or cut off; a tag of whose key nothing is
-// left, or whose label another tag has, is left out. Both are logged.
+// toLabels turns tags into labels. Characters that a label cannot have are replaced with _ or cut off. A tag is left out
+// if nothing remains of its key, or if another tag has its label. Both are logged.
 func toLabels(prefix string, tags map[string]string, log *slog.Logger) map[string]string {
 	labels := map[string]string{}
 	from := map[string]string{}
-	// Those whose keys need no change come first, so that no other one takes their label.
+	// Keys that fit as they are come first, so that no other one takes their label.
 	keys := slices.SortedFunc(maps.Keys(tags), func(a, b string) int {
 		if x, y := clean(a) == a, clean(b) == b; x != y {
 			if x {
@@ -35,7 +35,7 @@ func toLabels(prefix string, tags map[string]string, log *slog.Logger) map[strin
 			log.Warn("a tag is left out: another one has its label", "tag", key, "other", other)
 			continue
 		case name != key || value != tags[key]:
-			log.Warn("a tag is changed, to be a label", "tag", key, "value", tags[key], "label", prefix+name, "its value", value)
+			log.Warn("a tag is changed to fit a label", "tag", key, "value", tags[key], "label", prefix+name, "its value", value)
 		}
 		from[name] = key
 		labels[prefix+name] = value
@@ -43,7 +43,7 @@ func toLabels(prefix string, tags map[string]string, log *slog.Logger) map[strin
 	return labels
 }
 
-// clean makes a text one that can be the name or the value of a label.
+// clean turns a text into one that can be the name or the value of a label.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if alphanumeric(r) || strings.ContainsRune("-_.", r) {

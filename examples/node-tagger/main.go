@@ -26,16 +26,17 @@ import (
 )
 
 func main() {
-	prefix := flag.String("prefix", "tags.example.com/", "what the labels' keys begin with")
+	prefix := flag.String("prefix", "tags.example.com/", "`prefix` of the labels' keys")
 	every := flag.Duration("every", 5*time.Minute, "how often the cloud is asked again")
-	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, *prefix, *every) })
+	tags := flag.String("tags", "", "read the tags from this JSON `file` instead of EC2, to try the program")
+	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, *prefix, *tags, *every) })
 }
 
-func run(ctx context.Context, cfg *rest.Config, prefix string, every time.Duration) error {
+func run(ctx context.Context, cfg *rest.Config, prefix, tags string, every time.Duration) error {
 	if errs := validation.IsDNS1123Subdomain(strings.TrimSuffix(prefix, "/")); !strings.HasSuffix(prefix, "/") || errs != nil || every <= 0 {
 		return program.Usage("--prefix %q, --every %v: give the prefix of a label with its slash, and a positive time", prefix, every)
 	}
-	cfg.QPS, cfg.Burst = 50, 100 // of client-go's default, five a second, a large cluster would take minutes
+	cfg.QPS, cfg.Burst = 50, 100 // at client-go's default of five a second, a large cluster would take minutes
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return err
@@ -48,16 +49,18 @@ func run(ctx context.Context, cfg *rest.Config, prefix string, every time.Durati
 	if err != nil {
 		return err
 	}
-	aws, err := newEC2(ctx)
+	cloud, err := newCloud(ctx, tags)
 	if err != nil {
 		return err
 	}
-	t := &tagger{prefix: prefix, every: every, cloud: aws, nodes: nodes, client: client, known: map[string]known{}}
+	t := &tagger{prefix: prefix, every: every, cloud: cloud, nodes: nodes, client: client, known: map[string]known{}}
 
-	// One key stands for all nodes: however many join while the cloud is asked, it is asked once for all of them then.
+	// One key stands for all nodes: however many join while the cloud is being asked, they are one more call.
 	all := func(*corev1.Node) []controller.Key { return []controller.Key{{Name: "all nodes"}} }
 	changed := controller.Any(controller.LabelsChanged[*corev1.Node], controller.Touches[*corev1.Node]("spec.providerID"))
-	return controller.Run(ctx, cluster, controller.New("node-tagger", t.reconcile, controller.Options{MaxBackoff: every}, controller.Map(nodes, all, changed)))
+	hooks := controller.Hooks{Synced: func() { slog.Info("synced", "nodes", nodes.Len()) }}
+	o := controller.Options{MinBackoff: min(every, time.Second), MaxBackoff: every, Hooks: hooks}
+	return controller.Run(ctx, cluster, controller.New("node-tagger", t.reconcile, o, controller.Map(nodes, all, changed)))
 }
 
 // tagger has one worker, so what it keeps needs no lock.
@@ -70,7 +73,7 @@ type tagger struct {
 	known  map[string]known // by instance
 }
 
-// known is what the cloud has said of an instance.
+// known is what the cloud has said about an instance.
 type known struct {
 	tags, labels map[string]string
 	until        time.Time
@@ -107,7 +110,7 @@ func (t *tagger) reconcile(ctx context.Context, _ controller.Key) (controller.Re
 	return controller.Result{RequeueAfter: max(time.Until(next), time.Millisecond)}, err
 }
 
-// instances are the nodes that are of this cloud.
+// instances returns the nodes of this cloud, by instance.
 func (t *tagger) instances() (map[string]*corev1.Node, error) {
 	of := map[string]*corev1.Node{}
 	for node, err := range t.nodes.All() {
@@ -121,8 +124,8 @@ func (t *tagger) instances() (map[string]*corev1.Node, error) {
 	return of, nil
 }
 
-// label writes a node's labels, unless they are so. Which of them are ours, the API server knows: those that we applied.
-// What is not applied again is removed; all others are left alone.
+// label applies a node's labels unless it has them. The API server knows which labels are ours: those that we applied.
+// It removes the ones that we no longer apply, and leaves all others alone.
 func (t *tagger) label(ctx context.Context, node *corev1.Node, labels map[string]string) error {
 	ours, err := applycore.ExtractNode(node, manager)
 	if err != nil {
@@ -131,11 +134,11 @@ func (t *tagger) label(ctx context.Context, node *corev1.Node, labels map[string
 	if maps.Equal(ours.Labels, labels) {
 		return nil
 	}
-	// With its UID, a node that was deleted meanwhile is not made anew.
+	// The UID keeps this from creating a node that was deleted, and from labelling one that took its name.
 	written, err := t.client.CoreV1().Nodes().Apply(ctx, applycore.Node(node.Name).WithUID(node.UID).WithLabels(labels),
 		metav1.ApplyOptions{FieldManager: manager, Force: true})
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // it is gone, or another one
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "metadata.uid") {
+		return nil // the node is gone, or another one has its name
 	} else if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Command operator makes a Deployment and a Service for each Site. It is an ordinary program on controller-runtime, whose
-// cache is the library's: the lines that make it so are marked.
+// Command operator creates a Deployment and a Service for each Site. It is an ordinary program on controller-runtime that
+// uses this library as its cache: the lines that do so are marked.
 package main
 
 import (
@@ -84,7 +84,12 @@ func run(ctx context.Context, cfg *rest.Config, namespace, directory string) err
 	if err != nil {
 		return err
 	}
-	// What is added is run once the caches are synced.
+	// A kind whose informer exists before Start is synced by Start, before it runs what is added here.
+	for _, kind := range []client.Object{&Site{}, &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}} {
+		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil && !meta.IsNoMatchError(err) {
+			return err
+		}
+	}
 	if err := mgr.Add(manager.RunnableFunc(func(context.Context) error { say(); return nil })); err != nil {
 		return err
 	}
@@ -97,7 +102,7 @@ func run(ctx context.Context, cfg *rest.Config, namespace, directory string) err
 	select {
 	case err := <-ended:
 		return err
-	case err := <-denied: // a Start that waits for its caches does not end by its context: it is left behind
+	case err := <-denied: // a Start that waits for its caches ignores its context: it is left behind
 		return err
 	}
 }
@@ -105,7 +110,7 @@ func run(ctx context.Context, cfg *rest.Config, namespace, directory string) err
 // byConfig is the field that Sites are indexed by.
 const byConfig = "spec.config"
 
-// setUp says what is reconciled when: a Site when it changes, or what it owns, or its ConfigMap.
+// setUp says when a Site is reconciled: when it changes, or an object that it owns, or its ConfigMap.
 func (s *sites) setUp(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &Site{}, byConfig, func(obj client.Object) []string {
 		if name := obj.(*Site).Spec.Config; name != "" {

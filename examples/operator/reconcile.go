@@ -30,15 +30,15 @@ type sites struct {
 	directory client.ObjectKey
 }
 
-// finalizer keeps a Site until the directory does not list it any more.
+// finalizer keeps a Site until the directory no longer lists it.
 const finalizer = "examples.tattler.dev/directory"
 
 // Reconcile implements reconcile.Reconciler.
 func (s *sites) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	err := s.reconcile(ctx, request.NamespacedName)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		// The cache was behind, or somebody else writes, too. That is not a failure: judge it anew.
-		slog.Info("somebody else was quicker: again", "site", request.String(), "err", err)
+		// The cache was behind, or somebody else writes too. That is not a failure: reconcile again.
+		slog.Info("somebody else wrote first; reconciling again", "site", request.String(), "err", err)
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
 	return ctrl.Result{}, err
@@ -98,7 +98,7 @@ func (s *sites) config(ctx context.Context, site *Site) (string, error) {
 	return hex.EncodeToString(sum[:8]), err
 }
 
-// deployment writes what the Site says, and leaves alone what others, or the API server's defaults, add.
+// deployment writes what the Site says, and leaves alone what others and the API server's defaults add.
 func (s *sites) deployment(ctx context.Context, site *Site, config string) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name}}
 	done, err := controllerutil.CreateOrUpdate(ctx, s.client, d, func() error {
@@ -136,7 +136,7 @@ func (s *sites) service(ctx context.Context, site *Site) error {
 	return err
 }
 
-// list writes the Site's address to the directory; none takes it out.
+// list writes the Site's address to the directory; an empty one removes it.
 func (s *sites) list(ctx context.Context, site *Site, address string) error {
 	key := site.Namespace + "." + site.Name
 	m := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.directory.Namespace, Name: s.directory.Name}}

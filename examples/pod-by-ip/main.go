@@ -49,10 +49,10 @@ func run(ctx context.Context, cfg *rest.Config, addr string) error {
 	})
 }
 
-// lookup returns the objects that have a value, for JSON: any index of any kind is one.
+// lookup returns the objects that have a value, ready for JSON. Any index of any kind can be one.
 type lookup func(value string) ([]any, error)
 
-// indexed makes a lookup of what values returns for each object; brief is what is shown of it.
+// indexed makes a lookup of what values returns for each object; brief says what to show of it.
 func indexed[T informer.Object](cluster *informer.Cluster, values func(T) []string, brief func(T) any) (lookup, error) {
 	view, err := informer.For[T](cluster)
 	if err != nil {
@@ -71,7 +71,7 @@ func indexed[T informer.Object](cluster *informer.Cluster, values func(T) []stri
 	}, nil
 }
 
-// found is what is shown of an object.
+// found is what to show of an object.
 type found struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -119,7 +119,7 @@ func serve(ctx context.Context, listener net.Listener, byIP map[string]lookup) e
 	mux.HandleFunc("GET /{ip}", func(w http.ResponseWriter, r *http.Request) {
 		ip, err := netip.ParseAddr(r.PathValue("ip"))
 		if err != nil {
-			http.Error(w, fmt.Sprintf("%q is no IP address: ask for one, such as /10.0.0.7", r.PathValue("ip")), http.StatusBadRequest)
+			http.Error(w, fmt.Sprintf("%q is not an IP address; ask for one, such as /10.0.0.7", r.PathValue("ip")), http.StatusBadRequest)
 			return
 		}
 		answer := map[string][]any{}

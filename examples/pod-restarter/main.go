@@ -38,16 +38,16 @@ func main() {
 	flag.Func("event", "a warning with this `reason` is about the pod, such as FailedMount; repeatable", list(&o.events))
 	flag.StringVar(&o.namespace, "namespace", "", "only pods in this `namespace`")
 	flag.DurationVar(&o.after, "after", 5*time.Minute, "for how long a pod must be stuck")
-	flag.DurationVar(&o.retry, "retry", 30*time.Second, "after how long to try again what a PodDisruptionBudget forbids, or what fails")
+	flag.DurationVar(&o.retry, "retry", 30*time.Second, "how long to wait before trying an eviction again that failed, or that a PodDisruptionBudget forbade")
 	flag.Float64Var(&o.perMinute, "per-minute", 6, "how many pods to evict per minute, at most")
-	flag.BoolVar(&o.bare, "bare", false, "also evict pods without a controller, which nobody replaces")
-	flag.BoolVar(&o.evict, "evict", false, "evict; else the API server checks the evictions, and nothing is deleted")
+	flag.BoolVar(&o.bare, "bare", false, "also evict pods without a controller, which nothing replaces")
+	flag.BoolVar(&o.evict, "evict", false, "evict the pods; without it, the API server only checks the evictions")
 	program.Main(func(ctx context.Context, cfg *rest.Config) error { return run(ctx, cfg, o) })
 }
 
 func run(ctx context.Context, cfg *rest.Config, o options) error {
 	if len(o.reasons)+len(o.events) == 0 || o.after < 0 || o.retry <= 0 || !(o.perMinute > 0) {
-		return program.Usage("give a --reason or an --event, and a positive --per-minute and --retry")
+		return program.Usage("give a --reason or an --event, a positive --per-minute and --retry, and no negative --after")
 	}
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -73,7 +73,7 @@ func run(ctx context.Context, cfg *rest.Config, o options) error {
 		}))
 	}
 	if !o.evict {
-		slog.Info("a dry run: nothing is deleted; --evict does it")
+		slog.Info("dry run: nothing is deleted; --evict evicts")
 	}
 	hooks := controller.Hooks{Synced: func() { slog.Info("synced", "pods", r.pods.Len()) }}
 	return controller.Run(ctx, cluster, controller.New("pod-restarter", r.reconcile, controller.Options{MaxBackoff: o.retry, Hooks: hooks}, sources...))
@@ -109,7 +109,7 @@ func (r *restarter) reconcile(ctx context.Context, key controller.Key) (controll
 	case known.done:
 		return controller.Result{}, nil
 	case owner == nil && !r.bare:
-		r.log(key, "left alone: it has no controller, so nobody would replace it (--bare evicts it)", stuck)
+		r.log(key, "left alone: it has no controller, so nothing would replace it (--bare evicts it)", stuck)
 		return controller.Result{}, nil
 	case owner != nil && owner.Kind == "Node":
 		r.log(key, "left alone: the kubelet runs it from a file of its node", stuck)

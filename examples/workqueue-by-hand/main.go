@@ -68,21 +68,21 @@ func run(ctx context.Context, cfg *rest.Config, o *work.Flags) error {
 		return err
 	}
 
-	// The end, in this order: no more keys, what is under way, the informers.
+	// The program ends in this order: the queue, the workers, the informers.
 	defer factory.Shutdown()
 	defer fail(nil)
 	factory.StartWithContext(running)
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer queue.ShutDown()
-	// Before that, what the lister does not have may exist.
+	// Until then, what the lister does not have may exist.
 	if !cache.WaitForCacheSync(running.Done(), handler.HasSynced) {
 		if cause := context.Cause(running); !errors.Is(cause, context.Canceled) {
 			return cause
 		}
 		return nil
 	}
-	work.Synced()
+	o.Synced(len(maps.Informer().GetStore().ListKeys()))
 	for range o.Workers {
 		workers.Go(func() {
 			for next(queue, maps.Lister()) {

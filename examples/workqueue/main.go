@@ -47,6 +47,7 @@ func run(ctx context.Context, cfg *rest.Config, o *work.Flags) error {
 			work.Failed(r.Key.String(), r.Failures, r.Err)
 		}
 	}
+	hooks := controller.Hooks{Synced: func() { o.Synced(maps.Len()) }, Reconciled: failed}
 	return controller.Run(ctx, cluster, controller.New("configmaps", handle,
-		controller.Options{Workers: o.Workers, Hooks: controller.Hooks{Synced: work.Synced, Reconciled: failed}}, controller.For(maps)))
+		controller.Options{Workers: o.Workers, Hooks: hooks}, controller.For(maps)))
 }

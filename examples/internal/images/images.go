@@ -27,11 +27,11 @@ type Flags struct{ label, container, image, configMap, url string }
 // NewFlags adds the flags of a rule to the command line.
 func NewFlags() *Flags {
 	f := &Flags{}
-	flag.StringVar(&f.label, "label", "image-from", "`key` of the label that a Deployment must have; its value is what the source is asked for")
+	flag.StringVar(&f.label, "label", "image-from", "`key` of the label that a Deployment must have; its value is what to ask the source for")
 	flag.StringVar(&f.container, "container", "", "`name` of the container; the first one if empty")
-	flag.StringVar(&f.image, "image", "", "source: this `image`, for all")
-	flag.StringVar(&f.configMap, "configmap", "", "source: the keys of this ConfigMap, as `namespace/name`")
-	flag.StringVar(&f.url, "url", "", "source: what an HTTP `address` answers, with /VALUE appended")
+	flag.StringVar(&f.image, "image", "", "source: this `image` for every Deployment")
+	flag.StringVar(&f.configMap, "configmap", "", "source: this ConfigMap, as `namespace/name`; its keys are the values of the label")
+	flag.StringVar(&f.url, "url", "", "source: an HTTP server at this `address`; GET ADDRESS/VALUE returns the image")
 	return f
 }
 
@@ -46,7 +46,7 @@ type Rule struct {
 	image     func(ctx context.Context, value string) (string, error)
 }
 
-// Missing is the error of a source that answers, and has no image for a value.
+// Missing says that a source has no image for a value.
 type Missing struct{ why string }
 
 func (e *Missing) Error() string { return e.why }
@@ -99,7 +99,7 @@ func (r *Rule) Has(d *appsv1.Deployment, image string) bool {
 }
 
 // Image returns the image that a Deployment with the label should have: a *Missing if there is none, and another error
-// if the source cannot be asked.
+// if the source does not answer.
 func (r *Rule) Image(ctx context.Context, d *appsv1.Deployment) (string, error) {
 	if _, err := r.Container(d); err != nil {
 		return "", err

@@ -53,8 +53,7 @@ func Main(run func(ctx context.Context, cfg *rest.Config) error) {
 	}
 }
 
-// parse reads the command line. It returns what is wrong with that, without the list of all flags, in which nobody would
-// see it.
+// parse reads the command line. It returns what is wrong with it, without the list of all flags, which would bury that.
 func parse(name string) error {
 	flags := flag.CommandLine
 	flags.Init(name, flag.ContinueOnError)
@@ -68,12 +67,12 @@ func parse(name string) error {
 	case err != nil:
 		return Usage("%v; --help lists the flags", err)
 	case flags.NArg() > 0:
-		return Usage("%q is no flag; --help lists them", flags.Arg(0))
+		return Usage("unexpected argument %q; --help lists the flags", flags.Arg(0))
 	}
 	return nil
 }
 
-// UsageError is what is wrong with a command line.
+// UsageError says what is wrong with a command line.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }
@@ -86,10 +85,10 @@ func config(file string) (*rest.Config, error) {
 	rules.ExplicitPath = file
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if named := os.Getenv("KUBECONFIG"); clientcmd.IsEmptyConfig(err) && file == "" && named != "" {
-		return nil, fmt.Errorf("no cluster is named: KUBECONFIG is %q, which does not exist or names none; `make cluster` starts one, whose file is .devcluster/kubeconfig", named)
+		return nil, fmt.Errorf("no cluster is named: KUBECONFIG is %q, which does not exist or is empty; `make cluster` starts a cluster and writes .devcluster/kubeconfig", named)
 	}
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("no cluster is named: set KUBECONFIG or --kubeconfig to the file of one; `make cluster` starts one, whose file is .devcluster/kubeconfig")
+		return nil, errors.New("no cluster is named: set KUBECONFIG or --kubeconfig to a kubeconfig file; `make cluster` starts a cluster and writes .devcluster/kubeconfig")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
@@ -97,19 +96,19 @@ func config(file string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// explain is an error in one line, with what to do where that is known.
+// explain returns an error in one line, with advice where there is some.
 func explain(err error) string {
 	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; ")
 	switch {
 	case apierrors.IsForbidden(err):
 		return text + " (manifest.yaml has the rights that this program needs)"
 	case apierrors.IsUnauthorized(err):
-		return text + " (the API server does not know the credentials of the kubeconfig)"
+		return text + " (the API server does not accept the credentials of the kubeconfig)"
 	}
 	return text
 }
 
-// Serve serves HTTP until ctx ends, and then ends what is under way within five seconds.
+// Serve serves HTTP until ctx ends; requests in flight then have five seconds.
 func Serve(ctx context.Context, listener net.Listener, server *http.Server) error {
 	server.ReadHeaderTimeout, server.ReadTimeout, server.WriteTimeout = 5*time.Second, 30*time.Second, 30*time.Second
 	ended := make(chan error, 1)

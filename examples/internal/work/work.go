@@ -53,5 +53,10 @@ func Failed(key string, times int, err error) {
 // Dropped prints that a key is not tried again.
 func Dropped(key string) { fmt.Printf("dropped %s\n", key) }
 
-// Synced prints that everything that exists is known.
-func Synced() { fmt.Println("synced") }
+// Synced prints how many ConfigMaps there are, once that is known.
+func (f *Flags) Synced(n int) {
+	fmt.Printf("synced: %d ConfigMaps in the namespace %s\n", n, f.Namespace)
+	if n == 0 { // the API server lists a namespace that does not exist as an empty one
+		fmt.Println("there are none: if you expected some, check --namespace with kubectl get namespaces")
+	}
+}

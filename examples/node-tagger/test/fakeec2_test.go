@@ -2,6 +2,7 @@ package test
 
 import (
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +25,9 @@ type fakeEC2 struct {
 	refused  int
 	most     int      // how many instances a call has asked for
 	problems []string // what EC2 would not take
+
+	held    chan struct{} // if set, answers wait until it is closed
+	waiting int           // how many do
 }
 
 func newFakeEC2(t *testing.T) *fakeEC2 {
@@ -66,6 +70,33 @@ func (f *fakeEC2) refuse(calls int) {
 	f.throttle = calls
 }
 
+// hold keeps the fake from answering until release is called.
+func (f *fakeEC2) hold() (release func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	held := make(chan struct{})
+	f.held, f.waiting = held, 0
+	return sync.OnceFunc(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.held = nil
+		close(held)
+	})
+}
+
+// waits waits until the program waits for an answer that is held.
+func (f *fakeEC2) waits(t *testing.T) {
+	t.Helper()
+	eventually(t, func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.waiting == 0 {
+			return errors.New("EC2 was not asked")
+		}
+		return nil
+	})
+}
+
 type item struct {
 	ResourceID   string `xml:"resourceId"`
 	ResourceType string `xml:"resourceType"`
@@ -85,6 +116,12 @@ const page = 100
 func (f *fakeEC2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if held := f.held; held != nil {
+		f.waiting++
+		f.mu.Unlock()
+		<-held
+		f.mu.Lock()
+	}
 	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
 	if f.throttle > 0 {
 		f.throttle--

@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -88,6 +89,66 @@ func TestNodeTaggerFakeEC2(t *testing.T) {
 	p.stop(t)
 }
 
+// TestNodeTaggerConflict: what others write while the program waits for the cloud's answer.
+func TestNodeTaggerConflict(t *testing.T) {
+	kubectl(t, "apply", "-f", "../manifest.yaml")
+	may := user(t, "system:serviceaccount:node-tagger:node-tagger")
+	ec2 := newFakeEC2(t)
+	release := ec2.hold()
+	t.Cleanup(release) // before the fake ends, which waits for its answers
+	for i := range 4 {
+		ec2.set(fmt.Sprintf("i-c%d", i), map[string]string{"team": fmt.Sprintf("t%d", i)})
+	}
+	ec2.set("i-new", map[string]string{"team": "new"})
+	nodes(t, "c", 0, 4)
+	p := start(t, may, ec2.env(), "--every", "1h")
+	ec2.waits(t)
+
+	// Somebody else's labels, one of which is to be ours: theirs by server-side apply, so the field has another owner.
+	const theirs = "apiVersion: v1\nkind: Node\nmetadata: {name: c-0, labels: {mine: 'yes', tags.example.com/team: mine}}\n"
+	kubectl(t, "apply", "--server-side", "--field-manager=somebody", "-f", file(t, theirs))
+	// A node that is gone when the answer comes, and another one that is a new node of the same name by then.
+	kubectl(t, "delete", "node", "c-1", "c-2")
+	kubectl(t, "create", "-f", file(t, "apiVersion: v1\nkind: Node\nmetadata: {name: c-2}\nspec: {providerID: 'aws:///eu-west-1a/i-new'}\n"))
+	release()
+	labelled(t, "c-0", `{"mine":"yes","tags.example.com/team":"t0","theirs":"yes"}`)
+	labelled(t, "c-2", `{"tags.example.com/team":"new"}`)
+	labelled(t, "c-3", `{"tags.example.com/team":"t3","theirs":"yes"}`) // they do not hold up the others
+	if got := kubectl(t, "get", "node", "c-1", "--ignore-not-found"); got != "" {
+		t.Errorf("a node that was deleted was made anew: %s", got)
+	}
+	if out := p.String(); strings.Contains(out, "labels=map[tags.example.com/team:t2]") || strings.Contains(out, "reconcile failed") {
+		t.Errorf("a new node got the labels of the old one, or that was a failure:\n%s", out)
+	}
+	// Who owns the field now is told so.
+	out, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--field-manager=somebody", "-f", file(t, theirs))
+	if err == nil || !strings.Contains(err.Error(), `conflict with "node-tagger"`) {
+		t.Errorf("another owner of the label: %s, %v", out, err)
+	}
+	p.stop(t)
+}
+
+// TestNodeTaggerFile: a file in place of EC2.
+func TestNodeTaggerFile(t *testing.T) {
+	kubectl(t, "apply", "-f", "../manifest.yaml")
+	may := user(t, "system:serviceaccount:node-tagger:node-tagger")
+	nodes(t, "f", 0, 1)
+	tags := file(t, `{"i-f0": {"team": "web"}}`)
+	p := start(t, may, nil, "--tags", tags, "--every", "1s")
+	p.prints(t, "synced nodes=")
+	labelled(t, "f-0", `{"tags.example.com/team":"web","theirs":"yes"}`)
+	if err := os.WriteFile(tags, []byte(`{"i-f0": {"team": "db"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	labelled(t, "f-0", `{"tags.example.com/team":"db","theirs":"yes"}`)
+	if err := os.WriteFile(tags, []byte(`{`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.prints(t, "unexpected end of JSON input")
+	labelled(t, "f-0", `{"tags.example.com/team":"db","theirs":"yes"}`) // they stay as they were
+	p.stop(t)
+}
+
 // TestNodeTaggerRights: without a right to write it says so, and goes on once it has it.
 func TestNodeTaggerRights(t *testing.T) {
 	ec2 := newFakeEC2(t)
@@ -120,9 +181,10 @@ func TestNodeTaggerBadInput(t *testing.T) {
 		want            string
 	}{
 		{"no kubeconfig", "", ec2.env(), nil, 1, "no cluster is named"},
-		{"an argument", cluster.Kubeconfig(), ec2.env(), []string{"what"}, 2, `"what" is no flag`},
+		{"an argument", cluster.Kubeconfig(), ec2.env(), []string{"what"}, 2, `unexpected argument "what"`},
 		{"a prefix without a slash", cluster.Kubeconfig(), ec2.env(), []string{"--prefix", "tags"}, 2, `--prefix "tags"`},
 		{"no time", cluster.Kubeconfig(), ec2.env(), []string{"--every", "0s"}, 2, "--every 0s"},
+		{"no such file", cluster.Kubeconfig(), nil, []string{"--tags", "/nonexistent"}, 2, "--tags: stat /nonexistent: no such file"},
 		{"no region", cluster.Kubeconfig(), nil, nil, 2, "set AWS_REGION"},
 	} {
 		began := time.Now()
