@@ -125,17 +125,12 @@ var contenders = []contender{
 		return func(raw []byte, obj any) (bool, bool) { return false, obj.(unmarshaler).Unmarshal(raw) == nil }, nil
 	}},
 	{"plan", func(typ reflect.Type) (decode, any) { return planOf(typ, false), nil }},
-	{"plain", func(typ reflect.Type) (decode, any) { return plainOfType(typ, false), nil }},
 	{"plan-table", func(typ reflect.Type) (decode, any) {
 		plan, table := For(typ), NewTable(16<<20) // as a source has where objects are kept decoded
 		return func(raw []byte, obj any) (bool, bool) {
 			r, ok := plan.Decode(table, raw, obj)
 			return r.Lossy, ok
 		}, table
-	}},
-	{"plain-table", func(typ reflect.Type) (decode, any) {
-		plan, table := plainFor(typ), newPlainTable()
-		return func(raw []byte, obj any) (bool, bool) { return plan.Decode(table, raw, obj) }, table
 	}},
 }
 
@@ -234,7 +229,7 @@ func BenchmarkRatios(b *testing.B) {
 			for i, way := range contenders {
 				cpu[way.name] = float64(costs[i].cpu)
 			}
-			for _, r := range [][2]string{{"generated", "plan"}, {"generated", "plan-table"}, {"plain", "plan"}, {"plain-table", "plan-table"}} {
+			for _, r := range [][2]string{{"generated", "plan"}, {"generated", "plan-table"}} {
 				b.ReportMetric(cpu[r[0]]/cpu[r[1]], r[0]+"/"+r[1])
 			}
 			b.ReportMetric(0, "ns/op")

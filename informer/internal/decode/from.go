@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"reflect"
-	"unsafe"
 )
 
 // Base is another version of an object, and what it was decoded to with a table.
@@ -24,16 +23,16 @@ func (p *Plan) DecodeFrom(t *Table, raw []byte, obj any, base Base) (r Result, o
 	d := decoders.Get().(*decoder)
 	defer d.free()
 	d.t, d.size = t, int64(p.root.typ.Size())
-	if err := d.messageFrom(p.root, v.UnsafePointer(), raw, b.UnsafePointer(), base.Raw, 0); err != nil {
+	if err := d.messageFrom(p.root, v.Elem(), raw, b.Elem(), base.Raw, 0); err != nil {
 		return Result{}, false
 	}
 	return d.done(), true
 }
 
 // messageFrom is message with a base, whose bytes were decoded into the struct at from.
-func (d *decoder) messageFrom(m *message, p unsafe.Pointer, raw []byte, from unsafe.Pointer, base []byte, depth int) error {
+func (d *decoder) messageFrom(m *message, to reflect.Value, raw []byte, from reflect.Value, base []byte, depth int) error {
 	if m.own || depth > maxDepth {
-		return d.message(m, p, raw, depth)
+		return d.message(m, to, raw, depth)
 	}
 	b := cursor{m: m, raw: base}
 	for last := 0; len(raw) > 0; {
@@ -53,18 +52,18 @@ func (d *decoder) messageFrom(m *message, p unsafe.Pointer, raw []byte, from uns
 		case f == nil:
 			d.lossy = true
 		case same && bytes.Equal(whole, was):
-			reflect.NewAt(f.typ, unsafe.Add(p, f.offset)).Elem().Set(reflect.NewAt(f.typ, unsafe.Add(from, f.offset)).Elem())
+			to.Field(f.index).Set(from.Field(f.index))
 		case same && f.kind == kindMessage && !f.elem.own:
 			in, ok1 := content(whole)
 			out, ok2 := content(was)
 			if !ok1 || !ok2 {
 				return errUnusual
 			}
-			if err := d.messageFrom(f.elem, unsafe.Add(p, f.offset), in, unsafe.Add(from, f.offset), out, depth+1); err != nil {
+			if err := d.messageFrom(f.elem, to.Field(f.index), in, from.Field(f.index), out, depth+1); err != nil {
 				return err
 			}
 		default:
-			if err := d.message(m, p, whole, depth); err != nil {
+			if err := d.message(m, to, whole, depth); err != nil {
 				return err
 			}
 		}

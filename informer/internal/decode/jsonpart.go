@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"math/bits"
-	"unsafe"
 )
 
 // span is where an object or array ends, and the number of the first bracket behind it.
@@ -84,17 +83,17 @@ func (d *jsonDecoder) container(bracket byte, path uint64, key string) (any, boo
 		return d.fill(bracket, path)
 	}
 	id := d.t.key(jsonPart, raw)
-	if v, ok := d.t.get(id); ok {
+	if v, ok := d.t.get(id, raw); ok {
 		stat.tried(true)
 		d.pos, d.span = s.end, s.next
-		return *(*any)(v.p), true
+		return v.v, true
 	}
-	again := d.t.door.again(id.hash[0])
+	again := d.t.door.again(id.hash)
 	stat.tried(again)
 	if !again {
 		return d.fill(bracket, path)
 	}
-	return d.newPart(bracket, path, id)
+	return d.newPart(bracket, path, id, raw)
 }
 
 // fill decodes an object or an array.
@@ -106,7 +105,7 @@ func (d *jsonDecoder) fill(bracket byte, path uint64) (any, bool) {
 }
 
 // newPart decodes a part that gets into the table once the whole object has been decoded.
-func (d *jsonDecoder) newPart(bracket byte, path uint64, id partKey) (any, bool) {
+func (d *jsonDecoder) newPart(bracket byte, path uint64, id partKey, raw []byte) (any, bool) {
 	size, inParts := d.size, d.inParts
 	v, ok := d.fill(bracket, path)
 	if !ok {
@@ -114,6 +113,6 @@ func (d *jsonDecoder) newPart(bracket byte, path uint64, id partKey) (any, bool)
 	}
 	own := d.size - size - (d.inParts - inParts)
 	d.inParts += own
-	d.parts = append(d.parts, part{id, value{p: unsafe.Pointer(&v), bytes: cost(own)}})
+	d.parts = append(d.parts, part{id, value{v: v, check: d.t.check(raw), bytes: cost(own)}})
 	return v, true
 }

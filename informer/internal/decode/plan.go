@@ -57,14 +57,12 @@ type field struct {
 	number int
 	wire   uint8
 	kind   kind
-	offset uintptr
+	index  int      // among the struct's fields
 	elem   *message // of messages: what they are; of kindMap: nil, or the value's
 	typ    reflect.Type
 	id     uintptr // of the type
 	stat   int     // see Table.stats
 	tag    uint64
-
-	arrays [9]atomic.Pointer[reflect.Type] // of kindMessages, by length, as they are needed
 }
 
 func (f *field) repeated() bool { return f.kind >= kindStrings }
@@ -137,6 +135,7 @@ func (m *message) plan() bool {
 		if f == nil {
 			return false
 		}
+		f.index = i
 		for len(m.fields) <= f.number {
 			m.fields = append(m.fields, nil)
 		}
@@ -167,7 +166,7 @@ func newField(sf reflect.StructField, tag string) *field {
 	if err != nil || n < 1 || n > 1<<10 {
 		return nil
 	}
-	f := &field{number: n, offset: sf.Offset, typ: sf.Type, id: reflect.ValueOf(sf.Type).Pointer()}
+	f := &field{number: n, typ: sf.Type, id: reflect.ValueOf(sf.Type).Pointer()}
 	if f.classify(); f.kind == kindNone {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"reflect"
 	"sync"
-	"unsafe"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -32,7 +31,7 @@ func (p *Plan) Decode(t *Table, raw []byte, obj any) (r Result, ok bool) {
 	d := decoders.Get().(*decoder)
 	defer d.free()
 	d.t, d.size = t, int64(p.root.typ.Size())
-	if err := d.message(p.root, v.UnsafePointer(), raw, 0); err != nil {
+	if err := d.message(p.root, v.Elem(), raw, 0); err != nil {
 		return Result{}, false
 	}
 	return d.done(), true
@@ -71,7 +70,7 @@ type decoder struct {
 
 // mark is a string whose text is collected.
 type mark struct {
-	at         *string
+	at         reflect.Value
 	begin, end int // of its text
 }
 
@@ -95,20 +94,20 @@ func (d *decoder) strings(marks, text int) {
 	all := string(d.text[text:])
 	d.size += int64(len(all))
 	for _, m := range d.marks[marks:] {
-		*m.at = all[m.begin-text : m.end-text]
+		m.at.SetString(all[m.begin-text : m.end-text])
 	}
 	clear(d.marks[marks:])
 	d.marks, d.text = d.marks[:marks], d.text[:text]
 }
 
 // str sets a string.
-func (d *decoder) str(at *string, b []byte) {
+func (d *decoder) str(at reflect.Value, b []byte) {
 	if len(b) == 0 {
 		return
 	}
 	if d.t != nil {
 		if s, ok := d.t.text(b); ok {
-			*at = s
+			at.SetString(s)
 			return
 		}
 	}
@@ -117,10 +116,10 @@ func (d *decoder) str(at *string, b []byte) {
 	d.marks = append(d.marks, mark{at: at, begin: begin, end: len(d.text)})
 }
 
-// message decodes a message into the struct at p.
-func (d *decoder) message(m *message, p unsafe.Pointer, raw []byte, depth int) error {
+// message decodes a message into a struct.
+func (d *decoder) message(m *message, v reflect.Value, raw []byte, depth int) error {
 	if m.own {
-		return unmarshal(m.typ, p, raw, d.t != nil)
+		return unmarshal(v, raw, d.t != nil)
 	}
 	if depth > maxDepth {
 		return errUnusual
@@ -145,12 +144,13 @@ func (d *decoder) message(m *message, p unsafe.Pointer, raw []byte, depth int) e
 		if tag != f.tag {
 			return errUnusual
 		}
+		to := v.Field(f.index)
 		if f.repeated() {
 			run, count, ok := f.run(raw[at:], n)
 			if !ok {
 				return errUnusual
 			}
-			if err := d.repeat(f, unsafe.Add(p, f.offset), raw[at:at+run], n, count, depth); err != nil {
+			if err := d.repeat(f, to, raw[at:at+run], n, count, depth); err != nil {
 				return err
 			}
 			at += run
@@ -159,17 +159,17 @@ func (d *decoder) message(m *message, p unsafe.Pointer, raw []byte, depth int) e
 		at += n
 		switch f.wire {
 		case varint:
-			v, n := uvarint(raw[at:])
+			x, n := uvarint(raw[at:])
 			if n <= 0 {
 				return errUnusual
 			}
 			at += n
-			f.setVarint(unsafe.Add(p, f.offset), v)
+			f.setVarint(to, x)
 		case fixed64:
 			if len(raw)-at < 8 {
 				return errUnusual
 			}
-			f.setFloat(unsafe.Add(p, f.offset), math.Float64frombits(binary.LittleEndian.Uint64(raw[at:])))
+			f.pointed(to).SetFloat(math.Float64frombits(binary.LittleEndian.Uint64(raw[at:])))
 			at += 8
 		default:
 			b, n := bytesOf(raw[at:])
@@ -177,7 +177,7 @@ func (d *decoder) message(m *message, p unsafe.Pointer, raw []byte, depth int) e
 				return errUnusual
 			}
 			at += n
-			if err := d.value(f, unsafe.Add(p, f.offset), b, depth); err != nil {
+			if err := d.value(f, to, b, depth); err != nil {
 				return err
 			}
 		}
@@ -186,27 +186,21 @@ func (d *decoder) message(m *message, p unsafe.Pointer, raw []byte, depth int) e
 }
 
 // value decodes a field that is not repeated and has a length.
-func (d *decoder) value(f *field, p unsafe.Pointer, b []byte, depth int) error {
+func (d *decoder) value(f *field, to reflect.Value, b []byte, depth int) error {
 	switch f.kind {
-	case kindString:
-		d.str((*string)(p), b)
-	case kindPtrString:
-		s := new(string)
-		*(**string)(p) = s
-		d.str(s, b)
+	case kindString, kindPtrString:
+		d.str(f.pointed(to), b)
 	case kindMessage:
-		return d.message(f.elem, p, b, depth+1)
+		return d.message(f.elem, to, b, depth+1)
 	case kindPtrMessage:
-		return d.part(f, p, b, func(at unsafe.Pointer) error {
-			v := reflect.New(f.elem.typ).UnsafePointer()
-			*(*unsafe.Pointer)(at) = v
+		return d.part(f, to, b, func() error {
 			d.size += int64(f.elem.typ.Size())
-			return d.message(f.elem, v, b, depth+1)
+			return d.message(f.elem, f.pointed(to), b, depth+1)
 		})
 	case kindBytes:
-		return d.part(f, p, b, func(at unsafe.Pointer) error {
-			*(*[]byte)(at) = append(make([]byte, 0, len(b)), b...)
+		return d.part(f, to, b, func() error {
 			d.size += int64(len(b))
+			to.SetBytes(append(make([]byte, 0, len(b)), b...))
 			return nil
 		})
 	default:
@@ -215,52 +209,46 @@ func (d *decoder) value(f *field, p unsafe.Pointer, b []byte, depth int) error {
 	return nil
 }
 
+// pointed returns the value to set: the field itself, or a new one that the field points to from now on.
+func (f *field) pointed(to reflect.Value) reflect.Value {
+	if to.Kind() != reflect.Pointer {
+		return to
+	}
+	p := reflect.New(f.typ.Elem())
+	to.Set(p)
+	return p.Elem()
+}
+
 // repeat decodes all elements of a repeated field, whose tags have tagLen bytes.
-func (d *decoder) repeat(f *field, p unsafe.Pointer, run []byte, tagLen, count, depth int) error {
-	return d.part(f, p, run, func(at unsafe.Pointer) error {
+func (d *decoder) repeat(f *field, to reflect.Value, run []byte, tagLen, count, depth int) error {
+	return d.part(f, to, run, func() error {
 		switch f.kind {
-		case kindMessages:
-			// The address of a slice's array does not change: it has its length from the start.
-			array := f.array(count)
-			*(*sliceHeader)(at) = sliceHeader{array, count, count}
-			d.size += int64(count) * int64(f.elem.typ.Size())
-			for size := f.elem.typ.Size(); len(run) > 0; array = unsafe.Add(array, size) {
-				b, n := bytesOf(run[tagLen:])
-				if err := d.message(f.elem, array, b, depth+1); err != nil {
-					return err
-				}
-				if run = run[tagLen+n:]; len(run) == 0 {
-					break
-				}
-			}
-		case kindStrings:
-			all := make([]string, count)
-			d.size += int64(count) * int64(unsafe.Sizeof(""))
-			*(*[]string)(at) = all
-			for i := range all {
-				b, n := bytesOf(run[tagLen:])
-				run = run[tagLen+n:]
-				d.str(&all[i], b)
-			}
-		case kindInt32s:
-			*(*[]int32)(at) = varints[int32](run, tagLen, count)
-		case kindInt64s:
-			*(*[]int64)(at) = varints[int64](run, tagLen, count)
-		case kindBools:
-			all := make([]bool, count)
-			for i := range all {
-				v, n := uvarint(run[tagLen:])
-				all[i], run = v != 0, run[tagLen+n:]
-			}
-			*(*[]bool)(at) = all
 		case kindStringMap:
 			d.size += mapSize(count, len(run))
-			return d.stringMap((*map[string]string)(at), run, tagLen, count)
+			return d.stringMap(f, to, run, tagLen, count)
 		case kindMap:
 			d.size += mapSize(count, len(run))
-			return d.anyMap(f, at, run, tagLen, count, depth)
-		default:
-			return errUnusual
+			return d.anyMap(f, to, run, tagLen, count, depth)
+		case kindMessages, kindStrings:
+			d.size += int64(count) * int64(f.typ.Elem().Size())
+		}
+		to.Grow(count) // one allocation; reflect.MakeSlice needs two
+		to.SetLen(count)
+		to.SetCap(count)
+		for i := range count {
+			if f.wire == varint {
+				x, n := uvarint(run[tagLen:])
+				f.setVarint(to.Index(i), x)
+				run = run[tagLen+n:]
+				continue
+			}
+			b, n := bytesOf(run[tagLen:])
+			run = run[tagLen+n:]
+			if f.kind == kindStrings {
+				d.str(to.Index(i), b)
+			} else if err := d.message(f.elem, to.Index(i), b, depth+1); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -268,35 +256,6 @@ func (d *decoder) repeat(f *field, p unsafe.Pointer, run []byte, tagLen, count, 
 
 // mapSize is about what a map costs, of so many entries that have so many bytes.
 func mapSize(entries, bytes int) int64 { return 48 + 48*int64(entries) + int64(bytes) }
-
-// array makes the array of a slice.
-func (f *field) array(n int) unsafe.Pointer {
-	if n >= len(f.arrays) {
-		return reflect.MakeSlice(f.typ, n, n).UnsafePointer()
-	}
-	t := f.arrays[n].Load()
-	if t == nil { // of a type, New makes an array in one allocation; MakeSlice needs two
-		of := reflect.ArrayOf(n, f.typ.Elem())
-		t = &of
-		f.arrays[n].Store(t)
-	}
-	return reflect.New(*t).UnsafePointer()
-}
-
-// sliceHeader is a slice as the runtime has it.
-type sliceHeader struct {
-	array    unsafe.Pointer
-	len, cap int
-}
-
-func varints[T int32 | int64](run []byte, tagLen, count int) []T {
-	all := make([]T, count)
-	for i := range all {
-		v, n := uvarint(run[tagLen:])
-		all[i], run = T(v), run[tagLen+n:] //nolint:gosec // as the generated code does
-	}
-	return all
-}
 
 // entry splits an entry of a map, which has a key and then a value; without a value, that is nil.
 func entry(b []byte) (key, value []byte, ok bool) {
@@ -343,7 +302,12 @@ func (m *mapText) text(b []byte) string {
 	return m.all[begin : begin+len(b)]
 }
 
-func (d *decoder) stringMap(at *map[string]string, run []byte, tagLen, count int) error {
+var textMapType = reflect.TypeFor[map[string]string]()
+
+func (d *decoder) stringMap(f *field, to reflect.Value, run []byte, tagLen, count int) error {
+	if f.typ != textMapType {
+		return d.anyMap(f, to, run, tagLen, count, 0)
+	}
 	m, text := make(map[string]string, count), mapText{t: d.t, run: run}
 	for len(run) > 0 {
 		b, n := bytesOf(run[tagLen:])
@@ -354,91 +318,76 @@ func (d *decoder) stringMap(at *map[string]string, run []byte, tagLen, count int
 		}
 		m[text.text(k)] = text.text(v)
 	}
-	*at = m
+	to.Set(reflect.ValueOf(m))
 	return nil
 }
 
 // anyMap decodes a map of other values: messages or bytes.
-func (d *decoder) anyMap(f *field, at unsafe.Pointer, run []byte, tagLen, count, depth int) error {
+func (d *decoder) anyMap(f *field, to reflect.Value, run []byte, tagLen, count, depth int) error {
 	m, text := reflect.MakeMapWithSize(f.typ, count), mapText{t: d.t, run: run}
+	key, value := reflect.New(f.typ.Key()).Elem(), reflect.New(f.typ.Elem()).Elem()
 	for len(run) > 0 {
 		b, n := bytesOf(run[tagLen:])
 		run = run[tagLen+n:]
 		k, v, ok := entry(b)
-		if !ok || v == nil && f.elem != nil { // bytes that are empty have no value
+		if !ok || v == nil && f.kind == kindStringMap || v == nil && f.elem != nil { // bytes that are empty have no value
 			return errUnusual
 		}
-		value := reflect.New(f.typ.Elem())
-		if f.elem == nil {
-			value.Elem().SetBytes(append(make([]byte, 0, len(v)), v...))
-		} else {
+		key.SetString(text.text(k))
+		value.SetZero()
+		switch {
+		case f.kind == kindStringMap:
+			value.SetString(text.text(v))
+		case f.elem == nil:
+			value.SetBytes(append(make([]byte, 0, len(v)), v...))
+		default:
 			texts, marks := len(d.text), len(d.marks)
 			var err error
 			if f.elem.own { // nobody has the address of a value in a map: its text need not be made for readers
-				err = unmarshal(f.elem.typ, value.UnsafePointer(), v, false)
+				err = unmarshal(value, v, false)
 			} else {
-				err = d.message(f.elem, value.UnsafePointer(), v, depth+1)
+				err = d.message(f.elem, value, v, depth+1)
 			}
 			if err != nil {
 				return err
 			}
 			d.strings(marks, texts) // the value is copied into the map
 		}
-		m.SetMapIndex(reflect.ValueOf(text.text(k)).Convert(f.typ.Key()), value.Elem())
+		m.SetMapIndex(key, value)
 	}
-	*(*unsafe.Pointer)(at) = m.UnsafePointer()
+	to.Set(m)
 	return nil
 }
 
 // unmarshal decodes a type that does that itself.
-func unmarshal(t reflect.Type, p unsafe.Pointer, raw []byte, shared bool) error {
-	v := reflect.NewAt(t, p).Interface()
-	u, ok := v.(unmarshaler)
+func unmarshal(v reflect.Value, raw []byte, shared bool) error {
+	u, ok := v.Addr().Interface().(unmarshaler)
 	if !ok {
 		return errUnusual
 	}
-	if t.Kind() == reflect.Slice {
-		reflect.NewAt(t, p).Elem().Set(reflect.MakeSlice(t, 0, 0)) // as the generated code does
+	if v.Kind() == reflect.Slice {
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // as the generated code does
 	}
 	if err := u.Unmarshal(raw); err != nil {
 		return errUnusual
 	}
-	if t.Kind() == reflect.Slice {
-		list := reflect.NewAt(t, p).Elem()
-		list.SetCap(list.Len()) // who appends to what is shared must not write into it
+	if v.Kind() == reflect.Slice {
+		v.SetCap(v.Len()) // who appends to what is shared must not write into it
 	}
-	if q, ok := v.(*resource.Quantity); ok && shared {
+	if q, ok := u.(*resource.Quantity); ok && shared {
 		_ = q.String() // keeps the text in the value, which would be a race if readers did it
 	}
 	return nil
 }
 
-func (f *field) setVarint(p unsafe.Pointer, v uint64) {
-	switch f.kind {
-	case kindBool:
-		*(*bool)(p) = v != 0
-	case kindInt32:
-		*(*int32)(p) = int32(v) //nolint:gosec // as the generated code does
-	case kindInt64:
-		*(*int64)(p) = int64(v) //nolint:gosec // as the generated code does
-	case kindPtrBool:
-		b := v != 0
-		*(**bool)(p) = &b
-	case kindPtrInt32:
-		n := int32(v) //nolint:gosec // as the generated code does
-		*(**int32)(p) = &n
-	case kindPtrInt64:
-		n := int64(v) //nolint:gosec // as the generated code does
-		*(**int64)(p) = &n
-	}
-}
-
-func (f *field) setFloat(p unsafe.Pointer, v float64) {
-	if f.kind == kindPtrFloat64 {
-		n := v
-		*(**float64)(p) = &n
-	} else {
-		*(*float64)(p) = v
+func (f *field) setVarint(to reflect.Value, x uint64) {
+	switch to = f.pointed(to); to.Kind() {
+	case reflect.Bool:
+		to.SetBool(x != 0)
+	case reflect.Int32:
+		to.SetInt(int64(int32(x))) //nolint:gosec // as the generated code does
+	default:
+		to.SetInt(int64(x)) //nolint:gosec // as the generated code does
 	}
 }
 

@@ -3,9 +3,9 @@ package decode
 import (
 	"hash/maphash"
 	"math"
+	"reflect"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
 // Table holds the parts that objects share: one for the objects of a source.
@@ -30,18 +30,18 @@ func NewTable(limit int64) *Table {
 	return t
 }
 
-// partKey is what a part is known by.
+// partKey identifies a part, together with value.check.
 type partKey struct {
-	hash [2]uint64
+	hash uint64 // of its bytes
 	typ  uintptr
 }
 
-// value is a part: a pointer, a map, or a slice.
+// value is a part: a pointer, a map or a slice.
 type value struct {
-	p     unsafe.Pointer
-	n     int
-	lossy bool  // its bytes have fields that are not known
-	bytes int32 // estimated, with the entry
+	v     any
+	check uint64 // another hash of its bytes
+	lossy bool   // the bytes have unknown fields
+	bytes int32  // estimated size, with the entry
 }
 
 // part is a part to be added.
@@ -69,13 +69,20 @@ const growth = 2
 const mix = 0x9E3779B97F4A7C15
 
 func (t *Table) key(typ uintptr, raw []byte) partKey {
-	return partKey{[2]uint64{maphash.Bytes(t.seeds[0], raw), maphash.Bytes(t.seeds[1], raw)}, typ}
+	return partKey{maphash.Bytes(t.seeds[0], raw), typ}
 }
 
-func (t *Table) shard(k partKey) *shard { return &t.shards[k.hash[0]%shards] }
+func (t *Table) check(raw []byte) uint64 { return maphash.Bytes(t.seeds[1], raw) }
 
-func (t *Table) get(k partKey) (v value, ok bool) {
-	s := t.shard(k)
+func (t *Table) shard(k partKey) *shard { return &t.shards[k.hash%shards] }
+
+// get returns the part with these bytes.
+func (t *Table) get(k partKey, raw []byte) (value, bool) {
+	v, ok := t.shard(k).get(k, t.limit)
+	return v, ok && v.check == t.check(raw)
+}
+
+func (s *shard) get(k partKey, limit int64) (v value, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v, ok = s.now[k]; ok {
@@ -84,7 +91,7 @@ func (t *Table) get(k partKey) (v value, ok bool) {
 	if v, ok = s.old[k]; ok {
 		delete(s.old, k)
 		s.oldSize -= int64(v.bytes)
-		s.put(k, v, t.limit)
+		s.put(k, v, limit)
 	}
 	return v, ok
 }
@@ -99,9 +106,7 @@ func (s *shard) put(k partKey, v value, limit int64) {
 	if s.now == nil {
 		s.now = map[partKey]value{}
 	}
-	if _, ok := s.now[k]; !ok {
-		s.size += int64(v.bytes)
-	}
+	s.size += int64(v.bytes) - int64(s.now[k].bytes)
 	s.now[k] = v
 }
 
@@ -146,7 +151,7 @@ type Stats struct {
 
 // Stats describes the table as it is.
 func (t *Table) Stats() Stats {
-	st := Stats{Bytes: int64(unsafe.Sizeof(*t)) + t.door.bytes() + t.texts.bytes()}
+	st := Stats{Bytes: sizeOf[Table]() + t.door.bytes() + t.texts.bytes()}
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
@@ -157,51 +162,32 @@ func (t *Table) Stats() Stats {
 	return st
 }
 
-// part decodes a part, or takes an equal one from the table. Make decodes it into what at points to.
-func (d *decoder) part(f *field, p unsafe.Pointer, raw []byte, fill func(at unsafe.Pointer) error) error {
+// part takes a field's value from the table. Where there is none, fill decodes it into the field.
+func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error) error {
 	if d.t == nil || len(raw) == 0 || d.t.stat(f).resting() {
-		return fill(p)
+		return fill()
 	}
 	key := d.t.key(f.id, raw)
-	if v, ok := d.t.get(key); ok {
+	if v, ok := d.t.get(key, raw); ok {
 		d.t.stat(f).tried(true)
-		f.store(p, v)
+		to.Set(reflect.ValueOf(v.v))
 		d.lossy = d.lossy || v.lossy
 		return nil
 	}
-	again := d.t.door.again(key.hash[0] ^ uint64(f.id)*mix)
+	again := d.t.door.again(key.hash ^ uint64(f.id)*mix)
 	d.t.stat(f).tried(again)
 	if !again {
-		return fill(p)
+		return fill()
 	}
 	texts, marks, lossy := len(d.text), len(d.marks), d.lossy
 	d.lossy = false
-	if err := fill(p); err != nil {
+	if err := fill(); err != nil {
 		return err
 	}
 	d.strings(marks, texts) // a part that lives on alone must not keep its object's strings
-	v := f.load(p)
-	v.lossy, v.bytes = d.lossy, cost(growth*int64(len(raw)))
-	d.parts = append(d.parts, part{key, v})
+	d.parts = append(d.parts, part{key, value{to.Interface(), d.t.check(raw), d.lossy, cost(growth * int64(len(raw)))}})
 	d.lossy = d.lossy || lossy
 	return nil
-}
-
-// load and store read and write a field that holds a part.
-func (f *field) load(p unsafe.Pointer) value {
-	if f.kind == kindPtrMessage || f.kind == kindStringMap || f.kind == kindMap {
-		return value{p: *(*unsafe.Pointer)(p)}
-	}
-	s := (*sliceHeader)(p)
-	return value{p: s.array, n: s.len}
-}
-
-func (f *field) store(p unsafe.Pointer, v value) {
-	if f.kind == kindPtrMessage || f.kind == kindStringMap || f.kind == kindMap {
-		*(*unsafe.Pointer)(p) = v.p
-	} else {
-		*(*sliceHeader)(p) = sliceHeader{v.p, v.n, v.n}
-	}
 }
 
 func (t *Table) stat(f *field) *use { return &t.stats[f.stat%len(t.stats)] }
@@ -270,7 +256,7 @@ func (d *filter) again(hash uint64) bool {
 
 func (d *filter) bytes() int64 {
 	if s := d.slots.Load(); s != nil {
-		return int64(len(*s)) * int64(unsafe.Sizeof(atomic.Uint32{}))
+		return int64(len(*s)) * sizeOf[atomic.Uint32]()
 	}
 	return 0
 }

@@ -2,8 +2,8 @@ package decode
 
 import (
 	"hash/maphash"
+	"reflect"
 	"sync/atomic"
-	"unsafe"
 )
 
 // texts is a cache of short strings, of which each slot holds the last one that was seen twice in a row.
@@ -65,14 +65,16 @@ func (t *texts) bytes() int64 {
 	if slots == nil {
 		return 0
 	}
-	n := int64(len(*slots)) * int64(unsafe.Sizeof(textSlot{}))
+	n := int64(len(*slots)) * sizeOf[textSlot]()
 	for i := range *slots {
 		if c := (*slots)[i].text.Load(); c != nil {
-			n += int64(unsafe.Sizeof(*c)) + int64(len(c.text))
+			n += sizeOf[cachedText]() + int64(len(c.text))
 			if c.boxed != nil {
-				n += int64(unsafe.Sizeof(c.text))
+				n += sizeOf[string]()
 			}
 		}
 	}
 	return n
 }
+
+func sizeOf[T any]() int64 { return int64(reflect.TypeFor[T]().Size()) }
