@@ -126,7 +126,7 @@ var contenders = []contender{
 	}},
 	{"plan", func(typ reflect.Type) (decode, any) { return planOf(typ, false), nil }},
 	{"plan-table", func(typ reflect.Type) (decode, any) {
-		plan, table := For(typ), NewTable(16<<20) // as a source has where objects are kept decoded
+		plan, table := For(typ), NewTable(64<<20) // as a source has where objects are kept decoded
 		return func(raw []byte, obj any) (bool, bool) {
 			r, ok := plan.Decode(table, raw, obj)
 			return r.Lossy, ok

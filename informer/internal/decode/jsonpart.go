@@ -88,6 +88,9 @@ func (d *jsonDecoder) container(bracket byte, path uint64, key string) (any, boo
 		d.pos, d.span = s.end, s.next
 		return v.v, true
 	}
+	if d.inPart {
+		return d.fill(bracket, path)
+	}
 	again := d.t.door.again(id.hash)
 	stat.tried(again)
 	if !again {
@@ -106,13 +109,12 @@ func (d *jsonDecoder) fill(bracket byte, path uint64) (any, bool) {
 
 // newPart decodes a part that gets into the table once the whole object has been decoded.
 func (d *jsonDecoder) newPart(bracket byte, path uint64, id partKey, raw []byte) (any, bool) {
-	size, inParts := d.size, d.inParts
+	size := d.size
+	d.inPart = true
 	v, ok := d.fill(bracket, path)
-	if !ok {
-		return nil, false
+	d.inPart = false
+	if ok {
+		d.parts = append(d.parts, part{id, value{v: v, check: d.t.check(raw), bytes: cost(d.size - size)}})
 	}
-	own := d.size - size - (d.inParts - inParts)
-	d.inParts += own
-	d.parts = append(d.parts, part{id, value{v: v, check: d.t.check(raw), bytes: cost(own)}})
-	return v, true
+	return v, ok
 }

@@ -60,12 +60,14 @@ type Result struct {
 // decoder decodes one object. Strings that are not shared are collected, and get one allocation for all of them when the
 // object, or the shared part that they are in, is complete.
 type decoder struct {
-	t     *Table
-	size  int64  // as Result.Size
-	lossy bool   // what was decoded since the part began has fields that are not known
-	parts []part // to be added to the table
-	text  []byte
-	marks []mark
+	t      *Table
+	size   int64  // as Result.Size
+	lossy  bool   // what was decoded since the part began has fields that are not known
+	parts  []part // to be added to the table
+	inPart bool
+	near   keyCache
+	text   []byte
+	marks  []mark
 }
 
 // mark is a string whose text is collected.
@@ -80,7 +82,7 @@ func (d *decoder) free() {
 	const keep = 1 << 20
 	clear(d.parts)
 	clear(d.marks)
-	d.t, d.size, d.lossy, d.parts, d.text, d.marks = nil, 0, false, d.parts[:0], d.text[:0], d.marks[:0]
+	d.t, d.size, d.lossy, d.inPart, d.parts, d.text, d.marks = nil, 0, false, false, d.parts[:0], d.text[:0], d.marks[:0]
 	if cap(d.text) <= keep {
 		decoders.Put(d)
 	}

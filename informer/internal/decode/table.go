@@ -174,16 +174,20 @@ func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error
 		d.lossy = d.lossy || v.lossy
 		return nil
 	}
+	if d.inPart {
+		return fill()
+	}
 	again := d.t.door.again(key.hash ^ uint64(f.id)*mix)
 	d.t.stat(f).tried(again)
 	if !again {
 		return fill()
 	}
 	texts, marks, lossy := len(d.text), len(d.marks), d.lossy
-	d.lossy = false
+	d.lossy, d.inPart = false, true
 	if err := fill(); err != nil {
 		return err
 	}
+	d.inPart = false
 	d.strings(marks, texts) // a part that lives on alone must not keep its object's strings
 	d.parts = append(d.parts, part{key, value{to.Interface(), d.t.check(raw), d.lossy, cost(growth * int64(len(raw)))}})
 	d.lossy = d.lossy || lossy
@@ -235,7 +239,7 @@ const ways = 4
 
 // again reports whether the hash was seen before, and remembers it.
 func (d *filter) again(hash uint64) bool {
-	slots := grown(&d.slots, &d.asked)
+	slots := grown(&d.slots, &d.asked, mostSlots)
 	first := hash % uint64(len(slots)/ways) * ways
 	set := slots[first : first+ways]
 	tag := uint32(hash>>32) | 1
@@ -261,13 +265,13 @@ func (d *filter) bytes() int64 {
 	return 0
 }
 
-// grown returns the slots of a cache, four times as many once it was asked for as many things as it has slots.
-func grown[T any](at *atomic.Pointer[[]T], asked *atomic.Int64) []T {
+// grown returns the slots of a cache. It has four times as many once it was asked for as many things as it has slots.
+func grown[T any](at *atomic.Pointer[[]T], asked *atomic.Int64, most int) []T {
 	now := at.Load()
 	switch {
 	case now == nil:
 		asked.Store(0)
-	case len(*now) >= mostSlots || asked.Load() <= int64(len(*now)):
+	case len(*now) >= most || asked.Load() <= int64(len(*now)):
 		return *now
 	}
 	more := make([]T, fewSlots)

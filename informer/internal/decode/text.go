@@ -14,7 +14,8 @@ type texts struct {
 }
 
 type textSlot struct {
-	missed atomic.Uint32 // part of the hash of the last one that was not found
+	hash   atomic.Uint32 // part of the text's hash: most misses end there, and do not load the text
+	missed atomic.Uint32 // the same of the last text that was not found
 	text   atomic.Pointer[cachedText]
 }
 
@@ -24,8 +25,10 @@ type cachedText struct {
 	boxed any // the text in an interface, which would need another allocation per use; nil where nobody asked for that
 }
 
-// longText is the length from which strings are not cached.
-const longText = 128
+const (
+	longText  = 128     // longer strings are not cached
+	mostTexts = 1 << 12 // slots; more would not stay in the processor's cache
+)
 
 // text returns the string with these bytes, if it is cached.
 func (t *Table) text(b []byte) (string, bool) {
@@ -41,12 +44,14 @@ func (t *Table) cached(b []byte, box bool) *cachedText {
 		return nil
 	}
 	hash := maphash.Bytes(t.texts.seed, b)
-	slots := grown(&t.texts.slots, &t.texts.asked)
+	slots := grown(&t.texts.slots, &t.texts.asked, mostTexts)
 	slot := &slots[hash%uint64(len(slots))]
-	if c := slot.text.Load(); c != nil && c.text == string(b) {
-		return c
-	}
 	tag := uint32(hash >> 32)
+	if slot.hash.Load() == tag {
+		if c := slot.text.Load(); c != nil && c.text == string(b) {
+			return c
+		}
+	}
 	if slot.missed.Load() != tag {
 		t.texts.asked.Add(1)
 		slot.missed.Store(tag)
@@ -57,6 +62,7 @@ func (t *Table) cached(b []byte, box bool) *cachedText {
 		c.boxed = c.text
 	}
 	slot.text.Store(c)
+	slot.hash.Store(tag)
 	return c
 }
 
