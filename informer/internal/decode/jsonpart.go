@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// span is where an object or array ends, and the number of the first bracket behind it.
+// span has the end of an object or array, and the number of the first bracket after it.
 type span struct{ end, next int }
 
-// index finds the ends of all objects and arrays, by brackets and quotes alone: a part that is in the table is skipped. It
-// reports whether the brackets match; what is between them is checked when it is decoded.
+// index finds the ends of all objects and arrays, so that parts in the table can be skipped. It looks at brackets and quotes
+// only, and reports whether they match: the rest is checked when it is decoded.
 func (d *jsonDecoder) index() bool {
 	for i := 0; i < len(d.raw); i++ {
 		switch d.raw[i] {
@@ -35,7 +35,7 @@ func (d *jsonDecoder) index() bool {
 	return len(d.open) == 0
 }
 
-// toQuote returns how many bytes there are before the quote that ends a string; -1 if none does.
+// toQuote returns the number of bytes before the quote that ends a string, or -1.
 func toQuote(b []byte) int {
 	const each = 0x0101010101010101
 	for n := 0; n < len(b); {
@@ -60,7 +60,7 @@ func toQuote(b []byte) int {
 	return -1
 }
 
-// jsonPart is the type of a part of JSON, as in partKey. The types of other parts are addresses, which are larger.
+// jsonPart is partKey.typ in JSON. In protobuf that is an address, which is larger.
 const jsonPart = 1
 
 // container decodes an object or an array, at its bracket, or takes an equal one from the table.
@@ -107,7 +107,7 @@ func (d *jsonDecoder) fill(bracket byte, path uint64) (any, bool) {
 	return d.array(path)
 }
 
-// newPart decodes a part that gets into the table once the whole object has been decoded.
+// newPart decodes a part that enters the table once the object is complete.
 func (d *jsonDecoder) newPart(bracket byte, path uint64, id partKey, raw []byte) (any, bool) {
 	size := d.size
 	d.inPart = true

@@ -8,21 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// Table holds the parts that objects share: one for the objects of a source.
+// Table holds the parts that the objects of a source share.
 type Table struct {
 	seeds  [2]maphash.Seed
 	door   filter
 	texts  texts
 	shards [shards]shard
-	stats  [512]use                       // by field.stat, or by a hash of a path in JSON; several may have one
+	stats  [512]use                       // by field.stat or, in JSON, a hash of the path; several fields may have the same
 	limit  int64                          // of a shard's generation, in bytes
-	used   atomic.Bool                    // since Sweep
-	empty  atomic.Pointer[map[string]any] // what every {} in JSON is
+	used   atomic.Bool                    // since the last Sweep
+	empty  atomic.Pointer[map[string]any] // every {} in JSON
 }
 
 const shards = 8
 
-// NewTable makes a table that holds parts of about limit bytes, estimated by what they are on the wire. It begins small.
+// NewTable makes a table for parts of about limit bytes, estimated by their length on the wire. It begins small.
 func NewTable(limit int64) *Table {
 	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards/2, 1<<10)}
 	t.texts.seed = t.seeds[0]
@@ -44,14 +44,14 @@ type value struct {
 	bytes int32  // estimated size, with the entry
 }
 
-// part is a part to be added.
+// part is a part to add.
 type part struct {
 	key partKey
 	v   value
 }
 
-// shard is a portion of a table, in two generations: what is asked for in the old one moves to the new one. When the new
-// one is full, or swept, it becomes the old one, and what nobody has asked for since is dropped.
+// shard is a portion of a table, in two generations. A part that is found in the old one moves to the new one. When the new
+// one is full, or swept, it becomes the old one, and the parts that are still in the old one are dropped.
 type shard struct {
 	mu       sync.Mutex
 	now, old map[partKey]value
@@ -59,13 +59,13 @@ type shard struct {
 	oldSize  int64
 }
 
-// entrySize is what an entry costs beside the part.
+// entrySize is the size of an entry without its part.
 const entrySize = 64
 
-// growth is how much larger a part is than its bytes in protobuf.
+// growth is how many times a part is larger than its bytes in protobuf.
 const growth = 2
 
-// mix spreads the bits of a number over a hash.
+// mix is a factor that spreads the bits of a number over a hash.
 const mix = 0x9E3779B97F4A7C15
 
 func (t *Table) key(typ uintptr, raw []byte) partKey {
@@ -96,7 +96,7 @@ func (s *shard) get(k partKey, limit int64) (v value, ok bool) {
 	return v, ok
 }
 
-// cost is what a part of so many bytes costs in a table.
+// cost is the size of an entry with its part.
 func cost(size int64) int32 { return int32(min(entrySize+size, math.MaxInt32)) }
 
 func (s *shard) put(k partKey, v value, limit int64) {
@@ -121,15 +121,15 @@ func (t *Table) add(parts []part) {
 	}
 }
 
-// touch notes that the table is in use.
+// touch marks the table as used.
 func (t *Table) touch() {
 	if !t.used.Load() {
 		t.used.Store(true)
 	}
 }
 
-// Sweep drops the parts that nobody has asked for since the Sweep before, or since the table was last full. Where nothing
-// was decoded in between, the table becomes as small as it began.
+// Sweep drops the parts that were not used since the last Sweep, or since the table was last full. If nothing was decoded
+// since, the table becomes as small as it began.
 func (t *Table) Sweep() {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -146,10 +146,10 @@ func (t *Table) Sweep() {
 // Stats describe a table.
 type Stats struct {
 	Parts int
-	Bytes int64 // estimated; of the parts, and of the table itself
+	Bytes int64 // of the parts and the table, estimated
 }
 
-// Stats describes the table as it is.
+// Stats describes the table at present.
 func (t *Table) Stats() Stats {
 	st := Stats{Bytes: sizeOf[Table]() + t.door.bytes() + t.texts.bytes()}
 	for i := range t.shards {
@@ -174,7 +174,7 @@ func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error
 		d.lossy = d.lossy || v.lossy
 		return nil
 	}
-	if d.inPart {
+	if d.inPart { // it would seldom be found alone
 		return fill()
 	}
 	again := d.t.door.again(key.hash ^ uint64(f.id)*mix)
@@ -188,7 +188,7 @@ func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error
 		return err
 	}
 	d.inPart = false
-	d.strings(marks, texts) // a part that lives on alone must not keep its object's strings
+	d.strings(marks, texts) // the part may outlive the object, and must not keep its strings
 	d.parts = append(d.parts, part{key, value{to.Interface(), d.t.check(raw), d.lossy, cost(growth * int64(len(raw)))}})
 	d.lossy = d.lossy || lossy
 	return nil
@@ -196,17 +196,16 @@ func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error
 
 func (t *Table) stat(f *field) *use { return &t.stats[f.stat%len(t.stats)] }
 
-// use says whether it pays to look for a field's values in the table: a field of which fewer than one in twenty was seen
-// before is left alone for a while.
+// use tells whether it pays to look up a field's values. If fewer than one in twenty was seen before, the field rests.
 type use struct {
 	tries, hits atomic.Uint32
 	rest        atomic.Int32
 }
 
 const (
-	trial = 256
-	worth = trial / 20
-	pause = 2048
+	trial = 256        // values after which it is decided
+	worth = trial / 20 // fewer are not worth it
+	pause = 2048       // values that are then not looked up
 )
 
 func (u *use) resting() bool { return u.rest.Load() > 0 && u.rest.Add(-1) >= 0 }
@@ -223,18 +222,18 @@ func (u *use) tried(hit bool) {
 	}
 }
 
-// filter remembers, roughly, which hashes were seen. It begins small and grows with what it is asked.
+// filter remembers, roughly, which hashes were seen. It begins small and grows with use.
 type filter struct {
 	slots atomic.Pointer[[]atomic.Uint32]
 	asked atomic.Int64
 }
 
 const (
-	fewSlots  = 1 << 8
-	mostSlots = 1 << 16
+	fewSlots  = 1 << 8  // of a filter or a cache at first
+	mostSlots = 1 << 16 // of a filter
 )
 
-// ways is how many slots a hash may be in: with one, two that share it and come in turns would never be found.
+// ways is how many slots a hash may be in. With one, two hashes that share it and come in turns would never be found.
 const ways = 4
 
 // again reports whether the hash was seen before, and remembers it.
@@ -265,7 +264,7 @@ func (d *filter) bytes() int64 {
 	return 0
 }
 
-// grown returns the slots of a cache. It has four times as many once it was asked for as many things as it has slots.
+// grown returns the slots of a cache. They become four times as many after as many misses as there are slots.
 func grown[T any](at *atomic.Pointer[[]T], asked *atomic.Int64, most int) []T {
 	now := at.Load()
 	switch {
@@ -281,5 +280,5 @@ func grown[T any](at *atomic.Pointer[[]T], asked *atomic.Int64, most int) []T {
 	if at.CompareAndSwap(now, &more) {
 		asked.Store(0)
 	}
-	return more // lost, if another was quicker
+	return more // unused, if another goroutine was faster
 }

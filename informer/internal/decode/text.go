@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// texts is a cache of short strings, of which each slot holds the last one that was seen twice in a row.
+// texts is a cache of short strings. Each slot holds the last string that came to it twice in a row.
 type texts struct {
 	seed  maphash.Seed
 	slots atomic.Pointer[[]textSlot]
@@ -14,23 +14,23 @@ type texts struct {
 }
 
 type textSlot struct {
-	hash   atomic.Uint32 // part of the text's hash: most misses end there, and do not load the text
-	missed atomic.Uint32 // the same of the last text that was not found
+	hash   atomic.Uint32 // a part of the text's; most misses need not load the text
+	missed atomic.Uint32 // the same part, of the last miss
 	text   atomic.Pointer[cachedText]
 }
 
 // cachedText is a string that objects share.
 type cachedText struct {
 	text  string
-	boxed any // the text in an interface, which would need another allocation per use; nil where nobody asked for that
+	boxed any // the text in an interface, which saves an allocation per use; or nil
 }
 
 const (
 	longText  = 128     // longer strings are not cached
-	mostTexts = 1 << 12 // slots; more would not stay in the processor's cache
+	mostTexts = 1 << 12 // slots: few enough to stay in the processor's cache
 )
 
-// text returns the string with these bytes, if it is cached.
+// text returns the string of these bytes if it is cached.
 func (t *Table) text(b []byte) (string, bool) {
 	if c := t.cached(b, false); c != nil {
 		return c.text, true
@@ -38,7 +38,7 @@ func (t *Table) text(b []byte) (string, bool) {
 	return "", false
 }
 
-// cached returns the cached string with these bytes, or nil. Box asks for its boxed form, should it get into the cache.
+// cached returns the cached string of these bytes, or nil. If it enters the cache now, box has it boxed as well.
 func (t *Table) cached(b []byte, box bool) *cachedText {
 	if len(b) > longText {
 		return nil
