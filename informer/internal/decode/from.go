@@ -4,36 +4,33 @@ import (
 	"bytes"
 	"math"
 	"reflect"
-	"unsafe"
 )
 
-// Base is another version of an object, and what it was decoded to with a table.
+// Base is another version of an object, decoded with a table.
 type Base struct {
 	Raw []byte
 	Obj any
 }
 
-// DecodeFrom is Decode with a table, for an object of which another version is decoded already: fields whose bytes are
-// the same in both are taken from there. Nobody may change either of the two. Result.Size is without what is taken over;
-// Result.Lossy does not say whether the base is.
+// DecodeFrom is Decode with a table, for an object of which another version is decoded already. Fields with the same bytes
+// are taken from there, so nobody may change either of the two. They do not count in Result.Size, nor in Result.Lossy.
 func (p *Plan) DecodeFrom(t *Table, raw []byte, obj any, base Base) (r Result, ok bool) {
 	v, b := reflect.ValueOf(obj), reflect.ValueOf(base.Obj)
 	if t == nil || v.Type() != b.Type() || v.Kind() != reflect.Pointer || v.IsNil() || b.IsNil() || v.Type().Elem() != p.root.typ {
 		return Result{}, false
 	}
-	d := decoders.Get().(*decoder)
+	d := newDecoder(t, p)
 	defer d.free()
-	d.t, d.size = t, int64(p.root.typ.Size())
-	if err := d.messageFrom(p.root, v.UnsafePointer(), raw, b.UnsafePointer(), base.Raw, 0); err != nil {
+	if err := d.messageFrom(p.root, v.Elem(), raw, b.Elem(), base.Raw, 0); err != nil {
 		return Result{}, false
 	}
 	return d.done(), true
 }
 
-// messageFrom is message with a base, whose bytes were decoded into the struct at from.
-func (d *decoder) messageFrom(m *message, p unsafe.Pointer, raw []byte, from unsafe.Pointer, base []byte, depth int) error {
+// messageFrom is message with a base, whose bytes were decoded into from.
+func (d *decoder) messageFrom(m *message, to reflect.Value, raw []byte, from reflect.Value, base []byte, depth int) error {
 	if m.own || depth > maxDepth {
-		return d.message(m, p, raw, depth)
+		return d.message(m, to, raw, depth)
 	}
 	b := cursor{m: m, raw: base}
 	for last := 0; len(raw) > 0; {
@@ -53,18 +50,18 @@ func (d *decoder) messageFrom(m *message, p unsafe.Pointer, raw []byte, from uns
 		case f == nil:
 			d.lossy = true
 		case same && bytes.Equal(whole, was):
-			reflect.NewAt(f.typ, unsafe.Add(p, f.offset)).Elem().Set(reflect.NewAt(f.typ, unsafe.Add(from, f.offset)).Elem())
+			to.Field(f.index).Set(from.Field(f.index))
 		case same && f.kind == kindMessage && !f.elem.own:
 			in, ok1 := content(whole)
 			out, ok2 := content(was)
 			if !ok1 || !ok2 {
 				return errUnusual
 			}
-			if err := d.messageFrom(f.elem, unsafe.Add(p, f.offset), in, unsafe.Add(from, f.offset), out, depth+1); err != nil {
+			if err := d.messageFrom(f.elem, to.Field(f.index), in, from.Field(f.index), out, depth+1); err != nil {
 				return err
 			}
 		default:
-			if err := d.message(m, p, whole, depth); err != nil {
+			if err := d.message(m, to, whole, depth); err != nil {
 				return err
 			}
 		}
@@ -75,7 +72,7 @@ func (d *decoder) messageFrom(m *message, p unsafe.Pointer, raw []byte, from uns
 	return nil
 }
 
-// content returns the bytes of a field that has a length, without its tag.
+// content returns the bytes of a field that has a length, without its tag and length.
 func content(whole []byte) ([]byte, bool) {
 	_, n := uvarint(whole)
 	if n <= 0 {
@@ -92,8 +89,7 @@ func (m *message) field(number int) *field {
 	return nil
 }
 
-// fieldOf returns the number of the field that the bytes begin with, and how many bytes it takes, all elements included
-// where it is repeated.
+// fieldOf returns the number and the length of the first field. If it is repeated, that includes all elements.
 func (m *message) fieldOf(raw []byte) (n, number int, ok bool) {
 	tag, tagLen := uvarint(raw)
 	if tagLen <= 0 || tag>>3 > math.MaxInt32 || tag>>3 == 0 {
@@ -112,12 +108,12 @@ func (m *message) fieldOf(raw []byte) (n, number int, ok bool) {
 	return tagLen + size, number, size > 0
 }
 
-// cursor finds the fields of a message whose numbers go up.
+// cursor finds the fields of a message in ascending order.
 type cursor struct {
 	m       *message
 	raw     []byte
 	last    int
-	unusual bool // a field comes twice, or the bytes are malformed: what was decoded of them may be of other bytes, too
+	unusual bool // a field comes twice, or the bytes are malformed: then a decoded field may come from other bytes, too
 }
 
 // next returns the next field.
@@ -130,7 +126,7 @@ func (c *cursor) next() (whole []byte, number int) {
 	return c.raw[:n], number
 }
 
-// find returns the bytes of a field. Numbers that are asked for must not go down.
+// find returns the bytes of a field. The numbers of successive calls must not go down.
 func (c *cursor) find(number int) ([]byte, bool) {
 	for len(c.raw) > 0 {
 		whole, at := c.next()

@@ -58,54 +58,33 @@ func planOf(typ reflect.Type, shared bool) decode {
 	}
 }
 
-// plainOfType does that without unsafe.
-func plainOfType(typ reflect.Type, shared bool) decode {
-	plan, table := plainFor(typ), (*plainTable)(nil)
-	if shared {
-		table = newPlainTable()
-	}
-	return func(raw []byte, obj any) (lossy, ok bool) { return plan.Decode(table, raw, obj) }
-}
-
 // TestEveryType compares, of every type, what the generated code and what a plan makes of the same bytes: empty, full, and
 // random, with and without a table, from which the parts of the later ones come.
 func TestEveryType(t *testing.T) {
-	every(t, func(t *testing.T, typ reflect.Type) { sameAsGenerated(t, typ, planOf) })
-}
-
-// TestPlainEveryType holds the plain implementation, which is there to be measured, to the same.
-func TestPlainEveryType(t *testing.T) {
 	every(t, func(t *testing.T, typ reflect.Type) {
-		if !strings.HasSuffix(typ.Name(), "List") { // nobody measures those
-			sameAsGenerated(t, typ, plainOfType)
+		if For(typ) == nil {
+			t.Fatal("there is no plan")
+		}
+		own, shared := planOf(typ, false), planOf(typ, true)
+		for seed := range uint64(4) {
+			raw, want := sample(t, typ, generator{rand: rand.New(rand.NewPCG(seed, 1)), full: seed == 1, empty: seed == 0})
+			kept := string(raw)
+			for round, decode := range []decode{own, shared, shared, shared} {
+				got := reflect.New(typ)
+				if lossy, ok := decode(raw, got.Interface()); lossy || !ok {
+					t.Fatalf("seed %d, round %d: lossy %v, ok %v", seed, round, lossy, ok)
+				}
+				if string(raw) != kept {
+					t.Fatal("it changed the bytes")
+				}
+				clear(raw) // nothing of it is kept
+				if diff := differ(want, got.Elem(), typ.Name()); diff != "" {
+					t.Fatalf("seed %d, round %d: %s", seed, round, diff)
+				}
+				copy(raw, kept)
+			}
 		}
 	})
-}
-
-func sameAsGenerated(t *testing.T, typ reflect.Type, of func(typ reflect.Type, shared bool) decode) {
-	t.Helper()
-	if For(typ) == nil {
-		t.Fatal("there is no plan")
-	}
-	own, shared := of(typ, false), of(typ, true)
-	for seed := range uint64(4) {
-		raw, want := sample(t, typ, generator{rand: rand.New(rand.NewPCG(seed, 1)), full: seed == 1, empty: seed == 0})
-		kept := string(raw)
-		for round, decode := range []decode{own, shared, shared, shared} {
-			got := reflect.New(typ)
-			if lossy, ok := decode(raw, got.Interface()); lossy || !ok {
-				t.Fatalf("seed %d, round %d: lossy %v, ok %v", seed, round, lossy, ok)
-			}
-			if string(raw) != kept {
-				t.Fatal("it changed the bytes")
-			}
-			clear(raw) // nothing of it is kept
-			if diff := differ(want, got.Elem(), typ.Name()); diff != "" {
-				t.Fatalf("seed %d, round %d: %s", seed, round, diff)
-			}
-			copy(raw, kept)
-		}
-	}
 }
 
 // sample returns an object's bytes, and what the generated code makes of them.

@@ -59,9 +59,9 @@ type jsonDecoder struct {
 	span  int    // of the next bracket
 	open  []int
 
-	size    int64  // as Result.Size
-	parts   []part // to be added to the table
-	inParts int64  // their size
+	size   int64  // as Result.Size
+	parts  []part // to be added to the table
+	inPart bool   // see decoder.inPart
 }
 
 // member is a key of an object, with its value.
@@ -81,7 +81,7 @@ func (d *jsonDecoder) free() {
 	clear(d.members[:cap(d.members)])
 	clear(d.values[:cap(d.values)])
 	d.t, d.raw, d.pos, d.depth, d.members, d.values = nil, nil, 0, 0, d.members[:0], d.values[:0]
-	d.spans, d.span, d.open, d.size, d.parts, d.inParts = d.spans[:0], 0, d.open[:0], 0, d.parts[:0], 0
+	d.spans, d.span, d.open, d.size, d.parts, d.inPart = d.spans[:0], 0, d.open[:0], 0, d.parts[:0], false
 	jsonDecoders.Put(d)
 }
 

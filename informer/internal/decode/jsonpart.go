@@ -4,14 +4,13 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"math/bits"
-	"unsafe"
 )
 
-// span is where an object or array ends, and the number of the first bracket behind it.
+// span has the end of an object or array, and the number of the first bracket after it.
 type span struct{ end, next int }
 
-// index finds the ends of all objects and arrays, by brackets and quotes alone: a part that is in the table is skipped. It
-// reports whether the brackets match; what is between them is checked when it is decoded.
+// index finds the ends of all objects and arrays, so that parts in the table can be skipped. It looks at brackets and quotes
+// only, and reports whether they match: the rest is checked when it is decoded.
 func (d *jsonDecoder) index() bool {
 	for i := 0; i < len(d.raw); i++ {
 		switch d.raw[i] {
@@ -36,7 +35,7 @@ func (d *jsonDecoder) index() bool {
 	return len(d.open) == 0
 }
 
-// toQuote returns how many bytes there are before the quote that ends a string; -1 if none does.
+// toQuote returns the number of bytes before the quote that ends a string, or -1.
 func toQuote(b []byte) int {
 	const each = 0x0101010101010101
 	for n := 0; n < len(b); {
@@ -61,7 +60,7 @@ func toQuote(b []byte) int {
 	return -1
 }
 
-// jsonPart is the type of a part of JSON, as in partKey. The types of other parts are addresses, which are larger.
+// jsonPart is partKey.typ in JSON. In protobuf that is an address, which is larger.
 const jsonPart = 1
 
 // container decodes an object or an array, at its bracket, or takes an equal one from the table.
@@ -84,17 +83,20 @@ func (d *jsonDecoder) container(bracket byte, path uint64, key string) (any, boo
 		return d.fill(bracket, path)
 	}
 	id := d.t.key(jsonPart, raw)
-	if v, ok := d.t.get(id); ok {
+	if v, ok := d.t.get(id, raw); ok {
 		stat.tried(true)
 		d.pos, d.span = s.end, s.next
-		return *(*any)(v.p), true
+		return v.v, true
 	}
-	again := d.t.door.again(id.hash[0])
+	if d.inPart {
+		return d.fill(bracket, path)
+	}
+	again := d.t.door.again(id.hash)
 	stat.tried(again)
 	if !again {
 		return d.fill(bracket, path)
 	}
-	return d.newPart(bracket, path, id)
+	return d.newPart(bracket, path, id, raw)
 }
 
 // fill decodes an object or an array.
@@ -105,15 +107,14 @@ func (d *jsonDecoder) fill(bracket byte, path uint64) (any, bool) {
 	return d.array(path)
 }
 
-// newPart decodes a part that gets into the table once the whole object has been decoded.
-func (d *jsonDecoder) newPart(bracket byte, path uint64, id partKey) (any, bool) {
-	size, inParts := d.size, d.inParts
+// newPart decodes a part that enters the table once the object is complete.
+func (d *jsonDecoder) newPart(bracket byte, path uint64, id partKey, raw []byte) (any, bool) {
+	size := d.size
+	d.inPart = true
 	v, ok := d.fill(bracket, path)
-	if !ok {
-		return nil, false
+	d.inPart = false
+	if ok {
+		d.parts = append(d.parts, part{id, value{v: v, check: d.t.check(raw), bytes: cost(d.size - size)}})
 	}
-	own := d.size - size - (d.inParts - inParts)
-	d.inParts += own
-	d.parts = append(d.parts, part{id, value{p: unsafe.Pointer(&v), bytes: cost(own)}})
-	return v, true
+	return v, ok
 }

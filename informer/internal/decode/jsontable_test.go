@@ -44,10 +44,11 @@ func TestJSONShares(t *testing.T) {
 	}
 	a, b, first, own, other := all[14], all[15], all[0], decode(nil, raws[15]), decode(nil, raws[15])
 	containers, labels := []string{"spec", "containers", "0", "env"}, []string{"metadata", "labels"}
+	text := func(key string) bool { return unsafe.StringData(a[key].(string)) == unsafe.StringData(b[key].(string)) }
 	for what, same := range map[string]bool{
 		"env":                                    address(a, containers...) == address(b, containers...),
 		"labels":                                 address(a, labels...) == address(b, labels...),
-		"a short string":                         unsafe.StringData(a["kind"].(string)) == unsafe.StringData(b["kind"].(string)),
+		"a short string":                         text("kind") || text("apiVersion"), // one may share its slot with another string
 		"what was seen once is not in the table": address(a, containers...) != address(first, containers...),
 		"objects":                                address(a) != address(b),
 		"own env":                                address(a, containers...) != address(own, containers...),

@@ -14,27 +14,18 @@ import (
 type kind uint8
 
 const (
-	kindNone   kind = iota
-	kindString      // strings, and types made of them
-	kindBytes
-	kindBool
-	kindInt32
-	kindInt64
-	kindFloat64
-	kindMessage    // a struct, in place
-	kindPtrString  // pointers to those
-	kindPtrBool    //
-	kindPtrInt32   //
-	kindPtrInt64   //
-	kindPtrFloat64 //
-	kindPtrMessage // also of a type with an Unmarshal of its own
-	kindStrings    // repeated
-	kindInt32s     //
-	kindInt64s     //
-	kindBools      //
-	kindMessages   // also of a type with an Unmarshal of its own
-	kindStringMap  // map[string]string
-	kindMap        // any other with strings as keys
+	kindNone       kind = iota
+	kindString          // a string, or a pointer to one
+	kindVarint          // a bool, an int32 or an int64, or a pointer to one
+	kindFloat           // a float64, or a pointer to one
+	kindBytes           //
+	kindMessage         // in place; of messages, some decode themselves
+	kindPtrMessage      //
+	kindStrings         // this and the following are repeated
+	kindVarints         //
+	kindMessages        //
+	kindTextMap         // map[string]string
+	kindMap             // any other, of messages, strings or bytes by strings
 )
 
 // Wire types.
@@ -45,26 +36,35 @@ const (
 	fixed32 = 5
 )
 
-// message is the plan of a struct type, or of a type with an Unmarshal of its own, which has no fields.
+// wire is the wire type of a kind.
+func (k kind) wire() uint8 {
+	switch k {
+	case kindVarint, kindVarints:
+		return varint
+	case kindFloat:
+		return fixed64
+	default:
+		return length
+	}
+}
+
+// message is the plan of a struct type, or of a type that decodes itself.
 type message struct {
 	typ    reflect.Type
-	own    bool
-	fields []*field // by number; nil where there is none
+	own    bool     // it decodes itself, and has no fields here
+	fields []*field // by number; nil: unknown
 }
 
 // field is the plan of one field.
 type field struct {
 	number int
-	wire   uint8
 	kind   kind
-	offset uintptr
-	elem   *message // of messages: what they are; of kindMap: nil, or the value's
+	index  int      // among the struct's fields
+	elem   *message // that it is, points to or consists of, if any
 	typ    reflect.Type
 	id     uintptr // of the type
 	stat   int     // see Table.stats
 	tag    uint64
-
-	arrays [9]atomic.Pointer[reflect.Type] // of kindMessages, by length, as they are needed
 }
 
 func (f *field) repeated() bool { return f.kind >= kindStrings }
@@ -74,7 +74,7 @@ type Plan struct {
 	root *message
 }
 
-// unmarshaler is what the generated code, and types with a form of their own, implement.
+// unmarshaler is implemented by the generated code, and by types that decode themselves.
 type unmarshaler interface{ Unmarshal([]byte) error }
 
 var (
@@ -84,12 +84,12 @@ var (
 
 var (
 	plansMu sync.Mutex
-	plans   = map[reflect.Type]*message{} // nil: none is possible
-	stats   atomic.Int64                  // how many fields have a statistic
+	plans   = map[reflect.Type]*message{} // nil: there is none
+	stats   atomic.Int64                  // number of fields that have a statistic
 )
 
-// For returns the plan of a struct type, or nil if there is none. There are plans for the types of k8s.io/api and
-// k8s.io/apimachinery, whose conventions are known; others may mean something else by the same tags.
+// For returns the plan of a struct type, or nil if there is none. Only types of k8s.io/api and k8s.io/apimachinery have
+// plans: others may mean something else by the same tags.
 func For(t reflect.Type) *Plan {
 	plansMu.Lock()
 	defer plansMu.Unlock()
@@ -100,7 +100,7 @@ func For(t reflect.Type) *Plan {
 	return &Plan{root: m}
 }
 
-// planned returns the plan of a type, nil if there is none. plansMu must be held.
+// planned returns the plan of a type, or nil. The caller holds plansMu.
 func planned(t reflect.Type) *message {
 	if m, ok := plans[t]; ok {
 		return m
@@ -121,7 +121,7 @@ func known(t reflect.Type) bool {
 	return strings.HasPrefix(t.PkgPath(), "k8s.io/api/") || strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/pkg/")
 }
 
-// plan makes the plan of a struct, and reports whether its tags say all there is.
+// plan makes the plan of a struct. It reports false if the tags do not tell everything.
 func (m *message) plan() bool {
 	for i := range m.typ.NumField() {
 		sf := m.typ.Field(i)
@@ -137,6 +137,7 @@ func (m *message) plan() bool {
 		if f == nil {
 			return false
 		}
+		f.index = i
 		for len(m.fields) <= f.number {
 			m.fields = append(m.fields, nil)
 		}
@@ -148,8 +149,8 @@ func (m *message) plan() bool {
 	return true
 }
 
-// newField reads a tag, such as "bytes,2,opt,name=spec"; it returns nil for what is not known. Many tags were written by
-// hand and say a wrong wire type, or that a list is none: what counts is the Go type, which the generator goes by.
+// newField reads a tag such as "bytes,2,opt,name=spec". It returns nil for an unknown form. Many tags were written by hand,
+// with a wrong wire type or opt for a list, so the Go type decides, as in the generator.
 func newField(sf reflect.StructField, tag string) *field {
 	parts := strings.Split(tag, ",")
 	if len(parts) < 2 {
@@ -167,39 +168,28 @@ func newField(sf reflect.StructField, tag string) *field {
 	if err != nil || n < 1 || n > 1<<10 {
 		return nil
 	}
-	f := &field{number: n, offset: sf.Offset, typ: sf.Type, id: reflect.ValueOf(sf.Type).Pointer()}
+	f := &field{number: n, typ: sf.Type, id: reflect.ValueOf(sf.Type).Pointer()}
 	if f.classify(); f.kind == kindNone {
 		return nil
 	}
-	f.wire = wires[f.kind]
-	f.tag = uint64(n)<<3 | uint64(f.wire)
-	switch f.kind {
-	case kindBytes, kindPtrMessage, kindMessages, kindStrings, kindStringMap, kindMap:
+	f.tag = uint64(n)<<3 | uint64(f.kind.wire())
+	if f.repeated() || f.kind == kindBytes || f.kind == kindPtrMessage {
 		f.stat = int(stats.Add(1))
 	}
 	return f
 }
 
-// wires is the wire type of each kind.
-var wires = map[kind]uint8{
-	kindString: length, kindBytes: length, kindBool: varint, kindInt32: varint, kindInt64: varint, kindFloat64: fixed64,
-	kindMessage: length, kindPtrString: length, kindPtrBool: varint, kindPtrInt32: varint, kindPtrInt64: varint,
-	kindPtrFloat64: fixed64, kindPtrMessage: length, kindStrings: length, kindInt32s: varint, kindInt64s: varint, kindBools: varint,
-	kindMessages: length, kindStringMap: length, kindMap: length,
-}
-
-// scalars are the kinds of types that are no messages.
+// scalars are the kinds of types that are not messages.
 var scalars = map[reflect.Kind]kind{
-	reflect.String: kindString, reflect.Bool: kindBool, reflect.Int32: kindInt32, reflect.Int64: kindInt64, reflect.Float64: kindFloat64,
+	reflect.String: kindString, reflect.Bool: kindVarint, reflect.Int32: kindVarint, reflect.Int64: kindVarint, reflect.Float64: kindFloat,
 }
 
-// pointers and lists are the kinds of pointers to scalars, and of slices of them.
-var (
-	pointers = map[kind]kind{kindString: kindPtrString, kindBool: kindPtrBool, kindInt32: kindPtrInt32, kindInt64: kindPtrInt64, kindFloat64: kindPtrFloat64}
-	lists    = map[kind]kind{kindString: kindStrings, kindInt32: kindInt32s, kindInt64: kindInt64s, kindBool: kindBools}
-)
+// lists are the kinds of slices of scalars.
+var lists = map[kind]kind{kindString: kindStrings, kindVarint: kindVarints}
 
-// classify sets the kind, if there is one.
+var textMapType = reflect.TypeFor[map[string]string]()
+
+// classify sets kind, and elem if there are messages.
 func (f *field) classify() {
 	t := f.typ
 	if m := planned(t); m != nil {
@@ -211,28 +201,31 @@ func (f *field) classify() {
 		if f.elem = planned(t.Elem()); f.elem != nil {
 			f.kind = kindPtrMessage
 		} else {
-			f.kind = pointers[scalars[t.Elem().Kind()]]
+			f.kind = scalars[t.Elem().Kind()]
 		}
 	case reflect.Slice:
 		switch f.elem = planned(t.Elem()); {
 		case f.elem != nil:
 			f.kind = kindMessages
-		case t.Elem().Kind() == reflect.Uint8:
+		case isBytes(t):
 			f.kind = kindBytes
 		default:
 			f.kind = lists[scalars[t.Elem().Kind()]]
 		}
 	case reflect.Map:
-		if t.Key().Kind() != reflect.String {
-			return
-		}
-		switch f.elem = planned(t.Elem()); {
-		case t.Elem().Kind() == reflect.String && f.elem == nil:
-			f.kind = kindStringMap
-		case f.elem != nil || t.Elem().Kind() == reflect.Slice && t.Elem().Elem().Kind() == reflect.Uint8:
+		if f.elem = planned(t.Elem()); isText(t.Key()) && (f.elem != nil || isText(t.Elem()) || isBytes(t.Elem())) {
 			f.kind = kindMap
+		}
+		if t == textMapType {
+			f.kind = kindTextMap
 		}
 	default:
 		f.kind = scalars[t.Kind()]
 	}
+}
+
+func isText(t reflect.Type) bool { return t.Kind() == reflect.String }
+
+func isBytes(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }

@@ -3,26 +3,26 @@ package decode
 import (
 	"hash/maphash"
 	"math"
+	"reflect"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
-// Table holds the parts that objects share: one for the objects of a source.
+// Table holds the parts that the objects of a source share.
 type Table struct {
 	seeds  [2]maphash.Seed
 	door   filter
 	texts  texts
 	shards [shards]shard
-	stats  [512]use                       // by field.stat, or by a hash of a path in JSON; several may have one
+	stats  [512]use                       // by field.stat or, in JSON, a hash of the path; several fields may have the same
 	limit  int64                          // of a shard's generation, in bytes
-	used   atomic.Bool                    // since Sweep
-	empty  atomic.Pointer[map[string]any] // what every {} in JSON is
+	used   atomic.Bool                    // since the last Sweep
+	empty  atomic.Pointer[map[string]any] // every {} in JSON
 }
 
 const shards = 8
 
-// NewTable makes a table that holds parts of about limit bytes, estimated by what they are on the wire. It begins small.
+// NewTable makes a table for parts of about limit bytes, estimated by their length on the wire. It begins small.
 func NewTable(limit int64) *Table {
 	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards/2, 1<<10)}
 	t.texts.seed = t.seeds[0]
@@ -30,28 +30,28 @@ func NewTable(limit int64) *Table {
 	return t
 }
 
-// partKey is what a part is known by.
+// partKey identifies a part, together with value.check.
 type partKey struct {
-	hash [2]uint64
+	hash uint64 // of its bytes
 	typ  uintptr
 }
 
-// value is a part: a pointer, a map, or a slice.
+// value is a part: a pointer, a map or a slice.
 type value struct {
-	p     unsafe.Pointer
-	n     int
-	lossy bool  // its bytes have fields that are not known
-	bytes int32 // estimated, with the entry
+	v     any
+	check uint64 // another hash of its bytes
+	lossy bool   // the bytes have unknown fields
+	bytes int32  // estimated size, with the entry
 }
 
-// part is a part to be added.
+// part is a part to add.
 type part struct {
 	key partKey
 	v   value
 }
 
-// shard is a portion of a table, in two generations: what is asked for in the old one moves to the new one. When the new
-// one is full, or swept, it becomes the old one, and what nobody has asked for since is dropped.
+// shard is a portion of a table, in two generations. A part that is found in the old one moves to the new one. When the new
+// one is full, or swept, it becomes the old one, and the parts that are still in the old one are dropped.
 type shard struct {
 	mu       sync.Mutex
 	now, old map[partKey]value
@@ -59,23 +59,30 @@ type shard struct {
 	oldSize  int64
 }
 
-// entrySize is what an entry costs beside the part.
+// entrySize is the size of an entry without its part.
 const entrySize = 64
 
-// growth is how much larger a part is than its bytes in protobuf.
+// growth is how many times a part is larger than its bytes in protobuf.
 const growth = 2
 
-// mix spreads the bits of a number over a hash.
+// mix is a factor that spreads the bits of a number over a hash.
 const mix = 0x9E3779B97F4A7C15
 
 func (t *Table) key(typ uintptr, raw []byte) partKey {
-	return partKey{[2]uint64{maphash.Bytes(t.seeds[0], raw), maphash.Bytes(t.seeds[1], raw)}, typ}
+	return partKey{maphash.Bytes(t.seeds[0], raw), typ}
 }
 
-func (t *Table) shard(k partKey) *shard { return &t.shards[k.hash[0]%shards] }
+func (t *Table) check(raw []byte) uint64 { return maphash.Bytes(t.seeds[1], raw) }
 
-func (t *Table) get(k partKey) (v value, ok bool) {
-	s := t.shard(k)
+func (t *Table) shard(k partKey) *shard { return &t.shards[k.hash%shards] }
+
+// get returns the part with these bytes.
+func (t *Table) get(k partKey, raw []byte) (value, bool) {
+	v, ok := t.shard(k).get(k, t.limit)
+	return v, ok && v.check == t.check(raw)
+}
+
+func (s *shard) get(k partKey, limit int64) (v value, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v, ok = s.now[k]; ok {
@@ -84,12 +91,12 @@ func (t *Table) get(k partKey) (v value, ok bool) {
 	if v, ok = s.old[k]; ok {
 		delete(s.old, k)
 		s.oldSize -= int64(v.bytes)
-		s.put(k, v, t.limit)
+		s.put(k, v, limit)
 	}
 	return v, ok
 }
 
-// cost is what a part of so many bytes costs in a table.
+// cost is the size of an entry with its part.
 func cost(size int64) int32 { return int32(min(entrySize+size, math.MaxInt32)) }
 
 func (s *shard) put(k partKey, v value, limit int64) {
@@ -99,9 +106,7 @@ func (s *shard) put(k partKey, v value, limit int64) {
 	if s.now == nil {
 		s.now = map[partKey]value{}
 	}
-	if _, ok := s.now[k]; !ok {
-		s.size += int64(v.bytes)
-	}
+	s.size += int64(v.bytes) - int64(s.now[k].bytes)
 	s.now[k] = v
 }
 
@@ -116,15 +121,15 @@ func (t *Table) add(parts []part) {
 	}
 }
 
-// touch notes that the table is in use.
+// touch marks the table as used.
 func (t *Table) touch() {
 	if !t.used.Load() {
 		t.used.Store(true)
 	}
 }
 
-// Sweep drops the parts that nobody has asked for since the Sweep before, or since the table was last full. Where nothing
-// was decoded in between, the table becomes as small as it began.
+// Sweep drops the parts that were not used since the last Sweep, or since the table was last full. If nothing was decoded
+// since, the table becomes as small as it began.
 func (t *Table) Sweep() {
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -141,12 +146,12 @@ func (t *Table) Sweep() {
 // Stats describe a table.
 type Stats struct {
 	Parts int
-	Bytes int64 // estimated; of the parts, and of the table itself
+	Bytes int64 // of the parts and the table, estimated
 }
 
-// Stats describes the table as it is.
+// Stats describes the table at present.
 func (t *Table) Stats() Stats {
-	st := Stats{Bytes: int64(unsafe.Sizeof(*t)) + t.door.bytes() + t.texts.bytes()}
+	st := Stats{Bytes: sizeOf[Table]() + t.door.bytes() + t.texts.bytes()}
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
@@ -157,66 +162,50 @@ func (t *Table) Stats() Stats {
 	return st
 }
 
-// part decodes a part, or takes an equal one from the table. Make decodes it into what at points to.
-func (d *decoder) part(f *field, p unsafe.Pointer, raw []byte, fill func(at unsafe.Pointer) error) error {
+// part takes a field's value from the table. Where there is none, fill decodes it into the field.
+func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error) error {
 	if d.t == nil || len(raw) == 0 || d.t.stat(f).resting() {
-		return fill(p)
+		return fill()
 	}
 	key := d.t.key(f.id, raw)
-	if v, ok := d.t.get(key); ok {
+	if v, ok := d.t.get(key, raw); ok {
 		d.t.stat(f).tried(true)
-		f.store(p, v)
+		to.Set(reflect.ValueOf(v.v))
 		d.lossy = d.lossy || v.lossy
 		return nil
 	}
-	again := d.t.door.again(key.hash[0] ^ uint64(f.id)*mix)
+	if d.inPart { // it would seldom be found alone
+		return fill()
+	}
+	again := d.t.door.again(key.hash ^ uint64(f.id)*mix)
 	d.t.stat(f).tried(again)
 	if !again {
-		return fill(p)
+		return fill()
 	}
 	texts, marks, lossy := len(d.text), len(d.marks), d.lossy
-	d.lossy = false
-	if err := fill(p); err != nil {
+	d.lossy, d.inPart = false, true
+	if err := fill(); err != nil {
 		return err
 	}
-	d.strings(marks, texts) // a part that lives on alone must not keep its object's strings
-	v := f.load(p)
-	v.lossy, v.bytes = d.lossy, cost(growth*int64(len(raw)))
-	d.parts = append(d.parts, part{key, v})
+	d.inPart = false
+	d.strings(marks, texts) // the part may outlive the object, and must not keep its strings
+	d.parts = append(d.parts, part{key, value{to.Interface(), d.t.check(raw), d.lossy, cost(growth * int64(len(raw)))}})
 	d.lossy = d.lossy || lossy
 	return nil
 }
 
-// load and store read and write a field that holds a part.
-func (f *field) load(p unsafe.Pointer) value {
-	if f.kind == kindPtrMessage || f.kind == kindStringMap || f.kind == kindMap {
-		return value{p: *(*unsafe.Pointer)(p)}
-	}
-	s := (*sliceHeader)(p)
-	return value{p: s.array, n: s.len}
-}
-
-func (f *field) store(p unsafe.Pointer, v value) {
-	if f.kind == kindPtrMessage || f.kind == kindStringMap || f.kind == kindMap {
-		*(*unsafe.Pointer)(p) = v.p
-	} else {
-		*(*sliceHeader)(p) = sliceHeader{v.p, v.n, v.n}
-	}
-}
-
 func (t *Table) stat(f *field) *use { return &t.stats[f.stat%len(t.stats)] }
 
-// use says whether it pays to look for a field's values in the table: a field of which fewer than one in twenty was seen
-// before is left alone for a while.
+// use tells whether it pays to look up a field's values. If fewer than one in twenty was seen before, the field rests.
 type use struct {
 	tries, hits atomic.Uint32
 	rest        atomic.Int32
 }
 
 const (
-	trial = 256
-	worth = trial / 20
-	pause = 2048
+	trial = 256        // values after which it is decided
+	worth = trial / 20 // fewer are not worth it
+	pause = 2048       // values that are then not looked up
 )
 
 func (u *use) resting() bool { return u.rest.Load() > 0 && u.rest.Add(-1) >= 0 }
@@ -233,23 +222,23 @@ func (u *use) tried(hit bool) {
 	}
 }
 
-// filter remembers, roughly, which hashes were seen. It begins small and grows with what it is asked.
+// filter remembers, roughly, which hashes were seen. It begins small and grows with use.
 type filter struct {
 	slots atomic.Pointer[[]atomic.Uint32]
 	asked atomic.Int64
 }
 
 const (
-	fewSlots  = 1 << 8
-	mostSlots = 1 << 16
+	fewSlots  = 1 << 8  // of a filter or a cache at first
+	mostSlots = 1 << 16 // of a filter
 )
 
-// ways is how many slots a hash may be in: with one, two that share it and come in turns would never be found.
+// ways is how many slots a hash may be in. With one, two hashes that share it and come in turns would never be found.
 const ways = 4
 
 // again reports whether the hash was seen before, and remembers it.
 func (d *filter) again(hash uint64) bool {
-	slots := grown(&d.slots, &d.asked)
+	slots := grown(&d.slots, &d.asked, mostSlots)
 	first := hash % uint64(len(slots)/ways) * ways
 	set := slots[first : first+ways]
 	tag := uint32(hash>>32) | 1
@@ -270,18 +259,18 @@ func (d *filter) again(hash uint64) bool {
 
 func (d *filter) bytes() int64 {
 	if s := d.slots.Load(); s != nil {
-		return int64(len(*s)) * int64(unsafe.Sizeof(atomic.Uint32{}))
+		return int64(len(*s)) * sizeOf[atomic.Uint32]()
 	}
 	return 0
 }
 
-// grown returns the slots of a cache, four times as many once it was asked for as many things as it has slots.
-func grown[T any](at *atomic.Pointer[[]T], asked *atomic.Int64) []T {
+// grown returns the slots of a cache. They become four times as many after as many misses as there are slots.
+func grown[T any](at *atomic.Pointer[[]T], asked *atomic.Int64, most int) []T {
 	now := at.Load()
 	switch {
 	case now == nil:
 		asked.Store(0)
-	case len(*now) >= mostSlots || asked.Load() <= int64(len(*now)):
+	case len(*now) >= most || asked.Load() <= int64(len(*now)):
 		return *now
 	}
 	more := make([]T, fewSlots)
@@ -291,5 +280,5 @@ func grown[T any](at *atomic.Pointer[[]T], asked *atomic.Int64) []T {
 	if at.CompareAndSwap(now, &more) {
 		asked.Store(0)
 	}
-	return more // lost, if another was quicker
+	return more // unused, if another goroutine was faster
 }
