@@ -20,7 +20,7 @@ func Example() { //nolint:testableexamples // it needs a cluster
 			return err
 		}
 		mgr, err := ctrl.NewManager(config, ctrl.Options{
-			Cache: cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewInformer},
+			Cache: cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewCacheInformer},
 		})
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func Example_goBack() { //nolint:testableexamples // it needs a cluster
 	_ = func(engine *clientgo.Engine) (ctrl.Manager, error) {
 		var options ctrl.Options
 		if os.Getenv("INFORMERS") != "client-go" {
-			options.Cache = cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewInformer}
+			options.Cache = cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewCacheInformer}
 		}
 		return ctrl.NewManager(ctrl.GetConfigOrDie(), options)
 	}

@@ -2,8 +2,8 @@
 // program keeps its handlers, listers and controllers, and needs a fraction of the memory.
 //
 //	engine, err := clientgo.New(config, clientgo.Options{})
-//	… cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewInformer} // controller-runtime
-//	… factory.InformerFor(&corev1.Pod{}, …NewInformer…)                                // client-go
+//	… cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewCacheInformer} // controller-runtime
+//	… factory.InformerFor(&corev1.Pod{}, … engine.NewInformer(clientgo.ListWatch(…) …)      // client-go
 //
 // What NewInformer returns does what a cache.SharedIndexInformer of client-go v0.37 does, as far as a
 // program can see it, but for what follows. docs/drop-in.md tells more.

@@ -22,7 +22,6 @@ type Engine struct {
 	opts   Options
 	http   *http.Client
 	client *request.Client // has the connection
-	base   string          // path of the server's address
 	hot    *compact.Hot
 	room   room
 
@@ -52,7 +51,7 @@ func New(cfg *rest.Config, o Options) (*Engine, error) {
 	}
 	mine.Transport = &capturing{next: mine.Transport, base: base.Path, gzip: !cfg.DisableCompression}
 	mine.Timeout = cfg.Timeout
-	e.http, e.client, e.base = &mine, client, base.Path
+	e.http, e.client = &mine, client
 	return e, nil
 }
 
@@ -66,18 +65,31 @@ func newEngine(o Options) *Engine {
 	return e
 }
 
-// HTTPClient is the client that requests are sent with: for controller-runtime's
-// cache.Options.HTTPClient and client-go's NewForConfigAndClient. What is asked by it for an informer is
-// answered to the engine, undecoded; all else passes through. It is nil where New had no configuration.
+// HTTPClient is the client that requests are sent with: for controller-runtime's cache.Options.HTTPClient and
+// client-go's NewForConfigAndClient. It takes the answers to the lists and watches of informers that take them
+// undecoded: those of NewCacheInformer, and of NewInformer with a ListWatch. All else passes through. It is nil where
+// New had no configuration.
 func (e *Engine) HTTPClient() *http.Client { return e.http }
 
-// NewInformer returns an informer of what lw lists and watches: cache.NewSharedIndexInformer, and the type
-// of controller-runtime's cache.Options.NewInformer. The indexers are copied.
+// NewInformer returns an informer of what lw lists and watches: cache.NewSharedIndexInformer with what the engine
+// shares. The program's client decodes what it lists and watches, unless lw is a ListWatch. The indexers are copied.
 func (e *Engine) NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	return e.newInformer(lw, unknown, example, resync, indexers)
+}
+
+// NewCacheInformer is for controller-runtime's cache.Options.NewInformer, beside HTTPClient in the same options, and
+// for nothing else: it takes the answers to lw's requests undecoded, and relies on lw being one that
+// controller-runtime's cache made, which hands on what the server sends.
+func (e *Engine) NewCacheInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	return e.newInformer(lw, cacheOwn, example, resync, indexers)
+}
+
+func (e *Engine) newInformer(lw cache.ListerWatcher, made provenance, example runtime.Object, resync time.Duration, indexers cache.Indexers) *sharedInformer {
 	name := fmt.Sprintf("%T", example)
 	return &sharedInformer{
 		engine:   e,
 		lw:       lw,
+		made:     made,
 		example:  example,
 		table:    newTable(e, e.opts.storageOf(example), indexers),
 		done:     done{name: "SharedIndexInformer " + name, ch: make(chan struct{})},
@@ -87,8 +99,8 @@ func (e *Engine) NewInformer(lw cache.ListerWatcher, example runtime.Object, res
 	}
 }
 
-// NewSharedIndexInformer is cache.NewSharedIndexInformer with an Engine of its own, and so with rooms for
-// decoded objects that it shares with no other; what it lists and watches comes decoded.
+// NewSharedIndexInformer is cache.NewSharedIndexInformer with an Engine of its own, and so with budgets for
+// decoded objects that it shares with no other. The program's client decodes what it lists and watches.
 func NewSharedIndexInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return newEngine(Options{}).NewInformer(lw, example, resync, indexers)
 }
@@ -139,8 +151,8 @@ type InformerStats struct {
 	// Bytes is what the objects cost at rest, with what they are stored as the difference from. What
 	// objects cost that are kept as they are is estimated.
 	Bytes int64
-	// Raw says that objects are cut out of what the server sends; else they come decoded by the
-	// ListerWatcher, and Decoded says why. Both are empty until the first list has begun.
+	// Raw says that objects are cut out of what the server sends. Otherwise the program's client decodes them, and
+	// Decoded says why, in a sentence.
 	Raw     bool
 	Decoded string
 	// Misfits counts the versions of objects that the server sent and the type cannot hold, where Raw: it
@@ -184,13 +196,13 @@ func (s *sharedInformer) stats() InformerStats {
 	t := s.table
 	s.mu.Lock()
 	raw, isRaw := s.controller.(*rawSource)
-	why := s.plainly
+	why := s.decoded
 	s.mu.Unlock()
 	t.mu.RLock()
 	st := InformerStats{Decoded: why, Name: s.done.name, Objects: len(t.list), Whole: t.live != nil}
 	t.mu.RUnlock()
 	if isRaw {
-		st.Raw, st.Decoded = raw.state()
+		st.Raw = true
 		st.Misfits = raw.misfits.n.Load()
 	}
 	st.LeftOut = s.left.Load()

@@ -21,6 +21,7 @@ import (
 type sharedInformer struct {
 	engine   *Engine
 	lw       cache.ListerWatcher
+	made     provenance // of lw
 	example  runtime.Object
 	table    *table
 	done     done
@@ -44,7 +45,7 @@ type sharedInformer struct {
 	onError    cache.WatchErrorHandlerWithContext
 	transform  cache.TransformFunc
 	controller source
-	plainly    string // why objects come decoded from the start; empty: that is not so
+	decoded    string // why objects come decoded; empty: they do not, or it has not run
 }
 
 // source feeds an informer.
@@ -123,11 +124,12 @@ func (s *sharedInformer) newSource(ctx context.Context) source {
 		Process:                      func(any, bool) error { return nil },
 		WatchErrorHandlerWithContext: s.onError,
 	}
-	raw, why := s.newRawSource(config)
-	if s.plainly = why; raw != nil {
+	in := &intake{informer: s, ctx: ctx, transform: s.transform, closed: make(chan struct{})}
+	raw, why := s.newRawSource(config, in)
+	if s.decoded = why; raw != nil {
 		return raw
 	}
-	config.Queue = &intake{informer: s, ctx: ctx, transform: s.transform, closed: make(chan struct{})}
+	config.Queue = in
 	return cache.New(&config)
 }
 

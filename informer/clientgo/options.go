@@ -52,10 +52,8 @@ type Options struct {
 	// Recreate tells of an object with another UID as of a deletion and an addition. client-go, and
 	// the zero value, tell of an update.
 	Recreate bool
-	// Decoded has everything decoded by the clients of the ListerWatchers that informers are made with, as
-	// with client-go. DecodedOf, if set, says it for each informer by the example object that it was made
-	// with: it must be true where a ListerWatcher leaves objects out, or parts of them, for what is in them,
-	// which does not show when it is tried out.
+	// Decoded has the program's clients decode what they list and watch, as with client-go, where answers would be
+	// taken undecoded. DecodedOf, if set, says it for each informer by the example object that it was made with.
 	Decoded   bool
 	DecodedOf func(example runtime.Object) bool
 	// Log, if set, is written to instead of klog's default.

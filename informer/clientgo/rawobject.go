@@ -58,12 +58,6 @@ func (o *rawObject) GetObjectKind() schema.ObjectKind { return schema.EmptyObjec
 // DeepCopyObject implements runtime.Object. Nobody writes to it.
 func (o *rawObject) DeepCopyObject() runtime.Object { return o }
 
-// page is what was read of a list; items is nil where it was not read to its end.
-type page struct {
-	items []runtime.Object
-	meta  wire.ListMeta
-}
-
 // readPage cuts a list into objects.
 func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
 	from := &faulty{Reader: body}
@@ -73,11 +67,14 @@ func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
 		o, err := l.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return page{items, l.Meta()}, nil
+			apiVersion, kind := l.Kind()
+			return page{items: items, meta: l.Meta(), apiVersion: apiVersion, kind: kind}, nil
 		case from.err != nil:
 			return page{}, from.err
 		case err == nil:
-			items = append(items, r.receive(o, true))
+			raw := r.receive(o, true)
+			r.settle(raw, r.listed)
+			items = append(items, raw)
 		case errors.As(err, new(*wire.ObjectError)):
 			r.misfits.add(err)
 			if o.Name != "" {
@@ -172,7 +169,6 @@ type rawDecoder struct {
 	*rawSource
 	body    io.ReadCloser
 	frames  wire.Watch
-	kinds   kinds
 	initial bool // a list is under way
 }
 
@@ -194,7 +190,7 @@ func (d *rawDecoder) Decode() (watch.EventType, runtime.Object, error) {
 		return watch.Bookmark, &rawObject{version: ev.ResourceVersion, end: ev.InitialEnd}, nil
 	}
 	o := d.receive(ev.Object, d.initial)
-	d.settle(o, d.kinds)
+	d.settle(o, d.watched)
 	return watch.EventType(ev.Type), o, nil
 }
 
