@@ -74,29 +74,37 @@ func (e *Engine) HTTPClient() *http.Client { return e.http }
 // NewInformer returns an informer of what lw lists and watches: cache.NewSharedIndexInformer with what the engine
 // shares. The program's client decodes what it lists and watches, unless lw is a ListWatch. The indexers are copied.
 func (e *Engine) NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return e.newInformer(lw, unknown, example, resync, indexers)
+	return e.newInformer(lw, unknown, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
+}
+
+// NewInformerWithOptions is NewInformer with the options of cache.NewSharedIndexInformerWithOptions: with an Identifier,
+// client-go's metrics of informers are published.
+func (e *Engine) NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, o cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
+	return e.newInformer(lw, unknown, example, o)
 }
 
 // NewCacheInformer is for controller-runtime's cache.Options.NewInformer, beside HTTPClient in the same options, and
 // for nothing else: it takes the answers to lw's requests undecoded, and relies on lw being one that
 // controller-runtime's cache made, which hands on what the server sends.
 func (e *Engine) NewCacheInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return e.newInformer(lw, cacheOwn, example, resync, indexers)
+	return e.newInformer(lw, cacheOwn, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
 
-func (e *Engine) newInformer(lw cache.ListerWatcher, made provenance, example runtime.Object, resync time.Duration, indexers cache.Indexers) *sharedInformer {
-	name := fmt.Sprintf("%T", example)
-	return &sharedInformer{
+func (e *Engine) newInformer(lw cache.ListerWatcher, made provenance, example runtime.Object, o cache.SharedIndexInformerOptions) *sharedInformer {
+	s := &sharedInformer{
 		engine:   e,
 		lw:       lw,
 		made:     made,
 		example:  example,
-		table:    newTable(e, e.opts.storageOf(example), indexers),
-		done:     done{name: "SharedIndexInformer " + name, ch: make(chan struct{})},
-		detector: cache.NewCacheMutationDetector(name),
-		fallback: resync,
-		check:    resync,
+		done:     done{name: fmt.Sprintf("SharedIndexInformer %T", example), ch: make(chan struct{})},
+		options:  o,
+		metrics:  newMetrics(o),
+		detector: newDetector(),
+		fallback: o.ResyncPeriod,
+		check:    o.ResyncPeriod,
 	}
+	s.table = newTable(e, e.opts.storageOf(example), o.Indexers, s)
+	return s
 }
 
 // NewSharedIndexInformer is cache.NewSharedIndexInformer with an Engine of its own, and so with budgets for
@@ -130,9 +138,9 @@ func (e *Engine) leave(s *sharedInformer) {
 // folds tells that a handler has exceeded its budget.
 func (e *Engine) folds(l *listener) {
 	e.log().Info("A handler is too slow: until it has caught up, it is told of each object's last state only",
-		"informer", l.informer.done.name, "handler", l.name, "budget", e.opts.handlerBudget())
+		"informer", l.informer.title(), "handler", l.name, "budget", e.opts.handlerBudget())
 	if f := e.opts.Hooks.Folding; f != nil {
-		go f(l.informer.done.name, l.name) // it may ask the engine, which is busy with this handler
+		go f(l.informer.title(), l.name) // it may ask the engine, which is busy with this handler
 	}
 }
 
@@ -146,6 +154,7 @@ type Stats struct {
 
 // InformerStats describes an informer.
 type InformerStats struct {
+	// Name has the kind of unstructured objects and of metadata, once it is known, and otherwise the Go type.
 	Name    string
 	Objects int
 	// Bytes is what the objects cost at rest, with what they are stored as the difference from. What
@@ -158,6 +167,9 @@ type InformerStats struct {
 	// Misfits counts the versions of objects that the server sent and the type cannot hold, where Raw: it
 	// shows when they are read first. Such an object is as if it were not there.
 	Misfits uint64
+	// Unpacked counts the versions of objects that are kept as they came, since their type cannot be packed or they
+	// would come back changed: a quantity such as "0.5", which Go writes as "500m", is one.
+	Unpacked uint64
 	// LeftOut counts the objects, each time that they came, for which a transform returned nothing.
 	LeftOut uint64
 	// Whole says that every object is kept decoded.
@@ -199,7 +211,7 @@ func (s *sharedInformer) stats() InformerStats {
 	why := s.decoded
 	s.mu.Unlock()
 	t.mu.RLock()
-	st := InformerStats{Decoded: why, Name: s.done.name, Objects: len(t.list), Whole: t.live != nil}
+	st := InformerStats{Decoded: why, Name: s.title(), Unpacked: t.packing.unpacked.Load(), Objects: len(t.list), Whole: t.live != nil}
 	t.mu.RUnlock()
 	if isRaw {
 		st.Raw = true

@@ -113,6 +113,13 @@ func (b *planner) special(t reflect.Type) (check, bool) {
 	switch t {
 	case reflect.TypeFor[intstr.IntOrString]():
 		return checkIntOrString, true
+	case reflect.TypeFor[json.Number](): // one that is empty is written as 0, unless it is left out
+		return func(p unsafe.Pointer) verdict {
+			if *(*json.Number)(p) == "" {
+				return unsure
+			}
+			return same
+		}, true
 	case reflect.TypeFor[metav1.FieldsV1]():
 		return checkFields, true
 	case reflect.TypeFor[runtime.RawExtension]():

@@ -69,7 +69,7 @@ func TestHandlersDriveNothingOut(t *testing.T) {
 
 // TestListsDriveNothingOut: index functions need every object of a list decoded, once.
 func TestListsDriveNothingOut(t *testing.T) {
-	tb := newTable(newEngine(Options{Hot: 4 << 10}), Compact, cache.Indexers{"node": byNode})
+	tb := newTable(newEngine(Options{Hot: 4 << 10}), Compact, cache.Indexers{"node": byNode}, nil)
 	list := func(n int) (changes []change) {
 		for k := range n {
 			p := pod(fmt.Sprintf("a/p%d", k), fmt.Sprint(k), "n1")
@@ -215,8 +215,8 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 func TestMisfitsAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(Options{Hot: 1})
-		tb := newTable(e, Auto, cache.Indexers{"node": byNode})
-		m := &misfits{name: "pods"}
+		tb := newTable(e, Auto, cache.Indexers{"node": byNode}, nil)
+		m := &misfits{informer: e.newInformer(nil, unknown, &corev1.Pod{}, cache.SharedIndexInformerOptions{})}
 		decodes := 0
 		c := *newCodec(typeOfPod)
 		f := &form{misfits: m, codec: &codec{typ: c.typ, format: c.format, decode: func([]byte) (any, error) {

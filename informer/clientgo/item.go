@@ -38,8 +38,8 @@ type form struct {
 
 // misfits counts what the server sent and a type cannot hold: each version of an object once.
 type misfits struct {
-	n    atomic.Uint64
-	name string // of the informer
+	n        atomic.Uint64
+	informer *sharedInformer
 
 	mu   sync.Mutex
 	said time.Time // when it was logged last
@@ -57,7 +57,7 @@ func (m *misfits) add(err error) {
 		return
 	}
 	m.said = now
-	utilruntime.HandleErrorWithContext(context.Background(), err, "Unable to decode an object", "informer", m.name, "objectsSoFar", n)
+	utilruntime.HandleErrorWithContext(context.Background(), err, "Unable to decode an object", "informer", m.informer.title(), "objectsSoFar", n)
 }
 
 // held is an item that keeps the object itself.
@@ -143,6 +143,8 @@ func (it *item) tryDecode() (any, error) {
 type packing struct {
 	live   bool // nothing is packed
 	packer compact.Packer
+	// unpacked counts the versions of objects that are kept as they are since they would come back changed.
+	unpacked atomic.Uint64
 
 	mu     sync.Mutex
 	codecs map[reflect.Type]*codec // nil where the type has none
@@ -166,12 +168,14 @@ func (p *packing) item(obj any) *item {
 	c := p.codec(reflect.TypeOf(obj))
 	m, err := meta.Accessor(obj)
 	if c == nil || err != nil {
+		p.unpacked.Add(1)
 		return held(obj)
 	}
 	b := borrow()
 	defer giveBack(b)
 	raw, err := encode(c, (*b)[:0], obj)
 	if err != nil {
+		p.unpacked.Add(1)
 		return held(obj)
 	}
 	*b = raw

@@ -57,7 +57,7 @@ func TestProvenance(t *testing.T) {
 		{"a ListerWatcher of the program's", &cache.ListWatch{}, false, true},
 		{"one of ours within it", cache.ToListWatcherWithWatchListSemantics(wrapped(ListWatch(dyn), nil, nil), dyn), false, true},
 	} {
-		i := newEngine(Options{}).newInformer(tc.lw, unknown, &corev1.Pod{}, 0, nil)
+		i := newEngine(Options{}).newInformer(tc.lw, unknown, &corev1.Pod{}, cache.SharedIndexInformerOptions{})
 		if _, _, got := i.handsOn(); got != tc.handsOn {
 			t.Errorf("%s: hands on what the server sends: %v", tc.why, got)
 		}

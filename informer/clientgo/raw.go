@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -58,14 +59,14 @@ func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSour
 	case consistencydetector.IsDataConsistencyDetectionForWatchListEnabled(): // which compares objects
 		return nil, decodedToCompare
 	}
-	m := &misfits{name: s.done.name}
+	m := &misfits{informer: s}
 	r := &rawSource{
 		informer: s, lw: cache.ToListerWatcherWithContext(s.lw), listed: listed, watched: watched,
 		misfits: m, forms: newRawForms(s.example, m), decode: s.transform != nil || s.table.packing.live,
 	}
 	config.Queue = &rawIntake{intake: in, raw: r}
 	config.ListerWatcher = rawListerWatcher{r}
-	config.ObjectType, config.ObjectDescription = &rawObject{}, describe(s.example)
+	config.ObjectType, config.ObjectDescription = &rawObject{}, cmp.Or(s.options.ObjectDescription, describe(s.example))
 	r.controller = cache.New(&config)
 	return r, ""
 }

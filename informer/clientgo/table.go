@@ -13,6 +13,7 @@ import (
 // table is the objects of one informer and their indexes: its cache. Any number of goroutines read it
 // and any may write it, as client-go's stores allow.
 type table struct {
+	of      *sharedInformer // nil in some tests
 	packing *packing
 	hot     *compact.Hot
 	scans   *scans // nil: what is read whole and often is not kept decoded for that
@@ -40,8 +41,8 @@ type entry struct {
 	values [][]string // by index; nil where the key says it, or there is nothing but that
 }
 
-func newTable(e *Engine, storage Storage, indexers cache.Indexers) *table {
-	t := &table{packing: newPacking(storage == Live), hot: e.hot, entries: map[string]*entry{}}
+func newTable(e *Engine, storage Storage, indexers cache.Indexers, of *sharedInformer) *table {
+	t := &table{of: of, packing: newPacking(storage == Live), hot: e.hot, entries: map[string]*entry{}}
 	switch storage {
 	case Live:
 		t.live = []any{}
@@ -52,6 +53,14 @@ func newTable(e *Engine, storage Storage, indexers cache.Indexers) *table {
 		t.indexes = append(t.indexes, newIndex(name, f))
 	}
 	return t
+}
+
+// detector is the informer's; nil is none.
+func (t *table) detector() *detector {
+	if t.of == nil {
+		return nil
+	}
+	return t.of.detector
 }
 
 // change is what a writer does to one object.
@@ -85,7 +94,11 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 				t.keepNone()
 			}
 		}
+		had := c.obj != nil
 		c.vals = t.compute(c)
+		if !had && i >= maxAtHand && t.live == nil { // of a list, not every object is kept decoded at once
+			c.obj = nil
+		}
 	}
 	if all {
 		gone = t.missing(changes)
@@ -103,6 +116,9 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 	}
 	if version != nil {
 		t.version = *version
+		if t.of != nil {
+			t.of.metrics.version(*version)
+		}
 	}
 	t.mu.Unlock()
 	if t.scans.overdrawn() {
@@ -292,6 +308,9 @@ func (t *table) warm(c *change) {
 // keep keeps what an item was decoded to for a while, by one of Hot's methods, unless it was replaced since:
 // nobody would drop it. It returns what is kept, or obj.
 func (t *table) keep(it *item, obj any, by func(v *compact.Version, decoder, obj any, size int64) any) any {
+	if t.of != nil {
+		t.of.meet(obj)
+	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.ended || it.gone.Load() {
