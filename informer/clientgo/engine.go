@@ -61,7 +61,7 @@ func newEngine(o Options) *Engine {
 		hot:       compact.NewHot(orDefault(o.Hot, defaultHot)),
 		informers: map[*sharedInformer]struct{}{},
 	}
-	e.room.budget = orDefault(o.Whole, defaultWhole)
+	e.room.budget = orDefault(o.Kept, defaultKept)
 	return e
 }
 
@@ -146,10 +146,10 @@ func (e *Engine) folds(l *listener) {
 
 // Stats is what an Engine has.
 type Stats struct {
-	// Decoded is what objects that are kept decoded cost, in bytes of heap, estimated: because they were
-	// read or have changed, and because everything is read often.
-	Decoded, Whole int64
-	Informers      []InformerStats // that run, by name
+	// Decoded is what objects cost that are kept decoded for a while because they were read or have changed, Kept what
+	// those cost that are read often: in bytes of heap, estimated, without the parts that they share.
+	Decoded, Kept int64
+	Informers     []InformerStats // that run, by name
 }
 
 // InformerStats describes an informer.
@@ -172,8 +172,9 @@ type InformerStats struct {
 	Unpacked uint64
 	// LeftOut counts the objects, each time that they came, for which a transform returned nothing.
 	LeftOut uint64
-	// Whole says that every object is kept decoded.
-	Whole    bool
+	// Kept is how many objects are kept decoded because they are read often, Parts what decoded objects share, in bytes.
+	Kept     int
+	Parts    int64
 	Handlers []HandlerStats // in the order in which they came
 }
 
@@ -196,7 +197,7 @@ func (e *Engine) Stats() Stats {
 		running = append(running, s)
 	}
 	e.mu.Unlock()
-	st := Stats{Decoded: e.hot.Bytes(), Whole: e.room.used.Load()}
+	st := Stats{Decoded: e.hot.Bytes(), Kept: e.room.used.Load()}
 	for _, s := range running {
 		st.Informers = append(st.Informers, s.stats())
 	}
@@ -211,7 +212,7 @@ func (s *sharedInformer) stats() InformerStats {
 	why := s.decoded
 	s.mu.Unlock()
 	t.mu.RLock()
-	st := InformerStats{Decoded: why, Name: s.title(), Unpacked: t.packing.unpacked.Load(), Objects: len(t.list), Whole: t.live != nil}
+	st := InformerStats{Decoded: why, Name: s.title(), Unpacked: t.packing.unpacked.Load(), Objects: len(t.list), Kept: int(t.kept.Load()), Parts: t.packing.parts.Stats().Bytes}
 	t.mu.RUnlock()
 	if isRaw {
 		st.Raw = true

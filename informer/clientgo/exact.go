@@ -320,6 +320,9 @@ func checkMicroTime(p unsafe.Pointer) verdict {
 func checkQuantity(p unsafe.Pointer) verdict {
 	q := *(*resource.Quantity)(p) // a copy: String would write into it
 	back, err := resource.ParseQuantity(q.String())
+	if err == nil && back != *(*resource.Quantity)(p) {
+		_ = back.String() // one that is shared has its text already
+	}
 	return comesBack(err == nil && back == *(*resource.Quantity)(p))
 }
 

@@ -285,14 +285,7 @@ func (t *table) lookup(name string, values []string) ([]any, error) {
 		t.mu.RUnlock()
 		return nil, err
 	}
-	objs, items := t.pick(ix.indexed(values))
+	objs, some := t.pick(ix.indexed(values))
 	t.mu.RUnlock()
-	if items == nil {
-		t.scanned(len(objs))
-		return objs, nil
-	}
-	if t.scanned(len(items)) {
-		t.keepWhole()
-	}
-	return t.scan(items), nil
+	return t.scan(objs, some), nil
 }

@@ -15,16 +15,21 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
+	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 )
 
 // item is one state of one object: packed, or as it is. It is immutable, but for what was found out.
 type item struct {
 	v      *compact.Version // nil: obj is what is kept
 	obj    any
-	form   *form       // of v
-	weight int64       // of the object when decoded, estimated, in bytes of heap
-	misfit atomic.Bool // v could not be decoded, and was counted
-	gone   atomic.Bool // it was stored, and is not any more: what it is decoded to is not kept
+	form   *form         // of v, or of what obj was decoded from
+	weight int64         // of the object when decoded, estimated, in bytes of heap
+	kept   bool          // obj is kept because it is read often: it could be packed
+	used   atomic.Bool   // kept: it was read since age asked
+	cost   atomic.Int64  // what it weighed when it was decoded last; 0: not known
+	reads  atomic.Uint32 // how often it was decoded for readers, lately
+	misfit atomic.Bool   // v could not be decoded, and was counted
+	gone   atomic.Bool   // it was stored, and is not any more: what it is decoded to is not kept
 }
 
 // form is what the bytes of an item do not say.
@@ -62,6 +67,21 @@ func (m *misfits) add(err error) {
 
 // held is an item that keeps the object itself.
 func held(obj any) *item { return &item{obj: obj, weight: weigh(obj)} }
+
+// read notes that somebody reads what is kept.
+func (it *item) read() {
+	if it.kept && !it.used.Load() {
+		it.used.Store(true)
+	}
+}
+
+// heap is what the object costs when it is decoded, without what it shares, estimated, in bytes.
+func (it *item) heap() int64 {
+	if c := it.cost.Load(); c > 0 {
+		return c
+	}
+	return it.weight
+}
 
 // size is what the item costs at rest, without dictionaries, in bytes.
 func (it *item) size() int64 {
@@ -131,10 +151,11 @@ func (it *item) tryDecode() (any, error) {
 		return nil, err
 	}
 	*b = raw
-	obj, err := it.form.codec.decode(raw)
+	obj, size, err := it.form.codec.shared(raw)
 	if err != nil {
 		return nil, err
 	}
+	it.cost.Store(size)
 	setKind(obj, it.form.kind)
 	return obj, nil
 }
@@ -143,6 +164,7 @@ func (it *item) tryDecode() (any, error) {
 type packing struct {
 	live   bool // nothing is packed
 	packer compact.Packer
+	parts  *plans.Table // what decoded objects share
 	// unpacked counts the versions of objects that are kept as they are since they would come back changed.
 	unpacked atomic.Uint64
 
@@ -154,6 +176,7 @@ type packing struct {
 func newPacking(live bool) *packing {
 	return &packing{
 		live:   live,
+		parts:  plans.NewTable(partsLimit),
 		packer: compact.Packer{Router: compact.NewRouter(compact.Options{})},
 		codecs: map[reflect.Type]*codec{},
 		forms:  map[form]*form{},
@@ -190,6 +213,21 @@ func (p *packing) item(obj any) *item {
 	}
 }
 
+// partsLimit bounds the parts that an informer's table holds, in bytes of the wire.
+const partsLimit = 64 << 20
+
+// keep is item for an object that is read often: it shares its equal parts with others, and is not packed.
+func (p *packing) keep(obj any) *item {
+	it := p.item(obj)
+	if it.v == nil {
+		return it
+	}
+	if shared := it.decode(); shared != nil {
+		return &item{obj: shared, form: it.form, weight: it.heap(), kept: true}
+	}
+	return it
+}
+
 // encode is the codec's, where a type's own methods may panic that client-go would never call.
 func encode(c *codec, dst []byte, obj any) (raw []byte, err error) {
 	defer func() {
@@ -205,7 +243,7 @@ func (p *packing) codec(t reflect.Type) *codec {
 	defer p.mu.Unlock()
 	c, ok := p.codecs[t]
 	if !ok {
-		c = newCodec(t)
+		c = newCodec(t, p.parts)
 		p.codecs[t] = c
 	}
 	return c

@@ -25,7 +25,8 @@ type rawSource struct {
 	misfits  *misfits
 	listed   kinds // what becomes of kinds in lists
 	watched  kinds // and in watches
-	decode   bool  // objects at once: a transform wants them, or they are kept so
+	// transforms: a transform gets each object, decoded, and may change it.
+	transforms bool
 
 	controller cache.Controller
 }
@@ -62,7 +63,7 @@ func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSour
 	m := &misfits{informer: s}
 	r := &rawSource{
 		informer: s, lw: cache.ToListerWatcherWithContext(s.lw), listed: listed, watched: watched,
-		misfits: m, forms: newRawForms(s.example, m), decode: s.transform != nil || s.table.packing.live,
+		misfits: m, forms: newRawForms(s.example, s.table.packing.parts, m), transforms: s.transform != nil,
 	}
 	config.Queue = &rawIntake{intake: in, raw: r}
 	config.ListerWatcher = rawListerWatcher{r}
