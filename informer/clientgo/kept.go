@@ -10,8 +10,8 @@ import (
 // others, and a read of it costs what it costs with client-go. It is packed again once nobody reads it. Each object is
 // judged by its own reads, whether they come by key, by an index or by a list, so that nothing else is decoded for it.
 const (
-	// often is how many times an object is decoded for readers, within a while, before it is kept. Once costs some 15 µs
-	// for a pod, while to keep it costs some kilobytes more than to pack it.
+	// often is how many times an object is decoded for readers, within a while, before it is kept. A program that lists
+	// everything once or twice, as at its start, has nothing kept.
 	often = 3
 	// while is how often it is asked who was read.
 	while = 10 * time.Minute
