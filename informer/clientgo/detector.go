@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	goruntime "runtime"
 	"slices"
 	"strconv"
@@ -11,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
@@ -155,8 +155,14 @@ func (h *handout) report(diff compare.Difference) string {
 		key = "without a name"
 	}
 	values := fmt.Sprintf(" was %s and is %s", diff.Want, diff.Got)
-	if _, ok := h.copy.(*corev1.Secret); ok || kindOf(h.copy).Kind == "Secret" {
+	if secret(h.copy) {
 		values = " is another one"
 	}
 	return fmt.Sprintf("%T %s: %s%s; who had it: %s", h.copy, key, diff.Path, values, strings.Join(h.readers, ", "))
+}
+
+// secret reports whether an object's values are not shown.
+func secret(obj runtime.Object) bool {
+	t := structOf(reflect.TypeOf(obj))
+	return t != nil && t.Name() == "Secret" || kindOf(obj).Kind == "Secret"
 }

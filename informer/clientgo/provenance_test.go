@@ -187,7 +187,7 @@ func meddle(t *testing.T, m meddler, mk maker) (has, asked []string) {
 		stop := start(t, i)
 		pass(2 * time.Minute)
 		put(9)
-		pass(10 * time.Second)
+		pass(2 * time.Minute)
 		for _, obj := range i.GetStore().List() {
 			has = append(has, obj.(*corev1.Pod).Name)
 		}
@@ -222,7 +222,7 @@ func (f *flight) ListWithContext(ctx context.Context, o metav1.ListOptions) (run
 	under := make(chan struct{})
 	f.under = under
 	f.mu.Unlock()
-	time.Sleep(time.Second) // so that others join
+	<-time.After(time.Second) // so that others join
 	f.list, f.err = f.ListerWatcherWithContext.ListWithContext(ctx, o)
 	f.mu.Lock()
 	f.under = nil

@@ -108,15 +108,15 @@ func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
 		r.misfits.add(fmt.Errorf("read %s: a %T cannot be read from %v", raw.key, r.informer.example, o.Format))
 		return raw
 	case r.transforms:
-		if obj, err := f.codec.decode(o.Raw); err == nil {
-			setKind(obj, f.kind)
-			raw.obj = obj
-			return raw
-		} else { //nolint:revive // err is needed
+		obj, err := f.codec.decode(o.Raw) // the transform may change it
+		if err != nil {
 			raw.misfit = true
 			r.misfits.add(fmt.Errorf("decode %s: %w", raw.key, err))
 			return raw
 		}
+		setKind(obj, f.kind)
+		raw.obj = obj
+		return raw
 	case listed:
 		if raw.item = r.same(raw.key, o, f); raw.item != nil {
 			return raw
