@@ -70,7 +70,12 @@ func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
 		if kept(e) != 100 {
 			t.Error("it is read on, and packed")
 		}
-		pass(3 * while)
+		for n := range 30 { // changes are no reads
+			s.modify(pod("a/p7", "7", fmt.Sprint("n", n)))
+			pass(while / 10)
+		}
+		s.modify(pod("a/p7", "7", "n2"))
+		synctest.Wait()
 		if st := e.Stats(); st.Informers[0].Kept != 0 || st.Kept != 0 {
 			t.Errorf("nobody reads it any more, and %d objects of %d bytes are kept", st.Informers[0].Kept, st.Kept)
 		}

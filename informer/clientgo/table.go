@@ -134,7 +134,6 @@ func (t *table) unnamed(changes []change) []change {
 // decoded is an entry's object where that costs nothing, or nil. The caller holds writing or mu.
 func (t *table) decoded(e *entry) any {
 	if e.item.v == nil {
-		e.item.read()
 		return e.item.obj
 	}
 	if obj, ok := t.hot.Get(e.item.v, e.item.form.codec); ok {
@@ -262,6 +261,7 @@ func (t *table) get(key string) (any, bool) {
 	it, obj := e.item, t.decoded(e)
 	t.mu.RUnlock()
 	if obj != nil {
+		it.read()
 		return obj, true
 	}
 	if obj = it.decode(); obj == nil {
