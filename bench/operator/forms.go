@@ -23,6 +23,6 @@ func raw(cfg *rest.Config, o *cache.Options) error {
 	if err != nil {
 		return err
 	}
-	o.HTTPClient, o.NewInformer = e.HTTPClient(), e.NewInformer
+	o.HTTPClient, o.NewInformer = e.HTTPClient(), e.NewCacheInformer
 	return nil
 }

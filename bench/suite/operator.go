@@ -1,10 +1,15 @@
 package suite
 
-import "time"
+import (
+	"fmt"
+	"time"
 
-// operator is a program made with controller-runtime: with client-go's informers, with ours where client-go's
+	"github.com/tattler-dev/tattler/bench/operator"
+)
+
+// operators is a program made with controller-runtime: with client-go's informers, with ours where client-go's
 // Reflector lists and watches, and with ours where the engine does.
-func operator(z Size) Scenario {
+func operators(z Size) Scenario {
 	peer := "operator/client-go"
 	sc := Scenario{Name: "operator", Real: true, Objects: z.Objects, Warm: []string{"client-go/widgets"}}
 	for _, f := range []struct {
@@ -32,4 +37,43 @@ func operator(z Size) Scenario {
 	}
 	sc.Jobs = append(sc.Jobs, Step{Job: peer, Limit: 10 * time.Minute})
 	return sc
+}
+
+// operatorReads are managers that read in three ways, side by side: what they hold and use while they do.
+func operatorReads(z Size) Scenario {
+	sc := Scenario{Name: "operator-reads", Real: true, Objects: z.Objects, Warm: []string{"client-go/widgets"}}
+	for _, reads := range operator.Reads {
+		for _, form := range operator.Forms {
+			for _, stripped := range []bool{false, true} {
+				ours, peer := operator.ReadsJob(true, reads, form, stripped), operator.ReadsJob(false, reads, form, stripped)
+				sc.Jobs = append(sc.Jobs, Step{Job: peer, Limit: 10 * time.Minute}, Step{Job: ours, Limit: 10 * time.Minute})
+				heap, cpu := readsAims(reads, form)
+				row := func(name, unit, value string, by float64, aim Aim) {
+					what := fmt.Sprintf("manager, %s, %s: %s", reads, form, name)
+					if stripped {
+						what += ", without managed fields"
+					}
+					sc.Rows = append(sc.Rows, RowSpec{Name: what, Unit: unit, Ours: Of(ours, value, by), Peer: Of(peer, value, by), Aim: aim})
+				}
+				row("heap", "MiB", "steady heap B", mib, heap)
+				row("CPU", "s", "reads cpu s", 1, cpu)
+				row("from a write to its reconcile, median", "ms", "median ms", 1, atMost("1.1×", 1.1))
+				row("from a write to its reconcile, p99", "ms", "p99 ms", 1, atMost("1.1×", 1.1))
+				row("peak RSS of the start", "MiB", "start peak rss B", mib, atMost("1/2", 1./2))
+			}
+		}
+	}
+	return sc
+}
+
+func readsAims(reads, form string) (heap, cpu Aim) {
+	switch {
+	case reads == "hardly":
+		return atMost("1/10", 1./10), Aim{}
+	case reads == "index":
+		return atMost("1/3", 1./3), atMost("0.9×", 0.9)
+	case form == "unstructured":
+		return atMost("0.25×", 0.25), atMost("0.9×", 0.9)
+	}
+	return atMost("0.35×", 0.35), atMost("0.9×", 0.9)
 }

@@ -38,7 +38,7 @@ func Scenarios(z Size) []Scenario {
 		typed(z), typedIndex(z), live(z), unstructured(z), widgets(z), storages(z), reads(z), manyApps(z), liveChurn(z),
 		relistHeap(z), relistRSS(z), audit(z), events(z), stuck(z, "updates"), stuck(z, "churn"), restart(z), million(z),
 	}
-	all = append(all, operator(z), controllers(z))
+	all = append(all, operators(z), operatorReads(z), controllers(z))
 	all = append(all, daemon(z)...)
 	all = append(all, delivery(z)...)
 	for i := range all {

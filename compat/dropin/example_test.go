@@ -5,8 +5,11 @@ package dropin
 import (
 	"os"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tattler-dev/tattler/informer/clientgo"
 )
@@ -20,7 +23,7 @@ func Example() { //nolint:testableexamples // it needs a cluster
 			return err
 		}
 		mgr, err := ctrl.NewManager(config, ctrl.Options{
-			Cache: cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewInformer},
+			Cache: cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewCacheInformer},
 		})
 		if err != nil {
 			return err
@@ -29,12 +32,26 @@ func Example() { //nolint:testableexamples // it needs a cluster
 	}
 }
 
+// A manager with options of its own.
+func Example_options() { //nolint:testableexamples // it needs a cluster
+	_ = func(engine *clientgo.Engine) (ctrl.Manager, error) {
+		options := ctrl.Options{Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}: {Label: labels.SelectorFromSet(labels.Set{"app": "web"})},
+			},
+		}}
+		options.Cache.HTTPClient, options.Cache.NewInformer = engine.HTTPClient(), engine.NewCacheInformer
+		return ctrl.NewManager(ctrl.GetConfigOrDie(), options)
+	}
+}
+
 // The environment says which informers the program has.
 func Example_goBack() { //nolint:testableexamples // it needs a cluster
 	_ = func(engine *clientgo.Engine) (ctrl.Manager, error) {
 		var options ctrl.Options
 		if os.Getenv("INFORMERS") != "client-go" {
-			options.Cache = cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewInformer}
+			options.Cache = cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewCacheInformer}
 		}
 		return ctrl.NewManager(ctrl.GetConfigOrDie(), options)
 	}

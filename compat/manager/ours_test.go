@@ -16,7 +16,7 @@ func TestManager(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.HTTPClient, o.NewInformer = e.HTTPClient(), e.NewInformer
+		o.HTTPClient, o.NewInformer = e.HTTPClient(), e.NewCacheInformer
 	}, here.writes)
 }
 

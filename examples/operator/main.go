@@ -73,7 +73,7 @@ func run(ctx context.Context, cfg *rest.Config, namespace, directory string) err
 		if err != nil {
 			return err
 		}
-		options.Cache.HTTPClient, options.Cache.NewInformer = engine.HTTPClient(), engine.NewInformer // ours
+		options.Cache.HTTPClient, options.Cache.NewInformer = engine.HTTPClient(), engine.NewCacheInformer // ours
 		say = func() {
 			for _, i := range engine.Stats().Informers {
 				slog.Info("kept by our cache", "informer", i.Name, "objects", i.Objects, "bytes", i.Bytes)

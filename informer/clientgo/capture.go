@@ -4,21 +4,22 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/tattler-dev/tattler/informer/internal/request"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// capturing is a transport that keeps what the server answers to a list or watch under a marked context for
-// whoever marked it, and hands on a made-up answer. So the requests are those of the program's own client: its
-// headers, its rate limit, its retries and the errors that it makes of refusals.
+// capturing is a transport that takes what the server answers to a list or watch under a marked context, and hands on
+// an answer without objects. So the requests are those of the program's own client: its headers, its rate limit, its
+// retries and the errors that it makes of refusals.
 type capturing struct {
 	next http.RoundTripper
 	base string // path of the server's address
@@ -40,36 +41,43 @@ func (t *capturing) RoundTrip(req *http.Request) (*http.Response, error) {
 		req = req.Clone(req.Context())
 		req.Header.Set("Accept-Encoding", "gzip")
 	}
-	if c.watch {
-		return c.tapWatch(t.next, req)
+	resp, err := t.next.RoundTrip(req)
+	f := c.take(resp, err)
+	switch {
+	case f == 0:
+		return resp, err
+	case c.watch:
+		return answered(resp, newSilence(req.Context(), resp.Body)), nil
 	}
-	return c.tapList(t.next, req)
+	return answered(resp, &listAnswer{body: resp.Body, read: func(body io.Reader) ([]byte, error) { return c.read(body, f) }}), nil
 }
 
 type tapKey struct{}
 
-// tap takes the answers to what a ListerWatcher asks for in one call.
+// tap takes the answer to the request that a ListerWatcher sends in one call.
 type tap struct {
-	ctx   context.Context // ends what is taken of a watch
-	watch bool
+	watch             bool
+	version, proceeds string // what the request asks for: its resource version and continue token
 	// read reads a list and returns what is answered instead.
-	read func(req *http.Request, body io.Reader, f wire.Format) ([]byte, error)
-	// made, if set, is what is answered to a watch; it ends there. Else nothing is, until that is closed.
-	made func(req *http.Request) []byte
+	read func(body io.Reader, f wire.Format) ([]byte, error)
 
 	mu   sync.Mutex
-	over bool // the call has returned: what is asked later, on a goroutine that it left behind, is not for us
+	over bool // the call has returned: requests that are sent later are not for us
 	got  caught
 }
 
-// errOver is met by who reads a list after the call that it was asked in.
+// newTap returns a tap for a call with these options.
+func newTap(o metav1.ListOptions, watch bool) *tap {
+	return &tap{watch: watch, version: o.ResourceVersion, proceeds: o.Continue}
+}
+
+// errOver is the error of a list that is read after the call that it was asked for in.
 var errOver = errors.New("the list was not read while its ListerWatcher was called")
 
-// caught is what a tap has of a call.
+// caught is what a tap took.
 type caught struct {
-	asked  bool          // there was a request
 	broken bool          // a request had no answer
-	unfit  string        // why answers are left alone
+	unfit  string        // the media type of an answer that cannot be cut
 	taken  int           // answers
 	body   io.ReadCloser // of the last one, where it is a watch
 	format wire.Format
@@ -78,29 +86,19 @@ type caught struct {
 // mark returns a context under which requests are tapped.
 func (t *tap) mark(ctx context.Context) context.Context { return context.WithValue(ctx, tapKey{}, t) }
 
-// wants tells whether a request is the one for the collection. What is read besides it is left alone; what is
-// written must not be written again, which it would be if the answer were taken in vain.
+// wants reports whether a request is the one that was asked for: all others pass through.
 func (t *tap) wants(req *http.Request, base string) bool {
+	if req.Method != http.MethodGet || !isCollection(belowBase(req.URL.Path, base)) {
+		return false
+	}
+	q := req.URL.Query()
+	watch := q.Get("watch")
+	if (watch == "true" || watch == "1") != t.watch || q.Get("resourceVersion") != t.version || q.Get("continue") != t.proceeds {
+		return false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over {
-		return false
-	}
-	t.got.asked = true
-	switch {
-	case t.got.unfit != "":
-		return false
-	case req.Method != http.MethodGet:
-		t.got.unfit = "it writes, too"
-		return false
-	case !isCollection(belowBase(req.URL.Path, base)):
-		return false
-	}
-	if v := req.URL.Query().Get("watch"); (v == "true" || v == "1") != t.watch {
-		t.got.unfit = "it lists in order to watch, or watches in order to list"
-		return false
-	}
-	return true
+	return !t.over
 }
 
 // belowBase is a path below that of the server's address.
@@ -108,7 +106,7 @@ func belowBase(path, base string) string {
 	return strings.TrimPrefix(path, strings.TrimSuffix(base, "/"))
 }
 
-// isCollection tells whether a path is that of a resource's objects, all or those of a namespace.
+// isCollection reports whether a path is that of a resource's objects, all or those of a namespace.
 func isCollection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -122,44 +120,8 @@ func isCollection(path string) bool {
 	return len(parts) == 1 || len(parts) == 3 && parts[0] == "namespaces"
 }
 
-func (t *tap) tapList(next http.RoundTripper, req *http.Request) (*http.Response, error) {
-	resp, err := next.RoundTrip(req)
-	f := t.take(resp, err, nil)
-	if f == 0 {
-		return resp, err
-	}
-	return madeUp(resp, &listAnswer{body: resp.Body, read: func(body io.Reader) ([]byte, error) { return t.read(req, body, f) }}), nil
-}
-
-// tapWatch keeps the answer beyond the end of the caller's request, which comes with that of the made-up one.
-func (t *tap) tapWatch(next http.RoundTripper, req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
-	theirs := context.AfterFunc(req.Context(), cancel)
-	resp, err := next.RoundTrip(req.WithContext(ctx))
-	var made io.ReadCloser = newSilence(req.Context())
-	f := t.take(resp, err, func() io.ReadCloser {
-		theirs()
-		ours := context.AfterFunc(t.ctx, cancel)
-		if t.made != nil {
-			made = io.NopCloser(bytes.NewReader(t.made(req)))
-		}
-		return &ending{resp.Body, func() { ours(); cancel() }}
-	})
-	switch {
-	case err != nil:
-		theirs()
-		cancel()
-		return nil, err
-	case f == 0:
-		resp.Body = &ending{resp.Body, func() { theirs(); cancel() }}
-		return resp, nil
-	}
-	return madeUp(resp, made), nil
-}
-
-// take tells what an answer is in that is taken; 0 is one that is not. keep, of a watch, returns its body. It is
-// called where the call has not returned yet, and cannot until then.
-func (t *tap) take(resp *http.Response, err error, keep func() io.ReadCloser) wire.Format {
+// take returns the format of an answer that is taken; 0 is one that is not.
+func (t *tap) take(resp *http.Response, err error) wire.Format {
 	if err == nil {
 		request.Uncompress(resp)
 	}
@@ -174,13 +136,13 @@ func (t *tap) take(resp *http.Response, err error, keep func() io.ReadCloser) wi
 	}
 	f := request.FormatOf(resp)
 	if f == 0 {
-		t.got.unfit = "the server answers in " + resp.Header.Get("Content-Type")
+		t.got.unfit = resp.Header.Get("Content-Type")
 		return 0
 	}
 	t.got.taken++
-	if keep != nil {
+	if t.watch {
 		t.got.drop()
-		t.got.body, t.got.format = keep(), f
+		t.got.body, t.got.format = resp.Body, f
 	}
 	return f
 }
@@ -196,11 +158,11 @@ func (t *tap) note(f func()) error {
 	return nil
 }
 
-// end returns what was caught, once the call has returned. What its goroutines ask from now on passes through.
+// end returns what was taken, once the call has returned.
 func (t *tap) end() caught {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.over, t.made = true, nil // a watch keeps its context, and so us
+	t.over = true
 	return t.got
 }
 
@@ -211,21 +173,16 @@ func (c *caught) drop() {
 	}
 }
 
-// elsewhere tells that a server has refused what we did not see.
-func (c *caught) elsewhere(err error) bool {
-	return !c.asked && errors.As(err, new(apierrors.APIStatus))
-}
-
-// reason is why nothing was taken of what was answered.
+// reason is why nothing was taken.
 func (c *caught) reason() error {
 	if c.unfit != "" {
-		return errors.New(c.unfit)
+		return fmt.Errorf("the server answered in %s, which cannot be cut into objects: set Options.Decoded", c.unfit)
 	}
 	return errElsewhere
 }
 
-// madeUp is an answer with another body.
-func madeUp(resp *http.Response, body io.ReadCloser) *http.Response {
+// answered is an answer with another body.
+func answered(resp *http.Response, body io.ReadCloser) *http.Response {
 	made := *resp
 	made.Header = resp.Header.Clone()
 	made.Header.Set("Content-Type", "application/json")
@@ -258,27 +215,17 @@ func (a *listAnswer) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (a *listAnswer) Close() error { return a.body.Close() }
 
-// ending is a body with something to do at its end.
-type ending struct {
-	io.ReadCloser
-	end func()
-}
-
-// Close implements io.Closer. Nothing is heard of a connection after that.
-func (e *ending) Close() error {
-	e.end()
-	return e.ReadCloser.Close()
-}
-
-// silence is a body that says nothing until it is closed, or its request ends.
+// silence is the body of a watch without events. It ends with its request; to close it closes the server's answer.
 type silence struct {
+	io.Closer
+
 	asked  context.Context // of the request
 	once   sync.Once
 	closed chan struct{}
 }
 
-func newSilence(asked context.Context) *silence {
-	return &silence{asked: asked, closed: make(chan struct{})}
+func newSilence(asked context.Context, answer io.Closer) *silence {
+	return &silence{Closer: answer, asked: asked, closed: make(chan struct{})}
 }
 
 // Read implements io.Reader.
@@ -294,5 +241,5 @@ func (s *silence) Read([]byte) (int, error) {
 // Close implements io.Closer.
 func (s *silence) Close() error {
 	s.once.Do(func() { close(s.closed) })
-	return nil
+	return s.Closer.Close()
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
@@ -29,7 +30,10 @@ type codec struct {
 	growth float64
 	check  check
 	append func(dst []byte, obj any) ([]byte, error)
-	decode func(raw []byte) (any, error)
+	decode func(raw []byte) (any, error) // an object of the caller's own
+	// share, if set, decodes an object that shares its equal parts with others, and says what it costs beside these.
+	// Ok is false where decode has to do it.
+	share func(raw []byte) (obj any, size int64, ok bool)
 
 	encoded atomic.Uint64
 	broken  atomic.Bool
@@ -50,12 +54,12 @@ type generated interface {
 }
 
 // newCodec returns the codec of a type that is a pointer to a struct; nil where there is none.
-func newCodec(t reflect.Type) *codec {
+func newCodec(t reflect.Type, parts *plans.Table) *codec {
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil
 	}
 	if t == reflect.TypeFor[*unstructured.Unstructured]() {
-		return &codec{typ: t.Elem(), format: wire.JSON, growth: 6, append: appendUnstructured, decode: decodeUnstructured}
+		return &codec{typ: t.Elem(), format: wire.JSON, growth: 6, append: appendUnstructured, decode: decodeUnstructured, share: shareUnstructured(parts)}
 	}
 	zero := reflect.New(t.Elem()).Interface()
 	if _, ok := zero.(metav1.Object); !ok {
@@ -64,12 +68,51 @@ func newCodec(t reflect.Type) *codec {
 	if _, ok := zero.(generated); ok && tagged(t.Elem()) {
 		return &codec{
 			typ: t.Elem(), format: wire.Protobuf, kinded: true, growth: protobufGrowth,
-			check: planOf(t.Elem(), true), append: appendProtobuf, decode: decodeProtobuf(t.Elem()),
+			check: planOf(t.Elem(), true), append: appendProtobuf, decode: decodeProtobuf(t.Elem()), share: shareProtobuf(t.Elem(), parts),
 		}
 	}
 	return &codec{
 		typ: t.Elem(), format: wire.JSON, growth: 1.7,
 		check: planOf(t.Elem(), false), append: appendJSON, decode: decodeJSON(t.Elem()),
+	}
+}
+
+// shared decodes an object that nobody may change, and says what it costs on the heap, in bytes.
+func (c *codec) shared(raw []byte) (obj any, size int64, err error) {
+	if c.share != nil {
+		if obj, size, ok := c.share(raw); ok {
+			return obj, max(size, 1), nil
+		}
+	}
+	obj, err = c.decode(raw)
+	if err == nil && c.format == wire.Protobuf {
+		plans.CacheQuantities(obj)
+	}
+	return obj, c.weigh(len(raw)), err
+}
+
+func shareProtobuf(t reflect.Type, parts *plans.Table) func([]byte) (any, int64, bool) {
+	plan := plans.For(t)
+	if plan == nil || parts == nil {
+		return nil
+	}
+	return func(raw []byte) (any, int64, bool) {
+		obj := reflect.New(t).Interface()
+		r, ok := plan.Decode(parts, raw, obj)
+		return obj, r.Size, ok
+	}
+}
+
+func shareUnstructured(parts *plans.Table) func([]byte) (any, int64, bool) {
+	if parts == nil {
+		return nil
+	}
+	return func(raw []byte) (any, int64, bool) {
+		m, r, err := plans.JSON(parts, raw)
+		if err != nil || r.Size == 0 {
+			return nil, 0, false
+		}
+		return &unstructured.Unstructured{Object: m}, r.Size, true
 	}
 }
 

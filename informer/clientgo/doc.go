@@ -2,14 +2,14 @@
 // program keeps its handlers, listers and controllers, and needs a fraction of the memory.
 //
 //	engine, err := clientgo.New(config, clientgo.Options{})
-//	… cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewInformer} // controller-runtime
-//	… factory.InformerFor(&corev1.Pod{}, …NewInformer…)                                // client-go
+//	… cache.Options{HTTPClient: engine.HTTPClient(), NewInformer: engine.NewCacheInformer} // controller-runtime
+//	… factory.InformerFor(&corev1.Pod{}, … engine.NewInformer(clientgo.ListWatch(…) …)      // client-go
 //
 // What NewInformer returns does what a cache.SharedIndexInformer of client-go v0.37 does, as far as a
 // program can see it, but for what follows. docs/drop-in.md tells more.
 //
-//	Pointers         What is read is decoded: two reads of one object may return two pointers to equal
-//	                 objects. As with client-go, both are read-only. Storage Live keeps the pointers.
+//	Pointers         What is read is decoded: two reads of an object that is packed may return two pointers to equal
+//	                 objects. As with client-go, both are read-only. Objects share their equal parts.
 //	Exactness        An object that is packed comes back as it was, nil slices and empty ones told apart.
 //	                 One that would not, and one of a type that cannot be packed, is kept as it is.
 //	Index functions  Are called once for each version. client-go calls them again with the old object,

@@ -24,8 +24,8 @@ func TestDocs(t *testing.T) {
 	examples = regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(examples, "")
 	flat := regexp.MustCompile(`(?m)^\t+`)
 	blocks := regexp.MustCompile("(?s)```(go|text)\n(.*?)\n```").FindAllStringSubmatch(read(t, "../../docs/drop-in.md"), -1)
-	if len(blocks) != 10 {
-		t.Errorf("there are %d blocks, want 10", len(blocks))
+	if len(blocks) != 12 {
+		t.Errorf("there are %d blocks, want 12", len(blocks))
 	}
 	for _, b := range blocks {
 		code := flat.ReplaceAllString(b[2], "")

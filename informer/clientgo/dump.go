@@ -11,20 +11,16 @@ func (e *Engine) Dump(w io.Writer) error {
 	st := e.Stats()
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(t, "decoded because read or changed:\t%d bytes of %d\n", st.Decoded, orDefault(e.opts.Hot, defaultHot))
-	fmt.Fprintf(t, "decoded because read whole:\t%d bytes of %d\n", st.Whole, orDefault(e.opts.Whole, defaultWhole))
+	fmt.Fprintf(t, "decoded because read often:\t%d bytes of %d\n", st.Kept, orDefault(e.opts.Kept, defaultKept))
 	for _, i := range st.Informers {
 		how := "not asked for yet"
 		switch {
 		case i.Raw:
 			how = "cut out of what the server sends"
 		case i.Decoded != "":
-			how = "by its ListerWatcher: " + i.Decoded
+			how = i.Decoded
 		}
-		kept := "packed"
-		if i.Whole {
-			kept = "decoded"
-		}
-		fmt.Fprintf(t, "%s\t%d objects, %d bytes, %s, %s", i.Name, i.Objects, i.Bytes, kept, how)
+		fmt.Fprintf(t, "%s\t%d objects, %d kept decoded, %d bytes, %s", i.Name, i.Objects, i.Kept, i.Bytes, how)
 		if i.Misfits > 0 {
 			fmt.Fprintf(t, ", %d not decoded", i.Misfits)
 		}

@@ -15,7 +15,7 @@ func TestDump(t *testing.T) {
 		if err := e.Dump(&b); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"0 bytes of 16777216", "SharedIndexInformer *v1.Pod", "3 objects, ", "decoded, by its ListerWatcher", "clientgo.log", "0 queued"} {
+		for _, want := range []string{"0 bytes of 16777216", "SharedIndexInformer *v1.Pod", "3 objects, ", "the program's client decodes them", "clientgo.log", "0 queued"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%q is not in\n%s", want, b.String())
 			}

@@ -22,7 +22,6 @@ type Engine struct {
 	opts   Options
 	http   *http.Client
 	client *request.Client // has the connection
-	base   string          // path of the server's address
 	hot    *compact.Hot
 	room   room
 
@@ -52,7 +51,7 @@ func New(cfg *rest.Config, o Options) (*Engine, error) {
 	}
 	mine.Transport = &capturing{next: mine.Transport, base: base.Path, gzip: !cfg.DisableCompression}
 	mine.Timeout = cfg.Timeout
-	e.http, e.client, e.base = &mine, client, base.Path
+	e.http, e.client = &mine, client
 	return e, nil
 }
 
@@ -62,33 +61,54 @@ func newEngine(o Options) *Engine {
 		hot:       compact.NewHot(orDefault(o.Hot, defaultHot)),
 		informers: map[*sharedInformer]struct{}{},
 	}
-	e.room.budget = orDefault(o.Whole, defaultWhole)
+	e.room.budget = orDefault(o.Kept, defaultKept)
 	return e
 }
 
-// HTTPClient is the client that requests are sent with: for controller-runtime's
-// cache.Options.HTTPClient and client-go's NewForConfigAndClient. What is asked by it for an informer is
-// answered to the engine, undecoded; all else passes through. It is nil where New had no configuration.
+// HTTPClient is the client that requests are sent with: for controller-runtime's cache.Options.HTTPClient and
+// client-go's NewForConfigAndClient. It takes the answers to the lists and watches of informers that take them
+// undecoded: those of NewCacheInformer, and of NewInformer with a ListWatch. All else passes through. It is nil where
+// New had no configuration.
 func (e *Engine) HTTPClient() *http.Client { return e.http }
 
-// NewInformer returns an informer of what lw lists and watches: cache.NewSharedIndexInformer, and the type
-// of controller-runtime's cache.Options.NewInformer. The indexers are copied.
+// NewInformer returns an informer of what lw lists and watches: cache.NewSharedIndexInformer with what the engine
+// shares. The program's client decodes what it lists and watches, unless lw is a ListWatch. The indexers are copied.
 func (e *Engine) NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	name := fmt.Sprintf("%T", example)
-	return &sharedInformer{
-		engine:   e,
-		lw:       lw,
-		example:  example,
-		table:    newTable(e, e.opts.storageOf(example), indexers),
-		done:     done{name: "SharedIndexInformer " + name, ch: make(chan struct{})},
-		detector: cache.NewCacheMutationDetector(name),
-		fallback: resync,
-		check:    resync,
-	}
+	return e.newInformer(lw, unknown, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
 
-// NewSharedIndexInformer is cache.NewSharedIndexInformer with an Engine of its own, and so with rooms for
-// decoded objects that it shares with no other; what it lists and watches comes decoded.
+// NewInformerWithOptions is NewInformer with the options of cache.NewSharedIndexInformerWithOptions: with an Identifier,
+// client-go's metrics of informers are published.
+func (e *Engine) NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, o cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
+	return e.newInformer(lw, unknown, example, o)
+}
+
+// NewCacheInformer is for controller-runtime's cache.Options.NewInformer, beside HTTPClient in the same options, and
+// for nothing else: it takes the answers to lw's requests undecoded, and relies on lw being one that
+// controller-runtime's cache made, which hands on what the server sends.
+func (e *Engine) NewCacheInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	return e.newInformer(lw, cacheOwn, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
+}
+
+func (e *Engine) newInformer(lw cache.ListerWatcher, made provenance, example runtime.Object, o cache.SharedIndexInformerOptions) *sharedInformer {
+	s := &sharedInformer{
+		engine:   e,
+		lw:       lw,
+		made:     made,
+		example:  example,
+		done:     done{name: fmt.Sprintf("SharedIndexInformer %T", example), ch: make(chan struct{})},
+		options:  o,
+		metrics:  newMetrics(o),
+		detector: newDetector(),
+		fallback: o.ResyncPeriod,
+		check:    o.ResyncPeriod,
+	}
+	s.table = newTable(e, e.opts.storageOf(example), o.Indexers, s)
+	return s
+}
+
+// NewSharedIndexInformer is cache.NewSharedIndexInformer with an Engine of its own, and so with budgets for
+// decoded objects that it shares with no other. The program's client decodes what it lists and watches.
 func NewSharedIndexInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return newEngine(Options{}).NewInformer(lw, example, resync, indexers)
 }
@@ -118,38 +138,43 @@ func (e *Engine) leave(s *sharedInformer) {
 // folds tells that a handler has exceeded its budget.
 func (e *Engine) folds(l *listener) {
 	e.log().Info("A handler is too slow: until it has caught up, it is told of each object's last state only",
-		"informer", l.informer.done.name, "handler", l.name, "budget", e.opts.handlerBudget())
+		"informer", l.informer.title(), "handler", l.name, "budget", e.opts.handlerBudget())
 	if f := e.opts.Hooks.Folding; f != nil {
-		go f(l.informer.done.name, l.name) // it may ask the engine, which is busy with this handler
+		go f(l.informer.title(), l.name) // it may ask the engine, which is busy with this handler
 	}
 }
 
 // Stats is what an Engine has.
 type Stats struct {
-	// Decoded is what objects that are kept decoded cost, in bytes of heap, estimated: because they were
-	// read or have changed, and because everything is read often.
-	Decoded, Whole int64
-	Informers      []InformerStats // that run, by name
+	// Decoded is what objects cost that are kept decoded for a while because they were read or have changed, Kept what
+	// those cost that are read often: in bytes of heap, estimated, without the parts that they share.
+	Decoded, Kept int64
+	Informers     []InformerStats // that run, by name
 }
 
 // InformerStats describes an informer.
 type InformerStats struct {
+	// Name has the kind of unstructured objects and of metadata, once it is known, and otherwise the Go type.
 	Name    string
 	Objects int
 	// Bytes is what the objects cost at rest, with what they are stored as the difference from. What
 	// objects cost that are kept as they are is estimated.
 	Bytes int64
-	// Raw says that objects are cut out of what the server sends; else they come decoded by the
-	// ListerWatcher, and Decoded says why. Both are empty until the first list has begun.
+	// Raw says that objects are cut out of what the server sends. Otherwise the program's client decodes them, and
+	// Decoded says why, in a sentence.
 	Raw     bool
 	Decoded string
 	// Misfits counts the versions of objects that the server sent and the type cannot hold, where Raw: it
 	// shows when they are read first. Such an object is as if it were not there.
 	Misfits uint64
+	// Unpacked counts the versions of objects that are kept as they came, since their type cannot be packed or they
+	// would come back changed: a quantity such as "0.5", which Go writes as "500m", is one.
+	Unpacked uint64
 	// LeftOut counts the objects, each time that they came, for which a transform returned nothing.
 	LeftOut uint64
-	// Whole says that every object is kept decoded.
-	Whole    bool
+	// Kept is how many objects are kept decoded because they are read often, Parts what decoded objects share, in bytes.
+	Kept     int
+	Parts    int64
 	Handlers []HandlerStats // in the order in which they came
 }
 
@@ -172,7 +197,7 @@ func (e *Engine) Stats() Stats {
 		running = append(running, s)
 	}
 	e.mu.Unlock()
-	st := Stats{Decoded: e.hot.Bytes(), Whole: e.room.used.Load()}
+	st := Stats{Decoded: e.hot.Bytes(), Kept: e.room.used.Load()}
 	for _, s := range running {
 		st.Informers = append(st.Informers, s.stats())
 	}
@@ -184,13 +209,13 @@ func (s *sharedInformer) stats() InformerStats {
 	t := s.table
 	s.mu.Lock()
 	raw, isRaw := s.controller.(*rawSource)
-	why := s.plainly
+	why := s.decoded
 	s.mu.Unlock()
 	t.mu.RLock()
-	st := InformerStats{Decoded: why, Name: s.done.name, Objects: len(t.list), Whole: t.live != nil}
+	st := InformerStats{Decoded: why, Name: s.title(), Unpacked: t.packing.unpacked.Load(), Objects: len(t.list), Kept: int(t.kept.Load()), Parts: t.packing.parts.Stats().Bytes}
 	t.mu.RUnlock()
 	if isRaw {
-		st.Raw, st.Decoded = raw.state()
+		st.Raw = true
 		st.Misfits = raw.misfits.n.Load()
 	}
 	st.LeftOut = s.left.Load()

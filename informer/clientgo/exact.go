@@ -113,6 +113,13 @@ func (b *planner) special(t reflect.Type) (check, bool) {
 	switch t {
 	case reflect.TypeFor[intstr.IntOrString]():
 		return checkIntOrString, true
+	case reflect.TypeFor[json.Number](): // one that is empty is written as 0, unless it is left out
+		return func(p unsafe.Pointer) verdict {
+			if *(*json.Number)(p) == "" {
+				return unsure
+			}
+			return same
+		}, true
 	case reflect.TypeFor[metav1.FieldsV1]():
 		return checkFields, true
 	case reflect.TypeFor[runtime.RawExtension]():
@@ -313,6 +320,9 @@ func checkMicroTime(p unsafe.Pointer) verdict {
 func checkQuantity(p unsafe.Pointer) verdict {
 	q := *(*resource.Quantity)(p) // a copy: String would write into it
 	back, err := resource.ParseQuantity(q.String())
+	if err == nil && back != *(*resource.Quantity)(p) {
+		_ = back.String() // one that is shared has its text already
+	}
 	return comesBack(err == nil && back == *(*resource.Quantity)(p))
 }
 

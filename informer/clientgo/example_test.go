@@ -2,6 +2,7 @@ package clientgo_test
 
 import (
 	"context"
+	"fmt"
 	"log"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamiclister"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatalister"
 	"k8s.io/client-go/rest"
@@ -47,6 +49,32 @@ func ExampleEngine_factory() { //nolint:testableexamples // it needs a cluster
 	}
 	all, err := pods.Pods("shop").List(labels.Everything())
 	log.Print(len(all), err)
+}
+
+// The same with a fake client.
+func ExampleEngine_fake() {
+	ctx, cancel := context.WithCancel(context.Background())
+
+	engine, err := clientgo.New(nil, clientgo.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client := fake.NewClientset(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}})
+	factory := informers.NewSharedInformerFactory(client, 0)
+	factory.InformerFor(&corev1.Pod{}, func(c kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		return engine.NewInformer(clientgo.ListWatch(c.CoreV1().Pods("")), &corev1.Pod{}, resync,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	})
+	pods := factory.Core().V1().Pods().Lister()
+	factory.StartWithContext(ctx)
+	if err := factory.WaitForCacheSyncWithContext(ctx).AsError(); err != nil {
+		log.Fatal(err)
+	}
+	all, err := pods.Pods("shop").List(labels.Everything())
+	fmt.Println(len(all), err)
+	cancel()
+	factory.Shutdown()
+	// Output: 1 <nil>
 }
 
 // The factories of dynamic and metadata clients take no informers; their listers take any indexer.

@@ -69,7 +69,7 @@ func TestHandlersDriveNothingOut(t *testing.T) {
 
 // TestListsDriveNothingOut: index functions need every object of a list decoded, once.
 func TestListsDriveNothingOut(t *testing.T) {
-	tb := newTable(newEngine(Options{Hot: 4 << 10}), Compact, cache.Indexers{"node": byNode})
+	tb := newTable(newEngine(Options{Hot: 4 << 10}), Compact, cache.Indexers{"node": byNode}, nil)
 	list := func(n int) (changes []change) {
 		for k := range n {
 			p := pod(fmt.Sprintf("a/p%d", k), fmt.Sprint(k), "n1")
@@ -110,61 +110,6 @@ func TestOldVersionsAreNotKept(t *testing.T) {
 	})
 }
 
-func TestOneTimerAsksWhetherItIsRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, i, s := filled(t, Options{Hot: 1, Whole: 100 << 10}, 50)
-		scans := i.(*sharedInformer).table.scans
-		twice := func() { i.GetStore().List(); i.GetStore().List() }
-		var first *time.Timer
-		for range 3 {
-			twice()
-			if first == nil {
-				first = scans.timer
-			}
-			if !whole(e) || scans.timer != first || first == nil {
-				t.Fatal("there is another timer, or none")
-			}
-			for n := range 150 { // more than there is room for
-				s.add(pod(fmt.Sprintf("b/p%d", n), fmt.Sprint(n), "n1"))
-			}
-			synctest.Wait()
-			if whole(e) || first.Stop() {
-				t.Fatal("it is packed, and the timer goes on")
-			}
-			for n := range 150 {
-				s.remove(fmt.Sprintf("b/p%d", n))
-			}
-			synctest.Wait()
-		}
-	})
-}
-
-// TestWhatJustFitsStaysPacked: it would be packed by the next object that comes, and decoded again when one goes.
-func TestWhatJustFitsStaysPacked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var weight int64
-		_, probe, _ := filled(t, Options{}, 100)
-		for _, e := range probe.(*sharedInformer).table.list {
-			weight += e.item.weight
-		}
-		for budget, want := range map[int64]bool{weight + weight/20: false, weight + weight/3: true} {
-			e, i, s := filled(t, Options{Hot: 1, Whole: budget}, 100)
-			i.GetStore().List()
-			i.GetStore().List()
-			if got := whole(e); got != want {
-				t.Errorf("%d bytes in a room of %d are kept decoded: %v", weight, budget, got)
-			}
-			for n := range 10 { // which has room for some that come
-				s.add(pod(fmt.Sprintf("b/p%d", n), fmt.Sprint(n), "n1"))
-			}
-			synctest.Wait()
-			if got := whole(e); got != want {
-				t.Errorf("with a few more it is %v", got)
-			}
-		}
-	})
-}
-
 func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 	for _, o := range []Options{{}, {Storage: Compact}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -178,7 +123,9 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 			stop := start(t, i)
 			s.modify(pod("a/p7", "7", "n2"))
 			favourites(t, i)
-			i.GetStore().List()
+			for range often {
+				i.GetStore().List()
+			}
 			var seen births
 			for _, obj := range i.GetStore().List() {
 				if _, err := seen.note(obj); err != nil {
@@ -204,7 +151,7 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 			if n := seen.alive(); n > 0 {
 				t.Errorf("%d objects are still in memory", n)
 			}
-			if x := i.(*sharedInformer).table.scans; x != nil && (x.timer == nil || x.timer.Stop()) {
+			if x := i.(*sharedInformer).table.keeper; x != nil && (x.timer == nil || x.timer.Stop()) {
 				t.Error("the timer goes on")
 			}
 			runtime.KeepAlive(i)
@@ -215,10 +162,10 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 func TestMisfitsAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(Options{Hot: 1})
-		tb := newTable(e, Auto, cache.Indexers{"node": byNode})
-		m := &misfits{name: "pods"}
+		tb := newTable(e, Auto, cache.Indexers{"node": byNode}, nil)
+		m := &misfits{informer: e.newInformer(nil, unknown, &corev1.Pod{}, cache.SharedIndexInformerOptions{})}
 		decodes := 0
-		c := *newCodec(typeOfPod)
+		c := *newCodec(typeOfPod, tb.packing.parts)
 		f := &form{misfits: m, codec: &codec{typ: c.typ, format: c.format, decode: func([]byte) (any, error) {
 			decodes++
 			return nil, errors.New("a list where a map should be")

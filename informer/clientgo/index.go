@@ -61,6 +61,7 @@ func (t *table) compute(c *change) [][]string {
 		if all == nil {
 			all = make([][]string, len(t.indexes))
 		}
+		t.detector().gives("index "+ix.name, c.obj)
 		if c.byHand {
 			all[i] = ix.values(c.key, c.obj)
 		} else {
@@ -284,14 +285,7 @@ func (t *table) lookup(name string, values []string) ([]any, error) {
 		t.mu.RUnlock()
 		return nil, err
 	}
-	objs, items := t.pick(ix.indexed(values))
+	objs, some := t.pick(ix.indexed(values))
 	t.mu.RUnlock()
-	if items == nil {
-		t.scanned(len(objs))
-		return objs, nil
-	}
-	if t.scanned(len(items)) {
-		t.keepWhole()
-	}
-	return t.scan(items), nil
+	return t.scan(objs, some), nil
 }

@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/client-go/features"
@@ -108,11 +109,18 @@ func (x indexer) Get(obj any) (item any, exists bool, err error) {
 // GetByKey implements cache.Store.
 func (x indexer) GetByKey(key string) (item any, exists bool, err error) {
 	obj, ok := x.get(key)
+	if ok {
+		x.detector().reads("GetByKey", obj)
+	}
 	return obj, ok, nil
 }
 
 // List implements cache.Store.
-func (x indexer) List() []any { return x.all() }
+func (x indexer) List() []any {
+	objs := x.all()
+	x.detector().reads("List", objs...)
+	return objs
+}
 
 // ListKeys implements cache.Store.
 func (x indexer) ListKeys() []string { return x.keys() }
@@ -146,11 +154,18 @@ func (x indexer) Index(name string, obj any) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x.lookup(name, values)
+	return x.found(name, values)
+}
+
+// found looks up objects for who may write to them.
+func (x indexer) found(name string, values []string) ([]any, error) {
+	objs, err := x.lookup(name, values)
+	x.detector().reads(fmt.Sprintf("index %q", name), objs...)
+	return objs, err
 }
 
 // ByIndex implements cache.Indexer.
-func (x indexer) ByIndex(name, value string) ([]any, error) { return x.lookup(name, []string{value}) }
+func (x indexer) ByIndex(name, value string) ([]any, error) { return x.found(name, []string{value}) }
 
 // IndexKeys implements cache.Indexer. The keys are sorted.
 func (x indexer) IndexKeys(name, value string) ([]string, error) {

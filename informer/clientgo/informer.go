@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/features"
@@ -21,11 +24,15 @@ import (
 type sharedInformer struct {
 	engine   *Engine
 	lw       cache.ListerWatcher
+	made     provenance // of lw
 	example  runtime.Object
 	table    *table
 	done     done
-	detector cache.MutationDetector
-	fallback time.Duration // the resync period of handlers that name none
+	options  cache.SharedIndexInformerOptions
+	metrics  *metrics                                // nil: nobody has asked for them
+	detector *detector                               // nil: the environment does not ask for one
+	kind     atomic.Pointer[schema.GroupVersionKind] // of unstructured objects and metadata, once one was seen
+	fallback time.Duration                           // the resync period of handlers that name none
 
 	// turn is held while a change is made and told, and while handlers come and go: one that joins
 	// gets each object once, in its first state or as a change. It is taken after mu.
@@ -44,7 +51,7 @@ type sharedInformer struct {
 	onError    cache.WatchErrorHandlerWithContext
 	transform  cache.TransformFunc
 	controller source
-	plainly    string // why objects come decoded from the start; empty: that is not so
+	decoded    string // why objects come decoded; empty: they do not, or it has not run
 }
 
 // source feeds an informer.
@@ -80,7 +87,9 @@ func (s *sharedInformer) RunWithContext(ctx context.Context) {
 	defer s.engine.leave(s)
 	defer s.table.end()
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.running.Go(func() { s.detector.Run(watching.Done()) })
+	if s.detector != nil {
+		s.running.Go(func() { s.detector.run(watching) })
+	}
 	defer s.running.Wait()
 	defer s.release()
 	defer stop()
@@ -118,16 +127,18 @@ func (s *sharedInformer) newSource(ctx context.Context) source {
 	config := cache.Config{
 		ListerWatcher:                s.lw,
 		ObjectType:                   s.example,
+		ObjectDescription:            s.options.ObjectDescription,
 		FullResyncPeriod:             s.check,
 		ShouldResync:                 s.shouldResync,
 		Process:                      func(any, bool) error { return nil },
 		WatchErrorHandlerWithContext: s.onError,
 	}
-	raw, why := s.newRawSource(config)
-	if s.plainly = why; raw != nil {
+	in := &intake{informer: s, ctx: ctx, transform: s.transform, closed: make(chan struct{})}
+	raw, why := s.newRawSource(config, in)
+	if s.decoded = why; raw != nil {
 		return raw
 	}
-	config.Queue = &intake{informer: s, ctx: ctx, transform: s.transform, closed: make(chan struct{})}
+	config.Queue = in
 	return cache.New(&config)
 }
 
@@ -176,6 +187,40 @@ func (s *sharedInformer) LastSyncResourceVersion() string {
 		return ""
 	}
 	return s.controller.LastSyncResourceVersion()
+}
+
+// title names the informer for people.
+func (s *sharedInformer) title() string {
+	k := s.kind.Load()
+	if k == nil {
+		if k = genericKind(s.example); k == nil {
+			return s.done.name
+		}
+	}
+	return fmt.Sprintf("%s (%s)", s.done.name, k)
+}
+
+// genericKind is what an object says of its kind, if its Go type does not say it; otherwise nil.
+func genericKind(obj any) *schema.GroupVersionKind {
+	switch o := obj.(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		if k := kindOf(o); !k.Empty() && k != partialKind {
+			return &k
+		}
+	}
+	return nil
+}
+
+// partialKind is what the server says of metadata.
+var partialKind = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
+
+// meet notes the kind of an object that was decoded.
+func (s *sharedInformer) meet(obj any) {
+	if s.kind.Load() == nil {
+		if k := genericKind(obj); k != nil {
+			s.kind.Store(k)
+		}
+	}
 }
 
 // GetStore implements cache.SharedInformer.

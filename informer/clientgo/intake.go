@@ -87,6 +87,11 @@ func (in *intake) receive(obj any) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
+	if t := in.informer.table; t.keeps(key) {
+		if it := t.packing.keep(obj); it.v == nil {
+			return change{key: key, item: it, obj: it.obj}, nil
+		}
+	}
 	return change{key: key, item: in.informer.table.packing.item(obj), obj: obj}, nil
 }
 

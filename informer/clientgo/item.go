@@ -15,16 +15,21 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
+	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 )
 
 // item is one state of one object: packed, or as it is. It is immutable, but for what was found out.
 type item struct {
 	v      *compact.Version // nil: obj is what is kept
 	obj    any
-	form   *form       // of v
-	weight int64       // of the object when decoded, estimated, in bytes of heap
-	misfit atomic.Bool // v could not be decoded, and was counted
-	gone   atomic.Bool // it was stored, and is not any more: what it is decoded to is not kept
+	form   *form         // of v, or of what obj was decoded from
+	weight int64         // of the object when decoded, estimated, in bytes of heap
+	kept   bool          // obj is kept because it is read often: it could be packed
+	used   atomic.Bool   // kept: it was read since age asked
+	cost   atomic.Int64  // what it weighed when it was decoded last; 0: not known
+	reads  atomic.Uint32 // how often it was decoded for readers, lately
+	misfit atomic.Bool   // v could not be decoded, and was counted
+	gone   atomic.Bool   // it was stored, and is not any more: what it is decoded to is not kept
 }
 
 // form is what the bytes of an item do not say.
@@ -38,8 +43,8 @@ type form struct {
 
 // misfits counts what the server sent and a type cannot hold: each version of an object once.
 type misfits struct {
-	n    atomic.Uint64
-	name string // of the informer
+	n        atomic.Uint64
+	informer *sharedInformer
 
 	mu   sync.Mutex
 	said time.Time // when it was logged last
@@ -57,11 +62,26 @@ func (m *misfits) add(err error) {
 		return
 	}
 	m.said = now
-	utilruntime.HandleErrorWithContext(context.Background(), err, "Unable to decode an object", "informer", m.name, "objectsSoFar", n)
+	utilruntime.HandleErrorWithContext(context.Background(), err, "Unable to decode an object", "informer", m.informer.title(), "objectsSoFar", n)
 }
 
 // held is an item that keeps the object itself.
 func held(obj any) *item { return &item{obj: obj, weight: weigh(obj)} }
+
+// read notes that somebody reads what is kept.
+func (it *item) read() {
+	if it.kept && !it.used.Load() {
+		it.used.Store(true)
+	}
+}
+
+// heap is what the object costs when it is decoded, without what it shares, estimated, in bytes.
+func (it *item) heap() int64 {
+	if c := it.cost.Load(); c > 0 {
+		return c
+	}
+	return it.weight
+}
 
 // size is what the item costs at rest, without dictionaries, in bytes.
 func (it *item) size() int64 {
@@ -131,10 +151,11 @@ func (it *item) tryDecode() (any, error) {
 		return nil, err
 	}
 	*b = raw
-	obj, err := it.form.codec.decode(raw)
+	obj, size, err := it.form.codec.shared(raw)
 	if err != nil {
 		return nil, err
 	}
+	it.cost.Store(size)
 	setKind(obj, it.form.kind)
 	return obj, nil
 }
@@ -143,6 +164,9 @@ func (it *item) tryDecode() (any, error) {
 type packing struct {
 	live   bool // nothing is packed
 	packer compact.Packer
+	parts  *plans.Table // what decoded objects share
+	// unpacked counts the versions of objects that are kept as they are since they would come back changed.
+	unpacked atomic.Uint64
 
 	mu     sync.Mutex
 	codecs map[reflect.Type]*codec // nil where the type has none
@@ -152,6 +176,7 @@ type packing struct {
 func newPacking(live bool) *packing {
 	return &packing{
 		live:   live,
+		parts:  plans.NewTable(partsLimit),
 		packer: compact.Packer{Router: compact.NewRouter(compact.Options{})},
 		codecs: map[reflect.Type]*codec{},
 		forms:  map[form]*form{},
@@ -166,12 +191,14 @@ func (p *packing) item(obj any) *item {
 	c := p.codec(reflect.TypeOf(obj))
 	m, err := meta.Accessor(obj)
 	if c == nil || err != nil {
+		p.unpacked.Add(1)
 		return held(obj)
 	}
 	b := borrow()
 	defer giveBack(b)
 	raw, err := encode(c, (*b)[:0], obj)
 	if err != nil {
+		p.unpacked.Add(1)
 		return held(obj)
 	}
 	*b = raw
@@ -184,6 +211,21 @@ func (p *packing) item(obj any) *item {
 		form:   p.form(f),
 		weight: c.weigh(len(raw)),
 	}
+}
+
+// partsLimit bounds the parts that an informer's table holds, in bytes of the wire.
+const partsLimit = 64 << 20
+
+// keep is item for an object that is read often: it shares its equal parts with others, and is not packed.
+func (p *packing) keep(obj any) *item {
+	it := p.item(obj)
+	if it.v == nil {
+		return it
+	}
+	if shared := it.decode(); shared != nil {
+		return &item{obj: shared, form: it.form, weight: it.heap(), kept: true}
+	}
+	return it
 }
 
 // encode is the codec's, where a type's own methods may panic that client-go would never call.
@@ -201,7 +243,7 @@ func (p *packing) codec(t reflect.Type) *codec {
 	defer p.mu.Unlock()
 	c, ok := p.codecs[t]
 	if !ok {
-		c = newCodec(t)
+		c = newCodec(t, p.parts)
 		p.codecs[t] = c
 	}
 	return c

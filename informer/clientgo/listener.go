@@ -84,11 +84,25 @@ func (l *listener) run() {
 // tell calls the handler, and returns false if that panicked.
 func (l *listener) tell(n *note) (ok bool) {
 	defer utilruntime.HandleCrashWithLogger(l.log)
-	n.tell(l.handler, l.informer.table)
+	n.tell(l.watched(), l.informer.table)
 	if n.op == added && n.initial {
 		l.synced.Finished()
 	}
 	return true
+}
+
+// watched is the handler, whose objects the detector is told of before it gets them.
+func (l *listener) watched() cache.ResourceEventHandler {
+	d := l.informer.detector
+	if d == nil {
+		return l.handler
+	}
+	who := "handler " + l.name
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(obj any, initial bool) { d.gives(who, obj); l.handler.OnAdd(obj, initial) },
+		UpdateFunc: func(old, obj any) { d.gives(who, old, obj); l.handler.OnUpdate(old, obj) },
+		DeleteFunc: func(obj any) { d.gives(who, obj); l.handler.OnDelete(obj) },
+	}
 }
 
 // isDue tells whether the listener is to be resynced, and when the next time is. The caller holds turn.

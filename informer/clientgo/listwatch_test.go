@@ -36,7 +36,7 @@ func TestGeneratedListersWorkOnTheIndexer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &podClient{server: newServer(pod("a/one", "1", "n1"), pod("b/two", "2", "n1"))}
 		lw := ListWatch(c, func(o *metav1.ListOptions) { o.LabelSelector = "app=web" })
-		i := NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, c), &corev1.Pod{}, 0,
+		i := NewSharedIndexInformer(lw, &corev1.Pod{}, 0,
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		start(t, i)
 		if c.last.LabelSelector != "app=web" {

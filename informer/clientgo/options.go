@@ -9,13 +9,12 @@ import (
 type Storage uint8
 
 const (
-	// Auto keeps objects packed. Those that are read by key or change stay decoded for a while
-	// (Options.Hot); where a program reads everything, twice within ten minutes, all stay decoded
-	// until it has not done so for ten minutes (Options.Whole).
+	// Auto packs objects that are rarely read, and keeps those decoded that are read often (Options.Kept): by key, by an
+	// index or in lists, three times within ten minutes. Those that nobody has read for ten minutes are packed again.
 	Auto Storage = iota
 	// Compact keeps objects packed whatever is read.
 	Compact
-	// Live keeps objects as they came, as client-go does: what is read twice is the same pointer.
+	// Live keeps every object decoded: what is read twice is the same pointer, as with client-go.
 	Live
 )
 
@@ -38,9 +37,9 @@ type Options struct {
 	// Hot bounds, for all informers together, the objects that are kept decoded because they were read
 	// or have changed, in bytes of heap, estimated; 0 means 16 MiB.
 	Hot int64
-	// Whole bounds, for all informers together, what Auto keeps decoded because it is read whole and
-	// often, in bytes of heap, estimated; 0 means 512 MiB, less than nothing that there is none.
-	Whole int64
+	// Kept bounds, for all informers together, the objects that Auto keeps decoded because they are read often, in bytes
+	// of heap, estimated; 0 means 512 MiB, less than nothing that there are none.
+	Kept int64
 	// HandlerBudget is what a handler may have queued, in bytes of memory that nobody else needs, decoded
 	// objects included, which are let go of first; 0 means 64 MiB, less than nothing that there is no
 	// bound. While a handler has more, it is told, of each object, the difference between what it was told
@@ -52,10 +51,8 @@ type Options struct {
 	// Recreate tells of an object with another UID as of a deletion and an addition. client-go, and
 	// the zero value, tell of an update.
 	Recreate bool
-	// Decoded has everything decoded by the clients of the ListerWatchers that informers are made with, as
-	// with client-go. DecodedOf, if set, says it for each informer by the example object that it was made
-	// with: it must be true where a ListerWatcher leaves objects out, or parts of them, for what is in them,
-	// which does not show when it is tried out.
+	// Decoded has the program's clients decode what they list and watch, as with client-go, where answers would be
+	// taken undecoded. DecodedOf, if set, says it for each informer by the example object that it was made with.
 	Decoded   bool
 	DecodedOf func(example runtime.Object) bool
 	// Log, if set, is written to instead of klog's default.
@@ -71,7 +68,7 @@ type Hooks struct {
 
 const (
 	defaultHot           = 16 << 20
-	defaultWhole         = 512 << 20
+	defaultKept          = 512 << 20
 	defaultHandlerBudget = 64 << 20
 )
 

@@ -1,15 +1,15 @@
 package clientgo
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/consistencydetector"
 	"k8s.io/klog/v2"
@@ -17,127 +17,100 @@ import (
 
 // rawSource is client-go's Reflector over what the server answers to its ListerWatcher, out of which objects
 // are cut: nothing is decoded before somebody reads it. When and what is asked, what becomes of errors and how
-// long it takes until the next attempt is up to client-go. Where the ListerWatcher turns out to be one whose
-// answers cannot be had so, the source becomes a plain one.
+// long it takes until the next attempt is up to client-go.
 type rawSource struct {
 	informer *sharedInformer
 	lw       cache.ListerWatcherWithContext
 	forms    rawForms
 	misfits  *misfits
-	config   cache.Config // of the plain one
-	decode   bool         // objects at once: a transform wants them, or they are kept so
+	listed   kinds // what becomes of kinds in lists
+	watched  kinds // and in watches
+	// transforms: a transform gets each object, decoded, and may change it.
+	transforms bool
 
-	ctx  context.Context // of RunWithContext
-	over chan struct{}   // closed once the Reflector of raw objects has ended
-
-	mu      sync.Mutex
-	now     cache.Controller
-	cancel  context.CancelFunc // ends now
-	why     string             // it became a plain one; empty: it has not
-	hand    handover
-	listed  *kinds // what becomes of kinds in lists; nil: no list has been seen
-	watched *kinds // and in watches
+	controller cache.Controller
 }
 
-// newRawSource returns a source; or why there is none for this informer. The caller holds s.mu.
-func (s *sharedInformer) newRawSource(plain cache.Config) (*rawSource, string) {
+// provenance says who made a ListerWatcher, which tells whether it hands on what the server sends.
+type provenance uint8
+
+const (
+	unknown  provenance = iota // the program
+	cacheOwn                   // controller-runtime's cache
+)
+
+// Why objects are decoded by the ListerWatcher: sentences for InformerStats.Decoded.
+const (
+	decodedAsUsual   = "the program's client decodes them, as with client-go"
+	decodedByOptions = "the program's client decodes them, as Options.Decoded says"
+	decodedToCompare = "the program's client decodes them, since the environment wants watch lists compared"
+	decodedAlone     = "the program's client decodes them, since the engine was made without a configuration"
+)
+
+// newRawSource returns a source; or why objects of this informer come decoded. The caller holds s.mu.
+func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSource, string) {
+	listed, watched, ok := s.handsOn()
 	switch _, object := s.example.(metav1.Object); {
+	case !ok || !object || reflect.TypeOf(s.example).Kind() != reflect.Pointer:
+		return nil, decodedAsUsual
 	case s.engine.http == nil:
-		return nil, "the engine has no configuration"
+		return nil, decodedAlone
 	case s.engine.opts.decoded(s.example):
-		return nil, "the options say so"
-	case !object || reflect.TypeOf(s.example).Kind() != reflect.Pointer:
-		return nil, "the example is no object"
+		return nil, decodedByOptions
 	case consistencydetector.IsDataConsistencyDetectionForWatchListEnabled(): // which compares objects
-		return nil, "the environment wants watch lists compared"
+		return nil, decodedToCompare
 	}
-	m := &misfits{name: s.done.name}
+	m := &misfits{informer: s}
 	r := &rawSource{
-		informer: s, lw: cache.ToListerWatcherWithContext(s.lw), config: plain, over: make(chan struct{}),
-		misfits: m, forms: newRawForms(s.example, m), decode: s.transform != nil || s.table.packing.live,
+		informer: s, lw: cache.ToListerWatcherWithContext(s.lw), listed: listed, watched: watched,
+		misfits: m, forms: newRawForms(s.example, s.table.packing.parts, m), transforms: s.transform != nil,
 	}
+	config.Queue = &rawIntake{intake: in, raw: r}
+	config.ListerWatcher = rawListerWatcher{r}
+	config.ObjectType, config.ObjectDescription = &rawObject{}, cmp.Or(s.options.ObjectDescription, describe(s.example))
+	r.controller = cache.New(&config)
 	return r, ""
 }
 
-// RunWithContext serves the informer until ctx ends.
-func (r *rawSource) RunWithContext(ctx context.Context) {
-	r.ctx = ctx
-	running, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c := r.config
-	c.Queue = &rawIntake{intake: r.newIntake(), raw: r}
-	c.ListerWatcher = rawListerWatcher{r}
-	c.ObjectType, c.ObjectDescription = &rawObject{}, describe(r.informer.example)
-	first := r.become(cache.New(&c), cancel)
-	first.RunWithContext(running)
-	close(r.over)
-	hand, declined := r.handed()
-	switch {
-	case !declined:
-	case ctx.Err() != nil:
-		hand.drop()
-	default:
-		c := r.config
-		c.Queue, c.ListerWatcher = r.newIntake(), hand.before(r.informer.lw)
-		r.become(cache.New(&c), cancel).RunWithContext(ctx)
+// handsOn reports whether the ListerWatcher hands on what the server sends, and what becomes of kinds in its lists
+// and watches.
+func (s *sharedInformer) handsOn() (listed, watched kinds, ok bool) {
+	if s.made == cacheOwn {
+		listed, watched = cacheKinds(s.example)
+		return listed, watched, true
 	}
+	l, ok := s.lw.(*listWatch)
+	if !ok {
+		return kinds{}, kinds{}, false
+	}
+	ok, keeps := handsOn(l.client)
+	return kinds{}, kinds{clear: !keeps}, ok
 }
 
-func (r *rawSource) newIntake() *intake {
-	return &intake{informer: r.informer, ctx: r.ctx, transform: r.informer.transform, closed: make(chan struct{})}
+// cacheKinds is what controller-runtime's ListerWatchers make of kinds: they name the kind of metadata, and otherwise
+// do as client-go's clients do.
+func cacheKinds(example runtime.Object) (listed, watched kinds) {
+	switch example.(type) {
+	case *metav1.PartialObjectMetadata:
+		k := kinds{given: example.GetObjectKind().GroupVersionKind()}
+		return k, k
+	case *unstructured.Unstructured:
+		return kinds{}, kinds{}
+	}
+	return kinds{}, kinds{clear: true}
 }
 
-func (r *rawSource) become(c cache.Controller, cancel context.CancelFunc) cache.Controller {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.now, r.cancel = c, cancel
-	return c
+// kinds is what a client makes of the kind that an object says: it keeps it, clears it, or sets another one.
+type kinds struct {
+	clear bool
+	given schema.GroupVersionKind
 }
+
+// RunWithContext serves the informer until ctx ends.
+func (r *rawSource) RunWithContext(ctx context.Context) { r.controller.RunWithContext(ctx) }
 
 // LastSyncResourceVersion is where a watch resumes.
-func (r *rawSource) LastSyncResourceVersion() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.now == nil {
-		return ""
-	}
-	return r.now.LastSyncResourceVersion()
-}
-
-// state tells whether objects are cut out of what the server says, and if not, why not: empty where that is
-// not known yet.
-func (r *rawSource) state() (raw bool, why string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.why == "" && (r.listed != nil || r.watched != nil), r.why
-}
-
-// handed returns what was handed over, and whether answers were declined. It is returned once: it may be all
-// objects, decoded.
-func (r *rawSource) handed() (hand handover, declined bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	hand, r.hand = r.hand, handover{}
-	return hand, r.why != ""
-}
-
-// decline ends the Reflector of raw objects. What the ListerWatcher has answered, if it can be used, is for the
-// one that follows.
-func (r *rawSource) decline(not *declined) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ctx.Err() != nil { // whatever came of it then says nothing
-		not.hand.drop()
-		return
-	}
-	if r.why != "" {
-		return
-	}
-	r.why, r.hand = not.why.Error(), not.hand
-	r.informer.engine.log().Info("Objects are decoded as they come, which takes more memory and time",
-		"informer", r.informer.done.name, "reason", r.why)
-	r.cancel()
-}
+func (r *rawSource) LastSyncResourceVersion() string { return r.controller.LastSyncResourceVersion() }
 
 // describe is what client-go's Reflector calls an example's type.
 func describe(example runtime.Object) string {
@@ -153,9 +126,3 @@ func (e *Engine) log() klog.Logger {
 	}
 	return klog.Background()
 }
-
-// Why a ListerWatcher's answers cannot be had as they come.
-var (
-	errElsewhere = errors.New("its requests do not come by the engine's HTTPClient, with the context of the call")
-	errSeveral   = errors.New("it makes several requests")
-)

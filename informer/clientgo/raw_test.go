@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -71,7 +71,7 @@ var accesses = []access{
 	{"metadata", widgets, &metav1.PartialObjectMetadata{}, "as=PartialObjectMetadata", metadataOf},
 	{"metadata, asked for by kind", widgets, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "Widget", APIVersion: "example.com/v1"}},
 		"as=PartialObjectMetadata", metadataOf},
-	{"metadata, given its kind", widgets, &metav1.PartialObjectMetadata{}, "as=PartialObjectMetadata",
+	{"metadata, given its kind", widgets, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "Widget", APIVersion: "example.com/v1"}}, "as=PartialObjectMetadata",
 		func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
 			return kinded{cache.ToListerWatcherWithContext(metadataOf(t, cfg, c))}
 		}},
@@ -222,7 +222,11 @@ func compareRaw(t *testing.T, a access, f informertest.Fault) {
 		return []string{m.GetLabels()["app"]}, err
 	}}
 	theirs := cache.NewSharedIndexInformer(a.lw(t, cfg, &http.Client{Transport: cfg.Transport}), a.example, 0, byApp)
-	ours := e.NewInformer(a.lw(t, cfg, e.HTTPClient()), a.example, 0, byApp)
+	lw, m := a.lw(t, cfg, e.HTTPClient()), e.NewInformer
+	if _, own := lw.(*listWatch); !own { // as controller-runtime's are
+		m = e.NewCacheInformer
+	}
+	ours := m(lw, a.example, 0, byApp)
 	for _, i := range []cache.SharedIndexInformer{theirs, ours} {
 		// The usual one limits what it logs by the clock, and may have seen another one than the bubble's.
 		if err := i.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err != nil {
@@ -237,7 +241,7 @@ func compareRaw(t *testing.T, a access, f informertest.Fault) {
 	start(t, ours)
 	pass(time.Second)
 	if !e.Stats().Informers[0].Raw {
-		t.Fatal("the engine did not find out what to ask for")
+		t.Fatal("not raw:", e.Stats().Informers[0].Decoded)
 	}
 	for _, r := range server.Recorded()[asked:] {
 		if !strings.Contains(r.Accept, a.accept) || !strings.HasSuffix(r.Path, "/namespaces/shop/"+a.gvr.Resource) {
@@ -428,7 +432,8 @@ func gadgets(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher
 	cfg.GroupVersion, cfg.APIPath = &gv, "/apis"
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	client := must[*rest.RESTClient](t)(rest.RESTClientForConfigAndClient(cfg, c))
-	return cache.NewListWatchFromClient(client, "widgets", "shop", fields.Everything())
+	return ListWatch(gentype.NewClientWithList[*gadget, *gadgetList]("widgets", client, metav1.ParameterCodec, "shop",
+		func() *gadget { return &gadget{} }, func() *gadgetList { return &gadgetList{} }))
 }
 
 // quiet keeps apimachinery's error handlers, which wait by a clock that is not the bubble's, out of a test.

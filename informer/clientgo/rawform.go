@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
@@ -27,24 +28,24 @@ type rawForm struct {
 	kinds  kinds
 }
 
-func newRawForms(example runtime.Object, m *misfits) rawForms {
+func newRawForms(example runtime.Object, parts *plans.Table, m *misfits) rawForms {
 	f := rawForms{
 		codecs: map[wire.Format]*codec{}, bare: map[wire.Format]*codec{},
 		misfits: m, mu: &sync.Mutex{}, made: map[rawForm]*form{},
 	}
 	add := func(c *codec) {
-		cleared := &codec{typ: c.typ, format: c.format, growth: c.growth, decode: kindless(c.decode)}
+		cleared := &codec{typ: c.typ, format: c.format, growth: c.growth, decode: kindless(c.decode), share: kindlessShared(c.share)}
 		f.codecs[c.format], f.bare[c.format] = c, cleared
 	}
 	switch t := reflect.TypeOf(example).Elem(); t {
 	case reflect.TypeFor[unstructured.Unstructured]():
-		add(newCodec(reflect.PointerTo(t)))
+		add(newCodec(reflect.PointerTo(t), parts))
 	case reflect.TypeFor[metav1.PartialObjectMetadata]():
 		add(metadataCodec(wire.JSON, 2))
 		add(metadataCodec(wire.Protobuf, 3))
 	default:
 		add(&codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeJSON(t)})
-		if c := newCodec(reflect.PointerTo(t)); c != nil && c.format == wire.Protobuf {
+		if c := newCodec(reflect.PointerTo(t), parts); c != nil && c.format == wire.Protobuf {
 			add(c)
 		}
 	}
@@ -74,15 +75,6 @@ func (f *rawForms) of(w wire.Format, k kinds, lent bool) *form {
 	return made
 }
 
-// settle has a decoded object say the kind that the form has it say.
-func (f *rawForms) settle(obj any, w wire.Format, k kinds, lent bool) {
-	form := f.of(w, k, lent)
-	if form.codec == f.bare[w] {
-		clearKind(obj)
-	}
-	setKind(obj, form.kind)
-}
-
 func clearKind(obj any) {
 	if o, ok := obj.(runtime.Object); ok {
 		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
@@ -101,5 +93,18 @@ func kindless(decode func([]byte) (any, error)) func([]byte) (any, error) {
 			clearKind(obj)
 		}
 		return obj, err
+	}
+}
+
+func kindlessShared(share func([]byte) (any, int64, bool)) func([]byte) (any, int64, bool) {
+	if share == nil {
+		return nil
+	}
+	return func(raw []byte) (any, int64, bool) {
+		obj, size, ok := share(raw)
+		if ok {
+			clearKind(obj)
+		}
+		return obj, size, ok
 	}
 }

@@ -43,7 +43,7 @@ func (in *rawIntake) Update(obj any) error {
 	case o.misfit:
 		return nil
 	}
-	in.informer.put(change{key: o.key, item: o.item})
+	in.informer.put(change{key: o.key, item: o.item, obj: o.item.obj})
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (in *rawIntake) Replace(objs []any, version string) error {
 			}
 			continue
 		case ok && o.obj == nil:
-			changes = append(changes, change{key: o.key, item: o.item})
+			changes = append(changes, change{key: o.key, item: o.item, obj: o.item.obj})
 			continue
 		case ok:
 			obj = o.obj

@@ -20,11 +20,8 @@ type rawObject struct {
 	metav1.Object // nil
 
 	key, version string
-	item         *item // its form is set by settle
-	obj          any   // decoded, where that is needed at once; then there is no item
-	stored       *item // has the same bytes
-	format       wire.Format
-	lent         bool // the kind is the list's
+	item         *item
+	obj          any  // decoded, for a transform; then there is no item
 	misfit       bool // the type cannot hold it: it is as if it were not there
 	end          bool // it is the bookmark that ends a list
 }
@@ -58,12 +55,6 @@ func (o *rawObject) GetObjectKind() schema.ObjectKind { return schema.EmptyObjec
 // DeepCopyObject implements runtime.Object. Nobody writes to it.
 func (o *rawObject) DeepCopyObject() runtime.Object { return o }
 
-// page is what was read of a list; items is nil where it was not read to its end.
-type page struct {
-	items []runtime.Object
-	meta  wire.ListMeta
-}
-
 // readPage cuts a list into objects.
 func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
 	from := &faulty{Reader: body}
@@ -73,11 +64,12 @@ func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
 		o, err := l.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return page{items, l.Meta()}, nil
+			apiVersion, kind := l.Kind()
+			return page{items: items, meta: l.Meta(), apiVersion: apiVersion, kind: kind}, nil
 		case from.err != nil:
 			return page{}, from.err
 		case err == nil:
-			items = append(items, r.receive(o, true))
+			items = append(items, r.receive(o, r.listed, true))
 		case errors.As(err, new(*wire.ObjectError)):
 			r.misfits.add(err)
 			if o.Name != "" {
@@ -104,42 +96,57 @@ func (f *faulty) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// receive packs an object, or decodes it where that is needed. Of a list, what is stored already is not packed
+// receive packs an object, or decodes it where that is needed at once. Of a list, what is stored already is not packed
 // again: within one server's history, UID and version say what an object is.
-func (r *rawSource) receive(o wire.Object, listed bool) *rawObject {
-	raw := &rawObject{key: rawKey(o.Meta), version: o.ResourceVersion, format: o.Format, lent: o.Lent}
-	f := r.forms.of(o.Format, kinds{}, false)
+func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
+	raw := &rawObject{key: rawKey(o.Meta), version: o.ResourceVersion}
+	f := r.forms.of(o.Format, k, o.Lent)
+	t := r.informer.table
 	switch {
 	case f == nil || o.Raw == nil:
 		raw.misfit = true
 		r.misfits.add(fmt.Errorf("read %s: a %T cannot be read from %v", raw.key, r.informer.example, o.Format))
-	case r.decode:
-		obj, err := f.codec.decode(o.Raw)
+		return raw
+	case r.transforms:
+		obj, err := f.codec.decode(o.Raw) // the transform may change it
 		if err != nil {
 			raw.misfit = true
 			r.misfits.add(fmt.Errorf("decode %s: %w", raw.key, err))
-			break
+			return raw
 		}
+		setKind(obj, f.kind)
 		raw.obj = obj
-	default:
-		if listed {
-			raw.stored = r.same(raw.key, o)
-		}
-		if raw.stored == nil {
-			p := r.informer.table.packing
-			raw.item = &item{v: p.packer.Pack(o.Format, o.UID, o.ResourceVersion, o.Raw), weight: f.codec.weigh(len(o.Raw))}
+		return raw
+	case listed:
+		if raw.item = r.same(raw.key, o, f); raw.item != nil {
+			return raw
 		}
 	}
+	live := t.packing.live
+	if live || t.keeps(raw.key) {
+		obj, size, err := f.codec.shared(o.Raw)
+		switch {
+		case err == nil:
+			setKind(obj, f.kind)
+			raw.item = &item{obj: obj, form: f, weight: size, kept: !live}
+			return raw
+		case live:
+			raw.misfit = true
+			r.misfits.add(fmt.Errorf("decode %s: %w", raw.key, err))
+			return raw
+		}
+	}
+	raw.item = &item{v: t.packing.packer.Pack(o.Format, o.UID, o.ResourceVersion, o.Raw), form: f, weight: f.codec.weigh(len(o.Raw))}
 	return raw
 }
 
-// same is what is stored of an object, if that has its bytes.
-func (r *rawSource) same(key string, o wire.Object) *item {
+// same is what is stored of an object, if that has its bytes and its form.
+func (r *rawSource) same(key string, o wire.Object, f *form) *item {
 	if o.UID == "" || o.ResourceVersion == "" {
 		return nil
 	}
 	it := r.informer.table.item(key)
-	if it == nil || it.v == nil || it.form.misfits != r.misfits || it.form.codec.format != o.Format || it.uid() != o.UID {
+	if it == nil || it.form != f || it.uid() != o.UID {
 		return nil
 	}
 	if v, _ := it.version(); v != o.ResourceVersion {
@@ -148,31 +155,11 @@ func (r *rawSource) same(key string, o wire.Object) *item {
 	return it
 }
 
-// settle has an object say what it is as the program's client has it say.
-func (r *rawSource) settle(o *rawObject, k kinds) {
-	if o.misfit {
-		return
-	}
-	f := r.forms.of(o.format, k, o.lent)
-	switch {
-	case o.obj != nil:
-		r.forms.settle(o.obj, o.format, k, o.lent)
-	case o.stored == nil:
-		o.item.form = f
-	case o.stored.form == f:
-		o.item = o.stored
-	default:
-		o.item = &item{v: o.stored.v, weight: o.stored.weight, form: f}
-	}
-	o.stored = nil
-}
-
 // rawDecoder cuts a watch into events.
 type rawDecoder struct {
 	*rawSource
 	body    io.ReadCloser
 	frames  wire.Watch
-	kinds   kinds
 	initial bool // a list is under way
 }
 
@@ -193,9 +180,7 @@ func (d *rawDecoder) Decode() (watch.EventType, runtime.Object, error) {
 		d.initial = d.initial && !ev.InitialEnd
 		return watch.Bookmark, &rawObject{version: ev.ResourceVersion, end: ev.InitialEnd}, nil
 	}
-	o := d.receive(ev.Object, d.initial)
-	d.settle(o, d.kinds)
-	return watch.EventType(ev.Type), o, nil
+	return watch.EventType(ev.Type), d.receive(ev.Object, d.watched, d.initial), nil
 }
 
 // Close ends a Decode that waits.

@@ -19,17 +19,19 @@ import (
 // cut one.
 const ahead = 128
 
-// rawWatch is apimachinery's StreamWatcher but for that.
+// rawWatch is apimachinery's StreamWatcher but for that. It lasts no longer than the program's own watch, which has
+// no events.
 type rawWatch struct {
 	decoder *rawDecoder
+	theirs  watch.Interface
 	events  chan watch.Event
 	once    sync.Once
 	stopped chan struct{}
 }
 
-// newRawWatch reads a watch until it ends or is stopped.
-func newRawWatch(ctx context.Context, d *rawDecoder) *rawWatch {
-	w := &rawWatch{decoder: d, events: make(chan watch.Event, ahead), stopped: make(chan struct{})}
+// newRawWatch reads a watch until it ends or is stopped, or until the program's watch ends.
+func newRawWatch(ctx context.Context, d *rawDecoder, theirs watch.Interface) *rawWatch {
+	w := &rawWatch{decoder: d, theirs: theirs, events: make(chan watch.Event, ahead), stopped: make(chan struct{})}
 	go w.run(ctx)
 	return w
 }
@@ -41,6 +43,7 @@ func (w *rawWatch) ResultChan() <-chan watch.Event { return w.events }
 func (w *rawWatch) Stop() {
 	w.once.Do(func() {
 		close(w.stopped)
+		w.theirs.Stop()
 		w.decoder.Close()
 	})
 }
@@ -48,12 +51,22 @@ func (w *rawWatch) Stop() {
 func (w *rawWatch) run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	defer close(w.events)
+	var bound sync.WaitGroup
+	strange := make(chan watch.Event, 1)
+	bound.Go(func() { w.follow(strange) })
+	defer bound.Wait()
 	defer w.Stop()
 	for {
 		typ, obj, err := w.decoder.Decode()
 		ev := watch.Event{Type: typ, Object: obj}
 		if err != nil {
-			if errors.Is(err, io.EOF) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) {
+			select {
+			case <-w.stopped: // the program's watch has ended, or nobody wants ours
+				w.report(strange)
+				return
+			default:
+			}
+			if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) {
 				klog.FromContext(ctx).V(5).Info("A watch has ended", "err", err)
 				return
 			}
@@ -63,11 +76,40 @@ func (w *rawWatch) run(ctx context.Context) {
 		select {
 		case w.events <- ev:
 		case <-w.stopped:
+			w.report(strange)
 			return
 		}
 		if err != nil {
 			return
 		}
+	}
+}
+
+// follow ends the watch when the program's ends, and when that has an event.
+func (w *rawWatch) follow(strange chan<- watch.Event) {
+	defer w.Stop()
+	select {
+	case <-w.stopped:
+	case ev, ok := <-w.theirs.ResultChan():
+		if !ok {
+			return
+		}
+		if ev.Type != watch.Error {
+			ev = watch.Event{Type: watch.Error, Object: decoding.AsObject(errAltered)}
+		}
+		strange <- ev
+	}
+}
+
+// report hands on what has ended the program's watch, if somebody still listens.
+func (w *rawWatch) report(strange <-chan watch.Event) {
+	select {
+	case ev := <-strange:
+		select {
+		case w.events <- ev:
+		default:
+		}
+	default:
 	}
 }
 

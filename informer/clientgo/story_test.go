@@ -54,7 +54,7 @@ func (s *story) OnDelete(obj any) {
 func TestAQueueTellsAStory(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		tb := newTable(newEngine(Options{Hot: 1}), []Storage{Compact, Live}[rng.IntN(2)], nil)
+		tb := newTable(newEngine(Options{Hot: 1}), []Storage{Compact, Live}[rng.IntN(2)], nil, nil)
 		budget, always := []int64{-1, 2 << 10, 8 << 10, 64 << 10}[rng.IntN(4)], rng.IntN(4) == 0
 		q := newQueue(budget, always, func(*note) {}, tb.packing.item)
 		h := &story{t: t, seed: seed, known: map[string]string{}}

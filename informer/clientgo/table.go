@@ -13,9 +13,10 @@ import (
 // table is the objects of one informer and their indexes: its cache. Any number of goroutines read it
 // and any may write it, as client-go's stores allow.
 type table struct {
+	of      *sharedInformer // nil in some tests
 	packing *packing
 	hot     *compact.Hot
-	scans   *scans // nil: what is read whole and often is not kept decoded for that
+	keeper  *keeper // nil: what is read often is not kept decoded for that
 
 	// writing is held by writers, and while indexes are added: values are computed under it, so that
 	// readers wait only for the pointers to move. It is taken before mu.
@@ -24,12 +25,12 @@ type table struct {
 	mu      sync.RWMutex
 	entries map[string]*entry
 	list    []*entry // all of them, in no order
-	live    []any    // what they are, while everything is kept decoded; else nil
 	indexes []*index
 	version string // the last one seen
 	ended   bool   // nothing is kept decoded any more
 
 	bytes atomic.Int64 // of the items at rest
+	kept  atomic.Int64 // objects that are kept decoded because they are read often
 }
 
 // entry is one object.
@@ -40,18 +41,23 @@ type entry struct {
 	values [][]string // by index; nil where the key says it, or there is nothing but that
 }
 
-func newTable(e *Engine, storage Storage, indexers cache.Indexers) *table {
-	t := &table{packing: newPacking(storage == Live), hot: e.hot, entries: map[string]*entry{}}
-	switch storage {
-	case Live:
-		t.live = []any{}
-	case Auto:
-		t.scans = &scans{room: &e.room}
+func newTable(e *Engine, storage Storage, indexers cache.Indexers, of *sharedInformer) *table {
+	t := &table{of: of, packing: newPacking(storage == Live), hot: e.hot, entries: map[string]*entry{}}
+	if storage == Auto {
+		t.keeper = &keeper{room: &e.room}
 	}
 	for name, f := range indexers {
 		t.indexes = append(t.indexes, newIndex(name, f))
 	}
 	return t
+}
+
+// detector is the informer's; nil is none.
+func (t *table) detector() *detector {
+	if t.of == nil {
+		return nil
+	}
+	return t.of.detector
 }
 
 // change is what a writer does to one object.
@@ -80,15 +86,14 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 		if c.item == nil || c.item == c.old {
 			continue
 		}
-		if t.live != nil && c.obj == nil {
-			if c.obj = c.item.decode(); c.obj == nil { // which a list of all does not have
-				t.keepNone()
-			}
-		}
+		had := c.obj != nil
 		c.vals = t.compute(c)
+		if !had && i >= maxAtHand { // of a list, not every object is kept decoded at once
+			c.obj = nil
+		}
 	}
 	if all {
-		gone = t.missing(changes)
+		gone = t.unnamed(changes)
 	}
 	t.mu.Lock()
 	for i := range gone {
@@ -103,16 +108,16 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 	}
 	if version != nil {
 		t.version = *version
+		if t.of != nil {
+			t.of.metrics.version(*version)
+		}
 	}
 	t.mu.Unlock()
-	if t.scans.overdrawn() {
-		t.keepNone()
-	}
 	return gone
 }
 
-// missing are the objects that the changes do not name.
-func (t *table) missing(changes []change) []change {
+// unnamed are the objects that the changes do not name.
+func (t *table) unnamed(changes []change) []change {
 	named := make(map[string]struct{}, len(changes))
 	for i := range changes {
 		named[changes[i].key] = struct{}{}
@@ -128,10 +133,7 @@ func (t *table) missing(changes []change) []change {
 
 // decoded is an entry's object where that costs nothing, or nil. The caller holds writing or mu.
 func (t *table) decoded(e *entry) any {
-	switch {
-	case t.live != nil:
-		return t.live[e.place]
-	case e.item.v == nil:
+	if e.item.v == nil {
 		return e.item.obj
 	}
 	if obj, ok := t.hot.Get(e.item.v, e.item.form.codec); ok {
@@ -152,13 +154,11 @@ func (t *table) put(c *change) {
 	default:
 		t.forget(e)
 	}
-	t.bytes.Add(c.item.size())
-	c.item.gone.Store(false)
-	e.item = c.item
-	if t.live != nil {
-		t.live[e.place] = c.obj
-		t.scans.grow(c.item.weight)
+	if e.item != nil && c.item.v != nil {
+		c.item.reads.Store(e.item.reads.Load())
 	}
+	t.took(c.item)
+	e.item = c.item
 	for i, ix := range t.indexes {
 		if kept := ix.move(e, valuesAt(e.values, i), valuesAt(c.vals, i)); c.vals != nil {
 			c.vals[i] = kept
@@ -172,9 +172,6 @@ func (t *table) enter(key string) *entry {
 	e := &entry{key: key, place: len(t.list)}
 	t.entries[key] = e
 	t.list = append(t.list, e)
-	if t.live != nil {
-		t.live = append(t.live, nil)
-	}
 	for _, ix := range t.indexes {
 		ix.enter(e)
 	}
@@ -186,8 +183,19 @@ func (t *table) forget(e *entry) {
 	t.bytes.Add(-e.item.size())
 	e.item.gone.Store(true)
 	t.hot.Drop(e.item.v)
-	if t.live != nil {
-		t.scans.grow(-e.item.weight)
+	if e.item.kept {
+		t.keeper.room.used.Add(-e.item.weight)
+		t.kept.Add(-1)
+	}
+}
+
+// took counts what an entry is about to have.
+func (t *table) took(it *item) {
+	t.bytes.Add(it.size())
+	it.gone.Store(false)
+	if it.kept {
+		t.keeper.room.used.Add(it.weight)
+		t.kept.Add(1)
 	}
 }
 
@@ -208,11 +216,6 @@ func (t *table) remove(key string) {
 	t.list[e.place].place = e.place
 	t.list[last] = nil
 	t.list = t.list[:last]
-	if t.live != nil {
-		t.live[e.place] = t.live[last]
-		t.live[last] = nil
-		t.live = t.live[:last]
-	}
 }
 
 // keys are those of all objects, in no order.
@@ -258,10 +261,14 @@ func (t *table) get(key string) (any, bool) {
 	it, obj := e.item, t.decoded(e)
 	t.mu.RUnlock()
 	if obj != nil {
+		it.read()
 		return obj, true
 	}
 	if obj = it.decode(); obj == nil {
 		return nil, false
+	}
+	if t.wasRead(it) {
+		t.promote([]reading{{e, it, obj}})
 	}
 	return t.keep(it, obj, t.hot.Put), true
 }
@@ -292,21 +299,24 @@ func (t *table) warm(c *change) {
 // keep keeps what an item was decoded to for a while, by one of Hot's methods, unless it was replaced since:
 // nobody would drop it. It returns what is kept, or obj.
 func (t *table) keep(it *item, obj any, by func(v *compact.Version, decoder, obj any, size int64) any) any {
+	if t.of != nil {
+		t.of.meet(obj)
+	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.ended || it.gone.Load() {
 		return obj
 	}
-	return by(it.v, it.form.codec, obj, it.weight)
+	return by(it.v, it.form.codec, obj, it.heap())
 }
 
 // end lets go of what is decoded: nobody is going to read much. What is still read is decoded each time.
 func (t *table) end() {
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	if t.scans != nil {
-		t.scans.end()
-		t.keepNone()
+	if t.keeper != nil {
+		t.keeper.end()
+		t.demote(true)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -319,36 +329,31 @@ func (t *table) end() {
 // all reads every object.
 func (t *table) all() []any {
 	t.mu.RLock()
-	if t.live != nil {
-		objs := slices.Clone(t.live)
-		t.mu.RUnlock()
-		t.scanned(len(objs))
-		return objs
-	}
-	_, items := t.pick(t.list)
+	objs, some := t.pick(t.list)
 	t.mu.RUnlock()
-	if t.scanned(len(items)) {
-		if objs := t.keepWhole(); objs != nil {
-			return objs
-		}
-	}
-	return t.scan(items)
+	return t.scan(objs, some)
 }
 
-// pick returns the objects of entries, where they are kept decoded, or their items. The caller holds mu.
-func (t *table) pick(entries []*entry) ([]any, []*item) {
-	if t.live != nil {
-		objs := make([]any, len(entries))
-		for i, e := range entries {
-			objs[i] = t.live[e.place]
-		}
-		return objs, nil
-	}
-	items := make([]*item, len(entries))
+// pick returns the objects of entries where they are kept decoded, in their places, and what is to be decoded for the
+// other places. The caller holds mu.
+func (t *table) pick(entries []*entry) (objs []any, some []missing) {
+	objs = make([]any, len(entries))
 	for i, e := range entries {
-		items[i] = e.item
+		if it := e.item; it.v == nil {
+			it.read()
+			objs[i] = it.obj
+		} else {
+			some = append(some, missing{i, e, it})
+		}
 	}
-	return nil, items
+	return objs, some
+}
+
+// missing is an object that is to be decoded for a place in a list.
+type missing struct {
+	at int
+	e  *entry
+	it *item
 }
 
 // Reads of many objects are decoded by several goroutines: whoever lists all pods waits for them.
@@ -357,30 +362,46 @@ const (
 	scanEach = 256 // objects that are worth a goroutine
 )
 
-// scan decodes items, but for those that cannot be. They drive nothing out of what is kept decoded because
-// it is read by key.
-func (t *table) scan(items []*item) []any {
-	objs := make([]any, len(items))
-	each := max(scanEach, (len(items)+scanners-1)/scanners)
-	var others sync.WaitGroup
-	for len(items) > each {
-		part, into := items[:each], objs[len(objs)-len(items):]
-		items = items[each:]
-		others.Go(func() { t.scanPart(part, into) })
+// scan decodes what is missing, and leaves out what cannot be decoded. It drives nothing out of what is kept decoded
+// because it is read by key.
+func (t *table) scan(objs []any, some []missing) []any {
+	if len(some) == 0 {
+		return objs
 	}
-	t.scanPart(items, objs[len(objs)-len(items):])
+	each := max(scanEach, (len(some)+scanners-1)/scanners)
+	var mu sync.Mutex
+	var keep []reading
+	var others sync.WaitGroup
+	part := func(some []missing) {
+		read := t.scanPart(objs, some)
+		mu.Lock()
+		defer mu.Unlock()
+		keep = append(keep, read...)
+	}
+	for len(some) > each {
+		these := some[:each]
+		some = some[each:]
+		others.Go(func() { part(these) })
+	}
+	part(some)
 	others.Wait()
+	t.promote(keep)
 	return slices.DeleteFunc(objs, func(obj any) bool { return obj == nil })
 }
 
-func (t *table) scanPart(items []*item, objs []any) {
-	for i, it := range items {
-		if it.v == nil {
-			objs[i] = it.obj
-		} else if obj, ok := t.hot.Get(it.v, it.form.codec); ok {
-			objs[i] = obj
-		} else if obj := it.decode(); obj != nil {
-			objs[i] = t.keep(it, obj, t.hot.Fill)
+// scanPart returns those that are to be kept.
+func (t *table) scanPart(objs []any, some []missing) (keep []reading) {
+	for _, m := range some {
+		if obj, ok := t.hot.Get(m.it.v, m.it.form.codec); ok {
+			objs[m.at] = obj
+		} else if obj := m.it.decode(); obj != nil {
+			if t.wasRead(m.it) {
+				objs[m.at] = obj
+				keep = append(keep, reading{m.e, m.it, obj})
+			} else {
+				objs[m.at] = t.keep(m.it, obj, t.hot.Fill)
+			}
 		}
 	}
+	return keep
 }

@@ -7,7 +7,9 @@ package clientgo
 const maxAtHand = 256
 
 // put stores a new state of an object.
-func (s *sharedInformer) put(c change) {
+func (s *sharedInformer) put(c change) { s.metrics.process(func() { s.doPut(c) }) }
+
+func (s *sharedInformer) doPut(c change) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.sync() // what comes before a list is complete without one
@@ -19,6 +21,10 @@ func (s *sharedInformer) put(c change) {
 
 // drop deletes an object, which need not be there. What was said of it last is told.
 func (s *sharedInformer) drop(key string, last any) {
+	s.metrics.process(func() { s.doDrop(key, last) })
+}
+
+func (s *sharedInformer) doDrop(key string, last any) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.sync()
@@ -44,6 +50,10 @@ func (s *sharedInformer) miss(key string) {
 // replace makes the objects those of a list: first everything is stored, then deletions are told, then
 // what was added or replaced.
 func (s *sharedInformer) replace(changes []change, version string) {
+	s.metrics.process(func() { s.doReplace(changes, version) })
+}
+
+func (s *sharedInformer) doReplace(changes []change, version string) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	gone := s.table.apply(changes, true, &version)
@@ -96,7 +106,7 @@ func (s *sharedInformer) stored(c *change, atHand bool) {
 		n.newSeen.set(c.obj)
 	}
 	if c.obj != nil {
-		s.detector.AddObject(c.obj)
+		s.meet(c.obj)
 	}
 	if c.old == nil {
 		s.tell(n, false)

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tattler-dev/tattler/informer/clientgo"
 	"github.com/tattler-dev/tattler/internal/twin"
 )
 
@@ -76,7 +76,7 @@ func untyped(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return listWatch(c.Resource(pods).List, c.Resource(pods).Watch, ""), nil
+	return listWatch(c.Resource(pods), ""), nil
 }
 
 func onlyMetadata(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error) {
@@ -84,7 +84,7 @@ func onlyMetadata(cfg *rest.Config, h *http.Client) (cache.ListerWatcher, error)
 	if err != nil {
 		return nil, err
 	}
-	return listWatch(c.Resource(pods).List, c.Resource(pods).Watch, ""), nil
+	return listWatch(c.Resource(pods), ""), nil
 }
 
 func typed(contentType, namespace, selector string) func(*rest.Config, *http.Client) (cache.ListerWatcher, error) {
@@ -95,21 +95,12 @@ func typed(contentType, namespace, selector string) func(*rest.Config, *http.Cli
 		if err != nil {
 			return nil, err
 		}
-		return listWatch(c.CoreV1().Pods(namespace).List, c.CoreV1().Pods(namespace).Watch, selector), nil
+		return listWatch(c.CoreV1().Pods(namespace), selector), nil
 	}
 }
 
-func listWatch[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), follow cache.WatchFuncWithContext, selector string) cache.ListerWatcher {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return list(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return follow(ctx, o)
-		},
-	}
+func listWatch[L runtime.Object](c clientgo.Client[L], selector string) cache.ListerWatcher {
+	return clientgo.ListWatch(c, func(o *metav1.ListOptions) { o.LabelSelector = selector })
 }
 
 func unstructuredPod() runtime.Object {

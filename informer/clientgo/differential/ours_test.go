@@ -16,7 +16,7 @@ func TestDifferential(t *testing.T) {
 	for _, o := range []clientgo.Options{
 		{Storage: clientgo.Compact, Hot: 1}, // what is read is unpacked each time
 		{Storage: clientgo.Live},
-		{Storage: clientgo.Auto, Hot: 1, Whole: 8 << 10}, // what is read whole is decoded, until there is too much
+		{Storage: clientgo.Auto, Hot: 1, Kept: 8 << 10}, // what is read whole is decoded, until there is too much
 	} {
 		t.Run(o.Storage.String()+" alone", func(t *testing.T) {
 			run(t, 40, func(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {

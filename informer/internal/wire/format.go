@@ -33,6 +33,8 @@ type List interface {
 	// Meta is the list's metadata: complete once Next has returned io.EOF, and as far as it was
 	// read before.
 	Meta() ListMeta
+	// Kind is what the list says it is, as far as it was read.
+	Kind() (apiVersion, kind string)
 }
 
 // Watch cuts a watch stream into events.

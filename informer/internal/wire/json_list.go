@@ -36,6 +36,9 @@ func newJSONList(body io.Reader) *jsonList { return &jsonList{s: newScanner(body
 // Meta implements List.
 func (l *jsonList) Meta() ListMeta { return l.meta }
 
+// Kind implements List.
+func (l *jsonList) Kind() (apiVersion, kind string) { return l.apiVersion, l.kind }
+
 // Next implements List.
 func (l *jsonList) Next() (Object, error) {
 	for {

@@ -47,6 +47,9 @@ func newProtoList(body io.Reader) *protoList {
 // Meta implements List.
 func (l *protoList) Meta() ListMeta { return l.listMeta }
 
+// Kind implements List.
+func (l *protoList) Kind() (apiVersion, kind string) { return l.apiVersion, l.kind }
+
 // Next implements List.
 func (l *protoList) Next() (Object, error) {
 	for {

@@ -1,0 +1,152 @@
+package clientgo
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// An object that readers decode again and again is kept decoded instead of packed: its equal parts are shared with the
+// others, and a read of it costs what it costs with client-go. It is packed again once nobody reads it. Each object is
+// judged by its own reads, whether they come by key, by an index or by a list, so that nothing else is decoded for it.
+const (
+	// often is how many times an object is decoded for readers, within a while, before it is kept. A program that lists
+	// everything once or twice, as at its start, has nothing kept.
+	often = 3
+	// while is how often it is asked who was read.
+	while = 10 * time.Minute
+)
+
+// room is what all informers of an engine may keep decoded because it is read often.
+type room struct {
+	budget int64
+	used   atomic.Int64
+}
+
+func (r *room) fits(weight int64) bool { return r.used.Load()+weight <= r.budget }
+
+// keeper keeps a table's objects decoded that are read often. Nil is one that keeps none.
+type keeper struct {
+	room    *room
+	waiting atomic.Bool // the timer runs
+
+	mu    sync.Mutex
+	timer *time.Timer
+	ended bool
+}
+
+// reading is an object that was decoded for a reader.
+type reading struct {
+	e   *entry
+	it  *item
+	obj any
+}
+
+// wasRead counts a read that had to decode, and reports whether the object is to be kept.
+func (t *table) wasRead(it *item) bool {
+	if t.keeper == nil || it.v == nil {
+		return false
+	}
+	t.keeper.ask(t.age)
+	return it.reads.Add(1) >= often && t.keeper.room.fits(it.heap())
+}
+
+// promote keeps objects. Where somebody writes, it is left to the next read: an index function may read, too.
+func (t *table) promote(some []reading) {
+	if len(some) == 0 || !t.writing.TryLock() {
+		return
+	}
+	defer t.writing.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return
+	}
+	for _, r := range some {
+		if t.entries[r.e.key] != r.e || r.e.item != r.it || !t.keeper.room.fits(r.it.heap()) {
+			continue
+		}
+		t.swap(r.e, &item{obj: r.obj, form: r.it.form, weight: r.it.heap(), kept: true})
+	}
+}
+
+// swap puts the same version of an object in another form. The caller holds writing and mu.
+func (t *table) swap(e *entry, it *item) {
+	t.forget(e)
+	t.took(it)
+	e.item = it
+}
+
+// age packs what nobody has read since the last time.
+func (t *table) age() {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	t.packing.parts.Sweep()
+	if t.demote(false) {
+		t.keeper.again()
+	}
+}
+
+// demote packs objects that were not read since the last time, or all. It reports whether any were read. The caller holds
+// writing.
+func (t *table) demote(all bool) (some bool) {
+	type packed struct {
+		e  *entry
+		it *item
+	}
+	var back []packed
+	for _, e := range t.list { // nobody else writes
+		switch it := e.item; {
+		case !it.kept:
+			some = it.reads.Swap(0) > 0 || some
+		case it.used.Swap(false) && !all:
+			some = true
+		default:
+			back = append(back, packed{e, t.packing.item(it.obj)})
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range back {
+		t.swap(p.e, p.it)
+	}
+	return some
+}
+
+// ask has f called in a while, if that is not so already.
+func (k *keeper) ask(f func()) {
+	if k.waiting.Load() || k.waiting.Swap(true) {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.ended:
+	case k.timer == nil:
+		k.timer = time.AfterFunc(while, func() { k.waiting.Store(false); f() })
+	default:
+		k.timer.Reset(while)
+	}
+}
+
+// again is ask, for what was asked before.
+func (k *keeper) again() { k.ask(nil) }
+
+// end stops asking.
+func (k *keeper) end() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = true
+	if k.timer != nil {
+		k.timer.Stop()
+	}
+}
+
+// keeps reports whether the object that follows an item is to be kept decoded, too.
+func (t *table) keeps(key string) bool {
+	if t.keeper == nil {
+		return false
+	}
+	it := t.item(key)
+	return it != nil && it.kept && t.keeper.room.fits(0)
+}
