@@ -70,8 +70,8 @@ func first(file, function, statement string) edit {
 	return edit{file: file, old: function, new: function + "\t" + statement + "\n", count: 1}
 }
 
-// notOurs are the tests of client-go's informer that read its private parts while they judge. TestMutationDetector
-// puts its own detector in there; the detector of the informers here has tests of its own.
+// notOurs are the tests that use private fields of client-go's informer. TestMutationDetector replaces the informer's
+// detector; it is to be run, too, once the detector of informer/clientgo works.
 const notOurs = "^(TestPanicPropagated|TestResyncCheckPeriod|TestMutationDetector)$"
 
 // TestClientGo runs client-go's tests of tools/cache on informers and indexers of ours: all of them with the features

@@ -136,6 +136,9 @@ func copyModule(dest, source string, edited map[string][]byte) error {
 	}
 	for name, data := range edited {
 		file := filepath.Join(dest, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // the module cache's are read-only
 			return err
 		}
