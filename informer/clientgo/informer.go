@@ -379,6 +379,8 @@ func (s *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerReg
 	if !ok {
 		return fmt.Errorf("invalid key type %T", handle)
 	}
+	s.mu.Lock() // so that changes wait for one caller at most, not for each that waits for turn
+	defer s.mu.Unlock()
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	i := slices.Index(s.listeners, l)

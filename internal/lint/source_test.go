@@ -58,8 +58,6 @@ func sources(t *testing.T) []file {
 			return err
 		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata"):
 			return fs.SkipDir // what the go command does not see either
-		case d.IsDir() && name == "third_party":
-			return fs.SkipDir // others' text, with its own rules
 		case d.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil
 		}

@@ -1,0 +1,128 @@
+package upstream
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// clientGo is client-go with a sharedIndexInformer that passes every call on to an informer of ours. Its tests stay
+// as they are, but for three helpers that read private fields.
+func clientGo() module {
+	const (
+		informer = "tools/cache/shared_informer.go"
+		tests    = "tools/cache/shared_informer_test.go"
+	)
+	edits := []edit{
+		{file: informer, count: 1, old: "type sharedIndexInformer struct {\n", new: "type sharedIndexInformer struct {\n\tsubstitute *substitute\n"},
+		{file: informer, count: 1, old: "\treturn &sharedIndexInformer{\n", new: "\treturn &sharedIndexInformer{\n\t\tsubstitute: newSubstitute(lw, exampleObject, options),\n"},
+		{
+			file: "tools/cache/controller.go", count: 5,
+			old: "return clientState, newInformer(clientState, options, DeletionHandlingMetaNamespaceKeyFunc)",
+			new: "return substituteInformer(clientState, options)",
+		},
+		first("tools/cache/store.go", "func NewIndexer(keyFunc KeyFunc, indexers Indexers, opts ...StoreOption) Indexer {\n",
+			"if i := substituteIndexer(keyFunc, indexers, opts); i != nil {\n\t\treturn i\n\t}"),
+		first(tests, "func eventHandlerCount(i SharedInformer) int {\n", "if n, ok := substituteHandlers(i); ok {\n\t\treturn n\n\t}"),
+		first(tests, "func isStarted(i SharedInformer) bool {\n", "if started, ok := substituteStarted(i); ok {\n\t\treturn started\n\t}"),
+		first(tests, "func isRegistered(i SharedInformer, h ResourceEventHandlerRegistration) bool {\n",
+			"if registered, ok := substituteRegistered(i, h); ok {\n\t\treturn registered\n\t}"),
+	}
+	for _, m := range []struct{ signature, call string }{
+		{"SetWatchErrorHandler(handler WatchErrorHandler) error", "SetWatchErrorHandler(handler)"},
+		{"SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error", "SetWatchErrorHandlerWithContext(handler)"},
+		{"SetTransform(handler TransformFunc) error", "SetTransform(handler)"},
+		{"Run(stopCh <-chan struct{})", "Run(stopCh)"},
+		{"RunWithContext(ctx context.Context)", "RunWithContext(ctx)"},
+		{"HasSynced() bool", "HasSynced()"},
+		{"HasSyncedChecker() DoneChecker", "HasSyncedChecker()"},
+		{"LastSyncResourceVersion() string", "LastSyncResourceVersion()"},
+		{"GetStore() Store", "GetStore()"},
+		{"GetIndexer() Indexer", "GetIndexer()"},
+		{"AddIndexers(indexers Indexers) error", "AddIndexers(indexers)"},
+		{"GetController() Controller", "GetController()"},
+		{"AddEventHandler(handler ResourceEventHandler) (ResourceEventHandlerRegistration, error)", "AddEventHandler(handler)"},
+		{
+			"AddEventHandlerWithResyncPeriod(handler ResourceEventHandler, resyncPeriod time.Duration) (ResourceEventHandlerRegistration, error)",
+			"AddEventHandlerWithResyncPeriod(handler, resyncPeriod)",
+		},
+		{
+			"AddEventHandlerWithOptions(handler ResourceEventHandler, options HandlerOptions) (ResourceEventHandlerRegistration, error)",
+			"AddEventHandlerWithOptions(handler, options)",
+		},
+		{"IsStopped() bool", "IsStopped()"},
+		{"RemoveEventHandler(handle ResourceEventHandlerRegistration) error", "RemoveEventHandler(handle)"},
+	} {
+		pass := "if s.substitute != nil {\n\t\treturn s.substitute." + m.call + "\n\t}"
+		if strings.HasPrefix(m.call, "Run") {
+			pass = "if s.substitute != nil {\n\t\ts.substitute." + m.call + "\n\t\treturn\n\t}"
+		}
+		edits = append(edits, first(informer, "func (s *sharedIndexInformer) "+m.signature+" {\n", pass))
+	}
+	return module{path: "k8s.io/client-go", edits: edits, overlay: "testdata/clientgo"}
+}
+
+// first adds a statement at the top of a function.
+func first(file, function, statement string) edit {
+	return edit{file: file, old: function, new: function + "\t" + statement + "\n", count: 1}
+}
+
+// notOurs are the tests that use private fields of client-go's informer. TestMutationDetector replaces the informer's
+// detector; it is to be run, too, once the detector of informer/clientgo works.
+const notOurs = "^(TestPanicPropagated|TestResyncCheckPeriod|TestMutationDetector)$"
+
+// TestClientGo runs client-go's tests of tools/cache on informers and indexers of ours: all of them with the features
+// of streaming lists and of lists that replace a store at once, and those that construct ours without them, too. With
+// allEnv it also runs the latter with one of the features. With handlers that are deaf to updates tests must fail.
+func TestClientGo(t *testing.T) {
+	t.Parallel()
+	m := clientGo()
+	dir := m.prepare(t)
+	program := m.build(t, dir, "tools/cache")
+	with := func(t *testing.T, streaming, atomic bool, args ...string) result {
+		r := run(t, program, filepath.Join(dir, "tools/cache"), []string{
+			fmt.Sprintf("KUBE_FEATURE_WatchListClient=%v", streaming), fmt.Sprintf("KUBE_FEATURE_AtomicFIFO=%v", atomic),
+		}, args...)
+		if r.failed {
+			t.Fatalf("tests failed:\n%s", tail(r.output))
+		}
+		t.Logf("%d tests passed; %d have made informers or indexers of ours", len(r.passed), len(r.constructed))
+		return r
+	}
+	t.Run("fault", func(t *testing.T) {
+		for _, fault := range []string{"", "deaf"} {
+			r := run(t, program, filepath.Join(dir, "tools/cache"), []string{faultEnv + "=" + fault}, "-test.run=^TestSharedInformerWatchDisruption$")
+			if len(r.constructed) == 0 {
+				t.Error("the test has made no informer of ours")
+			}
+			if want := fault != ""; r.failed != want {
+				t.Errorf("with the fault %q, that the test fails is %v:\n%s", fault, r.failed, tail(r.output))
+			}
+		}
+	})
+	var constructed []string
+	t.Run("all", func(t *testing.T) {
+		r := with(t, true, true, "-test.skip="+notOurs)
+		if len(r.passed) < 185 {
+			t.Errorf("%d tests passed, not at least 185", len(r.passed))
+		}
+		if constructed = r.constructed; len(constructed) < 37 {
+			t.Errorf("%d tests have made informers or indexers of ours, not at least 37: %v", len(constructed), constructed)
+		}
+		constructed = slices.DeleteFunc(constructed, func(name string) bool { return name == "TestSharedInformerHandlerAbuse" }) // it takes long
+	})
+	for _, features := range []struct{ streaming, atomic bool }{{false, false}, {true, false}, {false, true}} {
+		if features.streaming != features.atomic && os.Getenv(allEnv) == "" {
+			continue
+		}
+		t.Run(fmt.Sprintf("streaming=%v,atomic=%v", features.streaming, features.atomic), func(t *testing.T) {
+			r := with(t, features.streaming, features.atomic, "-test.run=^("+strings.Join(constructed, "|")+")$")
+			if len(r.passed) < len(constructed) || len(r.constructed) < len(constructed) {
+				t.Errorf("%d tests passed and %d have made ours, not %d", len(r.passed), len(r.constructed), len(constructed))
+			}
+		})
+	}
+}

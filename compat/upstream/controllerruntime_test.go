@@ -1,0 +1,83 @@
+package upstream
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/tattler-dev/tattler/devcluster"
+)
+
+// controllerRuntime is controller-runtime with a hook that every cache passes its options through.
+func controllerRuntime() module {
+	return module{
+		path: "sigs.k8s.io/controller-runtime",
+		edits: []edit{{
+			file: "pkg/cache/cache.go", count: 1,
+			old: "func New(cfg *rest.Config, opts Options) (Cache, error) {\n",
+			new: "// SubstituteOptions, if set, changes the options of every cache.\n" +
+				"var SubstituteOptions func(*rest.Config, Options) (Options, error)\n\n" +
+				"func New(cfg *rest.Config, opts Options) (Cache, error) {\n" +
+				"\tif SubstituteOptions != nil {\n\t\tvar err error\n" +
+				"\t\tif opts, err = SubstituteOptions(cfg, opts); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n",
+		}},
+		overlay: "testdata/controllerruntime",
+	}
+}
+
+// TestControllerRuntime runs controller-runtime's specs for its cache, on a real API server, on caches with informers
+// of ours. With allEnv it also runs them on informers that list and watch by controller-runtime's own clients. With
+// handlers that are deaf to additions specs must fail.
+func TestControllerRuntime(t *testing.T) {
+	t.Parallel()
+	binaries, err := devcluster.EnsureBinaries(t.Context(), os.Stderr, "etcd", "kube-apiserver", "kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := controllerRuntime()
+	dir := m.prepare(t)
+	program := m.build(t, dir, "pkg/cache")
+	specs := func(t *testing.T, env []string, args ...string) (r result, passed int) {
+		env = append(env,
+			"KUBEBUILDER_ASSETS="+binaries.Dir(),
+			"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=5m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=2m") // a busy machine needs more than 20 s
+		r = run(t, program, filepath.Join(dir, "pkg/cache"), env, append([]string{"-ginkgo.no-color"}, args...)...)
+		found := passedSpecs.FindStringSubmatch(r.output)
+		if found == nil {
+			t.Fatalf("no specs were run:\n%s", tail(r.output))
+		}
+		if passed, err = strconv.Atoi(found[1]); err != nil {
+			t.Fatal(err)
+		}
+		return r, passed
+	}
+	t.Run("fault", func(t *testing.T) {
+		r, passed := specs(t, []string{faultEnv + "=deaf"}, "-test.run=^TestSource$", "-ginkgo.fail-fast",
+			"-ginkgo.focus=as an Informer with structured objects should be able to get an informer by group/version/kind")
+		if !r.failed || passed > 0 || len(r.constructed) == 0 {
+			t.Errorf("with handlers that are deaf to additions the spec must fail:\n%s", tail(r.output))
+		}
+	})
+	for _, path := range []string{"raw", "decoded"} {
+		if path != "raw" && os.Getenv(allEnv) == "" {
+			continue
+		}
+		t.Run(path, func(t *testing.T) {
+			r, passed := specs(t, []string{"TATTLER_UPSTREAM_PATH=" + path, "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=30s"})
+			if r.failed {
+				t.Fatalf("specs failed:\n%s", tail(r.output))
+			}
+			t.Logf("%d specs passed; %d have made informers of ours", passed, len(r.constructed))
+			if passed < 276 {
+				t.Errorf("%d specs passed, not at least 276", passed)
+			}
+			if len(r.constructed) < 200 {
+				t.Errorf("%d specs have made informers of ours, not at least 200", len(r.constructed))
+			}
+		})
+	}
+}
+
+var passedSpecs = regexp.MustCompile(`(\d+) Passed`)

@@ -1,0 +1,69 @@
+package cache_test
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	kcache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/tattler-dev/tattler/informer/clientgo"
+)
+
+// The environment says whether informers take the API server's answers undecoded. A spec that brings informers of its
+// own keeps them.
+func init() {
+	cache.SubstituteOptions = func(cfg *rest.Config, o cache.Options) (cache.Options, error) {
+		if o.NewInformer != nil {
+			return o, nil
+		}
+		engine, err := clientgo.New(cfg, clientgo.Options{})
+		if err != nil {
+			return o, err
+		}
+		if os.Getenv("TATTLER_UPSTREAM_PATH") != "decoded" {
+			o.HTTPClient = engine.HTTPClient()
+		}
+		o.NewInformer = func(lw kcache.ListerWatcher, example runtime.Object, resync time.Duration, indexers kcache.Indexers) kcache.SharedIndexInformer {
+			record()
+			informer := engine.NewInformer(lw, example, resync, indexers)
+			if os.Getenv("TATTLER_UPSTREAM_FAULT") == "deaf" {
+				return deafInformer{informer}
+			}
+			return informer
+		}
+		return o, nil
+	}
+}
+
+// record appends the name of the spec that runs to the log.
+func record() {
+	path := os.Getenv("TATTLER_UPSTREAM_LOG")
+	if path == "" {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintln(f, CurrentSpecReport().FullText()); err != nil {
+		panic(err)
+	}
+}
+
+// deafInformer is broken: its handlers hear of deletions only.
+type deafInformer struct{ kcache.SharedIndexInformer }
+
+func (i deafInformer) AddEventHandler(h kcache.ResourceEventHandler) (kcache.ResourceEventHandlerRegistration, error) {
+	return i.SharedIndexInformer.AddEventHandler(deafHandler{h})
+}
+
+type deafHandler struct{ kcache.ResourceEventHandler }
+
+func (deafHandler) OnAdd(any, bool)   {}
+func (deafHandler) OnUpdate(_, _ any) {}
