@@ -70,8 +70,8 @@ func first(file, function, statement string) edit {
 	return edit{file: file, old: function, new: function + "\t" + statement + "\n", count: 1}
 }
 
-// notOurs are the tests that use private fields of client-go's informer. TestMutationDetector replaces the informer's
-// detector; it is to be run, too, once the detector of informer/clientgo works.
+// notOurs are the tests that use private fields of client-go's informer. TestMutationDetector replaces the
+// detector in one of them; informer/clientgo tests its own.
 const notOurs = "^(TestPanicPropagated|TestResyncCheckPeriod|TestMutationDetector)$"
 
 // TestClientGo runs client-go's tests of tools/cache on informers and indexers of ours: all of them with the features

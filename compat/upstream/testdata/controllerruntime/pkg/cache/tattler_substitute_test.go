@@ -25,12 +25,13 @@ func init() {
 		if err != nil {
 			return o, err
 		}
+		newInformer := engine.NewInformer
 		if os.Getenv("TATTLER_UPSTREAM_PATH") != "decoded" {
-			o.HTTPClient = engine.HTTPClient()
+			o.HTTPClient, newInformer = engine.HTTPClient(), engine.NewCacheInformer
 		}
 		o.NewInformer = func(lw kcache.ListerWatcher, example runtime.Object, resync time.Duration, indexers kcache.Indexers) kcache.SharedIndexInformer {
 			record()
-			informer := engine.NewInformer(lw, example, resync, indexers)
+			informer := newInformer(lw, example, resync, indexers)
 			if os.Getenv("TATTLER_UPSTREAM_FAULT") == "deaf" {
 				return deafInformer{informer}
 			}
