@@ -2,6 +2,7 @@ package change
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
@@ -49,7 +50,7 @@ func (c *Change) writtenByComponents(kind string) bool {
 	unknown := 0
 	for _, f := range c.Fields {
 		switch {
-		case f.Quiet, isStatus(kind, f):
+		case f.Quiet, isStatus(kind, f), c.counted(kind, f):
 		case f.Manager == "?":
 			unknown++
 		case !slices.Contains(components, f.Manager):
@@ -59,6 +60,11 @@ func (c *Change) writtenByComponents(kind string) bool {
 		}
 	}
 	return unknown == 0
+}
+
+// counted reports whether a field is the finalizer that a Job's controller takes away from a pod that it has counted.
+func (c *Change) counted(kind string, f FieldChange) bool {
+	return kind == "Pod" && c.Owner != nil && c.Owner.Kind == "Job" && f.Manager == "?" && strings.HasPrefix(f.Path.String(), "metadata.finalizers")
 }
 
 // isStatus reports whether a field says how an object is, and not what somebody wants it to be.

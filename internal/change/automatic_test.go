@@ -39,6 +39,9 @@ func TestAutomatic(t *testing.T) {
 		{"the autoscaler", Change{Op: event.Updated, Resource: deployment, Fields: []FieldChange{field("spec.replicas", kcm, "scale")}}, true},
 		{"a person's scaling", Change{Op: event.Updated, Resource: deployment, Fields: []FieldChange{field("spec.replicas", "kubectl", "scale")}}, false},
 		{"a label of a pod", Change{Op: event.Updated, Resource: pod, Owner: owner, Fields: []FieldChange{field("metadata.labels.a", "kubectl-label", "")}}, false},
+		{"a pod that its Job's controller has counted", Change{Op: event.Updated, Resource: pod, Owner: &event.Owner{Kind: "Job", Name: "j", UID: "1"}, Fields: []FieldChange{
+			field("metadata.finalizers", unknown, "")}}, true},
+		{"a finalizer of another pod", Change{Op: event.Updated, Resource: pod, Owner: owner, Fields: []FieldChange{field("metadata.finalizers", unknown, "")}}, false},
 		{"a binding", Change{Op: event.Updated, Resource: pod, Fields: []FieldChange{field("spec.nodeName", unknown, "")}}, true},
 		{"a deletion that waits", Change{Op: event.Updated, Resource: pod, Fields: []FieldChange{field("metadata.deletionTimestamp", unknown, "")}}, true},
 		{"a new pod", Change{Op: event.Created, Resource: pod, Owner: owner, Manager: kcm}, true},

@@ -89,6 +89,7 @@ func (t *Text) updated(now time.Time, c change.Change) {
 		}
 		return
 	}
+	t.overtaken(now, c)
 	o := t.track(c)
 	switch pod := c.Owner != nil && isPod(c.Resource); {
 	case t.o.Flat:

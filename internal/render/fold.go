@@ -140,10 +140,32 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	}
 	f.count++
 	f.last, f.to, f.latest, f.caught = c.At, c.After, momentOf(c), caughtUp(c)
+	if isPod(o.resource) && terminating(c.After) && !terminating(c.Before) {
+		f.report = report{} // what it could not do before does not matter any more
+	}
 	f.crashed = f.crashed || isPod(o.resource) && podWord(c.After) == crashLoop
 	f.drop(c)
 	for _, change := range fields {
 		f.net.add(change.Change)
+	}
+}
+
+// overtaken tells what keeps a pod from running before a change that is the end of it. What was missed comes all at
+// once: nothing of it would be calm long enough for a line.
+func (t *Text) overtaken(now time.Time, c change.Change) {
+	o := t.objects[keyOf(c)]
+	if !isPod(c.Resource) || o == nil || o.hot != nil || o.fold == nil || o.fold.count == 0 || !o.fold.caught.late {
+		return
+	}
+	f := o.fold
+	was, _ := podTrouble(f.to)
+	is, _ := podTrouble(c.After)
+	next := momentOf(c).server
+	switch {
+	case was == "", is == was && !terminating(c.After), f.told == gistOf(o):
+	case !next.IsZero() && next.Sub(f.latest.server) <= calm: // it did not last
+	default:
+		t.expire(now, o)
 	}
 }
 
@@ -274,7 +296,7 @@ func (t *Text) expire(now time.Time, o *object) {
 	case f != nil && f.orphans && t.orphansUntil(o).After(now): // more of them changed
 	case f != nil && f.orphans:
 		if t.gather(o); f.cast.count > 0 {
-			t.printFold(now, o, cmp.Or(f.cast.pods(false), "what it owned is gone"))
+			t.printFold(now, o, t.legacy(o))
 		}
 		t.forget(o)
 		return
@@ -344,7 +366,7 @@ func (t *Text) happened(now time.Time, o *object) time.Time {
 	case f.orphans:
 		at = f.last
 	case o.gone:
-	case open(o) && (f.count == 0 || !dated(o) || f.told != "" && f.told == gistOf(o)):
+	case open(o) && (f.count == 0 || !dated(o) || f.told != "" && f.told == gistOf(o) && !f.wavered()):
 		return now
 	case f.crashed && !open(o):
 		return now
@@ -378,8 +400,14 @@ func dated(o *object) bool {
 	return rankOf(o) > 0 && !asked && !terminating(f.to)
 }
 
+// wavered reports whether pods became ready or ceased to be since the last line.
+func (f *fold) wavered() bool { return f.drops > 0 || isReady(f.from) != isReady(f.to) }
+
 // severity says how bad it is what became of the object; what still fails is as bad as it was.
 func (f *fold) severity(r change.Resource) event.Severity {
+	if f.orphans {
+		return event.Normal // it is gone, and so is how it was
+	}
 	op := event.Updated
 	if f.born {
 		op = event.Created

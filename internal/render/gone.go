@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
@@ -8,7 +9,8 @@ import (
 )
 
 // gone prints an object that was deleted or left the selection; what was folded goes along.
-func (t *Text) gone(c change.Change) {
+func (t *Text) gone(now time.Time, c change.Change) {
+	t.overtaken(now, c)
 	o := t.track(c)
 	if o.hot != nil && o.hot.count > 0 { // what somebody wrote before it went
 		t.hotLine(c.At, o)
@@ -82,6 +84,15 @@ func (t *Text) orphan(c change.Change) {
 	o := t.track(c)
 	o.fold = &fold{orphans: true, last: c.At, from: c.Before, to: c.Before}
 	t.schedule(o)
+}
+
+// legacy says what became of what an object left behind.
+func (t *Text) legacy(o *object) string {
+	rest := "what it owned is gone"
+	if len(t.family.of(o)) > 0 {
+		rest = "what it owned changed"
+	}
+	return cmp.Or(o.fold.cast.pods(false), rest)
 }
 
 // orphansUntil is until when what an object left behind is waited for.

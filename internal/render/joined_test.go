@@ -143,3 +143,38 @@ func TestEventsOnOneLine(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestNarrowEvents: where an event's columns leave no room for its message, they move together.
+func TestNarrowEvents(t *testing.T) {
+	p := newPlay(t, Options{Terminal: true, Width: 80, Namespaces: true})
+	p.have(day, replicaSet(t, "web-1", 2, 3))
+	p.happens("ReplicaSet/web-1", "Warning", "FailedCreate", "pods is forbidden: exceeded quota: team, requested: pods=1", 2, 3*time.Second)
+	p.happens("ReplicaSet/web-1", "Warning", "FailedCreate", "quota", 1, 0)
+	want := "10:42:07  shop     Warning  FailedCreate  replicaset/web-1  pods is forbidden: …\n" +
+		"10:42:07  shop     Warning  FailedCreate  replicaset/web-1  quota\n"
+	if got := p.end(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestStoppedPod: what kept a pod from running is no news once it is about to go.
+func TestStoppedPod(t *testing.T) {
+	p := newPlay(t, narrow)
+	p.have(day, replicaSet(t, "web-1", 2, 3))
+	p.create(kcm, newPod(t, "web-1-a"))
+	const why = "0/3 nodes are available: 3 Insufficient cpu."
+	p.write("kube-scheduler/status", "Pod/web-1-a", set{"status.conditions", []any{obj{
+		"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}}})
+	p.happens("Pod/web-1-a", "Warning", "FailedScheduling", why, 1, 0)
+	p.at(20)
+	before := p.out.Len()
+	p.happens("Pod/web-1-a", "Warning", "FailedScheduling", why, 2, 20*time.Second)
+	p.at(30)
+	p.write("?", "Pod/web-1-a", set{"metadata.deletionTimestamp", p.now.Add(30 * time.Second).Format(time.RFC3339)}, set{"metadata.deletionGracePeriodSeconds", int64(30)})
+	p.at(35)
+	p.remove("Pod/web-1-a")
+	p.at(60)
+	if got := p.end()[before:]; strings.Contains(got, "FailedScheduling") || strings.Count(got, "\n") != 1 || !strings.Contains(got, "gone after 35 s") {
+		t.Errorf("got\n%s", got)
+	}
+}

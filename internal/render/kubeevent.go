@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,24 +33,25 @@ func (t *Text) event(c change.Change) {
 	}
 	t.counts.Shown++
 	kind, object, message := text(c.After, "type"), about(c.After), messageOf(c.After)
-	parts := []string{
-		t.clock(lastSeen(c)),
-		pad(escape(kind), eventTypeWidth),
-		pad(escape(text(c.After, "reason")), eventReasonWidth),
-		pad(escape(nameOf(object)), eventObjectWidth),
-		escape(message),
-	}
+	at := t.clock(lastSeen(c))
 	if t.o.Namespaces {
 		t.widest = max(t.widest, width(escape(c.Namespace)))
-		parts[0] += "  " + pad(escape(c.Namespace), t.widest)
+		at += "  " + pad(escape(c.Namespace), t.widest)
 	}
-	line := strings.TrimRight(strings.Join(parts, "  "), " ")
-	line = joined(line, "  ", repeated(c.After))
-	if t.o.Width > 0 {
-		line = cut(line, t.o.Width)
+	parts := []string{at, escape(kind), escape(text(c.After, "reason")), escape(nameOf(object)), escape(message)}
+	columns := slices.Clone(parts)
+	for i, w := range []int{0, eventTypeWidth, eventReasonWidth, eventObjectWidth} {
+		columns[i] = pad(parts[i], w)
+	}
+	line := func(parts []string) string {
+		return joined(strings.TrimRight(strings.Join(parts, "  "), " "), "  ", repeated(c.After))
+	}
+	said := line(columns)
+	if w := t.o.Width; w > 0 && width(said) > w {
+		said = cut(line(parts), w) // rather than the message
 	}
 	t.muted = !t.wanted(c.Severity())
-	t.line(t.style(severityStyles[c.Severity()], line))
+	t.line(t.style(severityStyles[c.Severity()], said))
 }
 
 // about is the reference to the object that an event is about.

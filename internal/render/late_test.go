@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // TestMembersAtTheEnd: what a workload's pods did while it did not change itself has no second line at the end that says
@@ -124,5 +127,86 @@ func TestLaggards(t *testing.T) {
 	p.at(30)
 	if got := p.end(); strings.Contains(got, "pod/") || !strings.Contains(got, "rolled out in 12 s: 3/3 ready, 3 pods replaced") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// TestOrphansAtTheEnd: what a failed Job leaves behind is no failure, and at the end its line does not say that the Job
+// is there.
+func TestOrphansAtTheEnd(t *testing.T) {
+	play := func(o Options) string {
+		p := newPlay(t, o)
+		p.have(day, parse(t, `{"kind":"Job","metadata":{"name":"import","namespace":"shop"},"spec":{"completions":1},
+			"status":{"failed":1,"conditions":[{"type":"Failed","status":"True","reason":"BackoffLimitExceeded"}]}}`))
+		for _, name := range []string{"import-a", "import-b"} {
+			p.have(day, parse(t, `{"kind":"Pod","metadata":{"name":"`+name+`","namespace":"shop",
+				"ownerReferences":[{"kind":"Job","name":"import","uid":"uid-import","controller":true}]},"status":{"phase":"Failed"}}`))
+		}
+		p.remove("Job/import")
+		p.at(0.1)
+		p.write("?", "Pod/import-a", set{"metadata.deletionTimestamp", p.now.Format(time.RFC3339)})
+		p.remove("Pod/import-a")
+		p.write("?", "Pod/import-b", set{"metadata.deletionTimestamp", p.now.Format(time.RFC3339)})
+		p.at(3)
+		return p.end()
+	}
+	if got := play(narrow); strings.Contains(got, "owns") || !strings.Contains(got, "job/import                     2 pods gone") {
+		t.Errorf("at the end:\n%s", got)
+	}
+	o := narrow
+	o.Severities = []event.Severity{event.Failure}
+	if got := play(o); got != "" {
+		t.Errorf("told as a failure:\n%s", got)
+	}
+}
+
+// TestWavering: that pods of a workload are ready again has the time at which they were, also where a pod that crashes
+// keeps its line waiting.
+func TestWavering(t *testing.T) {
+	p := newPlay(t, narrow)
+	shop(p)
+	crash := func(at float64, n int, ready int64) {
+		p.at(at)
+		s := waiting("CrashLoopBackOff", n)
+		if ready == 3 {
+			s = running(n)
+		}
+		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", ready}, set{"status.availableReplicas", ready})
+		p.write(kcm+"/status", "ReplicaSet/web-77dc77595", set{"status.readyReplicas", ready}, set{"status.availableReplicas", ready})
+		p.write("kubelet/status", "Pod/web-77dc77595-xdkdf", set{"status", s})
+	}
+	crash(1, 1, 2)
+	crash(20, 2, 3)
+	crash(40, 2, 2)
+	crash(60, 3, 3)
+	p.at(115)
+	if got := p.end(); !strings.Contains(got, "10:43:07 · deploy/web  1 pod CrashLoopBackOff, 2/3 → 3/3 ready") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// TestMissedCrash: of a pod that crashed and was deleted while nobody watched, all of which is seen at once, the crash has
+// a line with its time.
+func TestMissedCrash(t *testing.T) {
+	for _, lasted := range []time.Duration{0, time.Second, 8 * time.Second} {
+		p := newPlay(t, Options{Terminal: true, Width: 120})
+		shop(p)
+		p.at(60)
+		happened := morning.Add(20 * time.Second)
+		p.stamp = func(c *change.Change) { c.Since, c.Time = morning.Add(10*time.Second), happened }
+		p.write("kubelet/status", "Pod/web-77dc77595-xdkdf", set{"status", waiting("CrashLoopBackOff", 4)})
+		if lasted > 0 {
+			happened = happened.Add(lasted)
+			p.write("kubelet/status", "Pod/web-77dc77595-xdkdf", set{"status", runningStatus(happened)})
+		} else {
+			p.stamp = func(c *change.Change) { c.Since, c.Time = morning.Add(10*time.Second), c.At }
+			stop(p, "xdkdf")
+			p.remove("Pod/web-77dc77595-xdkdf")
+		}
+		p.at(200)
+		p.end()
+		told := strings.Contains(p.out.String(), "10:42:27 ·   pod/web-77dc77595-xdkdf      Ready → CrashLoopBackOff")
+		if want := lasted != time.Second; told != want {
+			t.Errorf("it lasted %v (0: nobody knows how long): told is %v, want %v:\n%s", lasted, told, want, p.out.String())
+		}
 	}
 }

@@ -234,12 +234,25 @@ func podSummary(v view) string {
 	case more == 0:
 		return "" // something else than its state
 	default:
-		s = to
+		return restarted(to, v)
 	}
 	if more > 0 && to != crashLoop {
 		s += fmt.Sprintf(", %s (%d in all%s)", plural(more, "restart"), restarts(v.to), joined("", ", ", lastExitOf(v.to)))
 	}
 	return s
+}
+
+// restarted tells of a pod whose state is as it was, but that a container ended in between. How it ended comes first.
+func restarted(word string, v view) string {
+	n, how := restarts(v.to)-restarts(v.from), lastExitOf(v.to)
+	if n == 1 {
+		how = strings.TrimPrefix(how, "last ")
+	}
+	s := fmt.Sprintf("%s (%d in all)", plural(n, "restart"), restarts(v.to))
+	if how == "" {
+		return word + ", " + s
+	}
+	return how + ", " + s + ", now " + word
 }
 
 // ready says how long it took a pod to become ready, if it was not ready in between, and for how long one has run that

@@ -120,7 +120,7 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 	case c.Op == event.Created:
 		t.created(c)
 	case c.Op == event.Deleted, c.Op == event.Left:
-		t.gone(c)
+		t.gone(now, c)
 	default:
 		t.appeared(c)
 	}
@@ -214,6 +214,8 @@ func (t *Text) Flush(now time.Time) error {
 			t.uncount(o.fold)
 		case o.gone:
 			t.printFold(now, o, o.ended)
+		case o.fold.orphans:
+			t.printFold(now, o, t.legacy(o))
 		case o.replaced && !t.o.Noise:
 			t.counts.Pending -= o.fold.count
 			t.counts.Quiet += o.fold.count

@@ -9,7 +9,7 @@ import (
 
 // CacheQuantities makes the text of every quantity that obj points to. Quantity.String keeps that in the quantity, which
 // would be a race if several readers of a shared object did it. Objects that a Plan decoded with a table have it already;
-// quantities in maps need none, since who reads one reads a copy.
+// quantities that are values of maps need none, since who reads one reads a copy; those that such values point to do.
 func CacheQuantities(obj any) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer {
@@ -32,7 +32,7 @@ func CacheQuantities(obj any) {
 // holder says where the values of a type have quantities with an address.
 type holder struct {
 	quantity bool    // the values are quantities
-	elem     *holder // of what a pointer points to, or a list's elements
+	elem     *holder // of what a pointer points to, a list's elements or a map's values
 	fields   []heldField
 }
 
@@ -49,11 +49,14 @@ var holding = struct {
 
 var quantityType = reflect.TypeFor[resource.Quantity]()
 
-// holds returns the holder of a type, or nil where it has no quantities. A type that contains itself has a holder as long
-// as it is being looked at.
+// holds returns the holder of a type, or nil where it has no quantities.
 func holds(t reflect.Type, seen map[reflect.Type]*holder) *holder {
 	if h, ok := seen[t]; ok {
 		return h
+	}
+	if t.Kind() == reflect.Struct && !reaches(t, map[reflect.Type]bool{}) {
+		seen[t] = nil
+		return nil
 	}
 	h := &holder{}
 	seen[t] = h
@@ -61,6 +64,8 @@ func holds(t reflect.Type, seen map[reflect.Type]*holder) *holder {
 	case t == quantityType:
 		h.quantity = true
 	case t.Kind() == reflect.Pointer, t.Kind() == reflect.Slice, t.Kind() == reflect.Array:
+		h.elem = holds(t.Elem(), seen)
+	case t.Kind() == reflect.Map && t.Elem() != quantityType:
 		h.elem = holds(t.Elem(), seen)
 	case t.Kind() == reflect.Struct:
 		for i := range t.NumField() {
@@ -78,16 +83,47 @@ func holds(t reflect.Type, seen map[reflect.Type]*holder) *holder {
 	return h
 }
 
+// reaches tells whether a type has a quantity somewhere, but for those that are values of a map.
+func reaches(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if t == quantityType {
+		return true
+	}
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return reaches(t.Elem(), seen)
+	case reflect.Map:
+		return t.Elem() != quantityType && reaches(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() && reaches(f.Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (h *holder) cache(v reflect.Value, depth int) {
 	switch {
 	case depth > maxDepth:
 	case h.quantity:
+		if !v.CanAddr() {
+			return // in a map's value
+		}
 		if q, ok := v.Addr().Interface().(*resource.Quantity); ok {
 			_ = q.String()
 		}
 	case v.Kind() == reflect.Pointer:
 		if !v.IsNil() {
 			h.elem.cache(v.Elem(), depth+1)
+		}
+	case v.Kind() == reflect.Map:
+		for i := v.MapRange(); i.Next(); {
+			h.elem.cache(i.Value(), depth+1)
 		}
 	case h.elem != nil:
 		for i := range v.Len() {

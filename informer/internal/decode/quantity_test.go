@@ -19,6 +19,9 @@ type metric struct {
 	Within  []metric
 	None    *resource.Quantity
 	Name    *string
+	ByName  map[string]metric
+	Lists   map[string][]resource.Quantity
+	Mapped  map[string]map[string]*resource.Quantity
 }
 
 // cached tells whether String of a quantity writes nothing any more.
@@ -28,10 +31,14 @@ func TestCacheQuantities(t *testing.T) {
 	q := func() *resource.Quantity { return resource.NewMilliQuantity(1500, resource.DecimalSI) }
 	m := metric{Value: *q(), Pointer: q(), List: []resource.Quantity{*q(), *q()}, Array: [1]resource.Quantity{*q()}}
 	m.Map, m.Within = map[string]resource.Quantity{"a": *q()}, []metric{{Pointer: q()}, {}}
+	m.ByName = map[string]metric{"a": {Pointer: q(), Within: []metric{{Value: *q()}}}}
+	m.Lists, m.Mapped = map[string][]resource.Quantity{"a": {*q()}}, map[string]map[string]*resource.Quantity{"a": {"b": q()}}
 	CacheQuantities(&m)
 	for what, q := range map[string]*resource.Quantity{
 		"a value": &m.Value, "what a pointer points to": m.Pointer, "an element": &m.List[1], "an array's": &m.Array[0],
 		"one in the type's own type": m.Within[0].Pointer, "zero": &m.Within[1].Value,
+		"what a map's value points to": m.ByName["a"].Pointer, "in a list of a map's value": &m.ByName["a"].Within[0].Value,
+		"of a map of lists": &m.Lists["a"][0], "of a map of maps": m.Mapped["a"]["b"],
 	} {
 		if !cached(q) {
 			t.Errorf("%s has no text", what)

@@ -314,6 +314,8 @@ func TestWellKnown(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for path, want := range map[string]string{
 		"":                                "column 1: empty name",
+		"{.spec.nodeName}":                "column 1: this is JSONPath: write the path alone, such as spec.nodeName",
+		"$.spec.nodeName":                 "column 1: this is JSONPath: write the path alone, such as spec.nodeName",
 		"spec..nodeName":                  "column 6: empty name",
 		"spec.node name":                  `column 6: unexpected ' '; a key with such characters is written ["…"]`,
 		"spec.containers[0].image":        `column 16: want [*] or ["key"]: single elements of a list cannot be indexed`,

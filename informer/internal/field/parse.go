@@ -22,6 +22,9 @@ func parse(path string) ([]part, error) {
 	fail := func(at int, format string, args ...any) ([]part, error) {
 		return nil, fmt.Errorf("column %d: %s", 1+utf8.RuneCountInString(path[:at]), fmt.Sprintf(format, args...))
 	}
+	if strings.HasPrefix(path, "{") || path == "$" || strings.HasPrefix(path, "$.") {
+		return fail(0, "this is JSONPath: write the path alone, such as spec.nodeName")
+	}
 	if strings.HasPrefix(path, ".") { // kubectl and jq write a leading dot
 		at++
 	}

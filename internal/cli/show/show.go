@@ -133,8 +133,8 @@ func head(id string, c *change.Change) string {
 	}
 	line("version", c.ResourceVersion)
 	line("manager", c.Manager)
-	line("happened", c.Time.Local().Format(time.RFC3339))
-	line("seen", seen(c.Since, c.At))
+	line("happened", between(c.Span()))
+	line("seen", c.At.Local().Format(time.RFC3339))
 	switch {
 	case c.Op == event.Converted:
 		line("quiet", "yes: nobody wrote it, the API server serves it in another form")
@@ -145,10 +145,11 @@ func head(id string, c *change.Change) string {
 	return b.String()
 }
 
-func seen(since, at time.Time) string {
-	text := at.Local().Format(time.RFC3339)
-	if !since.IsZero() {
-		text = "between " + since.Local().Format(time.RFC3339) + " and " + text
+// between is a moment, or an interval.
+func between(from, to time.Time) string {
+	text := to.Local().Format(time.RFC3339)
+	if !from.Equal(to) {
+		text = "between " + from.Local().Format(time.RFC3339) + " and " + text
 	}
 	return text
 }

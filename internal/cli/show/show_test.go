@@ -52,7 +52,7 @@ func written(t *testing.T) (path string, ids []string) {
 	gap := row(event.Gap, "", 0, "", "")
 	gap.UID, gap.ResourceVersion, gap.Owner, gap.Gap = "", "", nil, &event.GapInfo{From: "4", To: "9", Reason: "expired"}
 	missed := row(event.Deleted, "a", 3, pod("a", 2, longText+"2"), "")
-	missed.Since = at
+	missed.Since, missed.Time = at, missed.At
 	rows := []journal.Row{
 		row(event.Created, "a", 1, "", pod("a", 1, longText+"1")),
 		row(event.Updated, "a", 2, pod("a", 1, longText+"1"), pod("a", 2, longText+"2")),
@@ -100,7 +100,7 @@ func TestShow(t *testing.T) {
 			"change    " + ids[0], "what      created", "object    pods/a in shop", "uid       ua", "owner     ReplicaSet/web-1", "version   1",
 			"image: " + longText + "1", "phase: Running", "uid: u"}},
 		{"what changed, whole, on a narrow terminal", ids[1], []string{"spec.containers[name=app].image", longText + "2"}},
-		{"what went, and between which times", ids[2], []string{"what      deleted", "seen      between ", "image: " + longText + "2"}},
+		{"what went, and between which times", ids[2], []string{"what      deleted", "happened  between ", "seen      2", "image: " + longText + "2"}},
 		{"what was missed", ids[3], []string{"what      gap", "kind      pods", "namespace shop", "versions 4..9 were not seen"}},
 	} {
 		out, err := play(t, path, tc.id, "text")
