@@ -210,3 +210,19 @@ func TestMissedCrash(t *testing.T) {
 		}
 	}
 }
+
+// TestCauseBeforeSeen: on a narrow screen, when a failure was seen gives way to why it failed.
+func TestCauseBeforeSeen(t *testing.T) {
+	for width, seen := range map[int]bool{80: false, 140: true} {
+		p := newPlay(t, Options{Terminal: true, Width: width})
+		p.at(45)
+		p.late(3, true)
+		podStarts(p, "web-86c9647fcb-dvmwn")
+		p.write("kubelet/status", "Pod/web-86c9647fcb-dvmwn", set{"status", waiting("ErrImagePull", 0)})
+		p.stamp = nil
+		p.at(60)
+		if got := p.end(); !strings.Contains(got, "ImagePullBackOff shop/web:1.6") || strings.Contains(got, "(seen ") != seen {
+			t.Errorf("at %d columns:\n%s", width, got)
+		}
+	}
+}

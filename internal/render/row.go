@@ -83,7 +83,11 @@ func (t *Text) head(r row) string {
 		limit = 0
 	}
 	cells := t.cells(r, shift)
-	for _, less := range []func(){func() { r.hint = "" }, func() { r.count = "" }} {
+	shorten := []func(){func() { r.hint = "" }, func() { r.count = "" }}
+	if r.severity == event.Failure { // why it fails matters more than when that was seen
+		shorten = append(shorten, func() { r.note = "" })
+	}
+	for _, less := range shorten {
 		if limit == 0 || r.info == "" || lineWidth(prefix, together(cells)) <= limit {
 			break
 		}
