@@ -31,7 +31,8 @@ func Jobs() []harness.Job {
 		{Name: "tattler/live", Run: live},
 		{Name: "tattler/live-unstructured", Run: liveUntyped},
 		{Name: "tattler/live-churn", Run: liveChurn},
-		{Name: "tattler/typed-index", Run: typedWithIndex},
+		{Name: "tattler/typed-index", Run: typedWithIndex(indexByFunction)},
+		{Name: "tattler/typed-field-index", Run: typedWithIndex(indexByField)},
 		{Name: "tattler/unstructured", Run: untyped(podResource)},
 		{Name: "tattler/widgets", Run: untyped(gen.Widgets)},
 		{Name: "tattler/million", Run: typed},
@@ -232,31 +233,44 @@ func hot[T informer.Object](m *harness.Meter, inf *informer.Informer[T]) error {
 	return nil
 }
 
+func indexByFunction(pods *informer.Informer[*corev1.Pod]) (*informer.Index[*corev1.Pod, string], error) {
+	return informer.AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} }), nil
+}
+
+func indexByField(pods *informer.Informer[*corev1.Pod]) (*informer.Index[*corev1.Pod, string], error) {
+	return informer.AddFieldIndex(pods, "spec.nodeName")
+}
+
 // typedWithIndex measures a view that has an index of the pods by their node.
-func typedWithIndex(ctx context.Context, in harness.Input) (harness.Sample, error) {
-	m := harness.NewMeter()
-	s, err := connect(in, informer.Options{})
-	if err != nil {
-		return nil, err
+func typedWithIndex(add func(*informer.Informer[*corev1.Pod]) (*informer.Index[*corev1.Pod, string], error)) func(context.Context, harness.Input) (harness.Sample, error) {
+	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
+		m := harness.NewMeter()
+		s, err := connect(in, informer.Options{})
+		if err != nil {
+			return nil, err
+		}
+		pods, err := informer.For[*corev1.Pod](s.Cluster)
+		if err != nil {
+			return nil, err
+		}
+		byNode, err := add(pods)
+		if err != nil {
+			return nil, err
+		}
+		if err := sync(ctx, s, pods, in.Server.Objects); err != nil {
+			return nil, err
+		}
+		m.Lap("sync")
+		m.Settle(ctx)
+		m.Lap("settled")
+		if err := check(byNode, in.Server.Objects); err != nil {
+			return nil, err
+		}
+		m.Memory("steady")
+		err = hot(m, pods)
+		runtime.KeepAlive(byNode)
+		return m.Sample(), errors.Join(err, s.stop(ctx))
 	}
-	pods, err := informer.For[*corev1.Pod](s.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	byNode := informer.AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
-	if err := sync(ctx, s, pods, in.Server.Objects); err != nil {
-		return nil, err
-	}
-	m.Lap("sync")
-	m.Settle(ctx)
-	m.Lap("settled")
-	if err := check(byNode, in.Server.Objects); err != nil {
-		return nil, err
-	}
-	m.Memory("steady")
-	err = hot(m, pods)
-	runtime.KeepAlive(byNode)
-	return m.Sample(), errors.Join(err, s.stop(ctx))
 }
 
 // check looks whether the index has every object.
