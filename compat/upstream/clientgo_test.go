@@ -86,7 +86,7 @@ func TestClientGo(t *testing.T) {
 		r := run(t, program, filepath.Join(dir, "tools/cache"), []string{
 			fmt.Sprintf("KUBE_FEATURE_WatchListClient=%v", streaming), fmt.Sprintf("KUBE_FEATURE_AtomicFIFO=%v", atomic),
 		}, args...)
-		if r.failed {
+		if r.failed && !onlyFakeLeaks(r.output) {
 			t.Fatalf("tests failed:\n%s", tail(r.output))
 		}
 		t.Logf("%d tests passed; %d have made informers or indexers of ours", len(r.passed), len(r.constructed))
@@ -125,4 +125,12 @@ func TestClientGo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// onlyFakeLeaks reports whether all tests passed, and what runs on after them is one list of client-go's Reflector that
+// waits for the lock of client-go's fake server, whose Shutdown leaves it locked. A goroutine of ours is never excused.
+func onlyFakeLeaks(output string) bool {
+	_, leaks, found := strings.Cut(output, "goleak: Errors on successful test run")
+	return found && !strings.Contains(output, "--- FAIL") && strings.Count(leaks, "[Goroutine ") == 1 &&
+		strings.Contains(leaks, "testing.(*FakeControllerSource).List(") && !strings.Contains(leaks, "tattler/informer")
 }
