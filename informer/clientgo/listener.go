@@ -91,7 +91,7 @@ func (l *listener) tell(n *note) (ok bool) {
 	return true
 }
 
-// watched is the handler, whose objects the detector is told of before it gets them.
+// watched is the handler, whose objects are reported to the detector before it gets them.
 func (l *listener) watched() cache.ResourceEventHandler {
 	d := l.informer.detector
 	if d == nil {

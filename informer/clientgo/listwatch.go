@@ -48,7 +48,7 @@ func ListWatch[L runtime.Object](c Client[L], tweak ...func(*metav1.ListOptions)
 	}
 }
 
-// listWatch is a ListerWatcher of our own making. That it is one, and the type of its client, is all that tells
+// listWatch is a ListerWatcher of our own making. That it is one, and the type of its client, is all that shows
 // whether it hands on what the server sends: its functions are never tried out.
 type listWatch struct {
 	list   func(context.Context, metav1.ListOptions) (runtime.Object, error)
@@ -78,7 +78,7 @@ func (l *listWatch) WatchWithContext(ctx context.Context, o metav1.ListOptions) 
 	return l.watch(ctx, o)
 }
 
-// IsWatchListSemanticsUnSupported tells the Reflector to list and then watch: a fake client has no streaming lists.
+// IsWatchListSemanticsUnSupported makes the Reflector list and then watch: a fake client has no streaming lists.
 func (l *listWatch) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(l.client) || isFake(reflect.TypeOf(l.client))
 }

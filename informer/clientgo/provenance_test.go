@@ -32,7 +32,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestProvenance: the type of a client tells whether its answers are taken undecoded.
+// TestProvenance: the type of a client decides whether its answers are taken undecoded.
 func TestProvenance(t *testing.T) {
 	cfg := &rest.Config{Host: "http://nowhere.invalid"}
 	typed := must[*kubernetes.Clientset](t)(kubernetes.NewForConfig(cfg))

@@ -31,7 +31,7 @@ type rawSource struct {
 	controller cache.Controller
 }
 
-// provenance says who made a ListerWatcher, which tells whether it hands on what the server sends.
+// provenance says who made a ListerWatcher, which shows whether it hands on what the server sends.
 type provenance uint8
 
 const (

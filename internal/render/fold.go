@@ -150,7 +150,7 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	}
 }
 
-// overtaken tells what keeps a pod from running before a change that is the end of it. What was missed comes all at
+// overtaken says what keeps a pod from running before a change that is the end of it. What was missed comes all at
 // once: nothing of it would be calm long enough for a line.
 func (t *Text) overtaken(now time.Time, c change.Change) {
 	o := t.objects[keyOf(c)]

@@ -155,7 +155,7 @@ func TestOrphansAtTheEnd(t *testing.T) {
 	o := narrow
 	o.Severities = []event.Severity{event.Failure}
 	if got := play(o); got != "" {
-		t.Errorf("told as a failure:\n%s", got)
+		t.Errorf("shown as a failure:\n%s", got)
 	}
 }
 
@@ -204,9 +204,9 @@ func TestMissedCrash(t *testing.T) {
 		}
 		p.at(200)
 		p.end()
-		told := strings.Contains(p.out.String(), "10:42:27 ·   pod/web-77dc77595-xdkdf      Ready → CrashLoopBackOff")
-		if want := lasted != time.Second; told != want {
-			t.Errorf("it lasted %v (0: nobody knows how long): told is %v, want %v:\n%s", lasted, told, want, p.out.String())
+		shown := strings.Contains(p.out.String(), "10:42:27 ·   pod/web-77dc77595-xdkdf      Ready → CrashLoopBackOff")
+		if want := lasted != time.Second; shown != want {
+			t.Errorf("it lasted %v (0: unknown): shown is %v, want %v:\n%s", lasted, shown, want, p.out.String())
 		}
 	}
 }

@@ -242,7 +242,7 @@ func podSummary(v view) string {
 	return s
 }
 
-// restarted tells of a pod whose state is as it was, but that a container ended in between. How it ended comes first.
+// restarted describes a pod whose state is as before, though a container ended in between. How it ended comes first.
 func restarted(word string, v view) string {
 	n, how := restarts(v.to)-restarts(v.from), lastExitOf(v.to)
 	if n == 1 {

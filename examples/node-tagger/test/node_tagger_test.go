@@ -120,7 +120,7 @@ func TestNodeTaggerConflict(t *testing.T) {
 	if out := p.String(); strings.Contains(out, "labels=map[tags.example.com/team:t2]") || strings.Contains(out, "reconcile failed") {
 		t.Errorf("a new node got the labels of the old one, or that was a failure:\n%s", out)
 	}
-	// Who owns the field now is told so.
+	// The new owner of the field is named.
 	out, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--field-manager=somebody", "-f", file(t, theirs))
 	if err == nil || !strings.Contains(err.Error(), `conflict with "node-tagger"`) {
 		t.Errorf("another owner of the label: %s, %v", out, err)

@@ -83,7 +83,7 @@ func holds(t reflect.Type, seen map[reflect.Type]*holder) *holder {
 	return h
 }
 
-// reaches tells whether a type has a quantity somewhere, but for those that are values of a map.
+// reaches reports whether a type has a quantity somewhere, but for those that are values of a map.
 func reaches(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if t == quantityType {
 		return true

@@ -196,7 +196,7 @@ func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error
 
 func (t *Table) stat(f *field) *use { return &t.stats[f.stat%len(t.stats)] }
 
-// use tells whether it pays to look up a field's values. If fewer than one in twenty was seen before, the field rests.
+// use reports whether it pays to look up a field's values. If fewer than one in twenty was seen before, the field rests.
 type use struct {
 	tries, hits atomic.Uint32
 	rest        atomic.Int32
