@@ -28,12 +28,17 @@ func fillable(t *testing.T, d *disk) {
 	})
 	d.how = "tmpfs"
 	d.fill = func(int) error {
-		var st syscall.Statfs_t
-		if err := syscall.Statfs(d.dir, &st); err != nil {
-			return fmt.Errorf("look at the small disk: %w", err)
+		// The daemon writes meanwhile, and a file system cannot be made smaller than what is on it: ask again.
+		for try := 0; ; try++ {
+			var st syscall.Statfs_t
+			if err := syscall.Statfs(d.dir, &st); err != nil {
+				return fmt.Errorf("measure the small disk: %w", err)
+			}
+			used := (st.Blocks - st.Bfree) * uint64(st.Bsize)
+			if err := remount(d.dir, fmt.Sprint(max(used, 4096))); !errors.Is(err, syscall.EINVAL) || try == 100 {
+				return err
+			}
 		}
-		used := (st.Blocks - st.Bfree) * uint64(st.Bsize)
-		return remount(d.dir, fmt.Sprint(max(used, 4096)))
 	}
 	d.free = func(pid int) error { return errors.Join(remount(d.dir, room), limitFiles(pid, ^uint64(0))) }
 }
