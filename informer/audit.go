@@ -19,29 +19,29 @@ import (
 type audit struct {
 	*stream
 	AuditInfo
-	lists   uint64             // of the stream, when it began
-	from    string             // the stream's version when it began
-	version string             // of the list: of its first page
-	last    string             // of the list: the newest of its pages
-	unread  map[store.Key]bool // when it began
-	other   bool               // objects are stored in the format that the list was not in
-	seed    maphash.Seed
-	named   []uint64 // the hashes of the keys that the list has
-	doubts  []doubtful
-	staged  []store.Change
-	bytes   int
-	refused *store.Gap // what the transform refused in another form
+	lists       uint64             // of the stream, when it began
+	from        string             // the stream's version when it began
+	version     string             // of the list: of its first page
+	last        string             // of the list: the newest of its pages
+	unread      map[store.Key]bool // when it began
+	other       bool               // objects are stored in the format that the list was not in
+	seed        maphash.Seed
+	named       []uint64 // the hashes of the keys that the list has
+	differences []difference
+	staged      []store.Change
+	bytes       int
+	refused     *store.Gap // what the transform refused in another form
 }
 
-// doubtful is an object in which the list and the store differ.
-type doubtful struct {
+// difference is an object in which the list and the store differ.
+type difference struct {
 	key     store.Key
 	uid, rv string
 	listed  bool // uid and rv are what the list says, else what is stored
 }
 
-// maxDoubts bounds how many are looked at more closely; one is enough.
-const maxDoubts = 1000
+// maxDifferences bounds how many are looked at more closely; one is enough.
+const maxDifferences = 1000
 
 // audit compares what is stored with a list. Where not all API servers may serve a new form yet, another one
 // is due once they can be taken to.
@@ -52,11 +52,11 @@ func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 	form := s.form()
 	a.Stream, a.Contents = s.id, form.sum != 0 && form.sum != s.store.Served() && s.mayCompare()
 	if a.Err = a.read(ctx); a.Err == nil {
-		a.lacking()
-		a.Err = a.judge(ctx)
+		a.missingFromList()
+		a.Err = a.confirm(ctx)
 	}
 	if a.Err == nil && a.Contents && !a.superseded() {
-		if settled := form.settled(); began.Before(settled) {
+		if settled := form.stableAt(); began.Before(settled) {
 			again = settled
 		} else {
 			s.store.Commit(store.Commit{Served: form.sum, At: time.Now()})
@@ -74,20 +74,20 @@ func (s *stream) compareLoaded(ctx context.Context) (version string, same bool, 
 	began := time.Now()
 	a := &audit{stream: s, AuditInfo: AuditInfo{Stream: s.id}, from: s.store.Version(), seed: maphash.MakeSeed()}
 	if a.Err = a.read(ctx); a.Err == nil {
-		a.lacking()
+		a.missingFromList()
 		ours := s.store.Version()
 		unread := s.store.AllUnread() // what the watch could not read is no other history; an audit reads it again
-		other := func(d doubtful) bool {
+		other := func(d difference) bool {
 			return d.listed && !wire.Older(ours, d.rv) && !unread[d.key] && !unread[store.Key{}]
 		}
-		if slices.ContainsFunc(a.doubts, other) {
+		if slices.ContainsFunc(a.differences, other) {
 			a.Err = reflector.ErrRewritten
 		}
 	}
 	a.Duration = time.Since(began)
 	s.update(func(st *Status) { st.Audits++ })
 	s.hooks().audit(a.AuditInfo)
-	return a.version, len(a.doubts) == 0, a.Err
+	return a.version, len(a.differences) == 0, a.Err
 }
 
 // superseded reports whether the stream has begun a list since.
@@ -105,12 +105,12 @@ func (a *audit) read(ctx context.Context) error {
 	}
 	objects, _ := a.store.Stat()
 	a.named = make([]uint64, 0, objects+objects/16) // a slice that grows leaves several times as much behind
-	protobuf := !a.Contents || a.source.wants() == Protobuf
+	protobuf := !a.Contents || a.source.format() == Protobuf
 	read, err := reflector.ReadList(ctx, a.opener(protobuf), a.query(), a.object)
 	a.version, a.last, a.Bytes = read.First, read.Last, read.Bytes
 	if err == nil && a.other {
 		read, err = reflector.ReadList(ctx, a.opener(!protobuf), a.query(), func(o wire.Object, err error) error {
-			if k := (store.Key{Namespace: o.Namespace, Name: o.Name}); err == nil && a.keep(k) {
+			if k := (store.Key{Namespace: o.Namespace, Name: o.Name}); err == nil && a.selects(k) {
 				a.compare(k, o)
 			}
 			return nil
@@ -144,7 +144,7 @@ func (a *audit) object(o wire.Object, err error) error {
 	switch {
 	case o.Name == "":
 		return cmp.Or(err, errUnnamed)
-	case !a.keep(k):
+	case !a.selects(k):
 		return nil
 	}
 	a.Objects++
@@ -154,7 +154,7 @@ func (a *audit) object(o wire.Object, err error) error {
 	ahead := wire.Older(o.ResourceVersion, v.RV()) && !wire.Older(a.from, v.RV())
 	switch {
 	case v.UID() != o.UID || wire.Older(v.RV(), o.ResourceVersion) || ahead || a.unread[k]:
-		a.doubt(doubtful{k, o.UID, o.ResourceVersion, true})
+		a.differs(difference{k, o.UID, o.ResourceVersion, true})
 	case err == nil && a.Contents:
 		a.other = a.other || v.Format() != o.Format
 		a.compare(k, o)
@@ -174,7 +174,7 @@ func (a *audit) compare(k store.Key, o wire.Object) {
 func (a *audit) stage(k store.Key, o wire.Object, sum uint64) {
 	c, err := a.change(k, o, sum)
 	if err != nil { // what is stored stays, as after a list
-		a.refused = a.refused.Merge(&store.Gap{From: a.from, Since: a.Status().LastCurrent, Reason: a.lost(err)})
+		a.refused = a.refused.Merge(&store.Gap{From: a.from, Since: a.Status().LastCurrent, Reason: a.countDropped(err)})
 		return
 	}
 	c.Reread = true
@@ -200,19 +200,19 @@ func (a *audit) commit() {
 	a.staged, a.bytes = a.staged[:0], 0
 }
 
-func (a *audit) doubt(d doubtful) {
-	if len(a.doubts) < maxDoubts {
-		a.doubts = append(a.doubts, d)
+func (a *audit) differs(d difference) {
+	if len(a.differences) < maxDifferences {
+		a.differences = append(a.differences, d)
 	}
 }
 
 // lacking doubts what is stored and not in the list, unless it is newer.
-func (a *audit) lacking() {
+func (a *audit) missingFromList() {
 	slices.Sort(a.named)
 	for _, namespace := range a.store.Namespaces() { // one at a time: a copy of all would be large
 		for _, item := range a.store.Snapshot(namespace) {
 			if _, ok := slices.BinarySearch(a.named, maphash.Comparable(a.seed, item.Key)); !ok && !wire.Older(a.version, item.V.RV()) {
-				a.doubt(doubtful{item.Key, item.V.UID(), item.V.RV(), false})
+				a.differs(difference{item.Key, item.V.UID(), item.V.RV(), false})
 			}
 		}
 	}

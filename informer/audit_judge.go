@@ -19,10 +19,10 @@ var (
 	errUnnamed   = errors.New("the list has an object without a name")
 )
 
-// judge waits until the watch has passed the version of the list's last page, and looks at the doubtful objects
+// judge waits until the watch has passed the version of the list's last page, and looks at the difference objects
 // again: ErrMissed if one of them still is not what the server has.
-func (a *audit) judge(ctx context.Context) error {
-	if len(a.doubts) == 0 {
+func (a *audit) confirm(ctx context.Context) error {
+	if len(a.differences) == 0 {
 		return nil
 	}
 	if _, ordered := wire.CompareVersions(a.last, a.store.Version()); !ordered {
@@ -38,7 +38,7 @@ func (a *audit) judge(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	for _, d := range a.doubts {
+	for _, d := range a.differences {
 		missed, err := a.missed(ctx, d)
 		switch {
 		case a.superseded():
@@ -54,7 +54,7 @@ func (a *audit) judge(ctx context.Context) error {
 
 // missed reports whether the stream has missed what happened to an object, now that the watch has passed
 // the list's version.
-func (a *audit) missed(ctx context.Context, d doubtful) (bool, error) {
+func (a *audit) missed(ctx context.Context, d difference) (bool, error) {
 	v := a.store.Get(d.key)
 	same := v != nil && v.UID() == d.uid
 	switch {
@@ -73,14 +73,14 @@ func (a *audit) missed(ctx context.Context, d doubtful) (bool, error) {
 // lasts reports whether the server still has an object as the list had it. Then it was like that all the time, in
 // the stream's selection too, and the watch should have shown it: unless it cannot be read, or the transform refuses
 // it, which was counted and left a gap when the watch delivered it.
-func (a *audit) lasts(ctx context.Context, d doubtful) (lasts bool, err error) {
+func (a *audit) lasts(ctx context.Context, d difference) (lasts bool, err error) {
 	want := request.Want{Metadata: true}
 	if a.source.opts.Transform != nil {
 		want = a.whole()
 	}
 	err = a.get(ctx, d.key, want, func(o wire.Object, err error) error {
 		if err == nil {
-			_, err = a.kept(o)
+			_, err = a.transformed(o)
 		}
 		lasts = o.UID == d.uid && o.ResourceVersion == d.rv && err == nil
 		return nil
@@ -90,7 +90,7 @@ func (a *audit) lasts(ctx context.Context, d doubtful) (lasts bool, err error) {
 
 // reread reads an object that the watch could not read, now that the watch has passed the list's version: if
 // the object still has the version that the list showed, no other was missed.
-func (a *audit) reread(ctx context.Context, d doubtful) error {
+func (a *audit) reread(ctx context.Context, d difference) error {
 	err := a.get(ctx, d.key, a.whole(), func(o wire.Object, err error) error {
 		if err == nil && o.UID == d.uid && o.ResourceVersion == d.rv {
 			a.stage(d.key, o, a.sum(o))
@@ -119,5 +119,5 @@ func (a *audit) get(ctx context.Context, k store.Key, want request.Want, each fu
 
 // whole asks for objects as the stream does.
 func (a *audit) whole() request.Want {
-	return request.Want{Protobuf: a.source.wants() == Protobuf, Metadata: a.source.opts.MetadataOnly}
+	return request.Want{Protobuf: a.source.format() == Protobuf, Metadata: a.source.opts.MetadataOnly}
 }

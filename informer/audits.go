@@ -38,11 +38,11 @@ type auditing struct {
 	wake  chan struct{} // holds a token where something of what follows, or the served form, has changed
 	delay time.Duration // the stream's own auditDelay
 
-	due     time.Time // when an audit is wanted after a resumption or an outage; zero: it is not
-	regular time.Time // when the next one comes anyway
-	again   time.Time // before that, none: there was one not long ago
-	settled time.Time // before that, none compares contents: API servers serve different forms
-	fails   int       // audits in a row that failed
+	due          time.Time // when an audit is wanted after a resumption or an outage; zero: it is not
+	regular      time.Time // when the next one comes anyway
+	notBefore    time.Time // before that, none: there was one not long ago
+	contentsFrom time.Time // before that, none compares contents: API servers serve different forms
+	fails        int       // audits in a row that failed
 
 	listed time.Time // when the last completed list began, if it compared all contents
 	done   time.Time // when everything was compared last
@@ -73,11 +73,11 @@ func (s *stream) wantAudit() {
 }
 
 // compared notes that the list that ends now has compared everything.
-func (s *stream) compared() {
+func (s *stream) markCompared() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.auditing.due, s.auditing.listed, s.auditing.done = time.Time{}, s.began, time.Now()
-	if s.mixed {
+	if s.mixedFormats {
 		s.auditing.listed = time.Time{}
 	}
 }
@@ -113,12 +113,12 @@ func (s *stream) audits(ctx context.Context, every time.Duration, interrupt func
 		if a.fails++; info.Err == nil {
 			a.due, a.done, a.fails = time.Time{}, time.Now(), 0
 		}
-		a.again, a.regular = time.Now().Add(jittered(min(auditRetry<<min(a.fails, 10), every))), time.Time{}
+		a.notBefore, a.regular = time.Now().Add(jittered(min(auditRetry<<min(a.fails, 10), every))), time.Time{}
 		if info.Err == nil && info.Contents {
-			a.settled = settled
+			a.contentsFrom = settled
 		}
 		if info.Err != nil {
-			a.due = a.again // also where a list should follow: it says when it is complete
+			a.due = a.notBefore // also where a list should follow: it says when it is complete
 		}
 		s.mu.Unlock()
 		s.hooks().audit(info)
@@ -159,21 +159,21 @@ func (s *stream) nextAudit(every time.Duration) time.Time {
 	}
 	if reformed {
 		form := s.form()
-		if contents := latest(latest(now, form.since.Add(a.delay)), a.settled); contents.Before(at) {
+		if contents := latest(latest(now, form.since.Add(a.delay)), a.contentsFrom); contents.Before(at) {
 			at = contents
 		}
 	}
 	if st := s.status; !st.Synced || st.State != Watching { // its next transition wakes us up
 		return now.Add(every)
 	}
-	return latest(at, a.again)
+	return latest(at, a.notBefore)
 }
 
 // mayCompare reports whether an audit may compare contents now.
 func (s *stream) mayCompare() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !time.Now().Before(s.auditing.settled)
+	return !time.Now().Before(s.auditing.contentsFrom)
 }
 
 // reformed reports whether the kind is served in another form than when contents were compared last. A
@@ -184,7 +184,7 @@ func (s *stream) reformed() bool {
 		s.mu.Lock()
 		listed := s.auditing.listed
 		s.mu.Unlock()
-		if !listed.IsZero() && !listed.Before(form.settled()) {
+		if !listed.IsZero() && !listed.Before(form.stableAt()) {
 			s.store.Commit(store.Commit{Served: form.sum, At: time.Now()})
 		}
 	}
@@ -193,14 +193,14 @@ func (s *stream) reformed() bool {
 
 // form is the form in which the stream's kind is served now.
 func (s *stream) form() form {
-	return s.source.cluster.forms.of(s.source.served().GroupVersion())
+	return s.source.cluster.forms.get(s.source.served().GroupVersion())
 }
 
 // listForm is what a list that begins now leaves as the form in which the kind was served. While not all
 // API servers may serve the new form, it stays the old one, so that an audit follows.
 func (s *stream) listForm() uint64 {
 	form := s.form()
-	if time.Now().Before(form.settled()) {
+	if time.Now().Before(form.stableAt()) {
 		return s.store.Served()
 	}
 	return form.sum

@@ -14,20 +14,19 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Await returns nil once the cache is at least as new as obj, which a write has returned: what is read afterwards shows
-// that write, or a later one. It is for programs that act on what they read, and would else act on a state from before
-// their own last write.
+// Await returns nil once the cache is at least as new as obj, the result of a write: later reads show that write or a newer
+// one. It is for programs that act on what they read and must not act on a state from before their own last write.
 //
-//   - The cache has seen a version when its stream has: also where the object was deleted or recreated meanwhile.
-//   - An object that the source does not select, by its namespace, key or labels, is nothing to wait for: nil at once.
-//     Of one that only a field selector leaves out, the next bookmark of the watch ends the wait, within about a minute.
-//   - When the server's history is replaced and the cache notices (a new epoch), the list that follows is as new as can
-//     be: nil.
-//   - Resource versions are comparable numbers (KEP-5504). Where an aggregated API server has others, Await waits until
-//     the cache has exactly that version of the object; if a newer one overtakes it, only ctx ends the wait.
+//   - The cache has seen a version once its stream has, even if the object was deleted or recreated meanwhile.
+//   - For an object that the source does not select by namespace, key or labels, Await returns nil at once. If only a field
+//     selector excludes it, the next bookmark of the watch ends the wait, within about a minute.
+//   - If the server's history is replaced and the cache notices (a new epoch), Await returns nil after the list that
+//     follows.
+//   - Resource versions are comparable numbers (KEP-5504). For an aggregated API server with other versions, Await waits
+//     until the cache has exactly that version of the object; if a newer one overtakes it, only ctx ends the wait.
 //
-// When ctx ends, the error says how far the cache is, and what keeps the stream from going on, if something does. Of a
-// source that is closed it is ErrClosed. An object without a resource version is an error.
+// When ctx ends, the error names the cache's version and the stream's error, if it has one. If the source is closed, the
+// error is ErrClosed. An object without a resource version is an error.
 func (i *Informer[T]) Await(ctx context.Context, obj metav1.Object) error {
 	return i.source.await(ctx, obj)
 }
@@ -35,12 +34,12 @@ func (i *Informer[T]) Await(ctx context.Context, obj metav1.Object) error {
 func (s *Source) await(ctx context.Context, obj metav1.Object) error {
 	k := Key{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	if obj.GetResourceVersion() == "" {
-		return fmt.Errorf("await %s %s: it has no resource version, so it is not what a write returned", s.gvr.GroupResource(), k)
+		return fmt.Errorf("await %s %s: the object has no resource version; pass the object that the write returned", s.gvr.GroupResource(), k)
 	}
 	if !s.covers(k, obj.GetLabels()) {
 		return nil
 	}
-	for _, st := range s.reaching(k.Namespace) {
+	for _, st := range s.streamsOf(k.Namespace) {
 		if err := st.await(ctx, k, obj.GetResourceVersion()); err != nil {
 			return err
 		}
@@ -48,7 +47,7 @@ func (s *Source) await(ctx context.Context, obj metav1.Object) error {
 	return nil
 }
 
-// covers tells whether the source selects an object, as far as its key and labels say.
+// covers reports whether the source selects an object, as far as its key and labels show.
 func (s *Source) covers(k Key, has labels.Set) bool {
 	sel := s.opts.Selection
 	if sel.Keep != nil && !sel.Keep(k.Namespace, k.Name) {
@@ -82,7 +81,7 @@ func (s *stream) await(ctx context.Context, k Key, version string) error {
 	}
 }
 
-// reached tells whether a stream has seen a version. Before the first list is complete, it has not.
+// reached reports whether the stream has seen a version. Before the first list is complete, it has not.
 func (s *stream) reached(st *Status, k Key, version string) bool {
 	if !st.Loaded {
 		return false
@@ -94,7 +93,7 @@ func (s *stream) reached(st *Status, k Key, version string) bool {
 	return st.Version == version || v != nil && v.RV() == version
 }
 
-// progress wakes those who wait for a stream to go on. The zero value is ready.
+// progress wakes goroutines that wait for a stream's next commit. The zero value is ready.
 type progress struct {
 	waiting atomic.Int32
 
@@ -102,14 +101,13 @@ type progress struct {
 	changed chan struct{}
 }
 
-// join returns a channel that is closed when the stream has gone on, and what to call when that is not waited for
-// any more.
+// join returns a channel that is closed after the stream's next commit; call leave when done waiting.
 func (p *progress) join() (changed <-chan struct{}, leave func()) {
 	p.waiting.Add(1)
 	return p.next(), func() { p.waiting.Add(-1) }
 }
 
-// next is the channel of the next time.
+// next returns the channel for the next commit.
 func (p *progress) next() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,8 +117,8 @@ func (p *progress) next() <-chan struct{} {
 	return p.changed
 }
 
-// made wakes those who wait. Where nobody does, it costs one load.
-func (p *progress) made() {
+// notify wakes the waiting goroutines. If there are none, it costs one load.
+func (p *progress) notify() {
 	if p.waiting.Load() == 0 {
 		return
 	}

@@ -42,15 +42,15 @@ func (c *checkpoints) release(s *Source) {
 	maps.DeleteFunc(c.owners, func(_ string, st *stream) bool { return st.source == s })
 }
 
-var errTwin = errors.New("a source that asks for the same was opened before and has the checkpoint: set NoCheckpoint")
+var errDuplicate = errors.New("a source that asks for the same was opened before and has the checkpoint: set NoCheckpoint")
 
 const (
-	// inUseAgain and inUse are how often, and for how long, a stream tries to get its checkpoint from
+	// inUseRetry and inUseTimeout are how often, and for how long, a stream tries to get its checkpoint from
 	// one of a source that was closed, which has yet to write.
-	inUseAgain = 20 * time.Millisecond
-	inUse      = 10 * time.Second
-	// identifyAgain is the wait after the cluster's identity could not be asked for.
-	identifyAgain = 10 * time.Second
+	inUseRetry   = 20 * time.Millisecond
+	inUseTimeout = 10 * time.Second
+	// identifyRetry is the wait after the cluster's identity could not be asked for.
+	identifyRetry = 10 * time.Second
 )
 
 // openCheckpoints opens the directory. That it cannot be had is told by every stream that wants it:
@@ -110,27 +110,27 @@ func (s *stream) openCheckpoint(ctx context.Context) *checkpoint.Stream {
 	}
 	c := &s.source.cluster.checkpoints
 	if c.err != nil {
-		s.checkpointIs(c.err)
+		s.setCheckpointErr(c.err)
 		return nil
 	}
 	name := s.checkpointName()
 	if !s.source.cluster.owns(name, s) {
 		if !s.source.isClosed() { // else the next one may have it already
-			s.checkpointIs(errTwin)
+			s.setCheckpointErr(errDuplicate)
 		}
 		return nil
 	}
-	patience := time.After(inUse)
+	patience := time.After(inUseTimeout)
 	for {
 		file, err := c.dir.Stream(name)
 		if !errors.Is(err, checkpoint.ErrInUse) {
-			s.checkpointIs(err)
+			s.setCheckpointErr(err)
 			return file
 		}
 		select {
-		case <-time.After(inUseAgain):
+		case <-time.After(inUseRetry):
 		case <-patience:
-			s.checkpointIs(err)
+			s.setCheckpointErr(err)
 			return nil
 		case <-ctx.Done():
 			return nil
@@ -144,8 +144,8 @@ func (c *Cluster) owns(name string, s *stream) bool {
 	return c.checkpoints.owners[name] == s
 }
 
-// checkpointIs notes why the stream has no checkpoint, or that it has one: nil.
-func (s *stream) checkpointIs(err error) {
+// setCheckpointErr notes why the stream has no checkpoint, or that it has one: nil.
+func (s *stream) setCheckpointErr(err error) {
 	s.update(func(st *Status) { st.Checkpoint = err })
 	if err != nil {
 		s.hooks().checkpoint(s.id, err)
@@ -161,7 +161,7 @@ func (s *stream) load(file *checkpoint.Stream) bool {
 	case errors.Is(err, fs.ErrNotExist):
 		return false
 	case err != nil:
-		s.checkpointIs(err) // until a new one is written
+		s.setCheckpointErr(err) // until a new one is written
 		return false
 	case !st.Trusted:
 		return false
@@ -177,7 +177,7 @@ func (s *stream) begin(st *checkpoint.State) bool {
 	s.loaded = loaded{identity: st.Identity}
 	if it, ok := st.Newest(); ok {
 		s.loaded.newest, s.loaded.uid, s.loaded.rv = it.Key, it.V.UID(), it.V.RV()
-		s.witnesses.saw(sighting{it.Key, it.V.UID(), it.V.RV()})
+		s.newestObjects.saw(objectVersion{it.Key, it.V.UID(), it.V.RV()})
 	}
 	st.Head.At = st.Saved
 	resume := st.Trusted && st.Head.Phase == store.Live && st.Head.Version != ""
@@ -203,7 +203,7 @@ func (s *stream) startSaving(ctx context.Context, file *checkpoint.Stream) (stop
 
 // save keeps the checkpoint in step once the stream is synced, until ctx ends.
 func (s *stream) save(ctx context.Context, file *checkpoint.Stream) {
-	id, err := s.settled(ctx)
+	id, err := s.awaitIdentity(ctx)
 	if err != nil {
 		return // it ended before
 	}
@@ -211,15 +211,15 @@ func (s *stream) save(ctx context.Context, file *checkpoint.Stream) {
 		Fingerprint: s.source.fingerprint(),
 		Identity:    id,
 		Subscribe:   s.checkpointQueue,
-		Report:      s.checkpointIs,
+		Report:      s.setCheckpointErr,
 	})
 	if err != nil && !errors.Is(err, ErrClosed) { // closed before it began is no failure
-		s.checkpointIs(err)
+		s.setCheckpointErr(err)
 	}
 }
 
 // settled waits until the stream is synced, and returns the cluster's identity.
-func (s *stream) settled(ctx context.Context) (id string, err error) {
+func (s *stream) awaitIdentity(ctx context.Context) (id string, err error) {
 	for {
 		changed, _ := s.source.watchState()
 		var again <-chan time.Time
@@ -228,9 +228,9 @@ func (s *stream) settled(ctx context.Context) (id string, err error) {
 				return id, nil
 			}
 			if ctx.Err() == nil {
-				s.checkpointIs(err)
+				s.setCheckpointErr(err)
 			}
-			again = time.After(identifyAgain)
+			again = time.After(identifyRetry)
 		}
 		select {
 		case <-changed:

@@ -20,41 +20,39 @@ import (
 )
 
 const (
-	// defaultLists is how many lists run at once: enough to be quick, and few enough for the API
-	// server's default priority level of a human's workload.
+	// defaultLists is how many lists run at once: enough to be fast, and few enough for the API server's default
+	// priority level for a human's workload.
 	defaultLists = 8
 	getTimeout   = 30 * time.Second
-	// maxGet bounds the answer of Get: OpenAPI documents have some megabytes.
+	// maxGet limits the response of Get: OpenAPI documents have a few megabytes.
 	maxGet = 64 << 20
 )
 
 // Options tune a Cluster. The zero value is usable.
 type Options struct {
-	// MaxLists bounds the lists under way at once, and the streams that ask, before they resume, whether the
-	// server's history is what it was; 0 means 8.
+	// MaxLists limits concurrent lists, and the streams that check the server's history before they resume; 0
+	// means 8.
 	MaxLists int
-	// RetryRefused is the wait after an answer that only an administrator can change, such as 403;
-	// 0 means a minute.
+	// RetryRefused is the wait after a refusal that only an administrator can lift, such as 403; 0 means a minute.
 	RetryRefused time.Duration
-	// Scheme tells the kinds of Go types that are not of k8s.io/api, for For.
+	// Scheme maps Go types that are not in k8s.io/api to kinds, for For.
 	Scheme *runtime.Scheme
-	// Checkpoint is a directory to keep the state of every source in, so that after a restart it is
-	// served at once and only what changed is asked for. It is made where it does not exist. One
-	// process at a time has it. What another API server's address was asked for is not served, nor
-	// what was kept in another way. A directory that cannot be used, such as one that another process has,
-	// ends nothing: the cluster runs without it, and Hooks.Checkpoint and Status.Checkpoint say why. Empty:
-	// none.
+	// Checkpoint is a directory for the state of every source, so that after a restart the state is served at once
+	// and only changes are requested. It is created if it does not exist. One process at a time can use it. A state
+	// from another API server's address, or kept under other options, is not served. If the directory cannot be
+	// used, for example because another process has it, the cluster runs without it, and Hooks.Checkpoint and
+	// Status.Checkpoint report why. Empty means no checkpoint.
 	Checkpoint string
-	// AuditEvery is how often each stream is audited: its objects' UIDs and versions are compared with a
-	// list of metadata that is read beside the watch, and a stream that has missed something is listed
-	// anew. An audit also follows a resumption from disk and an outage, and a whole list follows when the
-	// kind is served in another form, so that contents that changed at the same version are noticed. 0
-	// means 6 hours, more or less; negative: there are no audits.
+	// AuditEvery is how often each stream is audited: the UIDs and versions of its objects are compared with a
+	// metadata list read beside the watch, and a stream that missed a change is relisted. An audit also
+	// follows a resumption from disk and an outage. When the kind is served in another form, an audit of whole
+	// objects follows, to notice contents that changed at the same version. 0 means about 6 hours; negative means no
+	// audits.
 	AuditEvery time.Duration
-	// DetectMutation panics once it finds that somebody wrote to a shared object (of Informer.Shared, or an index
-	// function's), with the object, the place and the readers that had it. It is for tests: it costs memory and up to
-	// a tenth of a CPU. The environment variable KUBE_CACHE_MUTATION_DETECTOR=true, which is client-go's, turns it on
-	// as well. Otherwise only a few shared objects are checked: see Hooks.Mutation.
+	// DetectMutation panics when a shared object (from Informer.Shared, or passed to an index function) was modified,
+	// and names the object, the path and its readers. It is for tests: it takes memory and up to a tenth of a CPU.
+	// client-go's environment variable KUBE_CACHE_MUTATION_DETECTOR=true enables it as well. Without it, only a sample
+	// of shared objects is checked: see Hooks.Mutation.
 	DetectMutation bool
 	Hooks          Hooks
 }
@@ -70,9 +68,9 @@ type Cluster struct {
 	ctx     context.Context // of Run; nil before it
 	closed  bool
 	sources map[*Source]struct{}
-	shared  map[sharedKey]*Source // of views, by what they ask for
+	shared  map[sharedKey]*Source // sources of views, by their options
 	holds   int                   // calls of Hold that have not returned
-	held    []*Source             // that start when they have
+	held    []*Source             // sources that start when they have
 	running sync.WaitGroup        // the streams' goroutines
 
 	forms       forms
@@ -81,9 +79,8 @@ type Cluster struct {
 	mutations   *mutations
 }
 
-// NewCluster prepares the connection; it does not talk to the server. cfg is copied; its Timeout
-// and rate limits do not apply. A User-Agent of a browser or of curl is changed, since API servers
-// indent their answers for those.
+// NewCluster prepares the connection; it does not contact the server. cfg is copied; its Timeout and rate limits do
+// not apply. A browser's or curl's User-Agent is replaced, since API servers indent their responses for those.
 func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 	client, err := request.New(cfg)
 	if err != nil {
@@ -106,12 +103,12 @@ func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 		forms:   forms{asked: make(chan struct{})},
 
 		checkpoints: checkpoints{owners: map[string]*stream{}},
-		mutations:   newMutations(o.DetectMutation || detectByEnv()),
+		mutations:   newMutations(o.DetectMutation || detectFromEnv()),
 	}, nil
 }
 
-// Run serves every source until ctx ends, then closes them; it returns when their goroutines are
-// gone. An end on request is no error. A Cluster runs once.
+// Run serves every source until ctx ends, then closes them; it returns when their goroutines have ended. It returns
+// nil after the end of ctx. A Cluster runs once.
 func (c *Cluster) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,7 +125,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return c.closeCheckpoints()
 }
 
-// RunWhile runs the cluster while do runs, which is a whole program:
+// RunWhile runs the cluster while do runs; do is the rest of the program:
 //
 //	err := cluster.RunWhile(ctx, func(ctx context.Context) error {
 //		if err := pods.Wait(ctx); err != nil {
@@ -137,8 +134,8 @@ func (c *Cluster) Run(ctx context.Context) error {
 //		…
 //	})
 //
-// The context of do ends with ctx, or when Run fails. The cluster serves until do has returned. RunWhile returns what
-// failed, in do or in Run; an end on request is no error: nil where ctx has ended and do returns its error.
+// The context of do ends with ctx, or when Run fails. The cluster serves until do has returned. RunWhile returns the
+// error of do or of Run; if ctx has ended and do returns the context's error, RunWhile returns nil.
 func (c *Cluster) RunWhile(ctx context.Context, do func(context.Context) error) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -161,7 +158,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx != nil {
-		return errors.New("run cluster: it runs or ran already")
+		return errors.New("run cluster: it was run before")
 	}
 	c.openCheckpoints()
 	c.ctx = ctx
@@ -176,7 +173,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// tidy lets go of what nobody reads any more, until ctx ends.
+// tidy evicts decoded objects that are no longer read, until ctx ends.
 func (c *Cluster) tidy(ctx context.Context) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
@@ -192,19 +189,19 @@ func (c *Cluster) tidy(ctx context.Context) {
 	}
 }
 
-// Hold runs open while the cluster may be running already; sources that are opened meanwhile, by anybody, start when it
-// has returned. So what is subscribed in open misses nothing, not even with SubscribeOptions.FromCheckpoint: what it
-// starts with is the state of the checkpoint, and not what became of that before it was subscribed. Open must not wait
-// for a source. Hold returns its error.
+// Hold calls open and delays the start of all sources that are opened meanwhile, by any goroutine, until open has
+// returned. Use it when the cluster may be running already: subscriptions made in open miss nothing, and with
+// SubscribeOptions.FromCheckpoint they start with the checkpoint's state, not with a later one. open must not wait for a
+// source. Hold returns its error.
 func (c *Cluster) Hold(open func() error) error {
 	c.mu.Lock()
 	c.holds++
 	c.mu.Unlock()
-	defer c.release()
+	defer c.endHold()
 	return open()
 }
 
-func (c *Cluster) release() {
+func (c *Cluster) endHold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.holds--; c.holds > 0 {
@@ -219,7 +216,7 @@ func (c *Cluster) release() {
 	}
 }
 
-// close refuses new sources.
+// close makes the cluster refuse new sources.
 func (c *Cluster) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,7 +229,7 @@ func (c *Cluster) isClosed() bool {
 	return c.closed
 }
 
-// hasRun tells whether Run was called.
+// hasRun reports whether Run was called.
 func (c *Cluster) hasRun() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +243,7 @@ func (c *Cluster) open() []*Source {
 	return slices.Collect(maps.Keys(c.sources))
 }
 
-// spawn runs f in a goroutine that Run waits for; it does nothing once the cluster is closed.
+// spawn runs f in a goroutine that Run waits for, unless the cluster is closed.
 func (c *Cluster) spawn(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,7 +252,7 @@ func (c *Cluster) spawn(f func()) {
 	}
 }
 
-// launch starts the source's streams, or leaves that to release; c.mu is held.
+// launch starts the source's streams, or leaves that to endHold; c.mu is held.
 func (c *Cluster) launch(s *Source) {
 	if c.holds > 0 {
 		c.held = append(c.held, s)
@@ -283,27 +280,27 @@ func (c *Cluster) relaunch(st *stream) bool {
 	return true
 }
 
-// Source opens a source; it starts with Run, or at once where Run is under way.
+// Source opens a source. It starts with Run, or at once if Run is under way.
 func (c *Cluster) Source(gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
 	s, err := newSource(c, gvr, o, raw.Options{})
 	if err != nil {
 		return nil, err
 	}
-	if err := c.take(s); err != nil {
+	if err := c.register(s); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// take takes a source in.
-func (c *Cluster) take(s *Source) error {
+// register adds a source to the cluster.
+func (c *Cluster) register(s *Source) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.add(s)
+	return c.registerLocked(s)
 }
 
-// add is take; c.mu is held.
-func (c *Cluster) add(s *Source) error {
+// registerLocked is register with c.mu held.
+func (c *Cluster) registerLocked(s *Source) error {
 	if c.closed {
 		return ErrClosed
 	}
@@ -323,8 +320,8 @@ func (c *Cluster) forget(s *Source) {
 	maps.DeleteFunc(c.shared, func(_ sharedKey, shared *Source) bool { return shared == s })
 }
 
-// WaitForSync returns nil once every source that is open now is synced, or the error of the first
-// that cannot be; see Source.Wait. Once the cluster is closed it returns ErrClosed.
+// WaitForSync returns nil once every source that is open now is synced, or the error of the first that cannot be; see
+// Source.Wait. If the cluster is closed, it returns ErrClosed.
 func (c *Cluster) WaitForSync(ctx context.Context) error {
 	c.mu.Lock()
 	closed, sources := c.closed, slices.Collect(maps.Keys(c.sources))
@@ -334,15 +331,15 @@ func (c *Cluster) WaitForSync(ctx context.Context) error {
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errs := make(chan error, len(sources)) // room for those that nobody waits for any more
+	errs := make(chan error, len(sources)) // buffered: after an early return, nothing receives
 	for _, s := range sources {
 		go func() { errs <- s.Wait(waiting) }()
 	}
-	var late error // of ctx, with the causes
+	var late error // errors of ctx, with their causes
 	for range sources {
 		switch err := <-errs; {
 		case err == nil:
-		case errors.Is(err, ErrClosed) && !c.isClosed(): // one that was closed meanwhile is not open
+		case errors.Is(err, ErrClosed) && !c.isClosed(): // the source was closed meanwhile
 		case ctx.Err() == nil || !errors.Is(err, ctx.Err()):
 			return err
 		default:
@@ -352,20 +349,20 @@ func (c *Cluster) WaitForSync(ctx context.Context) error {
 	return late
 }
 
-// HTTP returns the client that the cluster's requests go through, and the server's address, for
-// other clients of the same server. The client has no time limit.
+// HTTP returns the cluster's HTTP client and the server's address, for other clients of the same server. The client
+// has no timeout.
 func (c *Cluster) HTTP() (*http.Client, *url.URL) { return c.client.HTTP() }
 
-// Get asks for one JSON document, such as an object or discovery; it works without Run. A refusal
-// of the server is an apierrors.APIStatus. It takes at most 30 seconds and 64 MiB.
+// Get requests one JSON document, such as an object or discovery; it works without Run. If the server refuses, the
+// error is an apierrors.APIStatus. It takes at most 30 seconds and reads at most 64 MiB.
 func (c *Cluster) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()
 	return c.client.Get(ctx, path, query, maxGet)
 }
 
-// ResourcePath is the path of a resource's collection, or of one object where name is set, for Get.
-// An empty namespace means the whole cluster, or a resource without namespaces.
+// ResourcePath returns the path of a resource's collection, or of one object if name is set, for Get. An empty
+// namespace means the whole cluster, or a cluster-scoped resource.
 func (c *Cluster) ResourcePath(gvr schema.GroupVersionResource, namespace, name string) string {
 	return request.Path(gvr, namespace, name)
 }

@@ -15,39 +15,39 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Object is what an Informer hands out: a pointer to a Kubernetes object.
+// Object is the type of an Informer's objects: a pointer to a Kubernetes object.
 type Object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// protobufObject is what the generated types of k8s.io/api offer.
+// protobufObject is implemented by the generated types of k8s.io/api.
 type protobufObject interface {
 	Unmarshal([]byte) error
 	Marshal() ([]byte, error)
 	Size() int
 }
 
-// codec makes objects of one Go type from bytes, and bytes from objects. A Source has one for each
-// type, so that its address names the type where decoded objects are kept.
+// codec decodes and encodes objects of one Go type. A Source has one codec per type, so that its address identifies
+// the type in the set of decoded objects.
 type codec struct {
-	// protobuf tells whether the type can be read from protobuf; partial, that it needs only an
-	// object's metadata; generic, that it holds fields that no Go type knows, which needs JSON.
+	// protobuf: the type can be read from protobuf. partial: it needs only metadata. generic: it holds arbitrary
+	// fields, which needs JSON.
 	protobuf, partial, generic bool
-	// decode makes an object. With a table it shares parts with others and is not to be changed; with nil it is the
-	// caller's. The result's Size is an estimate.
+	// decode makes an object. With a table, the object shares parts with others and is read-only; with nil it belongs
+	// to the caller. The result's Size is an estimate.
 	decode func(parts *plans.Table, f wire.Format, raw []byte) (Object, plans.Result, error)
-	// near is decode from protobuf, with a table, for an object of which another version is decoded; false: decode it.
-	// Nil: there is no such way.
-	near func(parts *plans.Table, raw []byte, base plans.Base) (Object, plans.Result, bool)
-	// encode is the reverse, in the same format.
+	// decodeFrom decodes protobuf with a table, and reuses parts of another decoded version; if it returns false, use
+	// decode. It is nil if the type does not support it.
+	decodeFrom func(parts *plans.Table, raw []byte, base plans.Base) (Object, plans.Result, bool)
+	// encode reverses decode, in the same format.
 	encode func(f wire.Format, obj Object) ([]byte, error)
-	// growth is how much larger than its bytes an object is on the heap: from protobuf, from JSON.
-	// Measured on pods; it only has to be near.
+	// growth is the ratio of an object's heap size to its bytes, for protobuf and for JSON. It was measured on pods
+	// and need only be approximate.
 	growth [2]float64
 }
 
-// read decodes an object. A panic in the type's own methods is an error.
+// read decodes an object. It returns a panic in the type's methods as an error.
 func (c *codec) read(parts *plans.Table, f wire.Format, raw []byte) (obj Object, r plans.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -59,16 +59,16 @@ func (c *codec) read(parts *plans.Table, f wire.Format, raw []byte) (obj Object,
 		plans.CacheQuantities(obj)
 	}
 	if r.Size == 0 {
-		r.Size = c.weigh(f, len(raw))
+		r.Size = c.estimate(f, len(raw))
 	}
 	return obj, r, err
 }
 
-// versioned tells whether the type is that of one version of a kind.
+// versioned reports whether the type belongs to one version of a kind.
 func (c *codec) versioned() bool { return !c.generic && !c.partial }
 
-// weigh estimates what a decoded object costs on the heap, in bytes.
-func (c *codec) weigh(f wire.Format, raw int) int64 {
+// estimate estimates what a decoded object costs on the heap, in bytes.
+func (c *codec) estimate(f wire.Format, raw int) int64 {
 	g := c.growth[0]
 	if f == wire.JSON {
 		g = c.growth[1]
@@ -76,8 +76,8 @@ func (c *codec) weigh(f wire.Format, raw int) int64 {
 	return 512 + int64(g*float64(raw))
 }
 
-// newCodec returns the codec of a type that is a pointer to a struct. Its objects are given the kind,
-// if it is one: protobuf does not carry it.
+// newCodec returns the codec of a type, which is a pointer to a struct. It sets the kind, unless empty, on decoded
+// objects: protobuf does not carry it.
 func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 	switch reflect.Zero(t).Interface().(type) {
 	case *unstructured.Unstructured:
@@ -92,7 +92,7 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 		decode: func(parts *plans.Table, f wire.Format, raw []byte) (Object, plans.Result, error) {
 			obj, ok := reflect.New(t.Elem()).Interface().(Object)
 			if !ok {
-				return nil, plans.Result{}, fmt.Errorf("%v is no Kubernetes object", t)
+				return nil, plans.Result{}, fmt.Errorf("%v is not a Kubernetes object", t)
 			}
 			r, err := decodeTyped(parts, plan, f, raw, obj)
 			if err != nil {
@@ -107,7 +107,7 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 		growth: [2]float64{2.2, 1.7},
 	}
 	if plan != nil {
-		c.near = func(parts *plans.Table, raw []byte, base plans.Base) (Object, plans.Result, bool) {
+		c.decodeFrom = func(parts *plans.Table, raw []byte, base plans.Base) (Object, plans.Result, bool) {
 			obj, ok := reflect.New(t.Elem()).Interface().(Object)
 			if !ok {
 				return nil, plans.Result{}, false
@@ -122,7 +122,7 @@ func newCodec(t reflect.Type, kind schema.GroupVersionKind) *codec {
 	return c
 }
 
-// decodeTyped decodes into an empty object: by the plan, if there is one and the bytes are as the API server writes them.
+// decodeTyped decodes into an empty object, with the plan if there is one and the bytes are as the API server writes them.
 func decodeTyped(parts *plans.Table, plan *plans.Plan, f wire.Format, raw []byte, obj Object) (plans.Result, error) {
 	if f == wire.JSON {
 		return plans.Result{}, json.UnmarshalCaseSensitivePreserveInts(raw, obj)
@@ -185,5 +185,5 @@ func decodePartial(_ *plans.Table, f wire.Format, raw []byte) (Object, plans.Res
 	return p, plans.Result{}, nil
 }
 
-// partialKind is what client-go's metadata client gives its objects.
+// partialKind is the kind that client-go's metadata client sets.
 var partialKind = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")

@@ -5,9 +5,9 @@ import (
 	"iter"
 )
 
-// Collect returns what a loop yields as a slice: Informer.List, All and Keys, Index.Get and In. Its error joins those of
-// the loop. Where that is not nil, the slice is not all that there is: it lacks each object that cannot be decoded, and
-// what has not arrived before a source is synced.
+// Collect returns the values of a loop (Informer.List, All and Keys, Index.Get and In) as a slice, and the loop's errors,
+// joined. If the error is not nil, the slice is incomplete: it lacks objects that cannot be decoded or, before the source
+// is synced, have not arrived.
 func Collect[V any](loop iter.Seq2[V, error]) ([]V, error) {
 	var all []V
 	var errs []error

@@ -10,28 +10,28 @@ import (
 
 const defaultBudget = 32 << 20
 
-// Lag is what a consumer has yet to take.
+// Lag is the size of a subscriber's queue.
 type Lag struct {
-	// Objects are those that changed, in mode Latest; in mode Every, and for feeds, the changes.
+	// Objects counts changed objects in mode Latest; in mode Every, and for feeds, changes.
 	Objects int `json:"objects"`
-	// Bytes are those of versions that are kept only for the consumer, at most.
+	// Bytes is an upper bound of the bytes of versions that are kept only for the subscriber.
 	Bytes int64 `json:"bytes"`
-	// Oldest is when the first of them happened; zero where there is none.
+	// Oldest is the time of the oldest queued change; zero if the queue is empty.
 	Oldest time.Time `json:"oldest,omitzero"`
 }
 
-// consumer is a queue with a name: a Subscription's or a feed's.
+// consumer is the named queue of a Subscription or a feed.
 type consumer struct {
 	source *Source
 	name   string
 	every  bool
-	shared *codec // what its changes are decoded to once for all; nil: they are not
+	shared *codec // decodes its changes once for all subscribers; nil: not shared
 	queue  *store.Queue
 
-	stopped atomic.Bool // what was taken and not handed on is dropped, too
+	stopped atomic.Bool // also drops changes that were taken and not delivered
 
-	// got has, of each object whose last version could not be decoded, the one that Handlers got before that, if
-	// any. It is Handle's, which may be called again.
+	// got maps each object whose last version could not be decoded to the version that Handlers received before, if
+	// any. It belongs to Handle and outlives one call of it.
 	got map[Key]*compact.Version
 }
 
@@ -69,7 +69,7 @@ func (s *Source) forget(c *consumer) {
 	}
 }
 
-// end drops what the consumer has yet to get.
+// end drops undelivered changes.
 func (c *consumer) end() {
 	c.stopped.Store(true)
 	c.queue.Close()

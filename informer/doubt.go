@@ -12,30 +12,30 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// sighting is an object as it was last seen.
-type sighting struct {
+// objectVersion is an object as it was last seen.
+type objectVersion struct {
 	key     store.Key
 	uid, rv string
 }
 
-// witnesses are the objects with the highest versions, the highest last. After a failure they are asked
+// newestObjects are the objects with the highest versions, the highest last. After a failure they are asked
 // for: another history of the server lacks them, or has them as they were before, even where its version
 // is not behind ours. Only one that changed them all again escapes this.
-type witnesses []sighting
+type newestObjects []objectVersion
 
-// maxWitnesses bounds how many objects are asked for after a failure: one alone may be the one that changes
+// maxNewest bounds how many objects are asked for after a failure: one alone may be the one that changes
 // all the time, in any history.
-const maxWitnesses = 3
+const maxNewest = 3
 
 // saw notes an object that is newer than all before.
-func (w *witnesses) saw(s sighting) {
+func (w *newestObjects) saw(s objectVersion) {
 	w.lost(s.key)
 	*w = append(*w, s)
 	w.trim()
 }
 
 // listed notes an object of a list, which has no order.
-func (w *witnesses) listed(s sighting) {
+func (w *newestObjects) listed(s objectVersion) {
 	w.lost(s.key)
 	i := len(*w)
 	for i > 0 && wire.Older(s.rv, (*w)[i-1].rv) {
@@ -46,12 +46,12 @@ func (w *witnesses) listed(s sighting) {
 }
 
 // lost forgets an object.
-func (w *witnesses) lost(k store.Key) {
-	*w = slices.DeleteFunc(*w, func(s sighting) bool { return s.key == k })
+func (w *newestObjects) lost(k store.Key) {
+	*w = slices.DeleteFunc(*w, func(s objectVersion) bool { return s.key == k })
 }
 
-func (w *witnesses) trim() {
-	if n := len(*w) - maxWitnesses; n > 0 {
+func (w *newestObjects) trim() {
+	if n := len(*w) - maxNewest; n > 0 {
 		*w = slices.Delete(*w, 0, n)
 	}
 }
@@ -59,7 +59,7 @@ func (w *witnesses) trim() {
 // doubt implements reflector.Reflector.Doubt.
 func (s *stream) doubt(ctx context.Context) (bool, error) {
 	s.missing = nil
-	for _, w := range slices.Backward(s.witnesses) {
+	for _, w := range slices.Backward(s.newestObjects) {
 		raw, err := s.source.cluster.Get(ctx, request.Path(s.source.served(), w.key.Namespace, w.key.Name), nil)
 		if notFound(err) {
 			s.missing = append(s.missing, w)

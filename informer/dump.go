@@ -68,9 +68,9 @@ type (
 	}
 )
 
-// WriteStatus writes what every source, stream, consumer and index of the cluster is doing as one
-// JSON document, for people and for debugging endpoints; fields may be added. It holds no object's
-// content and no name of an object, but for what errors quote.
+// WriteStatus writes the state of every source, stream, subscriber and index of the cluster as one JSON document, for
+// people and for debugging endpoints; fields may be added. It contains no object's content, and names of objects only
+// where an error quotes them.
 func (c *Cluster) WriteStatus(w io.Writer) error {
 	all := struct {
 		Server  string       `json:"server"`
@@ -95,7 +95,7 @@ func (s *Source) dump() sourceDump {
 	d := sourceDump{
 		Resource:  s.gvr.GroupResource().String() + " " + s.gvr.Version,
 		Selection: selectionDump{s.opts.Selection.Labels, s.opts.Selection.Fields},
-		Format:    s.wants().String(),
+		Format:    s.format().String(),
 		Hot:       s.hot.Bytes(),
 		Parts:     s.parts.Stats().Bytes,
 		Dicts:     dicts.Dictionaries,

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// OpenFeed opens a source together with its feed. It is for package feed.
+// OpenFeed opens a source with a feed, for package feed.
 func (c *Cluster) OpenFeed(gvr schema.GroupVersionResource, o SourceOptions, f raw.Options) (*Source, raw.Feed, error) {
 	s, err := newSource(c, gvr, o, f)
 	if err != nil {
@@ -20,13 +20,13 @@ func (c *Cluster) OpenFeed(gvr schema.GroupVersionResource, o SourceOptions, f r
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.take(s); err != nil {
+	if err := c.register(s); err != nil {
 		return nil, nil, err
 	}
 	return s, opened, nil
 }
 
-// OpenFeed adds a feed to the source. It is for package feed.
+// OpenFeed adds a feed to the source, for package feed.
 func (s *Source) OpenFeed(f raw.Options) (raw.Feed, error) {
 	c, err := s.consume(f.Name, nil, store.QueueOptions{Budget: f.Budget, Strict: f.Strict, SkipLoaded: f.Restore != nil})
 	if err != nil {
@@ -58,14 +58,14 @@ func (f rawFeed) Lag() store.Lag { return f.consumer.queue.Lag() }
 
 func (f rawFeed) Close() { f.consumer.stop() }
 
-// Retry asks for the version of the API group from then on, unless it is empty or a view has a Go type, which
-// is of one version.
+// Retry makes the source request this version of the API group from now on, unless it is empty or a view has a Go
+// type, which belongs to one version.
 func (f rawFeed) Retry(version string) {
 	s := f.consumer.source
 	if s.running() == nil {
 		return
 	}
-	if version != "" && !s.typed() {
+	if version != "" && !s.hasTypedView() {
 		s.mu.Lock()
 		s.version = version
 		s.mu.Unlock()

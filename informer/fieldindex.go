@@ -10,13 +10,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// AddFieldIndex adds an index by a field, as text: by "spec.nodeName", "spec.containers[*].image" or
-// `metadata.labels["app"]`, in the grammar of docs/paths.md, of fields, keys of maps and [*] for all elements of a list.
-// It costs a hundredth of AddIndex, since no object is decoded for it; prefer it where a path says what is wanted.
+// AddFieldIndex adds an index by a field, as text: "spec.nodeName", "spec.containers[*].image" or
+// `metadata.labels["app"]`, in the grammar of docs/paths.md: fields, map keys, and [*] for all elements of a list.
+// It costs a hundredth of AddIndex, since it decodes no object; prefer it if a path can name the value.
 //
-// Values are strings, bools and integers. A field that an object does not have gives no value, unless its Go type is
-// neither a pointer nor in one: that is "", "false" or "0", as in the decoded object. Like AddIndex, it may be called at
-// any time. The error says why a path cannot be an index of T.
+// Values are strings, bools and integers. A field that an object lacks gives no value, unless neither its Go type nor that
+// of a parent is a pointer: then the value is "", "false" or "0", as in the decoded object. Like AddIndex, it may be called
+// at any time. The error says why the path cannot index T.
 func AddFieldIndex[T Object](i *Informer[T], path string) (*Index[T, string], error) {
 	t := reflect.TypeFor[T]()
 	of := t.Elem()
@@ -40,7 +40,7 @@ func AddFieldIndex[T Object](i *Informer[T], path string) (*Index[T, string], er
 	return addIndex(i, path, values, p.Read), nil
 }
 
-// read returns the values of an object's bytes as its shard takes them, unless only the decoded object has them.
+// read returns the values in an object's bytes, for its shard; ok is false if the object must be decoded.
 func (ix *Index[T, K]) read(f wire.Format, raw []byte) (values any, ok bool) {
 	if ix.bytes == nil {
 		return nil, false

@@ -17,69 +17,69 @@ import (
 )
 
 const (
-	// formsEvery is how often the cluster is asked in which form it serves each kind. The document has
-	// some 100 bytes for each group and version.
+	// formsEvery is how often the cluster requests the forms of all kinds. The document has about 100 bytes per group
+	// and version.
 	formsEvery = time.Minute
-	// formsRefused is the wait where the server has no such document, or does not show it.
+	// formsRefused is the wait if the server does not have the document or refuses it.
 	formsRefused = time.Hour
 	// formsPatience is how long streams wait for the first answer.
 	formsPatience = 2 * time.Second
 )
 
-// forms knows in which form the server serves the kinds of each group and version. Defaulting, conversion
-// and upgrades change what is read at the same resource version; most of that changes the OpenAPI document
-// of the group and version as well, whose hash the index of these documents names.
+// forms holds the form in which the server serves the kinds of each group and version. Defaulting, conversion and
+// upgrades change the content read at an unchanged resource version. Most of these changes also change the group and
+// version's OpenAPI document, whose hash is in the index of these documents.
 //
 // Source: k8s.io/kube-openapi/pkg/handler3, OpenAPIV3Discovery.
 type forms struct {
 	mu    sync.Mutex
 	known map[schema.GroupVersion]form
-	// asked is closed once the server was asked the first time.
+	// asked is closed after the first request.
 	asked chan struct{}
 }
 
 // form is the form in which the kinds of a group and version are served.
 type form struct {
-	sum     uint64    // a number that another form does not have; 0: not known
-	since   time.Time // when the server had answered with it first: a list that begins later is of it, or of a later one
-	changed bool      // it was another one before
-	before  uint64    // the sum of that one
-	dispute time.Time // when the answers began to go back and forth between the two
+	sum       uint64    // a number that another form does not have; 0: not known
+	since     time.Time // when the server had answered with it first: a list that begins later is of it, or of a later one
+	changed   bool      // it was another one before
+	before    uint64    // the sum of that one
+	flapSince time.Time // when the answers began to go back and forth between the two
 }
 
 const (
-	// formSettles is how long several API servers behind one address may serve a kind in two forms.
-	formSettles = 5 * time.Minute
-	// maxFormSettles bounds the wait where they do so for longer, as during an upgrade that takes a day.
-	maxFormSettles = 6 * time.Hour
+	// minFormStable is how long several API servers behind one address may serve different forms of a kind.
+	minFormStable = 5 * time.Minute
+	// maxFormStable limits the wait if they do so for longer, as during an upgrade that takes a day.
+	maxFormStable = 6 * time.Hour
 )
 
-// settled returns when all API servers can be taken to serve this form: once they have agreed for as long as
-// they disagreed before.
-func (f *form) settled() time.Time {
+// stableAt returns when all API servers can be assumed to serve this form: once they have agreed for as long as they
+// disagreed before.
+func (f *form) stableAt() time.Time {
 	if f.changed {
-		return f.since.Add(min(max(formSettles, f.since.Sub(f.dispute)), maxFormSettles))
+		return f.since.Add(min(max(minFormStable, f.since.Sub(f.flapSince)), maxFormStable))
 	}
 	return f.since
 }
 
-// next returns the form that follows f when the server answers with another sum.
+// next returns the form that replaces f when the server answers with another sum.
 func (f *form) next(sum uint64, now time.Time) form {
-	next := form{sum: sum, since: now, changed: true, before: f.sum, dispute: now}
-	if sum == f.before && now.Before(f.settled()) {
-		next.dispute = f.dispute
+	next := form{sum: sum, since: now, changed: true, before: f.sum, flapSince: now}
+	if sum == f.before && now.Before(f.stableAt()) {
+		next.flapSince = f.flapSince
 	}
 	return next
 }
 
-func (f *forms) of(gv schema.GroupVersion) form {
+func (f *forms) get(gv schema.GroupVersion) form {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.known[gv]
 }
 
-// set notes what the server said, and returns whether anything is new.
-func (f *forms) set(sums map[schema.GroupVersion]uint64) (news bool) {
+// set stores the server's answer, and reports whether anything changed.
+func (f *forms) set(sums map[schema.GroupVersion]uint64) (changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
@@ -88,18 +88,17 @@ func (f *forms) set(sums map[schema.GroupVersion]uint64) (news bool) {
 		was, ok := f.known[gv]
 		switch {
 		case !ok:
-			news, was = true, form{sum: sum, since: now}
+			changed, was = true, form{sum: sum, since: now}
 		case was.sum != sum:
-			news, was = true, was.next(sum, now)
+			changed, was = true, was.next(sum, now)
 		}
 		known[gv] = was
 	}
 	f.known = known
-	return news
+	return changed
 }
 
-// watchForms keeps c.forms current until ctx ends, and has streams audited whose kind is served in another
-// form.
+// watchForms keeps c.forms current until ctx ends, and triggers audits of streams whose kind changed its form.
 func (c *Cluster) watchForms(ctx context.Context) {
 	for first := true; ; first = false {
 		wait := formsEvery
@@ -118,9 +117,8 @@ func (c *Cluster) watchForms(ctx context.Context) {
 	}
 }
 
-// RefreshForms asks the server at once in which form it serves each kind, as the cluster does every minute.
-// Streams whose kind is served in another form are then audited soon. It is for a caller who knows that a
-// schema has changed.
+// RefreshForms checks at once in which form the server serves each kind, as the cluster does every minute. Streams whose
+// kind changed its form are audited soon after. Call it after changing a schema.
 func (c *Cluster) RefreshForms(ctx context.Context) error {
 	if c.opts.AuditEvery < 0 {
 		return nil
@@ -128,8 +126,8 @@ func (c *Cluster) RefreshForms(ctx context.Context) error {
 	return c.refreshForms(ctx)
 }
 
-// awaitForms waits for the server's first answer, but not for long: the form of a list that begins before that is not
-// known, and an audit has to compare all contents after it.
+// awaitForms waits briefly for the server's first answer: a list that begins before it has no known form, so an audit
+// must compare all contents afterwards.
 func (c *Cluster) awaitForms(ctx context.Context) {
 	if c.opts.AuditEvery < 0 {
 		return

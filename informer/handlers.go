@@ -9,46 +9,45 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// Handlers are functions to call with changes. Those that are nil are not called.
+// Handlers are functions to call with changes. Nil ones are skipped.
 //
-// A version that cannot be decoded goes to OnError and to no other function: the handlers keep the
-// object as they last got it. The next version that can be decoded is an update of that, or an
-// addition if they never got the object. A deletion has the object as they last got it; if they
-// never did, the deletion goes to OnError as well. So each object is added once, and deleted once if
-// it was added.
+// A version that cannot be decoded goes to OnError only: for the handlers, the object stays as they last
+// received it. The next version that can be decoded is an update of that, or an addition if they never received
+// the object. A deletion carries the object as last received; if they never received it, the deletion goes to
+// OnError as well. So each object is added once, and deleted once if it was added.
 type Handlers[T Object] struct {
-	// OnAdd gets new objects; initial is true for the state that the subscription starts with.
+	// OnAdd receives new objects; initial is true for the state with which the subscription starts.
 	OnAdd    func(obj T, initial bool)
 	OnUpdate func(old, obj T)
-	// OnDelete gets the last known object.
+	// OnDelete receives the last known object.
 	OnDelete func(last T)
-	// OnSynced is called once, when the other functions have had the state that the subscription starts with: see
-	// Subscription.Synced. If they have had it already, it is called at once.
+	// OnSynced is called once, after the other functions have received the state with which the subscription starts: see
+	// Subscription.Synced. If they have received it already, it is called at once.
 	OnSynced func()
 	// OnGap is called when versions are missing, in mode Every.
 	OnGap func(Gap)
 	// OnError is called for a version that cannot be decoded.
 	OnError func(Key, error)
-	// Resync, if positive, is how often OnUpdate is called with every object, as old and new, though
-	// nothing changed. It calls between two changes, never beside them, and leaves out objects with a
-	// change that is on its way to the handlers.
+	// Resync, if positive, is how often OnUpdate is called with every object, as both old and new, although nothing
+	// changed. The calls come between changes, never concurrently, and skip objects with an undelivered
+	// change.
 	Resync time.Duration
 }
 
 // handling is a call of Subscription.Handle.
 type handling[T Object] struct {
 	Handlers[T]
-	got map[Key]*compact.Version // the consumer's
+	got map[Key]*compact.Version // the consumer's map
 }
 
-// Handle calls h with every change, one after the other, until ctx ends or the subscription is over. Called again, it
-// goes on where it ended: the new handlers are taken to have what the old ones had.
-// A function that panics does so in the caller's goroutine.
+// Handle calls h with every change, one at a time, until ctx ends or the subscription ends. A second call continues where
+// the first one stopped and assumes that the new handlers know what the old ones received. A function that panics does so
+// in the caller's goroutine.
 func (s *Subscription[T]) Handle(ctx context.Context, handlers Handlers[T]) {
 	h := handling[T]{handlers, s.consumer.got}
 	next := time.Now().Add(h.Resync)
 	if h.OnSynced != nil {
-		if s.missing == 0 {
+		if s.initialLeft == 0 {
 			h.OnSynced()
 		}
 		s.onSynced = h.OnSynced
@@ -61,14 +60,14 @@ func (s *Subscription[T]) Handle(ctx context.Context, handlers Handlers[T]) {
 			h.call(c)
 		case ctx.Err() != nil || errors.Is(err, ErrClosed):
 			return
-		default: // it is time
+		default: // the resync is due
 			s.resync(ctx, h.OnUpdate)
 			next = time.Now().Add(h.Resync)
 		}
 	}
 }
 
-// wait is Next up to the time of the next resync.
+// wait is Next until the next resync is due.
 func (s *Subscription[T]) wait(ctx context.Context, resync time.Duration, until time.Time) (*Change[T], error) {
 	if resync <= 0 {
 		return s.Next(ctx)
@@ -123,19 +122,19 @@ func (h *handling[T]) report(k Key, err error) {
 	}
 }
 
-// resync calls onUpdate with every object that the handlers have as it is.
+// resync calls onUpdate with every object of which the handlers have the current version.
 func (s *Subscription[T]) resync(ctx context.Context, onUpdate func(old, obj T)) {
 	if onUpdate == nil {
 		return
 	}
 	whole := s.informer.source.beginScan(s.informer.shared)
 	for _, st := range s.informer.source.streams {
-		coming := s.coming(st)
+		pending := s.pending(st)
 		for _, item := range st.store.Told(s.consumer.queue) {
-			if s.over(ctx) != nil {
+			if s.ended(ctx) != nil {
 				return
 			}
-			if _, is := coming[item.Key]; is {
+			if _, is := pending[item.Key]; is {
 				continue
 			}
 			if obj, err := decode(s.informer, st, item, whole); err == nil {
@@ -145,8 +144,8 @@ func (s *Subscription[T]) resync(ctx context.Context, onUpdate func(old, obj T))
 	}
 }
 
-// coming are the objects of a stream whose changes were taken and not handed on yet.
-func (s *Subscription[T]) coming(st *stream) map[store.Key]struct{} {
+// pending returns the objects of a stream whose changes were taken from the queue and not delivered yet.
+func (s *Subscription[T]) pending(st *stream) map[store.Key]struct{} {
 	keys := map[store.Key]struct{}{}
 	if st != s.informer.source.streams[s.batch.Stream] {
 		return keys

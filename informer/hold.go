@@ -18,12 +18,12 @@ func (s *stream) hold(c store.Commit) {
 		s.heldBytes += c.Changes[i].V.Size()
 	}
 	if s.heldBytes > maxHeldBytes {
-		s.release()
+		s.releaseHeld()
 	}
 }
 
 // release hands on what was held back, and whatever follows.
-func (s *stream) release() {
+func (s *stream) releaseHeld() {
 	held := s.held
 	s.held, s.heldBytes, s.holding = nil, 0, false
 	for _, c := range held {
@@ -31,8 +31,8 @@ func (s *stream) release() {
 	}
 }
 
-// drophold discards what was held back, but not its gaps: a list follows.
-func (s *stream) drophold() {
+// discardHeld discards what was held back, but not its gaps: a list follows.
+func (s *stream) discardHeld() {
 	held := s.held
 	s.held, s.heldBytes, s.holding = nil, 0, false
 	var gap *store.Gap

@@ -6,31 +6,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Hooks are told what happens, for metrics and logs. Each may be nil. They are called by the
-// goroutines that do the work, several at once: they must be quick and must not block. None gets an
-// object's content.
+// Hooks report events, for metrics and logs. Each may be nil. The working goroutines call them, concurrently: they
+// must be fast and must not block. None receives an object's content.
 type Hooks struct {
-	// List hears of every list that ended, also in failure; Watch of every watch that did.
+	// List is called when a list ends, Watch when a watch ends, failed ones included.
 	List  func(ListInfo)
 	Watch func(WatchInfo)
-	// Expired hears of every 410: the server no longer has what the stream needs.
+	// Expired is called for every 410: the server no longer has the version that the stream needs.
 	Expired func(Stream)
-	// Gap hears of every gap, with its reason.
+	// Gap is called for every gap, with its reason.
 	Gap func(Stream, Gap)
-	// State hears of every transition of every stream.
+	// State is called for every state transition of every stream.
 	State func(Status)
-	// DecodeError hears of an object that a view could not decode; LossyDecode of one with fields
-	// that the Go type does not have, which is told of protobuf only.
+	// DecodeError is called for an object that a view cannot decode; LossyDecode for one with fields that the Go type
+	// does not have, which is noticed in protobuf only.
 	DecodeError func(Stream, error)
 	LossyDecode func(Stream)
-	// IndexError hears of a panic of an index's function.
+	// IndexError is called when an index's function panics.
 	IndexError func(Stream, Key, error)
-	// Mutation hears of a shared object that somebody wrote to. The error names the place and a reader that had the
-	// object, and no value. Only a few objects are checked; after a finding all are decoded anew.
+	// Mutation is called for a shared object that was modified. The error names the path and a reader of the object,
+	// and no value. Only a sample of objects is checked; after a finding, all objects are decoded again.
 	Mutation func(Stream, Key, error)
-	// Lag hears, each time a consumer takes something, what it has yet to take.
+	// Lag is called each time a subscriber takes a batch, with what is still queued.
 	Lag func(resource schema.GroupVersionResource, consumer string, lag Lag)
-	// Checkpoint hears of every failure to read or write a stream's checkpoint.
+	// Checkpoint is called when a stream's checkpoint cannot be read or written.
 	Checkpoint func(Stream, error)
 	// Audit is called after every audit: see Options.AuditEvery.
 	Audit func(AuditInfo)
@@ -39,10 +38,10 @@ type Hooks struct {
 // ListInfo describes a list.
 type ListInfo struct {
 	Stream Stream
-	// Streaming tells a streaming list from a paged one, Protobuf what its format was.
+	// Streaming is true for a streaming list, false for a paged one. Protobuf is false for JSON.
 	Streaming, Protobuf bool
 	Duration            time.Duration
-	// Objects and Bytes are what was read; the bytes, after decompression.
+	// Objects and Bytes count what was read, bytes after decompression.
 	Objects, Bytes int64
 	// Err is why the list was not completed.
 	Err error
@@ -53,9 +52,9 @@ type WatchInfo struct {
 	Stream   Stream
 	Protobuf bool
 	Duration time.Duration
-	// Events and Bytes are what was read, without what a streaming list listed.
+	// Events and Bytes count what was read, except for the list part of a streaming list.
 	Events, Bytes int64
-	// Err is why it ended; nil where the server closed it, as it does every few minutes.
+	// Err is why it ended; nil if the server closed it, as it does every few minutes.
 	Err error
 }
 
@@ -66,12 +65,11 @@ type AuditInfo struct {
 	// versions.
 	Contents bool
 	Duration time.Duration
-	// Objects and Bytes are what was read; the bytes, after decompression. Reread counts the objects whose
-	// content or sum differed from what was stored although their version did not, and those that the
-	// watch could not read.
+	// Objects and Bytes count what was read, bytes after decompression. Reread counts objects whose content or sum
+	// differed from the stored one at the same version, and objects that the watch could not read.
 	Objects, Bytes, Reread int64
-	// Err is why the audit could not decide, or that it found changes that the watch had not shown: the
-	// stream is then listed anew, behind a Gap with ReasonMissed.
+	// Err is why the audit was inconclusive, or ErrMissed if it found changes that the watch did not deliver: the
+	// stream is then relisted, after a Gap with ReasonMissed.
 	Err error
 }
 

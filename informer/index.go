@@ -15,35 +15,34 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Index finds objects by values that a function computes of them, or that a field has. It is safe for concurrent use.
+// Index finds objects by the value of a function or of a field. It is safe for concurrent use.
 type Index[T Object, K comparable] struct {
 	informer *Informer[T]
 	name     string
 	values   func(T) []K
-	bytes    func(f wire.Format, raw []byte) ([]K, bool) // the same without decoding; nil: not possible. False: not of these bytes
+	bytes    func(f wire.Format, raw []byte) ([]K, bool) // values without decoding; nil: not possible; false: not for these bytes
 	shards   []*shard[K]                                 // by stream
 	slot     int
 	fails    atomic.Uint64
-	pending  atomic.Int64 // shards that do not know all of their objects
+	pending  atomic.Int64 // incomplete shards
 	closed   atomic.Bool
 }
 
-// AddIndex adds an index to the view's source; values is called once for each version of an object (twice
-// for one that arrives while the index is being added),
-// by the goroutines that read the server's answers, and must not keep or change the object. If it
-// panics the object is left out of the index, counted (Index.Failed) and reported (Hooks.IndexError).
-// The name is for reports.
+// AddIndex adds an index to the view's source. The goroutines that read the server's responses call values once for each
+// version of an object (twice for a version that arrives while the index is being added); it must not keep or modify the
+// object. If it panics, the object is left out of the index, counted (Index.Failed) and reported (Hooks.IndexError). The
+// name is for reports.
 //
-// An index may be added at any time. Objects that are there already are indexed in the background.
+// An index may be added at any time. Cached objects are indexed in the background.
 //
-// Each object is decoded for it. Where a path says what is wanted, AddFieldIndex costs less.
+// It decodes each object. If a path can name the value, AddFieldIndex costs less.
 func AddIndex[T Object, K comparable](i *Informer[T], name string, values func(T) []K) *Index[T, K] {
 	i.source.shares.Store(true)
 	return addIndex(i, name, values, nil)
 }
 
 func addIndex[T Object, K comparable](i *Informer[T], name string, values func(T) []K, bytes func(wire.Format, []byte) ([]K, bool)) *Index[T, K] {
-	ix := &Index[T, K]{informer: i.as(indexReader(name)), name: name, values: values, bytes: bytes}
+	ix := &Index[T, K]{informer: i.named(indexReader(name)), name: name, values: values, bytes: bytes}
 	user := &indexer{
 		codec:   i.codec,
 		read:    ix.read,
@@ -61,29 +60,28 @@ func addIndex[T Object, K comparable](i *Informer[T], name string, values func(T
 	return ix
 }
 
-// Informer is the view that the index was added to.
+// Informer returns the view that the index was added to.
 func (ix *Index[T, K]) Informer() *Informer[T] { return ix.informer }
 
-// Get returns the objects with a value, in no order. In the place of each object that cannot be decoded
-// it yields a *DecodeError, since such an object may have the value. ErrClosed comes last as in
-// Informer.All. While the index is being built, and after Close, it asks every object, which is slow
-// but right.
+// Get returns the objects with a value, in no order. In place of each object that cannot be decoded it yields a
+// *DecodeError, since the object may have the value. ErrClosed comes last, as in Informer.All. While the index is
+// being built, and after Close, it examines every object, which is slow but correct.
 func (ix *Index[T, K]) Get(value K) iter.Seq2[T, error] { return ix.In("", value) }
 
-// In is Get within a namespace; empty is all of them.
+// In is Get within a namespace; empty means all namespaces.
 func (ix *Index[T, K]) In(namespace string, value K) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		source := ix.informer.source
 		for n, st := range source.streams {
-			if st.reaches(namespace) && !ix.each(n, namespace, value, yield) {
+			if st.mayHold(namespace) && !ix.each(n, namespace, value, yield) {
 				return
 			}
 		}
-		finish(yield, source.incomplete(source.reaching(namespace)))
+		finish(yield, source.incomplete(source.streamsOf(namespace)))
 	}
 }
 
-// each yields the objects of one stream, and tells whether to go on.
+// each yields the objects of one stream, and reports whether to continue.
 func (ix *Index[T, K]) each(n int, namespace string, value K, yield func(T, error) bool) bool {
 	st, use := ix.informer.source.streams[n], private
 	found, maybe, ready := ix.shards[n].find(st.store, namespace, value)
@@ -109,9 +107,8 @@ func (ix *Index[T, K]) each(n int, namespace string, value K, yield func(T, erro
 	return true
 }
 
-// Keys returns the keys of the objects with a value, in no order. Its errors are those of Err, ErrClosed
-// where the source was closed before it had every object, and, beside the keys, a *DecodeError for each
-// object that cannot be decoded.
+// Keys returns the keys of the objects with a value, in no order. Its errors are those of Err, ErrClosed if the source
+// was closed before it had every object, and, beside the keys, a *DecodeError for each object that cannot be decoded.
 func (ix *Index[T, K]) Keys(value K) ([]Key, error) {
 	var keys []Key
 	ready, err := ix.look(func(sh *shard[K]) {
@@ -125,7 +122,7 @@ func (ix *Index[T, K]) Keys(value K) ([]Key, error) {
 	return keys, err
 }
 
-// Values returns every value that some object has, in no order, with the errors of Keys.
+// Values returns all values, in no order, with the errors of Keys.
 func (ix *Index[T, K]) Values() ([]K, error) {
 	seen := map[K]struct{}{}
 	ready, err := ix.look(func(sh *shard[K]) {
@@ -139,7 +136,7 @@ func (ix *Index[T, K]) Values() ([]K, error) {
 	return slices.Collect(maps.Keys(seen)), err
 }
 
-// look calls f with every shard, unless one is not ready, and returns the errors of Keys.
+// look calls f with every shard and returns the errors of Keys; it stops at a shard that is not ready.
 func (ix *Index[T, K]) look(f func(*shard[K])) (ready bool, err error) {
 	source := ix.informer.source
 	var errs []error
@@ -157,9 +154,9 @@ func (ix *Index[T, K]) look(f func(*shard[K])) (ready bool, err error) {
 	return true, errors.Join(append(errs, source.incomplete(source.streams))...)
 }
 
-// Err is ErrIndexBuilding until the index knows every object in the cache, and ErrClosed once it never will:
-// after Close, or where the source was closed before. Whether the cache has every object is for Informer.Wait to
-// say; lookups return ErrNotSynced until it has.
+// Err returns ErrIndexBuilding until the index covers every object in the cache, and ErrClosed if it never will: after
+// Close, or if the source was closed first. Whether the cache has every object is a different question: see
+// Informer.Wait; until then, lookups return ErrNotSynced.
 func (ix *Index[T, K]) Err() error {
 	switch {
 	case ix.closed.Load():
@@ -172,7 +169,7 @@ func (ix *Index[T, K]) Err() error {
 	return ErrIndexBuilding
 }
 
-// Failed counts the versions for which the index's function panicked.
+// Failed returns the number of versions for which the index's function panicked.
 func (ix *Index[T, K]) Failed() uint64 { return ix.fails.Load() }
 
 // Close removes the index.
@@ -183,21 +180,21 @@ func (ix *Index[T, K]) Close() {
 	ix.informer.source.removeIndexer(ix.slot)
 }
 
-// call is the user's function, tamed.
+// call calls the user's function and turns a panic into an error.
 func (ix *Index[T, K]) call(obj T) (values []K, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			values, err = nil, fmt.Errorf("index %s: %w", ix.name, panicked(p))
 		}
 	}()
-	// A value that is not equal to itself could not be found again; one of an interface that cannot
-	// be compared panics here, and not in the map.
+	// A value that is not equal to itself could never be found. An interface value that is not comparable panics
+	// here instead of in the map.
 	return slices.DeleteFunc(slices.Clone(ix.values(obj)), func(v K) bool { return !equal(v, v) }), nil
 }
 
 func equal[K comparable](a, b K) bool { return a == b }
 
-// compute returns the values of an object as its shard takes them.
+// compute returns the values of an object, for its shard.
 func (ix *Index[T, K]) compute(obj Object) (any, error) {
 	var values []K
 	o, ok := obj.(T)
@@ -209,23 +206,23 @@ func (ix *Index[T, K]) compute(obj Object) (any, error) {
 		ix.fails.Add(1)
 	}
 	for i := range values {
-		unpin(&values[i])
+		cloneStrings(&values[i])
 	}
 	return computed[K]{&ix.pending, values, !ok}, err
 }
 
-// unpin copies the strings of a value that an index keeps: each may be a part of all the text of an object, which it
-// would keep in memory.
-func unpin[K comparable](value *K) {
+// cloneStrings copies the strings of a value that an index keeps: each may be a substring of an object's whole text, which
+// it would keep in memory.
+func cloneStrings[K comparable](value *K) {
 	if text, ok := any(value).(*string); ok {
 		*text = strings.Clone(*text)
 		return
 	}
-	unpinAny(reflect.ValueOf(value).Elem())
+	cloneStringsIn(reflect.ValueOf(value).Elem())
 }
 
-// unpinAny is unpin for other types; it leaves unexported fields as they are.
-func unpinAny(v reflect.Value) {
+// cloneStringsIn is cloneStrings for other types; it leaves unexported fields alone.
+func cloneStringsIn(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		if v.CanSet() {
@@ -233,26 +230,26 @@ func unpinAny(v reflect.Value) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			unpinAny(v.Field(i))
+			cloneStringsIn(v.Field(i))
 		}
 	case reflect.Array:
 		for i := range v.Len() {
-			unpinAny(v.Index(i))
+			cloneStringsIn(v.Index(i))
 		}
 	case reflect.Interface:
 		if inner := v.Elem(); inner.IsValid() && v.CanSet() {
 			own := reflect.New(inner.Type()).Elem()
 			own.Set(inner)
-			unpinAny(own)
+			cloneStringsIn(own)
 			v.Set(own)
 		}
 	default:
 	}
 }
 
-// computed are an object's values; that there are none is a result, too.
+// computed holds an object's values, possibly none.
 type computed[K comparable] struct {
-	of          *atomic.Int64 // names the index: it is its count of pending shards
+	of          *atomic.Int64 // identifies the index, by its counter of pending shards
 	values      []K
 	undecodable bool
 }

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kindOf finds the kind of a Go type: in the user's scheme, or by the place of the package among
-// those of k8s.io/api. That spares linking every type of Kubernetes, as client-go's scheme does.
+// kindOf returns the kind of a Go type: from the user's scheme, or from the package path within k8s.io/api. That avoids
+// linking every Kubernetes type, as client-go's scheme would.
 func kindOf(t reflect.Type, scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return schema.GroupVersionKind{}, errors.New("an informer's type is a pointer to a struct, such as *corev1.Pod")
+		return schema.GroupVersionKind{}, errors.New("the type must be a pointer to a struct, such as *corev1.Pod")
 	}
 	if scheme != nil {
 		obj, ok := reflect.New(t.Elem()).Interface().(runtime.Object)
@@ -26,10 +26,10 @@ func kindOf(t reflect.Type, scheme *runtime.Scheme) (schema.GroupVersionKind, er
 	if gv, ok := builtin(t.Elem().PkgPath()); ok {
 		return gv.WithKind(t.Elem().Name()), nil
 	}
-	return schema.GroupVersionKind{}, fmt.Errorf("the kind of %v is not known: add it to Options.Scheme", t)
+	return schema.GroupVersionKind{}, fmt.Errorf("unknown kind of %v: add it to Options.Scheme", t)
 }
 
-// groups are those of k8s.io/api whose name is not the directory's with ".k8s.io" behind it.
+// groups maps directories of k8s.io/api to groups that are not named directory + ".k8s.io".
 var groups = map[string]string{
 	"core":              "",
 	"apps":              "apps",
@@ -42,7 +42,7 @@ var groups = map[string]string{
 	"apiserverinternal": "internal.apiserver.k8s.io",
 }
 
-// builtin is the group and version of a package of k8s.io/api.
+// builtin returns the group and version of a package of k8s.io/api.
 func builtin(pkg string) (schema.GroupVersion, bool) {
 	if _, vendored, ok := strings.Cut(pkg, "/vendor/"); ok {
 		pkg = vendored
@@ -59,8 +59,8 @@ func builtin(pkg string) (schema.GroupVersion, bool) {
 	return schema.GroupVersion{Group: group, Version: version}, true
 }
 
-// resourceOf guesses a kind's resource as the field does, which is right for every built-in kind
-// and for custom resources whose plural is regular.
+// resourceOf guesses a kind's resource by the usual plural rules, which is right for every built-in kind and for custom
+// resources with a regular plural.
 func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	return plural

@@ -8,20 +8,20 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// labelChunk is how many objects' labels are filled in while other readers wait.
+// labelChunk is how many labels are added to the index under one lock.
 const labelChunk = 256
 
-// selected returns the objects with labels that a selector selects, and those of which only their decoder can say.
+// selected returns the objects that match a label selector, and those whose labels only decoding can show.
 //
-// The first call starts the index of the source: before, it would cost memory that perhaps nobody needs. Labels that the
-// index does not have are read here, and added to it: those of objects that came before it was there.
+// The first call starts the source's label index, so that sources without selectors do not pay for it. Labels of objects
+// that arrived before are read here and added to the index.
 func (s *stream) selected(namespace string, selector labels.Selector) (found, unsure []store.Item) {
-	if !s.source.labelled.Swap(true) { // first, so that what comes from now on has its labels with it
+	if !s.source.labelled.Swap(true) { // first, so that new objects bring their labels
 		for _, st := range s.source.streams {
 			st.store.IndexLabels()
 		}
 	}
-	s.store.IndexLabels() // another reader may not be through with it
+	s.store.IndexLabels() // another reader may still be adding it
 	all := s.store.Select(namespace, selector)
 	found, unsure = all.Found, all.Unsure
 	var read []store.Labelled
@@ -51,13 +51,13 @@ func (s *stream) labelsOf(v *compact.Version) store.LabelSet {
 	defer scratch.giveBack()
 	raw, err := v.Append(scratch.b[:0])
 	if err != nil {
-		return store.UnreadableLabels // that it cannot be read shows when it is decoded
+		return store.UnreadableLabels // decoding will report the error
 	}
 	scratch.b = raw
 	return labelsIn(v.Format(), raw)
 }
 
-// labelsIn reads the labels of an object's bytes.
+// labelsIn reads the labels from an object's bytes.
 func labelsIn(f wire.Format, raw []byte) (l store.LabelSet) {
 	scratch := borrow()
 	defer scratch.giveBack()

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// LogTo returns hooks that log what a program's operator should know: what keeps a stream from going on, and that it
-// goes on again; gaps; objects that cannot be decoded or indexed, or that somebody wrote to; checkpoints that fail. A stream that keeps failing
-// for the same reason is logged once. To have metrics as well, set further fields of the result. A nil log is
-// slog.Default.
+// LogTo returns hooks that log what an operator should know: streams that fail and recover; gaps; objects that cannot be
+// decoded or indexed, or that were modified; failing checkpoints. A stream that keeps failing for the same reason is
+// logged once. For metrics as well, set other fields of the result. A nil log is slog.Default.
 func LogTo(log *slog.Logger) Hooks {
 	if log == nil {
 		log = slog.Default()
@@ -21,14 +20,14 @@ func LogTo(log *slog.Logger) Hooks {
 			log.Warn("changes were missed", append(where(s), "reason", g.Reason, "since", g.Since, "until", g.Until)...)
 		},
 		DecodeError: func(s Stream, err error) {
-			log.Warn("an object cannot be decoded", append(where(s), "err", err)...)
+			log.Warn("cannot decode object", append(where(s), "err", err)...)
 		},
 		IndexError: func(s Stream, k Key, err error) {
-			log.Error("an object cannot be indexed", append(where(s), "key", k.String(), "err", err)...)
+			log.Error("cannot index object", append(where(s), "key", k.String(), "err", err)...)
 		},
 		Mutation: l.mutation,
 		Checkpoint: func(s Stream, err error) {
-			log.Warn("a checkpoint failed", append(where(s), "err", err)...)
+			log.Warn("checkpoint failed", append(where(s), "err", err)...)
 		},
 	}
 }
@@ -41,17 +40,17 @@ func where(s Stream) []any {
 	return attrs
 }
 
-// streamLog logs when streams fail and when they go on.
+// streamLog logs when streams fail and recover.
 type streamLog struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	failing map[Stream]string // why, of those that fail
-	mutated time.Time         // when it was logged last that an object was
+	failing map[Stream]string // the errors of failing streams
+	mutated time.Time         // when a mutation was last logged
 	since   int               // mutations since then
 }
 
-// mutation logs once a minute at most: a handler that writes to its objects does so always.
+// mutation logs at most once a minute: a handler that writes to its objects does so every time.
 func (l *streamLog) mutation(s Stream, k Key, err error) {
 	l.mu.Lock()
 	l.since++
@@ -62,7 +61,7 @@ func (l *streamLog) mutation(s Stream, k Key, err error) {
 	}
 	l.mu.Unlock()
 	if log {
-		l.log.Error("a shared object was changed", append(where(s), "key", k.String(), "err", err, "found", n)...)
+		l.log.Error("a shared object was modified", append(where(s), "key", k.String(), "err", err, "found", n)...)
 	}
 }
 

@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// Replica is a storage of the user's own that Informer.Mirror keeps in step: a map, a table, a
-// search index. One goroutine calls it. An error ends Mirror.
+// Replica is a user's store that Informer.Mirror keeps up to date: a map, a table, a search index. One goroutine calls
+// it. An error ends Mirror.
 type Replica[T Object] interface {
-	// Reset empties the storage: Mirror begins, and knows nothing of what it holds.
+	// Reset empties the store. Mirror calls it first.
 	Reset(ctx context.Context) error
-	// Put adds or replaces an object, which is the replica's to keep unless the view is Shared.
+	// Put adds or replaces an object. The replica may keep and modify it, unless the view is Shared.
 	Put(ctx context.Context, key Key, obj T) error
 	// Delete removes an object.
 	Delete(ctx context.Context, key Key) error
-	// Version says that the storage now holds what a stream had at a resource version: a moment to
-	// commit. While what a stream started with or a list is being told there is none.
+	// Version is called when the store holds the stream's state at a resource version: a good time to commit. It is
+	// not called while the initial state or a list is being delivered.
 	Version(ctx context.Context, stream Stream, resourceVersion string) error
 }
 
-// Mirror keeps dst in step until ctx ends, the source is closed (ErrClosed) or dst fails. An object
-// that cannot be decoded is counted (Status.DecodeErrors) and leaves dst with what it had.
+// Mirror keeps dst up to date until ctx ends, the source is closed (ErrClosed) or dst fails. A version that cannot be
+// decoded is counted (Status.DecodeErrors), and dst keeps the object's previous one.
 func (i *Informer[T]) Mirror(ctx context.Context, name string, dst Replica[T]) error {
 	s, err := i.Subscribe(name, SubscribeOptions{})
 	if err != nil {
@@ -35,7 +35,7 @@ func (i *Informer[T]) Mirror(ctx context.Context, name string, dst Replica[T]) e
 			return err
 		}
 		for c := s.take(); c != nil; c = s.take() {
-			if err := s.over(ctx); err != nil {
+			if err := s.ended(ctx); err != nil {
 				return err
 			}
 			if err := c.mirror(ctx, dst); err != nil {

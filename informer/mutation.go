@@ -13,73 +13,73 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// Shared objects are compared with what their bytes decode to. With Options.DetectMutation, all that somebody has are
-// checked again and again, and a difference ends the program. Otherwise a few are picked, and a difference is counted and
-// repaired.
+// Shared objects are compared with a fresh decode of their bytes. With Options.DetectMutation, all objects that were
+// handed out are checked repeatedly, and a difference panics. Otherwise a sample is checked, and a difference is counted
+// and repaired.
 const (
 	checkEvery = time.Second // give or take a quarter
-	// oneIn is of how many reads, and of how many objects that leave the hot set, one is picked, and maxPicked how many
-	// are at most until the next check. A check costs 0.1 ms of CPU for a pod and 0.46 for an unstructured one (measured
-	// with cold caches), so this is 0.16 to 0.7 % of a CPU at 1,000 reads a second, and never more than 1 %.
+	// One in oneIn reads and evictions from the hot set is sampled, and at most maxPicked per round. A check takes
+	// 0.1 ms of CPU for a pod and 0.46 ms for an unstructured one (measured with cold caches): 0.16 to 0.7 % of a CPU at
+	// 1,000 reads a second, and never more than 1 %.
 	oneIn     = 64
 	maxPicked = 20
-	// watchFor is how long an object is watched that was handed out and is not kept decoded; client-go's detector watches
-	// two to four minutes.
+	// watchFor is how long an object is checked after it was handed out, if it is not kept decoded; client-go's detector
+	// checks for two to four minutes.
 	watchFor = 2 * time.Minute
-	// checkFor is how long a round of checks may take with DetectMutation; the next one goes on.
+	// checkFor limits a round of checks with DetectMutation; the next round continues.
 	checkFor = 100 * time.Millisecond
-	// maxReaders bounds the names that are remembered for an object.
+	// maxReaders limits the reader names kept per object.
 	maxReaders = 8
 )
 
-// detectByEnv is what client-go's environment variable says.
-var detectByEnv = sync.OnceValue(func() bool {
+// detectFromEnv reports whether client-go's environment variable enables detection.
+var detectFromEnv = sync.OnceValue(func() bool {
 	on, err := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR"))
 	return err == nil && on
 })
 
-// mutations finds shared objects that somebody has written to.
+// mutations finds shared objects that were modified.
 type mutations struct {
-	detect bool
-	fail   func(report string)    // ends the program
-	odd    map[*codec]struct{}    // that make different objects of the same bytes; the checking goroutine's
-	repair map[*Source]*repairing // likewise
-	wake   chan struct{}          // says that there is something to check
-	full   atomic.Bool            // enough are picked: spares readers the dice
+	detect           bool
+	fail             func(report string)    // ends the program
+	nondeterministic map[*codec]struct{}    // that make different objects of the same bytes; the checking goroutine's
+	repair           map[*Source]*repairing // likewise
+	wake             chan struct{}          // says that there is something to check
+	full             atomic.Bool            // enough are picked: spares readers the dice
 
 	mu      sync.Mutex
 	ended   bool
 	given   map[Object]*handout
-	order   []*handout // of given, as they are to be checked
-	picked  int        // since the last round
-	waiting []*handout // without detect: those that are checked next; there was time to write to them
+	order   []*handout // the values of given, in checking order
+	picked  int        // objects sampled since the last round
+	waiting []*handout // without detect: sampled in the previous round and checked next, after readers had time to modify them
 }
 
-// handout is a shared object that somebody has.
+// handout is a shared object that was handed out.
 type handout struct {
 	source  *Source
 	codec   *codec
 	v       *compact.Version
 	obj     Object
 	readers []string
-	at      time.Time // when it was handed out last
+	at      time.Time // when it was last handed out
 }
 
 func newMutations(detect bool) *mutations {
 	return &mutations{
 		detect: detect, fail: func(report string) { panic(report) },
-		odd: map[*codec]struct{}{}, repair: map[*Source]*repairing{},
+		nondeterministic: map[*codec]struct{}{}, repair: map[*Source]*repairing{},
 		wake: make(chan struct{}, 1), given: map[Object]*handout{},
 	}
 }
 
-// wants reports whether any more objects are to be noted before the next round.
+// wants reports whether this round's sample is still incomplete.
 func (m *mutations) wants() bool { return !m.full.Load() }
 
-// picks reports whether to note an object that is handed out.
+// picks reports whether to sample an object that is handed out.
 func (m *mutations) picks() bool { return m.detect || m.wants() && rand.Uint32()%oneIn == 0 }
 
-// note has an object checked; reader is who got it, empty where that is not known.
+// note schedules a check of an object; reader names its receiver, empty if unknown.
 func (m *mutations) note(s *Source, c *codec, v *compact.Version, obj Object, reader string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,11 +105,11 @@ func (m *mutations) note(s *Source, c *codec, v *compact.Version, obj Object, re
 	}
 	h.at = time.Now()
 	if reader != "" && len(h.readers) < maxReaders && !slices.Contains(h.readers, reader) {
-		h.readers = append(slices.Clip(h.readers), reader) // who reports has the ones before
+		h.readers = append(slices.Clip(h.readers), reader) // a report may hold the old slice
 	}
 }
 
-// run checks until ctx ends, and then a last time.
+// run checks until ctx ends, and then once more.
 func (m *mutations) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if m.idle() {
@@ -132,14 +132,14 @@ func (m *mutations) run(ctx context.Context) {
 	m.last()
 }
 
-// idle reports whether there is nothing to do until something is handed out.
+// idle reports whether there is nothing to do until an object is handed out.
 func (m *mutations) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.order)+len(m.waiting)+len(m.repair) == 0
 }
 
-// round checks what is due.
+// round checks the objects that are due.
 func (m *mutations) round() {
 	m.repairs()
 	if !m.detect {
@@ -166,7 +166,7 @@ func (m *mutations) round() {
 	}
 }
 
-// checked goes on watching an object, unless it is damaged or nobody is likely to have it any more.
+// checked schedules the next check of an object, unless it is damaged or probably no longer in use.
 func (m *mutations) checked(h *handout, damaged bool) {
 	kept := h.source.hot.Keeps(h.v, h.codec, h.obj) && !h.source.isClosed()
 	m.mu.Lock()
@@ -178,7 +178,7 @@ func (m *mutations) checked(h *handout, damaged bool) {
 	m.order = append(m.order, h)
 }
 
-// sample checks what was picked before the last round.
+// sample checks the objects sampled before the last round.
 func (m *mutations) sample() {
 	m.mu.Lock()
 	due := m.waiting
@@ -192,7 +192,7 @@ func (m *mutations) sample() {
 	m.count(due)
 }
 
-// last checks what is left.
+// last checks the remaining objects.
 func (m *mutations) last() {
 	m.mu.Lock()
 	due := append(m.waiting, m.order...)
@@ -209,7 +209,7 @@ func (m *mutations) last() {
 	}
 }
 
-// count checks, counts and repairs.
+// count checks objects, and counts and repairs damage.
 func (m *mutations) count(due []*handout) {
 	found := false
 	for _, h := range due {
@@ -227,7 +227,7 @@ func (m *mutations) count(due []*handout) {
 	}
 }
 
-// found ends the program, and says who else has the damaged part.
+// found panics with a report of the damage and of other objects that share the damaged part.
 func (m *mutations) found(first *damage) {
 	m.mu.Lock()
 	var others []*handout
@@ -243,12 +243,12 @@ func (m *mutations) found(first *damage) {
 			all = append(all, d)
 		}
 	}
-	m.repairSoon(first.of.source) // a test goes on
+	m.repairSoon(first.of.source) // in tests, fail returns
 	m.fail(report(all))
 }
 
-// gave notes that the view's reader got a shared object.
-func (i *Informer[T]) gave(v *compact.Version, obj Object, u use) {
+// handedOut notes that the view's reader received a shared object.
+func (i *Informer[T]) handedOut(v *compact.Version, obj Object, u use) {
 	m := i.source.cluster.mutations
 	if !m.picks() {
 		return
@@ -264,14 +264,14 @@ func (i *Informer[T]) gave(v *compact.Version, obj Object, u use) {
 	m.note(i.source, i.codec, v, obj, reader)
 }
 
-// as returns the view for a reader with a name.
-func (i *Informer[T]) as(reader string) *Informer[T] {
+// named returns the view with a reader's name.
+func (i *Informer[T]) named(reader string) *Informer[T] {
 	named := *i
 	named.reader = reader
 	return &named
 }
 
-// indexes notes that an index's function gets an object.
+// indexes notes that an index's function receives an object.
 func (m *mutations) indexes(s *Source, ix *indexer, v *compact.Version, obj Object) {
 	if obj != nil && m.picks() {
 		m.note(s, ix.codec, v, obj, indexReader(ix.status().Name))
@@ -280,8 +280,8 @@ func (m *mutations) indexes(s *Source, ix *indexer, v *compact.Version, obj Obje
 
 func indexReader(name string) string { return "index " + strconv.Quote(name) }
 
-// left picks some of the objects that leave the hot set: by then, all who had them have done what they do.
-func (s *Source) left(v *compact.Version, decoder, obj any) {
+// sampleEvicted samples objects evicted from the hot set: by then, their readers have probably finished with them.
+func (s *Source) sampleEvicted(v *compact.Version, decoder, obj any) {
 	m := s.cluster.mutations
 	if m.detect || !s.shares.Load() || !m.picks() {
 		return

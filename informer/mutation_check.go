@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// damage is a shared object that somebody wrote to.
+// damage is a shared object that was modified.
 type damage struct {
 	of     *handout
 	stream *stream
@@ -22,42 +22,42 @@ type damage struct {
 	readers []string
 }
 
-// check compares an object with what its bytes decode to; nil: it is as it was.
+// check compares an object with a fresh decode of its bytes; it returns nil if they are equal.
 func (m *mutations) check(h *handout) (d *damage) {
 	defer func() {
-		if recover() != nil { // somebody writes to it at this moment; the next check sees what comes of that
+		if recover() != nil { // it is being modified right now; the next check will see the result
 			d = nil
 		}
 	}()
-	if _, odd := m.odd[h.codec]; odd {
+	if _, odd := m.nondeterministic[h.codec]; odd {
 		return nil
 	}
-	true1, err := h.decode()
+	decoded, err := h.decode()
 	if err != nil {
 		return nil
 	}
-	diff, differ := compare.First(true1, h.obj)
+	diff, differ := compare.First(decoded, h.obj)
 	if !differ {
 		return nil
 	}
-	true2, err := h.decode()
+	again, err := h.decode()
 	if err != nil {
 		return nil
 	}
-	if _, differ := compare.First(true1, true2); differ {
-		m.odd[h.codec] = struct{}{}
+	if _, differ := compare.First(decoded, again); differ {
+		m.nondeterministic[h.codec] = struct{}{}
 		return nil
 	}
-	key := Key{true1.GetNamespace(), true1.GetName()}
+	key := Key{decoded.GetNamespace(), decoded.GetName()}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &damage{
 		of: h, stream: h.source.streamOf(key), key: key, Difference: diff, readers: h.readers,
-		secret: h.source.gvr.Resource == "secrets" || true1.GetObjectKind().GroupVersionKind().Kind == "Secret",
+		secret: h.source.gvr.Resource == "secrets" || decoded.GetObjectKind().GroupVersionKind().Kind == "Secret",
 	}
 }
 
-// decode makes the object anew.
+// decode decodes the object again.
 func (h *handout) decode() (Object, error) {
 	scratch := borrow()
 	defer scratch.giveBack()
@@ -70,42 +70,42 @@ func (h *handout) decode() (Object, error) {
 	return obj, err
 }
 
-// streamOf is the stream that has an object.
+// streamOf returns the stream that holds an object.
 func (s *Source) streamOf(k Key) *stream {
-	for _, st := range s.reaching(k.Namespace) {
+	for _, st := range s.streamsOf(k.Namespace) {
 		if st.store.Get(store.Key(k)) != nil {
 			return st
 		}
 	}
-	return cmp.Or(append(slices.Clone(s.reaching(k.Namespace)), s.streams[0])...)
+	return cmp.Or(append(slices.Clone(s.streamsOf(k.Namespace)), s.streams[0])...)
 }
 
-// err describes the damage without any value.
+// err describes the damage without values.
 func (d *damage) err() error {
-	return errors.New("a shared " + d.what() + " was changed at " + d.Path + had(d.readers))
+	return errors.New("a shared " + d.typeName() + " was modified at " + d.Path + readersText(d.readers))
 }
 
-func (d *damage) what() string { return fmt.Sprintf("%T", d.of.obj) }
+func (d *damage) typeName() string { return fmt.Sprintf("%T", d.of.obj) }
 
-func had(readers []string) string {
+func readersText(readers []string) string {
 	if len(readers) == 0 {
 		return ""
 	}
-	return "; " + strings.Join(readers, ", ") + " had it"
+	return "; read by " + strings.Join(readers, ", ")
 }
 
-// maxReported bounds the other objects in a report.
+// maxReported limits the other objects in a report.
 const maxReported = 10
 
-// report describes objects that were damaged, of one source, for the programmer.
+// report describes damaged objects of one source, for the programmer.
 func report(all []*damage) string {
 	first := all[0]
 	var b strings.Builder
-	fmt.Fprintf(&b, "informer: a shared object was changed: %s %s (%s): %s", first.what(), first.key, first.stream.id.Resource.GroupResource(), first.Path)
+	fmt.Fprintf(&b, "informer: a shared object was modified: %s %s (%s): %s", first.typeName(), first.key, first.stream.id.Resource.GroupResource(), first.Path)
 	if !first.secret {
 		fmt.Fprintf(&b, " was %s and is %s", first.Want, first.Got)
 	}
-	b.WriteString(had(first.readers))
+	b.WriteString(readersText(first.readers))
 	rest := all[1:]
 	slices.SortFunc(rest, func(a, b *damage) int { return cmp.Compare(a.key.String(), b.key.String()) })
 	for i, d := range rest {
@@ -113,24 +113,24 @@ func report(all []*damage) string {
 			fmt.Fprintf(&b, "\n\tand %d more", len(rest)-i)
 			break
 		}
-		fmt.Fprintf(&b, "\n\talso changed: %s %s: %s%s", d.what(), d.key, d.Path, had(d.readers))
+		fmt.Fprintf(&b, "\n\talso modified: %s %s: %s%s", d.typeName(), d.key, d.Path, readersText(d.readers))
 	}
-	b.WriteString("\n\tObjects of Informer.Shared, and those that an index's function gets, are read-only and share parts: change a DeepCopy, or what a view that is not shared returns.")
+	b.WriteString("\n\tObjects from Informer.Shared, and those passed to index functions, are read-only and share parts: modify a DeepCopy, or read from a view that is not shared.")
 	return b.String()
 }
 
-// repairing is what a source needs after damage.
+// repairing is a source's pending repair after damage.
 type repairing struct {
-	rounds  int       // of which each lets go of all decoded objects
-	index   bool      // its indexes are to be computed anew
-	indexed time.Time // when they were
+	rounds  int       // remaining rounds, each of which drops all decoded objects
+	index   bool      // the indexes must be recomputed
+	indexed time.Time // when they last were
 }
 
-// indexEvery bounds how often indexes are computed anew.
+// indexEvery limits how often indexes are recomputed.
 const indexEvery = time.Minute
 
-// repairSoon has a source decode its objects anew. A second time, a moment later, it is rid of what was being decoded the
-// first time, out of damaged parts.
+// repairSoon makes a source decode its objects again. A second round, a moment later, drops objects that were being decoded
+// during the first from damaged parts.
 func (m *mutations) repairSoon(s *Source) {
 	r := m.repair[s]
 	if r == nil {
@@ -140,7 +140,7 @@ func (m *mutations) repairSoon(s *Source) {
 	r.rounds, r.index = 2, true
 }
 
-// repairs does what is due.
+// repairs does the repairs that are due.
 func (m *mutations) repairs() {
 	for s, r := range m.repair {
 		switch {
@@ -148,7 +148,7 @@ func (m *mutations) repairs() {
 			delete(m.repair, s)
 		case r.rounds > 0:
 			r.rounds--
-			s.undamage()
+			s.forgetDecoded()
 		case r.index && time.Since(r.indexed) >= indexEvery:
 			r.index, r.indexed = false, time.Now()
 			s.reindex()
@@ -158,8 +158,8 @@ func (m *mutations) repairs() {
 	}
 }
 
-// undamage forgets all decoded objects and what they share: the bytes are as they were.
-func (s *Source) undamage() {
+// forgetDecoded drops all decoded objects and their shared parts; the bytes are intact.
+func (s *Source) forgetDecoded() {
 	s.parts.Clear()
 	for _, st := range s.streams {
 		for _, item := range st.store.Snapshot("") {
@@ -169,7 +169,7 @@ func (s *Source) undamage() {
 	s.hot.ForgetUnpinned()
 }
 
-// reindex computes the indexes anew: some objects may have been decoded with damaged parts.
+// reindex recomputes the indexes: some objects may have been decoded from damaged parts.
 func (s *Source) reindex() {
 	for slot, ix := range s.indexes() {
 		if ix == nil {

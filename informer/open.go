@@ -15,12 +15,12 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// open asks for the collection, in protobuf where that is wanted and had.
+// open requests the collection, in protobuf if the source wants it and the server supports it.
 func (s *stream) open(ctx context.Context, watch bool, q url.Values) (io.ReadCloser, wire.Format, error) {
 	client := s.source.cluster.client
 	path := request.Path(s.source.served(), s.id.Namespace, "")
 	want := request.Want{
-		Protobuf: s.source.wants() == Protobuf,
+		Protobuf: s.source.format() == Protobuf,
 		Metadata: s.source.opts.MetadataOnly,
 		Watch:    watch,
 	}
@@ -33,30 +33,30 @@ func (s *stream) open(ctx context.Context, watch bool, q url.Values) (io.ReadClo
 	want.Protobuf = false
 	body, f, plainErr := client.Open(ctx, path, q, want)
 	if plainErr != nil {
-		return nil, 0, err // it was not the format
+		return nil, 0, err // the format was not the problem
 	}
 	now := time.Now()
 	switch {
 	case sure:
-		s.source.plain.Store(now.Add(plainSure).UnixNano())
-	case now.Sub(s.jsonInstead) < inARow:
-		s.source.plain.Store(now.Add(plainMaybe).UnixNano())
+		s.source.jsonUntil.Store(now.Add(jsonAfterRefusal).UnixNano())
+	case now.Sub(s.jsonInstead) < repeatWindow:
+		s.source.jsonUntil.Store(now.Add(jsonAfterErrors).UnixNano())
 	}
 	s.jsonInstead = now
 	return body, f, nil
 }
 
-// A server that refuses protobuf may have it after an upgrade; one that answered 500 may have had other troubles.
+// A server that refuses protobuf may support it after an upgrade; a 500 may have had another cause.
 const (
-	plainSure  = time.Hour
-	plainMaybe = 10 * time.Minute
-	// inARow is how long after a 500 another one, to the next request of a stream, is no coincidence.
-	inARow = time.Minute
+	jsonAfterRefusal = time.Hour
+	jsonAfterErrors  = 10 * time.Minute
+	// repeatWindow is the time within which a second 500, on a stream's next request, is no coincidence.
+	repeatWindow = time.Minute
 )
 
-// refusesFormat tells an answer that is due to protobuf, or may be: aggregated API servers without it
-// say 406 or 500, even where JSON is accepted, too (kubernetes/kubernetes#86253). But so does one
-// that has just lost its etcd.
+// refusesFormat reports whether an error is surely, or maybe, due to protobuf: aggregated API servers without it answer
+// 406 or 500, even if JSON is accepted, too (kubernetes/kubernetes#86253). But so does a server that has just lost its
+// etcd.
 func refusesFormat(err error) (sure, maybe bool) {
 	var st apierrors.APIStatus
 	if !errors.As(err, &st) {

@@ -8,31 +8,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Storage says in what form a Source keeps its objects.
+// Storage is the form in which a Source keeps its objects.
 type Storage uint8
 
 const (
-	// CompactStorage keeps objects as compressed bytes, and those read most recently decoded as well
-	// (SourceOptions.Hot). It costs a fraction of the memory; a cold read costs a decode.
+	// CompactStorage keeps objects as compressed bytes, and the most recently read ones decoded as well
+	// (SourceOptions.Hot). It takes a fraction of the memory; a cold read costs a decode.
 	CompactStorage Storage = iota
-	// AutoStorage is CompactStorage with a larger set of decoded objects (SourceOptions.Hot), which holds what is read
-	// again: single objects, and all of a kind that is listed again and again. What nobody reads for five to ten minutes
-	// is only kept as bytes again.
+	// AutoStorage is CompactStorage with a larger set of decoded objects (SourceOptions.Hot). It keeps objects that are
+	// read repeatedly: single ones, or all of a kind that is listed repeatedly. An object that is not read for five to
+	// ten minutes is kept as bytes only.
 	AutoStorage
-	// LiveStorage keeps every object decoded beside its bytes, as client-go does: as the type of the first view. Objects
-	// share the parts in which they are equal: they take a third of client-go's memory with a hundred pods of each application,
-	// and half with ten.
+	// LiveStorage keeps every object decoded, as client-go does, beside its bytes: as the type of the first view. Objects
+	// share equal parts: they take a third of client-go's memory with a hundred pods per application, and half with ten.
 	LiveStorage
 )
 
-// Format is what a Source asks its objects for in.
+// Format is the encoding in which a Source requests its objects.
 type Format uint8
 
 const (
 	// JSON loses nothing and serves every view.
 	JSON Format = iota
-	// Protobuf is smaller and quicker. It serves views of the types that the server knows, and of
-	// metadata; where a server has none, JSON is asked for instead.
+	// Protobuf is smaller and faster. It serves views of built-in types and of metadata. If a server does not
+	// support it for a resource, the source requests JSON instead.
 	Protobuf
 )
 
@@ -43,7 +42,7 @@ func (f Format) String() string {
 	return "JSON"
 }
 
-// The sizes of the set of decoded objects, in bytes.
+// Default limits of the set of decoded objects, in bytes.
 const (
 	defaultHot     = 4 << 20
 	defaultHotAuto = 64 << 20
@@ -54,24 +53,24 @@ type SourceOptions struct {
 	Selection Selection
 	Storage   Storage
 	Format    Format
-	// MetadataOnly asks the server for nothing but metadata.
+	// MetadataOnly requests only metadata from the server.
 	MetadataOnly bool
-	// DropManagedFields cuts metadata.managedFields out of the bytes before they are stored, which
-	// costs less than a Transform.
+	// DropManagedFields removes metadata.managedFields from the bytes before they are stored; it is cheaper
+	// than a Transform.
 	DropManagedFields bool
 	Transform         *Transform
-	// Hot bounds the decoded objects that are kept, in bytes of heap, estimated; 0 means 4 MiB, or
-	// 64 MiB with AutoStorage.
+	// Hot limits the set of decoded objects, in estimated bytes of heap; 0 means 4 MiB, or 64 MiB with
+	// AutoStorage.
 	Hot int64
-	// Paged asks for lists in pages, not for streaming lists.
+	// Paged requests lists in pages instead of streaming lists.
 	Paged bool
 	// NoCheckpoint keeps the source out of the cluster's checkpoint. Secrets, and sources with a
-	// Selection.Keep or a Transform without a name, are never in it. Of several sources that ask for
-	// the same objects in the same way, the one that was opened first is (Status.Checkpoint).
+	// Selection.Keep or an unnamed Transform, are never checkpointed. Of several sources with equal options, only
+	// the one opened first is (see Status.Checkpoint).
 	NoCheckpoint bool
-	// OnState, if set, hears of every transition of every stream of the source. For one stream it
-	// is called in order; streams call it concurrently, also before Cluster.Source has returned. No
-	// lock is held, but the stream waits: it must not block.
+	// OnState, if set, is called on every state transition of every stream of the source. Calls for one stream are
+	// in order; different streams call it concurrently, possibly before Cluster.Source has returned. It holds
+	// no lock, but the stream waits for it: it must not block.
 	OnState func(Status)
 }
 
@@ -92,24 +91,23 @@ func (o *SourceOptions) parts() int64 {
 	return manyParts
 }
 
-// ViewOptions say what an Informer is a view of. The zero value is the whole cluster, in the format
-// that suits the type.
+// ViewOptions select what an Informer views. The zero value is the whole cluster, in the best format for the
+// type.
 type ViewOptions struct {
-	// Resource is the one to list and watch; zero: as the Go type's kind says.
+	// Resource is the resource to list and watch; zero means that of the Go type's kind.
 	Resource schema.GroupVersionResource
-	// Source, if set, is what to view; it stays the caller's to close. It excludes what follows.
+	// Source, if set, is the source to view; the caller closes it. It excludes SourceOptions.
 	Source *Source
-	// SourceOptions say what source the Informer needs. Equal ones share a source, however their
-	// selection is written; those with functions (Selection.Keep, Transform, OnState) never do.
+	// SourceOptions describe the source that the Informer needs. Views with equal options share a source, however their
+	// selectors are spelled; options with functions (Selection.Keep, Transform, OnState) are never shared.
 	SourceOptions
 }
 
-// Option sets some of the ViewOptions; any function may.
+// Option sets fields of ViewOptions; any function of this type will do.
 type Option func(*ViewOptions)
 
-// InNamespaces selects the objects of these namespaces, each with a stream of its own. None is the
-// whole cluster, and so is a single one with an empty name, as client-go has it. Given twice, the last
-// one counts.
+// InNamespaces selects the objects of these namespaces, with one stream each. No name, or a single empty one (as in
+// client-go), selects the whole cluster. If it is given twice, the last one counts.
 func InNamespaces(namespaces ...string) Option {
 	return func(o *ViewOptions) { o.Selection.Namespaces = slices.Clone(namespaces) }
 }
@@ -124,26 +122,26 @@ func WithFields(selector string) Option {
 	return func(o *ViewOptions) { o.Selection.Fields = selector }
 }
 
-// WithStorage says in what form the objects are kept.
+// WithStorage sets the form in which the objects are kept.
 func WithStorage(s Storage) Option { return func(o *ViewOptions) { o.Storage = s } }
 
-// On views a source that is open already, with every view of it sharing one copy.
+// On views an open source; all its views share one copy of the objects.
 func On(s *Source) Option { return func(o *ViewOptions) { o.Source = s } }
 
-// fits tells why a view of the type cannot be opened on a source with these options.
+// fits returns why a view of the type cannot be opened on a source with these options, or nil.
 func (o *SourceOptions) fits(c *codec) error {
 	switch {
 	case c.generic && o.Format == Protobuf:
-		return fmt.Errorf("unstructured objects need JSON, and the source asks for protobuf")
+		return fmt.Errorf("unstructured objects need JSON, but the source requests protobuf")
 	case !c.partial && o.MetadataOnly:
-		return fmt.Errorf("the source has only metadata")
+		return fmt.Errorf("the source has metadata only")
 	case !c.protobuf && o.Format == Protobuf:
-		return fmt.Errorf("the type cannot be read from protobuf, which the source asks for")
+		return fmt.Errorf("the type cannot be read from protobuf, which the source requests")
 	}
 	return nil
 }
 
-// needsJSON names what cannot do with protobuf; empty: nothing.
+// needsJSON names the option that cannot work with protobuf; empty if there is none.
 func (o *SourceOptions) needsJSON() string {
 	t := o.Transform
 	switch {
@@ -157,5 +155,5 @@ func (o *SourceOptions) needsJSON() string {
 	return ""
 }
 
-// isZero tells that nothing was asked for.
+// isZero reports whether no option is set.
 func (o *SourceOptions) isZero() bool { return reflect.ValueOf(*o).IsZero() }

@@ -112,7 +112,7 @@ func (s *stream) rest() {
 // rerun starts a stream again; it does not where its source is closed.
 func (s *stream) rerun() bool {
 	if objects, _ := s.store.Stat(); objects > 0 {
-		s.note(ReasonGone)
+		s.noteGap(ReasonGone)
 	}
 	if s.source.cluster.relaunch(s) {
 		return true
@@ -126,7 +126,7 @@ func (s *stream) drop() {
 	if objects, _ := s.store.Stat(); objects == 0 {
 		return
 	}
-	s.note(ReasonGone)
+	s.noteGap(ReasonGone)
 	s.expect, s.unverified = nil, false // nothing is left to compare
 	s.Begin(false)
 	s.Live(s.store.Version())

@@ -13,8 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// DecodeError is the error of an object that exists and cannot be decoded. Loops over objects yield it
-// in the object's place and go on.
+// DecodeError is the error of an object that exists but cannot be decoded. Loops over objects yield it in the
+// object's place and continue.
 type DecodeError struct {
 	Stream Stream
 	Key    Key
@@ -27,12 +27,12 @@ func (e *DecodeError) Error() string {
 
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// Get returns an object; namespace is empty for resources without. Its errors are ErrNotFound, a
-// *DecodeError and, where it cannot know whether there is such an object, ErrNotSynced (wait for it: Wait,
-// Cluster.WaitForSync) or, if the source was closed before, ErrClosed.
+// Get returns an object; namespace is empty for cluster-scoped resources. Its errors are ErrNotFound, a
+// *DecodeError and, while it cannot know whether the object exists, ErrNotSynced (see Wait and
+// Cluster.WaitForSync), or ErrClosed if the source was closed before it had a state.
 func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 	k := store.Key{Namespace: namespace, Name: name}
-	streams := i.source.reaching(namespace)
+	streams := i.source.streamsOf(namespace)
 	for _, st := range streams {
 		if v := st.store.Get(k); v != nil {
 			return decode[T](i, st, store.Item{Key: k, V: v}, private)
@@ -41,18 +41,17 @@ func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 	return obj, cmp.Or(i.source.incomplete(streams), ErrNotFound)
 }
 
-// All returns every object, in no order: those that there were at one moment of each stream, decoded
-// one after the other as the loop goes on. In the place of an object that cannot be decoded it yields
-// a *DecodeError. Where the source does not have every object yet, ErrNotSynced comes last, or ErrClosed if
-// it was closed before.
+// All returns every object, in no order: a snapshot of each stream, decoded one by one as the loop runs. In place of
+// an object that cannot be decoded it yields a *DecodeError. If the source does not have every object yet, the last
+// error is ErrNotSynced, or ErrClosed if the source was closed before.
 func (i *Informer[T]) All() iter.Seq2[T, error] { return i.List("", nil) }
 
-// List is All within a namespace, and with a label selector; empty and nil select everything. The first selector has the
-// source read the labels of every object; from then on it keeps an index of them.
+// List is All within a namespace and with a label selector; empty and nil select everything. The first call with a
+// selector reads the labels of every object; from then on the source keeps an index of them.
 func (i *Informer[T]) List(namespace string, selector labels.Selector) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		whole := i.source.beginScan(i.shared)
-		streams := i.source.reaching(namespace)
+		streams := i.source.streamsOf(namespace)
 		for _, st := range streams {
 			if !i.list(st, namespace, selector, whole, yield) {
 				return
@@ -62,7 +61,7 @@ func (i *Informer[T]) List(namespace string, selector labels.Selector) iter.Seq2
 	}
 }
 
-// list yields the selected objects of one stream, and tells whether to go on.
+// list yields the selected objects of one stream, and reports whether to continue.
 func (i *Informer[T]) list(st *stream, namespace string, selector labels.Selector, u use, yield func(T, error) bool) bool {
 	var items, unsure []store.Item
 	if selector == nil || selector.Empty() {
@@ -87,8 +86,8 @@ func (i *Informer[T]) list(st *stream, namespace string, selector labels.Selecto
 	return true
 }
 
-// Keys returns the keys of all objects, in no order, also of those that cannot be decoded. ErrNotSynced
-// and ErrClosed come last as in All.
+// Keys returns the keys of all objects, in no order, including objects that cannot be decoded. ErrNotSynced and
+// ErrClosed come last, as in All.
 func (i *Informer[T]) Keys() iter.Seq2[Key, error] {
 	return func(yield func(Key, error) bool) {
 		for _, st := range i.source.streams {
@@ -102,7 +101,7 @@ func (i *Informer[T]) Keys() iter.Seq2[Key, error] {
 	}
 }
 
-// finish ends a loop with err, if there is one.
+// finish yields err as a loop's last pair, unless it is nil.
 func finish[V any](yield func(V, error) bool, err error) {
 	if err != nil {
 		var none V
@@ -110,8 +109,8 @@ func finish[V any](yield func(V, error) bool, err error) {
 	}
 }
 
-// incomplete returns ErrNotSynced while one of the streams has no state yet, and ErrClosed once it never will: what
-// is missing there says nothing.
+// incomplete returns ErrNotSynced while one of the streams has no state, or ErrClosed once it will never have one: an
+// object's absence then proves nothing.
 func (s *Source) incomplete(streams []*stream) error {
 	for _, st := range streams {
 		switch {
@@ -125,7 +124,7 @@ func (s *Source) incomplete(streams []*stream) error {
 	return nil
 }
 
-// Len is the number of objects.
+// Len returns the number of objects.
 func (i *Informer[T]) Len() int {
 	n := 0
 	for _, st := range i.source.streams {
@@ -135,50 +134,50 @@ func (i *Informer[T]) Len() int {
 	return n
 }
 
-// use says what becomes of a decoded object.
+// use is what happens to a decoded object.
 type use uint8
 
 const (
-	// private objects are the caller's; what is asked for twice is kept decoded.
+	// private objects belong to the caller; a version that is read twice is kept decoded.
 	private use = iota
-	// passing objects are the caller's, and nothing is kept.
+	// passing objects belong to the caller; nothing is kept.
 	passing
-	// keeping objects are kept decoded beside what the caller gets.
+	// keeping objects are kept decoded, beside the caller's copy.
 	keeping
-	// scanning is keeping, of what there is room for.
+	// scanning is keeping, as far as the budget allows.
 	scanning
 )
 
-// decode makes the object that a version is.
+// decode decodes a version.
 func decode[T Object](i *Informer[T], st *stream, item store.Item, u use) (obj T, err error) {
-	return decodeNear(i, st, item, nil, u)
+	return decodeWithBase(i, st, item, nil, u)
 }
 
-// decodeNear is decode with another version of the object, as in Source.object.
-func decodeNear[T Object](i *Informer[T], st *stream, item store.Item, near *compact.Version, u use) (obj T, err error) {
-	o, err := i.source.object(st, i.codec, item, near, i.shared, u)
+// decodeWithBase is decode with a base, as in Source.object.
+func decodeWithBase[T Object](i *Informer[T], st *stream, item store.Item, base *compact.Version, u use) (obj T, err error) {
+	o, err := i.source.object(st, i.codec, item, base, i.shared, u)
 	if err != nil {
 		return obj, err
 	}
 	obj, ok := o.(T)
 	if !ok {
-		return obj, st.undecodable(item.Key, fmt.Errorf("it is a %T", o))
+		return obj, st.undecodable(item.Key, fmt.Errorf("got a %T", o))
 	}
 	if i.shared && i.source.cluster.mutations.wants() {
-		i.gave(item.V, o, u)
+		i.handedOut(item.V, o, u)
 	}
 	return obj, nil
 }
 
-// object decodes a version, or takes it from those that are kept decoded. Near is another version of the object, or nil:
-// what is the same in both need not be decoded again, if near is kept.
-func (s *Source) object(st *stream, c *codec, item store.Item, near *compact.Version, shared bool, u use) (Object, error) {
+// object decodes a version, or returns a decoded one that is kept. base is another version of the object, or nil: if
+// it is kept decoded, equal parts need not be decoded again.
+func (s *Source) object(st *stream, c *codec, item store.Item, base *compact.Version, shared bool, u use) (Object, error) {
 	v := item.V
 	if kept, ok := s.hot.Get(v, c); ok {
 		obj, ok := kept.(Object)
 		switch {
 		case !ok:
-			return nil, st.undecodable(item.Key, fmt.Errorf("it is kept as a %T", kept))
+			return nil, st.undecodable(item.Key, fmt.Errorf("kept as a %T", kept))
 		case shared:
 			return obj, nil
 		}
@@ -189,7 +188,7 @@ func (s *Source) object(st *stream, c *codec, item store.Item, near *compact.Ver
 		obj, _, err := st.decode(c, item, nil)
 		return obj, err
 	}
-	obj, size, err := st.decodeNear(c, item, near)
+	obj, size, err := st.decodeWithBase(c, item, base)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +201,7 @@ func (s *Source) object(st *stream, c *codec, item store.Item, near *compact.Ver
 	return st.copyOf(item.Key, obj)
 }
 
-// copyOf copies an object; what goes wrong is counted and reported.
+// copyOf copies an object; it counts and reports failures.
 func (s *stream) copyOf(k store.Key, obj Object) (Object, error) {
 	o, err := deepCopy(obj)
 	if err != nil {
@@ -224,8 +223,8 @@ func deepCopy(obj Object) (o Object, err error) {
 	return o, nil
 }
 
-// decode unpacks and decodes a version; what goes wrong is counted and reported. With a table the object shares parts
-// with others, and nobody may change it.
+// decode unpacks and decodes a version; it counts and reports failures. With a table, the object shares parts with
+// others and is read-only.
 func (s *stream) decode(c *codec, item store.Item, parts *plans.Table) (obj Object, size int64, err error) {
 	scratch := borrow()
 	defer scratch.giveBack()
@@ -237,9 +236,9 @@ func (s *stream) decode(c *codec, item store.Item, parts *plans.Table) (obj Obje
 	return s.decodeRaw(c, item.Key, item.V.Format(), raw, parts)
 }
 
-// decodeNear is decode with the source's table, and another version of the object, or nil.
-func (s *stream) decodeNear(c *codec, item store.Item, near *compact.Version) (obj Object, size int64, err error) {
-	if near != nil && item.V.Format() == wire.Protobuf {
+// decodeWithBase is decode with the source's table and another version of the object, or nil.
+func (s *stream) decodeWithBase(c *codec, item store.Item, base *compact.Version) (obj Object, size int64, err error) {
+	if base != nil && item.V.Format() == wire.Protobuf {
 		scratch := borrow()
 		defer scratch.giveBack()
 		raw, err := item.V.Append(scratch.b[:0])
@@ -247,37 +246,38 @@ func (s *stream) decodeNear(c *codec, item store.Item, near *compact.Version) (o
 			return nil, 0, s.undecodable(item.Key, err)
 		}
 		scratch.b = raw
-		if obj, size, ok := s.decodeFrom(c, raw, near); ok {
+		if obj, size, ok := s.decodeFrom(c, raw, base); ok {
 			return obj, size, nil
 		}
 	}
 	return s.decode(c, item, s.source.parts)
 }
 
-// decodeFrom decodes protobuf with another version of the object, if that is kept decoded; false: decode it.
-func (s *stream) decodeFrom(c *codec, raw []byte, near *compact.Version) (obj Object, size int64, ok bool) {
-	if near == nil || c.near == nil || near.Format() != wire.Protobuf || s.counts.lossyDecodes.Load() > 0 {
-		return nil, 0, false // a loss in what is taken over would not be counted
+// decodeFrom decodes protobuf, reusing parts of another version of the object if that is kept decoded; if it returns
+// false, decode without a base.
+func (s *stream) decodeFrom(c *codec, raw []byte, base *compact.Version) (obj Object, size int64, ok bool) {
+	if base == nil || c.decodeFrom == nil || base.Format() != wire.Protobuf || s.counts.lossyDecodes.Load() > 0 {
+		return nil, 0, false // a loss in a reused part would not be counted
 	}
-	base, ok := s.source.hot.Get(near, c)
+	kept, ok := s.source.hot.Get(base, c)
 	if !ok {
 		return nil, 0, false
 	}
 	scratch := borrow()
 	defer scratch.giveBack()
-	was, err := near.Append(scratch.b[:0])
+	was, err := base.Append(scratch.b[:0])
 	if err != nil {
 		return nil, 0, false
 	}
 	scratch.b = was
-	obj, r, ok := c.near(s.source.parts, raw, plans.Base{Raw: was, Obj: base})
+	obj, r, ok := c.decodeFrom(s.source.parts, raw, plans.Base{Raw: was, Obj: kept})
 	if !ok || r.Lossy {
 		return nil, 0, false
 	}
 	return obj, r.Size, true
 }
 
-// decodeRaw decodes bytes, which it does not keep.
+// decodeRaw decodes bytes; it does not retain them.
 func (s *stream) decodeRaw(c *codec, k store.Key, f wire.Format, raw []byte, parts *plans.Table) (obj Object, size int64, err error) {
 	obj, r, err := c.read(parts, f, raw)
 	switch {
@@ -290,7 +290,7 @@ func (s *stream) decodeRaw(c *codec, k store.Key, f wire.Format, raw []byte, par
 	return obj, r.Size, nil
 }
 
-// undecodable counts and reports that an object cannot be decoded.
+// undecodable counts and reports a decode error.
 func (s *stream) undecodable(k store.Key, err error) error {
 	err = &DecodeError{Stream: s.id, Key: Key(k), Err: err}
 	s.counts.decodeErrors.Add(1)

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-const restoreAgain = 2 * time.Second
+const restoreRetry = 2 * time.Second
 
 // restore takes the state that a consumer kept into the empty store, and tells whether the stream may be
 // resumed from it. While that state cannot be read nothing else can be done: restore asks for it again.
@@ -30,7 +30,7 @@ func (s *stream) restore(ctx context.Context) (resume bool) {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(restoreAgain):
+		case <-time.After(restoreRetry):
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// scratch is space to unpack an object in, for as long as it takes to decode it.
+// scratch is a reusable buffer to unpack an object for decoding.
 type scratch struct{ b []byte }
 
 var scratches = sync.Pool{New: func() any { return &scratch{} }}
@@ -22,18 +22,17 @@ func borrow() *scratch {
 }
 
 func (s *scratch) giveBack() {
-	const keep = 1 << 20 // one huge object must not cost its size for ever
+	const keep = 1 << 20 // one huge object must not hold its memory forever
 	if cap(s.b) <= keep {
 		scratches.Put(s)
 	}
 }
 
-// doorkeeper remembers, roughly, which versions were read lately, so that only what is read a second
-// time is kept decoded.
+// doorkeeper remembers, approximately, which versions were read recently, so that only versions read twice are kept
+// decoded.
 type doorkeeper [1 << 10]atomic.Uintptr
 
-// again tells whether the version was read before, and remembers it. Now and then it errs, which
-// costs a decode.
+// again reports whether the version was read before, and remembers it. An occasional wrong answer costs a decode.
 func (d *doorkeeper) again(v *compact.Version) bool {
 	at := uintptr(unsafe.Pointer(v)) //nolint:gosec // only compared
 	slot := &d[(at>>5*0x9E3779B1)>>16%uintptr(len(d))]

@@ -15,21 +15,21 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/raw"
 )
 
-// Selection says which objects of a resource a Source keeps. The zero value is all of them.
+// Selection selects the objects of a resource that a Source keeps. The zero value selects all of them.
 type Selection struct {
-	// Namespaces are exact names, each with a stream of its own; their order and repeats mean nothing.
-	// None, or only the empty name, is the whole cluster in one stream.
+	// Namespaces are exact names, with one stream each; order and duplicates do not matter. No name, or only the
+	// empty one, selects the whole cluster in one stream.
 	Namespaces []string
 	// Labels and Fields are selectors in the API server's syntax.
 	Labels, Fields string
-	// Keep, if set, sees the key of every object before it is stored and drops those for which it
-	// returns false. It must always answer the same for the same key, and not panic, which is not
-	// caught; several streams may call it at once. It serves what the server cannot select, such as
+	// Keep, if set, receives the key of every object before it is stored; objects for which it returns false are
+	// dropped. It must return the same result for the same key and must not panic (panics are not caught);
+	// streams call it concurrently. Use it for selections that the server does not support, such as
 	// namespace globs.
 	Keep func(namespace, name string) bool
 }
 
-// namespaces returns those to open a stream for, in order; one without a name is all of them.
+// namespaces returns the namespaces to open a stream for, sorted; the empty name is the whole cluster.
 func namespaces(names []string) ([]string, error) {
 	if len(names) == 0 {
 		return []string{""}, nil
@@ -40,15 +40,15 @@ func namespaces(names []string) ([]string, error) {
 	for _, name := range names {
 		switch {
 		case name == "" && len(names) > 1:
-			return nil, errors.New("all namespaces (an empty name) are selected beside one")
+			return nil, errors.New("namespaces: the empty name (all namespaces) excludes other names")
 		case strings.Contains(name, "/"):
-			return nil, fmt.Errorf("%q is not a namespace's name", name)
+			return nil, fmt.Errorf("invalid namespace %q", name)
 		}
 	}
 	return names, nil
 }
 
-// canonicalLabels writes a label selector in one form, whatever the order of its parts.
+// canonicalLabels returns a label selector's canonical form, independent of the order of its parts.
 func canonicalLabels(text string) (string, error) {
 	s, err := labels.Parse(text)
 	if err != nil {
@@ -82,20 +82,19 @@ func canonicalFields(text string) (string, error) {
 	return strings.Join(slices.Compact(parts), ","), nil
 }
 
-// sharedKey says what a view asks for: views that ask for the same share a source.
+// sharedKey holds the options of a view's source: views with equal keys share a source.
 type sharedKey struct {
 	gvr                        schema.GroupVersionResource
 	namespaces, labels, fields string
 	format                     Format
 	storage                    Storage
-	live                       reflect.Type // what LiveStorage keeps
+	live                       reflect.Type // the type that LiveStorage keeps
 	hot                        int64
 	metadataOnly, dropManagedFields,
 	paged, noCheckpoint bool
 }
 
-// sharedKeyOf returns the key of a view's options; ok is false where they have functions, which cannot
-// be compared.
+// sharedKeyOf returns the key of a view's options; ok is false if they contain functions, which cannot be compared.
 func sharedKeyOf(t reflect.Type, gvr schema.GroupVersionResource, o *SourceOptions) (key sharedKey, ok bool, err error) {
 	names, err := namespaces(o.Selection.Namespaces)
 	if err != nil {
@@ -117,7 +116,7 @@ func sharedKeyOf(t reflect.Type, gvr schema.GroupVersionResource, o *SourceOptio
 	return key, o.Selection.Keep == nil && o.Transform == nil && o.OnState == nil, nil
 }
 
-// viewSource finds or opens the source that a view of the type has; it closes with its last view.
+// viewSource finds or opens a source for a view of the type; the source closes with its last view.
 func (c *Cluster) viewSource(t reflect.Type, codec *codec, gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
 	key, share, err := sharedKeyOf(t, gvr, &o)
 	if err != nil {
@@ -132,8 +131,8 @@ func (c *Cluster) viewSource(t reflect.Type, codec *codec, gvr schema.GroupVersi
 	if err != nil {
 		return nil, err
 	}
-	s.decodes(t, codec) // before it starts: LiveStorage keeps what the first list has
-	if err := c.add(s); err != nil {
+	s.codecFor(t, codec) // before it starts: LiveStorage decodes the first list already
+	if err := c.registerLocked(s); err != nil {
 		return nil, err
 	}
 	if share {

@@ -7,29 +7,29 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// shard is an index of one stream. The store's lock guards it.
+// shard is the part of an index for one stream. The store's lock guards it.
 type shard[K comparable] struct {
-	values map[store.Key][]K // of each object that has any
-	keys   map[K]*having[K]
-	// undecodable are objects whose values nobody can know.
+	values map[store.Key][]K // values of each object that has any
+	keys   map[K]*valueObjects[K]
+	// undecodable holds objects whose values are unknown.
 	undecodable map[store.Key]struct{}
-	todo        map[store.Key]struct{} // objects whose values are not known yet; nil: none
-	// pending is the index's count of shards with something to do; work starts doing it. closed says
-	// that the index is to go.
+	todo        map[store.Key]struct{} // objects that are not indexed yet; nil if empty
+	// pending counts the index's incomplete shards; work starts filling this one. closed means that the index is
+	// being removed.
 	pending *atomic.Int64
 	work    func()
 	closed  *atomic.Bool
 }
 
 func newShard[K comparable](pending *atomic.Int64, closed *atomic.Bool) *shard[K] {
-	return &shard[K]{values: map[store.Key][]K{}, keys: map[K]*having[K]{}, undecodable: map[store.Key]struct{}{}, pending: pending, closed: closed}
+	return &shard[K]{values: map[store.Key][]K{}, keys: map[K]*valueObjects[K]{}, undecodable: map[store.Key]struct{}{}, pending: pending, closed: closed}
 }
 
 // Set implements store.Index.
 func (s *shard[K]) Set(k store.Key, values any) {
 	s.drop(k)
 	c, ok := values.(computed[K])
-	if !ok || c.of != s.pending { // it was read from the server before the index was there
+	if !ok || c.of != s.pending { // the version was read before the index was added
 		s.later(k)
 		return
 	}
@@ -43,7 +43,7 @@ func (s *shard[K]) Set(k store.Key, values any) {
 	for i, v := range c.values {
 		b := s.keys[v]
 		if b == nil {
-			b = &having[K]{value: []K{v}}
+			b = &valueObjects[K]{value: []K{v}}
 			s.keys[v] = b
 		}
 		b.add(k)
@@ -55,10 +55,10 @@ func (s *shard[K]) Set(k store.Key, values any) {
 	s.values[k] = c.values
 }
 
-// having is the objects that have a value.
-type having[K comparable] struct {
+// valueObjects is the set of objects with a value.
+type valueObjects[K comparable] struct {
 	bucket
-	value []K // alone, as it is shared by objects that have no other
+	value []K // the value alone, shared by objects with no other value
 }
 
 // Delete implements store.Index.
@@ -77,7 +77,7 @@ func (s *shard[K]) Clear() {
 	}
 }
 
-// ready tells whether the shard knows every object of its stream.
+// ready reports whether the shard covers every object of its stream.
 func (s *shard[K]) ready() bool { return s.todo == nil && !s.closed.Load() }
 
 func (s *shard[K]) drop(k store.Key) {
@@ -110,8 +110,8 @@ func (s *shard[K]) done(k store.Key) {
 	}
 }
 
-// some returns objects whose values are not known; at most n.
-func (s *shard[K]) some(n int) []store.Key {
+// pendingKeys returns at most n objects that are not indexed yet.
+func (s *shard[K]) pendingKeys(n int) []store.Key {
 	var keys []store.Key
 	for k := range s.todo {
 		if len(keys) == n {
@@ -122,8 +122,8 @@ func (s *shard[K]) some(n int) []store.Key {
 	return keys
 }
 
-// find returns the objects of a namespace, or all where it is empty, that have a value, and those that
-// may have it, unless the shard is not ready.
+// find returns the objects of a namespace (empty: all) that have a value, and those that may have it; ready is false, and
+// the results empty, if the shard is not ready.
 func (s *shard[K]) find(st *store.Store, namespace string, value K) (found, maybe []store.Item, ready bool) {
 	st.View(func(get func(store.Key) *compact.Version) {
 		if ready = s.ready(); !ready {
@@ -142,7 +142,7 @@ func (s *shard[K]) find(st *store.Store, namespace string, value K) (found, mayb
 	return found, maybe, ready
 }
 
-// look calls f with the shard, unless it is not ready, and returns the objects that cannot be decoded.
+// look calls f with the shard, if it is ready, and returns the objects that cannot be decoded.
 func (s *shard[K]) look(st *store.Store, f func(*shard[K])) (undecodable []store.Item, ready bool) {
 	st.View(func(get func(store.Key) *compact.Version) {
 		if ready = s.ready(); !ready {
@@ -156,7 +156,7 @@ func (s *shard[K]) look(st *store.Store, f func(*shard[K])) (undecodable []store
 	return undecodable, ready
 }
 
-// take appends an object, if it is of the namespace.
+// take appends an object if it is in the namespace.
 func take(to []store.Item, namespace string, k store.Key, get func(store.Key) *compact.Version) []store.Item {
 	if namespace != "" && k.Namespace != namespace {
 		return to
@@ -168,10 +168,10 @@ func take(to []store.Item, namespace string, k store.Key, get func(store.Key) *c
 	return append(to, store.Item{Key: k, V: v})
 }
 
-// bucket is a set of keys: mostly of one or a few.
+// bucket is a set of keys, mostly one or a few.
 type bucket struct {
 	few  []store.Key
-	many map[store.Key]struct{} // set once there were more than maxFew
+	many map[store.Key]struct{} // used once there are more than maxFew
 }
 
 const maxFew = 8
@@ -198,7 +198,7 @@ func (b *bucket) add(k store.Key) {
 	}
 }
 
-// remove returns how many are left.
+// remove removes a key and returns how many are left.
 func (b *bucket) remove(k store.Key) int {
 	delete(b.many, k)
 	for i, have := range b.few {

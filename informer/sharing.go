@@ -9,20 +9,20 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// sharedRoom is what the first subscription to shared objects of a type adds to the room for decoded
-// objects, in bytes: subscribers stand some hundreds of changes apart, and one that finds its object
-// gone decodes it, which sets it back further.
-const sharedRoom = 24 << 20
+// sharedBudget is how much the first shared subscription of a type adds to the budget for decoded objects, in bytes.
+// Subscribers are a few hundred changes apart; one that finds its object evicted must decode it again and falls further
+// behind.
+const sharedBudget = 24 << 20
 
-// sharing counts the subscriptions to shared objects, by the type that they are decoded to: what
-// comes in is decoded once for all of them.
+// sharing counts the shared subscriptions by type: each incoming version is decoded once for all of them.
 type sharing struct {
 	mu     sync.Mutex
 	counts map[*codec]int
 	list   atomic.Pointer[[]*codec]
 }
 
-// replaced lets go of what a version was decoded to, at once or once those who share it have had time to ask for it.
+// replaced evicts the decoded objects of a replaced version: at once or, if there are shared subscriptions, after they have
+// had time to read them.
 func (s *Source) replaced(v *compact.Version) {
 	if len(s.sharing.types()) > 0 {
 		s.hot.Retire(v)
@@ -31,7 +31,7 @@ func (s *Source) replaced(v *compact.Version) {
 	}
 }
 
-// types are those that somebody shares.
+// types returns the types with shared subscriptions.
 func (s *sharing) types() []*codec {
 	if list := s.list.Load(); list != nil {
 		return *list
@@ -39,7 +39,7 @@ func (s *sharing) types() []*codec {
 	return nil
 }
 
-// add counts one more, or with -1 one less.
+// add adds n, 1 or -1, to a type's count.
 func (s *sharing) add(c *codec, n int, hot *compact.Hot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *sharing) add(c *codec, n int, hot *compact.Hot) {
 	if len(s.counts) == before {
 		return
 	}
-	hot.Grow(int64(len(s.counts)-before) * sharedRoom)
+	hot.Grow(int64(len(s.counts)-before) * sharedBudget)
 	list := slices.Collect(maps.Keys(s.counts))
 	s.list.Store(&list)
 }

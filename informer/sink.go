@@ -15,29 +15,29 @@ import (
 func (s *stream) Begin(newEpoch bool) {
 	newEpoch = newEpoch || s.expect != nil || s.unverified // what was loaded may be of another history
 	s.expect, s.unverified = nil, false
-	s.witnesses, s.missing, s.late = nil, nil, late{}
+	s.newestObjects, s.missing, s.late = nil, nil, late{}
 	s.unpin(s.staged)
-	s.unstage()
-	s.drophold()
+	s.clearStaged()
+	s.discardHeld()
 	s.after = s.began
 	if st := s.Status(); st.Loaded {
 		s.after = st.LastCurrent
 	}
 	s.began = time.Now()
-	s.formThen, s.mixed = s.listForm(), false
+	s.listedForm, s.mixedFormats = s.listForm(), false
 	s.store.Begin(newEpoch)
 }
 
 // Item implements reflector.Sink.
 func (s *stream) Item(o wire.Object) error {
 	k := store.Key{Namespace: o.Namespace, Name: o.Name}
-	if !s.keep(k) {
+	if !s.selects(k) {
 		return nil
 	}
-	s.witnesses.listed(sighting{k, o.UID, o.ResourceVersion})
+	s.newestObjects.listed(objectVersion{k, o.UID, o.ResourceVersion})
 	sum := s.sum(o)
 	if s.store.Known(k, store.Seen{UID: o.UID, RV: o.ResourceVersion, Format: o.Format, Sum: sum}) {
-		s.mixed = s.mixed || s.store.Get(k).Format() != o.Format
+		s.mixedFormats = s.mixedFormats || s.store.Get(k).Format() != o.Format
 		return nil
 	}
 	if s.store.Ahead(k, o.UID, o.ResourceVersion) {
@@ -45,14 +45,14 @@ func (s *stream) Item(o wire.Object) error {
 	}
 	c, err := s.change(k, o, sum)
 	if err != nil {
-		s.lose(err)
+		s.dropVersion(err)
 		c.Keep = true
 	}
 	s.stage(c)
 	return nil
 }
 
-func (s *stream) keep(k store.Key) bool {
+func (s *stream) selects(k store.Key) bool {
 	keep := s.source.opts.Selection.Keep
 	return keep == nil || keep(k.Namespace, k.Name)
 }
@@ -60,10 +60,10 @@ func (s *stream) keep(k store.Key) bool {
 // Gone implements reflector.Sink.
 func (s *stream) Gone(o wire.Object) {
 	k := store.Key{Namespace: o.Namespace, Name: o.Name}
-	if !s.keep(k) {
+	if !s.selects(k) {
 		return
 	}
-	s.witnesses.lost(k)
+	s.newestObjects.lost(k)
 	s.stage(s.removal(k, o))
 }
 
@@ -77,7 +77,7 @@ func (s *stream) stage(c store.Change) {
 }
 
 // kept returns the bytes that are kept of an object.
-func (s *stream) kept(o wire.Object) ([]byte, error) {
+func (s *stream) transformed(o wire.Object) ([]byte, error) {
 	raw := o.Raw
 	if s.source.opts.DropManagedFields {
 		raw = wire.DropManagedFields(o.Format, raw)
@@ -96,7 +96,7 @@ func (s *stream) sum(o wire.Object) uint64 {
 // change transforms, packs and indexes an object.
 func (s *stream) change(k store.Key, o wire.Object, sum uint64) (store.Change, error) {
 	c := store.Change{Key: k, UID: o.UID}
-	raw, err := s.kept(o)
+	raw, err := s.transformed(o)
 	if err != nil {
 		return c, err
 	}
@@ -111,9 +111,9 @@ func (s *stream) removal(k store.Key, o wire.Object) store.Change {
 	if o.Raw == nil {
 		return c
 	}
-	raw, err := s.kept(o)
+	raw, err := s.transformed(o)
 	if err != nil { // that it is gone needs no transform
-		s.lose(err)
+		s.dropVersion(err)
 		return c
 	}
 	c.V = s.packer.Pack(o.Format, o.UID, o.ResourceVersion, raw)
@@ -121,12 +121,12 @@ func (s *stream) removal(k store.Key, o wire.Object) store.Change {
 }
 
 // lose counts a version that cannot be handed on, and notes the gap that it leaves.
-func (s *stream) lose(err error) {
-	s.note(s.lost(err))
+func (s *stream) dropVersion(err error) {
+	s.noteGap(s.countDropped(err))
 }
 
 // lost counts a version that cannot be handed on, and returns why.
-func (s *stream) lost(err error) (reason string) {
+func (s *stream) countDropped(err error) (reason string) {
 	reason = ReasonTransform
 	if wire.Unreadable(err) {
 		reason = ReasonUnreadable
@@ -143,21 +143,21 @@ func (s *stream) lost(err error) (reason string) {
 }
 
 // note adds to the gap that goes with the next commit.
-func (s *stream) note(reason string) {
+func (s *stream) noteGap(reason string) {
 	since := s.Status().LastCurrent
 	s.gap = s.gap.Merge(&store.Gap{From: s.Version(), Since: since, Reason: reason})
 }
 
 // Unreadable implements reflector.Sink.
 func (s *stream) Unreadable(m wire.Meta, err error) {
-	s.lose(err)
-	if m.Name == "" || s.keep(store.Key{Namespace: m.Namespace, Name: m.Name}) {
-		s.staged = append(s.staged, s.unread(m))
+	s.dropVersion(err)
+	if m.Name == "" || s.selects(store.Key{Namespace: m.Namespace, Name: m.Name}) {
+		s.staged = append(s.staged, s.unreadable(m))
 	}
 }
 
 // unread is an object that the server has in a version that cannot be read.
-func (s *stream) unread(m wire.Meta) store.Change {
+func (s *stream) unreadable(m wire.Meta) store.Change {
 	k := store.Key{Namespace: m.Namespace, Name: m.Name}
 	return store.Change{Key: k, UID: m.UID, RV: m.ResourceVersion, Keep: true, Unread: true, Since: s.Status().LastCurrent}
 }
@@ -175,19 +175,19 @@ func (s *stream) Page(version string) error {
 
 // Live implements reflector.Sink.
 func (s *stream) Live(version string) {
-	if s.mixed { // not all contents were compared: an audit does, if the form has changed
-		s.formThen = s.store.Served()
+	if s.mixedFormats { // not all contents were compared: an audit does, if the form has changed
+		s.listedForm = s.store.Served()
 	}
-	s.commit(store.Commit{Version: version, Sweep: true, Served: s.formThen})
-	s.compared()
-	s.current()
+	s.commit(store.Commit{Version: version, Sweep: true, Served: s.listedForm})
+	s.markCompared()
+	s.markCurrent()
 }
 
 // commit hands what is staged, and the gap, to the store and so to the feeds.
 func (s *stream) commit(c store.Commit) {
 	c.Changes = append(c.Changes, s.staged...)
 	c.At, c.After = time.Now(), s.after
-	s.unstage()
+	s.clearStaged()
 	if s.gap != nil {
 		c.Gap = s.gap
 		c.Gap.To, c.Gap.Until = c.Version, c.At
@@ -205,7 +205,7 @@ func (s *stream) apply(c store.Commit) {
 		s.hooks().gap(s.id, *gapOf(c.Gap))
 	}
 	drops := s.store.Commit(c)
-	s.progress.made()
+	s.progress.notify()
 	s.unpin(c.Changes)
 	s.update(func(st *Status) {
 		st.Dropped.Past += drops.Past
@@ -225,7 +225,7 @@ func (s *stream) unpin(changes []store.Change) {
 	}
 }
 
-func (s *stream) unstage() {
+func (s *stream) clearStaged() {
 	clear(s.staged)
 	s.staged, s.stagedBytes = s.staged[:0], 0
 }
@@ -235,26 +235,26 @@ func (s *stream) Event(ev wire.Event) error {
 	c := store.Commit{Version: ev.ResourceVersion, Late: s.late.since(ev.ResourceVersion)}
 	k := store.Key{Namespace: ev.Namespace, Name: ev.Name}
 	switch {
-	case !s.keep(k):
+	case !s.selects(k):
 	case ev.Type == wire.Deleted:
 		if e := s.expect; e != nil && e.key == k && e.uid == ev.UID {
 			s.expect = nil
 			s.store.Resume()
-			s.release()
+			s.releaseHeld()
 		}
-		s.witnesses.lost(k)
+		s.newestObjects.lost(k)
 		c.Changes = append(c.Changes, s.removal(k, ev.Object))
 	default:
-		s.witnesses.saw(sighting{k, ev.UID, ev.ResourceVersion})
+		s.newestObjects.saw(objectVersion{k, ev.UID, ev.ResourceVersion})
 		change, err := s.change(k, ev.Object, s.sum(ev.Object))
 		if err != nil {
-			s.lose(err)
+			s.dropVersion(err)
 			change.Keep = true
 		}
 		c.Changes = append(c.Changes, change)
 	}
 	s.commit(c)
-	s.current()
+	s.markCurrent()
 	return nil
 }
 
@@ -262,14 +262,14 @@ func (s *stream) Event(ev wire.Event) error {
 func (s *stream) Bookmark(version string) error {
 	s.late.since(version)
 	s.commit(store.Commit{Version: version})
-	s.current()
+	s.markCurrent()
 	return nil
 }
 
 // Skipped implements reflector.Sink. An audit reads the object again.
 func (s *stream) Skipped(m wire.Meta) {
-	if s.keep(store.Key{Namespace: m.Namespace, Name: m.Name}) {
-		s.commit(store.Commit{Version: m.ResourceVersion, Changes: []store.Change{s.unread(m)}})
+	if s.selects(store.Key{Namespace: m.Namespace, Name: m.Name}) {
+		s.commit(store.Commit{Version: m.ResourceVersion, Changes: []store.Change{s.unreadable(m)}})
 		s.wantAudit()
 	}
 }
@@ -302,9 +302,9 @@ func (l *late) since(version string) time.Time {
 }
 
 // Current implements reflector.Sink.
-func (s *stream) Current() { s.current() }
+func (s *stream) Current() { s.markCurrent() }
 
-func (s *stream) current() {
+func (s *stream) markCurrent() {
 	if !s.store.Synced() {
 		return // still catching up with what was loaded
 	}
@@ -314,7 +314,7 @@ func (s *stream) current() {
 
 // Missed implements reflector.Sink.
 func (s *stream) Missed(reason string, err error, tell bool) {
-	s.note(reason)
+	s.noteGap(reason)
 	if reason == reflector.ReasonGarbled {
 		s.update(func(st *Status) {
 			st.Dropped.Unreadable++

@@ -20,14 +20,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/raw"
 )
 
-// The parts for decoded objects to share that a source keeps, in bytes: where objects are kept decoded, and where they
-// are not.
+// Limits of a source's table of shared parts, in bytes: without decoded objects, and with them.
 const (
 	fewParts  = 8 << 20
 	manyParts = 64 << 20
 )
 
-// tidyEvery is how often what nobody reads any more is let go of.
+// tidyEvery is how often unread decoded objects are evicted.
 const tidyEvery = 5 * time.Minute
 
 // Source keeps the objects of one resource under one selection. It is safe for concurrent use.
@@ -38,15 +37,15 @@ type Source struct {
 	streams []*stream
 	router  *compact.Router
 	hot     *compact.Hot
-	parts   *plans.Table // that decoded objects share, where nobody may change them
+	parts   *plans.Table // parts shared by read-only decoded objects
 	recent  doorkeeper
-	shares  atomic.Bool // somebody gets shared objects
+	shares  atomic.Bool // shared objects are handed out
 
-	restore func(ctx context.Context, namespace string, pack raw.Pack) (*checkpoint.State, error) // nil: there is nothing
-	sumKey  []byte                                                                                // of sums of contents; nil: none
+	restore func(ctx context.Context, namespace string, pack raw.Pack) (*checkpoint.State, error) // nil: nothing to restore
+	sumKey  []byte                                                                                // keys content sums; nil: unkeyed
 
-	plain atomic.Int64 // until when the server counts as one without protobuf of this resource, in Unix nanoseconds
-	scans atomic.Int64 // reads of everything, lately
+	jsonUntil atomic.Int64 // until when the server counts as one without protobuf of this resource, in Unix nanoseconds
+	scans     atomic.Int64 // reads of everything, lately
 
 	labelled atomic.Bool // the stores keep an index of labels
 
@@ -55,21 +54,21 @@ type Source struct {
 	indexers atomic.Pointer[[]*indexer]
 
 	mu        sync.Mutex
-	version   string // of the API group, as it is asked for now
+	version   string // the API version requested now
 	closed    bool
-	ctx       context.Context // of the streams; nil before they start
-	stop      func()          // ends it
+	ctx       context.Context // the streams' context; nil before they start
+	stop      func()          // cancels ctx
 	changed   chan struct{}
 	consumers map[*consumer]struct{}
 	codecs    map[reflect.Type]*codec
-	first     *codec // of the first view: what LiveStorage decodes to
+	first     *codec // the first view's codec, which LiveStorage uses
 	views     int
-	lent      bool // it closes with its last view
+	autoClose bool // it closes with its last view
 }
 
 func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f raw.Options) (*Source, error) {
 	if gvr.Version == "" || gvr.Resource == "" {
-		return nil, fmt.Errorf("open source: the resource to watch needs a version and a name (plural): got group %q, version %q, resource %q",
+		return nil, fmt.Errorf("open source: a resource needs a version and a plural name: got group %q, version %q, resource %q",
 			gvr.Group, gvr.Version, gvr.Resource)
 	}
 	if _, err := canonicalLabels(o.Selection.Labels); err != nil {
@@ -83,10 +82,10 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f r
 		return nil, fmt.Errorf("open source: %w", err)
 	}
 	if f.Restore != nil && o.Format == Protobuf {
-		return nil, errors.New("open source: Restore needs JSON, and the source asks for protobuf")
+		return nil, errors.New("open source: Restore needs JSON, but the source requests protobuf")
 	}
 	if why := o.needsJSON(); o.Format == Protobuf && why != "" {
-		return nil, fmt.Errorf("open source: %s needs JSON, and the source asks for protobuf", why)
+		return nil, fmt.Errorf("open source: %s needs JSON, but the source requests protobuf", why)
 	}
 	s := &Source{
 		cluster: c, gvr: gvr, opts: o, version: gvr.Version,
@@ -98,14 +97,14 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f r
 		consumers: map[*consumer]struct{}{},
 		codecs:    map[reflect.Type]*codec{},
 	}
-	s.hot.Left = s.left
+	s.hot.Left = s.sampleEvicted
 	for i, ns := range namespaces {
 		s.streams = append(s.streams, newStream(s, i, ns))
 	}
 	return s, nil
 }
 
-// started notes how to end the streams, unless the source was closed before they began.
+// started stores the streams' context, and reports false if the source was closed before they began.
 func (s *Source) started(ctx context.Context, stop func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +112,7 @@ func (s *Source) started(ctx context.Context, stop func()) bool {
 	return !s.closed
 }
 
-// running is the context of the streams; nil where they must not run.
+// running returns the streams' context; nil if they must not run.
 func (s *Source) running() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +131,8 @@ func (s *Source) Status() []Status {
 	return all
 }
 
-// reaching returns the streams that can have objects of a namespace; empty is all of them.
-func (s *Source) reaching(namespace string) []*stream {
+// streamsOf returns the streams that may hold objects of a namespace; empty means all of them.
+func (s *Source) streamsOf(namespace string) []*stream {
 	if namespace == "" || s.streams[0].id.Namespace == "" {
 		return s.streams
 	}
@@ -146,30 +145,30 @@ func (s *Source) reaching(namespace string) []*stream {
 	return s.streams[i : i+1]
 }
 
-// reaches tells whether the stream can have objects of a namespace; empty is all of them.
-func (s *stream) reaches(namespace string) bool {
+// mayHold reports whether the stream may hold objects of a namespace; empty means any.
+func (s *stream) mayHold(namespace string) bool {
 	return namespace == "" || s.id.Namespace == "" || s.id.Namespace == namespace
 }
 
-// join counts a view; lent says that the source is to close with the last one.
-func (s *Source) join(lent bool) error {
+// join adds a view; with autoClose the source closes with its last view.
+func (s *Source) join(autoClose bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return ErrClosed
 	}
 	s.views++
-	s.lent = s.lent || lent
+	s.autoClose = s.autoClose || autoClose
 	return nil
 }
 
-// leave counts a view less. A source that closes with its last view does so before anybody can join.
+// leave removes a view. A source that closes with its last view does so before another view can join.
 func (s *Source) leave() {
 	s.mu.Lock()
 	s.views--
 	var closing bool
 	var consumers []*consumer
-	if s.lent && s.views == 0 {
+	if s.autoClose && s.views == 0 {
 		consumers, closing = s.shut()
 	}
 	s.mu.Unlock()
@@ -178,8 +177,8 @@ func (s *Source) leave() {
 	}
 }
 
-// typed tells whether a view reads a Go type of one version of the kind.
-func (s *Source) typed() bool {
+// hasTypedView reports whether a view has a Go type that belongs to one version of the kind.
+func (s *Source) hasTypedView() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.codecs {
@@ -190,8 +189,8 @@ func (s *Source) typed() bool {
 	return false
 }
 
-// decodes returns the source's codec of a Go type: c, unless there is one already.
-func (s *Source) decodes(t reflect.Type, c *codec) *codec {
+// codecFor returns the source's codec for a Go type: c, unless there is one already.
+func (s *Source) codecFor(t reflect.Type, c *codec) *codec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.codecs[t]; have != nil {
@@ -204,7 +203,7 @@ func (s *Source) decodes(t reflect.Type, c *codec) *codec {
 	return c
 }
 
-// live is what objects are kept decoded to; nil where they are not.
+// live returns the codec for LiveStorage; nil for other kinds of storage.
 func (s *Source) live() *codec {
 	if s.opts.Storage != LiveStorage {
 		return nil
@@ -214,8 +213,8 @@ func (s *Source) live() *codec {
 	return s.first
 }
 
-// keep keeps a decoded object; scanned says that it was read because everything is. It returns the
-// one that is kept, which another reader may have been quicker with.
+// keep keeps a decoded object; scanned means that it was read in a scan of all objects. It returns the kept object, which
+// may be one that another reader added first.
 func (s *Source) keep(v *compact.Version, c *codec, obj Object, size int64, scanned bool) Object {
 	put := s.hot.Put
 	switch {
@@ -231,14 +230,14 @@ func (s *Source) keep(v *compact.Version, c *codec, obj Object, size int64, scan
 	return kept
 }
 
-// tidy lets go of what nobody has read, or decoded, for some time.
+// tidy evicts decoded objects and parts that were not used recently.
 func (s *Source) tidy() {
 	s.scans.Store(0)
 	s.hot.Age()
 	s.parts.Sweep()
 }
 
-// beginScan tells what becomes of objects that are read because everything is.
+// beginScan returns the use of objects read in a scan of all objects.
 func (s *Source) beginScan(shared bool) use {
 	again := s.scans.Add(1) > 1
 	if shared || s.opts.Storage == LiveStorage || s.opts.Storage == AutoStorage && again {
@@ -247,9 +246,9 @@ func (s *Source) beginScan(shared bool) use {
 	return passing
 }
 
-// wants is the format that the source asks for now. Objects that came in another one stay as they are.
-func (s *Source) wants() Format {
-	if time.Now().UnixNano() < s.plain.Load() {
+// format returns the format that the source requests now. Objects stored in the other format stay as they are.
+func (s *Source) format() Format {
+	if time.Now().UnixNano() < s.jsonUntil.Load() {
 		return JSON
 	}
 	return s.opts.Format
@@ -269,15 +268,14 @@ func (s *Source) consuming() []*consumer {
 	return slices.SortedFunc(maps.Keys(s.consumers), func(a, b *consumer) int { return cmp.Compare(a.name, b.name) })
 }
 
-// served is the resource in the version that is asked for.
+// served returns the resource in the version that is requested now.
 func (s *Source) served() schema.GroupVersionResource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.gvr.GroupResource().WithVersion(s.version)
 }
 
-// Close ends the source's streams and consumers, without waiting for their goroutines: Cluster.Run
-// does.
+// Close ends the source's streams and subscriptions. It does not wait for their goroutines; Cluster.Run does.
 func (s *Source) Close() {
 	s.mu.Lock()
 	consumers, first := s.shut()
@@ -287,7 +285,7 @@ func (s *Source) Close() {
 	}
 }
 
-// end is the rest of Close, behind shut.
+// end completes Close after shut.
 func (s *Source) end(consumers []*consumer) {
 	for _, c := range consumers {
 		c.end()
@@ -299,7 +297,7 @@ func (s *Source) end(consumers []*consumer) {
 	s.notify()
 }
 
-// shut refuses everything new; s.mu is held.
+// shut makes the source refuse new views and consumers; s.mu is held.
 func (s *Source) shut() (consumers []*consumer, first bool) {
 	if s.closed {
 		return nil, false

@@ -27,24 +27,24 @@ type stream struct {
 	store  *store.Store
 	packer compact.Packer
 
-	staged      []store.Change // of the list under way
-	stagedBytes int
-	gap         *store.Gap // to be told with the next commit
-	began       time.Time  // the list under way
-	after       time.Time  // when what is stored was last known to be current
-	late        late
-	formThen    uint64 // what the list leaves as the form in which the kind was served
-	mixed       bool   // the list had objects that are stored in another format
+	staged       []store.Change // of the list under way
+	stagedBytes  int
+	gap          *store.Gap // to be told with the next commit
+	began        time.Time  // the list under way
+	after        time.Time  // when what is stored was last known to be current
+	late         late
+	listedForm   uint64 // what the list leaves as the form in which the kind was served
+	mixedFormats bool   // the list had objects that are stored in another format
 
-	asked      bool           // whether there is a state of an earlier run
-	loaded     loaded         // which
-	unverified bool           // nobody knows yet whether it is of the server's history
-	expect     *expected      // whose deletion the watch must deliver before a loaded state counts as caught up
-	held       []store.Commit // see hold
-	heldBytes  int
-	holding    bool
-	witnesses  witnesses
-	missing    []sighting // of them, at the server, when it was asked last
+	asked         bool           // whether there is a state of an earlier run
+	loaded        loaded         // which
+	unverified    bool           // nobody knows yet whether it is of the server's history
+	expect        *expected      // whose deletion the watch must deliver before a loaded state counts as caught up
+	held          []store.Commit // see hold
+	heldBytes     int
+	holding       bool
+	newestObjects newestObjects
+	missing       []objectVersion // of them, at the server, when it was asked last
 
 	progress progress // of what is stored
 

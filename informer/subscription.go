@@ -14,32 +14,31 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// Mode says which changes a Subscription hands on.
+// Mode selects which changes a Subscription delivers.
 type Mode uint8
 
 const (
-	// Latest hands on what an object is now against what the consumer knows. A slow consumer misses
-	// versions in between, and costs nothing for each. One that also reads the cache may see there
-	// what it then gets no change for, such as an object that is deleted before its addition was
-	// taken: informer/controller uses Every.
+	// Latest delivers the difference between an object's current state and the state that the subscriber knows. A slow
+	// subscriber misses intermediate versions, and they cost nothing. A subscriber that also reads the cache may see
+	// states there that it never receives as a change, such as an object deleted before its addition was taken; that is
+	// why informer/controller uses Every.
 	Latest Mode = iota
-	// Every hands on every version that the server showed, while the consumer keeps within its
-	// budget; else a Gapped change, and then what Latest would.
+	// Every delivers every version that the server sent while the subscriber stays within its budget; beyond it, a
+	// Gapped change, followed by the changes that Latest would deliver.
 	Every
 )
 
 // SubscribeOptions tune a Subscription. The zero value is usable.
 type SubscribeOptions struct {
 	Mode Mode
-	// Budget bounds what mode Every queues, in compressed bytes; 0 means 32 MiB.
+	// Budget limits the queue of mode Every, in compressed bytes; 0 means 32 MiB.
 	Budget int64
-	// SkipInitial leaves out what was there when a stream's first list was complete, or, later, at
-	// the start of the subscription. Changes since then are never left out.
+	// SkipInitial leaves out the objects of a stream's first list or, if that is complete already, the objects that
+	// exist when the subscription starts. Later changes are never left out.
 	SkipInitial bool
-	// FromCheckpoint hands out the state of a checkpoint as soon as it is loaded, as it was when it was
-	// saved, and then what differs from it. Otherwise a stream that starts from a checkpoint is handed
-	// out once it is synced: verified and current. It is for subscriptions that are there before the source
-	// starts: see Cluster.Hold.
+	// FromCheckpoint delivers a checkpoint's state as soon as it is loaded, as it was saved, and then the
+	// differences from it. Without it, a stream that starts from a checkpoint is delivered once it is synced: verified
+	// and current. Use it for subscriptions that exist before the source starts: see Cluster.Hold.
 	FromCheckpoint bool
 }
 
@@ -48,13 +47,13 @@ type Change[T Object] struct {
 	Op  Op
 	Key Key
 	UID types.UID
-	// Initial is true for the state that a subscription starts with.
+	// Initial is true for the state with which a subscription starts.
 	Initial bool
-	// Relisted is true for a difference found by comparing a list with what was known.
+	// Relisted is true for a difference found by comparing a list with the known state.
 	Relisted bool
-	// At is when this process saw it.
+	// At is when this process saw the change.
 	At time.Time
-	// Stream is where it came from. Gap is set where Op is Gapped, and nothing else then.
+	// Stream is the change's stream. Gap is set if Op is Gapped; Key and UID are then empty.
 	Stream Stream
 	Gap    *Gap
 
@@ -63,21 +62,21 @@ type Change[T Object] struct {
 	oldV, newV *compact.Version
 }
 
-// Old decodes the object as the consumer knew it: nil for Added; for Deleted the last known one.
+// Old decodes the object as the subscriber knew it: nil for Added, the last known object for Deleted.
 func (c *Change[T]) Old() (T, error) { return c.decode(c.oldV, c.newV) }
 
-// New decodes the object as it is: nil for Deleted. Where the subscription was made on Informer.Shared, Old and New are
-// decoded once for all who ask, unless one of them lags far behind.
+// New decodes the object as it is now: nil for Deleted. For subscriptions on Informer.Shared, Old and New are decoded
+// once for all subscribers, except for one that lags far behind.
 func (c *Change[T]) New() (T, error) { return c.decode(c.newV, c.oldV) }
 
-// OldResourceVersion is the resource version of Old; empty for Added.
+// OldResourceVersion returns the resource version of Old; empty for Added.
 func (c *Change[T]) OldResourceVersion() string { return strings.Clone(c.oldV.RV()) }
 
-// ResourceVersion is the resource version of New; empty for Deleted.
+// ResourceVersion returns the resource version of New; empty for Deleted.
 func (c *Change[T]) ResourceVersion() string { return strings.Clone(c.newV.RV()) }
 
-// decode decodes one version of the object; near is the other one, or nil.
-func (c *Change[T]) decode(v, near *compact.Version) (obj T, err error) {
+// decode decodes one version of the object; base is the other one, or nil.
+func (c *Change[T]) decode(v, base *compact.Version) (obj T, err error) {
 	if v == nil {
 		return obj, nil
 	}
@@ -85,28 +84,28 @@ func (c *Change[T]) decode(v, near *compact.Version) (obj T, err error) {
 	if c.informer.shared {
 		u = keeping
 	}
-	return decodeNear(c.informer, c.stream, store.Item{Key: store.Key(c.Key), V: v}, near, u)
+	return decodeWithBase(c.informer, c.stream, store.Item{Key: store.Key(c.Key), V: v}, base, u)
 }
 
-// Subscription hands an Informer's changes to one consumer. Next, All and Handle serve one goroutine
-// at a time; the rest is safe for concurrent use.
+// Subscription delivers an Informer's changes to one subscriber. Next, All and Handle serve one goroutine at a time;
+// the other methods are safe for concurrent use.
 type Subscription[T Object] struct {
-	informer *Informer[T]
-	consumer *consumer
-	batch    store.Batch // what was taken and not handed on yet
-	next     int         // in batch.Deltas
-	has      []bool      // by stream: the consumer is done with the state that it starts with
-	missing  int         // of has
-	synced   chan struct{}
-	onSynced func() // of who handles the changes
+	informer    *Informer[T]
+	consumer    *consumer
+	batch       store.Batch // what was taken and not handed on yet
+	next        int         // in batch.Deltas
+	initialDone []bool      // by stream: the consumer is done with the state that it starts with
+	initialLeft int         // of has
+	synced      chan struct{}
+	onSynced    func() // of who handles the changes
 }
 
-// Subscribe starts a subscription: first the current state, then every change. The name shows up in
-// what is told about it. On Informer.Shared, what comes in is decoded once for all subscribers, and
-// 24 MiB are added to the room for decoded objects.
+// Subscribe starts a subscription: first the current state, then every change. The name appears in status, metrics and
+// reports. On Informer.Shared, each version is decoded once for all subscribers, and the budget for decoded objects
+// grows by 24 MiB.
 func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[T], error) {
 	n := len(i.source.streams)
-	s := &Subscription[T]{informer: i.as("subscription " + strconv.Quote(name)), has: make([]bool, n), missing: n, synced: make(chan struct{})}
+	s := &Subscription[T]{informer: i.named("subscription " + strconv.Quote(name)), initialDone: make([]bool, n), initialLeft: n, synced: make(chan struct{})}
 	var shared *codec
 	if i.shared {
 		shared = i.codec
@@ -121,8 +120,8 @@ func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[
 	return s, nil
 }
 
-// Changes is a subscription for a loop: in mode Latest, until ctx ends or the loop is left. The last
-// pair has no change and says how the loop ended: ErrClosed, or the error of ctx.
+// Changes is a subscription in mode Latest for a loop, until ctx ends or the loop is left. The last pair has no
+// change; its error says why the loop ended: ErrClosed, or the error of ctx.
 func (i *Informer[T]) Changes(ctx context.Context, name string) iter.Seq2[*Change[T], error] {
 	return func(yield func(*Change[T], error) bool) {
 		s, err := i.Subscribe(name, SubscribeOptions{})
@@ -135,8 +134,8 @@ func (i *Informer[T]) Changes(ctx context.Context, name string) iter.Seq2[*Chang
 	}
 }
 
-// All hands changes to a loop until ctx ends, the loop is left or the subscription is over. The last
-// pair has no change and says how the loop ended: the error of Next.
+// All yields changes until ctx ends, the loop is left or the subscription ends. The last pair has no change; its error
+// is that of Next.
 func (s *Subscription[T]) All(ctx context.Context) iter.Seq2[*Change[T], error] {
 	return func(yield func(*Change[T], error) bool) {
 		for {
@@ -147,11 +146,11 @@ func (s *Subscription[T]) All(ctx context.Context) iter.Seq2[*Change[T], error] 
 	}
 }
 
-// Next waits for the next change. By asking for it the consumer says that it is done with the last
-// one. Its errors are ErrClosed and those of ctx; once ctx has ended there is nothing else.
+// Next waits for the next change. Calling it means that the subscriber has finished with the previous one. Its errors
+// are ErrClosed and those of ctx; once ctx has ended, it returns no further changes.
 func (s *Subscription[T]) Next(ctx context.Context) (*Change[T], error) {
 	for {
-		if err := s.over(ctx); err != nil {
+		if err := s.ended(ctx); err != nil {
 			return nil, err
 		}
 		if c := s.take(); c != nil {
@@ -163,8 +162,8 @@ func (s *Subscription[T]) Next(ctx context.Context) (*Change[T], error) {
 	}
 }
 
-// over tells why nothing more is handed on, whatever is queued.
-func (s *Subscription[T]) over(ctx context.Context) error {
+// ended returns why nothing further is delivered, whatever is queued; nil while the subscription runs.
+func (s *Subscription[T]) ended(ctx context.Context) error {
 	if s.consumer.stopped.Load() {
 		return ErrClosed
 	}
@@ -189,11 +188,11 @@ func (s *Subscription[T]) take() *Change[T] {
 	}
 }
 
-// refill takes the next batch; the one before is done with.
+// refill takes the next batch, after the subscriber has finished with the previous one.
 func (s *Subscription[T]) refill(ctx context.Context) error {
-	if s.batch.Synced && !s.has[s.batch.Stream] {
-		s.has[s.batch.Stream] = true
-		if s.missing--; s.missing == 0 {
+	if s.batch.Synced && !s.initialDone[s.batch.Stream] {
+		s.initialDone[s.batch.Stream] = true
+		if s.initialLeft--; s.initialLeft == 0 {
 			close(s.synced)
 			if s.onSynced != nil {
 				s.onSynced()
@@ -203,7 +202,7 @@ func (s *Subscription[T]) refill(ctx context.Context) error {
 	s.batch, s.next = store.Batch{}, 0
 	b, err := s.consumer.queue.Next(ctx)
 	if errors.Is(err, store.ErrClosed) {
-		s.informer.source.forget(s.consumer) // a drained one is over
+		s.informer.source.forget(s.consumer) // it was drained
 		return ErrClosed
 	}
 	if err != nil {
@@ -214,16 +213,16 @@ func (s *Subscription[T]) refill(ctx context.Context) error {
 	return nil
 }
 
-// Synced is closed once the consumer is done with the state that every stream started with.
+// Synced returns a channel that is closed once the subscriber has finished with every stream's initial state.
 func (s *Subscription[T]) Synced() <-chan struct{} { return s.synced }
 
-// Lag tells how far behind the consumer is.
+// Lag returns how far behind the subscriber is.
 func (s *Subscription[T]) Lag() Lag { return s.consumer.lag() }
 
 // Stop ends the subscription and drops what it holds.
 func (s *Subscription[T]) Stop() { s.consumer.stop() }
 
-// Drain takes nothing more in: what is queued is still handed on, then Next returns ErrClosed.
+// Drain accepts no further changes: queued ones are still delivered, then Next returns ErrClosed.
 func (s *Subscription[T]) Drain() { s.consumer.queue.Finish() }
 
 func gapOf(g *store.Gap) *Gap {
@@ -231,5 +230,5 @@ func gapOf(g *store.Gap) *Gap {
 	return &out
 }
 
-// uidOf copies the UID: within the version it would keep the whole object in memory.
+// uidOf copies the UID, which would otherwise keep the whole object in memory.
 func uidOf(d *store.Delta) types.UID { return types.UID(strings.Clone(d.UID())) }

@@ -15,31 +15,30 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Transform changes each object before it is compared, stored or handed on. Its functions are called
-// by the streams of the source, several at once.
+// Transform changes each object before it is compared, stored or delivered. The streams of the source call its
+// functions concurrently.
 type Transform struct {
-	// Name and Version identify the function: a checkpoint that was written under another one is not
-	// used, and without a Name there is none.
+	// Name and Version identify the function. A checkpoint is used only with the same Name and Version; without a
+	// Name, nothing is checkpointed.
 	Name    string
 	Version int
-	// Wants, if set, looks at the raw bytes, in the source's format, and returns false where Apply
-	// would change nothing, which spares decoding. It may err on the side of true.
+	// Wants, if set, inspects the raw bytes, in the source's format, and returns false if Apply would change nothing,
+	// which saves a decode. It may return true too often.
 	Wants func(raw []byte) bool
-	// Apply changes the object in place; the source's format must be JSON. TransformOf makes a
-	// Transform of a Go type. An error or a panic drops the object's version: it is counted and
-	// reported as a Gap, never handed on untransformed. Reads then serve the object's last version that
-	// was transformed; without one, Get returns ErrNotFound.
+	// Apply changes the object in place; the source's format must be JSON. TransformOf makes a Transform of a Go type.
+	// An error or a panic drops the version: it is counted and reported as a Gap, never delivered untransformed.
+	// Reads keep serving the last transformed version; if there is none, Get returns ErrNotFound.
 	Apply func(*unstructured.Unstructured) error
-	// Rewrite, if set, stands instead of Wants and Apply for who reads and writes JSON himself: it
-	// returns the object's bytes, raw itself where nothing is to be changed. It neither keeps nor
-	// writes raw. The source's format must be JSON; errors are as of Apply.
+	// Rewrite, if set, replaces Wants and Apply for callers that edit JSON directly: it returns the object's new
+	// bytes, or raw itself for no change. It must neither keep nor modify raw. The source's format must be JSON;
+	// errors are handled as for Apply.
 	Rewrite func(raw []byte) ([]byte, error)
 
-	codec *codec // of Apply's argument; nil: a map
+	codec *codec // for apply's argument; nil: unstructured
 	apply func(Object) error
 }
 
-// TransformOf is a Transform on a Go type. Beware: fields that the type does not have are lost.
+// TransformOf makes a Transform of a function on a Go type. Fields that the type does not have are lost.
 func TransformOf[T Object](name string, version int, apply func(T) error) *Transform {
 	return &Transform{
 		Name: name, Version: version,
@@ -54,7 +53,7 @@ func TransformOf[T Object](name string, version int, apply func(T) error) *Trans
 	}
 }
 
-// run returns the transformed object's bytes: raw itself where nothing is to be done.
+// run returns the transformed object's bytes, or raw itself if there is nothing to do.
 func (t *Transform) run(f wire.Format, raw []byte) (out []byte, err error) {
 	if t == nil || t.Apply == nil && t.apply == nil && t.Rewrite == nil {
 		return raw, nil
@@ -105,8 +104,8 @@ func (t *Transform) applyMap(obj Object) error {
 	return t.Apply(u)
 }
 
-// panicked is the error of a user's function that panicked. It tells Go's own messages, but no text of
-// the function's: that may hold what a transform was to hide.
+// panicked returns the error for a panic in a user's function. It includes Go's runtime errors, but no text from the
+// function: that may hold values that a transform was meant to hide.
 func panicked(p any) error {
 	if err, ok := p.(runtime.Error); ok {
 		return fmt.Errorf("panic: %w", err)
@@ -114,7 +113,7 @@ func panicked(p any) error {
 	return fmt.Errorf("panic with a %T", p)
 }
 
-// keyedSum is a sum of content that nobody can compute without the key; it is never 0.
+// keyedSum is a checksum that cannot be computed without the key; it is never 0.
 func keyedSum(key, content []byte) uint64 {
 	h := hmac.New(sha256.New, key)
 	h.Write(content)

@@ -10,27 +10,25 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// The errors that callers tell apart.
+// Errors to test for with errors.Is.
 var (
-	// ErrClosed is returned by a Subscription or feed that was closed or whose Source or Cluster was, and by a
-	// closed Cluster or Source that is asked for something new.
+	// ErrClosed is returned by a Subscription or feed once it, its Source or its Cluster is closed, and by a closed
+	// Cluster or Source for new requests.
 	ErrClosed = errors.New("informer: closed")
-	// ErrNotSynced is what reads return for what they do not find before every object has arrived: see
-	// Informer.Wait.
+	// ErrNotSynced is returned by reads that find nothing while the first list is incomplete: see Informer.Wait.
 	ErrNotSynced = errors.New("informer: not synced")
-	// ErrNotFound is what Get returns for an object that does not exist.
+	// ErrNotFound is returned by Get for an object that does not exist.
 	ErrNotFound = errors.New("informer: no such object")
-	// ErrIndexBuilding is what Index.Err returns until an index that was added to objects that were
-	// there already knows all of them.
+	// ErrIndexBuilding is returned by Index.Err until the index covers the objects that were cached when it was added.
 	ErrIndexBuilding = errors.New("informer: index is being built")
-	// ErrMissed is the AuditInfo.Err of an audit that found changes that the watch had not shown.
+	// ErrMissed is the AuditInfo.Err of an audit that found changes that the watch did not deliver.
 	ErrMissed = reflector.ErrMissed
 )
 
 // Key names an object within a resource.
 type Key struct{ Namespace, Name string }
 
-// String returns "namespace/name", or the name where there is no namespace.
+// String returns "namespace/name", or the name if there is no namespace.
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.Name
@@ -38,7 +36,7 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// Op says what a change does.
+// Op is the kind of a change.
 type Op uint8
 
 // The operations of a change.
@@ -46,7 +44,7 @@ const (
 	Added Op = iota + 1
 	Updated
 	Deleted
-	// Gapped is no change of an object: it says, in mode Every, that changes are missing here.
+	// Gapped is not a change of an object: in mode Every, it marks where changes are missing.
 	Gapped
 )
 
@@ -59,53 +57,52 @@ func (o Op) String() string {
 
 var opNames = [...]string{"none", "added", "updated", "deleted", "gapped"}
 
-// Stream identifies one list-and-watch of a Source.
+// Stream identifies one list and watch of a Source.
 type Stream struct {
-	// Resource is the one that the Source was opened for.
+	// Resource is the resource that the Source was opened with.
 	Resource  schema.GroupVersionResource
 	Namespace string // empty: the whole cluster
 }
 
-// The reasons of a Gap; several are separated by ", ".
+// The reasons of a Gap.
 const (
 	// ReasonExpired: the server no longer had the versions after the last one seen.
 	ReasonExpired = reflector.ReasonExpired
 	// ReasonHistoryChanged: the server's history was replaced, as by a restored backup.
 	ReasonHistoryChanged = reflector.ReasonRewritten
-	// ReasonUnreadable: the server sent something that is no object.
+	// ReasonUnreadable: the server sent an object that could not be read.
 	ReasonUnreadable = reflector.ReasonGarbled
-	// ReasonUnverified: the state of a checkpoint could not be shown to be of the server's history.
+	// ReasonUnverified: a checkpoint's state could not be shown to belong to the server's history.
 	ReasonUnverified = reflector.ReasonUnverified
-	// ReasonUnwatched: the server kept ending the watch with an error, so that it was listed anew.
+	// ReasonUnwatched: the server kept ending the watch with an error, so the stream was relisted.
 	ReasonUnwatched = reflector.ReasonUnwatched
-	// ReasonMissed: an audit found changes that the watch had not shown.
+	// ReasonMissed: an audit found changes that the watch did not deliver.
 	ReasonMissed = reflector.ReasonMissed
 	// ReasonTransform: the source's Transform failed.
 	ReasonTransform = "transform"
-	// ReasonGone: the kind was not served, at least for a while; what happened to its objects was
-	// not told.
+	// ReasonGone: the kind was not served, at least for a while; changes of its objects were not seen.
 	ReasonGone = "not served"
-	// ReasonSlowConsumer: the consumer exceeded its budget.
+	// ReasonSlowConsumer: the subscriber exceeded its budget.
 	ReasonSlowConsumer = store.ReasonSlow
 )
 
-// Gap says that versions of a stream were not seen, or not handed on. Changes are net from From to
-// the moment at which the consumer's state is complete again.
+// Gap is an interval for which versions of a stream were not seen, or not delivered. Changes are net from From
+// until the subscriber's state is complete again.
 type Gap struct {
-	// From is the last version before the gap. To is where the stream stood when the gap was told;
-	// it may be empty.
+	// From is the last version before the gap. To is the stream's version when the gap was reported; it may be
+	// empty.
 	From, To string
-	// Since and Until bound the time in which the missed changes happened.
+	// Since and Until bound the time of the missed changes.
 	Since, Until time.Time
-	// Reason is made of the Reason constants.
+	// Reason is one of the Reason constants, or several separated by ", ".
 	Reason string
 }
 
-// State is where a stream stands.
+// State is a stream's state.
 type State uint8
 
-// The states of a stream. Waiting is between attempts; Parked means that the kind is not served any
-// more: the stream looks now and then, within some minutes, whether it is again.
+// The states of a stream. Waiting is between attempts. Parked means that the kind is no longer served; the stream
+// checks every few minutes whether it is served again.
 const (
 	Starting State = iota
 	ListingState
@@ -128,40 +125,40 @@ var stateNames = [...]string{"starting", "listing", "watching", "waiting", "park
 type Status struct {
 	Stream Stream
 	State  State
-	// Loaded is true once there is a state to read: from the checkpoint, or because it is Synced.
-	// Synced is true once the cache was as current as the server: after the first list, or when what
-	// happened since the checkpoint has arrived.
+	// Loaded is true once there is a state to read: from the checkpoint, or because the stream is Synced.
+	// Synced is true once the cache has been as current as the server: after the first list, or when the
+	// changes since the checkpoint have arrived.
 	Loaded, Synced bool
-	// Err is why the stream is Waiting or Parked; an apierrors.APIStatus where the server said so.
+	// Err is why the stream is Waiting or Parked; an apierrors.APIStatus if the server answered.
 	Err error
 	// Since is when the state began. Attempts counts failures in a row.
 	Since    time.Time
 	Attempts int
-	// LastCurrent is the last moment at which the stream was known to be current.
+	// LastCurrent is when the stream was last known to be current.
 	LastCurrent time.Time
 	Objects     int
 	Version     string
 	Epoch       int64
-	// Lists and Watches count those that were begun; a streaming list is one of each once it was listed.
+	// Lists and Watches count requests that began; a completed streaming list counts as one of each.
 	Lists, Watches uint64
-	// Audits counts those that ended, also in failure.
+	// Audits counts audits that ended, failed ones included.
 	Audits  uint64
 	Dropped Dropped
-	// DecodeErrors and LossyDecodes count decodings by views that failed, and those of protobuf
-	// with fields that the Go type does not have.
+	// DecodeErrors counts failed decodings by views, LossyDecodes those of protobuf with fields that the Go
+	// type does not have.
 	DecodeErrors, LossyDecodes uint64
-	// Mutations counts the shared objects that were found written to: see Hooks.Mutation.
+	// Mutations counts shared objects that were found modified: see Hooks.Mutation.
 	Mutations uint64
-	// Checkpoint is why the stream has no checkpoint at the moment; nil if it has one or wants none.
+	// Checkpoint is why the stream has no checkpoint at the moment; nil if it has one or needs none.
 	Checkpoint error
 }
 
-// Dropped counts what a stream received and did not hand on.
+// Dropped counts versions that a stream received and did not deliver.
 type Dropped struct {
-	// Past and Repeated are versions older than, or the same as, the one that was known.
+	// Past and Repeated are versions older than, or equal to, the cached one.
 	Past, Repeated uint64
-	// Unreadable and Transform are versions lost because they could not be read or transformed.
+	// Unreadable and Transform are versions that could not be read or transformed.
 	Unreadable, Transform uint64
-	// LastErr is why the last one was lost.
+	// LastErr is the error of the last such version.
 	LastErr error
 }

@@ -54,7 +54,7 @@ func (s *stream) verify(ctx context.Context) (doubt bool, err error) {
 		return false, reflector.ErrRewritten
 	}
 	s.expect = nil
-	s.drophold() // of an earlier attempt, whose doubt is looked into again
+	s.discardHeld() // of an earlier attempt, whose doubt is looked into again
 	if err := s.verifyNewest(ctx); err != nil {
 		return false, err
 	}
@@ -99,7 +99,7 @@ func (s *stream) CaughtUp(version string) error {
 		return reflector.ErrRewritten // the list that follows drops what is held
 	}
 	s.commit(store.Commit{Version: version, Live: true})
-	s.current()
+	s.markCurrent()
 	s.wantAudit()
 	return nil
 }

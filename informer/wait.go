@@ -13,7 +13,7 @@ var errNotRun = errors.New("nothing was listed: Cluster.Run was not called")
 // SyncError says that a stream of a source cannot complete its initial list.
 type SyncError struct {
 	Stream Stream
-	// Err is the cause: an apierrors.APIStatus where the server answered.
+	// Err is the cause: an apierrors.APIStatus if the server answered.
 	Err error
 }
 
@@ -23,32 +23,32 @@ func (e *SyncError) Error() string {
 		where += " in namespace " + e.Stream.Namespace
 	}
 	if e.Stream.Namespace != "" && apierrors.IsNotFound(e.Err) {
-		return fmt.Sprintf("sync %s: %v; or has it no namespaces?", where, e.Err)
+		return fmt.Sprintf("sync %s: %v; is the resource namespaced?", where, e.Err)
 	}
 	return fmt.Sprintf("sync %s: %v", where, e.Err)
 }
 
 func (e *SyncError) Unwrap() error { return e.Err }
 
-// Wait returns nil once every stream is synced, or a *SyncError as soon as one cannot be: the
-// server refuses it (forbidden, unauthorized several times in a row, …) or does not serve the kind.
-// While the server does not answer, or fails, Wait goes on; when ctx ends, its error and the last cause
-// are joined. Of a source that is closed it returns ErrClosed.
+// Wait returns nil once every stream is synced, or a *SyncError as soon as one cannot be: the server refuses the
+// list (forbidden, unauthorized several times in a row, …) or does not serve the kind. While the server does not
+// answer, or fails, Wait keeps waiting; when ctx ends, it returns the error of ctx joined with the last cause. If the
+// source is closed, it returns ErrClosed.
 func (s *Source) Wait(ctx context.Context) error {
 	return s.wait(ctx, func(st Status) bool { return st.Synced })
 }
 
-// Wait is Source.Wait of the view's source.
+// Wait waits for the view's source: see Source.Wait.
 func (i *Informer[T]) Wait(ctx context.Context) error { return i.source.Wait(ctx) }
 
-// HasSynced tells whether every stream of the view's source was synced once; it stays true.
+// HasSynced reports whether every stream of the view's source has synced; once true, it stays true.
 func (i *Informer[T]) HasSynced() bool {
 	ready, _, _ := i.source.progress(func(st Status) bool { return st.Synced })
 	return ready
 }
 
-// WaitForLoad returns nil once every stream has a state to read: from a checkpoint, or because it is
-// synced. Its errors are those of Wait.
+// WaitForLoad returns nil once every stream has a state to read: from a checkpoint, or because it is synced. Its
+// errors are those of Wait.
 func (s *Source) WaitForLoad(ctx context.Context) error {
 	return s.wait(ctx, func(st Status) bool { return st.Loaded })
 }
@@ -76,8 +76,8 @@ func (s *Source) wait(ctx context.Context, done func(Status) bool) error {
 	}
 }
 
-// progress tells whether every stream is done, and else why one is not; final says that it will not
-// be unless somebody changes something.
+// progress reports whether every stream is done, and the cause if one is not. final means that waiting alone will not
+// help.
 func (s *Source) progress(done func(Status) bool) (ready, final bool, cause error) {
 	ready = true
 	for _, st := range s.streams {
@@ -97,14 +97,14 @@ func (s *Source) progress(done func(Status) bool) (ready, final bool, cause erro
 	return ready, false, cause
 }
 
-// watchState returns a channel that is closed with the next change of a stream's state.
+// watchState returns a channel that is closed at the next change of a stream's state.
 func (s *Source) watchState() (changed <-chan struct{}, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed, s.closed
 }
 
-// notify wakes those who wait for a change of state.
+// notify wakes goroutines that wait for a change of state.
 func (s *Source) notify() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,30 +8,29 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// buildChunk is how many objects an index is built of before others get a turn.
+// buildChunk is how many objects are added to a new index under one lock.
 const buildChunk = 256
 
-// indexer is an Index as its Source sees it.
+// indexer is the Source's view of an Index.
 type indexer struct {
 	codec   *codec
 	compute func(Object) (any, error)
-	// read is compute of an object's bytes; false: it is to be decoded.
+	// read computes the values from an object's bytes; false: the object must be decoded.
 	read func(f wire.Format, raw []byte) (values any, ok bool)
-	// shard is the index's part of a stream.
+	// shard returns the index's shard of a stream.
 	shard func(stream int) indexShard
 	// status describes the index.
 	status func() indexStatus
-	slot   int // the same in every store, since they have the same indexes; see store.AddIndex
+	slot   int // equal in every store, since all have the same indexes; see store.AddIndex
 }
 
-// indexShard is a shard, whatever its values are.
+// indexShard is a shard with any type of values.
 type indexShard interface {
 	store.Index
-	some(n int) []store.Key
+	pendingKeys(n int) []store.Key
 }
 
-// addIndexer starts an index: what comes in from now on is computed as it comes, what is there is
-// left to do.
+// addIndexer starts an index: new versions are indexed as they arrive, cached ones in the background.
 func (s *Source) addIndexer(ix *indexer) {
 	s.indexing.Lock()
 	defer s.indexing.Unlock()
@@ -41,7 +40,7 @@ func (s *Source) addIndexer(ix *indexer) {
 		list = append(list, nil)
 	}
 	for i, st := range s.streams {
-		st.store.AddIndex(ix.shard(i)) // from here on others may build it
+		st.store.AddIndex(ix.shard(i)) // from here on, other goroutines may build it
 	}
 	list[ix.slot] = ix
 	s.indexers.Store(&list)
@@ -63,7 +62,7 @@ func (s *Source) removeIndexer(slot int) {
 	}
 }
 
-// indexes are those of the source, by slot; nil where one was removed.
+// indexes returns the source's indexes by slot; removed ones are nil.
 func (s *Source) indexes() []*indexer {
 	if list := s.indexers.Load(); list != nil {
 		return *list
@@ -71,12 +70,12 @@ func (s *Source) indexes() []*indexer {
 	return nil
 }
 
-// build computes what an index does not know of one stream, until nothing is left.
+// build computes the missing values of one stream's index.
 func (s *stream) build(ix *indexer, shard indexShard) {
 	for {
 		var todo []store.Item
 		s.store.View(func(get func(store.Key) *compact.Version) {
-			for _, k := range shard.some(buildChunk) {
+			for _, k := range shard.pendingKeys(buildChunk) {
 				todo = append(todo, store.Item{Key: k, V: get(k)})
 			}
 		})
@@ -89,7 +88,7 @@ func (s *stream) build(ix *indexer, shard indexShard) {
 	}
 }
 
-// indexed computes the values of a stored object; one that cannot be decoded has none.
+// indexed computes the values of a stored object; an undecodable one has no values.
 func (s *stream) indexed(ix *indexer, item store.Item) any {
 	scratch := borrow()
 	defer scratch.giveBack()
@@ -110,7 +109,7 @@ func (s *stream) indexed(ix *indexer, item store.Item) any {
 	return s.compute(ix, Key(item.Key), obj)
 }
 
-// compute returns the values of an object; nil is one that cannot be decoded.
+// compute returns the values of an object; obj is nil if it cannot be decoded.
 func (s *stream) compute(ix *indexer, k Key, obj Object) any {
 	values, err := ix.compute(obj)
 	if err != nil {
@@ -119,8 +118,7 @@ func (s *stream) compute(ix *indexer, k Key, obj Object) any {
 	return values
 }
 
-// derive adds what the source's indexes and storage want of an object: at most one decode for each
-// Go type.
+// derive computes labels, index values and decoded objects of a change, with at most one decode per Go type.
 func (s *stream) derive(c *store.Change, raw []byte) {
 	indexes, shared := s.source.indexes(), s.source.sharing.types()
 	live := s.source.live()
@@ -155,20 +153,20 @@ func (s *stream) derive(c *store.Change, raw []byte) {
 	synced := s.store.Synced()
 	for i, c2 := range d.codecs {
 		if d.objs[i] == nil || !synced && c2 != live {
-			continue // it cannot be decoded, or is one of a first list, which would only pass through
+			continue // undecodable, or of a first list, which would flood the set
 		}
 		s.source.keep(c.V, c2, d.objs[i], d.sizes[i], false)
 	}
 }
 
-// decoding decodes one object for several users. Nearly always there is one Go type.
+// decoding decodes one object for several users, nearly always as one Go type.
 type decoding struct {
 	stream *stream
 	key    store.Key
 	format wire.Format
 	raw    []byte
 	codecs []*codec
-	objs   []Object // nil: it cannot be decoded
+	objs   []Object // nil: undecodable
 	sizes  []int64
 }
 
