@@ -19,13 +19,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// memory is a piece of what somebody can write to through an object.
+// memory is a range of memory that is writable through an object.
 type memory struct {
 	begin, end uintptr
 	what       string
 }
 
-// writable returns all memory that can be written to through v: what pointers point to, arrays of slices, maps.
+// writable returns all memory that is writable through v: pointer targets, arrays of slices, maps.
 func writable(v reflect.Value, path string, all []memory) []memory {
 	add := func(p unsafe.Pointer, size uintptr) bool {
 		m := memory{uintptr(p), uintptr(p) + size, path}
@@ -70,7 +70,7 @@ func writable(v reflect.Value, path string, all []memory) []memory {
 
 func writableOf(obj any) []memory { return writable(reflect.ValueOf(obj), "", nil) }
 
-// overlap returns what is in both, for one place; empty: nothing.
+// overlap returns one place that is in both; or empty.
 func overlap(a, b []memory) string {
 	for _, m := range a {
 		for _, n := range b {
@@ -82,7 +82,7 @@ func overlap(a, b []memory) string {
 	return ""
 }
 
-// richPod has most of what a pod can have that is shared.
+// richPod has most kinds of parts that pods share.
 func richPod(app, node string) map[string]any {
 	p := podFields(app, node)
 	p["metadata"].(map[string]any)["annotations"] = map[string]any{"a": "b"}
@@ -109,7 +109,7 @@ func richPod(app, node string) map[string]any {
 	return p
 }
 
-// everyRead reads an object in every way that a view has.
+// everyRead reads an object in every way that a view offers.
 func everyRead[T informer.Object](t *testing.T, server *informertest.Server, v *informer.Informer[T], put func(node string)) map[string]T {
 	t.Helper()
 	all := map[string]T{}
@@ -123,7 +123,7 @@ func everyRead[T informer.Object](t *testing.T, server *informertest.Server, v *
 			}
 		}
 	}
-	for i := range 4 { // what is asked for twice is kept decoded
+	for i := range 4 { // an object that is read twice is kept decoded
 		all[fmt.Sprint("Get ", i)] = must(v.Get("s", "x7"))(t)
 	}
 	for i := range 3 {
@@ -148,7 +148,7 @@ func everyRead[T informer.Object](t *testing.T, server *informertest.Server, v *
 	return all
 }
 
-// testPrivate: what a view returns can be written to without that anybody else sees it.
+// testPrivate: modifying an object that a view returned affects no other reader.
 func testPrivate[T informer.Object](t *testing.T, storage informer.Storage, open func(*informer.Cluster, ...informer.Option) (*informer.Informer[T], error)) {
 	t.Helper()
 	bubble(t, informer.Options{AuditEvery: -1}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
@@ -193,7 +193,7 @@ func testPrivate[T informer.Object](t *testing.T, storage informer.Storage, open
 	})
 }
 
-func TestPrivateObjectsAreNobodyElses(t *testing.T) {
+func TestPrivateObjectsShareNothing(t *testing.T) {
 	for _, storage := range []informer.Storage{informer.CompactStorage, informer.AutoStorage, informer.LiveStorage} {
 		testPrivate(t, storage, informer.For[*corev1.Pod])
 		testPrivate(t, storage, func(c *informer.Cluster, o ...informer.Option) (*informer.Informer[*corev1.Pod], error) {
@@ -210,7 +210,7 @@ func TestPrivateObjectsAreNobodyElses(t *testing.T) {
 	}
 }
 
-// TestSharedObjectsShare: the test above would see it.
+// TestSharedObjectsShare: the test above would notice sharing.
 func TestSharedObjectsShare(t *testing.T) {
 	bubble(t, informer.Options{AuditEvery: -1}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		for i := range 8 {
@@ -220,12 +220,12 @@ func TestSharedObjectsShare(t *testing.T) {
 		synced(t, c)
 		a, b := alike(t, v)
 		if overlap(writableOf(must(v.Get("s", a.Name))(t)), writableOf(must(v.Get("s", b.Name))(t))) == "" {
-			t.Error("nothing is seen of what two pods share")
+			t.Error("the parts that two pods share are not found")
 		}
 	})
 }
 
-// TestTransformsOwnTheirObjects: a transform gets an object of its own, which it may keep and change.
+// TestTransformsOwnTheirObjects: a transform receives a private object, which it may keep and modify.
 func TestTransformsOwnTheirObjects(t *testing.T) {
 	var mu sync.Mutex
 	var kept []*corev1.Pod
@@ -260,7 +260,7 @@ func TestTransformsOwnTheirObjects(t *testing.T) {
 	})
 }
 
-// TestSharedQuantities: any number of readers may ask a shared object's quantities for their text, which those keep.
+// TestSharedQuantities: concurrent readers may call String on a shared object's quantities, which cache their text.
 func TestSharedQuantities(t *testing.T) {
 	for _, format := range []informer.Format{informer.Protobuf, informer.JSON} {
 		bubble(t, informer.Options{AuditEvery: -1}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {

@@ -14,9 +14,9 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// This is what an audit must not take for something that was missed.
+// These tests hold what an audit must not mistake for a missed change.
 
-// inSelection are the fields of an object that the label selector app=x selects, or not.
+// inSelection returns fields of an object that the label selector app=x selects, or does not.
 func inSelection(is bool) map[string]any {
 	app := "y"
 	if is {
@@ -25,7 +25,7 @@ func inSelection(is bool) map[string]any {
 	return map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": app}}}
 }
 
-// whole reads an answer to its end, so that what happens later does not change it.
+// whole reads a response to its end, so that later changes do not affect it.
 func whole(resp *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
@@ -36,9 +36,9 @@ func whole(resp *http.Response, err error) (*http.Response, error) {
 	return resp, err
 }
 
-// TestAuditOfWhatComesBack: an object leaves the selection while an audit reads its list, and is back, the
-// same one, when the audit asks for it.
-func TestAuditOfWhatComesBack(t *testing.T) {
+// TestAuditOfReturningObject: an object leaves the selection while an audit reads its list, and has returned,
+// unchanged, when the audit reads it.
+func TestAuditOfReturningObject(t *testing.T) {
 	audits(t, time.Minute, func(a *audited) {
 		a.server.Put(widgets, "n", "c", inSelection(true))
 		asked := make(chan struct{}, 10)
@@ -53,7 +53,7 @@ func TestAuditOfWhatComesBack(t *testing.T) {
 			}
 			resp, err := whole(ask(r))
 			a.server.Put(widgets, "n", "c", inSelection(false))
-			<-time.After(time.Second) // the watch tells it
+			<-time.After(time.Second) // the watch delivers it
 			return resp, err
 		}
 		selection := informer.Selection{Labels: "app=x"}
@@ -69,7 +69,7 @@ func TestAuditOfWhatComesBack(t *testing.T) {
 	})
 }
 
-// refusing is a transform that refuses the objects for which no returns true.
+// refusing is a transform that refuses objects for which no returns true.
 func refusing(no func(*unstructured.Unstructured) bool) *informer.Transform {
 	return informer.TransformOf("refusing", 1, func(o *unstructured.Unstructured) error {
 		if no(o) {
@@ -79,9 +79,9 @@ func refusing(no func(*unstructured.Unstructured) bool) *informer.Transform {
 	})
 }
 
-// TestAuditOfWhatIsRefused: what the transform refuses, or refuses a new version of, is not what the server
-// has. That was told as a gap when it came; no audit lists for it, also after a restart.
-func TestAuditOfWhatIsRefused(t *testing.T) {
+// TestAuditOfRefusedVersion: an object whose newest version the transform refused differs from the server's. A gap
+// reported it when it came; no audit relists for it, not even after a restart.
+func TestAuditOfRefusedVersion(t *testing.T) {
 	audits(t, time.Hour, func(a *audited) {
 		o := informer.SourceOptions{Transform: refusing(func(o *unstructured.Unstructured) bool {
 			v, _, _ := unstructured.NestedString(o.Object, "spec", "v")
@@ -106,8 +106,8 @@ func TestAuditOfWhatIsRefused(t *testing.T) {
 	})
 }
 
-// TestNewFormIsRefused: the kind is served in another form, in which the transform refuses one object. The
-// others are read again, and that is the end of it.
+// TestNewFormIsRefused: the kind is served in another form, in which the transform refuses one object. The others are
+// read again, and no further audit follows.
 func TestNewFormIsRefused(t *testing.T) {
 	audits(t, time.Hour, func(a *audited) {
 		o := informer.SourceOptions{Transform: refusing(func(o *unstructured.Unstructured) bool {

@@ -25,19 +25,18 @@ type roundTrips func(*http.Request) (*http.Response, error)
 
 func (f roundTrips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// red gives every widget a default that nobody wrote: spec.color.
+// red gives every widget a default: spec.color.
 func (a *audited) red(n int) {
 	a.server.ChangeForm(widgets, func(o map[string]any) { o["spec"].(map[string]any)["color"] = fmt.Sprint("red", n) })
 }
 
-// audited is a server, and a cluster that audits every so often, in a bubble. It returns what ended, and
-// what the audits found.
+// audited is a server and a cluster that audits at an interval, in a bubble. It records gaps and the audits' findings.
 type audited struct {
 	*testing.T
 	server *informertest.Server
 	every  time.Duration
 	dir    string
-	// instead, if set, answers the cluster's requests; ask asks the server.
+	// instead, if set, answers the cluster's requests; ask sends them to the server.
 	instead func(r *http.Request, ask roundTrips) (*http.Response, error)
 
 	mu     sync.Mutex
@@ -55,7 +54,7 @@ func audits(t *testing.T, every time.Duration, test func(*audited)) {
 	})
 }
 
-// run runs a cluster for as long as f takes.
+// run runs a cluster while f runs.
 func (a *audited) run(o informer.SourceOptions, f func(*informer.Cluster, *informer.Source)) {
 	a.Helper()
 	cfg := a.server.Config()
@@ -96,14 +95,14 @@ func (a *audited) run(o informer.SourceOptions, f func(*informer.Cluster, *infor
 	}
 }
 
-// expire has the watch end, and the server forget what came after its version.
+// expire ends the watch and makes the server lose the versions after it.
 func (a *audited) expire() {
 	a.server.Skip(10)
 	a.server.Compact()
 	a.server.CloseWatches()
 }
 
-// found returns and forgets what audits and gaps there were.
+// found returns the audits and gaps since the last call.
 func (a *audited) found() string {
 	synctest.Wait()
 	a.mu.Lock()
@@ -126,7 +125,7 @@ func (a *audited) found() string {
 	return strings.Join(all, "; ")
 }
 
-// expect checks what audits and gaps there were since it was asked last.
+// expect checks the audits and gaps since the last call.
 func (a *audited) expect(why, want string) {
 	a.Helper()
 	if got := a.found(); got != want {
@@ -154,7 +153,7 @@ func colors(t *testing.T, c *informer.Cluster, s *informer.Source) string {
 	return strings.Join(all, " ")
 }
 
-// TestServedForm: a CRD gets a default. The versions of its objects stay; their content does not.
+// TestServedForm: a CRD gets a default. Its objects keep their versions, but not their content.
 func TestServedForm(t *testing.T) {
 	audits(t, time.Hour, func(a *audited) {
 		a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
@@ -219,7 +218,7 @@ func TestServedForm(t *testing.T) {
 	})
 }
 
-// TestSameVersionInAList: the form changes unseen, but every list compares contents.
+// TestSameVersionInAList: a change of form goes unnoticed, but every list compares contents.
 func TestSameVersionInAList(t *testing.T) {
 	audits(t, -1, func(a *audited) {
 		a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
@@ -233,8 +232,8 @@ func TestSameVersionInAList(t *testing.T) {
 	})
 }
 
-// TestForkOvertaken: etcd was restored and its kind changed, but bookmarks have moved our version on and
-// the new history has overtaken it, so that no version shows it. An audit does.
+// TestForkOvertaken: etcd was restored and objects changed, but the new history has overtaken our version, which
+// bookmarks had advanced. No version reveals it; an audit does.
 func TestForkOvertaken(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -264,7 +263,7 @@ func TestForkOvertaken(t *testing.T) {
 					}
 					a.server.Skip(2000)
 					<-time.After(3 * time.Hour)
-					// An audit finds it, unless the newest object was asked for before, after a silent watch.
+					// An audit finds it, unless the history check after a silent watch did before.
 					if got := a.found(); !strings.Contains(got, "gap: missed") && !strings.Contains(got, "gap: history-changed") {
 						t.Errorf("found %s", got)
 					}
@@ -283,7 +282,7 @@ func TestForkOvertaken(t *testing.T) {
 	}
 }
 
-// versions returns what the cache has, as "name@version".
+// versions returns the cache's objects as "name@version".
 func versions(t *testing.T, c *informer.Cluster, s *informer.Source) string {
 	t.Helper()
 	i, err := informer.Metadata(c, widgets, informer.On(s))
@@ -328,7 +327,7 @@ func cached(t *testing.T, c *informer.Cluster, s *informer.Source) string {
 	return strings.Join(all, " ")
 }
 
-// TestAuditWhileBusy: what changes while an audit reads is no finding.
+// TestAuditWhileBusy: changes during an audit are not findings.
 func TestAuditWhileBusy(t *testing.T) {
 	audits(t, time.Minute, func(a *audited) {
 		a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
@@ -353,7 +352,7 @@ func TestAuditWhileBusy(t *testing.T) {
 	})
 }
 
-// TestAuditRefused: a server that fails is asked ever more rarely, and nothing else suffers.
+// TestAuditRefused: audits of a failing server back off, and nothing else suffers.
 func TestAuditRefused(t *testing.T) {
 	audits(t, time.Hour, func(a *audited) {
 		a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
@@ -383,8 +382,8 @@ func TestAuditRefused(t *testing.T) {
 	})
 }
 
-// TestAuditReadsAgain: the watch could not read an object's version. An audit reads it soon, without a list; then
-// the state can be resumed from again.
+// TestAuditReadsAgain: the watch could not read a version of an object. An audit reads it soon, without a relist; then
+// the state can be resumed again.
 func TestAuditReadsAgain(t *testing.T) {
 	for _, tc := range []struct{ why, name string }{
 		{"an object that is known", "a"},
@@ -432,8 +431,7 @@ func TestAuditReadsAgain(t *testing.T) {
 	}
 }
 
-// TestAuditWithoutProtobuf: an aggregated API server may know no protobuf, which audits ask for where metadata is
-// enough.
+// TestAuditWithoutProtobuf: an aggregated API server may not support protobuf, which metadata audits request.
 func TestAuditWithoutProtobuf(t *testing.T) {
 	for _, code := range []int{http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusInternalServerError} {
 		audits(t, time.Hour, func(a *audited) {
@@ -448,7 +446,7 @@ func TestAuditWithoutProtobuf(t *testing.T) {
 	}
 }
 
-// TestFormsForbidden: who may not read the OpenAPI documents asks for them rarely, and has audits all the same.
+// TestFormsForbidden: a client that may not read the OpenAPI documents requests them rarely, and still audits.
 func TestFormsForbidden(t *testing.T) {
 	audits(t, time.Hour, func(a *audited) {
 		var asked atomic.Int32
@@ -481,8 +479,8 @@ func TestFormsForbidden(t *testing.T) {
 	})
 }
 
-// TestFormAnsweredLate: the server says in which form it serves the kind only after the first list. What has changed
-// in between is seen all the same.
+// TestFormAnsweredLate: the server answers with its forms only after the first list. Changes in between are still
+// noticed.
 func TestFormAnsweredLate(t *testing.T) {
 	for _, late := range []time.Duration{time.Second, 5 * time.Second} {
 		audits(t, time.Hour, func(a *audited) {

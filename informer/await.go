@@ -117,7 +117,7 @@ func (p *progress) next() <-chan struct{} {
 	return p.changed
 }
 
-// notify wakes the waiting goroutines. If there are none, it costs one load.
+// notify wakes the waiting goroutines. Without waiters it costs one load.
 func (p *progress) notify() {
 	if p.waiting.Load() == 0 {
 		return

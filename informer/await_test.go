@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// written is what a write of an object returned.
+// written returns the result of a write.
 func written(namespace, name, version string, labels map[string]string) metav1.Object {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetNamespace(namespace)
@@ -58,7 +58,7 @@ func awaiting(t *testing.T, o informer.SourceOptions, test func(t *testing.T, s 
 	})
 }
 
-// TestAwait: once Await returns, reads show the write, however late the watch was.
+// TestAwait: once Await returns, reads show the write, however late the watch is.
 func TestAwait(t *testing.T) {
 	awaiting(t, informer.SourceOptions{}, func(t *testing.T, s *informertest.Server, i *informer.Informer[*unstructured.Unstructured], _ func()) {
 		s.SetDown(true)
@@ -82,7 +82,7 @@ func TestAwait(t *testing.T) {
 			t.Errorf("read %v, %v; want version %s", o, err, rv)
 		}
 		if err := i.Await(t.Context(), written("n", "b", deleted, nil)); err != nil {
-			t.Errorf("what was deleted meanwhile: %v", err)
+			t.Errorf("an object deleted meanwhile: %v", err)
 		}
 		if err := i.Await(t.Context(), written("n", "a", "1", nil)); err != nil {
 			t.Errorf("an old version: %v", err)
@@ -90,7 +90,7 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// TestAwaitEnds: what cannot come is not waited for, or only until ctx ends, and then the error says why.
+// TestAwaitEnds: Await does not wait for versions that cannot come, or only until ctx ends; the error then says why.
 func TestAwaitEnds(t *testing.T) {
 	o := informer.SourceOptions{Selection: informer.Selection{
 		Namespaces: []string{"n"}, Labels: "app=web", Keep: func(_, name string) bool { return name != "dropped" },
@@ -125,7 +125,7 @@ func TestAwaitEnds(t *testing.T) {
 	})
 }
 
-// TestAwaitNewHistory: after a restored backup the version of a write may never come.
+// TestAwaitNewHistory: after a restored backup, the version of a write may never come.
 func TestAwaitNewHistory(t *testing.T) {
 	awaiting(t, informer.SourceOptions{}, func(t *testing.T, s *informertest.Server, i *informer.Informer[*unstructured.Unstructured], _ func()) {
 		backup := s.Snapshot()

@@ -17,8 +17,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// restart runs a cluster with a checkpoint for as long as f takes. What it tells is what the server
-// was asked, and how the pods' stream stood when it was loaded.
+// restart runs a cluster with a checkpoint while f runs. It returns the requests to the server, and the status of
+// the pods' stream when it was loaded.
 func restart(t *testing.T, server *informertest.Server, dir string, hooks informer.Hooks, f func(*informer.Informer[*corev1.Pod])) (asked []string) {
 	t.Helper()
 	before := len(server.Requests())
@@ -47,7 +47,7 @@ func podServer() *informertest.Server {
 	return server
 }
 
-// lists are the requests that read more than one object.
+// lists returns the requests that read more than one object.
 func lists(asked []string) (n int) {
 	for _, a := range asked {
 		if !strings.Contains(a, "limit=1&") && !strings.HasSuffix(a, "limit=1") && (!strings.Contains(a, "watch=true") || strings.Contains(a, "sendInitialEvents")) && strings.Contains(a, "/pods") && !strings.Contains(a, "/pods/") {
@@ -60,9 +60,9 @@ func lists(asked []string) (n int) {
 func TestCheckpoint(t *testing.T) {
 	for _, tc := range []struct {
 		why   string
-		while func(*informertest.Server) // what happens between the two runs
+		while func(*informertest.Server) // between the two runs
 		lists int
-		want  string // what a subscriber hears that starts with what was loaded
+		want  string // the changes of a subscriber that starts with the loaded state
 	}{
 		{"nothing happened", func(*informertest.Server) {}, 0, ""},
 		{"changes, one of them a deletion", func(s *informertest.Server) {
@@ -70,11 +70,11 @@ func TestCheckpoint(t *testing.T) {
 			s.Delete(pods, "a", "p2")
 		}, 0, "updated a/p1 node-1>node-2\ndeleted a/p2 node-1>."},
 		{"the newest object went", func(s *informertest.Server) { s.Delete(pods, "a", "p19") }, 0, "deleted a/p19 node-1>."},
-		{"the newest object was made anew", func(s *informertest.Server) {
+		{"the newest object was recreated", func(s *informertest.Server) {
 			s.Delete(pods, "a", "p19")
 			s.Put(pods, "a", "p19", podFields("x", "node-3"))
 		}, 0, "deleted a/p19 node-1>.\nadded a/p19 .>node-3"},
-		{"the server has forgotten what happened", func(s *informertest.Server) {
+		{"the server no longer has the changes", func(s *informertest.Server) {
 			s.Put(pods, "a", "p1", podFields("x", "node-2"))
 			s.Delete(pods, "a", "p2")
 			s.Skip(5)
@@ -127,7 +127,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
-// compare holds the cache against the server.
+// compare compares the cache with the server.
 func compare(t *testing.T, why string, server *informertest.Server, all *informer.Informer[*corev1.Pod]) {
 	t.Helper()
 	want := server.Objects(pods)
@@ -148,18 +148,18 @@ func compare(t *testing.T, why string, server *informertest.Server, all *informe
 	}
 }
 
-// TestCheckpointOfAnotherHistory: whatever gives the history away, the state converges.
+// TestCheckpointOfAnotherHistory: whichever sign reveals the other history, the state converges.
 func TestCheckpointOfAnotherHistory(t *testing.T) {
 	for _, tc := range []struct {
 		why   string
 		while func(*informertest.Server, informertest.Snapshot)
 	}{
-		{"restored, and still behind", func(s *informertest.Server, old informertest.Snapshot) { s.Restore(old) }},
+		{"restored, with a lower version", func(s *informertest.Server, old informertest.Snapshot) { s.Restore(old) }},
 		{"restored, and overtaken: the newest object is not there", func(s *informertest.Server, old informertest.Snapshot) {
 			s.Restore(old)
 			s.Skip(1000)
 		}},
-		{"restored, overtaken, and the newest object was made anew under its name", func(s *informertest.Server, old informertest.Snapshot) {
+		{"restored, overtaken, and the newest object recreated under its name", func(s *informertest.Server, old informertest.Snapshot) {
 			s.Restore(old)
 			s.Skip(1000)
 			s.Put(pods, "a", "late", podFields("x", "node-7"))
@@ -189,7 +189,7 @@ func TestCheckpointOfAnotherHistory(t *testing.T) {
 	}
 }
 
-// TestCheckpointFails: a checkpoint that cannot be had is told, and replaced by a list.
+// TestCheckpointFails: an unusable checkpoint is reported, and a list replaces it.
 func TestCheckpointFails(t *testing.T) {
 	damage := func(t *testing.T, dir string) {
 		files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -234,16 +234,16 @@ func TestCheckpointFails(t *testing.T) {
 			}
 			run(informer.Hooks{})
 			tc.prepare(t, dir)
-			var told []string
-			run(informer.Hooks{Checkpoint: func(_ informer.Stream, err error) { told = append(told, err.Error()) }})
-			if len(told) != 1 || !strings.Contains(told[0], tc.text) {
-				t.Errorf("%s: told %q", tc.why, told)
+			var reported []string
+			run(informer.Hooks{Checkpoint: func(_ informer.Stream, err error) { reported = append(reported, err.Error()) }})
+			if len(reported) != 1 || !strings.Contains(reported[0], tc.text) {
+				t.Errorf("%s: reported %q", tc.why, reported)
 			}
 		})
 	}
 }
 
-// TestCheckpointLocked: a second process works, without.
+// TestCheckpointLocked: a second process works without a checkpoint.
 func TestCheckpointLocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, dir := podServer(), t.TempDir()
@@ -251,21 +251,21 @@ func TestCheckpointLocked(t *testing.T) {
 			if err := all.Source().Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			var told []string
-			hooks := informer.Hooks{Checkpoint: func(_ informer.Stream, err error) { told = append(told, err.Error()) }}
+			var reported []string
+			hooks := informer.Hooks{Checkpoint: func(_ informer.Stream, err error) { reported = append(reported, err.Error()) }}
 			restart(t, server, dir, hooks, func(all *informer.Informer[*corev1.Pod]) {
 				if err := all.Source().Wait(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			})
-			if len(told) != 1 || !strings.Contains(told[0], "is locked by process") {
-				t.Errorf("told %q", told)
+			if len(reported) != 1 || !strings.Contains(reported[0], "is locked by process") {
+				t.Errorf("reported %q", reported)
 			}
 		})
 	})
 }
 
-// TestNoSecretsOnDisk: neither Secrets nor what a function selects are in a checkpoint.
+// TestNoSecretsOnDisk: a checkpoint contains neither Secrets nor sources with a Keep function.
 func TestNoSecretsOnDisk(t *testing.T) {
 	secrets := pods
 	secrets.Resource = "secrets"

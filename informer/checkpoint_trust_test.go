@@ -18,7 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/feed"
 )
 
-// checkpointed runs a cluster with a checkpoint for as long as f takes.
+// checkpointed runs a cluster with a checkpoint while f runs.
 func checkpointed(t *testing.T, cfg *rest.Config, dir string, f func(*informer.Cluster)) {
 	t.Helper()
 	cluster, err := informer.NewCluster(cfg, informer.Options{Checkpoint: dir})
@@ -35,7 +35,7 @@ func checkpointed(t *testing.T, cfg *rest.Config, dir string, f func(*informer.C
 	}
 }
 
-// saved waits for the sources to be synced, and for their state to be on disk.
+// saved waits until the sources are synced and their state is on disk.
 func saved(t *testing.T, c *informer.Cluster) {
 	t.Helper()
 	synced(t, c)
@@ -62,8 +62,8 @@ func hiding(name string, version int) informer.Option {
 	}
 }
 
-// TestUntrustedCheckpoint: a state of which other bytes would be kept now, or that another server had,
-// is not served; the server's is, once it answers.
+// TestUntrustedCheckpoint: a state kept under other options, or from another server, is not served; the server's state
+// is, once it answers.
 func TestUntrustedCheckpoint(t *testing.T) {
 	for _, tc := range []struct {
 		why  string
@@ -72,7 +72,7 @@ func TestUntrustedCheckpoint(t *testing.T) {
 		node string
 	}{
 		{"the transform hides more", hiding("hide", 2), "", "hidden"},
-		{"it is another server", hiding("hide", 1), "http://other.invalid", "node-1"},
+		{"another server", hiding("hide", 1), "http://other.invalid", "node-1"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			server, dir := podServer(), t.TempDir()
@@ -105,14 +105,14 @@ func TestUntrustedCheckpoint(t *testing.T) {
 			checkpointed(t, cfg, dir, func(c *informer.Cluster) {
 				all := must(informer.For[*corev1.Pod](c, tc.now))(t)
 				if err := all.Source().WaitForLoad(t.Context()); err != nil || all.Len() != 20 {
-					t.Errorf("%s: what was saved then is served: %d objects, %v", tc.why, all.Len(), err)
+					t.Errorf("%s: the saved state is served: %d objects, %v", tc.why, all.Len(), err)
 				}
 			})
 		})
 	}
 }
 
-// TestCheckpointNeedsANamedTransform: nobody could tell whether one without a name is the same.
+// TestCheckpointNeedsANamedTransform: unnamed transforms of two runs cannot be compared.
 func TestCheckpointNeedsANamedTransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, dir := podServer(), t.TempDir()
@@ -126,8 +126,7 @@ func TestCheckpointNeedsANamedTransform(t *testing.T) {
 	})
 }
 
-// TestParkedBeforeVerified: what was loaded is not trusted by a list either, before anything has shown
-// that it is of the server's history.
+// TestParkedBeforeVerified: until a loaded state is verified, a list does not trust it either.
 func TestParkedBeforeVerified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, dir := podServer(), t.TempDir()
@@ -137,7 +136,7 @@ func TestParkedBeforeVerified(t *testing.T) {
 			must(informer.For[*corev1.Pod](c))(t)
 			saved(t, c)
 		})
-		server.Restore(old) // a backup, after which the same version says something else
+		server.Restore(old) // after this, the same version has other content
 		server.Put(pods, "a", "p1", podFields("x", "node-3"))
 		server.Skip(1000)
 		server.Unserve(pods)
@@ -158,7 +157,7 @@ func TestParkedBeforeVerified(t *testing.T) {
 	})
 }
 
-// TestCheckpointOfAClosedSource: one that follows it waits until it has written, and goes on with that.
+// TestCheckpointOfAClosedSource: the next source waits until the closed one has written, and continues its checkpoint.
 func TestCheckpointOfAClosedSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, dir := podServer(), t.TempDir()
@@ -182,14 +181,14 @@ func TestCheckpointOfAClosedSource(t *testing.T) {
 	})
 }
 
-// TestCheckpointOfTwins: of sources that keep the same the first one has the checkpoint, and the others
-// say so; those that keep other bytes have their own.
-func TestCheckpointOfTwins(t *testing.T) {
+// TestCheckpointOfEqualSources: of sources with equal options, the first one has the checkpoint, and the others report
+// that; sources that keep other bytes have separate ones.
+func TestCheckpointOfEqualSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, dir := podServer(), t.TempDir()
 		checkpointed(t, server.Config(), dir, func(c *informer.Cluster) {
 			first := must(informer.For[*corev1.Pod](c))(t)
-			twin := must(informer.For[*corev1.Pod](c, informer.WithStorage(informer.LiveStorage)))(t)
+			equal := must(informer.For[*corev1.Pod](c, informer.WithStorage(informer.LiveStorage)))(t)
 			other := must(informer.For[*corev1.Pod](c, func(o *informer.ViewOptions) { o.DropManagedFields = true }))(t)
 			hides := must(informer.For[*corev1.Pod](c, hiding("hide", 2)))(t)
 			saved(t, c)
@@ -198,8 +197,8 @@ func TestCheckpointOfTwins(t *testing.T) {
 					t.Errorf("it has none: %v", err)
 				}
 			}
-			if err := twin.Source().Status()[0].Checkpoint; err == nil || !strings.Contains(err.Error(), "NoCheckpoint") {
-				t.Errorf("the twin says: %v", err)
+			if err := equal.Source().Status()[0].Checkpoint; err == nil || !strings.Contains(err.Error(), "NoCheckpoint") {
+				t.Errorf("the equal source says: %v", err)
 			}
 			if n := files(t, dir); n != 3 {
 				t.Errorf("%d files, want 3", n)
@@ -208,8 +207,8 @@ func TestCheckpointOfTwins(t *testing.T) {
 	})
 }
 
-// TestIdentityIsAskedAgain: that it could not be asked for once does not cost the checkpoint.
-func TestIdentityIsAskedAgain(t *testing.T) {
+// TestIdentityIsRequestedAgain: one failed request for the identity does not cost the checkpoint.
+func TestIdentityIsRequestedAgain(t *testing.T) {
 	for _, tc := range []struct {
 		code   int32
 		reason metav1.StatusReason
@@ -231,7 +230,7 @@ func TestIdentityIsAskedAgain(t *testing.T) {
 				all := must(informer.For[*corev1.Pod](c))(t)
 				saved(t, c)
 				if err := all.Source().Status()[0].Checkpoint; err == nil {
-					t.Errorf("%d: it does not say what is missing", tc.code)
+					t.Errorf("%d: the missing identity is not reported", tc.code)
 				}
 				<-time.After(time.Minute)
 				synctest.Wait()
@@ -243,13 +242,13 @@ func TestIdentityIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestCheckpointIsPassedOn: a view that is opened while another goroutine closes the last one of its kind has
-// the checkpoint, and that the other was closed before it wrote any is no failure.
+// TestCheckpointIsPassedOn: a view that is opened while another goroutine closes the last equal one takes over the
+// checkpoint, and closing the other before its first write is not a failure.
 func TestCheckpointIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, dir := podServer(), t.TempDir()
-		var told []error
-		hooks := informer.Hooks{Checkpoint: func(_ informer.Stream, err error) { told = append(told, err) }}
+		var reported []error
+		hooks := informer.Hooks{Checkpoint: func(_ informer.Stream, err error) { reported = append(reported, err) }}
 		c := must(informer.NewCluster(server.Config(), informer.Options{Checkpoint: dir, Hooks: hooks}))(t)
 		first := must(informer.For[*corev1.Pod](c))(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -265,8 +264,8 @@ func TestCheckpointIsPassedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(5 * time.Second)
-		if err := second.Source().Status()[0].Checkpoint; err != nil || len(told) > 0 {
-			t.Errorf("the checkpoint: %v; told %v", err, told)
+		if err := second.Source().Status()[0].Checkpoint; err != nil || len(reported) > 0 {
+			t.Errorf("the checkpoint: %v; reported %v", err, reported)
 		}
 		cancel()
 		if err := <-done; err != nil {

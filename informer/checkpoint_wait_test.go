@@ -13,8 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// TestSubscriptionsWaitForSynced: the state of a checkpoint is handed out once it was verified and is
-// current; what happened meanwhile is part of it. Who asks for it has it at once.
+// TestSubscriptionsWaitForSynced: a checkpoint's state is delivered once it is verified and current, with the changes
+// since; with FromCheckpoint it is delivered at once.
 func TestSubscriptionsWaitForSynced(t *testing.T) {
 	t.Run("resumed", func(t *testing.T) { waitForSynced(t, false) })
 	t.Run("listed", func(t *testing.T) { waitForSynced(t, true) })

@@ -16,8 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestReadsAfterClose: whatever closes a source, reads serve its last state, and everything that waits
-// says that it is closed.
+// TestReadsAfterClose: whatever closes a source, reads serve its last state, and waiting calls return ErrClosed.
 func TestReadsAfterClose(t *testing.T) {
 	for why, end := range map[string]func(cluster context.CancelFunc, all *informer.Informer[*corev1.Pod]){
 		"the cluster's context": func(cancel context.CancelFunc, _ *informer.Informer[*corev1.Pod]) { cancel() },
@@ -60,7 +59,7 @@ func TestReadsAfterClose(t *testing.T) {
 				t.Errorf("%s: Get: %v, %v", why, p, err)
 			}
 			if p, err := all.Get("b", "none"); !errors.Is(err, informer.ErrNotFound) {
-				t.Errorf("%s: Get of what never was: %v, %v", why, p, err)
+				t.Errorf("%s: Get of an object that never existed: %v, %v", why, p, err)
 			}
 			n := 0
 			for _, err := range all.Keys() {
@@ -89,7 +88,7 @@ func TestReadsAfterClose(t *testing.T) {
 	}
 }
 
-// last is the last error of a loop.
+// last returns the last error of a loop.
 func last[T any](seq func(func(T, error) bool)) (err error) {
 	for _, err = range seq {
 		_ = err
@@ -97,8 +96,8 @@ func last[T any](seq func(func(T, error) bool)) (err error) {
 	return err
 }
 
-// orphans are those of some names in namespace a for which there is no pod: by a loop over all pods, by
-// reading each, and by the keys. Whoever stops at an error deletes nothing by accident.
+// orphans returns the names in namespace a without a pod: by a loop over all pods, by reading each, and by the keys. A
+// caller that stops at an error deletes nothing by accident.
 func orphans(all *informer.Informer[*corev1.Pod], names []string, during func()) map[string][]string {
 	found := map[string][]string{}
 	without := func(how string, err error, known map[string]bool) {
@@ -142,8 +141,8 @@ func orphans(all *informer.Informer[*corev1.Pod], names []string, during func())
 	return found
 }
 
-// TestOrphansAtShutdown: a collector that deletes what has no pod deletes nothing because the program
-// ends, at whatever moment.
+// TestOrphansAtShutdown: a collector that deletes objects without a pod deletes nothing because the program ends,
+// whenever that happens.
 func TestOrphansAtShutdown(t *testing.T) {
 	for _, tc := range []struct {
 		why     string
@@ -190,7 +189,7 @@ func TestOrphansAtShutdown(t *testing.T) {
 	}
 }
 
-// TestNeverSynced: what was closed before it had a state is not empty but closed.
+// TestNeverSynced: a source closed before it had a state reports ErrClosed, not emptiness.
 func TestNeverSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := podServer()

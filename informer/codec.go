@@ -67,7 +67,7 @@ func (c *codec) read(parts *plans.Table, f wire.Format, raw []byte) (obj Object,
 // versioned reports whether the type belongs to one version of a kind.
 func (c *codec) versioned() bool { return !c.generic && !c.partial }
 
-// estimate estimates what a decoded object costs on the heap, in bytes.
+// estimate returns the approximate heap size of a decoded object, in bytes.
 func (c *codec) estimate(f wire.Format, raw int) int64 {
 	g := c.growth[0]
 	if f == wire.JSON {

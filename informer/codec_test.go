@@ -11,8 +11,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// TestUnstructuredShares: unstructured objects share parts where they are decoded with a table, and copies and objects
-// decoded without one share nothing that can be written to.
+// TestUnstructuredShares: unstructured objects decoded with a table share parts; copies, and objects decoded without a
+// table, share nothing writable.
 func TestUnstructuredShares(t *testing.T) {
 	c := newCodec(reflect.TypeFor[*unstructured.Unstructured](), schema.GroupVersionKind{})
 	raw := []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"app":"web"}},"spec":{"containers":[{"name":"c"}]}}`)
@@ -25,7 +25,7 @@ func TestUnstructuredShares(t *testing.T) {
 		return obj.(*unstructured.Unstructured)
 	}
 	spec := func(u *unstructured.Unstructured) uintptr { return reflect.ValueOf(u.Object["spec"]).Pointer() }
-	read(parts) // the second one makes a part
+	read(parts) // the second read makes a part
 	a, b := read(parts), read(parts)
 	if spec(a) != spec(b) {
 		t.Error("shared objects have a spec each")

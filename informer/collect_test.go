@@ -9,10 +9,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestCollect: what cannot be decoded is an error and ends nothing, and a source that is not synced is not empty.
+// TestCollect: an undecodable object is an error that does not end the loop, and an unsynced source is not empty.
 func TestCollect(t *testing.T) {
 	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, server *informertest.Server, cl *informer.Cluster) {
-		for name, v := range map[string]any{"a": 1, "b": "a string", "c": 3} { // where the type has a number
+		for name, v := range map[string]any{"a": 1, "b": "a string", "c": 3} { // the type has a number
 			server.Put(widgets, "shop", name, map[string]any{"spec": map[string]any{"v": v}})
 		}
 		view, err := informer.For[*widget](cl)

@@ -18,7 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestEndedContext: nothing more is handed on, however much is queued.
+// TestEndedContext: after ctx ends, nothing is delivered, however much is queued.
 func TestEndedContext(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
@@ -63,15 +63,15 @@ func TestEndedContext(t *testing.T) {
 	})
 }
 
-// TestStopDropsWhatWasTaken: also the rest of a batch.
-func TestStopDropsWhatWasTaken(t *testing.T) {
+// TestStopDropsTakenChanges: Stop also drops the rest of a batch.
+func TestStopDropsTakenChanges(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
 		synced(t, c)
 		stopAfterOne(t, all, "Stop", (*informer.Subscription[*corev1.Pod]).Stop)
 		stopAfterOne(t, all, "Close", func(*informer.Subscription[*corev1.Pod]) { all.Source().Close() })
 		if s, err := all.Subscribe("late", informer.SubscribeOptions{}); s != nil || !errors.Is(err, informer.ErrClosed) {
-			t.Errorf("Subscribe behind the end: %v, %v", s, err)
+			t.Errorf("Subscribe after the end: %v, %v", s, err)
 		}
 	})
 }
@@ -88,8 +88,8 @@ func stopAfterOne(t *testing.T, all *informer.Informer[*corev1.Pod], why string,
 	}
 }
 
-// TestResyncUnderLoad: a resync comes when it is due though the handlers have a backlog, and tells only
-// what they know, as they know it.
+// TestResyncUnderLoad: a resync comes when it is due although the handlers have a backlog, and delivers only objects
+// that they know, in the version that they know.
 func TestResyncUnderLoad(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("a", "b")))(t)
@@ -139,8 +139,8 @@ func TestResyncUnderLoad(t *testing.T) {
 	})
 }
 
-// TestWaitBehindTheEnd: what is closed is not synced.
-func TestWaitBehindTheEnd(t *testing.T) {
+// TestWaitAfterClose: a closed source is not synced.
+func TestWaitAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := podServer()
 		c, err := informer.NewCluster(server.Config(), informer.Options{})
@@ -170,8 +170,8 @@ func TestWaitBehindTheEnd(t *testing.T) {
 	})
 }
 
-// TestWaitForSyncOfMany: one that cannot be synced is told at once, though others hang; at the end of
-// the wait, why each is not.
+// TestWaitForSyncOfMany: a source that cannot sync is reported at once, although others hang; at the end of the wait,
+// the error says why each is not synced.
 func TestWaitForSyncOfMany(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		server.Intercept(refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, nil, always))

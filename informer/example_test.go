@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// podIPs is what the examples index by.
+// podIPs is the examples' index function.
 func podIPs(p *corev1.Pod) []string {
 	var ips []string
 	for _, ip := range p.Status.PodIPs {
@@ -22,7 +22,7 @@ func podIPs(p *corev1.Pod) []string {
 	return ips
 }
 
-// shop is an API server with three pods, and a way to reach it.
+// shop is an API server with three pods, and a config to reach it.
 func shop() (*informertest.Server, *rest.Config) {
 	server := informertest.NewServer()
 	server.Serve(pods, "Pod")
@@ -111,7 +111,7 @@ func ExampleAddFieldIndex() {
 	cl, _ := informer.NewCluster(cfg, informer.Options{})
 	pods, _ := informer.For[*corev1.Pod](cl)
 	byIP, err := informer.AddFieldIndex(pods, "status.podIPs[*].ip")
-	if err != nil { // a path that a Pod does not have
+	if err != nil { // a Pod has no such path
 		fmt.Println(err)
 		return
 	}
@@ -219,7 +219,7 @@ func ExampleTransformOf() {
 	// Output: web-0 0
 }
 
-// names is a storage of one's own: it keeps the names of pods.
+// names is a user's store: it keeps the names of pods.
 type names map[informer.Key]string
 
 func (n names) Reset(context.Context) error { clear(n); return nil }

@@ -1,22 +1,22 @@
 package informer
 
-// SetMaxHeld changes how many bytes are held back, and returns what undoes that.
+// SetMaxHeld changes how many bytes are held back, and returns a function that restores the limit.
 func SetMaxHeld(n int) (undo func()) {
 	was := maxHeldBytes
 	maxHeldBytes = n
 	return func() { maxHeldBytes = was }
 }
 
-// SyncMutations orders what was done before it before the next check, for the race detector.
+// SyncMutations makes the caller's writes happen before the next check, for the race detector.
 func (c *Cluster) SyncMutations() {
 	c.mutations.mu.Lock()
 	defer c.mutations.mu.Unlock()
 }
 
-// SetMutationFailure has f called instead of a panic.
+// SetMutationFailure makes a found mutation call f instead of panicking.
 func (c *Cluster) SetMutationFailure(f func(report string)) { c.mutations.fail = f }
 
-// CloseSlowly closes the source but for what is done by the function that it returns.
+// CloseSlowly does the first part of Close; the returned function does the rest.
 func (s *Source) CloseSlowly() (rest func()) {
 	s.mu.Lock()
 	consumers, _ := s.shut()

@@ -18,7 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// refuse answers requests with a status, for as long as yes says so.
+// refuse answers requests with a status while yes returns true.
 func refuse(code int32, reason metav1.StatusReason, header map[string]string, yes func(*http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !yes(r) {
@@ -102,7 +102,7 @@ func TestNotServed(t *testing.T) {
 	})
 }
 
-func TestKindThatGoes(t *testing.T) {
+func TestKindRemoved(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
 		r.server.Unserve(widgets)
@@ -168,7 +168,7 @@ func TestErrorWithinTheStream(t *testing.T) {
 		r.server.Put(widgets, "n", "a", spec(2))
 		r.pass(time.Second)
 		if got := without(r.feed.take(), "="); got != "~ a 1001>1003" {
-			r.Errorf("resumed behind the error:\n%s", got)
+			r.Errorf("resumed after the error:\n%s", got)
 		}
 		if got, want := r.states.take(), "listing watching waiting/1 watching/1 watching"; got != want && got != "listing watching waiting/1 watching/1" {
 			r.Errorf("states: %s, want %s", got, want)

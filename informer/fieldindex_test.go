@@ -16,7 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestFieldIndex: in every kind of view, added early and late, a field's index finds what the field's values say.
+// TestFieldIndex: in every kind of view, added early or late, a field index agrees with the field's values.
 func TestFieldIndex(t *testing.T) {
 	t.Run("typed", func(t *testing.T) {
 		fieldIndex(t, func(c *informer.Cluster) (*informer.Informer[*corev1.Pod], error) {
@@ -91,7 +91,7 @@ func fieldIndex[T informer.Object](t *testing.T, open func(*informer.Cluster) (*
 	})
 }
 
-// TestFieldIndexErrors: a path that cannot be an index is refused.
+// TestFieldIndexErrors: a path that cannot be indexed is refused.
 func TestFieldIndexErrors(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
@@ -107,8 +107,8 @@ func TestFieldIndexErrors(t *testing.T) {
 	})
 }
 
-// TestFieldIndexDecodesNothing: what cannot be decoded elsewhere is found by its field, since nobody tried; where the field itself
-// is not what the type says, the decoder decides.
+// TestFieldIndexDecodesNothing: an object that is undecodable elsewhere is found by its field, since it is not decoded;
+// if the field itself does not fit the type, the decoder decides.
 func TestFieldIndexDecodesNothing(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c, func(o *informer.ViewOptions) {
@@ -130,7 +130,7 @@ func TestFieldIndexDecodesNothing(t *testing.T) {
 		server.Put(pods, "a", "odd", map[string]any{"spec": map[string]any{"nodeName": 9}})
 		synctest.Wait()
 		if _, err := ix.Keys("node-1"); err == nil {
-			t.Error("nobody knows what node it is on")
+			t.Error("the node index does not find it")
 		}
 	})
 }

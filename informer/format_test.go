@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// asksFor checks the format that sources ask for.
+// asksFor checks the format that sources request.
 func asksFor(t *testing.T, c *informer.Cluster, why, want string) {
 	t.Helper()
 	if text := status(t, c); !strings.Contains(text, fmt.Sprintf(`"format": %q`, want)) {
@@ -21,7 +21,7 @@ func asksFor(t *testing.T, c *informer.Cluster, why, want string) {
 	}
 }
 
-// TestInternalErrorsMinutesApart do not add up: each is one of a server in trouble.
+// TestInternalErrorsMinutesApart: 500s minutes apart do not add up; each is a passing failure.
 func TestInternalErrorsMinutesApart(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		failure := informertest.Fault{Protobuf: true, Code: http.StatusInternalServerError, Times: 1}
@@ -37,8 +37,8 @@ func TestInternalErrorsMinutesApart(t *testing.T) {
 	})
 }
 
-// TestProtobufComesBack: a server that had no protobuf may have it later: after minutes where it was an internal
-// error that said so, after an hour where it was the refusal of the format.
+// TestProtobufComesBack: a server without protobuf may support it later: it is requested again minutes after 500s, and
+// an hour after a refusal of the format.
 func TestProtobufComesBack(t *testing.T) {
 	for code, within := range map[int][2]time.Duration{
 		http.StatusInternalServerError:  {5 * time.Minute, 30 * time.Minute},
@@ -82,8 +82,8 @@ func TestProtobufComesBack(t *testing.T) {
 	}
 }
 
-// TestFormsInTwoFormats: some objects are stored in JSON, since the server had no protobuf for a while. Their
-// contents are compared, too, where the kind is served in another form.
+// TestFormsInTwoFormats: some objects are stored in JSON, since the server lacked protobuf for a while. A change of form
+// compares their contents, too.
 func TestFormsInTwoFormats(t *testing.T) {
 	for _, listed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("listed %t", listed), func(t *testing.T) {

@@ -40,11 +40,11 @@ type forms struct {
 
 // form is the form in which the kinds of a group and version are served.
 type form struct {
-	sum       uint64    // a number that another form does not have; 0: not known
-	since     time.Time // when the server had answered with it first: a list that begins later is of it, or of a later one
-	changed   bool      // it was another one before
-	before    uint64    // the sum of that one
-	flapSince time.Time // when the answers began to go back and forth between the two
+	sum       uint64    // identifies the form; 0: not known
+	since     time.Time // when the server first answered with it: a list that begins later has this form or a newer one
+	changed   bool      // another form was served before
+	before    uint64    // the sum of that form
+	flapSince time.Time // when the answers began to alternate between the two
 }
 
 const (

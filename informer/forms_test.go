@@ -11,8 +11,8 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// TestServersDisagree: for a day, two API servers behind one address serve the kind in different forms, as during a
-// slow upgrade. Contents are compared again and again, but ever more rarely; and once more after the servers agree.
+// TestServersDisagree: for a day, two API servers behind one address serve the kind in different forms, as during a slow
+// upgrade. Contents are compared repeatedly, at growing intervals, and once more after the servers agree.
 func TestServersDisagree(t *testing.T) {
 	audits(t, time.Hour, func(a *audited) {
 		var asked atomic.Int32

@@ -19,10 +19,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// deep is nested deeper than can be read.
+// deep is nested too deeply to be read.
 var deep = strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
 
-// script answers watches with frames, once they are known, until it is over.
+// script answers watches with its frames, once they are set, until it ends.
 type script struct {
 	frames string
 	known  chan struct{}
@@ -59,7 +59,7 @@ func (p *script) answer(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// frame is the watch frame of a server's object as it is now; with deep, one that cannot be read.
+// frame returns the watch frame of a server's current object; with deep, an unreadable one.
 func frame(t *testing.T, server *informertest.Server, gvr schema.GroupVersionResource, key string, tooDeep bool) string {
 	t.Helper()
 	o := maps.Clone(server.Objects(gvr)[key])
@@ -74,8 +74,8 @@ func frame(t *testing.T, server *informertest.Server, gvr schema.GroupVersionRes
 	return fmt.Sprintf(`{"type":"MODIFIED","object":%s}`+"\n", raw)
 }
 
-// TestUnknownFrameAcrossARestart: a deletion that could not be read is not forgotten by a process that ends before it has
-// listed again.
+// TestUnknownFrameAcrossARestart: a deletion that could not be read is not lost if the process ends before it has
+// relisted.
 func TestUnknownFrameAcrossARestart(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
@@ -95,7 +95,7 @@ func TestUnknownFrameAcrossARestart(t *testing.T) {
 		s.Close()
 		heal()
 		if got := follow(); strings.Contains(got, "1004") {
-			t.Errorf("what is behind the frame was taken in before a list: %s", got)
+			t.Errorf("frames after the unreadable one were applied before a list: %s", got)
 		}
 		s, f = k.keep(c, feed.Options{})
 		follow = k.follow(f)
@@ -113,7 +113,7 @@ func TestUnknownFrameAcrossARestart(t *testing.T) {
 	})
 }
 
-// TestUnknownFrameAndACheckpoint is the same where the state is in a checkpoint.
+// TestUnknownFrameAndACheckpoint is the same with a checkpoint.
 func TestUnknownFrameAndACheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, dir := podServer(), t.TempDir()
@@ -140,12 +140,12 @@ func TestUnknownFrameAndACheckpoint(t *testing.T) {
 	})
 }
 
-// TestSkippedVersionAcrossARestart: an object of which a version was skipped is out of date. A later process asks for
-// the state again, since no watch would tell that version.
+// TestSkippedVersionAcrossARestart: an object with a skipped version is out of date. A later process relists, since no
+// watch would deliver that version.
 func TestSkippedVersionAcrossARestart(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
-		server.Put(widgets, "n", "a", spec(2)) // 1003: which cannot be read
+		server.Put(widgets, "n", "a", spec(2)) // 1003, unreadable
 		server.Put(widgets, "n", "b", spec(2)) // 1004
 		p := newScript()
 		p.play(frame(t, server, widgets, "n/a", true) + frame(t, server, widgets, "n/b", false))
@@ -177,8 +177,8 @@ func TestSkippedVersionAcrossARestart(t *testing.T) {
 	})
 }
 
-// TestSkippedVersionAndACheckpoint is the same where the state is in a checkpoint; once the object was read again, the
-// state is one to resume from.
+// TestSkippedVersionAndACheckpoint is the same with a checkpoint; once the object was read again, the state can be
+// resumed.
 func TestSkippedVersionAndACheckpoint(t *testing.T) {
 	for _, tc := range []struct {
 		why   string
@@ -208,7 +208,7 @@ func TestSkippedVersionAndACheckpoint(t *testing.T) {
 					t.Errorf("%s: the version could be read: %+v", tc.why, p)
 				}
 				if p, err := all.Get("a", "p4"); err != nil || p.Spec.NodeName != "node-4" {
-					t.Errorf("%s: what is behind it is not read: %+v", tc.why, p)
+					t.Errorf("%s: later frames are not read: %+v", tc.why, p)
 				}
 				close(p.over)
 				<-time.After(time.Second)

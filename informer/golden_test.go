@@ -25,7 +25,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-var update = flag.Bool("update", false, "write testdata/lossy.txt anew")
+var update = flag.Bool("update", false, "rewrite testdata/lossy.txt")
 
 // golden is one object of k8s.io/api/testdata, in one of the formats.
 type golden struct {
@@ -39,7 +39,7 @@ func (g *golden) String() string {
 	return fmt.Sprintf("%s %s.%s.%s %v", g.release, cmp.Or(g.kind.Group, "core"), g.kind.Version, g.kind.Kind, g.format)
 }
 
-// goldens reads them where the module cache has them.
+// goldens reads the objects from the module cache.
 func goldens(t *testing.T) []golden {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
@@ -72,8 +72,7 @@ func goldens(t *testing.T) []golden {
 	return all
 }
 
-// TestGoldens takes every object through slicing, packing and decoding, and compares it with what
-// Kubernetes' own decoder makes of it.
+// TestGoldens slices, packs and decodes every object, and compares the result with that of Kubernetes' decoder.
 func TestGoldens(t *testing.T) {
 	var p compact.Packer
 	kinds := map[schema.GroupVersionKind]bool{}
@@ -81,7 +80,7 @@ func TestGoldens(t *testing.T) {
 	for _, g := range goldens(t) {
 		obj, err := scheme.Scheme.New(g.kind)
 		if err != nil {
-			continue // not a kind that can be stored, such as a list or options
+			continue // not a storable kind: a list or options
 		}
 		if _, ok := obj.(Object); !ok {
 			continue
@@ -106,7 +105,7 @@ func TestGoldens(t *testing.T) {
 	compareLossy(t, lossy)
 }
 
-// slice cuts the object out of a list that the wire would carry it in.
+// slice cuts the object out of a list, as read from the wire.
 func (g *golden) slice(t *testing.T) wire.Object {
 	t.Helper()
 	if g.format == wire.JSON {
@@ -146,7 +145,7 @@ func (g *golden) checkMaps(t *testing.T, raw []byte) {
 	}
 	var obj Object
 	parts := plans.NewTable(1 << 20)
-	for round, parts := range []*plans.Table{parts, parts, parts, nil} { // shares nothing, adds parts, takes them; private
+	for round, parts := range []*plans.Table{parts, parts, parts, nil} { // shares nothing, adds parts, reuses them; private
 		var err error
 		if obj, _, err = decodeUnstructured(parts, wire.JSON, raw); err != nil {
 			t.Errorf("%v: %v", g, err)
@@ -167,7 +166,7 @@ func (g *golden) checkMaps(t *testing.T, raw []byte) {
 	}
 }
 
-// checkTyped compares the view with the plain decode, and tells whether fields were lost.
+// checkTyped compares the view with the plain decode, and reports whether fields were lost.
 func (g *golden) checkTyped(t *testing.T, want runtime.Object, raw []byte) (lossy bool) {
 	t.Helper()
 	c := newCodec(reflect.TypeOf(want), g.kind)
@@ -191,7 +190,7 @@ func (g *golden) checkTyped(t *testing.T, want runtime.Object, raw []byte) (loss
 	return r.Lossy
 }
 
-// compareLossy holds the kinds that lose fields against the list that is checked in.
+// compareLossy compares the kinds that lose fields with the list that is checked in.
 func compareLossy(t *testing.T, lossy map[string]bool) {
 	t.Helper()
 	var lines []string
@@ -210,7 +209,7 @@ func compareLossy(t *testing.T, lossy map[string]bool) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(string(want), got); diff != "" {
-		t.Errorf("kinds whose typed view loses fields differ from %s (-update writes it):\n%s", file, diff)
+		t.Errorf("kinds whose typed view loses fields differ from %s (run with -update):\n%s", file, diff)
 	}
 }
 

@@ -22,8 +22,8 @@ func widgetTypes() *runtime.Scheme {
 	return users
 }
 
-// handling runs handlers of widgets that note their calls. The result returns the calls since it was
-// last called, once everything is at rest.
+// handling runs handlers of widgets that record their calls. The result waits until everything is idle and returns the
+// calls since it was last called.
 func handling(t *testing.T, s *informer.Subscription[*widget], only func(*informer.Handlers[*widget])) func() string {
 	t.Helper()
 	var calls []string
@@ -55,10 +55,10 @@ func handling(t *testing.T, s *informer.Subscription[*widget], only func(*inform
 	}
 }
 
-// TestHandlersOfUndecodableObjects: the handlers' calls add up, whatever cannot be decoded: each object
-// that they have was added once, and is deleted once.
+// TestHandlersOfUndecodableObjects: the handlers' calls add up, whatever is undecodable: each object that they know was
+// added once, and is deleted once.
 func TestHandlersOfUndecodableObjects(t *testing.T) {
-	const bad = "a string" // where the type has a number
+	const bad = "a string" // the type has a number
 	put := func(v any) func(*informertest.Server) {
 		return func(s *informertest.Server) { s.Put(widgets, "a", "new", spec(v)) }
 	}
@@ -75,16 +75,16 @@ func TestHandlersOfUndecodableObjects(t *testing.T) {
 		{"repaired, it is new to the handlers", nil, []step{
 			{put(bad), "error new"}, {put(2), "add new 2 false"}, {put(3), "update new 2>3"}, {gone, "delete new 3"},
 		}},
-		{"what they never got is not deleted", nil, []step{
+		{"an object that they never received is not deleted", nil, []step{
 			{put(bad), "error new"}, {put("worse"), "error new"}, {gone, "error new"},
 		}},
-		{"what they have keeps its last state until it is repaired", nil, []step{
+		{"an object keeps its last state until it is repaired", nil, []step{
 			{put(1), "add new 1 false"}, {put(bad), "error new"}, {put("worse"), "error new"}, {put(4), "update new 1>4"}, {gone, "delete new 4"},
 		}},
-		{"what they have is deleted as they have it", nil, []step{
+		{"an object is deleted in the state that they have", nil, []step{
 			{put(1), "add new 1 false"}, {put(bad), "error new"}, {gone, "delete new 1"},
 		}},
-		{"also where nobody asks for updates", func(h *informer.Handlers[*widget]) { h.OnUpdate = nil }, []step{
+		{"without OnUpdate", func(h *informer.Handlers[*widget]) { h.OnUpdate = nil }, []step{
 			{put(bad), "error new"}, {put(2), "add new 2 false"}, {put(bad), "error new"}, {gone, "delete new 2"},
 		}},
 		{"nor for additions", func(h *informer.Handlers[*widget]) { h.OnAdd = nil }, []step{
@@ -106,8 +106,7 @@ func TestHandlersOfUndecodableObjects(t *testing.T) {
 	}
 }
 
-// TestHandlersSkipAnUndecodableObject: one of the state that was skipped counts as new once it can be
-// read.
+// TestHandlersSkipAnUndecodableObject: a skipped object of the initial state counts as new once it can be decoded.
 func TestHandlersSkipAnUndecodableObject(t *testing.T) {
 	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		server.Put(widgets, "a", "one", spec("a string"))
@@ -124,7 +123,7 @@ func TestHandlersSkipAnUndecodableObject(t *testing.T) {
 	})
 }
 
-// TestHandlersSynced: OnSynced comes once, behind the state of every stream, whatever is in it, and at once where that was
+// TestHandlersSynced: OnSynced comes once, after the state of every stream, whatever it contains, or at once if that was
 // handled before.
 func TestHandlersSynced(t *testing.T) {
 	for _, tc := range []struct {
@@ -133,7 +132,7 @@ func TestHandlersSynced(t *testing.T) {
 		o          informer.SubscribeOptions
 		want       string
 	}{
-		{"behind all that is there", []string{"a", "b"}, informer.SubscribeOptions{}, "add one true, add one true, add two true, synced"},
+		{"after all existing objects", []string{"a", "b"}, informer.SubscribeOptions{}, "add one true, add one true, add two true, synced"},
 		{"where nothing is there", []string{"empty"}, informer.SubscribeOptions{}, "synced"},
 		{"where that is skipped", []string{"a"}, informer.SubscribeOptions{SkipInitial: true}, "synced"},
 	} {
@@ -175,7 +174,7 @@ func TestHandlersSynced(t *testing.T) {
 	}
 }
 
-// TestHandleAgain: what the handlers have is remembered from one call of Handle to the next.
+// TestHandleAgain: a second call of Handle knows what the handlers of the first received.
 func TestHandleAgain(t *testing.T) {
 	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*widget](c))(t)

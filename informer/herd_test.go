@@ -17,8 +17,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestDoubtInTurn cuts many streams at once: what they ask then, they ask a few at a time, and all of them.
-func TestDoubtInTurn(t *testing.T) {
+// TestHistoryChecksAreBounded cuts many streams at once: all of them check the history, a few at a time.
+func TestHistoryChecksAreBounded(t *testing.T) {
 	const streams, most = 30, 3
 	synctest.Test(t, func(t *testing.T) {
 		server := informertest.NewServer()
@@ -50,7 +50,7 @@ func TestDoubtInTurn(t *testing.T) {
 		now, peak, all := 0, 0, 0
 		server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 			if path.Base(path.Dir(r.URL.Path)) != "widgets" {
-				return false // of no object
+				return false // not of an object
 			}
 			mu.Lock()
 			now++
@@ -81,7 +81,7 @@ func TestDoubtInTurn(t *testing.T) {
 	})
 }
 
-// page answers for an object as a proxy does that does not find the API server.
+// page answers requests for an object like a proxy that does not find the API server.
 func page(w http.ResponseWriter, r *http.Request) bool {
 	if !strings.HasSuffix(r.URL.Path, "/widgets/b") {
 		return false
@@ -91,8 +91,8 @@ func page(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// TestNoDoubtOfAProxy: that a proxy does not find the server says nothing of an object.
-func TestNoDoubtOfAProxy(t *testing.T) {
+// TestNotFoundByAProxy: a proxy's 404 says nothing about an object.
+func TestNotFoundByAProxy(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
 		r.server.Intercept(page)
@@ -110,7 +110,7 @@ func TestNoDoubtOfAProxy(t *testing.T) {
 	})
 }
 
-// TestRestoreBehindAProxy: nor does it say anything of a state that was kept.
+// TestRestoreBehindAProxy: nor does it say anything about a restored state.
 func TestRestoreBehindAProxy(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
@@ -129,7 +129,7 @@ func TestRestoreBehindAProxy(t *testing.T) {
 		synctest.Wait()
 		s.Close()
 		if got := end(); got != "= 1002 epoch 1" {
-			t.Errorf("told\n%s", got)
+			t.Errorf("got\n%s", got)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// TestHold: a source that is opened while the cluster runs starts once it is subscribed, so that the state of its
-// checkpoint is what the subscription starts with.
+// TestHold: a source that is opened while the cluster runs starts after the subscription, so that the subscription
+// starts with the checkpoint's state.
 func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, dir := podServer(), t.TempDir()
@@ -33,7 +33,7 @@ func TestHold(t *testing.T) {
 		failed := errors.New("failed")
 		err := cluster.Hold(func() error {
 			all := must(informer.For[*corev1.Pod](cluster))(t)
-			_ = cluster.Hold(func() error { return nil }) // another one's end does not start it
+			_ = cluster.Hold(func() error { return nil }) // the end of another Hold does not start it
 			<-time.After(time.Minute)
 			if st := all.Source().Status()[0]; st.Loaded || st.State != informer.Starting {
 				t.Errorf("it runs: %+v", st)
@@ -50,7 +50,7 @@ func TestHold(t *testing.T) {
 		if c, err := s.Next(soon); err != nil || c.Op != informer.Updated || c.Key.Name != "p1" {
 			t.Errorf("%+v, %v; want the update of p1", c, err)
 		}
-		_ = cluster.Hold(func() error { // that the cluster ends meanwhile does no harm
+		_ = cluster.Hold(func() error { // the cluster may end meanwhile
 			must(informer.For[*corev1.Pod](cluster, informer.WithLabels("other=yes")))(t)
 			cancel()
 			return <-ran

@@ -14,8 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestIndexClosedWhileBuilding: who builds an index that is gone stops; else the bubble would never be
-// at rest.
+// TestIndexClosedWhileBuilding: building stops when the index is closed; otherwise the bubble would never be idle.
 func TestIndexClosedWhileBuilding(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
@@ -42,8 +41,8 @@ func TestIndexClosedWhileBuilding(t *testing.T) {
 	})
 }
 
-// TestIndexesComeAndGo: while two streams write, indexes of different types come and go, and an index
-// that stays has only its own values.
+// TestIndexesComeAndGo: while two streams write, indexes of different types are added and removed, and a permanent
+// index has only its own values.
 func TestIndexesComeAndGo(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("a", "b")))(t)
@@ -91,8 +90,8 @@ func TestIndexesComeAndGo(t *testing.T) {
 	})
 }
 
-// TestIndexIsAskedWhenRanged: what Get returned before answers with what is true when it is used.
-func TestIndexIsAskedWhenRanged(t *testing.T) {
+// TestIndexIsReadWhenRanged: a loop that Get returned earlier reads the state at the time of use.
+func TestIndexIsReadWhenRanged(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
 		synced(t, c)

@@ -31,9 +31,9 @@ func byNode(p *corev1.Pod) []string {
 func found(ix *informer.Index[*corev1.Pod, string], value string) string { return keys(ix.Get(value)) }
 
 func TestIndex(t *testing.T) {
-	var told []string
+	var reported []string
 	o := informer.Options{Hooks: informer.Hooks{IndexError: func(s informer.Stream, k informer.Key, err error) {
-		told = append(told, fmt.Sprintf("%s %s: %v", s.Resource.Resource, k.Name, err))
+		reported = append(reported, fmt.Sprintf("%s %s: %v", s.Resource.Resource, k.Name, err))
 	}}}
 	bubble(t, o, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("a", "b")))(t)
@@ -62,8 +62,8 @@ func TestIndex(t *testing.T) {
 		if p, err := all.Get("b", "one"); err != nil || p.Spec.NodeName != "panic" || ix.Failed() != 1 {
 			t.Errorf("the object is there nevertheless: %v %v, %d failures", p, err, ix.Failed())
 		}
-		if len(told) != 1 || told[0] != "pods one: index node: panic with a string" {
-			t.Errorf("told %q", told)
+		if len(reported) != 1 || reported[0] != "pods one: index node: panic with a string" {
+			t.Errorf("reported %q", reported)
 		}
 		server.Delete(pods, "a", "one")
 		want("deleted", "node-2", "")
@@ -79,8 +79,8 @@ func TestIndex(t *testing.T) {
 	})
 }
 
-// TestIndexAddedLate: an index of objects that are there already answers rightly at any time, and
-// says while it is being built.
+// TestIndexAddedLate: an index added to cached objects answers correctly at any time, and reports that it is being
+// built.
 func TestIndexAddedLate(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		for i := range 600 { // more than one step
@@ -126,7 +126,7 @@ func TestIndexAddedLate(t *testing.T) {
 	})
 }
 
-// TestIndexScans: before it is built, Get asks every object.
+// TestIndexScans: before the index is built, Get examines every object.
 func TestIndexScans(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
@@ -147,7 +147,7 @@ func TestIndexScans(t *testing.T) {
 	})
 }
 
-// TestIndexValues: what cannot be a map's key, or not be found again, harms nobody.
+// TestIndexValues: values that cannot be map keys, or cannot be found again, do no harm.
 func TestIndexValues(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
@@ -160,7 +160,7 @@ func TestIndexValues(t *testing.T) {
 		nan := informer.AddIndex(all, "nan", func(*corev1.Pod) []float64 { return []float64{math.NaN(), 1} })
 		synced(t, c)
 		synctest.Wait()
-		if got := keys(loose.Get(7)); got != "a/one b/one" || loose.Failed() == 0 { // twice for one that was on its way
+		if got := keys(loose.Get(7)); got != "a/one b/one" || loose.Failed() == 0 { // twice for a version that was arriving
 			t.Errorf("found %s, %d failed", got, loose.Failed())
 		}
 		if values, err := nan.Values(); err != nil || len(values) != 1 {

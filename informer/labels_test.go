@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestListBySelector: what comes, changes and goes after the first selector is found by the next one.
+// TestListBySelector: additions, changes and deletions after the first selector are visible to the next one.
 func TestListBySelector(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
@@ -29,7 +29,7 @@ func TestListBySelector(t *testing.T) {
 				t.Errorf("%s: %q in %q selects %q, want %q", why, selector, namespace, got, keysWanted)
 			}
 		}
-		want("what was there before", "", "app in (one,two)", "a/one a/two b/one")
+		want("existing objects", "", "app in (one,two)", "a/one a/two b/one")
 		want("again", "", "app", "a/one a/two b/one")
 		server.Put(pods, "a", "one", podFields("late", "node-1"))
 		server.Put(pods, "b", "new", podFields("late", "node-1"))
@@ -39,7 +39,7 @@ func TestListBySelector(t *testing.T) {
 		want("in none", "c", "app=late", "")
 		want("all but", "", "app!=late", "a/two b/one")
 		server.Put(pods, "b", "new", map[string]any{"spec": map[string]any{"nodeName": "node-1"}})
-		want("no labels any more", "", "!app", "b/new")
+		want("labels removed", "", "!app", "b/new")
 		server.Delete(pods, "a", "one")
 		want("deleted", "", "app=late", "")
 		server.Put(pods, "a", "one", podFields("one", "node-1"))
@@ -51,7 +51,7 @@ func TestListBySelector(t *testing.T) {
 	})
 }
 
-// TestListBySelectorIsAtomic: an object that moves from one label to another is always found by a selector of both, once.
+// TestListBySelectorIsAtomic: a selector of two labels finds an object that moves between them, exactly once.
 func TestListBySelectorIsAtomic(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
@@ -99,8 +99,8 @@ func somePod(i, apps int) map[string]any {
 	}
 }
 
-// BenchmarkListSelector selects 1 % of 20,000 pods: from a view, from a shared one, and by client-go's lister, which returns its own
-// objects, as the shared view does.
+// BenchmarkListSelector selects 1 % of 20,000 pods: from a view, from a shared view, and by client-go's lister, which
+// returns shared objects as well.
 func BenchmarkListSelector(b *testing.B) {
 	const n, apps = 20_000, 100
 	server := informertest.NewServer()

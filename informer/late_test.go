@@ -9,8 +9,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestLate: what happened before a restart was over, or during an outage, happened after the stream was current
-// last; what the server sends as it happens has no such bound.
+// TestLate: changes during a restart or an outage happened after the stream was last current, and say so; changes
+// received live have no such bound.
 func TestLate(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)

@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// lines collects what is logged.
+// lines collects log lines.
 type lines struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -32,11 +32,12 @@ func (l *lines) take() string {
 	return l.b.String()
 }
 
-// TestLogTo: an outage is a line for each reason that it has, however long it is, and one for its end, and what else an operator should know is one each.
+// TestLogTo: an outage logs one line per reason, however long it lasts, and one for its end; other events log one line
+// each.
 func TestLogTo(t *testing.T) {
 	var log lines
 	bubble(t, informer.Options{Hooks: informer.LogTo(slog.New(slog.NewTextHandler(&log, nil)))}, func(t *testing.T, s *informertest.Server, c *informer.Cluster) {
-		source := must(c.Source(pods, informer.SourceOptions{}))(t) // JSON, which can hold what is no Pod
+		source := must(c.Source(pods, informer.SourceOptions{}))(t) // JSON, which can hold an invalid Pod
 		view := must(informer.For[*corev1.Pod](c, informer.On(source)))(t)
 		informer.AddIndex(view, "panics", func(p *corev1.Pod) []string {
 			if p.Name == "fine" {
@@ -65,7 +66,7 @@ func TestLogTo(t *testing.T) {
 		<-time.After(time.Minute)
 		_, _ = view.Get("n", "strange")
 		got := log.take()
-		for _, want := range []string{`msg="an object cannot be decoded" resource=pods err=`, `level=ERROR msg="an object cannot be indexed" resource=pods key=n/fine err=`} {
+		for _, want := range []string{`msg="cannot decode object" resource=pods err=`, `level=ERROR msg="cannot index object" resource=pods key=n/fine err=`} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no line with %s in:\n%s", want, got)
 			}

@@ -17,8 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestLaggingReadersOfLiveStorage: what a reader decodes that is behind is not counted among the
-// decoded objects for ever.
+// TestLaggingReadersOfLiveStorage: objects decoded for a lagging reader do not stay in the set of decoded objects.
 func TestLaggingReadersOfLiveStorage(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c, func(o *informer.ViewOptions) {
@@ -48,17 +47,17 @@ func TestLaggingReadersOfLiveStorage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.Stop() // the room for shared objects goes with it
+		s.Stop() // its budget for shared objects goes with it
 		if now := hotBytes(t, c); now > pinned+16<<10 {
 			t.Errorf("%d bytes of decoded objects at first, %d with all updates, then %d", pinned, last, now)
 		}
 	})
 }
 
-// TestUIDsDoNotPinObjects: who keeps the UIDs of changes keeps no objects.
+// TestUIDsDoNotPinObjects: keeping the UIDs of changes keeps no objects in memory.
 func TestUIDsDoNotPinObjects(t *testing.T) {
 	const objects, size = 200, 20 << 10
-	noise := make([]byte, size/2) // it cannot be compressed
+	noise := make([]byte, size/2) // incompressible
 	source := rand.NewChaCha8([32]byte{})
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -108,7 +107,7 @@ func TestUIDsDoNotPinObjects(t *testing.T) {
 	}
 }
 
-// TestIndexValuesDoNotPinObjects: an index keeps its values, not the text of the objects that they were found in.
+// TestIndexValuesDoNotPinObjects: an index keeps its values, not the text of their objects.
 func TestIndexValuesDoNotPinObjects(t *testing.T) {
 	t.Run("string", func(t *testing.T) { indexDoesNotPin(t, func(v string) string { return v }) })
 	t.Run("named", func(t *testing.T) { indexDoesNotPin(t, func(v string) types.UID { return types.UID(v) }) })
@@ -151,8 +150,8 @@ func indexDoesNotPin[K comparable](t *testing.T, key func(string) K) {
 	})
 }
 
-// TestLiveFromTheStart: LiveStorage keeps the objects of the first list decoded, also where the list is quicker than the
-// call that opens the view.
+// TestLiveFromTheStart: LiveStorage keeps the objects of the first list decoded, even if the list is faster than the call
+// that opens the view.
 func TestLiveFromTheStart(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		for i := range 1000 {

@@ -18,7 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// healing is what a cache needs, once faults are over, to have what the server has.
+// healing is what a cache needs, after faults end, to converge with the server.
 type healing int
 
 const (
@@ -26,19 +26,19 @@ const (
 	byAudit          // by the next audit, within auditAfter
 )
 
-// auditAfter is longer than any source waits for its next audit.
+// auditAfter is longer than a source's wait for its next audit.
 const auditAfter = 26 * time.Hour
 
-// modelFault is a way in which a server, or the process, fails the model.
+// modelFault is a fault of the server or the process.
 type modelFault struct {
 	name  string
-	on    bool // whether runs of the model have it
+	on    bool // enabled by default
 	heals healing
-	gaps  string // the reasons of gaps that it makes necessary
+	gaps  string // reasons of the gaps that it makes necessary
 	do    func(*world)
 }
 
-// modelFaults are what random search has beside what act does. A run has some of those that are on.
+// modelFaults are the random faults beside those in act. A run has some of the enabled ones.
 var modelFaults = []modelFault{
 	{"form", true, byAudit, "", (*world).changeForm},
 	{"garbled", true, byItself, informer.ReasonUnreadable, (*world).garble},
@@ -51,8 +51,8 @@ var modelFaults = []modelFault{
 	{"restart", true, byItself, informer.ReasonUnverified, (*world).restart},
 }
 
-// chooseFaults decides which faults a run has: few together find more than all together. INFORMER_FAULTS
-// names them instead, also those that are off.
+// chooseFaults picks a run's faults: a few together find more than all together. INFORMER_FAULTS names them instead,
+// disabled ones included.
 func (w *world) chooseFaults() {
 	names, chosen := os.LookupEnv("INFORMER_FAULTS")
 	for i := range modelFaults {
@@ -70,7 +70,7 @@ func (w *world) chooseFaults() {
 	w.Logf("plain: %t", w.plain)
 }
 
-// fail does one of the run's faults.
+// fail causes one of the run's faults.
 func (w *world) fail() {
 	if len(w.faults) == 0 {
 		return
@@ -82,21 +82,21 @@ func (w *world) fail() {
 	f.do(w)
 }
 
-// caused notes that gaps of some reasons are necessary from now on.
+// caused allows gaps with these reasons from now on.
 func (w *world) caused(reasons string) {
 	w.reasons.Lock()
 	defer w.reasons.Unlock()
 	w.necessary += " " + reasons
 }
 
-// causes returns the reasons of the gaps that are necessary by now.
+// causes returns the reasons of the gaps that are allowed now.
 func (w *world) causes() string {
 	w.reasons.Lock()
 	defer w.reasons.Unlock()
 	return w.necessary
 }
 
-// unnecessary tells whether nothing that happened accounts for a gap.
+// unnecessary reports whether no event explains a gap.
 func (w *world) unnecessary(g *informer.Gap) bool {
 	necessary := w.causes()
 	for reason := range strings.SplitSeq(g.Reason, ", ") {
@@ -107,10 +107,10 @@ func (w *world) unnecessary(g *informer.Gap) bool {
 	return false
 }
 
-// spoil adds a fault that ends when all faults do.
+// spoil adds a fault that ends with all others.
 func (w *world) spoil(f informertest.Fault) { w.ends = append(w.ends, w.server.Misbehave(f)) }
 
-// calm ends all faults, and waits until caches must have what the server has.
+// calm ends all faults, and waits until caches must have converged with the server.
 func (w *world) calm() {
 	w.server.SetDown(false)
 	w.server.Mute(false)
@@ -141,10 +141,10 @@ func (w *world) changeForm() {
 	})
 }
 
-// garble makes noise of the next event, for whoever watches, until faults end.
+// garble corrupts the next event, for every watch, until faults end.
 func (w *world) garble() { w.garbleNext(informertest.GarbleFrame) }
 
-// garbleObject does so, but leaves its metadata readable.
+// garbleObject does the same, but leaves the metadata readable.
 func (w *world) garbleObject() { w.garbleNext(informertest.GarbleObject) }
 
 func (w *world) garbleNext(how informertest.Effect) {
@@ -153,7 +153,7 @@ func (w *world) garbleNext(how informertest.Effect) {
 	w.write()
 }
 
-// fork restores the backup, and lets other writes overtake what was.
+// fork restores the backup, and lets other writes overtake the old history.
 func (w *world) fork() {
 	w.forked.Store(true)
 	w.server.Fork(w.backup, func() {
@@ -186,7 +186,7 @@ func (w *world) stormWatches() {
 	w.server.CloseWatches()
 }
 
-// stormInWatches ends watches with errors that do not mean that the server lost anything.
+// stormInWatches ends watches with errors that do not mean that versions were lost.
 func (w *world) stormInWatches() {
 	if f := w.storm(informertest.Fault{On: informertest.Watches, Effect: informertest.ErrorEvent}); f.Code == http.StatusInternalServerError {
 		w.caused(informer.ReasonUnwatched) // the server may be unable to watch from this version
@@ -202,7 +202,7 @@ func (w *world) expire() {
 	w.spoil(f)
 }
 
-// restart ends the process and begins another, which has the checkpoint of the one before.
+// restart ends the process and starts another with its checkpoint.
 func (w *world) restart() {
 	w.end()
 	if w.rand.IntN(2) == 0 {
@@ -214,7 +214,7 @@ func (w *world) restart() {
 	w.begin()
 }
 
-// begin starts a process with its consumers.
+// begin starts a process with its subscribers.
 func (w *world) begin() {
 	cluster, err := informer.NewCluster(w.server.Config(), informer.Options{Checkpoint: w.dir})
 	if err != nil {
@@ -247,7 +247,7 @@ func (w *world) begin() {
 	w.follow(w.source, 3000, 3*time.Second) // folds now and then
 }
 
-// compareCache checks that reads return what the server has, whole.
+// compareCache checks that reads return the server's objects, in full.
 func (w *world) compareCache() {
 	server := w.server.Objects(widgets)
 	if n := w.view.Len(); n != len(server) {
@@ -265,7 +265,7 @@ func (w *world) compareCache() {
 	w.compareSelected(server)
 }
 
-// list selects by labels, whatever is there: from the first time on, the source has an index of them.
+// list selects by labels at any time; from the first call on, the source has a label index.
 func (w *world) list() {
 	for _, err := range w.view.List("", labels.SelectorFromSet(labels.Set{"app": "a1"})) {
 		if err != nil && !errors.Is(err, informer.ErrNotSynced) {
@@ -274,7 +274,7 @@ func (w *world) list() {
 	}
 }
 
-// compareSelected checks that what selectors and the index find is what the server has.
+// compareSelected checks selectors and the index against the server.
 func (w *world) compareSelected(server map[string]map[string]any) {
 	for _, text := range []string{"app=a1", "app in (a0,a2),tier=t1", "tier", "!app", "app!=a1", "app notin (a0),tier"} {
 		selector, err := labels.Parse(text)

@@ -27,9 +27,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestModel lets random writes and faults happen to a server, and checks consumers against what
-// the server has in the end and against the promises on the way. INFORMER_SEED replays one run;
-// INFORMER_FAULTS, names of modelFaults separated by commas, decides which of them runs have.
+// TestModel causes random writes and faults, and checks subscribers against the server's state at the end and against
+// the promises on the way. INFORMER_SEED replays one run; INFORMER_FAULTS, names of modelFaults separated by commas,
+// selects the faults.
 func TestModel(t *testing.T) {
 	first, runs := uint64(time.Now().UnixNano()), 40
 	if v := os.Getenv("INFORMER_SEED"); v != "" {
@@ -80,7 +80,7 @@ func model(t *testing.T, seed uint64) {
 	w.end()
 }
 
-// world is the server and everybody who looks at it.
+// world is the server and its clients.
 type world struct {
 	*testing.T
 	rand      *rand.Rand
@@ -88,7 +88,7 @@ type world struct {
 	backup    informertest.Snapshot
 	consumers []*consumer
 
-	// The process that there is now.
+	// The current process.
 	options informer.SourceOptions
 	dir     string // of its checkpoint; empty: none
 	source  *informer.Source
@@ -121,7 +121,7 @@ func (w *world) act() {
 		w.write()
 		w.sleep(20 * time.Second)
 		if w.rand.IntN(2) == 0 {
-			w.compact() // its own restart
+			w.compact() // as a restart does
 		}
 		w.server.SetDown(false)
 	case 4:
@@ -129,7 +129,7 @@ func (w *world) act() {
 	case 5:
 		if w.rand.IntN(4) == 0 && !w.plain {
 			w.caused(informer.ReasonHistoryChanged + informer.ReasonExpired)
-			if len(w.faults) > 0 { // they may keep a stream from looking within the minute: an audit finds it
+			if len(w.faults) > 0 { // they may delay a stream's probe by a minute: an audit finds it
 				w.caused(informer.ReasonMissed)
 				w.forked.Store(true)
 				w.heals = max(w.heals, byAudit)
@@ -138,7 +138,7 @@ func (w *world) act() {
 			w.sleep(20 * time.Second)
 			w.server.Restore(w.backup)
 			w.server.SetDown(false)
-			// a history that overtakes ours before anybody looks cannot be told by its version
+			// a history that overtakes ours before the next probe has no suspicious version
 			<-time.After(time.Minute)
 		} else {
 			w.backup = w.server.Snapshot()
@@ -170,7 +170,7 @@ func (w *world) act() {
 	}
 }
 
-// compact has the server forget its history.
+// compact makes the server drop its history.
 func (w *world) compact() {
 	if !w.plain {
 		w.caused(informer.ReasonExpired)
@@ -201,10 +201,10 @@ type consumer struct {
 	epoch map[informer.Stream]int64
 	seen  map[seen]bool
 	live  map[informer.Stream]bool
-	// settled is the epoch of the last live batch: everything held is from it.
-	settled map[informer.Stream]int64
-	done    chan struct{}
-	first   bool // what it gets is logged
+	// liveEpoch is the epoch of the last live batch: everything held belongs to it.
+	liveEpoch map[informer.Stream]int64
+	done      chan struct{}
+	first     bool // its changes are logged
 }
 
 type held struct {
@@ -216,7 +216,7 @@ type seen struct {
 	epoch int64
 	uid   types.UID
 	rv    string
-	json  string // which is another where the form changed
+	json  string // differs if the form changed
 }
 
 func (w *world) follow(s *informer.Source, budget int64, pause time.Duration) {
@@ -225,7 +225,7 @@ func (w *world) follow(s *informer.Source, budget int64, pause time.Duration) {
 		w.Fatal(err)
 	}
 	c := &consumer{T: w.T, world: w, state: map[informer.Key]held{}, epoch: map[informer.Stream]int64{},
-		seen: map[seen]bool{}, live: map[informer.Stream]bool{}, settled: map[informer.Stream]int64{}, done: make(chan struct{})}
+		seen: map[seen]bool{}, live: map[informer.Stream]bool{}, liveEpoch: map[informer.Stream]int64{}, done: make(chan struct{})}
 	c.first = len(w.consumers) == 0
 	w.consumers = append(w.consumers, c)
 	pauses := rand.New(rand.NewPCG(w.rand.Uint64(), 0))
@@ -267,7 +267,7 @@ func (c *consumer) take(b feed.Batch) {
 		c.apply(b, d)
 	}
 	if b.Phase == feed.Live {
-		c.settled[b.Stream] = b.Epoch
+		c.liveEpoch[b.Stream] = b.Epoch
 	}
 }
 
@@ -275,7 +275,7 @@ func (c *consumer) apply(b feed.Batch, d feed.Delta) {
 	was, known := c.state[d.Key]
 	if d.Op == informer.Added {
 		if known || !d.Old.IsZero() {
-			c.Errorf("added %v, which is known", d.Key)
+			c.Errorf("added %v, but it is known", d.Key)
 		}
 	} else if !known || !same(was.v, d.Old) || was.uid != d.UID {
 		c.Errorf("op %d of %v: old is %s, the consumer has %s", d.Op, d.Key, d.Old.ResourceVersion, was.v.ResourceVersion)
@@ -287,7 +287,7 @@ func (c *consumer) apply(b feed.Batch, d feed.Delta) {
 		delete(c.state, d.Key)
 		return
 	}
-	if d.Op == informer.Updated && !c.world.forked.Load() && c.settled[b.Stream] == b.Epoch && older(d.New, d.Old) {
+	if d.Op == informer.Updated && !c.world.forked.Load() && c.liveEpoch[b.Stream] == b.Epoch && older(d.New, d.Old) {
 		c.Errorf("%v goes back from %s to %s", d.Key, d.Old.ResourceVersion, d.New.ResourceVersion)
 	}
 	raw, err := d.New.JSON()
@@ -314,7 +314,7 @@ func same(a, b feed.Version) bool {
 	return errX == nil && errY == nil && a.ResourceVersion == b.ResourceVersion && string(x) == string(y)
 }
 
-// compare checks that the consumer has what the server has.
+// compare compares the consumer's state with the server's.
 func (c *consumer) compare(i int, server map[string]map[string]any) {
 	have := map[string]any{}
 	for k, h := range c.state {
@@ -347,7 +347,7 @@ func (c *consumer) compare(i int, server map[string]map[string]any) {
 	}
 }
 
-// jsonOf is a value's JSON, whose fields have an order.
+// jsonOf returns a value's JSON, with sorted fields.
 func jsonOf(t *testing.T, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)

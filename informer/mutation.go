@@ -41,11 +41,11 @@ var detectFromEnv = sync.OnceValue(func() bool {
 // mutations finds shared objects that were modified.
 type mutations struct {
 	detect           bool
-	fail             func(report string)    // ends the program
-	nondeterministic map[*codec]struct{}    // that make different objects of the same bytes; the checking goroutine's
-	repair           map[*Source]*repairing // likewise
-	wake             chan struct{}          // says that there is something to check
-	full             atomic.Bool            // enough are picked: spares readers the dice
+	fail             func(report string)    // panics
+	nondeterministic map[*codec]struct{}    // codecs that decode equal bytes differently; only the checking goroutine uses it
+	repair           map[*Source]*repairing // only the checking goroutine uses it
+	wake             chan struct{}          // signals that there is something to check
+	full             atomic.Bool            // the sample is complete: readers skip the random pick
 
 	mu      sync.Mutex
 	ended   bool

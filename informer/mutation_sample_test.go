@@ -20,7 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// heard are what Hooks.Mutation was called with.
+// heard records the calls of Hooks.Mutation.
 type heard struct {
 	mu  sync.Mutex
 	all []string
@@ -32,13 +32,13 @@ func (h *heard) add(s informer.Stream, k informer.Key, err error) {
 	h.all = append(h.all, fmt.Sprint(s.Resource.Resource, " ", k, ": ", err))
 }
 
-// allChecked tells whether the environment asks for all shared objects to be checked.
+// allChecked reports whether the environment enables checks of all shared objects.
 func allChecked() bool {
 	on, err := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR"))
 	return err == nil && on
 }
 
-// sampling is bubble for a cluster that checks now and then, with pods that share their labels.
+// sampling is bubble for a cluster that samples, with pods that share their labels.
 func sampling(t *testing.T, storage informer.Storage, test func(*testing.T, *informertest.Server, *informer.Cluster, *informer.Informer[*corev1.Pod], *heard)) {
 	t.Helper()
 	if allChecked() {
@@ -71,7 +71,7 @@ func alike(t *testing.T, v *informer.Informer[*corev1.Pod]) (a, b informer.Key) 
 	return a, b
 }
 
-// often reads until something has surely been picked, and waits for the check.
+// often reads until an object has surely been sampled, and waits for the check.
 func often(t *testing.T, c *informer.Cluster, read func()) {
 	t.Helper()
 	for range 2000 {
@@ -82,13 +82,13 @@ func often(t *testing.T, c *informer.Cluster, read func()) {
 	elapse(5 * time.Second)
 }
 
-// TestMutationIsCountedAndRepaired: without DetectMutation what is found is counted and told, and all get true objects
-// again, also those that share the part, and indexes that a damaged part has come into.
+// TestMutationIsCountedAndRepaired: without DetectMutation, damage is counted and reported, and readers get correct
+// objects again, including objects that share the part and indexes that a damaged part got into.
 func TestMutationIsCountedAndRepaired(t *testing.T) {
 	for _, storage := range []informer.Storage{informer.CompactStorage, informer.AutoStorage, informer.LiveStorage} {
 		sampling(t, storage, func(t *testing.T, server *informertest.Server, c *informer.Cluster, v *informer.Informer[*corev1.Pod], h *heard) {
 			written, sharing := alike(t, v)
-			why := fmt.Sprint("pods ", written, `: a shared *v1.Pod was changed at metadata.labels["app"]; `)
+			why := fmt.Sprint("pods ", written, `: a shared *v1.Pod was modified at metadata.labels["app"]; read by `)
 			must(v.Get("s", written.Name))(t).Labels["app"] = "oops"
 			server.Put(pods, "s", "late", podFields("same", "node"))
 			synctest.Wait()
@@ -99,7 +99,7 @@ func TestMutationIsCountedAndRepaired(t *testing.T) {
 			}
 			often(t, c, func() { must(v.Get("s", written.Name))(t) })
 			named := func(found string) bool {
-				return strings.HasPrefix(found, why) && strings.HasSuffix(found, "Get had it")
+				return strings.HasPrefix(found, why) && strings.HasSuffix(found, "Get")
 			}
 			if !slices.ContainsFunc(h.all, named) {
 				t.Errorf("storage %d: heard %q", storage, h.all)
@@ -121,14 +121,14 @@ func TestMutationIsCountedAndRepaired(t *testing.T) {
 				t.Errorf("storage %d: the index has %v and %v", storage, oops, same)
 			}
 			if p := must(v.Get("s", sharing.Name))(t); p != must(v.Get("s", sharing.Name))(t) {
-				t.Errorf("storage %d: nothing is kept any more", storage)
+				t.Errorf("storage %d: nothing is kept decoded", storage)
 			}
 		})
 	}
 }
 
-// TestMutationIsFoundWhenObjectsGo: what leaves the hot set is checked as well, whoever had it.
-func TestMutationIsFoundWhenObjectsGo(t *testing.T) {
+// TestMutationIsFoundOnEviction: objects evicted from the hot set are sampled as well, whoever read them.
+func TestMutationIsFoundOnEviction(t *testing.T) {
 	if allChecked() {
 		return
 	}
@@ -140,7 +140,7 @@ func TestMutationIsFoundWhenObjectsGo(t *testing.T) {
 		}
 		v := must(informer.For[*corev1.Pod](c, func(o *informer.ViewOptions) { o.Hot = 32 << 10 }))(t).Shared()
 		synced(t, c)
-		unread := func(found string) bool { return !strings.Contains(found, "had it") }
+		unread := func(found string) bool { return !strings.Contains(found, "read by") }
 		for round := 0; round < 50 && !slices.ContainsFunc(h.all, unread); round++ {
 			for i := range 200 {
 				must(v.Get("s", fmt.Sprint("x", i)))(t).Spec.NodeName = "oops"
@@ -148,13 +148,13 @@ func TestMutationIsFoundWhenObjectsGo(t *testing.T) {
 			c.SyncMutations()
 			elapse(5 * time.Second)
 		}
-		if i := slices.IndexFunc(h.all, unread); i < 0 || !strings.HasSuffix(h.all[i], ": a shared *v1.Pod was changed at spec.nodeName") {
+		if i := slices.IndexFunc(h.all, unread); i < 0 || !strings.HasSuffix(h.all[i], ": a shared *v1.Pod was modified at spec.nodeName") {
 			t.Errorf("heard %q", h.all)
 		}
 	})
 }
 
-// TestNoFalseMutations: who writes nothing is not accused, whatever is read.
+// TestNoFalseMutations: reading in any way is not reported as a mutation.
 func TestNoFalseMutations(t *testing.T) {
 	for _, storage := range []informer.Storage{informer.CompactStorage, informer.LiveStorage} {
 		sampling(t, storage, func(t *testing.T, server *informertest.Server, c *informer.Cluster, v *informer.Informer[*corev1.Pod], h *heard) {
@@ -174,7 +174,7 @@ func TestNoFalseMutations(t *testing.T) {
 	}
 }
 
-// TestLogToLogsMutationsOnceAMinute: a handler that writes to what it gets does so always.
+// TestLogToLogsMutationsOnceAMinute: a handler that writes to its objects does so every time.
 func TestLogToLogsMutationsOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
@@ -185,7 +185,7 @@ func TestLogToLogsMutationsOnceAMinute(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-		if len(lines) != 3 || !strings.Contains(lines[0], `msg="a shared object was changed" resource=pods namespace=a key=a/one err="it was" found=1`) ||
+		if len(lines) != 3 || !strings.Contains(lines[0], `msg="a shared object was modified" resource=pods namespace=a key=a/one err="it was" found=1`) ||
 			!strings.Contains(lines[1], "found=60") {
 			t.Errorf("logged\n%s", b.String())
 		}

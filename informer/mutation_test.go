@@ -20,7 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// reports collects what would end the program.
+// reports collects the reports that would panic.
 type reports struct {
 	cluster *informer.Cluster
 	mu      sync.Mutex
@@ -33,7 +33,7 @@ func (r *reports) add(report string) {
 	r.all = append(r.all, report)
 }
 
-// take returns what was reported, once there was time to.
+// take lets time pass and returns the reports.
 func (r *reports) take() string {
 	synctest.Wait()
 	r.cluster.SyncMutations()
@@ -67,7 +67,7 @@ func first[T any](seq func(func(T, error) bool)) (v T, err error) {
 	return v, informer.ErrNotFound
 }
 
-// TestDetectMutation: who writes to a shared object is found, by where and by who had it.
+// TestDetectMutation: writing to a shared object is reported, with the path and the readers.
 func TestDetectMutation(t *testing.T) {
 	type view = informer.Informer[*corev1.Pod]
 	label := func(p *corev1.Pod) { p.Labels["app"] = "oops" }
@@ -80,16 +80,16 @@ func TestDetectMutation(t *testing.T) {
 		{"a read that writes nothing", func(t *testing.T, _ *informertest.Server, v *view) {
 			_, _ = must(v.Get("a", "one"))(t).Labels["app"], must(v.Get("a", "one"))(t).DeepCopy()
 		}, ""},
-		{"Get", func(t *testing.T, _ *informertest.Server, v *view) { label(must(v.Get("a", "one"))(t)) }, "*v1.Pod a/one (pods): " + changed + "Get had it"},
-		{"a list", func(t *testing.T, _ *informertest.Server, v *view) { label(must(first(v.List("b", nil)))(t)) }, "*v1.Pod b/one (pods): " + changed + "List had it"},
+		{"Get", func(t *testing.T, _ *informertest.Server, v *view) { label(must(v.Get("a", "one"))(t)) }, "*v1.Pod a/one (pods): " + changed + "read by Get"},
+		{"a list", func(t *testing.T, _ *informertest.Server, v *view) { label(must(first(v.List("b", nil)))(t)) }, "*v1.Pod b/one (pods): " + changed + "read by List"},
 		{"an index", func(t *testing.T, _ *informertest.Server, v *view) {
 			ix := informer.AddIndex(v, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 			synctest.Wait()
 			label(must(first(ix.In("b", "node-1")))(t))
-		}, changed + `index "node" had it`},
+		}, changed + `read by index "node"`},
 		{"an index's function", func(_ *testing.T, server *informertest.Server, v *view) {
 			informer.AddIndex(v, "app", func(p *corev1.Pod) []string { p.Labels["app"] = "oops"; return nil })
-		}, changed + `index "app" had it`},
+		}, changed + `read by index "app"`},
 		{"an index's function, of an object that comes in", func(_ *testing.T, server *informertest.Server, v *view) {
 			informer.AddIndex(v, "app", func(p *corev1.Pod) []string {
 				if p.Name == "new" {
@@ -99,7 +99,7 @@ func TestDetectMutation(t *testing.T) {
 			})
 			synctest.Wait()
 			server.Put(pods, "a", "new", podFields("one", "node-1"))
-		}, `a/new (pods): spec.nodeName was "node-1" and is "oops"; index "app" had it`},
+		}, `a/new (pods): spec.nodeName was "node-1" and is "oops"; read by index "app"`},
 		{"a subscription", func(t *testing.T, _ *informertest.Server, v *view) {
 			s := must(v.Subscribe("controller", informer.SubscribeOptions{}))(t)
 			defer s.Stop()
@@ -111,8 +111,8 @@ func TestDetectMutation(t *testing.T) {
 					return
 				}
 			}
-		}, `a/one (pods): spec.nodeName was "node-1" and is "oops"; subscription "controller" had it`},
-		{"a handler of updates, to what was", func(t *testing.T, server *informertest.Server, v *view) {
+		}, `a/one (pods): spec.nodeName was "node-1" and is "oops"; read by subscription "controller"`},
+		{"an update handler, to the old object", func(t *testing.T, server *informertest.Server, v *view) {
 			s := must(v.Subscribe("handler", informer.SubscribeOptions{SkipInitial: true}))(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -121,12 +121,12 @@ func TestDetectMutation(t *testing.T) {
 				old.Spec.NodeName = "oops"
 				cancel()
 			}})
-		}, `spec.nodeName was "node-1" and is "oops"; subscription "handler" had it`},
-		{"all who had it", func(t *testing.T, _ *informertest.Server, v *view) {
+		}, `spec.nodeName was "node-1" and is "oops"; read by subscription "handler"`},
+		{"all readers", func(t *testing.T, _ *informertest.Server, v *view) {
 			p := must(v.Get("a", "one"))(t)
 			must(informer.Collect(v.List("a", nil)))(t)
 			label(p)
-		}, "Get, List had it"},
+		}, "read by Get, List"},
 		{"an object that is no longer cached", func(t *testing.T, server *informertest.Server, v *view) {
 			p := must(v.Get("a", "one"))(t)
 			server.Delete(pods, "a", "one")
@@ -157,7 +157,7 @@ func TestDetectMutation(t *testing.T) {
 	}
 }
 
-// TestDetectMutationOfSharedPart: the report has all objects that the part is in.
+// TestDetectMutationOfSharedPart: the report names all objects that contain the part.
 func TestDetectMutationOfSharedPart(t *testing.T) {
 	detecting(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, r *reports) {
 		for i := range 8 {
@@ -173,13 +173,13 @@ func TestDetectMutationOfSharedPart(t *testing.T) {
 				t.Errorf("%s is not in %q", k, got)
 			}
 		}
-		if !strings.Contains(got, "also changed: *v1.Pod s/x") || !strings.Contains(got, "List, Get had it") {
+		if !strings.Contains(got, "also modified: *v1.Pod s/x") || !strings.Contains(got, "read by List, Get") {
 			t.Errorf("reported %q", got)
 		}
 	})
 }
 
-// TestDetectMutationHidesSecrets: of Secrets only the path is told, whatever they are read as.
+// TestDetectMutationHidesSecrets: for Secrets only the path is reported, whatever their Go type.
 func TestDetectMutationHidesSecrets(t *testing.T) {
 	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	detecting(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, r *reports) {
@@ -197,8 +197,8 @@ func TestDetectMutationHidesSecrets(t *testing.T) {
 		b := r.take()
 		must(metas.Get("a", "s"))(t).Annotations["note"] = "hunter3"
 		all := a + b + r.take()
-		for _, want := range []string{`*v1.Secret a/s (secrets): data["password"]; Get`, `*unstructured.Unstructured a/s (secrets): data.password; Get`,
-			`*v1.PartialObjectMetadata a/s (secrets): metadata.annotations["note"]; Get`} {
+		for _, want := range []string{`*v1.Secret a/s (secrets): data["password"]; read by Get`, `*unstructured.Unstructured a/s (secrets): data.password; read by Get`,
+			`*v1.PartialObjectMetadata a/s (secrets): metadata.annotations["note"]; read by Get`} {
 			if !strings.Contains(all, want) {
 				t.Errorf("%q is not in %q", want, all)
 			}
@@ -243,7 +243,7 @@ func TestDetectMutationAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestMutationEndsTheProgram: with client-go's environment variable, in a program of its own.
+// TestMutationEndsTheProgram: with client-go's environment variable, in a separate process.
 func TestMutationEndsTheProgram(t *testing.T) {
 	const child = "TATTLER_TEST_MUTATE"
 	if os.Getenv(child) != "" {
@@ -261,7 +261,7 @@ func TestMutationEndsTheProgram(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutationEndsTheProgram$")
 	cmd.Env = append(os.Environ(), child+"=1", "KUBE_CACHE_MUTATION_DETECTOR=true")
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), `panic: informer: a shared object was changed: *v1.Pod a/one (pods): spec.nodeName was "node-1" and is "oops"; Get had it`) {
+	if err == nil || !strings.Contains(string(out), `panic: informer: a shared object was modified: *v1.Pod a/one (pods): spec.nodeName was "node-1" and is "oops"; read by Get`) {
 		t.Errorf("%v: %s", err, out)
 	}
 }

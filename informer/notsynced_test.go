@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestNotSynced: before the first list is complete, what is not found may exist, and reads say so.
+// TestNotSynced: before the first list is complete, an object that is not found may exist, and reads say so.
 func TestNotSynced(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		server.SetDown(true)
@@ -62,7 +62,7 @@ func TestNotSynced(t *testing.T) {
 	})
 }
 
-// TestWaitWithoutRun: who forgets Cluster.Run is reminded of it.
+// TestWaitWithoutRun: the error mentions Cluster.Run if it was not called.
 func TestWaitWithoutRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := informertest.NewServer()
@@ -79,7 +79,7 @@ func TestWaitWithoutRun(t *testing.T) {
 	})
 }
 
-// TestWaitForSyncWhileOneCloses: a view that is closed is not waited for any more, and the cluster is not closed.
+// TestWaitForSyncWhileOneCloses: WaitForSync does not wait for a view that is closed, nor take it for a closed cluster.
 func TestWaitForSyncWhileOneCloses(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		server.SetDown(true)
@@ -97,7 +97,7 @@ func TestWaitForSyncWhileOneCloses(t *testing.T) {
 	})
 }
 
-// TestKeyText: a key prints as kubectl names objects.
+// TestKeyText: a key prints in kubectl's form.
 func TestKeyText(t *testing.T) {
 	for want, k := range map[string]informer.Key{"shop/web": {Namespace: "shop", Name: "web"}, "node-1": {Name: "node-1"}} {
 		if k.String() != want {

@@ -134,14 +134,14 @@ func (o *SourceOptions) fits(c *codec) error {
 	case c.generic && o.Format == Protobuf:
 		return fmt.Errorf("unstructured objects need JSON, but the source requests protobuf")
 	case !c.partial && o.MetadataOnly:
-		return fmt.Errorf("the source has metadata only")
+		return fmt.Errorf("the source has only metadata")
 	case !c.protobuf && o.Format == Protobuf:
 		return fmt.Errorf("the type cannot be read from protobuf, which the source requests")
 	}
 	return nil
 }
 
-// needsJSON names the option that cannot work with protobuf; empty if there is none.
+// needsJSON names the option that cannot work with protobuf; or empty.
 func (o *SourceOptions) needsJSON() string {
 	t := o.Transform
 	switch {

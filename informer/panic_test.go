@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// fragile is a user's type whose own code panics.
+// fragile is a user's type whose methods panic.
 type fragile struct{ widget }
 
 func (f *fragile) UnmarshalJSON(b []byte) error {
@@ -35,14 +35,14 @@ func (f *fragile) DeepCopyObject() runtime.Object {
 	return &fragile{f.widget}
 }
 
-// TestPanickingType: a panic in the methods of a user's type is the error of its object: counted,
-// reported, and nothing else suffers.
+// TestPanickingType: a panic in a type's methods becomes the object's error: it is counted and reported, and nothing
+// else suffers.
 func TestPanickingType(t *testing.T) {
 	users := runtime.NewScheme()
 	users.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, &fragile{})
 	for _, storage := range []informer.Storage{informer.CompactStorage, informer.LiveStorage} {
-		var told []string
-		o := informer.Options{Scheme: users, Hooks: informer.Hooks{DecodeError: func(_ informer.Stream, err error) { told = append(told, err.Error()) }}}
+		var reported []string
+		o := informer.Options{Scheme: users, Hooks: informer.Hooks{DecodeError: func(_ informer.Stream, err error) { reported = append(reported, err.Error()) }}}
 		bubble(t, o, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 			all := must(informer.For[*fragile](c, informer.WithStorage(storage)))(t)
 			ix := informer.AddIndex(all, "v", func(f *fragile) []int64 { return []int64{f.Spec.V} })
@@ -80,8 +80,8 @@ func TestPanickingType(t *testing.T) {
 			if got := strings.Join(failed, ", "); got != "error one, update two" {
 				t.Errorf("handlers: %s", got)
 			}
-			if st := all.Source().Status()[0]; st.State != informer.Watching || st.DecodeErrors != uint64(len(told)) || len(told) < 4 {
-				t.Errorf("%+v, told %q", st, told)
+			if st := all.Source().Status()[0]; st.State != informer.Watching || st.DecodeErrors != uint64(len(reported)) || len(reported) < 4 {
+				t.Errorf("%+v, reported %q", st, reported)
 			}
 		})
 	}

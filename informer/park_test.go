@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// park lets the kind go, which a stream believes after a few seconds.
+// park removes the kind, which a stream accepts after a few seconds.
 func (r *rig) park() {
 	r.Helper()
 	r.server.Unserve(widgets)
@@ -26,7 +26,7 @@ func (r *rig) park() {
 	}
 }
 
-func TestRetryTellsWhatDiffers(t *testing.T) {
+func TestRetryDeliversDifferences(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
 		r.park()
@@ -35,7 +35,7 @@ func TestRetryTellsWhatDiffers(t *testing.T) {
 		r.server.Put(widgets, "n", "c", spec(1))
 		r.server.Serve(widgets, "Widget")
 		r.feed.feed.Retry("v1")
-		r.want("net changes, behind a gap", `
+		r.want("net changes, after a gap", `
 			! not served 1002..1005
 			~ a 1001>1003 relisted
 			+ c 1005 relisted
@@ -49,7 +49,7 @@ func TestRetryTellsWhatDiffers(t *testing.T) {
 	})
 }
 
-// TestComesBackByItself: nobody has to call Retry.
+// TestComesBackByItself: a parked stream recovers without Retry.
 func TestComesBackByItself(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
@@ -57,13 +57,13 @@ func TestComesBackByItself(t *testing.T) {
 		r.server.Put(widgets, "n", "a", spec(2))
 		r.server.Serve(widgets, "Widget")
 		r.pass(40 * time.Second)
-		r.want("what differs, behind a gap", "! not served 1002..1003\n~ a 1001>1003 relisted\n= 1003 epoch 1")
+		r.want("the differences, after a gap", "! not served 1002..1003\n~ a 1001>1003 relisted\n= 1003 epoch 1")
 		r.server.Put(widgets, "n", "a", spec(3))
 		r.want("then it is watched again", "~ a 1003>1004\n= 1004 epoch 1")
 	})
 }
 
-// TestALoadBalancersNotFound is no word of the API server's.
+// TestALoadBalancersNotFound: a load balancer's 404 is not the API server's.
 func TestALoadBalancersNotFound(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
@@ -80,7 +80,7 @@ func TestALoadBalancersNotFound(t *testing.T) {
 	})
 }
 
-// TestOneLookAtATime: a stream that is retried in vain is looked for once.
+// TestOneLookAtATime: a stream that is retried in vain checks for its kind once at a time.
 func TestOneLookAtATime(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.park()
@@ -105,7 +105,7 @@ func TestRetryInVain(t *testing.T) {
 			r.feed.feed.Retry("v1")
 			r.pass(10 * time.Second)
 		}
-		r.want("nothing is told while it is not served", "")
+		r.want("no changes while it is not served", "")
 		if got, once := r.states.take(), "listing waiting/1 parked/1"; got != strings.Join([]string{once, once, once}, " ") {
 			r.Errorf("states: %s", got)
 		}
@@ -149,7 +149,7 @@ func TestRetryBeforeTheFirstSync(t *testing.T) {
 	})
 }
 
-func TestRetireTellsMissedDeletionsOnce(t *testing.T) {
+func TestRetireDeliversMissedDeletionsOnce(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
 		r.park()
@@ -173,7 +173,7 @@ func TestRetireTellsMissedDeletionsOnce(t *testing.T) {
 	})
 }
 
-// TestRetireAHalfList: a kind that goes between two pages of its first list.
+// TestRetireAHalfList: a kind is removed between two pages of its first list.
 func TestRetireAHalfList(t *testing.T) {
 	before := func(s *informertest.Server) {
 		for range 501 {
@@ -192,18 +192,18 @@ func TestRetireAHalfList(t *testing.T) {
 		}
 		r.feed.feed.Retire()
 		if got := r.feed.take(); strings.Count(got, "- w") != 500 || strings.Count(got, "!") != 1 {
-			r.Errorf("what was told is taken back: %s", got)
+			r.Errorf("the delivered objects are deleted: %s", got)
 		}
 		r.server.Intercept(nil)
 		r.feed.feed.Retry("v1")
 		if got := r.feed.take(); strings.Count(got, "+ w") != 501 {
-			r.Errorf("it is told again: %s", got)
+			r.Errorf("delivered again: %s", got)
 		}
 	})
 }
 
-// TestParkedByMany: whoever retries, retires and closes at the same time, nothing is told twice, and
-// no goroutine stays (TestMain).
+// TestParkedByMany: with concurrent Retry, Retire and Close, nothing is delivered twice and no goroutine leaks
+// (TestMain).
 func TestParkedByMany(t *testing.T) {
 	o := informer.SourceOptions{Selection: informer.Selection{Namespaces: []string{"m", "n"}}}
 	scenario(t, o, two, func(r *rig) {
@@ -240,8 +240,8 @@ func TestParkedByMany(t *testing.T) {
 	})
 }
 
-// TestNotFoundForAWhile: the server, or a proxy, answers 404 for a kind that discovery says is served. Nothing is
-// lost: it is asked again.
+// TestNotFoundForAWhile: the server, or a proxy, answers 404 for a kind that discovery lists. Nothing is lost: the
+// stream retries.
 func TestNotFoundForAWhile(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReadme holds the README's program against the Example, which is compiled.
+// TestReadme compares the README's program with the Example, which is compiled.
 func TestReadme(t *testing.T) {
 	part := func(file, pattern string) string {
 		b, err := os.ReadFile(file)

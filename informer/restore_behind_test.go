@@ -11,9 +11,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestStrictFirstList: a first list that comes faster than it is taken ends a strict feed. Opened anew
-// with what was kept, again and again, it comes to its end: each object is told once, and nothing is
-// taken for lost. So it does where every batch is larger than the budget.
+// TestStrictFirstList: a first list that arrives faster than it is taken ends a strict feed. Reopened repeatedly with
+// the kept state, the list completes: each object is delivered once, and nothing counts as lost. The same holds if every
+// batch is larger than the budget.
 func TestStrictFirstList(t *testing.T) {
 	for _, budget := range []int64{300_000, 1} {
 		t.Run(fmt.Sprint(budget), func(t *testing.T) { strictFirstList(t, budget) })
@@ -26,7 +26,7 @@ func strictFirstList(t *testing.T, budget int64) {
 		for i := range objects {
 			server.Put(widgets, "n", fmt.Sprintf("w%04d", i), spec(i))
 		}
-		told, opened, live := map[string]int{}, 0, false
+		delivered, opened, live := map[string]int{}, 0, false
 		for ; !live && opened < 400; opened++ {
 			s, f := k.keep(c, feed.Options{Strict: true, Budget: budget})
 			for {
@@ -40,9 +40,9 @@ func strictFirstList(t *testing.T, budget int64) {
 				k.take(b)
 				for _, d := range b.Deltas {
 					if d.Op != informer.Added {
-						t.Fatalf("told %s", line(d))
+						t.Fatalf("delivered %s", line(d))
 					}
-					told[d.Key.Name]++
+					delivered[d.Key.Name]++
 				}
 				if live = b.Phase == feed.Live; live {
 					break
@@ -54,12 +54,12 @@ func strictFirstList(t *testing.T, budget int64) {
 		if !live || opened < 2 {
 			t.Errorf("live %v after the feed was opened %d times", live, opened)
 		}
-		if len(told) != objects+2 {
-			t.Errorf("%d objects were told, want %d", len(told), objects+2)
+		if len(delivered) != objects+2 {
+			t.Errorf("%d objects were delivered, want %d", len(delivered), objects+2)
 		}
-		for name, n := range told {
+		for name, n := range delivered {
 			if n != 1 {
-				t.Errorf("%s was told %d times", name, n)
+				t.Errorf("%s was delivered %d times", name, n)
 			}
 		}
 	})

@@ -21,19 +21,19 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// keeper is a consumer that keeps what a feed tells, and can have a source opened anew with it.
+// keeper is a consumer that keeps a feed's state, and can reopen a source with it.
 type keeper struct {
 	t *testing.T
 
 	mu       sync.Mutex
 	objects  map[informer.Key]feed.RestoredObject
-	version  string // of the last live batch, unless others followed
+	version  string // of the last batch, if it was live
 	epoch    int64
 	identity string
 	trusted  bool
 	at       time.Time
 
-	asked     int   // how often Restore was
+	asked     int   // calls of Restore
 	err       error // of Restore, once
 	objectErr error // of Objects, once
 }
@@ -101,7 +101,7 @@ func (k *keeper) take(b feed.Batch) {
 	}
 }
 
-// keep opens a source that begins with what the keeper has, and a feed that tells only what differs.
+// keep opens a source that starts with the keeper's state, and a feed that delivers only differences.
 func (k *keeper) keep(c *informer.Cluster, o feed.Options) (*informer.Source, *feed.Feed) {
 	k.t.Helper()
 	o.Restore, o.Paged = k.restore, true
@@ -112,9 +112,9 @@ func (k *keeper) keep(c *informer.Cluster, o feed.Options) (*informer.Source, *f
 	return f.Source(), f
 }
 
-// follow keeps what a feed tells until its source is closed, and returns it as text.
+// follow keeps a feed's batches until its source is closed, and returns them as text.
 func (k *keeper) follow(f *feed.Feed) (end func() string) {
-	var told []string
+	var delivered []string
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -124,12 +124,12 @@ func (k *keeper) follow(f *feed.Feed) (end func() string) {
 				return
 			}
 			k.take(b)
-			told = append(told, describe(b)...)
+			delivered = append(delivered, describe(b)...)
 		}
 	}()
 	return func() string {
 		<-done
-		return strings.Join(told, "\n")
+		return strings.Join(delivered, "\n")
 	}
 }
 
@@ -182,11 +182,11 @@ func TestRestore(t *testing.T) {
 		why   string
 		while func(*informertest.Server, *keeper) // between the two runs
 		lists int
-		want  string // what the feed tells
-		asked int    // how often Restore is
+		want  string // what the feed delivers
+		asked int    // calls of Restore
 	}{
 		{"nothing happened: it is watched on", func(*informertest.Server, *keeper) {}, 0, "= 1002 epoch 1", 1},
-		{"only what happened is told", func(s *informertest.Server, _ *keeper) {
+		{"only changes are delivered", func(s *informertest.Server, _ *keeper) {
 			s.Put(widgets, "n", "a", spec(2))
 			s.Delete(widgets, "n", "b")
 		}, 0, "~ a 1001>1003\n- b 1002 final 1004\n= 1004 epoch 1", 1},
@@ -196,7 +196,7 @@ func TestRestore(t *testing.T) {
 			o.JSON = []byte(strings.Replace(string(o.JSON), `"spec"`, `"was"`, 1))
 			k.objects[o.Key] = o
 		}, 1, "~ a 1001>1001 relisted\n= 1002 epoch 1", 1},
-		{"a list was under way: nobody verified that versions mean the same", func(_ *informertest.Server, k *keeper) {
+		{"a list was under way: the history is unverified", func(_ *informertest.Server, k *keeper) {
 			k.version = ""
 			o := k.objects[informer.Key{Namespace: "n", Name: "b"}]
 			o.JSON = []byte(strings.Replace(string(o.JSON), `"spec"`, `"was"`, 1))
@@ -204,7 +204,7 @@ func TestRestore(t *testing.T) {
 		}, 1, "~ b 1002>1002 relisted\n= 1002 epoch 1", 1},
 		{"another cluster's state", func(_ *informertest.Server, k *keeper) { k.identity = "another" }, 1,
 			"! history-changed 1002..1002\n= 1002 epoch 2", 1},
-		{"what fails is asked for again", func(_ *informertest.Server, k *keeper) {
+		{"a failed Restore is repeated", func(_ *informertest.Server, k *keeper) {
 			k.err, k.objectErr = errors.New("locked"), errors.New("damaged")
 		}, 0, "= 1002 epoch 1", 3},
 		{"there are no objects", func(s *informertest.Server, k *keeper) {
@@ -237,15 +237,14 @@ func TestRestore(t *testing.T) {
 				}
 				s.Close()
 				if got := end(); got != tc.want {
-					t.Errorf("told\n%s\nwant\n%s", got, tc.want)
+					t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 				}
 			})
 		})
 	}
 }
 
-// TestRestoreFails: while the state cannot be had, that is what keeps the stream, and nothing is asked
-// of the server.
+// TestRestoreFails: while Restore fails, the stream waits with its error, and sends no requests.
 func TestRestoreFails(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.err = errors.New("locked")
@@ -264,8 +263,8 @@ func TestRestoreFails(t *testing.T) {
 	})
 }
 
-// TestRestoredAfter: what a list finds to differ happened after the state was current, however many
-// lists fail before.
+// TestRestoredAfter: the differences that a list finds happened after the state was current, however many lists failed
+// before.
 func TestRestoredAfter(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
@@ -291,8 +290,7 @@ func TestRestoredAfter(t *testing.T) {
 	})
 }
 
-// TestStrictFeed: a feed that ends because it is behind loses nothing, where its source is opened anew
-// with what was kept.
+// TestStrictFeed: a feed that ends because it is behind loses nothing if its source is reopened with the kept state.
 func TestStrictFeed(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
@@ -304,7 +302,7 @@ func TestStrictFeed(t *testing.T) {
 			server.Put(widgets, "n", "a", spec(i))
 			synctest.Wait()
 		}
-		told := 0
+		delivered := 0
 		for {
 			b, err := f.Next(t.Context())
 			if errors.Is(err, feed.ErrBehind) {
@@ -314,10 +312,10 @@ func TestStrictFeed(t *testing.T) {
 				t.Fatalf("neither batches without a gap nor the end: %+v, %v", b.Gap, err)
 			}
 			k.take(b)
-			told += len(b.Deltas)
+			delivered += len(b.Deltas)
 		}
-		if told == 0 || told == 100 {
-			t.Errorf("%d versions were told before the end", told)
+		if delivered == 0 || delivered == 100 {
+			t.Errorf("%d versions were delivered before the end", delivered)
 		}
 		if text := status(t, c); strings.Contains(text, `"name": "keeper"`) {
 			t.Errorf("the feed is over: %s", text)
@@ -330,8 +328,8 @@ func TestStrictFeed(t *testing.T) {
 		}
 		synctest.Wait()
 		s.Close()
-		if got := end(); strings.Contains(got, "!") || strings.Contains(got, "initial") || strings.Count(got, "~ a ") != 100-told {
-			t.Errorf("every version is told, without a gap: %s", got)
+		if got := end(); strings.Contains(got, "!") || strings.Contains(got, "initial") || strings.Count(got, "~ a ") != 100-delivered {
+			t.Errorf("want every version, without a gap: %s", got)
 		}
 	})
 }
@@ -345,7 +343,7 @@ func status(t *testing.T, c *informer.Cluster) string {
 	return text.String()
 }
 
-// TestRestoreNeedsJSON: a typed view reads JSON then, and protobuf is refused.
+// TestRestoreNeedsJSON: with Restore a typed view reads JSON, and protobuf is refused.
 func TestRestoreNeedsJSON(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		none := func(context.Context, informer.Stream) (*feed.Restored, error) { return nil, nil }

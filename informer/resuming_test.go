@@ -32,14 +32,14 @@ func removed(t *testing.T, s *informertest.Server, name string) string {
 	return strings.Replace(is, fmt.Sprintf(`"resourceVersion":%q`, meta["resourceVersion"]), fmt.Sprintf(`"resourceVersion":%q`, s.Delete(widgets, "n", name)), 1)
 }
 
-// TestKilledWhileResuming: what was taken in of a resumption is history like any other. Whoever is killed in it goes on
-// from there, without a list and without a gap.
+// TestKilledWhileResuming: the changes received during a resumption count. A process killed during it resumes after
+// them, without a list and without a gap.
 func TestKilledWhileResuming(t *testing.T) {
 	for _, tc := range []struct {
 		why   string
-		while func(*testing.T, *informertest.Server) string // between the first run and the second; what that hears of it
-		first string                                        // what the second tells until it is killed
-		then  string                                        // what the third tells
+		while func(*testing.T, *informertest.Server) string // between the first and second run; returns what the second delivers of it
+		first string                                        // what the second delivers until it is killed
+		then  string                                        // what the third delivers
 	}{
 		{"updates", func(t *testing.T, s *informertest.Server) string {
 			heard := updated(t, s, "a", 2)
@@ -52,12 +52,12 @@ func TestKilledWhileResuming(t *testing.T) {
 			updated(t, s, "b", 4)
 			return heard
 		}, "- a 1001 final 1003", "~ b 1002>1004"},
-		{"the newest object was deleted, which was told", func(t *testing.T, s *informertest.Server) string {
+		{"the newest object was deleted, and the deletion was delivered", func(t *testing.T, s *informertest.Server) string {
 			heard := removed(t, s, "b")
 			updated(t, s, "a", 4)
 			return heard
 		}, "- b 1002 final 1003", "~ a 1001>1004"},
-		{"it was deleted, which was not told yet: the doubt is not forgotten", func(t *testing.T, s *informertest.Server) string {
+		{"it was deleted, and the deletion was not delivered yet: the check is repeated", func(t *testing.T, s *informertest.Server) string {
 			heard := updated(t, s, "a", 4)
 			removed(t, s, "b")
 			return heard
@@ -102,8 +102,8 @@ func TestKilledWhileResuming(t *testing.T) {
 	}
 }
 
-// TestAnotherHistoryAfterAKill: what another history tells before the doubt is settled does not reach who keeps it, so that
-// the doubt survives a kill.
+// TestAnotherHistoryAfterAKill: changes of another history do not reach a consumer before the history check is complete,
+// so that the check is repeated after a kill.
 func TestAnotherHistoryAfterAKill(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		old := server.Snapshot()
@@ -118,7 +118,7 @@ func TestAnotherHistoryAfterAKill(t *testing.T) {
 		if got := end(); !strings.Contains(got, "+ late 1003") {
 			t.Errorf("the first run: %s", got)
 		}
-		server.Restore(old) // late was never there
+		server.Restore(old) // late never existed
 		server.Skip(100)
 		p := newScript()
 		p.play(updated(t, server, "a", 2))
@@ -142,13 +142,13 @@ func TestAnotherHistoryAfterAKill(t *testing.T) {
 		}
 		s.Close()
 		if got := end(); !strings.Contains(got, "! history-changed") || !strings.Contains(got, "- late 1003") || !strings.Contains(got, "epoch 2") {
-			t.Errorf("told: %s", got)
+			t.Errorf("reported: %s", got)
 		}
 	})
 }
 
-// TestDeletedWhileVerifying: an object that is deleted between the probe and the question for it is not a sign of
-// another history.
+// TestDeletedWhileVerifying: an object that is deleted between the probe and the history check is not a sign of another
+// history.
 func TestDeletedWhileVerifying(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
@@ -167,13 +167,13 @@ func TestDeletedWhileVerifying(t *testing.T) {
 		synctest.Wait()
 		s.Close()
 		if got := end(); got != "- b 1002 final 1003\n= 1003 epoch 1" {
-			t.Errorf("told: %s", got)
+			t.Errorf("reported: %s", got)
 		}
 	})
 }
 
-// TestFoundAfterAll: the newest object was not there when the state was verified, but is when that is done again: nothing
-// is held back any more.
+// TestFoundAfterAll: the newest object was missing when the state was first verified, but is found at the second time:
+// nothing is held back any longer.
 func TestFoundAfterAll(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
@@ -207,13 +207,13 @@ func TestFoundAfterAll(t *testing.T) {
 		}
 		s.Close()
 		if got := end(); !strings.Contains(got, "~ a 1001>1003\n= 1003 epoch 1") {
-			t.Errorf("told: %q", got)
+			t.Errorf("reported: %q", got)
 		}
 	})
 }
 
-// TestGapAmongWhatIsHeldBack stays where it was.
-func TestGapAmongWhatIsHeldBack(t *testing.T) {
+// TestGapAmongHeldChanges: a gap among held changes keeps its place.
+func TestGapAmongHeldChanges(t *testing.T) {
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {
 		k.firstRun(c)
 		p := newScript()
@@ -226,13 +226,13 @@ func TestGapAmongWhatIsHeldBack(t *testing.T) {
 		synctest.Wait()
 		s.Close()
 		if got, want := without(end(), "="), "~ a 1001>1003\n! transform 1003..1004\n~ a 1003>1005\n- b 1002 final 1006"; got != want {
-			t.Errorf("told: %s\nwant: %s", got, want)
+			t.Errorf("reported: %s\nwant: %s", got, want)
 		}
 	})
 }
 
-// TestMuchIsHeldBack: more than there is room for is handed on before its version can be; the deletion that settles the
-// doubt brings the version back.
+// TestMuchIsHeldBack: changes beyond the budget are delivered without a version; the deletion that completes the history
+// check restores the version.
 func TestMuchIsHeldBack(t *testing.T) {
 	defer informer.SetMaxHeld(4 << 10)()
 	restored(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster, k *keeper) {

@@ -35,7 +35,7 @@ type rig struct {
 	states  *stateLog
 }
 
-// scenario runs a test in a bubble. Before starts the cluster: it fills the server.
+// scenario runs a test in a bubble. before fills the server before the cluster starts.
 func scenario(t *testing.T, o informer.SourceOptions, before func(*informertest.Server), test func(*rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func scenario(t *testing.T, o informer.SourceOptions, before func(*informertest.
 			t.Fatal(err)
 		}
 		o.OnState = r.states.add
-		o.Paged = true // its order is told; a streaming list has none (stream_test.go, and the model)
+		o.Paged = true // its order is fixed; a streaming list has no order (stream_test.go and the model use it)
 		f, err := feed.Open(r.cluster, widgets, "test", feed.Options{SourceOptions: o})
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func scenario(t *testing.T, o informer.SourceOptions, before func(*informertest.
 	})
 }
 
-// feedLog writes down what a feed hands on.
+// feedLog records a feed's batches.
 type feedLog struct {
 	feed *feed.Feed
 	done chan struct{}
@@ -102,7 +102,7 @@ func (l *feedLog) add(lines ...string) {
 
 func (l *feedLog) wait() { <-l.done }
 
-// take returns what was handed on since it was last asked, once everything is at rest.
+// take waits until everything is idle, and returns the batches since the last call.
 func (l *feedLog) take() string {
 	synctest.Wait()
 	l.mu.Lock()
@@ -112,7 +112,7 @@ func (l *feedLog) take() string {
 	return text
 }
 
-// want compares what the feed handed on since the last call.
+// want compares the batches since the last call.
 func (r *rig) want(why, want string) {
 	r.Helper()
 	got := r.feed.take()
@@ -165,7 +165,7 @@ func line(d feed.Delta) string {
 	return text
 }
 
-// stateLog writes down transitions.
+// stateLog records transitions.
 type stateLog struct {
 	mu   sync.Mutex
 	text []string

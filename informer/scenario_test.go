@@ -35,7 +35,7 @@ func TestListWatch(t *testing.T) {
 		r.server.Delete(widgets, "n", "b")
 		r.server.Put(widgets, "n", "b", spec(1))
 		got := r.feed.take()
-		// how much one batch holds is a matter of timing, so live lines are left out
+		// batch sizes depend on timing, so live lines are left out
 		want := "~ a 1001>1003\n+ c 1004\n- b 1002 final 1005\n+ b 1006"
 		if got := without(got, "="); got != want {
 			r.Errorf("changes:\n%s\nwant:\n%s", got, want)
@@ -49,7 +49,7 @@ func TestListWatch(t *testing.T) {
 	})
 }
 
-// without drops the lines that begin with mark.
+// without removes the lines that begin with mark.
 func without(text, mark string) string {
 	var keep []string
 	for l := range strings.Lines(text) {
@@ -123,7 +123,7 @@ func TestCleanCloseIsNoFailure(t *testing.T) {
 	})
 }
 
-func TestServerThatClosesAtOnceIsNotAskedInALoop(t *testing.T) {
+func TestServerThatClosesAtOnceDoesNotCauseALoop(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
 		r.server.Intercept(func(w http.ResponseWriter, q *http.Request) bool {
@@ -163,7 +163,7 @@ func TestGone(t *testing.T) {
 		r.pass(14 * time.Second)
 		r.server.SetDown(false)
 		r.pass(10 * time.Second)
-		r.want("net changes behind one gap; what did not change is not told", `
+		r.want("net changes after one gap; unchanged objects are not delivered", `
 			! expired 1003..1010
 			~ a 1001>1005 relisted
 			- b 1002 relisted
@@ -204,7 +204,7 @@ func TestResumeAfterACut(t *testing.T) {
 		r.server.SetDown(false)
 		r.pass(6 * time.Second)
 		if got := without(r.feed.take(), "="); got != "~ a 1001>1003\n~ a 1003>1004" {
-			r.Errorf("every version is told where the server has it; got\n%s", got)
+			r.Errorf("want every version that the server has; got\n%s", got)
 		}
 	})
 }
@@ -307,7 +307,7 @@ func TestGarbageThatComesAgain(t *testing.T) {
 		r.server.Delete(widgets, "n", "b")
 		r.pass(time.Second)
 		if got := r.feed.take(); got != "! unreadable 1002..1003\n- b 1002 relisted\n= 1003 epoch 1" {
-			r.Errorf("nobody knows what a frame was that stays unreadable: a list, with a gap; got\n%s", got)
+			r.Errorf("want a list with a gap after a frame that stays unreadable; got\n%s", got)
 		}
 		if got := len(r.server.Requests()) - before; got != 8 {
 			r.Errorf("%d requests, want a probe, a look at two objects, a probe since one is missing, two watches, a list and a watch", got)

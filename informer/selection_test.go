@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestAllNamespaces: an empty name is every namespace, as client-go has it, and nothing beside one.
+// TestAllNamespaces: an empty name means all namespaces, as in client-go, and excludes other names.
 func TestAllNamespaces(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c, informer.InNamespaces("")))(t)
@@ -29,7 +29,7 @@ func TestAllNamespaces(t *testing.T) {
 	})
 }
 
-// TestTransformNeedsJSON: a view asks for what its transform can read, and a source says what it cannot.
+// TestTransformNeedsJSON: a view requests a format that its transform can read, and a source refuses one that it cannot.
 func TestTransformNeedsJSON(t *testing.T) {
 	relabel := func(u *unstructured.Unstructured) error {
 		u.SetLabels(map[string]string{"seen": "yes"})
@@ -62,7 +62,7 @@ func TestTransformNeedsJSON(t *testing.T) {
 	}
 }
 
-// TestViewOfAnotherVersion: bytes of one version are not read as a type of another.
+// TestViewOfAnotherVersion: objects of one API version are not read as a type of another.
 func TestViewOfAnotherVersion(t *testing.T) {
 	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		v2 := widgets.GroupResource().WithVersion("v2")
@@ -86,7 +86,7 @@ func TestViewOfAnotherVersion(t *testing.T) {
 			}
 		}
 		if w, err := typed.Get("a", "one"); err != nil || w.Spec.V != 1 {
-			t.Errorf("what was there is still there: %+v", w)
+			t.Errorf("the old objects are still cached: %+v", w)
 		}
 	})
 }
@@ -101,8 +101,8 @@ func untilParked(t *testing.T, s *informer.Source) {
 	synctest.Wait()
 }
 
-// TestEqualSelectionsShare: views of the same objects share one copy, however their selection is
-// written; those with functions of the user's never do.
+// TestEqualSelectionsShare: views of the same objects share one copy, however their selectors are spelled; views with
+// user functions never do.
 func TestEqualSelectionsShare(t *testing.T) {
 	in := informer.InNamespaces
 	twice := func(o *informer.ViewOptions) {
@@ -151,7 +151,7 @@ func TestEqualSelectionsShare(t *testing.T) {
 		}
 		source := must(c.Source(pods, informer.SourceOptions{}))(t)
 		if open(informer.On(source), in("")) != source {
-			t.Error("the whole cluster is no option of a source")
+			t.Error("selecting the whole cluster counts as an option")
 		}
 		maps := must(informer.Unstructured(c, widgets, live))(t)
 		typed := must(informer.For[*widget](c, live))(t)

@@ -44,8 +44,8 @@ type Source struct {
 	restore func(ctx context.Context, namespace string, pack raw.Pack) (*checkpoint.State, error) // nil: nothing to restore
 	sumKey  []byte                                                                                // keys content sums; nil: unkeyed
 
-	jsonUntil atomic.Int64 // until when the server counts as one without protobuf of this resource, in Unix nanoseconds
-	scans     atomic.Int64 // reads of everything, lately
+	jsonUntil atomic.Int64 // until when to request JSON because the server lacks protobuf, in Unix nanoseconds
+	scans     atomic.Int64 // recent reads of all objects
 
 	labelled atomic.Bool // the stores keep an index of labels
 

@@ -38,7 +38,7 @@ func TestSelection(t *testing.T) {
 	}{
 		{"by label", informer.Selection{Labels: "app=x"}, "+ a 1001 initial\n+ b 1002 initial\n+ d 1004 initial\n= 1004 epoch 1"},
 		{"one object, so that rights by name suffice", informer.Selection{Fields: "metadata.name=b"}, "+ b 1002 initial\n= 1004 epoch 1"},
-		{"by a function, for what the server cannot select",
+		{"by a function",
 			informer.Selection{Keep: func(ns, _ string) bool { return ns != "n1" }}, "+ b 1002 initial\n+ d 1004 initial\n= 1004 epoch 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestTransform(t *testing.T) {
 	})
 }
 
-// testTransform has spec.v hidden by the transform, of all but one object.
+// testTransform hides spec.v of all objects but one by a transform.
 func testTransform(t *testing.T, transform *informer.Transform) {
 	before := func(s *informertest.Server) {
 		s.Put(widgets, "n", "a", spec("secret"))
@@ -115,7 +115,7 @@ func testTransform(t *testing.T, transform *informer.Transform) {
 			r.Fatal(err)
 		}
 		defer f.Close()
-		r.want("what cannot be transformed is a gap", "! transform ..1003\n+ a 1001 initial\n+ untouched 1003 initial\n= 1003 epoch 1")
+		r.want("a failed transform is a gap", "! transform ..1003\n+ a 1001 initial\n+ untouched 1003 initial\n= 1003 epoch 1")
 		seen := map[string]any{}
 		for len(seen) < 2 {
 			b, err := f.Next(r.Context())
@@ -142,7 +142,7 @@ func testTransform(t *testing.T, transform *informer.Transform) {
 		r.server.Delete(widgets, "n", "a")
 		got := r.feed.take()
 		if !strings.Contains(got, "- a 1005") {
-			r.Errorf("a deletion is told even if its last word cannot be: %s", got)
+			r.Errorf("a deletion is delivered even if its last object cannot be: %s", got)
 		}
 		if d := r.source.Status()[0].Dropped; d.Transform != 4 || d.LastErr == nil {
 			r.Errorf("counted %+v", d)
@@ -233,8 +233,7 @@ func TestBadSources(t *testing.T) {
 	}
 }
 
-// TestSocket is the same over real connections: a hundred streams, and no more lists at once than
-// allowed.
+// TestSocket uses real connections: a hundred streams, and a limit on concurrent lists.
 func TestSocket(t *testing.T) {
 	s := informertest.NewServer()
 	s.Serve(widgets, "Widget")

@@ -16,8 +16,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// told writes changes as text: "+ ns/name node old>new".
-func told(t *testing.T, c *informer.Change[*corev1.Pod]) string {
+// changeLine writes changes as text: "+ ns/name node old>new".
+func changeLine(t *testing.T, c *informer.Change[*corev1.Pod]) string {
 	t.Helper()
 	if c.Op == informer.Gapped {
 		return "! " + c.Gap.Reason
@@ -40,7 +40,7 @@ func told(t *testing.T, c *informer.Change[*corev1.Pod]) string {
 	return text
 }
 
-// take reads what a subscription has now.
+// take reads the changes that a subscription has now.
 func take(t *testing.T, s *informer.Subscription[*corev1.Pod]) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -48,9 +48,9 @@ func take(t *testing.T, s *informer.Subscription[*corev1.Pod]) string {
 	var lines []string
 	for c, err := range s.All(ctx) {
 		if err != nil {
-			break // it has no more, or is over
+			break // it is empty or has ended
 		}
-		lines = append(lines, told(t, c))
+		lines = append(lines, changeLine(t, c))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -80,10 +80,10 @@ func TestSubscriptions(t *testing.T) {
 		if n := latest.Lag().Objects; n != 1 {
 			t.Errorf("latest lags by %d objects", n)
 		}
-		want("latest: one addition, and what came and went is nothing", latest, "added b/one .>node-3 initial")
+		want("latest: one addition, and nothing for an object that came and went", latest, "added b/one .>node-3 initial")
 		want("every version", every, "added b/one .>node-1 initial\nupdated b/one node-1>node-2\nupdated b/one node-2>node-3\n"+
 			"added b/brief .>node-2\ndeleted b/brief node-2>.")
-		want("what changed since the first list is never skipped", skip, "updated b/one node-1>node-3")
+		want("changes since the first list are never skipped", skip, "updated b/one node-1>node-3")
 		for _, s := range []*informer.Subscription[*corev1.Pod]{latest, every, skip} {
 			select {
 			case <-s.Synced():
@@ -107,7 +107,7 @@ func TestSubscriptions(t *testing.T) {
 		latest.Stop()
 		server.Put(pods, "b", "after", podFields("x", "node-5"))
 		synctest.Wait()
-		want("drained: what was queued, and no more", late, "deleted b/one node-4>.")
+		want("drained: only the queued change", late, "deleted b/one node-4>.")
 		for _, s := range []*informer.Subscription[*corev1.Pod]{late, latest} {
 			if _, err := s.Next(t.Context()); !errors.Is(err, informer.ErrClosed) {
 				t.Errorf("over: %v", err)
@@ -116,7 +116,7 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
-// TestEveryOverflows: beyond its budget, mode Every says that it has a gap.
+// TestEveryOverflows: beyond its budget, mode Every reports a gap.
 func TestEveryOverflows(t *testing.T) {
 	var lag []informer.Lag
 	o := informer.Options{Hooks: informer.Hooks{Lag: func(_ schema.GroupVersionResource, name string, l informer.Lag) {
@@ -136,7 +136,7 @@ func TestEveryOverflows(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 		if len(lag) == 0 {
-			t.Error("the lag is told")
+			t.Error("the lag is not empty")
 		}
 	})
 }
@@ -174,7 +174,7 @@ func TestHandle(t *testing.T) {
 	})
 }
 
-// replica is a storage of a user's own that may fail.
+// replica is a user's store that may fail.
 type replica struct {
 	objects map[informer.Key]string
 	version string
@@ -229,7 +229,7 @@ func TestMirror(t *testing.T) {
 	})
 }
 
-// TestMirrorAfterAGap: after a list that follows lost history, a replica is not filled anew.
+// TestMirrorAfterAGap: after lost history and a relist, a replica is not refilled.
 func TestMirrorAfterAGap(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
@@ -258,7 +258,7 @@ func TestWriteStatus(t *testing.T) {
 		informer.AddIndex(all, "node", byNode)
 		must(all.Subscribe("someone", informer.SubscribeOptions{}))(t)
 		synced(t, c)
-		synctest.Wait() // the index may have come when objects were on their way
+		synctest.Wait() // the index may have been added while objects were arriving
 		var text strings.Builder
 		if err := c.WriteStatus(&text); err != nil {
 			t.Fatal(err)
@@ -271,8 +271,8 @@ func TestWriteStatus(t *testing.T) {
 	})
 }
 
-// TestSharedChanges: subscribers to shared objects get the same ones, decoded once, and their room
-// goes with the last of them.
+// TestSharedChanges: subscribers to shared objects receive the same objects, decoded once, and their budget ends with
+// the last of them.
 func TestSharedChanges(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		shared := must(informer.For[*corev1.Pod](c))(t).Shared()
@@ -305,12 +305,12 @@ func TestSharedChanges(t *testing.T) {
 		server.Put(pods, "b", "one", podFields("x", "node-3"))
 		synctest.Wait()
 		if now := hotBytes(t, c); now >= before {
-			t.Errorf("nobody shares, and what comes in is still decoded: %d bytes, then %d", before, now)
+			t.Errorf("without subscribers, new versions are still decoded: %d bytes, then %d", before, now)
 		}
 	})
 }
 
-// TestResourceVersionsOfAChange: what an object is not has no version.
+// TestResourceVersionsOfAChange: a missing old or new object has no version.
 func TestResourceVersionsOfAChange(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)

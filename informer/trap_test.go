@@ -14,8 +14,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestWatchFromTheFuture: the history was replaced between a clean close and the next watch, which
-// is accepted and delivers nothing.
+// TestWatchFromTheFuture: the history was replaced between a clean close and the next watch, which is accepted but
+// delivers nothing.
 func TestWatchFromTheFuture(t *testing.T) {
 	var backup informertest.Snapshot
 	before := func(s *informertest.Server) {
@@ -40,7 +40,7 @@ func TestWatchFromTheFuture(t *testing.T) {
 	})
 }
 
-// TestServerThatIgnoresItsDeadline: the own deadline of a watch ends it.
+// TestServerThatIgnoresItsDeadline: the client's deadline ends a watch.
 func TestServerThatIgnoresItsDeadline(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
@@ -65,7 +65,7 @@ func TestServerThatIgnoresItsDeadline(t *testing.T) {
 	})
 }
 
-// TestUnreadableItem: what a list cannot tell of an object does not delete it.
+// TestUnreadableItem: an unreadable item in a list does not delete its object.
 func TestUnreadableItem(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
@@ -83,14 +83,14 @@ func TestUnreadableItem(t *testing.T) {
 		})
 		r.server.SetDown(false)
 		r.pass(10 * time.Second)
-		r.want("b stays, a is gone; nobody may resume from that", "! expired, unreadable 1002..1007\n- a 1001 relisted\n=  epoch 1")
+		r.want("b stays, a is gone; the state cannot be resumed", "! expired, unreadable 1002..1007\n- a 1001 relisted\n=  epoch 1")
 		if d := r.source.Status()[0].Dropped; d.Unreadable != 2 {
 			r.Errorf("counted %+v", d)
 		}
 	})
 }
 
-// TestRelistThatBreaks: a list that ends early deletes nothing, and tells its gap once.
+// TestRelistThatBreaks: a list that ends early deletes nothing, and its gap is reported once.
 func TestRelistThatBreaks(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
@@ -119,8 +119,8 @@ func TestRelistThatBreaks(t *testing.T) {
 	})
 }
 
-// TestHistoryReplacedBehindA410: no connection fails, so there is no probe; the list itself is older
-// than what is known.
+// TestHistoryReplacedBehindA410: no connection fails, so there is no probe; the list itself is older than the known
+// state.
 func TestHistoryReplacedBehindA410(t *testing.T) {
 	for _, c := range []struct{ name, object, second, want string }{
 		{"an object is older", "a", "~ a 1001>1003\n= 1003 epoch 1", "~ a 1003>1001 relisted"},

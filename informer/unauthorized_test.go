@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestWaitOutlivesARotatedToken: one 401 is retried soon, and Wait does not fail at it.
+// TestWaitOutlivesARotatedToken: a single 401 is retried soon, and does not fail Wait.
 func TestWaitOutlivesARotatedToken(t *testing.T) {
 	before := func(s *informertest.Server) {
 		two(s)
@@ -29,7 +29,7 @@ func TestWaitOutlivesARotatedToken(t *testing.T) {
 	})
 }
 
-// TestWaitFailsWithoutCredentials: after several, nothing gets better by waiting.
+// TestWaitFailsWithoutCredentials: several 401s in a row fail Wait.
 func TestWaitFailsWithoutCredentials(t *testing.T) {
 	before := func(s *informertest.Server) { s.Misbehave(informertest.Fault{Code: http.StatusUnauthorized}) }
 	scenario(t, informer.SourceOptions{}, before, func(r *rig) {

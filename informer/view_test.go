@@ -24,8 +24,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// bubble runs a test in a synctest bubble, with a server that has pods and widgets, and a cluster
-// that runs.
+// bubble runs a test in a synctest bubble, with a server that has pods and widgets, and a running cluster.
 func bubble(t *testing.T, o informer.Options, test func(*testing.T, *informertest.Server, *informer.Cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +60,7 @@ func podFields(app, node string) map[string]any {
 	}
 }
 
-// must returns v, or ends the test.
+// must returns v, or fails the test.
 func must[V any](v V, err error) func(*testing.T) V {
 	return func(t *testing.T) V {
 		t.Helper()
@@ -131,7 +130,7 @@ func TestReads(t *testing.T) {
 				break // a loop may be left
 			}
 			if _, err := all.Get("a", "none"); !errors.Is(err, informer.ErrNotFound) {
-				t.Errorf("Get of what is not there: %v", err)
+				t.Errorf("Get of a missing object: %v", err)
 			}
 			server.Put(pods, "a", "two", podFields("two", "node-2"))
 			synctest.Wait()
@@ -142,7 +141,7 @@ func TestReads(t *testing.T) {
 				}
 				server.Put(pods, "a", "two", podFields("two", "node-2"))
 				synctest.Wait()
-				if now := hotBytes(t, c); kept == 0 || now == 0 || now > kept { // it may have come to share more
+				if now := hotBytes(t, c); kept == 0 || now == 0 || now > kept { // more parts may be shared by now
 					t.Errorf("live storage has %d bytes, and after updates %d", kept, now)
 				}
 			}
@@ -153,14 +152,14 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestAutoStorage: what is listed again and again is kept decoded, and is not any more once nobody asks for it.
+// TestAutoStorage: objects of repeated lists are kept decoded until they are no longer read.
 func TestAutoStorage(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c, informer.WithStorage(informer.AutoStorage)))(t)
 		synced(t, c)
 		keys(all.All())
 		if n := hotBytes(t, c); n != 0 {
-			t.Errorf("%d bytes are kept of what was listed once", n)
+			t.Errorf("%d bytes are kept after a single list", n)
 		}
 		for range 30 {
 			keys(all.All())
@@ -168,11 +167,11 @@ func TestAutoStorage(t *testing.T) {
 		}
 		kept := hotBytes(t, c)
 		if kept == 0 {
-			t.Error("nothing is kept of what is listed each minute")
+			t.Error("nothing is kept of objects listed every minute")
 		}
 		<-time.After(16 * time.Minute)
 		if n := hotBytes(t, c); n != 0 {
-			t.Errorf("%d bytes are kept of what nobody has read for 15 min, and %d before", n, kept)
+			t.Errorf("%d bytes are kept 15 min after the last read, %d before", n, kept)
 		}
 		if got := keys(all.All()); got != "a/one a/two b/one" {
 			t.Errorf("All: %s", got)
@@ -180,7 +179,7 @@ func TestAutoStorage(t *testing.T) {
 	})
 }
 
-// hotBytes is what the decoded objects of the only source cost.
+// hotBytes returns the size of the only source's decoded objects.
 func hotBytes(t *testing.T, c *informer.Cluster) int64 {
 	t.Helper()
 	var text strings.Builder
@@ -194,7 +193,7 @@ func hotBytes(t *testing.T, c *informer.Cluster) int64 {
 	return status.Sources[0].HotBytes
 }
 
-// TestViews: one source serves views of several types, and others are refused with a reason.
+// TestViews: one source serves views of several types; unsuitable views are refused with a reason.
 func TestViews(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		source := must(c.Source(pods, informer.SourceOptions{DropManagedFields: true}))(t)
@@ -232,7 +231,7 @@ func TestViews(t *testing.T) {
 		_, err = informer.For[*corev1.Pod](c, informer.On(partial))
 		refused("a whole object cannot be made of metadata", "only metadata", err)
 		_, err = informer.For[*corev1.Pod](c, informer.On(other))
-		refused("another resource", "the source has widgets", err)
+		refused("another resource", "the source holds widgets", err)
 		_, err = informer.For[*corev1.Pod](c, informer.On(source), informer.InNamespaces("a"))
 		refused("a conflicting option", "do not apply", err)
 		_, err = informer.For[*unstructured.Unstructured](c)
@@ -254,7 +253,7 @@ func TestViews(t *testing.T) {
 	})
 }
 
-// TestProtobuf: typed views ask for it, are lossless in it, and get by without.
+// TestProtobuf: typed views request it, are lossless in it, and work without it.
 func TestProtobuf(t *testing.T) {
 	var lossy atomic.Int64
 	o := informer.Options{Hooks: informer.Hooks{LossyDecode: func(informer.Stream) { lossy.Add(1) }}}
@@ -288,7 +287,7 @@ func TestProtobuf(t *testing.T) {
 	}
 }
 
-// TestUsersType: a custom resource with a Go type, by the user's scheme.
+// TestUsersType: a custom resource with a Go type from the user's scheme.
 func TestUsersType(t *testing.T) {
 	bubble(t, informer.Options{Scheme: widgetTypes()}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*widget](c))(t)
@@ -314,18 +313,18 @@ func (w *widget) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// TestUndecodable: an object that does not fit the type is counted and reported, and is an error in
-// every read, never an absence; nothing else suffers.
+// TestUndecodable: an object that does not fit the type is counted and reported, and is an error in every read, never an
+// absence; nothing else suffers.
 func TestUndecodable(t *testing.T) {
-	var told []error
-	o := informer.Options{Scheme: widgetTypes(), Hooks: informer.Hooks{DecodeError: func(_ informer.Stream, err error) { told = append(told, err) }}}
+	var reported []error
+	o := informer.Options{Scheme: widgetTypes(), Hooks: informer.Hooks{DecodeError: func(_ informer.Stream, err error) { reported = append(reported, err) }}}
 	bubble(t, o, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		server.Put(widgets, "a", "two", spec("a string"))
 		all := must(informer.For[*widget](c))(t)
 		bySize := informer.AddIndex(all, "v", func(w *widget) []int64 { return []int64{w.Spec.V} })
 		synced(t, c)
 		synctest.Wait() // the index may have come when objects were on their way
-		told = nil
+		reported = nil
 		var bad *informer.DecodeError
 		if w, err := all.Get("a", "two"); w != nil || !errors.As(err, &bad) || !strings.Contains(err.Error(), "widgets.example.com a/two") {
 			t.Errorf("Get says why, and of what: %v, %v", w, err)
@@ -363,8 +362,8 @@ func TestUndecodable(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if st := all.Source().Status()[0]; n != 3 || all.Len() != 3 || st.DecodeErrors != 9 || len(told) != 8 {
-			t.Errorf("%d keys, %d objects, counted %d, told %v", n, all.Len(), st.DecodeErrors, told)
+		if st := all.Source().Status()[0]; n != 3 || all.Len() != 3 || st.DecodeErrors != 9 || len(reported) != 8 {
+			t.Errorf("%d keys, %d objects, counted %d, reported %v", n, all.Len(), st.DecodeErrors, reported)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestRunWhile: the cluster serves as long as do runs, and the right errors come out.
+// TestRunWhile: the cluster serves while do runs, and returns the right errors.
 func TestRunWhile(t *testing.T) {
 	boom := errors.New("boom")
 	for _, tc := range []struct {
@@ -44,7 +44,7 @@ func TestRunWhile(t *testing.T) {
 		}, ""},
 		{"a second Run", func(ctx context.Context, _ func(), _ *informer.Informer[*corev1.Pod], c *informer.Cluster) error {
 			return c.RunWhile(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		}, "run cluster: it runs or ran already"},
+		}, "run cluster: it was run before"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := informertest.NewServer()

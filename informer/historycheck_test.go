@@ -10,27 +10,27 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestHistoryOvertaken puts a backup back while the stream is away, until the server's version is not behind
-// ours any more.
+// TestHistoryOvertaken restores a backup while the stream is disconnected, until the server's version has caught up with
+// ours.
 func TestHistoryOvertaken(t *testing.T) {
 	for _, tc := range []struct {
 		why        string
 		lost, then func(*informertest.Server)
-		want       string // without the lines that say how much one batch held; empty: nothing shows it
+		want       string // without lines for the size of batches; empty: undetected
 	}{
-		{"what we know is older there", func(s *informertest.Server) {
+		{"a known object is older there", func(s *informertest.Server) {
 			s.Put(widgets, "n", "a", spec("lost")) // 1003
 		}, func(s *informertest.Server) {
-			s.Put(widgets, "n", "b", spec("other")) // 1003, too
+			s.Put(widgets, "n", "b", spec("other")) // also 1003
 			s.Put(widgets, "n", "b", spec("more"))
 		}, "! history-changed 1003..1004\n~ b 1002>1004 relisted\n~ a 1003>1001 relisted"},
-		{"what we know was never there", func(s *informertest.Server) {
+		{"a known object never existed there", func(s *informertest.Server) {
 			s.Put(widgets, "n", "c", spec("lost")) // 1003
 		}, func(s *informertest.Server) {
 			s.Put(widgets, "n", "b", spec("other"))
 			s.Put(widgets, "n", "b", spec("more"))
 		}, "~ b 1002>1004\n! history-changed 1004..1004\n- c 1003 relisted"},
-		{"it was made anew there", func(s *informertest.Server) {
+		{"it was recreated there", func(s *informertest.Server) {
 			s.Put(widgets, "n", "c", spec("lost"))
 		}, func(s *informertest.Server) {
 			s.Put(widgets, "n", "c", spec("other")) // 1003 again, with another UID
@@ -75,8 +75,8 @@ func TestHistoryOvertaken(t *testing.T) {
 	}
 }
 
-// TestNoDoubt: what was deleted, or changed, while the stream was away is no sign of another history.
-func TestNoDoubt(t *testing.T) {
+// TestSameHistory: objects deleted or changed while the stream was disconnected are no sign of another history.
+func TestSameHistory(t *testing.T) {
 	for _, tc := range []struct {
 		why   string
 		happy func(*informertest.Server)
@@ -87,7 +87,7 @@ func TestNoDoubt(t *testing.T) {
 			s.Delete(widgets, "n", "a")
 			s.Delete(widgets, "n", "b")
 		}, "- a 1001 final 1003\n- b 1002 final 1004"},
-		{"one was made anew", func(s *informertest.Server) {
+		{"one was recreated", func(s *informertest.Server) {
 			s.Delete(widgets, "n", "b")
 			s.Put(widgets, "n", "b", spec(2))
 		}, "- b 1002 final 1003\n+ b 1004"},
@@ -114,9 +114,8 @@ func TestNoDoubt(t *testing.T) {
 	}
 }
 
-// TestDoubtWithoutTheRight: a stream whose objects may not be asked for resumes as one does that knows no
-// better.
-func TestDoubtWithoutTheRight(t *testing.T) {
+// TestHistoryCheckForbidden: a stream that may not get single objects resumes without the history check.
+func TestHistoryCheckForbidden(t *testing.T) {
 	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
 		r.want("the first list", twoListed)
 		end := r.server.Misbehave(informertest.Fault{On: informertest.Gets, Resource: widgets, Effect: informertest.Reject, Code: 403})

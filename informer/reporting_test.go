@@ -23,7 +23,7 @@ func pass(seconds int) {
 	synctest.Wait()
 }
 
-// TestFinalWithoutManagedFields: what is dropped of an object is dropped of its last state.
+// TestFinalWithoutManagedFields: managed fields are also dropped from a deleted object's last state.
 func TestFinalWithoutManagedFields(t *testing.T) {
 	managed := map[string]any{"metadata": map[string]any{"managedFields": []any{map[string]any{"manager": "test"}}}}
 	before := func(s *informertest.Server) { s.Put(widgets, "n", "a", managed) }
@@ -53,8 +53,7 @@ func TestFinalWithoutManagedFields(t *testing.T) {
 	})
 }
 
-// TestRecreatedAndUnreadable: that an object was deleted is told, though the one that has its name now
-// cannot be transformed.
+// TestRecreatedAndUnreadable: a deletion is delivered, although the object that has the name now cannot be transformed.
 func TestRecreatedAndUnreadable(t *testing.T) {
 	transform := &informer.Transform{Name: "test", Apply: func(u *unstructured.Unstructured) error {
 		if v, _, _ := unstructured.NestedString(u.Object, "spec", "v"); v == "bad" {
@@ -68,7 +67,7 @@ func TestRecreatedAndUnreadable(t *testing.T) {
 		r.pass(time.Second)
 		r.server.Delete(widgets, "n", "a")
 		r.server.Put(widgets, "n", "a", spec("bad"))
-		r.server.Put(widgets, "n", "b", spec("bad")) // the same object: its last good version stays
+		r.server.Put(widgets, "n", "b", spec("bad")) // the same object keeps its last good version
 		r.server.Compact()
 		r.server.SetDown(false)
 		r.pass(time.Minute)
@@ -76,10 +75,10 @@ func TestRecreatedAndUnreadable(t *testing.T) {
 	})
 }
 
-// TestLagOfAFeed is told each time that it takes something.
+// TestLagOfAFeed: Hooks.Lag is called each time that a feed takes a batch.
 func TestLagOfAFeed(t *testing.T) {
-	told := map[string]int{}
-	o := informer.Options{Hooks: informer.Hooks{Lag: func(_ schema.GroupVersionResource, name string, _ informer.Lag) { told[name]++ }}}
+	reported := map[string]int{}
+	o := informer.Options{Hooks: informer.Hooks{Lag: func(_ schema.GroupVersionResource, name string, _ informer.Lag) { reported[name]++ }}}
 	bubble(t, o, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		s := must(c.Source(widgets, informer.SourceOptions{}))(t)
 		f, err := feed.Join(s, "own", 0)
@@ -87,13 +86,13 @@ func TestLagOfAFeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		synced(t, c)
-		if _, err := f.Next(t.Context()); err != nil || told["own"] != 1 {
-			t.Errorf("told %v, %v", told, err)
+		if _, err := f.Next(t.Context()); err != nil || reported["own"] != 1 {
+			t.Errorf("reported %v, %v", reported, err)
 		}
 	})
 }
 
-// TestRetryAsSoonAsParked: what is asked for while the stream is about to end is done when it has.
+// TestRetryAsSoonAsParked: a Retry or Retire from within the transition to Parked takes effect.
 func TestRetryAsSoonAsParked(t *testing.T) {
 	for name, react := range map[string]func(*feed.Feed){
 		"Retry":            func(f *feed.Feed) { f.Retry("") },
@@ -125,7 +124,7 @@ func TestRetryAsSoonAsParked(t *testing.T) {
 	}
 }
 
-// drainFeed reads what a feed has.
+// drainFeed reads a feed's queued batches.
 func drainFeed(t *testing.T, f *feed.Feed) string {
 	t.Helper()
 	var all []string
@@ -139,7 +138,7 @@ func drainFeed(t *testing.T, f *feed.Feed) string {
 	return strings.Join(all, "\n")
 }
 
-// TestWaitAfterRetry: the end of a stream is not taken for that of the one that was started again.
+// TestWaitAfterRetry: after Retry, Wait does not return the error with which the stream was parked.
 func TestWaitAfterRetry(t *testing.T) {
 	before := func(s *informertest.Server) { s.Unserve(widgets) }
 	scenario(t, informer.SourceOptions{}, before, func(r *rig) {
@@ -152,7 +151,7 @@ func TestWaitAfterRetry(t *testing.T) {
 	})
 }
 
-// TestHooksMayCall: a hook may ask the cluster anything, also within Retire.
+// TestHooksMayCall: a hook may call any method of the cluster, even within Retire.
 func TestHooksMayCall(t *testing.T) {
 	var cluster *informer.Cluster
 	var f *feed.Feed
@@ -181,7 +180,7 @@ func TestHooksMayCall(t *testing.T) {
 	})
 }
 
-// TestPassingInternalError: one 500 does not make a source JSON; one after the other does.
+// TestPassingInternalError: a single 500 does not switch a source to JSON; consecutive ones do.
 func TestPassingInternalError(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		format := func(why, want string) {
@@ -207,20 +206,20 @@ func TestPassingInternalError(t *testing.T) {
 			server.CloseWatches()
 			pass(10)
 		}
-		format("for ever", "JSON")
+		format("permanently", "JSON")
 		if all.Len() != 3 {
 			t.Errorf("%d objects", all.Len())
 		}
 	})
 }
 
-// TestPinnedIsStored: what is decoded of a version that is not stored is not kept.
+// TestPinnedIsStored: the decoded object of a version that is not stored is not kept.
 func TestPinnedIsStored(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		must(informer.For[*corev1.Pod](c, informer.WithStorage(informer.LiveStorage)))(t)
 		synced(t, c)
 		before := hotBytes(t, c)
-		for range 3 { // each is a new epoch, in which contents are compared, and found to be the same
+		for range 3 { // each starts a new epoch, in which contents are compared and found equal
 			old := server.Snapshot()
 			server.Skip(1000)
 			server.Bookmark()

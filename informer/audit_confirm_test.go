@@ -27,8 +27,8 @@ func rejects(v any) *informer.Transform {
 	}}
 }
 
-// TestAuditOfWhatCannotBeStored: an object that no list could store either is not a change that was missed.
-func TestAuditOfWhatCannotBeStored(t *testing.T) {
+// TestAuditOfUnstorableObject: an object that no list could store either is not a missed change.
+func TestAuditOfUnstorableObject(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		bad  func(*informertest.Server)
@@ -53,7 +53,7 @@ func TestAuditOfWhatCannotBeStored(t *testing.T) {
 	}
 }
 
-// TestAuditEveryForever: an interval as long as can be is never.
+// TestAuditEveryForever: the longest possible interval means never.
 func TestAuditEveryForever(t *testing.T) {
 	audits(t, math.MaxInt64, func(a *audited) {
 		a.run(informer.SourceOptions{}, func(c *informer.Cluster, s *informer.Source) {
@@ -79,8 +79,8 @@ func (b *stalled) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestAuditOfLaterPages: a later page may be of a later version, which the watch has to reach as well before
-// what it shows counts as missed.
+// TestAuditOfLaterPages: a later page may have a later version; the watch must reach it before its contents count as
+// missed.
 func TestAuditOfLaterPages(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
