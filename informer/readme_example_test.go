@@ -50,7 +50,7 @@ func Example() { //nolint:testableexamples // it needs a cluster
 	}
 	for p, err := range byIP.Get("10.0.0.7") {
 		if err != nil {
-			log.Print(err) // it exists but cannot be decoded
+			log.Print(err) // it exists, and cannot be decoded
 			continue
 		}
 		fmt.Println("10.0.0.7 is", p.Name)

@@ -13,8 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/controller"
 )
 
-// TestCreatesTwo is the classic fault of a controller: it creates what it does not find, and its cache does not show
-// yet what it has just created. With Await it creates one.
+// TestCreatesTwo shows a classic bug: a controller creates a child that its cache does not show yet a second time. With
+// Await it creates one.
 func TestCreatesTwo(t *testing.T) {
 	for await, want := range map[bool]int{false: 2, true: 1} {
 		play(t, 1, func(r *rig) {
@@ -24,10 +24,10 @@ func TestCreatesTwo(t *testing.T) {
 					r.Fatal(err)
 				}
 			}
-			r.server.Mute(true) // the watch is behind, as under load
+			r.server.Mute(true) // the watch lags, as under load
 			_, end := r.run(controller.Options{}, func(ctx context.Context, k controller.Key) (controller.Result, error) {
 				for _, err := range r.parts.List("n", nil) {
-					return controller.Result{}, err // there is one
+					return controller.Result{}, err // a part exists
 				}
 				part := &unstructured.Unstructured{Object: map[string]any{
 					"apiVersion": "example.com/v1", "kind": "Part", "metadata": map[string]any{"generateName": k.Name + "-"},
@@ -51,7 +51,7 @@ func TestCreatesTwo(t *testing.T) {
 	}
 }
 
-// TestUpdate: an update that another one was quicker than is made again, of the new state.
+// TestUpdate: after a conflict, an update is repeated on the new state.
 func TestUpdate(t *testing.T) {
 	play(t, 1, func(r *rig) {
 		client := dynamic.NewForConfigOrDie(r.server.Config()).Resource(widgets).Namespace("n")
@@ -62,7 +62,7 @@ func TestUpdate(t *testing.T) {
 		}
 		add := func(o object) (bool, error) {
 			if tries++; tries == 1 {
-				r.put("w000", 10) // somebody is quicker
+				r.put("w000", 10) // a concurrent write
 			}
 			n, _, err := unstructured.NestedInt64(o.Object, "spec", "n")
 			if err != nil {
@@ -84,7 +84,7 @@ func TestUpdate(t *testing.T) {
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
 		if _, err = controller.Update(ctx, get, add, write); err == nil {
-			t.Error("it wrote after the end")
+			t.Error("it wrote after ctx ended")
 		}
 	})
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/controller"
 )
 
-// TestReadsAhead: a Reconcile reads the cache, which is ahead of the changes that are still to be taken. What it has read
-// there and what is over before its change is taken brings its key again all the same, also where so many changes wait
-// that they are not all kept.
+// TestReadsAhead: Reconcile reads the cache, which is ahead of the queued changes. A state that it saw there and that is
+// over before its change is taken still causes another call, even if the queue overflows.
 func TestReadsAhead(t *testing.T) {
 	for _, kept := range []bool{true, false} {
 		for why, ends := range map[string]func(r *rig){
@@ -66,7 +65,7 @@ func TestReadsAhead(t *testing.T) {
 				<-time.After(time.Second)
 				r.part("p", "w000", "Widget", "example.com/v1", 1)
 				<-time.After(time.Second)
-				r.put("w000", 2) // by which Reconcile sees p
+				r.put("w000", 2) // so that Reconcile sees p
 				has("p")
 				ends(r)
 				<-time.After(time.Second)

@@ -16,49 +16,49 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// Key names what is reconciled: as a rule an object, of which the controller knows the kind.
+// Key names the thing to reconcile, usually an object of a kind that the controller knows.
 type Key = informer.Key
 
-// Result is what a Reconcile that did not fail wants next. The zero value wants nothing.
+// Result is a Reconcile's request for a later call. The zero value requests none.
 type Result struct {
-	// RequeueAfter, if positive, is after how long the key is reconciled again, whether something changed or not.
+	// RequeueAfter, if positive, is the time after which the key is reconciled again, even without a change.
 	RequeueAfter time.Duration
 }
 
-// Reconcile brings what a key names to where it should be. It is called again for a key after each change, so it must
-// be able to find that nothing is to be done. Its context ends when the process is to stop at once: see Options.Grace.
+// Reconcile moves the thing that a key names to its desired state. It is called for a key after each change, so it must
+// be able to find that there is nothing to do. Its context ends when the process must stop at once: see Options.Grace.
 type Reconcile func(ctx context.Context, key Key) (Result, error)
 
 // Options tune a Controller. The zero value is usable.
 type Options struct {
-	// Workers is how many keys are reconciled at once; 0 means 1.
+	// Workers is how many keys are reconciled concurrently; 0 means 1.
 	Workers int
-	// MinBackoff is the wait after a key's first failure, and MaxBackoff the longest; 0 means 5 ms and 1,000 s, as in
+	// MinBackoff is the wait after a key's first failure, MaxBackoff the longest wait; 0 means 5 ms and 1,000 s, as in
 	// client-go.
 	MinBackoff, MaxBackoff time.Duration
-	// RateLimiter, if set, says how long a key that has failed waits; MinBackoff and MaxBackoff do not count then. It
-	// belongs to one controller. To limit the failures of all keys together, as controller-runtime does, use
+	// RateLimiter, if set, decides how long a failed key waits; MinBackoff and MaxBackoff are then ignored. Each
+	// controller needs its own. To limit the failures of all keys together, as controller-runtime does, use
 	// workqueue.DefaultTypedControllerRateLimiter[controller.Key]().
 	RateLimiter workqueue.TypedRateLimiter[Key]
-	// Grace is for how long a Reconcile may go on after the end; 0 means 20 s, so that the program has ended, and has
-	// released its lease, when a kubelet kills it 30 s after SIGTERM.
+	// Grace is how long a running Reconcile may continue after Run's context ends; 0 means 20 s, so that the program has
+	// ended and released its lease before a kubelet kills it 30 s after SIGTERM.
 	Grace time.Duration
-	// Log gets failures, each with its key; nil is slog.Default.
+	// Log receives failures, each with its key; nil means slog.Default.
 	Log *slog.Logger
-	// Hooks are called as things happen.
+	// Hooks report what the controller does.
 	Hooks Hooks
-	// Metrics, if set, makes the queue's metrics, under the controller's name; see workqueue.MetricsProvider.
+	// Metrics, if set, provides the queue's metrics, under the controller's name; see workqueue.MetricsProvider.
 	Metrics workqueue.MetricsProvider
-	// Lock, if set, is what processes that run the same controller compete for: one at a time reconciles.
+	// Lock, if set, enables leader election: of the processes that run the same controller, one at a time reconciles.
 	Lock resourcelock.Interface
-	// Lease tunes that.
+	// Lease tunes leader election.
 	Lease Lease
 }
 
-// Hooks report what a controller does. Functions that are nil are not called. They must not block.
+// Hooks report what a controller does. Nil functions are not called. They must not block.
 type Hooks struct {
-	// Synced is called once, when every source is synced and before the first Reconcile: for a readiness probe. With
-	// Options.Lock, it does not wait for the lead.
+	// Synced is called once, when every source is synced and before the first Reconcile, for a readiness probe. With
+	// Options.Lock, it does not wait for leadership.
 	Synced func()
 	// Reconciled is called after each Reconcile, by the worker.
 	Reconciled func(Reconciled)
@@ -70,12 +70,12 @@ type Reconciled struct {
 	Result Result
 	// Err is why it failed; a *PanicError if it panicked.
 	Err error
-	// Failures is how often in a row it has failed for this key, this time included.
+	// Failures counts consecutive failures for this key, including this one.
 	Failures int
 	Took     time.Duration
 }
 
-// PanicError is the error of a function of the program that panicked.
+// PanicError is the error for a panic in a function of the program.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -83,7 +83,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Unwrap returns the value of the panic, if that is an error.
+// Unwrap returns the value of the panic if it is an error.
 func (e *PanicError) Unwrap() error { err, _ := e.Value.(error); return err }
 
 // Controller reconciles the keys that its sources name.
@@ -94,20 +94,20 @@ type Controller struct {
 	sources   []Source
 	lanes     *lanes
 	ran       atomic.Bool
-	budget    int64 // of each subscription; 0: the default
+	budget    int64 // budget of each subscription; 0: the default
 
 	mu    sync.Mutex // guards what follows
-	early []Key      // added before Run
+	early []Key      // keys added before Run
 	queue workqueue.TypedRateLimitingInterface[Key]
 }
 
-// New makes a controller, which does nothing before Run. The name stands in errors, in its log and in its metrics, and
-// names its subscriptions.
+// New makes a controller, which does nothing before Run. The name appears in errors, logs and metrics, and names the
+// controller's subscriptions.
 func New(name string, reconcile Reconcile, o Options, sources ...Source) *Controller {
 	return &Controller{name: name, o: o.withDefaults(), reconcile: reconcile, sources: sources, lanes: newLanes()}
 }
 
-// open makes the queue, which has goroutines.
+// open makes the queue, which starts goroutines.
 func (c *Controller) open() {
 	name, o := c.name, &c.o
 	limiter := o.RateLimiter
@@ -146,7 +146,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Enqueue has a key reconciled, as if something had changed. It may be called at any time, also by Reconcile.
+// Enqueue queues a key, as if something had changed. It may be called at any time, also by Reconcile.
 func (c *Controller) Enqueue(key Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *Controller) Enqueue(key Key) {
 	c.queue.Add(key)
 }
 
-// Len is how many keys wait; those that wait for a time are not counted.
+// Len returns the number of queued keys, not counting keys that wait for a retry or a RequeueAfter.
 func (c *Controller) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,12 +168,11 @@ func (c *Controller) Len() int {
 	return c.queue.Len()
 }
 
-// Run reconciles until ctx ends, and returns nil then. It returns an error where a source cannot be synced, is closed,
-// or where the lead was lost. Somebody else runs the cluster of the informers (informer.Cluster.Run). A controller runs
-// once.
+// Run reconciles until ctx ends, and then returns nil. It returns an error if a source cannot be synced or is closed, or
+// if leadership was lost. The caller must run the informers' cluster (informer.Cluster.Run). A controller runs once.
 func (c *Controller) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
-		return fmt.Errorf("controller %s: it runs, or has run", c.name)
+		return fmt.Errorf("controller %s: it was run before", c.name)
 	}
 	candidate, err := c.candidate()
 	if err != nil {
@@ -215,8 +214,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// work runs the workers until ctx ends, and lets them finish then; if it ends because of errLost, what runs is canceled
-// at once. A worker begins nothing while holds returns false.
+// work runs the workers until ctx ends, then lets them finish; if the cause is errLost, it cancels running calls at once.
+// A worker starts no call while holds returns false.
 func (c *Controller) work(ctx context.Context, holds func() bool) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -237,8 +236,8 @@ func (c *Controller) work(ctx context.Context, holds func() bool) {
 				if ended {
 					return
 				}
-				if allowed(ctx, holds) { // what still waits at the end is left alone
-					c.one(running, key)
+				if allowed(ctx, holds) { // after the end, queued keys are dropped
+					c.reconcileKey(running, key)
 				}
 				c.queue.Done(key)
 			}
@@ -261,8 +260,8 @@ func allowed(ctx context.Context, holds func() bool) bool {
 	return false
 }
 
-// one reconciles a key.
-func (c *Controller) one(ctx context.Context, key Key) {
+// reconcileKey reconciles a key.
+func (c *Controller) reconcileKey(ctx context.Context, key Key) {
 	began := time.Now()
 	r := Reconciled{Key: key}
 	r.Result, r.Err = guard(func() (Result, error) { return c.reconcile(ctx, key) })
@@ -275,15 +274,15 @@ func (c *Controller) one(ctx context.Context, key Key) {
 	} else {
 		c.queue.AddRateLimited(key)
 		r.Failures = c.queue.NumRequeues(key)
-		c.complain("reconcile failed", key, r.Err, "failures", r.Failures)
+		c.logFailure("reconcile failed", key, r.Err, "failures", r.Failures)
 	}
 	if c.o.Hooks.Reconciled != nil {
 		c.o.Hooks.Reconciled(r)
 	}
 }
 
-// complain logs what failed about a key, with the stack of a panic.
-func (c *Controller) complain(what string, key Key, err error, more ...any) {
+// logFailure logs a key's failure, with the stack of a panic.
+func (c *Controller) logFailure(what string, key Key, err error, more ...any) {
 	attrs := append([]any{"controller", c.name, "key", key.String()}, more...)
 	attrs = append(attrs, "err", err)
 	var p *PanicError
@@ -293,7 +292,7 @@ func (c *Controller) complain(what string, key Key, err error, more ...any) {
 	c.o.Log.Error(what, attrs...)
 }
 
-// guard calls a function of the program, and makes an error of its panic.
+// guard calls a function of the program and returns a panic as an error.
 func guard[V any](f func() (V, error)) (v V, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -32,7 +32,7 @@ var (
 
 type object = *unstructured.Unstructured
 
-// rig is a server with some widgets, and informers of widgets and parts that run.
+// rig is a server with some widgets, and running informers of widgets and parts.
 type rig struct {
 	*testing.T
 	server         *informertest.Server
@@ -77,7 +77,7 @@ func (r *rig) put(name string, n int) {
 	r.server.Put(widgets, "n", name, map[string]any{"spec": map[string]any{"n": int64(n)}})
 }
 
-// run runs a controller until end is called, which returns what Run returned.
+// run runs a controller until end is called, which returns the result of Run.
 func (r *rig) run(o controller.Options, reconcile controller.Reconcile, sources ...controller.Source) (c *controller.Controller, end func() error) {
 	r.Helper()
 	if o.Log == nil {
@@ -95,7 +95,7 @@ func (r *rig) run(o controller.Options, reconcile controller.Reconcile, sources 
 
 func key(name string) controller.Key { return controller.Key{Namespace: "n", Name: name} }
 
-// TestNeverTwice: one key is never reconciled by two workers, and what Reconcile saw last is the last state.
+// TestNeverTwice: two workers never reconcile one key at once, and the last call sees the last state.
 func TestNeverTwice(t *testing.T) {
 	play(t, 5, func(r *rig) {
 		var mu sync.Mutex
@@ -137,7 +137,7 @@ func TestNeverTwice(t *testing.T) {
 	})
 }
 
-// TestFirstListLast: what changes is not behind the objects of the first list.
+// TestFirstListLast: changes do not wait behind the objects of the first list.
 func TestFirstListLast(t *testing.T) {
 	play(t, 50, func(r *rig) {
 		var order []string
@@ -147,8 +147,8 @@ func TestFirstListLast(t *testing.T) {
 			return controller.Result{}, nil
 		}, controller.For(r.widgets))
 		<-time.After(2500 * time.Millisecond)
-		r.put("new", 1)  // one that was not there
-		r.put("w049", 1) // one that waits: it may be the one that runs, or be done
+		r.put("new", 1)  // a new object
+		r.put("w049", 1) // a queued key; it may be running, or done
 		<-time.After(2 * time.Minute)
 		if err := end(); err != nil {
 			t.Error(err)
@@ -165,7 +165,7 @@ func TestFirstListLast(t *testing.T) {
 	})
 }
 
-// TestFailures: a key that fails comes again, later each time, and at once with a change; a panic is a failure.
+// TestFailures: a failed key is retried, later each time, or at once with a change; a panic is a failure.
 func TestFailures(t *testing.T) {
 	play(t, 1, func(r *rig) {
 		var at []time.Duration
@@ -184,7 +184,7 @@ func TestFailures(t *testing.T) {
 			}
 			return controller.Result{RequeueAfter: time.Minute}, nil
 		}, controller.For(r.widgets))
-		<-time.After(5 * time.Second) // it failed at 0, 1 and 3 s, and would come again at 7
+		<-time.After(5 * time.Second) // it failed at 0, 1 and 3 s, and the next retry is at 7
 		r.put("w000", 1)
 		<-time.After(time.Minute)
 		r.put("w000", 2)
@@ -206,7 +206,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// TestRateLimiter: the limiter of the program says when a key that has failed comes again.
+// TestRateLimiter: the program's rate limiter decides when a failed key is retried.
 func TestRateLimiter(t *testing.T) {
 	play(t, 1, func(r *rig) {
 		var at []time.Duration
@@ -226,7 +226,7 @@ func TestRateLimiter(t *testing.T) {
 	})
 }
 
-// TestStop: what runs ends in peace, nothing new begins; what does not end loses its context.
+// TestStop: running calls may finish and no new call starts; a call that does not finish loses its context.
 func TestStop(t *testing.T) {
 	for _, tc := range []struct{ grace, work, want time.Duration }{
 		{time.Minute, 10 * time.Second, 5 * time.Second},
@@ -257,7 +257,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestCannotSync: Run says why there is nothing to reconcile.
+// TestCannotSync: Run returns why a source cannot sync.
 func TestCannotSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := informertest.NewServer()
@@ -275,7 +275,7 @@ func TestCannotSync(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- c.Run(ctx) }()
 		ctl := controller.New("test", nil, controller.Options{}, controller.For(i))
-		if err := ctl.Run(ctx); err == nil || !strings.Contains(err.Error(), "controller test: wait for its caches: sync widgets.example.com: ") {
+		if err := ctl.Run(ctx); err == nil || !strings.Contains(err.Error(), "controller test: wait for caches: sync widgets.example.com: ") {
 			t.Errorf("Run: %v", err)
 		}
 		if err := ctl.Run(ctx); err == nil || !strings.Contains(err.Error(), "has run") {
@@ -288,7 +288,7 @@ func TestCannotSync(t *testing.T) {
 	})
 }
 
-// TestClosed: where the cluster ends before the controller, Run says so.
+// TestClosed: if the cluster ends before the controller, Run returns an error.
 func TestClosed(t *testing.T) {
 	play(t, 1, func(r *rig) {
 		ctl := controller.New("test", func(context.Context, controller.Key) (controller.Result, error) { return controller.Result{}, nil },

@@ -1,4 +1,4 @@
 package controller
 
-// SetBudget bounds what is kept of the changes that a source has not taken. Call it before Run.
+// SetBudget sets the budget of the controller's subscriptions. Call it before Run.
 func SetBudget(c *Controller, bytes int64) { c.budget = bytes }

@@ -2,16 +2,16 @@ package controller
 
 import "sync"
 
-// lanes are the storage of the queue: keys of changes come before those of the first list.
+// lanes is the queue's storage: keys of changes come before keys of the first list.
 //
-// Push, Touch, Pop and Len are called by the queue, under its lock; see workqueue.Queue.
+// The queue calls Push, Touch, Pop and Len under its lock; see workqueue.Queue.
 type lanes struct {
-	mu       sync.Mutex
-	first    map[Key]bool // to be pushed into the slow lane
-	changed  map[Key]bool // to be pushed into the fast lane, whatever else is added meanwhile
-	slow     map[Key]bool // those of the slow lane that were not promoted
-	fast     fifo
-	patience fifo // the slow lane
+	mu        sync.Mutex
+	first     map[Key]bool // keys to push into the slow lane
+	changed   map[Key]bool // keys to push into the fast lane, even if a list adds them again
+	slow      map[Key]bool // keys in the slow lane that were not promoted
+	fast      fifo
+	slowQueue fifo // the slow lane, with promoted keys
 }
 
 func newLanes() *lanes {
@@ -39,8 +39,8 @@ func (f *fifo) pop() Key {
 	return k
 }
 
-// initial says that the next addition of a key is one of the first list. While the key is reconciled, its additions are
-// pushed once, when that has ended: then a change among them counts, whichever was first.
+// initial marks the next addition of a key as part of the first list. While the key is being reconciled, its additions are
+// pushed once, after that call: then a change among them wins, in either order.
 func (l *lanes) initial(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func (l *lanes) initial(k Key) {
 	}
 }
 
-// change says that it is one of a change.
+// change marks the next addition of a key as a change.
 func (l *lanes) change(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,13 +65,13 @@ func (l *lanes) Push(k Key) {
 	if l.first[k] {
 		delete(l.first, k)
 		l.slow[k] = true
-		l.patience.push(k)
+		l.slowQueue.push(k)
 		return
 	}
 	l.fast.push(k)
 }
 
-// Touch implements workqueue.Queue: a key that waits was added again.
+// Touch implements workqueue.Queue: a queued key was added again.
 func (l *lanes) Touch(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *lanes) Touch(k Key) {
 	case l.first[k]:
 		delete(l.first, k)
 	case l.slow[k]:
-		delete(l.slow, k) // what is left of it in the slow lane is passed over
+		delete(l.slow, k) // Pop skips its entry in the slow lane
 		l.fast.push(k)
 	}
 }
@@ -100,7 +100,7 @@ func (l *lanes) Pop() Key {
 		return l.fast.pop()
 	}
 	for {
-		if k := l.patience.pop(); l.slow[k] {
+		if k := l.slowQueue.pop(); l.slow[k] {
 			delete(l.slow, k)
 			return k
 		}

@@ -2,8 +2,8 @@ package controller
 
 import "testing"
 
-// TestLanesWhileReconciled: a change of a key that is being reconciled is pushed when that has ended. An object of a first
-// list that names the same key meanwhile does not make it wait behind the others.
+// TestLanesWhileReconciled: a change of a key that is being reconciled is pushed after that call. An object of a first
+// list with the same key does not move it behind the others.
 func TestLanesWhileReconciled(t *testing.T) {
 	key := func(name string) Key { return Key{Name: name} }
 	for why, adds := range map[string][]func(*lanes, Key){
@@ -13,7 +13,7 @@ func TestLanesWhileReconciled(t *testing.T) {
 		l := newLanes()
 		l.initial(key("waits"))
 		l.Push(key("waits"))
-		for _, add := range adds { // the queue pushes nothing yet
+		for _, add := range adds { // the queue does not push yet
 			add(l, key("runs"))
 		}
 		l.Push(key("runs"))

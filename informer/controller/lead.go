@@ -9,27 +9,27 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 )
 
-// Lease says how processes compete for Options.Lock; 0 means what client-go recommends.
+// Lease tunes leader election with Options.Lock; 0 means the value that client-go recommends.
 type Lease struct {
-	// Duration is after how long others may take a lead that was not renewed; 15 s.
+	// Duration is the time after which others may take over a lease that was not renewed; default 15 s.
 	Duration time.Duration
-	// Renew is for how long the leader tries to renew it before it gives up; 10 s.
+	// Renew is how long the leader tries to renew the lease before it gives up; default 10 s.
 	Renew time.Duration
-	// Retry is the wait between attempts; 2 s.
+	// Retry is the wait between attempts; default 2 s.
 	Retry time.Duration
 }
 
-// errLost ends a controller that does not lead any more.
-var errLost = errors.New("the lead was lost: somebody else may reconcile now")
+// errLost ends a controller that no longer leads.
+var errLost = errors.New("leadership was lost: another process may reconcile now")
 
-// candidate is a process that competes for a lead. Nil leads at once.
+// candidate takes part in leader election; a nil candidate leads at once.
 type candidate struct {
 	*leaderelection.LeaderElector
 	led    chan struct{} // closed when it leads
-	margin time.Duration // how much of the lease must be left to begin something
+	margin time.Duration // remaining lease time needed to start a call
 }
 
-// candidate makes one of the options, which are checked by that.
+// candidate makes a candidate from the options, and validates them.
 func (c *Controller) candidate() (*candidate, error) {
 	if c.o.Lock == nil {
 		return nil, nil
@@ -53,13 +53,13 @@ func (c *Controller) candidate() (*candidate, error) {
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("compete for the lead: %w", err)
+		return nil, fmt.Errorf("set up leader election: %w", err)
 	}
 	return &candidate{elector, led, l.Duration - l.Renew}, nil
 }
 
-// lead runs work until ctx ends: at once, or, with a lock, while this process has it. Work begins nothing while holds
-// returns false. lead returns errLost when the lead was lost.
+// lead runs work until ctx ends: at once or, with a lock, while this process leads. work must start no call while holds
+// returns false. lead returns errLost if leadership was lost.
 func (c *candidate) lead(ctx context.Context, work func(ctx context.Context, holds func() bool)) error {
 	if c == nil {
 		work(ctx, func() bool { return true })
@@ -67,7 +67,7 @@ func (c *candidate) lead(ctx context.Context, work func(ctx context.Context, hol
 	}
 	leading, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
-	// The lease is given back once the last Reconcile has ended: what runs must not run beside the next leader's.
+	// The lease is released after the last Reconcile has ended, so that no call overlaps with the next leader's.
 	electing, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	ended := make(chan struct{})
@@ -78,8 +78,8 @@ func (c *candidate) lead(ctx context.Context, work func(ctx context.Context, hol
 	}()
 	select {
 	case <-c.led:
-		// A process that was suspended, or cut off, learns that it does not lead any more when it next tries to renew.
-		// Until then it may begin nothing once its last renewal is too old.
+		// A process that was suspended or disconnected learns that it lost the lease when it next tries to renew it.
+		// Until then it must start no call once its last renewal is too old.
 		work(leading, func() bool { return c.IsLeader() && c.Check(-c.margin) == nil })
 	case <-ctx.Done():
 	case <-ended:

@@ -57,7 +57,7 @@ func (l *fakeLock) Update(_ context.Context, r resourcelock.LeaderElectionRecord
 		return errors.New("the server is away")
 	}
 	if l.record != nil && *l.record != l.seen {
-		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "test", errors.New("somebody was quicker"))
+		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "test", errors.New("concurrent write"))
 	}
 	l.record, l.seen, l.at = &r, r, time.Now()
 	return nil
@@ -69,7 +69,7 @@ func (l *fakeLock) Describe() string               { return "test/" + l.identity
 func (l *fakeLock) DeepCopyObject() runtime.Object { return nil }
 func (l *fakeLease) set(down bool)                 { l.mu.Lock(); l.down = down; l.mu.Unlock() }
 
-// TestFakeLeader: of two processes one reconciles; the other takes over when it ends, or when it cannot renew its lead,
+// TestFakeLeader: one of two processes reconciles; the other takes over when it ends, or when it cannot renew its lease,
 // which ends it at once.
 func TestFakeLeader(t *testing.T) {
 	play(t, 1, func(r *rig) {
@@ -112,12 +112,12 @@ func TestFakeLeader(t *testing.T) {
 		if err := endA(); err != nil {
 			t.Error(err)
 		}
-		<-time.After(10 * time.Second) // less than the lease: it was given back
+		<-time.After(10 * time.Second) // less than the lease: it was released
 		is("b")
 		endC := start("c")
 		lease.set(true)
 		<-time.After(30 * time.Second)
-		if err := endB(); err == nil || !strings.Contains(err.Error(), "the lead was lost") {
+		if err := endB(); err == nil || !strings.Contains(err.Error(), "leadership was lost") {
 			t.Errorf("b ended with %v", err)
 		}
 		lease.set(false)
@@ -129,7 +129,7 @@ func TestFakeLeader(t *testing.T) {
 	})
 }
 
-// TestFakeFollower: who never leads ends in peace, and has reconciled nothing.
+// TestFakeFollower: a process that never leads ends without an error, and reconciles nothing.
 func TestFakeFollower(t *testing.T) {
 	play(t, 1, func(r *rig) {
 		lease := &fakeLease{down: true}
@@ -144,8 +144,8 @@ func TestFakeFollower(t *testing.T) {
 	})
 }
 
-// TestFakeLapse: a leader whose last renewal is older than Lease.Renew begins nothing, though it learns only later that
-// it has lost.
+// TestFakeLapse: a leader whose last renewal is older than Lease.Renew starts no call, although it learns only later that
+// it lost the lease.
 func TestFakeLapse(t *testing.T) {
 	play(t, 1, func(r *rig) {
 		lease := &fakeLease{}
@@ -157,7 +157,7 @@ func TestFakeLapse(t *testing.T) {
 		<-time.After(time.Minute)
 		lease.set(true)
 		<-time.After(30 * time.Second)
-		if err := end(); err == nil || !strings.Contains(err.Error(), "the lead was lost") {
+		if err := end(); err == nil || !strings.Contains(err.Error(), "leadership was lost") {
 			t.Error(err)
 		}
 		if age := last.Sub(lease.at); age < 9*time.Second || age > 10*time.Second {
@@ -166,7 +166,7 @@ func TestFakeLapse(t *testing.T) {
 	})
 }
 
-// TestBadLease: times that cannot be are an error at once, also while the API server is away.
+// TestBadLease: invalid times are an error at once, even while the API server is unreachable.
 func TestBadLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, cluster, i := program(t)
@@ -174,7 +174,7 @@ func TestBadLease(t *testing.T) {
 		o := controller.Options{Lock: &fakeLock{fakeLease: &fakeLease{}, identity: "a"}, Lease: controller.Lease{Duration: time.Second}}
 		began := time.Now()
 		err := controller.Run(t.Context(), cluster, controller.New("test", nil, o, controller.For(i)))
-		if err == nil || !strings.Contains(err.Error(), "controller test: compete for the lead: leaseDuration must be greater than renewDeadline") || time.Since(began) > 0 {
+		if err == nil || !strings.Contains(err.Error(), "controller test: set up leader election: leaseDuration must be greater than renewDeadline") || time.Since(began) > 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})

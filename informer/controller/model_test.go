@@ -19,11 +19,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// modelSeeds is how many runs of TestModel there are; CONTROLLER_SEED runs one of them.
+// modelSeeds is the number of runs of TestModel; CONTROLLER_SEED selects one.
 const modelSeeds = 10
 
-// TestModel: whatever happens to the objects, to the server and to Reconcile, no key is reconciled twice at once, and the
-// last Reconcile that succeeded for each key has seen the last state, also of what it owns.
+// TestModel: whatever happens to the objects, the server and Reconcile, no key is reconciled twice at once, and the last
+// successful Reconcile of each key has seen the last state, including that of its children.
 func TestModel(t *testing.T) {
 	first, n := uint64(1), uint64(modelSeeds)
 	if one, err := strconv.ParseUint(os.Getenv("CONTROLLER_SEED"), 10, 64); err == nil {
@@ -115,7 +115,7 @@ func (r *rig) model(seed uint64) {
 	mu.Lock()
 	quiet = true
 	mu.Unlock()
-	<-time.After(10 * time.Minute) // the watches are current, and whoever failed has come again
+	<-time.After(10 * time.Minute) // the watches are current, and failed keys were retried
 	if err := end(); err != nil {
 		r.Error(err)
 	}
@@ -134,7 +134,7 @@ func (r *rig) model(seed uint64) {
 	}
 }
 
-// state is what a widget and its parts are, as the caches have them.
+// state returns the cached state of a widget and its parts.
 func (r *rig) state(k controller.Key) (string, error) {
 	state, owned := "gone", []string{}
 	o, err := r.widgets.Get(k.Namespace, k.Name)

@@ -11,29 +11,29 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// Predicate reports whether a change is worth a reconcile. One that fails is taken for true, and logged.
+// Predicate reports whether a change needs a reconcile. An error counts as true, and is logged.
 type Predicate[T informer.Object] func(*informer.Change[T]) (bool, error)
 
-// GenerationChanged leaves out updates that changed neither the spec nor the deletion timestamp, which is what the API
-// server counts in metadata.generation; of kinds that have no generation, it leaves out nothing.
+// GenerationChanged drops updates that changed neither metadata.generation, which counts changes of the spec, nor the
+// deletion timestamp. It keeps all updates of kinds without a generation.
 func GenerationChanged[T informer.Object](c *informer.Change[T]) (bool, error) {
 	return differs(c, func(old, obj metav1.Object) bool {
-		return old.GetGeneration() != obj.GetGeneration() || obj.GetGeneration() == 0 || began(old, obj)
+		return old.GetGeneration() != obj.GetGeneration() || obj.GetGeneration() == 0 || deletionChanged(old, obj)
 	})
 }
 
-// began reports whether an object was deleted that finalizers keep.
-func began(old, obj metav1.Object) bool {
+// deletionChanged reports whether a deletion began that finalizers delay.
+func deletionChanged(old, obj metav1.Object) bool {
 	return (old.GetDeletionTimestamp() == nil) != (obj.GetDeletionTimestamp() == nil)
 }
 
-// LabelsChanged leaves out updates that changed no label.
+// LabelsChanged drops updates that changed no label.
 func LabelsChanged[T informer.Object](c *informer.Change[T]) (bool, error) {
 	return differs(c, func(old, obj metav1.Object) bool { return !maps.Equal(old.GetLabels(), obj.GetLabels()) })
 }
 
-// Touches leaves out updates that changed nothing that one of the patterns selects, such as spec.** or
-// metadata.annotations["example.com/x"]; docs/paths.md defines them. It panics where one is not valid: see
+// Touches drops updates that changed no field matched by a pattern, such as spec.** or
+// metadata.annotations["example.com/x"]; docs/paths.md defines patterns. It panics if one is invalid: see
 // diff.ParsePattern.
 func Touches[T informer.Object](patterns ...string) Predicate[T] {
 	parsed := make([]diff.Pattern, len(patterns))
@@ -48,7 +48,7 @@ func Touches[T informer.Object](patterns ...string) Predicate[T] {
 		if c.Op != informer.Updated {
 			return true, nil
 		}
-		old, obj, err := both(c)
+		old, obj, err := oldAndNew(c)
 		if err != nil {
 			return false, err
 		}
@@ -71,7 +71,7 @@ func Touches[T informer.Object](patterns ...string) Predicate[T] {
 	}
 }
 
-// Any takes what one of several predicates takes.
+// Any keeps a change if one of several predicates does.
 func Any[T informer.Object](of ...Predicate[T]) Predicate[T] {
 	return func(c *informer.Change[T]) (bool, error) {
 		for _, p := range of {
@@ -83,19 +83,19 @@ func Any[T informer.Object](of ...Predicate[T]) Predicate[T] {
 	}
 }
 
-// differs applies to updates; additions and deletions are always wanted.
+// differs filters updates; it keeps all additions and deletions.
 func differs[T informer.Object](c *informer.Change[T], changed func(old, obj metav1.Object) bool) (bool, error) {
 	if c.Op != informer.Updated {
 		return true, nil
 	}
-	old, obj, err := both(c)
+	old, obj, err := oldAndNew(c)
 	if err != nil {
 		return false, err
 	}
 	return changed(old, obj), nil
 }
 
-func both[T informer.Object](c *informer.Change[T]) (old, obj T, err error) {
+func oldAndNew[T informer.Object](c *informer.Change[T]) (old, obj T, err error) {
 	if old, err = c.Old(); err == nil {
 		obj, err = c.New()
 	}

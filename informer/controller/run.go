@@ -10,8 +10,8 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// Run runs a cluster and the controllers that read from it, until ctx ends or one of them fails: a whole program. The
-// controllers end first, the cluster after them. Run returns what failed; an end on request is no error.
+// Run runs a cluster and the controllers that read from it until ctx ends or one of them fails. It can be a whole program.
+// The controllers end first, then the cluster. Run returns the first error; it returns nil after the end of ctx.
 func Run(ctx context.Context, cluster *informer.Cluster, controllers ...*Controller) error {
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
 		running, fail := context.WithCancelCause(ctx)
@@ -30,33 +30,33 @@ func Run(ctx context.Context, cluster *informer.Cluster, controllers ...*Control
 	})
 }
 
-// silence is how long a controller waits for its caches before it logs why.
-const silence = 10 * time.Second
+// logWaitEvery is how often a controller that waits for its caches logs why.
+const logWaitEvery = 10 * time.Second
 
 // wait waits until every source is synced.
 func (c *Controller) wait(ctx context.Context) error {
 	for _, s := range c.sources {
 		again, err := c.waitFor(ctx, s)
 		for again {
-			c.o.Log.Warn("waits for its caches", "controller", c.name, "err", cause(err))
+			c.o.Log.Warn("waiting for caches", "controller", c.name, "err", cause(err))
 			again, err = c.waitFor(ctx, s)
 		}
 		if err != nil {
-			return fmt.Errorf("wait for its caches: %w", err)
+			return fmt.Errorf("wait for caches: %w", err)
 		}
 	}
 	return nil
 }
 
-// waitFor waits for a source until it is time to log why it is not synced, and then again.
+// waitFor waits for a source to sync; again means that it is time to log why it has not, and to call waitFor again.
 func (c *Controller) waitFor(ctx context.Context, s Source) (again bool, err error) {
-	quiet, cancel := context.WithTimeout(ctx, silence)
+	quiet, cancel := context.WithTimeout(ctx, logWaitEvery)
 	defer cancel()
 	err = s.wait(quiet)
 	return err != nil && quiet.Err() != nil && ctx.Err() == nil, err
 }
 
-// cause is why a source is not synced, as far as anybody knows: what is joined to the error of the context.
+// cause returns why a source is not synced, if known: the error joined to that of the context.
 func cause(err error) error {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {

@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// program is a cluster with one widget, w, and an informer of it, which do not run yet.
+// program returns a cluster with one widget, w, and an informer of it; they do not run yet.
 func program(t *testing.T) (*informertest.Server, *informer.Cluster, *informer.Informer[object]) {
 	t.Helper()
 	server := informertest.NewServer()
@@ -61,7 +61,7 @@ func TestRunFails(t *testing.T) {
 		server.Misbehave(informertest.Fault{Code: 403})
 		fine := controller.New("fine", nil, controller.Options{})
 		ctl := controller.New("test", nil, controller.Options{}, controller.For(i))
-		if err := controller.Run(t.Context(), cluster, fine, ctl); err == nil || !strings.HasPrefix(err.Error(), "controller test: wait for its caches: sync widgets.example.com: ") {
+		if err := controller.Run(t.Context(), cluster, fine, ctl); err == nil || !strings.HasPrefix(err.Error(), "controller test: wait for caches: sync widgets.example.com: ") {
 			t.Errorf("Run: %v", err)
 		}
 		if err := controller.Run(t.Context(), cluster); err == nil {
@@ -70,7 +70,7 @@ func TestRunFails(t *testing.T) {
 	})
 }
 
-// TestWaits: a controller that waits says why, and goes on.
+// TestWaits: a controller that waits logs why, and continues.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, cluster, i := program(t)
@@ -92,13 +92,13 @@ func TestWaits(t *testing.T) {
 			t.Errorf("Run: %v, after %d reconciles", err, n)
 		}
 		if lines := strings.Count(log.String(), "\n"); lines < 2 ||
-			strings.Count(log.String(), `msg="waits for its caches" controller=test err="sync widgets.example.com: `) != lines {
+			strings.Count(log.String(), `msg="waiting for caches" controller=test err="sync widgets.example.com: `) != lines {
 			t.Errorf("logged:\n%s", log.String())
 		}
 	})
 }
 
-// TestWaitsForRun: nobody has called Cluster.Run.
+// TestWaitsForRun: Cluster.Run was not called.
 func TestWaitsForRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, _, i := program(t)

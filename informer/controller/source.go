@@ -13,14 +13,14 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// Source says which keys the changes of an informer are about.
+// Source maps the changes of an informer to keys.
 type Source struct {
 	wait      func(context.Context) error
 	subscribe func(*Controller) (feed func(context.Context) error, err error)
-	all       func(*Controller) // queues what all objects are about
+	all       func(*Controller) // queues the keys of all objects
 }
 
-// For names the objects themselves. Nothing is decoded for that.
+// For maps changes to the objects themselves. It decodes nothing.
 func For[T informer.Object](i *informer.Informer[T], when ...Predicate[T]) Source {
 	return source(i, when, func(c *informer.Change[T]) ([]Key, error) { return []Key{c.Key}, nil },
 		func() ([]Key, error) { return keysOf(i) })
@@ -36,15 +36,15 @@ func keysOf[T informer.Object](i *informer.Informer[T]) (keys []Key, err error) 
 	return keys, nil
 }
 
-// Owned names the objects of a kind that own those of the informer, by their controller owner reference: of an object
-// that has changed hands, both. The kind is written with its group: "Deployment.apps", "ConfigMap". An owner is in the
-// namespace of what it owns; of a cluster-scoped kind, see OwnedByClusterScoped.
+// Owned maps changes to the object's owner of a kind, by the controller owner reference; if the owner changed, to both
+// owners. The kind is written with its group: "Deployment.apps", "ConfigMap". The owner is in the same namespace; for
+// cluster-scoped owners, see OwnedByClusterScoped.
 func Owned[T informer.Object](i *informer.Informer[T], kind string, when ...Predicate[T]) Source {
 	return owned(i, kind, true, when)
 }
 
-// OwnedByClusterScoped is Owned for owners of a cluster-scoped kind, such as "Node": their keys have no namespace, also
-// where what they own is in one.
+// OwnedByClusterScoped is Owned for owners of a cluster-scoped kind, such as "Node": their keys have no namespace, even if
+// the owned object has one.
 func OwnedByClusterScoped[T informer.Object](i *informer.Informer[T], kind string, when ...Predicate[T]) Source {
 	return owned(i, kind, false, when)
 }
@@ -66,19 +66,19 @@ func owned[T informer.Object](i *informer.Informer[T], kind string, namespaced b
 	}, when...)
 }
 
-// Map names what keys returns of an object: of an update, of the object before and of the one after. To look keys up in
-// an index, see Indexed.
+// Map maps changes to the keys that a function returns for the object; for an update, for the old and the new object. To
+// look up keys in an index, see Indexed.
 func Map[T informer.Object](i *informer.Informer[T], keys func(obj T) []Key, when ...Predicate[T]) Source {
 	return mapped(i, func(obj T) ([]Key, error) { return keys(obj), nil }, when)
 }
 
-// Indexed names the objects that an index has under the values of an object: of an update, of the object before and of
-// the one after. It is for references that are followed backwards, such as from a ConfigMap to the objects that use it:
+// Indexed maps changes to the objects that an index holds under the changed object's values; for an update, those of the
+// old and the new object. It follows references backwards, such as from a ConfigMap to the objects that use it:
 //
 //	byConfig := informer.AddIndex(sites, "config", func(s *Site) []string { return []string{s.Namespace + "/" + s.Spec.Config} })
 //	controller.Indexed(configMaps, byConfig, func(m *corev1.ConfigMap) []string { return []string{m.Namespace + "/" + m.Name} })
 //
-// The controller waits until both informers are synced. Objects that get the value later are named by For.
+// The controller waits until both informers are synced. For objects that get the value later, add For.
 func Indexed[T, U informer.Object, K comparable](i *informer.Informer[T], index *informer.Index[U, K], values func(obj T) []K, when ...Predicate[T]) Source {
 	s := mapped(i, func(obj T) (keys []Key, failed error) {
 		for _, value := range values(obj) {
@@ -90,7 +90,7 @@ func Indexed[T, U informer.Object, K comparable](i *informer.Informer[T], index 
 	return s.and(index.Informer().Wait)
 }
 
-// lookup returns the keys under a value, also while the index is being built.
+// lookup returns the keys under a value, even while the index is being built.
 func lookup[T informer.Object, K comparable](index *informer.Index[T, K], value K) ([]Key, error) {
 	keys, err := index.Keys(value)
 	if !errors.Is(err, informer.ErrIndexBuilding) {
@@ -140,8 +140,8 @@ func mapped[T informer.Object](i *informer.Informer[T], keys func(obj T) ([]Key,
 	})
 }
 
-// Each names every object of all whenever an object of i changes: for what all of them depend on, such as a ConfigMap.
-// The controller waits until both are synced. Objects that are added to all later are named by For(all).
+// Each maps every change of i to all objects of all: use it for something on which they all depend, such as a ConfigMap.
+// The controller waits until both are synced. For objects that are added to all later, add For(all).
 func Each[T, U informer.Object](i *informer.Informer[T], all *informer.Informer[U], when ...Predicate[T]) Source {
 	every := func() ([]Key, error) { return keysOf(all) }
 	return source(i, when, func(*informer.Change[T]) ([]Key, error) { return every() }, every).and(all.Wait)
@@ -159,11 +159,11 @@ func (s Source) and(wait func(context.Context) error) Source {
 	return s
 }
 
-// source makes one of a function that says which keys a change is about, and of one that says that of all objects.
+// source makes a Source from a function that maps a change to keys, and one that returns the keys of all objects.
 //
-// A Reconcile reads the cache, which is ahead of the changes that wait here. In mode Latest, an object that comes and goes
-// meanwhile has no change, nor has an owner that it belongs to in between: a Reconcile that has seen them would not be
-// called again. So every version is taken. Where too many wait to be kept, all objects are reconciled again.
+// Reconcile reads the cache, which is ahead of the changes queued here. In mode Latest, an object that comes and goes
+// meanwhile, or a temporary owner, would cause no change: a Reconcile that saw them would not be called again. So the
+// source uses mode Every. If the queue exceeds its budget, all objects are reconciled again.
 func source[T informer.Object](i *informer.Informer[T], when []Predicate[T], keys func(*informer.Change[T]) ([]Key, error), all func() ([]Key, error)) Source {
 	return Source{
 		wait: i.Wait,
@@ -188,7 +188,7 @@ func source[T informer.Object](i *informer.Informer[T], when []Predicate[T], key
 					}
 					if missed && s.Lag().Objects == 0 {
 						missed = false
-						c.again()
+						c.requeueAll()
 					}
 				}
 				return nil
@@ -197,22 +197,22 @@ func source[T informer.Object](i *informer.Informer[T], when []Predicate[T], key
 		all: func(c *Controller) {
 			keys, err := guard(all)
 			if err != nil {
-				c.complain("not all keys are known", Key{}, err)
+				c.logFailure("cannot determine all keys", Key{}, err)
 			}
 			c.add(keys, true)
 		},
 	}
 }
 
-// again has all objects reconciled again.
-func (c *Controller) again() {
-	c.o.Log.Warn("changes came faster than they were taken: all objects are reconciled again", "controller", c.name)
+// requeueAll queues the keys of all objects.
+func (c *Controller) requeueAll() {
+	c.o.Log.Warn("changes arrived faster than they were taken: all objects are reconciled again", "controller", c.name)
 	for _, s := range c.sources {
 		s.all(c)
 	}
 }
 
-// add queues keys: those of a first list behind those of changes.
+// add queues keys; keys of a first list come after keys of changes.
 func (c *Controller) add(keys []Key, initial bool) {
 	for _, k := range keys {
 		if initial {
@@ -224,26 +224,26 @@ func (c *Controller) add(keys []Key, initial bool) {
 	}
 }
 
-// feed queues what a change is about. Where an object cannot be decoded, or a function of the program panics, nobody knows
-// what the change is about: what could be read is queued, and the rest is logged.
+// feed queues the keys of a change. If an object cannot be decoded, or a function of the program panics, some keys are
+// unknown: feed queues the known ones and logs the error.
 func feed[T informer.Object](c *Controller, change *informer.Change[T], when []Predicate[T], keys func(*informer.Change[T]) ([]Key, error)) {
 	for _, p := range when {
 		wanted, err := guard(func() (bool, error) { return p(change) })
-		if err != nil { // rather once too often than never
-			c.complain("a predicate failed, so the change is taken", change.Key, err)
+		if err != nil { // one reconcile too many is better than a missing one
+			c.logFailure("predicate failed: the change is reconciled", change.Key, err)
 		} else if !wanted {
 			return
 		}
 	}
 	all, err := guard(func() ([]Key, error) { return keys(change) })
 	if err != nil {
-		c.complain("not all keys of a change are known", change.Key, err)
+		c.logFailure("cannot determine all keys of a change", change.Key, err)
 	}
 	c.add(all, change.Initial)
 }
 
-// IgnoreGone returns nil for informer.ErrNotFound and for a 404 of the API server, and any other error as it is: for a
-// Reconcile that has nothing to do where the object of its key does not exist any more.
+// IgnoreGone returns nil for informer.ErrNotFound and for a 404 from the API server, and any other error unchanged. Use it
+// in a Reconcile that has nothing to do once the object is gone.
 func IgnoreGone(err error) error {
 	if errors.Is(err, informer.ErrNotFound) || apierrors.IsNotFound(err) {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// keys are what is reconciled while something happens, without repeats, in the order of their names.
+// keys returns the keys that are reconciled while something happens, sorted, without duplicates.
 func (r *rig) keys(source controller.Source, happens func()) string {
 	r.Helper()
 	var mu sync.Mutex
@@ -54,7 +54,7 @@ func (r *rig) part(name, owner, kind, group string, spec int) {
 	}})
 }
 
-// TestSources: which keys a change is about.
+// TestSources: each source maps changes to the right keys.
 func TestSources(t *testing.T) {
 	play(t, 1, func(r *rig) {
 		r.part("p", "a", "Widget", "example.com/v1", 1)
@@ -91,7 +91,7 @@ func TestSources(t *testing.T) {
 	})
 }
 
-// TestOwnedByClusterScoped: an owner that is in no namespace, of objects that are in one.
+// TestOwnedByClusterScoped: a cluster-scoped owner of namespaced objects.
 func TestOwnedByClusterScoped(t *testing.T) {
 	play(t, 0, func(r *rig) {
 		n := 0
@@ -106,7 +106,7 @@ func TestOwnedByClusterScoped(t *testing.T) {
 	})
 }
 
-// TestIndexed: the objects that refer to one that changes, as far as an index knows them.
+// TestIndexed: a change is mapped to the objects that refer to it, by an index.
 func TestIndexed(t *testing.T) {
 	play(t, 0, func(r *rig) {
 		refer := func(name, part string) {
@@ -143,7 +143,7 @@ func TestIndexed(t *testing.T) {
 	})
 }
 
-// TestIndexedWaits: nobody is forgotten whose informer syncs late, or whose index is added late.
+// TestIndexedWaits: no object is missed if the informer syncs late or the index is added late.
 func TestIndexedWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, cluster, all := program(t)
@@ -185,7 +185,7 @@ func TestIndexedWaits(t *testing.T) {
 	})
 }
 
-// TestEachWaits: the objects that are named by a change of another informer are known first, whichever syncs later.
+// TestEachWaits: Each waits for both informers, whichever syncs later.
 func TestEachWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, cluster, all := program(t)
@@ -209,7 +209,7 @@ func TestEachWaits(t *testing.T) {
 	})
 }
 
-// TestPredicates: which changes are left out. Additions and deletions never are.
+// TestPredicates: predicates drop updates, never additions or deletions.
 func TestPredicates(t *testing.T) {
 	play(t, 0, func(r *rig) {
 		write := func(name string, generation, n int, labels map[string]any) {
@@ -252,7 +252,7 @@ func TestPredicates(t *testing.T) {
 	})
 }
 
-// TestDeletionBegins: that an object is to go, and finalizers keep it, changes what is to be done.
+// TestDeletionBegins: GenerationChanged keeps the beginning of a deletion that finalizers delay.
 func TestDeletionBegins(t *testing.T) {
 	play(t, 0, func(r *rig) {
 		kept := func(meta map[string]any) {
@@ -269,18 +269,18 @@ func TestDeletionBegins(t *testing.T) {
 	})
 }
 
-// TestBadPath: a path that is not valid is a mistake of the program.
+// TestBadPath: an invalid path panics.
 func TestBadPath(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("it was taken")
+			t.Error("it did not panic")
 		}
 	}()
 	controller.Touches[object]("spec[")
 }
 
-// TestPanics: a function of the program that panics costs no more than it has to: the keys that are known are reconciled,
-// the others are logged, and all goes on.
+// TestPanics: if a function of the program panics, the known keys are reconciled, the failure is logged, and everything
+// else continues.
 func TestPanics(t *testing.T) {
 	play(t, 1, func(r *rig) {
 		r.part("p", "a", "Widget", "example.com/v1", 1)
@@ -306,7 +306,7 @@ func TestPanics(t *testing.T) {
 				t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
 			}
 		}
-		for _, want := range []string{"not all keys of a change are known", "panic: bad", "a predicate failed, so the change is taken", "index out of range", "source_test.go"} {
+		for _, want := range []string{"cannot determine all keys of a change", "panic: bad", "predicate failed: the change is reconciled", "index out of range", "source_test.go"} {
 			if !strings.Contains(r.log.String(), want) {
 				t.Errorf("the log has no %q:\n%s", want, r.log.String())
 			}
@@ -314,7 +314,7 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-// TestEnqueue: a key can be added at any time, also before there is a queue.
+// TestEnqueue: a key can be added at any time, even before Run.
 func TestEnqueue(t *testing.T) {
 	play(t, 0, func(r *rig) {
 		var got []controller.Key

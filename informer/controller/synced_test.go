@@ -8,7 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/controller"
 )
 
-// TestSyncedHook: it is called once, when reads find what exists, and before the first Reconcile.
+// TestSyncedHook: the hook is called once, when reads are complete, and before the first Reconcile.
 func TestSyncedHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, cluster, i := program(t)

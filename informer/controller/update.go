@@ -7,9 +7,9 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// Update gets an object, changes it and writes it, and does all that again where somebody else has written it in between
-// (409), up to five times, as client-go's retry.RetryOnConflict does. Change gets what the API server has now, never
-// what a cache has, and reports whether there is something to write. Get and write are those of a typed client:
+// Update gets an object, changes it and writes it. After a conflict (409) it starts over, up to five times, like
+// client-go's retry.RetryOnConflict. change receives the API server's current object, not a cached one, and reports
+// whether to write it. get and write call a typed client:
 //
 //	d, err := controller.Update(ctx, func(ctx context.Context) (*appsv1.Deployment, error) {
 //		return client.Get(ctx, key.Name, metav1.GetOptions{})
@@ -17,7 +17,7 @@ import (
 //		return client.Update(ctx, d, metav1.UpdateOptions{})
 //	})
 //
-// It returns the object as it was written, or as it was read where there was nothing to write.
+// It returns the object as written, or as read if there was nothing to write.
 func Update[T any](ctx context.Context, get func(context.Context) (T, error), change func(T) (bool, error), write func(context.Context, T) (T, error)) (T, error) {
 	var obj T
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {

@@ -1,8 +1,8 @@
-// Package feed hands on batches of bytes to programs that keep them. It is the daemon's side of the engine, not
-// for controllers: those use package informer.
+// Package feed delivers batches of bytes to programs that persist them. It is the daemon's side of the engine;
+// controllers use package informer.
 //
-// A Feed hands on the changes of one source, stream by stream and in order, as the objects' bytes. A program
-// that writes down every Batch can have the source opened anew with what it has kept (Options.Restore): the
-// feed then goes on where it was, without a list, while the server has the history. Where it has not, or where
-// the consumer exceeds its budget, a Gap says so and net changes follow.
+// A Feed delivers the changes of one source, stream by stream and in order, as the objects' bytes. A program
+// that persists every Batch can reopen the source with its state (Options.Restore): the feed then resumes
+// without a list, as long as the server has the history. If it does not, or if the consumer exceeds its budget,
+// a Gap marks the place and net changes follow.
 package feed

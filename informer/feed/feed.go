@@ -13,34 +13,34 @@ import (
 
 // Options tune a feed and its source. The zero value is usable.
 type Options struct {
-	// SourceOptions are the source's. With Restore, Format must be JSON, and the source has no checkpoint.
+	// SourceOptions configure the source. With Restore, Format must be JSON, and the source has no checkpoint.
 	informer.SourceOptions
-	// Budget bounds the bytes of queued versions, compressed as they are at rest; 0 means 32 MiB. A
-	// feed that exceeds it gets net deltas and a Gap until it has caught up.
+	// Budget limits the bytes of queued versions, in packed form; 0 means 32 MiB. A feed that exceeds it
+	// receives net deltas and a Gap until it has caught up.
 	Budget int64
-	// Strict ends the feed with ErrBehind where it would exceed its budget, behind what is queued: for a
-	// consumer that can open it anew with what it has kept, and so misses nothing.
+	// Strict ends the feed with ErrBehind, after the queued batches, if it would exceed its budget: for a consumer
+	// that can reopen it with its persisted state, and so misses nothing.
 	Strict bool
-	// Restore, if set, is asked once for the state that a stream had in an earlier run, which it resumes
-	// as it would from a checkpoint; nil: there is none. The feed starts at that state: only what differs
-	// from it is handed on. Until Restore and its Objects have succeeded the stream waits, and asks again.
+	// Restore, if set, returns the state that a stream had in an earlier run, or nil; it is called once per stream. The
+	// stream resumes from the state as from a checkpoint, and the feed delivers only the differences. While
+	// Restore or its Objects fail, the stream waits and retries.
 	Restore func(ctx context.Context, s informer.Stream) (*Restored, error)
-	// SumKey, if set, keys the sums of objects' contents (Version.Sum). A consumer that keeps them sets it
-	// where a Transform hides values: without a key, values could be tried against a sum.
+	// SumKey, if set, keys the sums of objects' contents (Version.Sum). A consumer that persists sums should set it
+	// if a Transform hides values: without a key, values could be guessed from a sum.
 	SumKey []byte
 }
 
-// Feed hands a source's changes to one consumer.
+// Feed delivers a source's changes to one consumer.
 type Feed struct {
 	name    string
 	source  *informer.Source
 	streams []informer.Stream // by their number in a store.Batch
 	raw     raw.Feed
-	owns    bool // the source
+	owns    bool // Close closes the source
 }
 
 // Open opens a source with a feed: first the current state, then every change. The source starts with
-// Cluster.Run, or at once where Run is under way. The name shows up in status and metrics.
+// Cluster.Run, or at once if Run is under way. The name appears in status and metrics.
 func Open(c *informer.Cluster, gvr schema.GroupVersionResource, name string, o Options) (*Feed, error) {
 	s, f, err := c.OpenFeed(gvr, o.SourceOptions, raw.Options{
 		Name: name, Budget: o.Budget, Strict: o.Strict, Restore: restores(gvr, o.Restore), SumKey: o.SumKey,
@@ -51,8 +51,7 @@ func Open(c *informer.Cluster, gvr schema.GroupVersionResource, name string, o O
 	return newFeed(name, s, f, true), nil
 }
 
-// Join adds a feed to a source that is open already: first the state that it has, then every change. The
-// budget is as in Options.
+// Join adds a feed to an open source: first its current state, then every change. The budget is as in Options.
 func Join(s *informer.Source, name string, budget int64) (*Feed, error) {
 	f, err := s.OpenFeed(raw.Options{Name: name, Budget: budget})
 	if err != nil {
@@ -69,15 +68,15 @@ func newFeed(name string, s *informer.Source, f raw.Feed, owns bool) *Feed {
 	return out
 }
 
-// Name is the name given to Open or Join.
+// Name returns the name given to Open or Join.
 func (f *Feed) Name() string { return f.name }
 
-// Source is the feed's source: for its status, to wait for it, and for views of it (informer.On).
+// Source returns the feed's source: for its status, to wait for it, and for views of it (informer.On).
 func (f *Feed) Source() *informer.Source { return f.source }
 
-// Next waits for the next batch, which is the caller's. It serves one goroutine. Its errors are
-// informer.ErrClosed, ErrBehind and those of ctx. Source.Status and SourceOptions.OnState say what keeps a
-// stream from getting on.
+// Next waits for the next batch, which belongs to the caller. It serves one goroutine at a time. Its errors are
+// informer.ErrClosed, ErrBehind and those of ctx. Source.Status and SourceOptions.OnState report why a stream
+// makes no progress.
 func (f *Feed) Next(ctx context.Context) (Batch, error) {
 	b, err := f.raw.Next(ctx)
 	if errors.Is(err, store.ErrBehind) {
@@ -104,25 +103,23 @@ func (f *Feed) Next(ctx context.Context) (Batch, error) {
 	return out, nil
 }
 
-// Lag tells how far behind the consumer is.
+// Lag returns how far behind the consumer is.
 func (f *Feed) Lag() informer.Lag { return informer.Lag(f.raw.Lag()) }
 
-// Retry starts those streams of the source again that are Parked because the kind was not served, which else
-// come back within some minutes of the kind. From then on they ask for this version of the API group; an
-// object has the same resource version under each. Empty is the version that was asked for; so is any
-// where a view has a Go type, which is of one version. A stream lists against what it knows, so that
-// only real differences are handed on, behind a Gap if it holds objects: what happened to them meanwhile was
-// not seen. Its Stream stays the same.
+// Retry restarts the source's Parked streams at once; otherwise they return within minutes of their kind. From
+// then on they request this version of the API group; an object has the same resource version in each. An empty
+// version keeps the current one, and so does any if a view has a Go type, which belongs to one version. A
+// stream relists against its state, so that only real differences are delivered, after a Gap if it holds
+// objects, since their changes were not seen meanwhile. Its Stream stays the same.
 //
 // Like Retire, it does nothing for streams that are not Parked.
 func (f *Feed) Retry(version string) { f.raw.Retry(version) }
 
-// Retire says that the source's kind is gone: streams that are Parked drop their objects and hand on their
-// deletions, which were missed, behind a Gap; done again, it does nothing. Should the kind come back, so does
-// the source.
+// Retire declares that the source's kind was removed: Parked streams delete their objects and deliver the missed
+// deletions, after a Gap. A second call does nothing. If the kind returns, so does the source.
 func (f *Feed) Retire() { f.raw.Retire() }
 
-// Close ends the feed and drops what it holds. A source that Open opened is closed with it.
+// Close ends the feed and drops queued changes. A source that Open opened is closed with it.
 func (f *Feed) Close() {
 	f.raw.Close()
 	if f.owns {

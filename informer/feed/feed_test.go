@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
-// run runs a test in a bubble, with a server that has one object and a cluster that runs.
+// run runs a test in a bubble, with a server that has one object and a running cluster.
 func run(t *testing.T, test func(*testing.T, *informertest.Server, *informer.Cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func next(t *testing.T, f *feed.Feed) feed.Batch {
 	}
 }
 
-// TestCloseClosesItsOwnSource and no other.
+// TestCloseClosesItsOwnSource: Close closes a source that Open opened, and no other.
 func TestCloseClosesItsOwnSource(t *testing.T) {
 	run(t, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		f, err := feed.Open(c, widgets, "own", feed.Options{})
@@ -97,7 +97,7 @@ func TestCloseClosesItsOwnSource(t *testing.T) {
 	})
 }
 
-// TestOpenRefuses what makes no source, and what is closed.
+// TestOpenRefuses: Open refuses invalid sources and a closed cluster.
 func TestOpenRefuses(t *testing.T) {
 	c, err := informer.NewCluster(informertest.NewServer().Config(), informer.Options{})
 	if err != nil {

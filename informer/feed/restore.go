@@ -13,24 +13,23 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// Restored is the state that a stream had in an earlier run, as a consumer of its feed kept it: see
+// Restored is the state that a stream had in an earlier run, as persisted by a consumer of its feed: see
 // Options.Restore.
 type Restored struct {
-	// Epoch and Version of the last batch that the consumer kept. Where that has no Version, the stream is listed
-	// against Objects. A batch with Phase Listing that has neither a Gap nor deltas need not be kept: nothing was read.
+	// Epoch and Version are those of the last persisted batch. If it has no Version, the stream is relisted against
+	// Objects. A batch with Phase Listing, no Gap and no deltas need not be persisted: nothing was read.
 	Epoch   int64
 	Version string
-	// Trusted says that the bytes of Objects were made by the same transform as will be used now; else
-	// they are compared by content.
+	// Trusted means that the current transform also made the bytes of Objects; otherwise they are compared by
+	// content.
 	Trusted bool
-	// Identity is what Cluster.Identity said then. At is when the state was current.
+	// Identity is the result of Cluster.Identity at that time. At is when the state was current.
 	Identity string
 	At       time.Time
-	// Served is that of the last batch that the consumer kept. Where the kind is served in another form
-	// by now, all contents are compared soon after the resumption.
+	// Served is that of the last persisted batch. If the kind is served in another form now, all contents are
+	// compared soon after the resumption.
 	Served uint64
-	// Objects yields the objects, as the feed handed them on; nil: there are none. What comes with an error
-	// ends it.
+	// Objects yields the objects as the feed delivered them; nil means no objects. An error ends the loop.
 	Objects iter.Seq2[RestoredObject, error]
 }
 
@@ -38,13 +37,13 @@ type Restored struct {
 type RestoredObject struct {
 	Key                  informer.Key
 	UID, ResourceVersion string
-	// Sum is Version.Sum of the version that the feed handed on; 0: not known.
+	// Sum is Version.Sum of the delivered version; 0: not known.
 	Sum uint64
-	// JSON is the object's; it is read until the next one is asked for.
+	// JSON is the object's JSON; it must stay valid until the next object is requested.
 	JSON []byte
 }
 
-// restores returns Options.Restore as the source calls it.
+// restores adapts Options.Restore to the source.
 func restores(gvr schema.GroupVersionResource, restore func(context.Context, informer.Stream) (*Restored, error)) func(context.Context, string, raw.Pack) (*checkpoint.State, error) {
 	if restore == nil {
 		return nil

@@ -14,15 +14,15 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// uidOf copies the UID: within the version it would keep the whole object in memory.
+// uidOf copies the UID, which would otherwise keep the whole object in memory.
 func uidOf(d *store.Delta) types.UID { return types.UID(strings.Clone(d.UID())) }
 
-// version copies the resource version, which would keep the object in memory as well.
+// version copies the resource version, which would otherwise keep the whole object in memory.
 func version(v *compact.Version) Version {
 	return Version{ResourceVersion: strings.Clone(v.RV()), v: v}
 }
 
-// Version is one version of an object, at rest. It is immutable.
+// Version is one packed version of an object. It is immutable.
 type Version struct {
 	ResourceVersion string
 	v               *compact.Version
@@ -34,18 +34,18 @@ func NewVersion(resourceVersion string, raw []byte) Version {
 	return version(p.Pack(wire.JSON, "", resourceVersion, raw))
 }
 
-// IsZero tells an absent version.
+// IsZero reports whether the version is absent.
 func (v Version) IsZero() bool { return v.v == nil }
 
-// Sum is a sum of the object's content as the server sent it, before any transform; 0: not known. Where UID
-// and resource version are equal and the sums are not, the server served the object in another form.
+// Sum returns a checksum of the object's content as the server sent it, before any transform; 0: not known. If UID
+// and resource version are equal but the sums differ, the server served the object in another form.
 func (v Version) Sum() uint64 { return v.v.Sum() }
 
-// Size is what the version costs at rest, in bytes.
+// Size returns the packed size, in bytes.
 func (v Version) Size() int { return v.v.Size() }
 
-// Raw returns the object's bytes, in JSON or as a bare protobuf message; they are the caller's. An
-// absent version has none.
+// Raw returns the object's bytes, as JSON or a bare protobuf message; they belong to the caller. An absent version
+// returns nil.
 func (v Version) Raw() (raw []byte, format informer.Format, err error) {
 	if v.v == nil {
 		return nil, informer.JSON, nil
@@ -57,8 +57,8 @@ func (v Version) Raw() (raw []byte, format informer.Format, err error) {
 	return raw, format, err
 }
 
-// JSON returns the object's JSON; the bytes are the caller's. An absent version has none; one in
-// protobuf is an error.
+// JSON returns the object's JSON; the bytes belong to the caller. An absent version returns nil; a protobuf one is an
+// error.
 func (v Version) JSON() ([]byte, error) {
 	raw, format, err := v.Raw()
 	if err == nil && format != informer.JSON {
@@ -67,8 +67,8 @@ func (v Version) JSON() ([]byte, error) {
 	return raw, err
 }
 
-// Object returns the decoded object; it is the caller's. Integers are int64. An absent version is a
-// nil map; one in protobuf is an error.
+// Object returns the decoded object, which belongs to the caller. Integers are int64. An absent version returns a
+// nil map; a protobuf one is an error.
 func (v Version) Object() (map[string]any, error) {
 	raw, err := v.JSON()
 	if raw == nil || err != nil {
