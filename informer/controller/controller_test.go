@@ -278,7 +278,7 @@ func TestCannotSync(t *testing.T) {
 		if err := ctl.Run(ctx); err == nil || !strings.Contains(err.Error(), "controller test: wait for caches: sync widgets.example.com: ") {
 			t.Errorf("Run: %v", err)
 		}
-		if err := ctl.Run(ctx); err == nil || !strings.Contains(err.Error(), "has run") {
+		if err := ctl.Run(ctx); err == nil || !strings.Contains(err.Error(), "was run before") {
 			t.Errorf("Run again: %v", err)
 		}
 		cancel()
