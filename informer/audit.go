@@ -19,32 +19,32 @@ import (
 type audit struct {
 	*stream
 	AuditInfo
-	lists       uint64             // of the stream, when it began
+	lists       uint64             // the stream's count of lists when the audit began
 	from        string             // the stream's version when it began
 	version     string             // of the list: of its first page
 	last        string             // of the list: the newest of its pages
 	unread      map[store.Key]bool // when it began
 	other       bool               // objects are stored in the format that the list was not in
 	seed        maphash.Seed
-	named       []uint64 // the hashes of the keys that the list has
+	named       []uint64 // hashes of the keys in the list
 	differences []difference
 	staged      []store.Change
 	bytes       int
-	refused     *store.Gap // what the transform refused in another form
+	refused     *store.Gap // versions that the transform refused in the new form
 }
 
-// difference is an object in which the list and the store differ.
+// difference is an object that differs between the list and the store.
 type difference struct {
 	key     store.Key
 	uid, rv string
-	listed  bool // uid and rv are what the list says, else what is stored
+	listed  bool // uid and rv are from the list, otherwise from the store
 }
 
-// maxDifferences bounds how many are looked at more closely; one is enough.
+// maxDifferences limits the differences that are confirmed; one is enough.
 const maxDifferences = 1000
 
-// audit compares what is stored with a list. Where not all API servers may serve a new form yet, another one
-// is due once they can be taken to.
+// audit compares the store with a list. If not all API servers may serve a new form yet, it returns when another audit of
+// contents is due.
 func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 	began := time.Now()
 	a := &audit{stream: s, lists: s.Status().Lists, from: s.store.Version(), seed: maphash.MakeSeed()}
@@ -69,14 +69,14 @@ func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 // compareLoaded implements reflector.Reflector.Compare.
 func (s *stream) compareLoaded(ctx context.Context) (version string, same bool, err error) {
 	if s.holding {
-		return "", false, nil // the watch has yet to deliver a deletion
+		return "", false, nil // the watch must deliver a deletion first
 	}
 	began := time.Now()
 	a := &audit{stream: s, AuditInfo: AuditInfo{Stream: s.id}, from: s.store.Version(), seed: maphash.MakeSeed()}
 	if a.Err = a.read(ctx); a.Err == nil {
 		a.missingFromList()
 		ours := s.store.Version()
-		unread := s.store.AllUnread() // what the watch could not read is no other history; an audit reads it again
+		unread := s.store.AllUnread() // an unreadable version is no sign of another history; an audit reads it again
 		other := func(d difference) bool {
 			return d.listed && !wire.Older(ours, d.rv) && !unread[d.key] && !unread[store.Key{}]
 		}
@@ -90,11 +90,11 @@ func (s *stream) compareLoaded(ctx context.Context) (version string, same bool, 
 	return a.version, len(a.differences) == 0, a.Err
 }
 
-// superseded reports whether the stream has begun a list since.
+// superseded reports whether the stream has begun a list since the audit began.
 func (a *audit) superseded() bool { return a.Status().Lists != a.lists }
 
-// read reads the list. Where contents are compared and some objects are stored in the other format, in which the
-// kind was read before, it reads another list in that.
+// read reads the list. If contents are compared and some objects are stored in the other format, it reads a second list
+// in that format.
 func (a *audit) read(ctx context.Context) error {
 	lists := a.source.cluster.lists
 	select {
@@ -104,7 +104,7 @@ func (a *audit) read(ctx context.Context) error {
 		return ctx.Err()
 	}
 	objects, _ := a.store.Stat()
-	a.named = make([]uint64, 0, objects+objects/16) // a slice that grows leaves several times as much behind
+	a.named = make([]uint64, 0, objects+objects/16) // growing the slice would leave several times as much garbage
 	protobuf := !a.Contents || a.source.format() == Protobuf
 	read, err := reflector.ReadList(ctx, a.opener(protobuf), a.query(), a.object)
 	a.version, a.last, a.Bytes = read.First, read.Last, read.Bytes
@@ -123,8 +123,8 @@ func (a *audit) read(ctx context.Context) error {
 	return err
 }
 
-// opener asks for the list. Without contents metadata is enough, which every kind has in protobuf unless its API
-// server knows no protobuf at all.
+// opener requests the list. Without contents, metadata is enough, and every kind has it in protobuf unless its API server
+// does not support protobuf at all.
 func (a *audit) opener(protobuf bool) reflector.Opener {
 	return func(ctx context.Context, _ bool, q url.Values) (io.ReadCloser, wire.Format, error) {
 		want := request.Want{Protobuf: protobuf, Metadata: !a.Contents || a.source.opts.MetadataOnly}
@@ -138,7 +138,7 @@ func (a *audit) opener(protobuf bool) reflector.Opener {
 	}
 }
 
-// object compares one object of the list with what is stored.
+// object compares one object of the list with the stored one.
 func (a *audit) object(o wire.Object, err error) error {
 	k := store.Key{Namespace: o.Namespace, Name: o.Name}
 	switch {
@@ -150,7 +150,7 @@ func (a *audit) object(o wire.Object, err error) error {
 	a.Objects++
 	a.named = append(a.named, maphash.Comparable(a.seed, k))
 	v := a.store.Get(k)
-	// What is newer here than the stream was when the audit began has changed since.
+	// A stored version newer than the stream's at the beginning of the audit is a change since then.
 	ahead := wire.Older(o.ResourceVersion, v.RV()) && !wire.Older(a.from, v.RV())
 	switch {
 	case v.UID() != o.UID || wire.Older(v.RV(), o.ResourceVersion) || ahead || a.unread[k]:
@@ -162,7 +162,7 @@ func (a *audit) object(o wire.Object, err error) error {
 	return nil
 }
 
-// compare replaces what is stored where the list has another content of the same version.
+// compare replaces a stored object if the list has other content at the same version.
 func (a *audit) compare(k store.Key, o wire.Object) {
 	sum := a.sum(o)
 	if a.store.Reformed(k, store.Seen{UID: o.UID, RV: o.ResourceVersion, Format: o.Format, Sum: sum}) {
@@ -170,10 +170,10 @@ func (a *audit) compare(k store.Key, o wire.Object) {
 	}
 }
 
-// stage has an object stored as it was read.
+// stage stores an object as it was read, with the next commit.
 func (a *audit) stage(k store.Key, o wire.Object, sum uint64) {
 	c, err := a.change(k, o, sum)
-	if err != nil { // what is stored stays, as after a list
+	if err != nil { // the stored object stays, as after a list
 		a.refused = a.refused.Merge(&store.Gap{From: a.from, Since: a.Status().LastCurrent, Reason: a.countDropped(err)})
 		return
 	}
@@ -206,10 +206,10 @@ func (a *audit) differs(d difference) {
 	}
 }
 
-// lacking doubts what is stored and not in the list, unless it is newer.
+// missingFromList notes stored objects that the list lacks, unless they are newer.
 func (a *audit) missingFromList() {
 	slices.Sort(a.named)
-	for _, namespace := range a.store.Namespaces() { // one at a time: a copy of all would be large
+	for _, namespace := range a.store.Namespaces() { // one at a time: a snapshot of all would be large
 		for _, item := range a.store.Snapshot(namespace) {
 			if _, ok := slices.BinarySearch(a.named, maphash.Comparable(a.seed, item.Key)); !ok && !wire.Older(a.version, item.V.RV()) {
 				a.differs(difference{item.Key, item.V.UID(), item.V.RV(), false})

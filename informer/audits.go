@@ -12,43 +12,41 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// An audit compares a stream's state with a list that is read beside the watch. A watch that never fails
-// can still miss changes: the server's history was replaced and has overtaken our version, or one of us has
-// a defect. The list has nothing but metadata: UID and version of each object must be what is stored. Where
-// the kind is served in another form than when contents were compared last, the audit lists whole objects
-// and replaces those that differ at the same version.
+// An audit compares a stream's state with a list that is read beside the watch. A watch that never fails can still miss
+// changes: if the server's history was replaced and has overtaken our version, or through a bug on either side. The list
+// contains only metadata: each object's UID and version must equal the stored ones. If the kind is served in another form
+// than when contents were last compared, the audit lists whole objects and replaces those that differ at the same version.
 
 const (
 	defaultAuditEvery = 6 * time.Hour
-	// maxAuditEvery bounds the interval, so that no time overflows.
+	// maxAuditEvery limits the interval, so that no time overflows.
 	maxAuditEvery = 10 * 365 * 24 * time.Hour
-	// auditDelay is the wait after a resumption, an outage or a new form, at least: a server that comes back
-	// has other things to do. auditSpacing is the time between two such audits of one stream.
+	// auditDelay is the minimum wait after a resumption, an outage or a new form: a server that has just recovered is
+	// busy. auditSpacing is the time between two such audits of one stream.
 	auditDelay   = 10 * time.Second
 	auditSpacing = 10 * time.Minute
-	// auditRetry is the wait after an audit that failed or could not decide.
+	// auditRetry is the wait after a failed or inconclusive audit.
 	auditRetry = time.Minute
-	// auditPatience is how long an audit waits for the watch to reach its list's version. Bookmarks come
-	// every minute.
+	// auditPatience is how long an audit waits for the watch to reach its list's version. Bookmarks come every minute.
 	auditPatience = 3 * time.Minute
 )
 
-// auditing is what a stream knows of its audits. The stream's mu guards all but wake.
+// auditing is a stream's schedule of audits. The stream's mu guards all fields but wake.
 type auditing struct {
-	wake  chan struct{} // holds a token where something of what follows, or the served form, has changed
-	delay time.Duration // the stream's own auditDelay
+	wake  chan struct{} // signals a change of the schedule or of the served form
+	delay time.Duration // the stream's auditDelay, jittered
 
-	due          time.Time // when an audit is wanted after a resumption or an outage; zero: it is not
-	regular      time.Time // when the next one comes anyway
-	notBefore    time.Time // before that, none: there was one not long ago
-	contentsFrom time.Time // before that, none compares contents: API servers serve different forms
-	fails        int       // audits in a row that failed
+	due          time.Time // when an audit after a resumption or an outage is due; zero: not due
+	regular      time.Time // when the next regular audit is due
+	notBefore    time.Time // no audit before: one ran recently
+	contentsFrom time.Time // no audit of contents before: API servers still serve different forms
+	fails        int       // consecutive failures
 
-	listed time.Time // when the last completed list began, if it compared all contents
-	done   time.Time // when everything was compared last
+	listed time.Time // when the last complete list began, if it compared all contents
+	done   time.Time // when all objects were last compared
 }
 
-// wakeAudits has every stream look whether an audit is due.
+// wakeAudits makes every stream check whether an audit is due.
 func (s *Source) wakeAudits() {
 	for _, st := range s.streams {
 		st.wakeAudit()
@@ -62,17 +60,17 @@ func (s *stream) wakeAudit() {
 	}
 }
 
-// wantAudit asks for an audit after a resumption or an outage.
+// wantAudit schedules an audit after a resumption or an outage.
 func (s *stream) wantAudit() {
 	s.mu.Lock()
-	if a := &s.auditing; a.due.IsZero() { // else one is due already: what comes and goes must not put it off
+	if a := &s.auditing; a.due.IsZero() { // an audit that is due must not be delayed by further outages
 		a.due = latest(time.Now().Add(a.delay), a.done.Add(auditSpacing))
 	}
 	s.mu.Unlock()
 	s.wakeAudit()
 }
 
-// compared notes that the list that ends now has compared everything.
+// markCompared records that the list that ends now has compared all objects.
 func (s *stream) markCompared() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,14 +116,14 @@ func (s *stream) audits(ctx context.Context, every time.Duration, interrupt func
 			a.contentsFrom = settled
 		}
 		if info.Err != nil {
-			a.due = a.notBefore // also where a list should follow: it says when it is complete
+			a.due = a.notBefore // even if a list should follow: a complete list clears it
 		}
 		s.mu.Unlock()
 		s.hooks().audit(info)
 	}
 }
 
-// awaitAudit waits until an audit is due; it returns false when ctx ends.
+// awaitAudit waits until an audit is due; it returns false if ctx ends first.
 func (s *stream) awaitAudit(ctx context.Context, every time.Duration) bool {
 	for {
 		at := s.nextAudit(every)
@@ -163,7 +161,7 @@ func (s *stream) nextAudit(every time.Duration) time.Time {
 			at = contents
 		}
 	}
-	if st := s.status; !st.Synced || st.State != Watching { // its next transition wakes us up
+	if st := s.status; !st.Synced || st.State != Watching { // its next transition wakes the loop
 		return now.Add(every)
 	}
 	return latest(at, a.notBefore)
@@ -176,8 +174,8 @@ func (s *stream) mayCompare() bool {
 	return !time.Now().Before(s.auditing.contentsFrom)
 }
 
-// reformed reports whether the kind is served in another form than when contents were compared last. A
-// form that was asked for before the last list began is that list's.
+// reformed reports whether the kind is served in another form than when contents were last compared. A form that was
+// known to be stable before the last list began is that list's form.
 func (s *stream) reformed() bool {
 	form := s.form()
 	if s.store.Served() == 0 && form.sum != 0 {
@@ -191,13 +189,13 @@ func (s *stream) reformed() bool {
 	return form.sum != 0 && form.sum != s.store.Served()
 }
 
-// form is the form in which the stream's kind is served now.
+// form returns the form in which the stream's kind is served now.
 func (s *stream) form() form {
 	return s.source.cluster.forms.get(s.source.served().GroupVersion())
 }
 
-// listForm is what a list that begins now leaves as the form in which the kind was served. While not all
-// API servers may serve the new form, it stays the old one, so that an audit follows.
+// listForm returns the form to record for a list that begins now. While some API servers may still serve the old form, it
+// returns the recorded one, so that an audit follows.
 func (s *stream) listForm() uint64 {
 	form := s.form()
 	if time.Now().Before(form.stableAt()) {
@@ -213,10 +211,10 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// jittered adds up to as much again, so that streams do not ask together.
+// jittered adds a random delay of up to d, so that streams do not send requests together.
 func jittered(d time.Duration) time.Duration { return d + rand.N(d) }
 
-// pause waits; it returns false when ctx ends.
+// pause waits; it returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -15,17 +15,17 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// checkpoints is the directory of the cluster's checkpoint: nil if none was asked for or it cannot be
-// had.
+// checkpoints is the cluster's checkpoint directory; dir is nil if there is no checkpoint, or, with err, if it cannot be
+// used.
 type checkpoints struct {
 	dir *checkpoint.Dir
 	err error
-	// owners are the streams that have a checkpoint, by its name. The cluster's lock guards them.
+	// owners maps checkpoint names to the streams that write them. The cluster's lock guards it.
 	owners map[string]*stream
 }
 
-// claim gives a source's streams the checkpoints that no other open source has. One that is being closed
-// may still write; openCheckpoint waits for that.
+// claim assigns a source's streams the checkpoints that no other open source has. A source that is being closed may still
+// write; openCheckpoint waits for that.
 func (c *checkpoints) claim(s *Source) {
 	if !s.checkpointed() {
 		return
@@ -42,19 +42,18 @@ func (c *checkpoints) release(s *Source) {
 	maps.DeleteFunc(c.owners, func(_ string, st *stream) bool { return st.source == s })
 }
 
-var errDuplicate = errors.New("a source that asks for the same was opened before and has the checkpoint: set NoCheckpoint")
+var errDuplicate = errors.New("an earlier source with equal options has the checkpoint: set NoCheckpoint")
 
 const (
-	// inUseRetry and inUseTimeout are how often, and for how long, a stream tries to get its checkpoint from
-	// one of a source that was closed, which has yet to write.
+	// A stream retries every inUseRetry, for inUseTimeout, to open a checkpoint that a closed source still writes.
 	inUseRetry   = 20 * time.Millisecond
 	inUseTimeout = 10 * time.Second
-	// identifyRetry is the wait after the cluster's identity could not be asked for.
+	// identifyRetry is the wait after the cluster's identity could not be read.
 	identifyRetry = 10 * time.Second
 )
 
-// openCheckpoints opens the directory. That it cannot be had is told by every stream that wants it:
-// the cluster works without.
+// openCheckpoints opens the directory. If that fails, every stream that needs it reports the error, and the cluster works
+// without it.
 func (c *Cluster) openCheckpoints() {
 	if c.opts.Checkpoint == "" {
 		return
@@ -69,8 +68,8 @@ func (c *Cluster) closeCheckpoints() error {
 	return c.checkpoints.dir.Close()
 }
 
-// checkpointed tells whether the source's state may be on disk. Secrets may not, and what a function
-// selects, or one without a name makes of objects, cannot be compared with what it was before.
+// checkpointed reports whether the source's state may be on disk. Secrets may not. The results of a selection function or
+// an unnamed transform cannot be compared with those of an earlier run.
 func (s *Source) checkpointed() bool {
 	o := &s.opts
 	secrets := schema.GroupResource{Resource: "secrets"}
@@ -78,7 +77,7 @@ func (s *Source) checkpointed() bool {
 		(o.Transform == nil || o.Transform.Name != "") && s.gvr.GroupResource() != secrets
 }
 
-// fingerprint is of all that decides what bytes are stored of an object, and of the server.
+// fingerprint covers everything that decides which bytes are stored for an object, and the server's address.
 func (s *Source) fingerprint() string {
 	o := &s.opts
 	_, server := s.cluster.client.HTTP()
@@ -90,8 +89,8 @@ func (s *Source) fingerprint() string {
 	return text
 }
 
-// checkpointName names the stream's checkpoint among those of the cluster: what may be open at the
-// same time and has other bytes has another name.
+// checkpointName names the stream's checkpoint within the cluster: streams that may be open at the same time and store
+// different bytes have different names.
 func (s *stream) checkpointName() string {
 	o := &s.source.opts
 	name := fmt.Sprintf("%s %s labels=%q fields=%q %s %s metadata=%t managedFields=%t",
@@ -103,7 +102,7 @@ func (s *stream) checkpointName() string {
 	return name
 }
 
-// openCheckpoint opens the stream's checkpoint; nil if it has none.
+// openCheckpoint opens the stream's checkpoint; it returns nil if the stream has none.
 func (s *stream) openCheckpoint(ctx context.Context) *checkpoint.Stream {
 	if !s.source.checkpointed() {
 		return nil
@@ -115,7 +114,7 @@ func (s *stream) openCheckpoint(ctx context.Context) *checkpoint.Stream {
 	}
 	name := s.checkpointName()
 	if !s.source.cluster.owns(name, s) {
-		if !s.source.isClosed() { // else the next one may have it already
+		if !s.source.isClosed() { // after Close, the next source may have it already
 			s.setCheckpointErr(errDuplicate)
 		}
 		return nil
@@ -144,7 +143,7 @@ func (c *Cluster) owns(name string, s *stream) bool {
 	return c.checkpoints.owners[name] == s
 }
 
-// setCheckpointErr notes why the stream has no checkpoint, or that it has one: nil.
+// setCheckpointErr records why the stream has no checkpoint, or nil if it has one.
 func (s *stream) setCheckpointErr(err error) {
 	s.update(func(st *Status) { st.Checkpoint = err })
 	if err != nil {
@@ -189,7 +188,7 @@ func (s *stream) begin(st *checkpoint.State) bool {
 	return resume
 }
 
-// startSaving keeps the checkpoint in step until it is stopped; stop waits for the last write.
+// startSaving keeps the checkpoint current until stop is called; stop waits for the last write.
 func (s *stream) startSaving(ctx context.Context, file *checkpoint.Stream) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var saving sync.WaitGroup
@@ -201,11 +200,11 @@ func (s *stream) startSaving(ctx context.Context, file *checkpoint.Stream) (stop
 	}
 }
 
-// save keeps the checkpoint in step once the stream is synced, until ctx ends.
+// save keeps the checkpoint current, from when the stream is synced until ctx ends.
 func (s *stream) save(ctx context.Context, file *checkpoint.Stream) {
 	id, err := s.awaitIdentity(ctx)
 	if err != nil {
-		return // it ended before
+		return // ctx ended first
 	}
 	err = file.Run(ctx, checkpoint.Options{
 		Fingerprint: s.source.fingerprint(),
@@ -213,12 +212,12 @@ func (s *stream) save(ctx context.Context, file *checkpoint.Stream) {
 		Subscribe:   s.checkpointQueue,
 		Report:      s.setCheckpointErr,
 	})
-	if err != nil && !errors.Is(err, ErrClosed) { // closed before it began is no failure
+	if err != nil && !errors.Is(err, ErrClosed) { // closed before it began: not a failure
 		s.setCheckpointErr(err)
 	}
 }
 
-// settled waits until the stream is synced, and returns the cluster's identity.
+// awaitIdentity waits until the stream is synced, and returns the cluster's identity.
 func (s *stream) awaitIdentity(ctx context.Context) (id string, err error) {
 	for {
 		changed, _ := s.source.watchState()
@@ -241,7 +240,7 @@ func (s *stream) awaitIdentity(ctx context.Context) (id string, err error) {
 	}
 }
 
-// checkpointQueue is a queue of this stream alone.
+// checkpointQueue subscribes a queue to this stream alone.
 func (s *stream) checkpointQueue() (checkpoint.Queue, error) {
 	if s.source.isClosed() {
 		return nil, ErrClosed
@@ -251,7 +250,7 @@ func (s *stream) checkpointQueue() (checkpoint.Queue, error) {
 	return q, nil
 }
 
-// ownQueue is a queue of one store; it leaves it when it closes.
+// ownQueue is a queue of one store; Close unsubscribes it.
 type ownQueue struct {
 	*store.Queue
 	of *store.Store
@@ -263,9 +262,9 @@ func (q *ownQueue) Close() {
 	q.Queue.Close()
 }
 
-// CheckpointReport describes a file of a checkpoint.
+// CheckpointReport describes a checkpoint file.
 type CheckpointReport = checkpoint.Report
 
-// VerifyCheckpoint reads one file of a checkpoint, also beside the process that writes it, and
-// returns what it holds; the error says where it is damaged.
+// VerifyCheckpoint reads a checkpoint file, even while another process writes it, and describes its contents; the error
+// says where it is damaged.
 func VerifyCheckpoint(file string) (CheckpointReport, error) { return checkpoint.Verify(file) }

@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	errUndecided = errors.New("the watch did not reach the version of the list in time")
-	errUnordered = errors.New("the server's resource versions have no order")
+	errUndecided = errors.New("the watch did not reach the list's version in time")
+	errUnordered = errors.New("the server's resource versions are not ordered")
 	errUnnamed   = errors.New("the list has an object without a name")
 )
 
-// judge waits until the watch has passed the version of the list's last page, and looks at the difference objects
-// again: ErrMissed if one of them still is not what the server has.
+// confirm waits until the watch has passed the version of the list's last page, and checks the differences again. It
+// returns ErrMissed if one of them persists.
 func (a *audit) confirm(ctx context.Context) error {
 	if len(a.differences) == 0 {
 		return nil
@@ -52,14 +52,13 @@ func (a *audit) confirm(ctx context.Context) error {
 	return nil
 }
 
-// missed reports whether the stream has missed what happened to an object, now that the watch has passed
-// the list's version.
+// missed reports whether the stream has missed a change of an object, now that the watch has passed the list's version.
 func (a *audit) missed(ctx context.Context, d difference) (bool, error) {
 	v := a.store.Get(d.key)
 	same := v != nil && v.UID() == d.uid
 	switch {
 	case !d.listed:
-		return same && v.RV() == d.rv, nil // it was gone by then, and a UID does not come back
+		return same && v.RV() == d.rv, nil // it was deleted by then, and a UID never returns
 	case a.store.Unread(d.key):
 		return false, a.reread(ctx, d)
 	case same && (v.RV() == d.rv || wire.Older(a.version, v.RV()) && !wire.Older(v.RV(), d.rv)):
@@ -70,9 +69,9 @@ func (a *audit) missed(ctx context.Context, d difference) (bool, error) {
 	return a.lasts(ctx, d)
 }
 
-// lasts reports whether the server still has an object as the list had it. Then it was like that all the time, in
-// the stream's selection too, and the watch should have shown it: unless it cannot be read, or the transform refuses
-// it, which was counted and left a gap when the watch delivered it.
+// lasts reports whether the server still has the object that the list had. If so, it had it all the time, in the stream's
+// selection, and the watch should have delivered it; except for an object that is unreadable or that the transform
+// refuses: that was counted and left a gap when the watch delivered it.
 func (a *audit) lasts(ctx context.Context, d difference) (lasts bool, err error) {
 	want := request.Want{Metadata: true}
 	if a.source.opts.Transform != nil {
@@ -88,20 +87,20 @@ func (a *audit) lasts(ctx context.Context, d difference) (lasts bool, err error)
 	return lasts, err
 }
 
-// reread reads an object that the watch could not read, now that the watch has passed the list's version: if
-// the object still has the version that the list showed, no other was missed.
+// reread reads an object that the watch could not read, now that the watch has passed the list's version: if the object
+// still has the list's version, no other version was missed.
 func (a *audit) reread(ctx context.Context, d difference) error {
 	err := a.get(ctx, d.key, a.whole(), func(o wire.Object, err error) error {
 		if err == nil && o.UID == d.uid && o.ResourceVersion == d.rv {
 			a.stage(d.key, o, a.sum(o))
 		}
-		return nil // an object that cannot be read here either stays as it is
+		return nil // an object that is unreadable here as well stays as it is
 	})
 	a.commit()
 	return err
 }
 
-// get reads one object of the stream's selection.
+// get reads one object, if the stream selects it.
 func (a *audit) get(ctx context.Context, k store.Key, want request.Want, each func(wire.Object, error) error) error {
 	q := a.query()
 	name := "metadata.name=" + k.Name
@@ -117,7 +116,7 @@ func (a *audit) get(ctx context.Context, k store.Key, want request.Want, each fu
 	return err
 }
 
-// whole asks for objects as the stream does.
+// whole requests objects in the stream's format.
 func (a *audit) whole() request.Want {
 	return request.Want{Protobuf: a.source.format() == Protobuf, Metadata: a.source.opts.MetadataOnly}
 }
