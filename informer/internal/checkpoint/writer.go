@@ -18,7 +18,7 @@ type writer struct {
 	f       file
 	seal    seal
 	buf     []byte // not written yet
-	limit    int    // buf is written when it reaches this size
+	limit   int    // buf is written when it reaches this size
 	size    int64  // of the file, including buf
 	durable int64  // bytes known to survive a crash of the machine
 

@@ -50,11 +50,11 @@ const (
 
 // message walks over the fields of a protobuf message in memory, without looking into them:
 //
-// 	m := message{rest: raw}
-// 	for m.next() {
-// 		switch m.num { … }
-// 	}
-// 	if m.bad != "" { … }
+//	m := message{rest: raw}
+//	for m.next() {
+//		switch m.num { … }
+//	}
+//	if m.bad != "" { … }
 //
 // It is stricter than the generated decoders of Kubernetes: it refuses groups, which no API has, field numbers
 // beyond 32 bits, and varints beyond 64 bits.

@@ -177,7 +177,7 @@ func TestReadMetaOfWhatIsNoObject(t *testing.T) {
 	}
 	for why, raw := range map[string]string{
 		"cut in the metadata":      object("a")[:3],
-		"broken after it":         object("a", long(2, 1)),
+		"broken after it":          object("a", long(2, 1)),
 		"a name that is no string": text(1, number(1, 1)),
 	} {
 		if m, err := ReadMeta(Protobuf, []byte(raw)); kindOf(err) != "SyntaxError" || m != (Meta{}) {
@@ -248,9 +248,9 @@ func TestDropManagedFields(t *testing.T) {
 	}
 	for why, raw := range map[string][]byte{
 		"garbage after the metadata": {0x0a, 0x03, 0x8a, 0x01, 0x00, 0xff},
-		"garbage in the metadata":     {0x0a, 0x04, 0x8a, 0x01, 0x00, 0xff},
-		"no metadata":                 {0x12, 0x03, 0x8a, 0x01, 0x00},
-		"nothing":                     {},
+		"garbage in the metadata":    {0x0a, 0x04, 0x8a, 0x01, 0x00, 0xff},
+		"no metadata":                {0x12, 0x03, 0x8a, 0x01, 0x00},
+		"nothing":                    {},
 	} {
 		if got := DropManagedFields(Protobuf, raw); !bytes.Equal(got, raw) {
 			t.Errorf("%s: %x becomes %x", why, raw, got)
