@@ -56,7 +56,7 @@ func (w *newestObjects) trim() {
 	}
 }
 
-// doubt implements reflector.Reflector.Doubt.
+// doubt implements reflector.Reflector.CheckHistory.
 func (s *stream) doubt(ctx context.Context) (bool, error) {
 	s.missing = nil
 	for _, w := range slices.Backward(s.newestObjects) {
@@ -85,8 +85,8 @@ func notFound(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
-// Settle implements reflector.Sink: what the server did not have must be gone here as well by now.
-func (s *stream) Settle() error {
+// HistoryChecked implements reflector.Sink: what the server did not have must be gone here as well by now.
+func (s *stream) HistoryChecked() error {
 	missing := s.missing
 	s.missing = nil
 	for _, w := range missing {

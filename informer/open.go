@@ -71,7 +71,7 @@ func refusesFormat(err error) (sure, maybe bool) {
 	return false, false
 }
 
-// noted implements reflector.Reflector.Tell.
+// noted implements reflector.Reflector.Observe.
 func (s *stream) noted(n reflector.Note) {
 	h := s.hooks()
 	switch n.Kind {

@@ -103,11 +103,12 @@ func (s *stream) run(ctx context.Context) {
 		Paged:  s.source.opts.Paged,
 		Synced: s.store.Synced(),
 		Verify: s.verify,
-		Doubt:  s.doubt,
+
+		CheckHistory: s.doubt,
 
 		Compare: s.compareLoaded,
 		Served:  s.served,
-		Tell:    s.noted,
+		Observe: s.noted,
 	}
 	file := s.openCheckpoint(ctx)
 	if !s.asked {

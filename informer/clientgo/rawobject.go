@@ -100,7 +100,7 @@ func (f *faulty) Read(p []byte) (int, error) {
 // again: within one server's history, UID and version say what an object is.
 func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
 	raw := &rawObject{key: rawKey(o.Meta), version: o.ResourceVersion}
-	f := r.forms.of(o.Format, k, o.Lent)
+	f := r.forms.of(o.Format, k, o.TypeFromList)
 	t := r.informer.table
 	switch {
 	case f == nil || o.Raw == nil:

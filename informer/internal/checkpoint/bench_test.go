@@ -1,4 +1,4 @@
-// The benchmarks say what a restart and a new file cost.
+// The benchmarks measure a restart and a new file.
 
 package checkpoint
 
@@ -16,8 +16,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// pods is the first batch of a stream of n pods of some applications. What is particular to one takes
-// some 450 bytes; the rest is its application's.
+// pods is the first batch of a stream of n pods of some applications. A pod differs from the others of its
+// application in about 450 bytes.
 func pods(n, of int) store.Batch {
 	rng := rand.New(rand.NewPCG(1, 1))
 	apps := make([]string, of)
@@ -46,7 +46,7 @@ func pods(n, of int) store.Batch {
 	return batch
 }
 
-// written is the file of a batch.
+// written returns the file of a batch.
 func written(tb testing.TB, b store.Batch) []byte {
 	d := newMemDisk()
 	f, err := d.Create("f")
@@ -69,7 +69,7 @@ func written(tb testing.TB, b store.Batch) []byte {
 	return d.names["f"].data
 }
 
-// BenchmarkLoad100k loads 100,000 pods from memory: what a restart costs beside reading the disk.
+// BenchmarkLoad100k loads 100,000 pods from memory: the cost of a restart without disk reads.
 func BenchmarkLoad100k(b *testing.B) {
 	const n = 100_000
 	file := written(b, pods(n, 200))
@@ -93,7 +93,7 @@ func (discard) Sync() error                 { return nil }
 func (discard) Close() error                { return nil }
 func (discard) Size() (int64, error)        { return 0, nil }
 
-// BenchmarkWrite100k writes 100,000 pods, without a disk: what a new file costs.
+// BenchmarkWrite100k writes 100,000 pods without a disk: the cost of a new file.
 func BenchmarkWrite100k(b *testing.B) {
 	batch := pods(100_000, 200)
 	b.ReportAllocs()

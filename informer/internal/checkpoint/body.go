@@ -10,9 +10,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-var errBody = errors.New("a record does not have the fields of its kind")
+var errBody = errors.New("record lacks the fields of its kind")
 
-// body reads the fields of a record. After one that is not there, bad is set and everything is zero.
+// body reads the fields of a record. After a missing field, bad is set and every field reads as zero.
 type body struct {
 	rest []byte
 	bad  bool
@@ -42,7 +42,7 @@ func (b *body) uvarint() uint64 {
 	return v
 }
 
-// number is a uvarint that fits an int64.
+// number reads a uvarint that fits an int64.
 func (b *body) number() int64 {
 	v := b.uvarint()
 	if v > math.MaxInt64 {
@@ -52,7 +52,7 @@ func (b *body) number() int64 {
 	return int64(v)
 }
 
-// sum is a fixed number of eight bytes. Format 1 has none.
+// sum reads a fixed number of eight bytes. Format 1 has none and yields 0.
 func (b *body) sum(format uint32) uint64 {
 	switch {
 	case format == 1:
@@ -66,7 +66,7 @@ func (b *body) sum(format uint32) uint64 {
 	return s
 }
 
-// bytes is part of the record: valid as long as that.
+// bytes returns a part of the record, valid as long as the record is.
 func (b *body) bytes() []byte {
 	n := b.uvarint()
 	if n > uint64(len(b.rest)) {
@@ -80,7 +80,7 @@ func (b *body) bytes() []byte {
 
 func (b *body) time() time.Time { return time.UnixMilli(b.number()) }
 
-// end is the error of a record that must have nothing left.
+// end returns the error of a record that was read to its end: bytes left over are one.
 func (b *body) end() error {
 	if b.bad || len(b.rest) > 0 {
 		return errBody
@@ -106,7 +106,7 @@ func readDict(fields []byte) (id uint64, dict []byte, err error) {
 	return id, b.rest, nil
 }
 
-// put is an object as it is in a record: parts of that, valid as long.
+// put is an object in a record. Its slices are parts of the record, valid as long as it is.
 type put struct {
 	namespace, name, uid, rv []byte
 	format                   wire.Format
@@ -133,7 +133,7 @@ func readDelete(fields []byte) (namespace, name []byte, err error) {
 	return namespace, name, b.end()
 }
 
-// readCommit reads the fields behind the mark.
+// readCommit reads the fields after the mark.
 func readCommit(fields []byte, format uint32) (commit, error) {
 	b := body{rest: fields}
 	c := commit{

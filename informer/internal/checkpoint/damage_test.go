@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// history is a file with many transactions, and the stream that it is of.
+// history returns a file with many transactions, and its stream.
 func history(t *testing.T, seed uint64, steps int) (file []byte, m *model) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &protocol{seed: seed, t: t, rng: rand.New(rand.NewPCG(seed, 0)), disk: newMemDisk(), fp: "one"}
@@ -65,9 +65,9 @@ func places(t *testing.T, file []byte) []place {
 	return all
 }
 
-// TestEveryByte damages each byte of a file in each way. What comes out is an error or an earlier
-// state, never another one; and it is an error exactly where a later commit knows that the record had
-// been durable, so that no crash can have done it.
+// TestEveryByte damages each byte of a file in each way. Loading must yield an error or an earlier state, never
+// another one. It must be an error exactly if a later commit knows that the record had been durable, so that a
+// crash cannot be the cause.
 func TestEveryByte(t *testing.T) {
 	file, m := history(t, 7, 30)
 	all := places(t, file)
@@ -123,7 +123,7 @@ func edit(file []byte, f func([]byte)) []byte {
 	return b
 }
 
-// loads tells why the bytes cannot be loaded. If they can, it must be a state that was.
+// loads returns the load error of the bytes. If they load, the state must be one that the stream had.
 func (m *model) loads(file []byte) error {
 	l, err := load(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -133,13 +133,13 @@ func (m *model) loads(file []byte) error {
 		m.t.Error(err)
 	}
 	if _, err := l.report(int64(len(file))); err != nil {
-		m.t.Errorf("loads, and verify says: %v", err)
+		m.t.Errorf("loads, but verify fails: %v", err)
 	}
 	return nil
 }
 
-// TestRegions damages regions of a larger file, which is read in several pieces, also with what looks
-// right: parts of the same file, and of another one of the same objects.
+// TestRegions damages regions of a larger file, which is read in several pieces. It also inserts plausible
+// bytes: parts of the same file, and of another file with the same objects.
 func TestRegions(t *testing.T) {
 	const n = 500
 	first := pods(n, 50)
@@ -176,8 +176,8 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// updates is the file of a batch and of an update of each object to raw, each of which is durable
-// before the next.
+// updates is the file of a batch and of an update of each object to raw. Each update is durable before the
+// next.
 func updates(t *testing.T, first store.Batch, raw string) []byte {
 	d := newMemDisk()
 	f, err := d.Create("f")
@@ -200,7 +200,7 @@ func updates(t *testing.T, first store.Batch, raw string) []byte {
 	return d.names["f"].data
 }
 
-// wantUpdates checks that exactly as many objects are updated as the version says.
+// wantUpdates checks that the version matches the number of updated objects.
 func wantUpdates(l *loader, first store.Batch) error {
 	var updated int
 	if _, err := fmt.Sscan(l.last.head.Version, &updated); err != nil {
@@ -221,11 +221,11 @@ func wantUpdates(l *loader, first store.Batch) error {
 	return nil
 }
 
-// TestReadError: a disk that cannot be read is not taken for a damaged file.
+// TestReadError checks that a read error is not reported as damage.
 func TestReadError(t *testing.T) {
 	file, _ := history(t, 8, 10)
 	for i := range file {
-		_, err := load(bytes.NewReader(file[:i]), int64(len(file))) // as if somebody cut it meanwhile
+		_, err := load(bytes.NewReader(file[:i]), int64(len(file))) // as if the file were truncated meanwhile
 		var damage *DamagedError
 		if err == nil || errors.As(err, &damage) {
 			t.Fatalf("cut at %d: %v", i, err)

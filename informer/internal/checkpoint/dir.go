@@ -15,20 +15,20 @@ import (
 
 const (
 	lockName = "lock"
-	// suffix ends the name of each file, unfinished that of one that is being written.
+	// suffix ends the name of each file, unfinished the name of a file that is being written.
 	suffix     = ".checkpoint"
 	unfinished = ".new"
-	// maxName bounds the readable part of a file's name: file systems allow 255 bytes.
+	// maxName bounds the readable part of a file name: file systems allow 255 bytes.
 	maxName = 160
 )
 
-// ErrInUse says that this process has the stream's file open already.
+// ErrInUse is returned if this process has already opened the stream's file.
 var ErrInUse = errors.New("stream is in use")
 
-// LockedError says that another process, or another Dir of this one, has the directory.
+// LockedError reports that another process, or another Dir of this one, has locked the directory.
 type LockedError struct {
 	Path string
-	PID  int // of the process; 0 where that is not known
+	PID  int // of the process; 0 if unknown
 }
 
 func (e *LockedError) Error() string {
@@ -46,11 +46,11 @@ type Dir struct {
 	disk disk
 
 	mu    sync.Mutex
-	names map[string]bool // the streams that are open
+	names map[string]bool // open streams
 }
 
-// Open locks a directory, which it makes where there is none. It does not wait: what another process
-// has is a *LockedError.
+// Open locks a directory, and creates it if necessary. It does not wait: if another process has locked it, the
+// error is a *LockedError.
 func Open(path string) (*Dir, error) {
 	d, err := open(path)
 	if err != nil {
@@ -74,7 +74,8 @@ func open(path string) (*Dir, error) {
 	return &Dir{path: path, root: root, lock: lock, disk: rootDisk{root}, names: map[string]bool{}}, nil
 }
 
-// lockDir locks the directory by a file in it, which stays: to remove it would race with the next.
+// lockDir locks the directory with a lock file. The file is never removed: removing it would race with the next
+// process.
 func lockDir(root *os.Root, path string) (*os.File, error) {
 	if fi, err := root.Lstat(lockName); err == nil && !fi.Mode().IsRegular() {
 		return nil, irregular(filepath.Join(path, lockName), fi)
@@ -106,7 +107,7 @@ func readPID(f *os.File) int {
 	return pid
 }
 
-// notePID tells others who has the lock. The lock holds without it.
+// notePID stores the owner's process id for others. The lock holds without it.
 func notePID(f *os.File) {
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
@@ -118,8 +119,8 @@ func (d *Dir) Close() error {
 	return errors.Join(d.lock.Close(), d.root.Close())
 }
 
-// Stream opens the checkpoint of a stream, by any name that no other one has. It is ErrInUse where
-// it is open already.
+// Stream opens the checkpoint of a stream. The name must be unique to the stream. The error is ErrInUse if it
+// is already open.
 func (d *Dir) Stream(name string) (*Stream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,8 +137,8 @@ func (d *Dir) release(name string) {
 	delete(d.names, name)
 }
 
-// fileName is the name of a stream's file. It tells which stream that is, stays within what file
-// systems allow, and differs between streams even where case does not count.
+// fileName returns the name of a stream's file. It is readable, stays within the limits of file systems, and is
+// unique even if case does not count.
 func fileName(stream string) string {
 	var b strings.Builder
 	for i := range len(stream) {

@@ -21,7 +21,7 @@ func mode(t *testing.T, path string) fs.FileMode {
 	return fi.Mode()
 }
 
-// TestFiles writes to a real directory, which is made, and reads it back.
+// TestFiles writes to a real directory, which is created, and reads it back.
 func TestFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "checkpoints")
 	d := openDir(t, path)
@@ -67,13 +67,13 @@ func TestLocked(t *testing.T) {
 	_, err = Open(path)
 	var locked *LockedError
 	if !errors.As(err, &locked) || locked.Path != path || locked.PID != os.Getpid() {
-		t.Errorf("a second one: %v", err)
+		t.Errorf("a second Open: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(path, lockName), []byte("no number"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = Open(path); !errors.As(err, &locked) || locked.PID != 0 {
-		t.Errorf("where the process is not known: %v", err)
+		t.Errorf("with an unknown process: %v", err)
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
@@ -85,14 +85,14 @@ func TestInUse(t *testing.T) {
 	d := openDir(t, t.TempDir())
 	s := openStream(t, d, "pods")
 	if _, err := d.Stream("pods"); !errors.Is(err, ErrInUse) {
-		t.Errorf("a second one: %v", err)
+		t.Errorf("a second Stream: %v", err)
 	}
 	openStream(t, d, "nodes")
 	s.Close()
 	openStream(t, d, "pods")
 }
 
-// TestOpenRefuses are directories that cannot be used. None may keep Open waiting.
+// TestOpenRefuses tries unusable directories. Open must refuse each without waiting.
 func TestOpenRefuses(t *testing.T) {
 	cases := map[string]func(t *testing.T, path string) error{
 		"a file in its place": func(_ *testing.T, path string) error { return os.WriteFile(path, nil, 0o600) },
@@ -106,7 +106,7 @@ func TestOpenRefuses(t *testing.T) {
 		},
 		"a directory as its lock": func(_ *testing.T, path string) error { return os.MkdirAll(filepath.Join(path, lockName), 0o700) },
 	}
-	if os.Geteuid() != 0 { // for root, nothing is read-only
+	if os.Geteuid() != 0 { // root can write to read-only directories
 		cases["read-only"] = func(_ *testing.T, path string) error { return os.Mkdir(path, 0o500) }
 	}
 	for name, prepare := range cases {
@@ -123,8 +123,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestInPlaceOfTheFile puts other things where the file is to be: none is read or waited for, links
-// are not followed, and but for a directory they are replaced.
+// TestInPlaceOfTheFile puts something else in the file's place. It must not be read or waited for, links are
+// not followed, and everything but a directory is replaced.
 func TestInPlaceOfTheFile(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	if err := os.WriteFile(elsewhere, []byte("precious"), 0o644); err != nil {
@@ -150,16 +150,16 @@ func TestInPlaceOfTheFile(t *testing.T) {
 					t.Fatal(err)
 				}
 				st, err := s.Load("")
-				if damaged := strings.Contains(name, "damaged"); err == nil || unfinishedToo == "" && !damaged && !strings.Contains(err.Error(), "no regular file") {
+				if damaged := strings.Contains(name, "damaged"); err == nil || unfinishedToo == "" && !damaged && !strings.Contains(err.Error(), "not a regular file") {
 					t.Errorf("loaded %+v, %v", st, err)
 				}
 				if _, err := Verify(s.Path() + unfinishedToo); err == nil {
-					t.Error("verify is content")
+					t.Error("verify succeeds")
 				}
 				err = save(t, s)
 				if tc.stay {
 					if err == nil {
-						t.Error("it was replaced")
+						t.Error("it was not kept")
 					}
 					return
 				}
@@ -173,11 +173,11 @@ func TestInPlaceOfTheFile(t *testing.T) {
 		}
 	}
 	if b, err := os.ReadFile(elsewhere); err != nil || string(b) != "precious" {
-		t.Errorf("what a link led to is %q, %v", b, err)
+		t.Errorf("the link's target is %q, %v", b, err)
 	}
 }
 
-// TestOfAnotherStream: a file that somebody renamed is not taken for this stream's.
+// TestOfAnotherStream checks that a renamed file is not mistaken for this stream's.
 func TestOfAnotherStream(t *testing.T) {
 	d := openDir(t, t.TempDir())
 	pods, nodes := openStream(t, d, "pods"), openStream(t, d, "nodes")

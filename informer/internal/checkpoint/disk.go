@@ -8,15 +8,14 @@ import (
 	"os"
 )
 
-// disk is the directory that files are in, by their names. After a Create, Rename or Remove, the
-// directory is durable only behind a Sync.
+// disk is the directory of the files, by name. Create, Rename and Remove are durable only after a Sync.
 type disk interface {
-	// Open opens a regular file to read, Append one to write at its end.
+	// Open opens a regular file for reading, Append one for writing at its end.
 	Open(name string) (file, error)
 	Append(name string) (file, error)
-	// Create makes a file that must not exist, to write.
+	// Create creates a file for writing. It must not exist.
 	Create(name string) (file, error)
-	// Rename replaces what has the new name.
+	// Rename replaces any file that has the new name.
 	Rename(from, to string) error
 	Remove(name string) error
 	Sync() error
@@ -25,7 +24,7 @@ type disk interface {
 type file interface {
 	io.ReadWriteCloser
 	Size() (int64, error)
-	// Sync makes what was written durable.
+	// Sync makes everything written durable.
 	Sync() error
 }
 
@@ -59,7 +58,7 @@ func (d rootDisk) Remove(name string) error { return d.root.Remove(name) }
 
 func (d rootDisk) Sync() error { return syncDir(d.root) }
 
-// open opens a regular file and nothing else: no link, and no pipe, which could keep us waiting.
+// open opens only regular files: no links, and no pipes, which could block.
 func (d rootDisk) open(name string, flags int) (file, error) {
 	before, err := d.root.Lstat(name)
 	if err != nil {
@@ -83,5 +82,5 @@ func (d rootDisk) open(name string, flags int) (file, error) {
 }
 
 func irregular(name string, fi fs.FileInfo) error {
-	return fmt.Errorf("open %s: it is no regular file: %v", name, fi.Mode())
+	return fmt.Errorf("open %s: not a regular file: %v", name, fi.Mode())
 }

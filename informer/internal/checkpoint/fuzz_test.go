@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// FuzzLoad loads any bytes.
+// FuzzLoad loads arbitrary bytes.
 func FuzzLoad(f *testing.F) {
 	for _, file := range fuzzFiles(f) {
 		f.Add(file)
@@ -20,8 +20,8 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(loads)
 }
 
-// FuzzRecords loads records of any bytes with the right CRCs: what FuzzLoad would have to guess.
-// Each is two bytes, big-endian, of length, and the body.
+// FuzzRecords loads arbitrary records with the right CRCs, which FuzzLoad would have to guess. A record is two
+// bytes of length, big-endian, and the body.
 func FuzzRecords(f *testing.F) {
 	for _, file := range fuzzFiles(f) {
 		s, err := newScanner(bytes.NewReader(file), int64(len(file)))
@@ -50,7 +50,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// loads loads a file, or finds it damaged. What it loads, it writes and loads again.
+// loads loads a file unless it is damaged. It writes the loaded state and loads it again.
 func loads(t *testing.T, file []byte) {
 	size := int64(len(file))
 	l, err := load(bytes.NewReader(file), size)
@@ -80,12 +80,12 @@ func loads(t *testing.T, file []byte) {
 	for _, it := range st.Items {
 		v := l.objects[it.Key]
 		if v.UID() != it.V.UID() || v.RV() != it.V.RV() || !v.Identical(it.V) {
-			t.Fatalf("%v is not what it was", it.Key)
+			t.Fatalf("%v differs from the original", it.Key)
 		}
 	}
 }
 
-// fuzzFiles are files with records of every kind.
+// fuzzFiles returns files with records of every kind.
 func fuzzFiles(tb testing.TB) [][]byte {
 	key := store.Key{Namespace: "n", Name: "a"}
 	v := (&compact.Packer{}).Pack(wire.Protobuf, "u", "1", []byte("{}"))

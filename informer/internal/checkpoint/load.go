@@ -12,27 +12,26 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// State is what a stream's file held.
+// State is the state loaded from a stream's file.
 type State struct {
-	// Items are the objects, in no order. The slice is the caller's.
+	// Items are the objects, unordered. The slice is the caller's.
 	Items []store.Item
-	// Head is where the stream stood. Live: the items are its state at that version. Listing: each
-	// is one that existed, and nothing more is known; the stream must be listed again.
+	// Head is the stream's position. Live: the items are its state at that version. Listing: each item existed
+	// at some time, and the stream must be listed again.
 	Head store.Head
-	// Trusted is false where other Options.Fingerprint made the bytes: they are to be compared by
-	// content.
+	// Trusted is false if another Options.Fingerprint produced the bytes: compare them by content.
 	Trusted bool
-	// Fingerprint and Identity are those of the Options that the file was written with.
+	// Fingerprint and Identity are from the Options of the file's writer.
 	Fingerprint, Identity string
-	// Created is when the file was begun, Saved when the state was.
+	// Created is the time at which the file was begun, Saved the time of the state.
 	Created, Saved time.Time
-	// Torn is how many bytes at the end were dropped: what a crash left of a transaction that was
-	// not completed, or not made durable.
+	// Torn is the number of bytes dropped from the end: the remains of a transaction that a crash prevented
+	// from completing or from becoming durable.
 	Torn int64
 }
 
-// Newest returns the object with the highest resource version; false where there is none, or none
-// has a version that can be compared.
+// Newest returns the object with the highest resource version. ok is false if there is no object with a
+// comparable version.
 func (s *State) Newest() (newest store.Item, ok bool) {
 	for _, it := range s.Items {
 		rv := it.V.RV()
@@ -44,8 +43,8 @@ func (s *State) Newest() (newest store.Item, ok bool) {
 	return newest, ok
 }
 
-// Dicts returns the dictionaries that the items need, each with the format of some object that does:
-// for compact.Router.Adopt.
+// Dicts returns the dictionaries that the items need, each with the format of one of its objects. It is the
+// input of compact.Router.Adopt.
 func (s *State) Dicts() map[*compact.Dict]wire.Format {
 	dicts := map[*compact.Dict]wire.Format{}
 	for _, it := range s.Items {
@@ -56,19 +55,19 @@ func (s *State) Dicts() map[*compact.Dict]wire.Format {
 	return dicts
 }
 
-// loader applies the records of a file, a transaction at a time.
+// loader applies the records of a file, transaction by transaction.
 type loader struct {
 	format     uint32
 	seal       seal
 	header     header
-	first      int64 // behind the header
+	first      int64 // end of the header
 	objects    map[store.Key]*compact.Version
 	dicts      map[uint64]dict
-	namespaces map[string]string // one string for each
-	open       []change          // the transaction under way
+	namespaces map[string]string // interned
+	open       []change          // the current transaction
 
 	last    commit
-	end     int64 // behind the last commit
+	end     int64 // end of the last commit
 	records int
 	commits int
 }
@@ -79,14 +78,14 @@ type dict struct {
 	size int64 // of its record
 }
 
-// change is one of a transaction; v is nil for a deletion.
+// change is one change of a transaction; v is nil for a deletion.
 type change struct {
 	key store.Key
 	v   *compact.Version
 }
 
-// load reads a file up to its last commit that counts. Beside the state, it holds the changes of one
-// transaction. The error is a *DamagedError if the file can be read but is not what was written.
+// load reads a file up to its last valid commit. It needs memory for the state and the changes of one
+// transaction. The error is a *DamagedError if the file is readable but differs from what was written.
 func load(r io.Reader, size int64) (*loader, error) {
 	s, err := newScanner(r, size)
 	if err != nil {
@@ -120,18 +119,18 @@ func load(r io.Reader, size int64) (*loader, error) {
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, err
 		case l.commits == 0:
-			return nil, &DamagedError{Offset: at, Reason: "it holds no complete state"}
+			return nil, &DamagedError{Offset: at, Reason: "no complete state"}
 		}
 		l.open = nil
 		return l, nil
 	}
 }
 
-// apply takes one record, which is one that was written.
+// apply applies one intact record.
 func (l *loader) apply(record []byte, at int64) error {
 	kind, fields := record[0], record[1:]
 	if (at == int64(prefaceSize)) != (kind == kindHeader) {
-		return errors.New("the header is not the first record")
+		return errors.New("the first record is not the header")
 	}
 	l.records++
 	switch kind {
@@ -158,7 +157,7 @@ func (l *loader) apply(record []byte, at int64) error {
 		}
 		return l.commit(c)
 	}
-	return fmt.Errorf("a record is of the unknown kind %d", kind)
+	return fmt.Errorf("unknown record kind %d", kind)
 }
 
 func (l *loader) dict(fields []byte) error {
@@ -167,7 +166,7 @@ func (l *loader) dict(fields []byte) error {
 		return err
 	}
 	if _, ok := l.dicts[id]; ok {
-		return fmt.Errorf("there are two dictionaries %d", id)
+		return fmt.Errorf("duplicate dictionary %d", id)
 	}
 	d, err := compact.LoadDict(raw)
 	l.dicts[id] = dict{d, int64(recordHead + 1 + len(fields))}
@@ -181,7 +180,7 @@ func (l *loader) put(fields []byte) error {
 	}
 	d, ok := l.dicts[p.dict]
 	if !ok && p.dict != 0 {
-		return fmt.Errorf("an object needs dictionary %d, which is missing", p.dict)
+		return fmt.Errorf("missing dictionary %d", p.dict)
 	}
 	v, err := compact.Restore(p.format, string(p.uid), string(p.rv), p.sum, p.payload, d.Dict)
 	if err != nil {
@@ -218,14 +217,14 @@ func (l *loader) commit(c commit) error {
 	clear(l.open)
 	l.open = l.open[:0]
 	if len(l.objects) != c.objects {
-		return fmt.Errorf("a commit of %d objects leaves %d", c.objects, len(l.objects))
+		return fmt.Errorf("the commit says %d objects, but there are %d", c.objects, len(l.objects))
 	}
 	l.last = c
 	l.commits++
 	return nil
 }
 
-// maxKept is how long a transaction's changes may be for their memory to be used again.
+// maxKept bounds the changes of a transaction whose memory is reused.
 const maxKept = 1 << 12
 
 func (l *loader) state(size int64) *State {

@@ -15,32 +15,33 @@ var (
 	errCrashed  = errors.New("the machine has crashed")
 )
 
-// memDisk is a disk that fails or crashes at a given operation, and that loses at a crash what was not
-// synced. Files only grow, as the package writes them.
+// memDisk is a disk that fails or crashes at a given operation. A crash loses data that was not synced. Files
+// only grow, as the package writes them.
 type memDisk struct {
 	mu      sync.Mutex
 	names   map[string]*inode
-	stable  map[string]*inode // as a crash is sure to leave them
+	stable  map[string]*inode // guaranteed to survive a crash
 	pending []func(map[string]*inode)
 	removes int // of pending
 	handles int
 
-	ops             int // that change something
-	failAt, crashAt int // the operation's number, from 1; 0: none
+	ops             int // mutating operations
+	failAt, crashAt int // number of the operation, from 1; 0: never
 	half            bool
 	crashed         bool
 }
 
 type inode struct {
 	data    []byte
-	durable int // bytes that a crash is sure to leave
+	durable int // bytes guaranteed to survive a crash
 }
 
 func newMemDisk() *memDisk {
 	return &memDisk{names: map[string]*inode{}, stable: map[string]*inode{}}
 }
 
-// op counts an operation. partly says that it is to be done in part, or whole and not told so.
+// op counts an operation. If partly is true, the operation takes effect in part, or in whole although it
+// reports an error.
 func (d *memDisk) op() (partly bool, err error) {
 	if d.crashed {
 		return false, errCrashed
@@ -127,18 +128,18 @@ func (d *memDisk) Sync() error {
 	return nil
 }
 
-// loss is what a crash does to what was not synced.
+// loss is the effect of a crash on data that was not synced.
 type loss int
 
 const (
 	loseAll  loss = iota
-	loseNone      // as where only the process has crashed
-	loseTail      // the last part of it
+	loseNone      // only the process crashed
+	loseTail      // the last part is lost
 	loseParts
 	losses
 )
 
-// reboot returns the disk as a crash at this moment leaves it.
+// reboot returns the disk after a crash at this moment.
 func (d *memDisk) reboot(how loss, rng *rand.Rand) *memDisk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,7 +172,7 @@ func (i *inode) reboot(how loss, rng *rand.Rand) []byte {
 		return data[:i.durable]
 	case loseTail:
 		return data[:i.durable+rng.IntN(len(data)-i.durable+1)]
-	case loseParts: // small ones, since the files are small
+	case loseParts: // small parts, since the files are small
 		const part = 16
 		for at := i.durable; at < len(data); at += part {
 			if rng.IntN(4) == 0 {

@@ -19,22 +19,22 @@ import (
 
 type objects = map[store.Key]*compact.Version
 
-// model is a stream and all it ever was: what files are compared with.
+// model is a stream with its whole history, with which files are compared.
 type model struct {
 	t    *testing.T
 	rng  *rand.Rand
 	pack compact.Packer
 
-	steps   int // until the stream ends
+	steps   int // remaining until the stream ends
 	now     objects
 	head    store.Head // Version is kept while listing
 	counter int        // of resource versions and UIDs
 	made    int        // versions of objects
 	live    map[store.Head]objects
-	order   map[store.Head]int // of live
-	queues  int                // that are open
+	order   map[store.Head]int // of live heads
+	queues  int                // open queues
 	raw     map[*compact.Version]string
-	existed map[string]bool // by content, which is never the same
+	existed map[string]bool // by content, which is unique
 }
 
 func newModel(t *testing.T, seed uint64, steps int) *model {
@@ -46,7 +46,7 @@ func newModel(t *testing.T, seed uint64, steps int) *model {
 	}
 }
 
-// step does something to the stream.
+// step makes a random change to the stream.
 func (m *model) step() {
 	m.steps--
 	listing := m.head.Phase == store.Listing
@@ -54,7 +54,7 @@ func (m *model) step() {
 	case listing && n < 8: // the sweep
 		m.mutate(m.rng.IntN(4))
 		m.becomeLive()
-	case listing && n == 8: // the history was replaced, while the list was under way
+	case listing && n == 8: // the history was replaced during the list
 		m.newEpoch()
 	case listing:
 		m.mutate(1 + m.rng.IntN(6))
@@ -64,7 +64,7 @@ func (m *model) step() {
 		m.newEpoch()
 	case n == 2: // a bookmark
 		m.becomeLive()
-	case n == 3 && modelFaults.form: // a list finds it
+	case n == 3 && modelFaults.form: // a list discovers it
 		m.changeForm()
 		m.becomeLive()
 	default:
@@ -102,15 +102,15 @@ func (m *model) mutate(n int) {
 	}
 }
 
-// modelFaults are what a server does that its versions do not show.
+// modelFaults are server faults that versions do not reveal.
 var modelFaults = struct {
-	form bool // an object is served otherwise, at the version that it has
+	form bool // an object is served in another form at the same version
 }{
 	form: true,
 }
 
 func (m *model) changeForm() {
-	for _, k := range sortedKeys(m.now) { // so that a seed always does the same
+	for _, k := range sortedKeys(m.now) { // sorted, so that a seed is reproducible
 		if v := m.now[k]; m.rng.IntN(2) == 0 {
 			m.now[k] = m.version(k, v.UID(), v.RV())
 		}
@@ -129,12 +129,12 @@ func (m *model) version(k store.Key, uid, rv string) *compact.Version {
 	return v
 }
 
-// resumed is the stream of the next process, which begins with what that has loaded.
+// resumed is the stream of the next process, which begins with the loaded state.
 func (m *model) resumed(st *State, steps int) {
 	m.steps = steps
 	for _, it := range st.Items {
 		if now := m.now[it.Key]; now != nil && m.raw[now] == m.unpack(it) {
-			m.now[it.Key] = it.V // as the store keeps the bytes that it has
+			m.now[it.Key] = it.V // the store keeps the loaded bytes
 			m.raw[it.V] = m.raw[now]
 		}
 	}
@@ -148,7 +148,7 @@ func (m *model) unpack(it store.Item) string {
 	return string(raw)
 }
 
-// check compares a loaded state with what was.
+// check compares a loaded state with the history.
 func (m *model) check(st *State) error {
 	want, ok := m.live[st.Head]
 	switch {
@@ -169,8 +169,8 @@ func (m *model) check(st *State) error {
 	return nil
 }
 
-// subscribe returns a queue as the store's in mode Latest: it tells the difference between what its
-// consumer knows and what is, at times in parts, and moves the stream on in between.
+// subscribe returns a queue like the store's in mode Latest: it sends the difference between the consumer's
+// state and the stream's, sometimes in parts, and advances the stream in between.
 func (m *model) subscribe() *modelQueue {
 	m.queues++
 	return &modelQueue{model: m, known: objects{}}
@@ -179,10 +179,10 @@ func (m *model) subscribe() *modelQueue {
 type modelQueue struct {
 	*model
 	known  objects
-	told   store.Head   // the last live one
+	sent   store.Head   // the last live one
 	epoch  int64        // of the last batch
-	gone   func() bool  // tells that the process is
-	end    func() error // is called, and returned, when everything was told
+	gone   func() bool  // reports whether the process has ended
+	end    func() error // called, and its result returned, once everything was sent
 	closed bool
 }
 
@@ -199,12 +199,12 @@ func (q *modelQueue) Next(ctx context.Context) (store.Batch, error) {
 		if q.steps <= 0 && q.head.Phase == store.Listing {
 			q.becomeLive() // every list ends
 		}
-		news := q.told != q.head || len(q.dirty()) > 0
+		news := q.sent != q.head || len(q.dirty()) > 0
 		switch {
 		case q.gone():
 			return store.Batch{}, store.ErrClosed
 		case ctx.Err() != nil && news && q.rng.IntN(2) == 0:
-			return q.batch(), nil // as the store's does: it looks for batches first
+			return q.batch(), nil // like the store's queue, which looks for batches first
 		case ctx.Err() != nil:
 			return store.Batch{}, ctx.Err()
 		case q.steps <= 0 && !news:
@@ -218,7 +218,7 @@ func (q *modelQueue) Next(ctx context.Context) (store.Batch, error) {
 		if q.rng.IntN(4) > 0 {
 			return q.batch(), nil
 		}
-		select { // nothing comes for a while
+		select { // nothing happens for a while
 		case <-ctx.Done():
 		case <-time.After(time.Duration(q.rng.IntN(3000)) * time.Millisecond):
 		}
@@ -253,7 +253,7 @@ func (q *modelQueue) batch() store.Batch {
 	b := store.Batch{Epoch: q.head.Epoch, Phase: store.Listing}
 	if q.rng.IntN(3) > 0 {
 		if b.Phase = q.head.Phase; b.Phase == store.Live {
-			b.Version, q.told = q.head.Version, q.head
+			b.Version, q.sent = q.head.Version, q.head
 		}
 	} else if len(dirty) > 1 {
 		dirty = dirty[:len(dirty)/2]

@@ -6,8 +6,8 @@ import "os"
 
 const nonblock = 0
 
-// flock does nothing: this system has no such lock in package syscall. That no two processes use
-// one directory is up to who starts them.
+// flock does nothing: package syscall has no such lock for this system. The user must ensure that only one
+// process uses a directory.
 func flock(*os.File) (ok bool, err error) { return true, nil }
 
 // syncDir does nothing: directories cannot be synced here.

@@ -11,8 +11,8 @@ import (
 // nonblock keeps an open from waiting for a pipe's other end.
 const nonblock = syscall.O_NONBLOCK
 
-// flock takes the lock of an open file, if nobody has it; it is released with the file, also by a
-// crash. The lock is the file description's: this process cannot have it twice.
+// flock locks an open file if it is not locked. Closing the file releases the lock, and so does a crash. The
+// lock belongs to the file description: this process cannot acquire it twice.
 func flock(f *os.File) (ok bool, err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -27,8 +27,7 @@ func flock(f *os.File) (ok bool, err error) {
 	}
 }
 
-// syncDir makes the names in a directory durable. Where the file system knows no such thing, they
-// are as durable as it makes them.
+// syncDir makes the names in a directory durable, if the file system supports that.
 func syncDir(root *os.Root) error {
 	d, err := root.Open(".")
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// TestCommitProtocol runs random histories of a stream, in several processes one after the other, on
-// a disk that crashes or fails at every single operation, and checks that what is loaded is always
-// what the stream was. Replay with CHECKPOINT_SEED; CHECKPOINT_SEEDS=10000 is the soak.
+// TestCommitProtocol runs random histories of a stream, in successive processes, on a disk that crashes or
+// fails at every single operation. It checks that the loaded state is always one that the stream had. Replay
+// with CHECKPOINT_SEED; CHECKPOINT_SEEDS=10000 is the soak.
 func TestCommitProtocol(t *testing.T) {
 	for i, seed := range seeds(t, 200) {
 		ops := (&protocol{seed: seed}).run(t)
@@ -33,7 +33,7 @@ func TestCommitProtocol(t *testing.T) {
 	}
 }
 
-// seeds are those to try: some, or what the environment says.
+// seeds returns n random seeds, or those from the environment.
 func seeds(t *testing.T, n int) []uint64 {
 	if v := os.Getenv("CHECKPOINT_SEED"); v != "" {
 		seed, err := strconv.ParseUint(v, 10, 64)
@@ -65,12 +65,12 @@ type protocol struct {
 	rng     *rand.Rand // of the disk
 	model   *model
 	disk    *memDisk
-	current error // what Report heard last
+	current error // the last Report
 	reports int
 	fp      string
 }
 
-// run returns how many operations the first process made.
+// run returns the number of operations of the first process.
 func (p *protocol) run(t *testing.T) (ops int) {
 	synctest.Test(t, func(t *testing.T) {
 		p.t = t
@@ -87,8 +87,8 @@ func (p *protocol) run(t *testing.T) (ops int) {
 	return ops
 }
 
-// lives runs processes: the first one with the fault, the second one with a crash anywhere, the third
-// one to a good end.
+// lives runs three processes: the first with the fault, the second with a crash anywhere, the third to its
+// regular end.
 func (p *protocol) lives() (ops int) {
 	p.process(false)
 	ops = p.disk.ops
@@ -103,11 +103,11 @@ func (p *protocol) lives() (ops int) {
 	st, err := p.stream().Load(p.fp)
 	switch {
 	case err != nil:
-		p.t.Errorf("after a good end: %v", err)
+		p.t.Errorf("after the regular end: %v", err)
 	case st.Head != p.model.head || st.Torn != 0:
-		p.t.Errorf("after a good end: got %+v and %d torn bytes, want %+v", st.Head, st.Torn, p.model.head)
+		p.t.Errorf("after the regular end: got %+v and %d torn bytes, want %+v", st.Head, st.Torn, p.model.head)
 	case p.current != nil || p.reports == 0:
-		p.t.Errorf("after a good end: reported %v, in %d reports", p.current, p.reports)
+		p.t.Errorf("after the regular end: reported %v, in %d reports", p.current, p.reports)
 	}
 	return ops
 }
@@ -119,8 +119,8 @@ func (p *protocol) stream() *Stream {
 	}
 }
 
-// process loads and then writes what happens, until the stream ends or the machine crashes; or, but
-// for the last one, until somebody stops it.
+// process loads the file and writes changes until the stream ends, the machine crashes, or, unless it is the
+// last process, it is stopped.
 func (p *protocol) process(last bool) {
 	s := p.stream()
 	st, err := s.Load(p.fp)
@@ -131,7 +131,7 @@ func (p *protocol) process(last bool) {
 		p.model.steps = 14
 	}
 	if p.rng.IntN(4) == 0 {
-		p.fp += "+" // a new version of the program: it cannot continue the file
+		p.fp += "+" // a new program version, which cannot continue the file
 	}
 	p.reports = 0
 	ctx, stop := context.WithCancel(p.t.Context())
@@ -173,7 +173,7 @@ func (p *protocol) process(last bool) {
 	}
 }
 
-// reported checks what Report says.
+// reported checks the reports.
 func (p *protocol) reported(failure error) {
 	if p.disk.crashed {
 		return
@@ -184,11 +184,11 @@ func (p *protocol) reported(failure error) {
 			p.t.Errorf("reported to be current, and %+v, %v is durable", st, err)
 		}
 	} else if _, err := p.stream().Load(p.fp); !errors.Is(err, fs.ErrNotExist) {
-		p.t.Errorf("after a failed write there is something to resume from: %v", err)
+		p.t.Errorf("after a failed write there is still a file: %v", err)
 	}
 }
 
-// distrusted checks that nothing is resumed that is from before an epoch that the writer knows of.
+// distrusted checks that there is no resumable state from before the epoch that the writer knows.
 func (p *protocol) distrusted(epoch int64) {
 	if p.disk.crashed {
 		return
@@ -198,7 +198,7 @@ func (p *protocol) distrusted(epoch int64) {
 	}
 }
 
-// durable is what a crash would be sure to leave.
+// durable returns the state guaranteed to survive a crash.
 func (p *protocol) durable() (*State, error) {
 	after := protocol{disk: p.disk.reboot(loseAll, p.rng)}
 	return after.stream().Load(p.fp)
@@ -214,8 +214,7 @@ func (p *protocol) verify(st *State) {
 	}
 }
 
-// reboot crashes the machine, in every way; what a crash is sure to leave is the least of what any
-// leaves.
+// reboot crashes the machine in every way. Each must leave at least the state guaranteed to survive.
 func (p *protocol) reboot() {
 	before := p.disk
 	p.disk = before.reboot(loseAll, p.rng)
@@ -227,7 +226,7 @@ func (p *protocol) reboot() {
 			st, err := p.load()
 			switch {
 			case err != nil && sure:
-				p.t.Errorf("what was durable is lost: %v", err)
+				p.t.Errorf("durable state is lost: %v", err)
 			case err == nil && sure && p.older(st.Head, least.Head):
 				p.t.Errorf("loaded %+v, where %+v was durable", st.Head, least.Head)
 			}

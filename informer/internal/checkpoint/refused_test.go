@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// framed is a file of these records, each with the right CRC.
+// framed is a file of the given records, each with the right CRC.
 func framed(bodies ...[]byte) []byte {
 	id := make([]byte, idSize)
 	file := appendPreface(nil, id)
@@ -31,8 +31,8 @@ func live(objects int) []byte {
 	return c.append(nil)
 }
 
-// TestRefused are files that nobody wrote, most with the right CRCs: none may be used, and none may
-// take more memory than it has bytes to show for.
+// TestRefused loads files that no writer wrote, most with the right CRCs. Each must be refused without using
+// more memory than its size justifies.
 func TestRefused(t *testing.T) {
 	key := store.Key{Namespace: "n", Name: "a"}
 	head := (&header{stream: "pods"}).append(nil)
@@ -45,34 +45,34 @@ func TestRefused(t *testing.T) {
 		t.Fatalf("the file that the others are made from: %v", err)
 	}
 	for name, file := range map[string][]byte{
-		"empty":                             {},
-		"another file":                      []byte("#!/bin/sh\nexit 0\n# and so on, for longer than the preface\n"),
-		"nothing but a preface":             framed(),
-		"nothing but a header":              framed(head),
-		"no commit":                         framed(head, put),
-		"no header":                         framed(put, live(1)),
-		"two headers":                       framed(head, head, put, live(1)),
-		"an unknown kind":                   framed(head, []byte{9}, put, live(1)),
-		"kind zero":                         framed(head, []byte{0}, put, live(1)),
-		"a wrong count":                     framed(head, put, live(2)),
-		"an unknown dictionary":             framed(head, appendPut(nil, key, v, payload, 1), live(1)),
-		"a dictionary that is none":         framed(head, appendDict(nil, 1, []byte("none")), live(0)),
-		"a dictionary of 2 GB":              framed(head, appendDict(nil, 1, append([]byte{1}, huge...)), live(0)),
-		"dictionary 0":                      framed(head, appendDict(nil, 0, []byte("none")), live(0)),
-		"an object of 2 GB":                 framed(head, appendPut(nil, key, v, huge, 0), live(1)),
-		"a name of 2 GB":                    framed(head, append([]byte{kindDelete}, huge...), live(0)),
-		"a number that never ends":          framed(head, append([]byte{kindDelete}, bytes.Repeat([]byte{0xff}, 20)...), live(0)),
-		"an object of no format":            framed(head, edit(put, func(b []byte) { b[bytes.Index(b, []byte("\x01u\x011"))+4] = 0 }), live(1)),
-		"a delete with something behind":    framed(head, append(appendDelete(nil, key), 0), live(0)),
-		"a commit without its mark":         framed(head, put, []byte{kindCommit, 1, 2, 3}),
-		"a commit of no phase":              framed(head, put, edit(live(1), func(b []byte) { b[len(commitMark)] = 0 })),
-		"a commit that ends early":          framed(head, put, live(1)[:12]),
-		"a record of 2 GB":                  append(framed(head), 0, 0, 0, 0x80, 1, 2, 3, 4, 5),
-		"a record of no bytes":              append(framed(head), make([]byte, 64)...),
-		"another format version":            edit(good, func(b []byte) { b[len(magic)] = formatVersion + 1 }),
-		"a damaged preface":                 edit(good, func(b []byte) { b[len(magic)+5]++ }),
-		"commits of huge lengths, for ever": append(framed(head), bytes.Repeat([]byte("\xff\xff\xff\x03crc!"+commitMark), 100_000)...),
-		"commits with wrong CRCs, for ever": append(framed(head), bytes.Repeat([]byte("\x20\x00\x00\x00crc!"+commitMark), 100_000)...),
+		"empty":                        {},
+		"another file":                 []byte("#!/bin/sh\nexit 0\n# and so on, for longer than the preface\n"),
+		"nothing but a preface":        framed(),
+		"nothing but a header":         framed(head),
+		"no commit":                    framed(head, put),
+		"no header":                    framed(put, live(1)),
+		"two headers":                  framed(head, head, put, live(1)),
+		"an unknown kind":              framed(head, []byte{9}, put, live(1)),
+		"kind zero":                    framed(head, []byte{0}, put, live(1)),
+		"a wrong count":                framed(head, put, live(2)),
+		"an unknown dictionary":        framed(head, appendPut(nil, key, v, payload, 1), live(1)),
+		"an invalid dictionary":        framed(head, appendDict(nil, 1, []byte("none")), live(0)),
+		"a dictionary of 2 GB":         framed(head, appendDict(nil, 1, append([]byte{1}, huge...)), live(0)),
+		"dictionary 0":                 framed(head, appendDict(nil, 0, []byte("none")), live(0)),
+		"an object of 2 GB":            framed(head, appendPut(nil, key, v, huge, 0), live(1)),
+		"a name of 2 GB":               framed(head, append([]byte{kindDelete}, huge...), live(0)),
+		"a number that never ends":     framed(head, append([]byte{kindDelete}, bytes.Repeat([]byte{0xff}, 20)...), live(0)),
+		"an object of no format":       framed(head, edit(put, func(b []byte) { b[bytes.Index(b, []byte("\x01u\x011"))+4] = 0 }), live(1)),
+		"a delete with trailing bytes": framed(head, append(appendDelete(nil, key), 0), live(0)),
+		"a commit without its mark":    framed(head, put, []byte{kindCommit, 1, 2, 3}),
+		"a commit of no phase":         framed(head, put, edit(live(1), func(b []byte) { b[len(commitMark)] = 0 })),
+		"a commit that ends early":     framed(head, put, live(1)[:12]),
+		"a record of 2 GB":             append(framed(head), 0, 0, 0, 0x80, 1, 2, 3, 4, 5),
+		"a record of no bytes":         append(framed(head), make([]byte, 64)...),
+		"another format version":       edit(good, func(b []byte) { b[len(magic)] = formatVersion + 1 }),
+		"a damaged preface":            edit(good, func(b []byte) { b[len(magic)+5]++ }),
+		"many commits of huge lengths": append(framed(head), bytes.Repeat([]byte("\xff\xff\xff\x03crc!"+commitMark), 100_000)...),
+		"many commits with wrong CRCs": append(framed(head), bytes.Repeat([]byte("\x20\x00\x00\x00crc!"+commitMark), 100_000)...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
@@ -90,7 +90,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestCommitAcrossReads: a commit behind damage is found wherever it is in what is read at once.
+// TestCommitAcrossReads checks that a commit after damage is found wherever it lies in a read.
 func TestCommitAcrossReads(t *testing.T) {
 	head := (&header{stream: "pods"}).append(nil)
 	later := commit{head: store.Head{Epoch: 1, Phase: store.Live, Version: "8"}, durable: 1 << 40}

@@ -11,24 +11,24 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// TestResume continues a file, or does not, and looks at its bytes.
+// TestResume checks whether a file is continued, and its bytes.
 func TestResume(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		before    func(b *bench) // Load
 		after     func(b *bench)
 		continued bool
-		gone      bool // until there is a new one
+		gone      bool // until a new file exists
 	}{
 		{name: "the same program continues", continued: true},
-		{name: "another pipeline begins anew: its bytes differ", before: func(b *bench) { b.opts.Fingerprint = "two" }},
-		{name: "another cluster begins anew", before: func(b *bench) { b.opts.Identity = "other" }},
-		{name: "what a crash left at the end is not buried", before: func(b *bench) {
+		{name: "another pipeline starts a new file: its bytes differ", before: func(b *bench) { b.opts.Fingerprint = "two" }},
+		{name: "another cluster starts a new file", before: func(b *bench) { b.opts.Identity = "other" }},
+		{name: "a torn end is not followed by new records", before: func(b *bench) {
 			i := b.disk.names[b.stream.file]
 			i.data = append(i.data, "torn"...)
 		}},
-		{name: "what was not loaded is not continued; nor does it stay: it may be of another history", after: func(b *bench) { b.stream = b.open() }, gone: true},
-		{name: "what is not as it was loaded is not continued", after: func(b *bench) {
+		{name: "a file that was not loaded is removed: it may be of another history", after: func(b *bench) { b.stream = b.open() }, gone: true},
+		{name: "a file that changed since it was loaded is not continued", after: func(b *bench) {
 			i := b.disk.names[b.stream.file]
 			i.data = append(i.data, "another"...)
 		}},
@@ -37,7 +37,7 @@ func TestResume(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				b.start()
-				b.tell(store.Live, "7", added("a", b.version("5")), added("b", b.version("6")), added("c", b.version("7")))
+				b.send(store.Live, "7", added("a", b.version("5")), added("b", b.version("6")), added("c", b.version("7")))
 				b.end()
 				before := slices.Clone(b.disk.names[b.stream.file].data)
 
@@ -56,15 +56,15 @@ func TestResume(t *testing.T) {
 					loaded[it.Key.Name] = it.V
 				}
 				b.start()
-				// What was loaded; but c went before the queue was opened.
-				b.tell(store.Listing, "", added("a", loaded["a"]), added("b", loaded["b"]))
+				// The loaded objects, but c was deleted before the queue was opened.
+				b.send(store.Listing, "", added("a", loaded["a"]), added("b", loaded["b"]))
 				time.Sleep(time.Minute)
 				if tc.gone {
 					b.wants(nothing)
 				} else {
 					b.wants("live 7: a@5 b@6 c@7")
 				}
-				b.tell(store.Live, "9", updated("b", loaded["b"], b.version("9")))
+				b.send(store.Live, "9", updated("b", loaded["b"], b.version("9")))
 				b.wants("live 9: a@5 b@9")
 
 				after := b.disk.names[b.stream.file].data
@@ -80,14 +80,13 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestNewEpochOfAParkedStream: a stream that was parked opens its checkpoint again without loading it.
-// If the server's history was replaced meanwhile, a crash before the new list is through must not leave
-// the old one.
+// TestNewEpochOfAParkedStream: a parked stream opens its checkpoint again without loading it. If the server's
+// history was replaced meanwhile, a crash before the new list ends must not leave the old checkpoint.
 func TestNewEpochOfAParkedStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.start()
-		b.tell(store.Live, "7", added("a", b.version("5")))
+		b.send(store.Live, "7", added("a", b.version("5")))
 		b.end()
 		b.stream = b.open()
 		b.start()
@@ -98,7 +97,7 @@ func TestNewEpochOfAParkedStream(t *testing.T) {
 		b.batches <- store.Batch{Epoch: 2, Phase: store.Listing, Deltas: []store.Delta{added("b", b.version("6"))}}
 		synctest.Wait()
 		if b.disk.ops != ops {
-			t.Errorf("%d operations to remove what is gone", b.disk.ops-ops)
+			t.Errorf("%d operations to remove a missing file", b.disk.ops-ops)
 		}
 		b.batches <- store.Batch{Epoch: 2, Phase: store.Live, Version: "6"}
 		synctest.Wait()
@@ -107,16 +106,16 @@ func TestNewEpochOfAParkedStream(t *testing.T) {
 	})
 }
 
-// TestStoppedBeforeCurrent: a process that ends before it knows what is leaves the file as it was.
+// TestStoppedBeforeCurrent: a process that ends before it knows the current state leaves the file unchanged.
 func TestStoppedBeforeCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.start()
-		b.tell(store.Live, "7", added("a", b.version("5")))
+		b.send(store.Live, "7", added("a", b.version("5")))
 		b.end()
 		before := slices.Clone(b.disk.names[b.stream.file].data)
 		b.start()
-		b.tell(store.Listing, "", added("b", b.version("6")))
+		b.send(store.Listing, "", added("b", b.version("6")))
 		if st := b.end(); !bytes.Equal(b.disk.names[b.stream.file].data, before) {
 			t.Errorf("left %s, and %d torn bytes", describe(st), st.Torn)
 		}

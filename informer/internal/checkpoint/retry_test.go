@@ -15,8 +15,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// TestGarbage updates one object until the file is written anew, and again: while the stream is live,
-// and while a first list does not come to its end.
+// TestGarbage updates one object until the file is rewritten, twice: while the stream is live, and during a
+// first list that does not end.
 func TestGarbage(t *testing.T) {
 	for _, phase := range []store.Phase{store.Live, store.Listing} {
 		synctest.Test(t, func(t *testing.T) {
@@ -45,15 +45,15 @@ func TestGarbage(t *testing.T) {
 				mu.Lock()
 				now = v
 				mu.Unlock()
-				b.tell(phase, v.RV(), updated("a", old, v))
+				b.send(phase, v.RV(), updated("a", old, v))
 				time.Sleep(time.Second)
 				synctest.Wait()
 				largest = max(largest, len(b.disk.names[name].data))
 			}
 			if b.opened < 4 || b.opened > 30 || largest > 2000 || largest < 1000 {
-				t.Errorf("%v: written anew %d times, the largest had %d bytes", phase, b.opened-1, largest)
+				t.Errorf("%v: rewritten %d times, the largest had %d bytes", phase, b.opened-1, largest)
 			}
-			b.tell(store.Live, "500")
+			b.send(store.Live, "500")
 			if got, want := describe(b.end()), "live 500: a@400 keep@99"; got != want {
 				t.Errorf("%v: got %s, want %s", phase, got, want)
 			}
@@ -61,7 +61,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestRetry: a disk that refuses is tried again, ever more rarely; Run goes on.
+// TestRetry: after a write error Run retries with growing delays.
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -78,7 +78,7 @@ func TestRetry(t *testing.T) {
 		b.disk.failAt = 1
 		b.start()
 		time.Sleep(10 * time.Minute)
-		b.tell(store.Live, "7")
+		b.send(store.Live, "7")
 		want := []int{0, 1, 3, 7, 15, 31, 63, 123, 183, 600}
 		if !slices.Equal(tries, want) {
 			t.Errorf("tried after %v seconds, want %v", tries, want)
@@ -101,17 +101,17 @@ func TestSubscribeEndsRun(t *testing.T) {
 	}
 }
 
-// TestStopWhileBusy: a stream that goes on and on does not keep Run from ending.
+// TestStopWhileBusy: a stream that never becomes idle does not keep Run from ending.
 func TestStopWhileBusy(t *testing.T) {
 	b := newBench(t)
 	ctx, stop := context.WithCancel(t.Context())
-	told := 0
+	batches := 0
 	b.opts.Subscribe = func() (Queue, error) {
 		return queueFunc(func(context.Context) (store.Batch, error) {
-			if told++; told == 100 {
+			if batches++; batches == 100 {
 				stop()
 			}
-			return store.Batch{Epoch: 1, Phase: store.Live, Version: fmt.Sprint(1000 + told)}, nil
+			return store.Batch{Epoch: 1, Phase: store.Live, Version: fmt.Sprint(1000 + batches)}, nil
 		}), nil
 	}
 	if err := b.stream.Run(ctx, b.opts); err != nil {

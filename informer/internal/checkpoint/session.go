@@ -8,10 +8,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// errGarbage says that a file has more garbage than it may.
+// errGarbage reports that a file exceeds the garbage limit.
 var errGarbage = errors.New("most of the file is garbage")
 
-// subscribeError is one of Options.Subscribe.
+// subscribeError is an error of Options.Subscribe.
 type subscribeError struct{ error }
 
 // session writes one file from one subscription.
@@ -21,15 +21,14 @@ type session struct {
 	opts   *Options
 	queue  Queue
 
-	placed bool // the file has its name
-	// current is set once the file held a state that the server had while this session wrote it.
+	placed bool // the file has its final name
+	// current is set once the file held a state that the server had during this session.
 	current bool
 	epoch   int64     // of the last batch
-	due     time.Time // when what is not durable has to be; zero where everything is
+	due     time.Time // when the pending data must be durable; zero if nothing is pending
 }
 
-// write continues the loaded file or begins a new one, until there is an error or nothing more to
-// write: nil.
+// write continues the loaded file or begins a new one. It returns nil when there is nothing left to write.
 func (s *Stream) write(ctx context.Context, o *Options) error {
 	q, err := o.Subscribe()
 	if err != nil {
@@ -64,7 +63,7 @@ func (t *session) begin() error {
 	return nil
 }
 
-// resume opens the file that was loaded to continue it; nil if that cannot be.
+// resume opens the loaded file to continue it; nil if that is impossible.
 func (s *Stream) resume(h *header) *writer {
 	l := s.loaded
 	s.loaded = nil
@@ -92,10 +91,10 @@ func (t *session) run(ctx context.Context) error {
 				return err
 			}
 			if ending && b.Phase == store.Live {
-				return t.end() // nothing is left of what happened before
+				return t.end() // all earlier events were written
 			}
 		case ctx.Err() != nil && !ending:
-			continue // there may be something to take all the same
+			continue // there may still be a batch to take
 		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return t.end()
 		}
@@ -111,12 +110,12 @@ func (t *session) run(ctx context.Context) error {
 	}
 }
 
-// wasteful tells whether the file should be written anew.
+// wasteful reports whether the file should be rewritten.
 func (t *session) wasteful() bool {
 	return t.size > t.stream.minFile && t.garbage() > 2*t.live
 }
 
-// next waits for the next batch, or until something is due.
+// next waits for the next batch, at most until a flush is due.
 func (t *session) next(ctx context.Context) (store.Batch, error) {
 	if t.due.IsZero() {
 		return t.queue.Next(ctx)
@@ -126,8 +125,8 @@ func (t *session) next(ctx context.Context) (store.Batch, error) {
 	return t.queue.Next(ctx)
 }
 
-// take writes a batch. Only a live one ends a transaction: the state is then one that the server
-// had. What comes in between waits for that, but not for long; see flush.
+// take writes a batch. Only a live batch ends a transaction, because the state is then one that the server had.
+// Batches in between wait for one, but not for long; see flush.
 func (t *session) take(b *store.Batch) error {
 	t.epoch = b.Epoch
 	if err := t.apply(b); err != nil {
@@ -143,8 +142,8 @@ func (t *session) take(b *store.Batch) error {
 	return nil
 }
 
-// distrust sees to it that the file that is in place, if there is one, is not resumed from: the
-// server's history was replaced, or nobody has read what the file is of.
+// distrust ensures that the existing file, if any, is not resumed from: the server's history was replaced, or
+// the file was never read.
 func (t *session) distrust() error {
 	if t.placed {
 		return t.commitListing()
@@ -157,7 +156,7 @@ func (t *session) distrust() error {
 }
 
 func (t *session) commitLive(b *store.Batch) error {
-	if err := t.deleteUntold(); err != nil {
+	if err := t.deleteUnseen(); err != nil {
 		return err
 	}
 	t.stream.epoch = b.Epoch
@@ -178,7 +177,7 @@ func (t *session) commitLive(b *store.Batch) error {
 	return nil
 }
 
-// becomeCurrent makes the first complete state durable, and the file the stream's.
+// becomeCurrent makes the first complete state durable and gives the file its final name.
 func (t *session) becomeCurrent() error {
 	if err := t.sync(); err != nil {
 		return err
@@ -206,16 +205,15 @@ func (t *session) commitListing() error {
 	return t.sync()
 }
 
-// dirty notes that something has to be made durable. Before the file is current that is for its first
-// complete state to do.
+// dirty schedules a flush. Before the file is current, its first complete state makes everything durable.
 func (t *session) dirty() {
 	if t.due.IsZero() && t.current && t.size != t.durable {
 		t.due = time.Now().Add(t.opts.SyncEvery)
 	}
 }
 
-// flush makes everything durable. A transaction that has not ended by now sets listing: its list is a
-// long one.
+// flush makes everything durable. A transaction still open by then belongs to a long list, and is committed as
+// listing.
 func (t *session) flush() error {
 	t.due = time.Time{}
 	if t.current && t.open > 0 {
@@ -224,13 +222,13 @@ func (t *session) flush() error {
 	return t.sync()
 }
 
-// end leaves the file as current as it can be; one that never was goes.
+// end makes the file as current as possible and removes a file that never became current.
 func (t *session) end() error {
 	if !t.placed {
 		return t.stream.remove(t.stream.file + unfinished)
 	}
 	if !t.current {
-		return nil // what follows the last commit is dropped when the file is loaded
+		return nil // the loader drops everything after the last commit
 	}
 	return t.flush()
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// bench is a Stream that runs on a memDisk; batches are told by hand. It lives in a synctest bubble.
+// bench is a Stream that runs on a memDisk and receives batches from the test. It lives in a synctest bubble.
 type bench struct {
 	t       *testing.T
 	disk    *memDisk
 	stream  *Stream
 	opts    Options
 	batches chan store.Batch
-	opened  int // queues
+	opened  int // number of queues opened
 	reports []error
 	stop    func()
 	done    chan error
@@ -67,7 +67,7 @@ func (b *bench) start() {
 	synctest.Wait()
 }
 
-// end stops Run and loads what it leaves.
+// end stops Run and loads the remaining file.
 func (b *bench) end() *State {
 	b.t.Helper()
 	b.stop()
@@ -82,18 +82,18 @@ func (b *bench) end() *State {
 	return st
 }
 
-// wait lets time pass, and what then happens.
+// wait lets time pass and the effects settle.
 func (b *bench) wait(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-func (b *bench) tell(phase store.Phase, version string, deltas ...store.Delta) {
+func (b *bench) send(phase store.Phase, version string, deltas ...store.Delta) {
 	b.batches <- store.Batch{Epoch: 1, Phase: phase, Version: version, Deltas: deltas}
 	synctest.Wait()
 }
 
-// durable describes what a crash of the machine is sure to leave.
+// durable describes the state guaranteed to survive a crash of the machine.
 func (b *bench) durable() string {
 	after := bench{disk: b.disk.reboot(loseAll, nil)}
 	st, err := after.open().Load(b.opts.Fingerprint)
@@ -143,35 +143,35 @@ func TestSession(t *testing.T) {
 		name string // and why it is there
 		run  func(b *bench)
 	}{
-		{"the first list leaves nothing until it is through, then all at once", func(b *bench) {
-			b.tell(store.Listing, "", added("a", b.version("5")))
+		{"the first list becomes durable at once when it ends", func(b *bench) {
+			b.send(store.Listing, "", added("a", b.version("5")))
 			b.wait(time.Hour)
 			b.wants(nothing)
-			b.tell(store.Live, "7", added("b", b.version("6")))
+			b.send(store.Live, "7", added("b", b.version("6")))
 			b.wants("live 7: a@5 b@6")
 		}},
-		{"a first list that is not through leaves nothing", func(b *bench) {
-			b.tell(store.Listing, "", added("a", b.version("5")))
+		{"an unfinished first list leaves nothing", func(b *bench) {
+			b.send(store.Listing, "", added("a", b.version("5")))
 		}},
 		{"an empty stream has a checkpoint, too", func(b *bench) {
-			b.tell(store.Live, "7")
+			b.send(store.Live, "7")
 			b.wants("live 7:")
 		}},
 		{"a change is durable after a second, not at once", func(b *bench) {
-			b.tell(store.Live, "7")
-			b.tell(store.Live, "8", added("a", b.version("8")))
+			b.send(store.Live, "7")
+			b.send(store.Live, "8", added("a", b.version("8")))
 			b.wait(time.Second - time.Nanosecond)
 			b.wants("live 7:")
 			b.wait(time.Nanosecond)
 			b.wants("live 8: a@8")
 		}},
-		{"a stream that is never idle is made durable all the same", func(b *bench) {
-			b.tell(store.Live, "1000")
+		{"a stream that is never idle is made durable too", func(b *bench) {
+			b.send(store.Live, "1000")
 			old := (*compact.Version)(nil)
 			for i := range 30 {
 				b.wait(100 * time.Millisecond)
 				v := b.version(fmt.Sprint(1001 + i))
-				b.tell(store.Live, v.RV(), updated("a", old, v))
+				b.send(store.Live, v.RV(), updated("a", old, v))
 				old = v
 			}
 			if got := b.durable(); got < "live 1020" {
@@ -179,41 +179,41 @@ func TestSession(t *testing.T) {
 			}
 		}},
 		{"a bookmark moves the version", func(b *bench) {
-			b.tell(store.Live, "7")
-			b.tell(store.Live, "9")
+			b.send(store.Live, "7")
+			b.send(store.Live, "9")
 			b.wait(time.Second)
 			b.wants("live 9:")
 		}},
-		{"nothing new writes nothing", func(b *bench) {
-			b.tell(store.Live, "7")
+		{"without changes, nothing is written", func(b *bench) {
+			b.send(store.Live, "7")
 			ops := b.disk.ops
-			b.tell(store.Live, "7")
+			b.send(store.Live, "7")
 			b.wait(time.Hour)
 			if b.disk.ops != ops {
 				b.t.Errorf("%d operations", b.disk.ops-ops)
 			}
 		}},
-		{"what is taken in parts does not set listing", func(b *bench) {
-			b.tell(store.Live, "7", added("a", b.version("5")))
-			b.tell(store.Listing, "", added("b", b.version("8")))
+		{"a change in parts does not set listing", func(b *bench) {
+			b.send(store.Live, "7", added("a", b.version("5")))
+			b.send(store.Listing, "", added("b", b.version("8")))
 			b.wait(time.Second / 2)
-			b.tell(store.Live, "9", added("c", b.version("9")))
+			b.send(store.Live, "9", added("c", b.version("9")))
 			b.wants("live 7: a@5")
 			b.wait(time.Second)
 			b.wants("live 9: a@5 b@8 c@9")
 		}},
 		{"a list of more than a second sets listing; its sweep sets live, at once", func(b *bench) {
 			a := b.version("5")
-			b.tell(store.Live, "7", added("a", a))
-			b.tell(store.Listing, "", added("b", b.version("8")))
+			b.send(store.Live, "7", added("a", a))
+			b.send(store.Listing, "", added("b", b.version("8")))
 			b.wait(time.Second)
 			b.wants("listing : a@5 b@8")
-			b.tell(store.Live, "9", deleted("a", a))
+			b.send(store.Live, "9", deleted("a", a))
 			b.wants("live 9: b@8")
 		}},
 		{"a new epoch sets listing at once: the server's history was replaced", func(b *bench) {
 			a := b.version("5")
-			b.tell(store.Live, "7", added("a", a))
+			b.send(store.Live, "7", added("a", a))
 			b.batches <- store.Batch{Epoch: 2, Phase: store.Listing, Deltas: []store.Delta{updated("a", a, b.version("2"))}}
 			synctest.Wait()
 			b.wants("listing : a@2")
@@ -223,16 +223,16 @@ func TestSession(t *testing.T) {
 		}},
 		{"an object with a new UID replaces the old one", func(b *bench) {
 			a := b.version("5")
-			b.tell(store.Live, "7", added("a", a))
-			b.tell(store.Live, "8", deleted("a", a), added("a", b.packer.Pack(wire.Protobuf, "other", "8", []byte("raw"))))
+			b.send(store.Live, "7", added("a", a))
+			b.send(store.Live, "8", deleted("a", a), added("a", b.packer.Pack(wire.Protobuf, "other", "8", []byte("raw"))))
 			st := b.end()
 			if it := st.Items[0]; describe(st) != "live 8: a@8" || it.V.UID() != "other" || it.V.Format() != wire.Protobuf {
 				b.t.Errorf("got %s with UID %s in %v", describe(st), it.V.UID(), it.V.Format())
 			}
 		}},
 		{"the end makes everything durable", func(b *bench) {
-			b.tell(store.Live, "7")
-			b.tell(store.Live, "8", added("a", b.version("8")))
+			b.send(store.Live, "7")
+			b.send(store.Live, "8", added("a", b.version("8")))
 			b.end()
 			b.wants("live 8: a@8")
 		}},

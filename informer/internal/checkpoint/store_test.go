@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// process is a store and its checkpoint, one process after the other.
+// process is a store and its checkpoint, in successive processes.
 type process struct {
 	*bench
 	rng   *rand.Rand
@@ -21,8 +21,8 @@ type process struct {
 	rv    int
 }
 
-// TestWithStore drives the real store and queue, with events, bursts, relists and new epochs, through
-// restarts: what a process leaves is what its store had.
+// TestWithStore drives the real store and queue through events, bursts, relists, new epochs and restarts. The
+// state that a process leaves must equal its store's.
 func TestWithStore(t *testing.T) {
 	for _, seed := range seeds(t, 8) {
 		synctest.Test(t, func(t *testing.T) {
@@ -49,14 +49,14 @@ func TestWithStore(t *testing.T) {
 	}
 }
 
-// boot starts a process with what an earlier one left.
+// boot starts a process with the state of an earlier one.
 func (p *process) boot(st *State) {
 	p.store = store.New(0)
 	router := compact.NewRouter(compact.Options{})
 	p.packer = compact.Packer{Router: router}
 	if st != nil {
 		for d, f := range st.Dicts() {
-			if p.rng.IntN(2) == 0 { // else new ones come into the file
+			if p.rng.IntN(2) == 0 { // otherwise new applications enter the file
 				router.Adopt(f, d)
 			}
 		}
@@ -65,7 +65,7 @@ func (p *process) boot(st *State) {
 	p.start()
 }
 
-// restart stops the process and starts the next one, which catches up, or lists.
+// restart stops the process and starts the next one, which resumes or lists.
 func (p *process) restart() {
 	_, version := p.store.Stat()
 	want := p.snapshot(p.store.Snapshot(""))
@@ -115,7 +115,7 @@ func (p *process) step() {
 	case 2:
 		p.commit(store.Commit{})
 	case 3:
-		p.events(700) // more than the queue hands out at once
+		p.events(700) // more than one batch of the queue
 	default:
 		p.events(1 + p.rng.IntN(4))
 	}
@@ -124,7 +124,7 @@ func (p *process) step() {
 	}
 }
 
-// list lists everything, in two parts, with less or more than there was.
+// list lists everything, in two parts, with fewer or more objects than before.
 func (p *process) list(newEpoch bool) {
 	p.store.Begin(newEpoch)
 	if newEpoch {
@@ -160,7 +160,7 @@ func (p *process) commit(c store.Commit) {
 	p.store.Commit(c)
 }
 
-// change is a new version of an object, which may be another object of the same name.
+// change is a new version of an object, or a new object of the same name.
 func (p *process) change(i int) store.Change {
 	p.rv++
 	app := i % 3

@@ -11,76 +11,75 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// Queue is what a Stream is written from: a *store.Queue, in mode Latest, with whatever Close has to
-// do besides.
+// Queue is the input of a Stream: a *store.Queue in mode Latest. Close may do more than the queue's.
 type Queue interface {
 	Next(ctx context.Context) (store.Batch, error)
 	Close()
 }
 
-// Options say what Run writes.
+// Options configures Run.
 type Options struct {
-	// Fingerprint is of all that decides what an object's stored bytes are; see State.Trusted.
+	// Fingerprint covers everything that determines an object's stored bytes; see State.Trusted.
 	Fingerprint string
-	// Identity tells which cluster this is; empty where that is not known.
+	// Identity identifies the cluster; empty if unknown.
 	Identity string
-	// Subscribe opens a queue that starts with the whole state of the stream, and only of this one.
-	// Run closes it. It is called again for each new file; its error ends Run.
+	// Subscribe opens a queue that starts with the whole state of this stream. Run calls it for each new file,
+	// and closes the queue. An error of Subscribe ends Run.
 	Subscribe func() (Queue, error)
-	// Report, if set, hears of every failure to write: there is no file to resume from then. It hears
-	// nil each time that there is one again, which is current. Run waits for it.
+	// Report, if set, receives every write error; until it next receives nil, there is no file to resume from.
+	// nil means that a current file exists again. Run waits for Report.
 	Report func(error)
-	// SyncEvery bounds how long a change waits until it is durable; 0 means a second.
+	// SyncEvery bounds the time until a change is durable; 0 means a second.
 	SyncEvery time.Duration
 }
 
 const (
 	defaultSyncEvery = time.Second
-	// minFile is how large a file must be to be written anew.
+	// minFile is the smallest size at which a file is rewritten.
 	minFile = 1 << 20
-	// maxBuffer is how much is collected before it is written; a larger record is collected whole.
+	// maxBuffer is the size at which the buffer is written; a larger record is buffered whole.
 	maxBuffer = 64 << 10
-	// The wait after a failed write.
+	// The delay after a failed write.
 	minRetry = time.Second
 	maxRetry = time.Minute
 )
 
-// Stream is the checkpoint of one stream. It serves one goroutine.
+// Stream is the checkpoint of one stream. It must be used by one goroutine.
 type Stream struct {
 	dir  *Dir
 	name string
 	file string
-	// loaded is the file that can be continued; nil: there is none.
+	// loaded is the file that can be continued, or nil.
 	loaded *loader
-	// epoch is that of the file that is in place, if there is one; 0: not known.
+	// epoch is the epoch of the existing file; 0 if unknown.
 	epoch int64
 
 	minFile   int64
 	maxBuffer int
 }
 
-// Path is where the stream's file is, or will be.
+// Path returns the path of the stream's file, which may not exist yet.
 func (s *Stream) Path() string { return filepath.Join(s.dir.path, s.file) }
 
-// Close lets others open the stream. Run must have returned.
+// Close allows the stream to be opened again. Run must have returned.
 func (s *Stream) Close() {
 	s.loaded = nil
 	s.dir.release(s.name)
 }
 
-// Load reads what an earlier Run has left; its error is fs.ErrNotExist if nothing. After a
-// *DamagedError, and any other error, there is nothing to resume from: Run writes a new file.
-// Fingerprint is that of the Options to come.
+// Load reads the file that an earlier Run left. The error is fs.ErrNotExist if there is none. After any error,
+// including a *DamagedError, there is nothing to resume from and Run writes a new file. fingerprint must be the
+// one in the Options of the next Run.
 func (s *Stream) Load(fingerprint string) (*State, error) {
 	s.loaded, s.epoch = nil, 0
 	l, size, err := readFile(s.dir.disk, s.file)
 	if err == nil && l.header.stream != s.name {
-		err = &DamagedError{Offset: int64(prefaceSize), Reason: "it is the file of " + l.header.stream}
+		err = &DamagedError{Offset: int64(prefaceSize), Reason: "the file belongs to stream  " + l.header.stream}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load checkpoint %s: %w", s.Path(), err)
 	}
-	if l.end == size { // else what a crash left would be in the middle
+	if l.end == size { // otherwise new records would follow a torn end
 		s.loaded = l
 	}
 	s.epoch = l.last.head.Epoch
@@ -102,9 +101,9 @@ func readFile(d disk, name string) (l *loader, size int64, err error) {
 	return l, size, err
 }
 
-// Run keeps the file in step with the queue until ctx ends or the queue is closed, then makes it
-// durable. Whatever fails is reported and tried again with a new file; only the last of it, when Run
-// has to end, is returned.
+// Run keeps the file in step with the queue until ctx ends or the queue is closed, then makes it durable. Every
+// failure is reported and followed by a new file; Run returns only the last one, if it could not be repaired
+// before Run had to end.
 func (s *Stream) Run(ctx context.Context, o Options) error {
 	if o.SyncEvery <= 0 {
 		o.SyncEvery = defaultSyncEvery
@@ -142,12 +141,12 @@ func (o *Options) report(err error) {
 	}
 }
 
-// abandon removes the files: nobody keeps them current.
+// abandon removes the files, since nothing keeps them current.
 func (s *Stream) abandon() error {
 	return errors.Join(s.remove(s.file+unfinished), s.discard())
 }
 
-// discard removes the file that is in place, if there is one, so that it does not come back.
+// discard removes the existing file, if any, durably.
 func (s *Stream) discard() error {
 	if err := s.remove(s.file); err != nil {
 		return err

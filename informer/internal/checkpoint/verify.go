@@ -9,26 +9,23 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// Report is what Verify found in a file.
+// Report is the result of Verify.
 type Report struct {
-	// Stream is the name of the stream whose file it is; Fingerprint and Identity are those of the
-	// Options that it was written with.
+	// Stream is the name of the file's stream; Fingerprint and Identity are from the Options of its writer.
 	Stream, Fingerprint, Identity string
-	// Created is when the file was begun, Saved when its last transaction was.
+	// Created is the time at which the file was begun, Saved the time of its last transaction.
 	Created, Saved time.Time
-	// Head is where the stream stood.
+	// Head is the stream's position.
 	Head store.Head
-	// Objects and Dictionaries are those that are in use; Records and Transactions count all that can
-	// be read.
+	// Objects and Dictionaries count those in use; Records and Transactions count all readable ones.
 	Objects, Dictionaries, Records, Transactions int
-	// Bytes is the file's size. Of these, Garbage was replaced by later records, and Torn, at the end,
-	// belongs to no complete transaction: a crash has left it, or it is being written.
+	// Bytes is the file's size. Garbage is the part replaced by later records. Torn is the part at the end that
+	// belongs to no complete transaction: a crash left it, or it is being written.
 	Bytes, Garbage, Torn int64
 }
 
-// Verify reads a file as Load does and unpacks every object. It needs no lock: beside a running
-// writer it reports the last transaction that it finds. The error is a *DamagedError where Load would
-// refuse the file.
+// Verify reads a file as Load does and unpacks every object. It needs no lock: while a writer runs, it reports
+// the last transaction it finds. The error is a *DamagedError if Load would refuse the file.
 func Verify(path string) (Report, error) {
 	r, err := verify(path)
 	if err != nil {

@@ -37,7 +37,7 @@ func openStream(t *testing.T, d *Dir, name string) *Stream {
 	return s
 }
 
-// once is a queue of one batch, which then is closed.
+// once is a queue of one batch, closed afterwards.
 type once struct{ batch *store.Batch }
 
 func (q *once) Close() {}
@@ -51,7 +51,7 @@ func (q *once) Next(context.Context) (store.Batch, error) {
 	return b, nil
 }
 
-// save writes one object, at the first try.
+// save writes one object at the first attempt.
 func save(t *testing.T, s *Stream) error {
 	t.Helper()
 	v := (&compact.Packer{}).Pack(wire.JSON, "u", "5", []byte("{}"))
@@ -68,7 +68,7 @@ func save(t *testing.T, s *Stream) error {
 	})
 }
 
-// TestVerify looks at a file while it is written.
+// TestVerify verifies a file while it is written.
 func TestVerify(t *testing.T) {
 	d := openDir(t, t.TempDir())
 	s := openStream(t, d, "pods")
@@ -135,7 +135,7 @@ func TestNewest(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]string{"9", "10", "8"}, "10"}, // by length first
-		{[]string{"", "0", "x"}, ""},     // no versions
+		{[]string{"", "0", "x"}, ""},     // not versions
 		{[]string{"x", "3", ""}, "3"},
 		{[]string{"18446744073709551616", "99"}, "18446744073709551616"}, // more than 64 bits
 	} {

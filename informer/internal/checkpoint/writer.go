@@ -10,26 +10,26 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// idleBuffer is how much memory is kept for the next changes: there may be hundreds of streams.
+// idleBuffer is the buffer kept for the next changes: there may be hundreds of streams.
 const idleBuffer = 4 << 10
 
-// writer appends transactions to a file. After an error the file is of no more use.
+// writer appends transactions to a file. After an error the file must be abandoned.
 type writer struct {
 	f       file
 	seal    seal
 	buf     []byte // not written yet
-	room    int    // for buf: a full one is written
-	size    int64  // of the file, with what is in buf
-	durable int64  // how much of the file is known to survive a crash of the machine
+	limit   int    // buf is written when it reaches this size
+	size    int64  // of the file, including buf
+	durable int64  // bytes known to survive a crash of the machine
 
 	dicts  map[*compact.Dict]*dictRef // those that the objects need
-	dictID uint64                     // the last one given
-	// untold is what a continued file holds and the consumer was not told of yet: nil once it was told
-	// everything.
-	untold map[store.Key]*compact.Version
+	dictID uint64                     // the last one assigned
+	// unseen holds the objects of a continued file that the consumer has not received yet; nil once it has
+	// received the whole state.
+	unseen map[store.Key]*compact.Version
 
-	objects int   // that the file holds
-	live    int64 // bytes that a file of only these would have
+	objects int   // in the file
+	live    int64 // size of a file without garbage
 	open    int   // records since the last commit
 	last    store.Head
 }
@@ -38,25 +38,25 @@ type writer struct {
 type dictRef struct {
 	id      uint64
 	size    int64 // of its record
-	objects int   // that need it
+	objects int   // number of objects that need it
 }
 
 // newWriter begins a file.
-func newWriter(f file, room int, h *header) (*writer, error) {
+func newWriter(f file, limit int, h *header) (*writer, error) {
 	id := make([]byte, idSize)
 	rand.Read(id) // never fails
-	w := &writer{f: f, room: room, seal: newSeal(id), buf: appendPreface(nil, id), dicts: map[*compact.Dict]*dictRef{}}
+	w := &writer{f: f, limit: limit, seal: newSeal(id), buf: appendPreface(nil, id), dicts: map[*compact.Dict]*dictRef{}}
 	w.size = int64(len(w.buf))
 	err := w.record(func(to []byte) []byte { return h.append(to) })
 	w.live, w.open = w.size, 0
 	return w, err
 }
 
-// continued goes on with a file that was loaded and ends with its last commit.
-func continued(f file, room int, l *loader) *writer {
+// continued continues a loaded file that ends with its last commit.
+func continued(f file, limit int, l *loader) *writer {
 	w := &writer{
-		f: f, room: room, seal: l.seal, size: l.end,
-		dicts: make(map[*compact.Dict]*dictRef, len(l.dicts)), untold: l.objects,
+		f: f, limit: limit, seal: l.seal, size: l.end,
+		dicts: make(map[*compact.Dict]*dictRef, len(l.dicts)), unseen: l.objects,
 		live: l.first, last: l.last.head,
 	}
 	for id, d := range l.dicts {
@@ -74,13 +74,13 @@ func continued(f file, room int, l *loader) *writer {
 	return w
 }
 
-// apply adds what a batch changes to the transaction.
+// apply adds a batch's changes to the transaction.
 func (w *writer) apply(b *store.Batch) error {
 	for i := range b.Deltas {
 		d := &b.Deltas[i]
 		old := d.Old
-		if had, ok := w.untold[d.Key]; ok {
-			delete(w.untold, d.Key)
+		if had, ok := w.unseen[d.Key]; ok {
+			delete(w.unseen, d.Key)
 			old = had
 		}
 		if err := w.change(d.Key, old, d.New); err != nil {
@@ -90,7 +90,7 @@ func (w *writer) apply(b *store.Batch) error {
 	return nil
 }
 
-// change replaces one version in the file by another; nil is none.
+// change replaces old by v; nil means absent.
 func (w *writer) change(k store.Key, old, v *compact.Version) error {
 	if v == old {
 		return nil
@@ -122,7 +122,7 @@ func (w *writer) put(k store.Key, v *compact.Version) error {
 	return w.record(func(to []byte) []byte { return appendPut(to, k, v, payload, id) })
 }
 
-// dict returns a dictionary of the file, where it is added if it is not there.
+// dict returns a dictionary of the file, and adds it if necessary.
 func (w *writer) dict(d *compact.Dict) (*dictRef, error) {
 	if ref := w.dicts[d]; ref != nil {
 		return ref, nil
@@ -136,15 +136,15 @@ func (w *writer) dict(d *compact.Dict) (*dictRef, error) {
 	return ref, err
 }
 
-// hold counts an object that the file holds.
+// hold counts an object in.
 func (w *writer) hold(k store.Key, v *compact.Version) { w.count(k, v, 1) }
 
-// release counts out an object that the file does not hold any more.
+// release counts out an object that left the file.
 func (w *writer) release(k store.Key, v *compact.Version) { w.count(k, v, -1) }
 
-// count counts a version in or out. That is only exact while what the queue calls old is the very
-// version that the file holds, which may also be one with the same content; for what it is used,
-// that will do. The number of objects is exact.
+// count counts a version in or out. The sizes are exact only if the queue's old version is the very version in
+// the file; it may also be another one with the same content. That suffices for their use. The number of
+// objects is exact.
 func (w *writer) count(k store.Key, v *compact.Version, n int) {
 	payload, d := v.Stored()
 	var id uint64
@@ -156,21 +156,21 @@ func (w *writer) count(k store.Key, v *compact.Version, n int) {
 		ref.objects += n
 		if ref.objects == 0 {
 			w.live -= ref.size
-			delete(w.dicts, d) // what may need it later brings it again
+			delete(w.dicts, d) // an object that needs it later adds it again
 		}
 	}
 	w.live += int64(n) * putSize(k, v, payload, id)
 	w.objects += n
 }
 
-// deleteUntold deletes what is gone, now that everything that is there was told.
-func (w *writer) deleteUntold() error {
-	for k, v := range w.untold {
+// deleteUnseen deletes the objects that were missing when the whole state had been received.
+func (w *writer) deleteUnseen() error {
+	for k, v := range w.unseen {
 		if err := w.change(k, v, nil); err != nil {
 			return err
 		}
 	}
-	w.untold = nil
+	w.unseen = nil
 	return nil
 }
 
@@ -188,13 +188,13 @@ func (w *writer) record(body func([]byte) []byte) error {
 	w.buf = body(append(w.buf, make([]byte, recordHead)...))
 	b := w.buf[start+recordHead:]
 	if len(b) > maxRecord {
-		return fmt.Errorf("write record: %d bytes are more than one may have", len(b))
+		return fmt.Errorf("write record: %d bytes exceed the limit", len(b))
 	}
 	binary.LittleEndian.PutUint32(w.buf[start:], uint32(len(b)))
 	binary.LittleEndian.PutUint32(w.buf[start+4:], w.seal.crc(w.size, b))
 	w.size += int64(recordHead + len(b))
 	w.open++
-	if len(w.buf) >= w.room {
+	if len(w.buf) >= w.limit {
 		return w.write()
 	}
 	return nil
@@ -206,7 +206,7 @@ func (w *writer) write() error {
 		return nil
 	}
 	_, err := w.f.Write(w.buf)
-	if cap(w.buf) > 2*w.room {
+	if cap(w.buf) > 2*w.limit {
 		w.buf = nil
 	}
 	w.buf = w.buf[:0]
@@ -231,5 +231,5 @@ func (w *writer) sync() error {
 	return nil
 }
 
-// garbage is how many bytes of the file nobody needs.
+// garbage returns the number of bytes that are no longer needed.
 func (w *writer) garbage() int64 { return w.size - w.live }

@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// TestAccounting: what a writer counts as it goes is what one finds that continues the file.
+// TestAccounting: a writer's running counts equal the counts of a writer that continues the file.
 func TestAccounting(t *testing.T) {
 	d := newMemDisk()
 	f, err := d.Create("f")
@@ -51,12 +51,12 @@ func TestAccounting(t *testing.T) {
 	}
 	step(deltas)
 	if dicts == 0 || len(w.dicts) != 0 || w.live != empty {
-		t.Errorf("of %d dictionaries, %d are left; of nothing, %d bytes", dicts, len(w.dicts), w.live-empty)
+		t.Errorf("of %d dictionaries, %d are left; without objects, %d bytes are live", dicts, len(w.dicts), w.live-empty)
 	}
 }
 
-// TestOldIsAnother: what the queue calls old may be another Version with the content of what is on
-// disk, made with another dictionary. The file's objects are counted right all the same.
+// TestOldIsAnother: the queue's old version may be another Version with the same content as the one on disk,
+// packed with another dictionary. The file's objects must still be counted right.
 func TestOldIsAnother(t *testing.T) {
 	first, same := pods(3, 1).Deltas, pods(3, 1).Deltas
 	batch := store.Batch{Epoch: 1, Phase: store.Live, Version: "1", Deltas: slices.Clone(first)}

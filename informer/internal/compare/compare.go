@@ -1,9 +1,9 @@
-// Package compare finds the first difference between two objects of one Go type: one that was just decoded, and one that
-// somebody may have written to.
+// Package compare finds the first difference between two objects of one Go type: one just decoded, and one that
+// a caller may have modified.
 //
-// What only a type's own methods can see (unexported fields) does not count, but for times and quantities, which are
-// compared as API machinery does. A nil map or slice equals an empty one. Objects must not contain themselves; what is
-// nested deeper than 200 values is not compared.
+// Unexported fields are ignored, except in times and quantities, which are compared as API machinery does. A
+// nil map or slice equals an empty one. Objects must not contain themselves; values nested deeper than 200
+// levels are not compared.
 package compare
 
 import (
@@ -20,13 +20,13 @@ import (
 
 // Difference is a place where two objects differ.
 type Difference struct {
-	// Path names the place by JSON names, as in metadata.labels["app"] or spec.containers[0].image.
+	// Path is the place in JSON names, such as metadata.labels["app"] or spec.containers[0].image.
 	Path string
-	// Want and Got are what is there, shortened; "nothing" where there is no such value.
+	// Want and Got are the two values, shortened; "nothing" if there is no such value.
 	Want, Got string
 }
 
-// First returns the first difference, in the order of the Go types' fields and of sorted keys of maps.
+// First returns the first difference, in the order of the Go types' fields and of sorted map keys.
 func First(want, got any) (d Difference, differ bool) {
 	w := walk{}
 	if w.same(reflect.ValueOf(want), reflect.ValueOf(got), 0) {
@@ -40,10 +40,10 @@ func First(want, got any) (d Difference, differ bool) {
 	return d, true
 }
 
-// walk holds the difference that was found; its path is collected on the way back, last part first.
+// walk holds the difference. Its path is collected on the way back, last part first.
 type walk struct {
 	path      []string
-	want, got reflect.Value // invalid: there is nothing
+	want, got reflect.Value // invalid: no such value
 }
 
 const maxDepth = 200
@@ -89,7 +89,7 @@ func (w *walk) differ(want, got reflect.Value) bool {
 	return false
 }
 
-// scalars compares values of one type that are neither made of others nor point to any.
+// scalars compares values of one type that neither contain nor point to other values.
 func scalars(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.String:
@@ -115,7 +115,7 @@ func (w *walk) structs(want, got reflect.Value, depth int) bool {
 		b, _ := got.Interface().(time.Time)
 		return a.Equal(b) || w.differ(want, got)
 	case quantityType:
-		a, _ := want.Interface().(resource.Quantity) // copies: Cmp may write to them
+		a, _ := want.Interface().(resource.Quantity) // copies: Cmp may modify them
 		b, _ := got.Interface().(resource.Quantity)
 		a, b = a.DeepCopy(), b.DeepCopy()
 		return a.Format == b.Format && a.Cmp(b) == 0 || w.differ(want, got)
@@ -130,7 +130,7 @@ func (w *walk) structs(want, got reflect.Value, depth int) bool {
 	return true
 }
 
-// nameOf is a field's part of a path; empty where JSON has the field's own fields in its place.
+// nameOf returns a field's part of a path; empty if its own fields are inlined in JSON.
 func nameOf(f reflect.StructField) string {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	switch {
@@ -144,7 +144,7 @@ func nameOf(f reflect.StructField) string {
 
 func (w *walk) lists(want, got reflect.Value, depth int) bool {
 	n := min(want.Len(), got.Len())
-	if want.Type().Elem().Kind() == reflect.Uint8 { // as a whole: nobody looks for the byte
+	if want.Type().Elem().Kind() == reflect.Uint8 { // byte slices are compared as a whole
 		return want.Len() == got.Len() && slices.Equal(bytesOf(want), bytesOf(got)) || w.differ(want, got)
 	}
 	for i := range n {
@@ -180,7 +180,7 @@ func (w *walk) maps(want, got reflect.Value, depth int) bool {
 	if want.Pointer() == got.Pointer() {
 		return true
 	}
-	// Of several keys that differ the first counts: the path must not depend on chance.
+	// Of several different keys the first in order is reported: the path must be deterministic.
 	var first string
 	var inside *walk
 	note := func(k reflect.Value, v *walk) {
@@ -215,7 +215,7 @@ func keyOf(k reflect.Value) string {
 	return fmt.Sprintf("[%v]", k)
 }
 
-// nameIn makes .name of ["name"] where the name is that of a field, as far as one can see.
+// nameIn turns ["name"] into .name if the name looks like a field's.
 func nameIn(key string) string {
 	name := strings.TrimSuffix(strings.TrimPrefix(key, `["`), `"]`)
 	for _, r := range name {
@@ -229,7 +229,7 @@ func nameIn(key string) string {
 	return "." + name
 }
 
-// maxShown is how much of a value is shown, in bytes.
+// maxShown bounds the displayed part of a value, in bytes.
 const maxShown = 80
 
 func show(v reflect.Value) string {

@@ -43,17 +43,17 @@ func TestTyped(t *testing.T) {
 		{"nothing", func(*corev1.Pod) {}, ""},
 		{"a label", func(p *corev1.Pod) { p.Labels["app"] = "shop" }, `metadata.labels["app"]: "web", "shop"`},
 		{"a new label", func(p *corev1.Pod) { p.Labels["aaa"] = "b" }, `metadata.labels["aaa"]: nothing, "b"`},
-		{"a label that goes", func(p *corev1.Pod) { delete(p.Labels, "tier") }, `metadata.labels["tier"]: "front", nothing`},
-		{"of several keys the first, always", func(p *corev1.Pod) { p.Labels["z"], p.Labels["b"], p.Labels["tier"] = "", "", "" }, `metadata.labels["b"]: nothing, ""`},
-		{"no map is as good as an empty one", func(p *corev1.Pod) { p.Annotations = map[string]string{} }, ""},
-		{"no list is as good as an empty one", func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{} }, ""},
-		{"what an inlined struct has", func(p *corev1.Pod) { p.Kind = "Pod" }, `kind: "", "Pod"`},
+		{"a removed label", func(p *corev1.Pod) { delete(p.Labels, "tier") }, `metadata.labels["tier"]: "front", nothing`},
+		{"of several keys the first in order", func(p *corev1.Pod) { p.Labels["z"], p.Labels["b"], p.Labels["tier"] = "", "", "" }, `metadata.labels["b"]: nothing, ""`},
+		{"a nil map equals an empty one", func(p *corev1.Pod) { p.Annotations = map[string]string{} }, ""},
+		{"a nil list equals an empty one", func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{} }, ""},
+		{"a field of an inlined struct", func(p *corev1.Pod) { p.Kind = "Pod" }, `kind: "", "Pod"`},
 		{"an element", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }, `spec.containers[0].image: "web:1", "web:2"`},
-		{"what a pointer points to", func(p *corev1.Pod) { *p.Spec.TerminationGracePeriodSeconds = 5 }, `spec.terminationGracePeriodSeconds: 30, 5`},
-		{"a pointer that goes", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = nil }, `spec.terminationGracePeriodSeconds: 30, nothing`},
+		{"the target of a pointer", func(p *corev1.Pod) { *p.Spec.TerminationGracePeriodSeconds = 5 }, `spec.terminationGracePeriodSeconds: 30, 5`},
+		{"a removed pointer", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = nil }, `spec.terminationGracePeriodSeconds: 30, nothing`},
 		{"deep inside", func(p *corev1.Pod) { p.Spec.Containers[0].LivenessProbe.HTTPGet.Port.IntVal = 81 }, `spec.containers[0].livenessProbe.httpGet.port.IntVal: 80, 81`},
-		{"a list that is longer", func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "x") }, `metadata.finalizers[0]: nothing, "x"`},
-		{"a list that is shorter", func(p *corev1.Pod) { p.Spec.Containers = nil }, `spec.containers[0]: {Name:main`},
+		{"a longer list", func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "x") }, `metadata.finalizers[0]: nothing, "x"`},
+		{"a shorter list", func(p *corev1.Pod) { p.Spec.Containers = nil }, `spec.containers[0]: {Name:main`},
 		{"a quantity", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("2")
 		}, `spec.containers[0].resources.limits["cpu"]: 500m, 2`},
@@ -63,7 +63,7 @@ func TestTyped(t *testing.T) {
 			p.Spec.Containers[0].Resources.Limits["cpu"] = q
 		}, ""},
 		{"a time", func(p *corev1.Pod) { p.CreationTimestamp = metav1.Unix(1700000001, 0) }, `metadata.creationTimestamp: `},
-		{"the same time elsewhere", func(p *corev1.Pod) { p.CreationTimestamp.Time = p.CreationTimestamp.In(time.FixedZone("x", 3600)) }, ""},
+		{"the same time in another zone", func(p *corev1.Pod) { p.CreationTimestamp.Time = p.CreationTimestamp.In(time.FixedZone("x", 3600)) }, ""},
 		{"bytes", func(p *corev1.Pod) { p.ManagedFields[0].FieldsV1.SetRawString(`{"f:spec":{}}`) }, `metadata.managedFields[0].fieldsV1.Raw: "{\"f:status\":{}}", "{\"f:spec\":{}}"`},
 		{"a long text is cut", func(p *corev1.Pod) { p.Name = strings.Repeat("ö", 100) }, `metadata.name: "web", "` + strings.Repeat("ö", 39) + "…"},
 	} {
@@ -100,7 +100,7 @@ func TestUnstructured(t *testing.T) {
 		{"nothing", func(map[string]any) {}, ""},
 		{"a number", func(o map[string]any) { o["spec"].(map[string]any)["n"] = int64(2) }, "object.spec.n: 1, 2"},
 		{"its type", func(o map[string]any) { o["spec"].(map[string]any)["n"] = 1.0 }, "object.spec.n: 1, 1"},
-		{"a key that is no name", func(o map[string]any) {
+		{"a key that is not a field's name", func(o map[string]any) {
 			o["metadata"].(map[string]any)["labels"].(map[string]any)["example.com/app"] = "x"
 		}, `object.metadata.labels["example.com/app"]: "web", "x"`},
 		{"null", func(o map[string]any) { o["spec"].(map[string]any)["list"].([]any)[1].(map[string]any)["b"] = true }, `object.spec.list[1].b: nothing, true`},
@@ -122,7 +122,7 @@ type odd struct {
 	lazy string
 }
 
-// TestOdd: what types of one's own may have.
+// TestOdd: constructs that only users' own types have.
 func TestOdd(t *testing.T) {
 	a, b := &odd{lazy: "a", F: func() {}}, &odd{C: make(chan int)}
 	check(t, "what cannot be compared", a, b, "")

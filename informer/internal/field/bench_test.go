@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// aPod is one as there are many: two containers, managed fields, some 7 KB of protobuf.
+// aPod is a typical pod: two containers, managed fields, about 7 KB of protobuf.
 func aPod() *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -40,7 +40,7 @@ func aPod() *corev1.Pod {
 	return pod
 }
 
-// BenchmarkRead compares reading a field with decoding the object that has it.
+// BenchmarkRead compares reading a field with decoding its object.
 func BenchmarkRead(b *testing.B) {
 	pod := aPod()
 	raw, err := pod.Marshal()
@@ -67,7 +67,7 @@ func BenchmarkRead(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					if _, ok := p.Read(of.f, of.raw); !ok {
-						b.Fatal("it gives up")
+						b.Fatal("Read gave up")
 					}
 				}
 			})
@@ -86,7 +86,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if !f() {
-					b.Fatal("it cannot be decoded")
+					b.Fatal("cannot decode")
 				}
 			}
 		})

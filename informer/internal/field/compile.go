@@ -15,22 +15,22 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Path reads the values of a field.
+// Path reads the values of one field.
 type Path struct {
 	text     string
 	steps    []step
-	leaf     reflect.Type // nil: any, of unstructured objects
-	protobuf bool         // the tags say where the fields are
+	leaf     reflect.Type // nil: any type, in unstructured objects
+	protobuf bool         // the struct tags have the protobuf numbers
 }
 
-// step leads from a value to one in it.
+// step leads from a value to a value in it.
 type step struct {
 	kind   stepKind
-	name   string // of a field in JSON, or the key
-	index  int    // of the field in its struct
-	tag    uint64 // of the field in protobuf: its number and wire type
-	inline bool   // the field's fields are those of its struct, in JSON
-	zero   bool   // where this value is absent, the path leads to a zero value
+	name   string // the field's name in JSON, or the key
+	index  int    // the field's index in its struct
+	tag    uint64 // the field's number and wire type in protobuf
+	inline bool   // in JSON, the field's own fields are inlined
+	zero   bool   // if this value is absent, the path leads to a zero value
 }
 
 type stepKind uint8
@@ -41,7 +41,8 @@ const (
 	toEach           // element of a list
 )
 
-// Compile compiles a path for a struct type, or with nil for unstructured objects. The error says what is wrong and where.
+// Compile compiles a path for a struct type, or, if t is nil, for unstructured objects. An error names the
+// place and the reason.
 func Compile(t reflect.Type, path string) (*Path, error) {
 	parts, err := parse(path)
 	if err != nil {
@@ -82,7 +83,7 @@ func Compile(t reflect.Type, path string) (*Path, error) {
 // String returns the path's text.
 func (p *Path) String() string { return p.text }
 
-// Read reads the values from an object's bytes. Ok is false where only the decoder knows.
+// Read reads the values from an object's bytes. If ok is false, the caller must decode the object and call Of.
 func (p *Path) Read(f wire.Format, raw []byte) (values []string, ok bool) {
 	switch {
 	case f == wire.JSON:
@@ -93,14 +94,14 @@ func (p *Path) Read(f wire.Format, raw []byte) (values []string, ok bool) {
 	return once(values), ok
 }
 
-// compiler is at a value of a type.
+// compiler is the state of a compilation: the current type and the steps to it.
 type compiler struct {
 	*Path
 	typ      reflect.Type
-	pointers []bool // of each step: its value is behind a pointer
+	pointers []bool // for each step, whether its value is behind a pointer
 }
 
-// at names a place of the object.
+// at returns the object's part at the current place, for errors.
 func (c *compiler) at(path string) string {
 	if path == "" {
 		return "the object"
@@ -115,10 +116,10 @@ var (
 	metaType  = reflect.TypeFor[metav1.TypeMeta]()
 )
 
-// errOwn ends what is said of types that cannot be read.
+// errOwn is the advice for types that cannot be read.
 var errOwn = errors.New("use AddIndex with a function")
 
-// own refuses types that are decoded by their own rules.
+// own refuses types with their own decoding rules.
 func (c *compiler) own() error {
 	p := reflect.PointerTo(c.typ)
 	if p.Implements(jsonType) || p.Implements(textType) {
@@ -134,26 +135,26 @@ func (c *compiler) step(q part) error {
 	switch t := c.typ; t.Kind() {
 	case reflect.Struct:
 		if q.each {
-			return fmt.Errorf("[*] is for lists, and this is a %v", t)
+			return fmt.Errorf("[*] needs a list, but this is a %v", t)
 		}
 		return c.field(q.key)
 	case reflect.Slice, reflect.Array:
 		if !q.each {
-			return fmt.Errorf("this is a list: write [*] behind it")
+			return fmt.Errorf("this is a list: append [*]")
 		}
 		c.push(step{kind: toEach}, t.Elem())
 	case reflect.Map:
 		if q.each {
-			return fmt.Errorf(`[*] is for lists, and this is a map: write ["key"] behind it`)
+			return fmt.Errorf(`[*] needs a list, but this is a map: append ["key"]`)
 		}
 		if t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).Implements(textType) {
-			return fmt.Errorf("the keys of a %v are no strings: %w", t, errOwn)
+			return fmt.Errorf("the keys of a %v are not strings: %w", t, errOwn)
 		}
 		c.push(step{kind: toKey, name: q.key}, t.Elem())
 	default:
-		return fmt.Errorf("a %v has nothing in it", t)
+		return fmt.Errorf("a %v has no fields", t)
 	}
-	if n := len(c.steps); n < 2 || c.steps[n-2].kind != toField { // a list or map in another
+	if n := len(c.steps); n < 2 || c.steps[n-2].kind != toField { // a list or map directly within another
 		c.protobuf = false
 	}
 	return nil
@@ -167,7 +168,7 @@ func (c *compiler) push(s step, t reflect.Type) {
 	c.steps, c.pointers, c.typ = append(c.steps, s), append(c.pointers, pointer), t
 }
 
-// field goes to a field by its name in JSON.
+// field steps to the field with a JSON name.
 func (c *compiler) field(name string) error {
 	t := c.typ
 	chain, err := find(t, name)
@@ -193,7 +194,7 @@ func (c *compiler) field(name string) error {
 	return nil
 }
 
-// find returns the field with a name in JSON, behind those that it is embedded in.
+// find returns the field with a JSON name, preceded by the fields that embed it.
 func find(t reflect.Type, name string) ([]reflect.StructField, error) {
 	level := [][]reflect.StructField{nil}
 	like := ""
@@ -240,13 +241,13 @@ func find(t reflect.Type, name string) ([]reflect.StructField, error) {
 		level = next
 	}
 	if like != "" {
-		return nil, fmt.Errorf("a %v has no field %q, but %q", t, name, like)
+		return nil, fmt.Errorf("a %v has no field %q; did you mean %q?", t, name, like)
 	}
 	return nil, fmt.Errorf("a %v has no field %q", t, name)
 }
 
-// protobufTag returns the number and wire type of a field in protobuf, as a message has it; 0 if that is not known. That the tags
-// mean that, and nothing else is to be known of the type, decode.For says.
+// protobufTag returns the number and wire type of a field, as a message encodes them; 0 if unknown. decode.For
+// guarantees that the tags have this meaning and that nothing else about the type matters.
 func protobufTag(sf reflect.StructField) uint64 {
 	parts := strings.Split(sf.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 {
@@ -278,7 +279,7 @@ func protobufTag(sf reflect.StructField) uint64 {
 	return 0
 }
 
-// end checks the type of the value that the path leads to, and notes where absence is a zero value.
+// end checks the type of the path's value and marks the steps at which absence yields a zero value.
 func (c *compiler) end() error {
 	if err := c.own(); err != nil {
 		return err
@@ -291,9 +292,9 @@ func (c *compiler) end() error {
 	case reflect.Struct:
 		return fmt.Errorf("a %v is not a string, a bool or an integer: name a field of it", t)
 	case reflect.Slice, reflect.Array:
-		return fmt.Errorf("this is a list: write [*] behind it")
+		return fmt.Errorf("this is a list: append [*]")
 	case reflect.Map:
-		return fmt.Errorf(`this is a map: write ["key"] behind it`)
+		return fmt.Errorf(`this is a map: append ["key"]`)
 	default:
 		return fmt.Errorf("a %v is not a string, a bool or an integer: %w", t, errOwn)
 	}

@@ -20,14 +20,14 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// object is what the generated types offer.
+// object has the methods of the generated types.
 type object interface {
 	runtime.Object
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
-// paths returns the paths of a type that can be compiled.
+// paths returns the compilable paths of a type.
 func paths(t reflect.Type, prefix string, depth int) (all []string) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -62,7 +62,7 @@ func paths(t reflect.Type, prefix string, depth int) (all []string) {
 	return all
 }
 
-// fill fills a value with some of everything.
+// fill fills a value with random content.
 func fill(r *rand.Rand, v reflect.Value, depth int) {
 	some := func() bool { return depth < 14 && r.IntN(4) > 0 }
 	switch at := v.Addr().Interface().(type) {
@@ -117,14 +117,14 @@ func same(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// check compares what a path reads of bytes with what the object has that they are decoded to. It is not to give up where the
-// bytes are as a server writes them.
+// check compares the values read from bytes with those of the decoded object. Read must not give up on usual
+// bytes, which a server would write.
 func check(t *testing.T, p *Path, f wire.Format, raw []byte, obj any, usual bool) {
 	t.Helper()
 	got, ok := p.Read(f, raw)
 	if !ok {
 		if usual {
-			t.Errorf("%s: it gives up on %v %q", p, f, raw)
+			t.Errorf("%s: gave up on %v %q", p, f, raw)
 		}
 		return
 	}
@@ -133,7 +133,8 @@ func check(t *testing.T, p *Path, f wire.Format, raw []byte, obj any, usual bool
 	}
 }
 
-// TestEveryField reads every field of every type of k8s.io/api, from both formats, as it is written and changed at random.
+// TestEveryField reads every field of every type of k8s.io/api, in both formats, from original and from
+// randomly changed bytes.
 func TestEveryField(t *testing.T) {
 	types, fields := 0, 0
 	for _, typ := range scheme.Scheme.AllKnownTypes() {
@@ -152,7 +153,7 @@ func TestEveryField(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v %s: %v", typ, text, err)
 			}
-			if !p.protobuf && !strings.Contains(text, `"][*]`) { // a list in a map has a form of its own
+			if !p.protobuf && !strings.Contains(text, `"][*]`) { // a list in a map has its own form
 				t.Errorf("%v %s: not read from protobuf", typ, text)
 			}
 			compiled = append(compiled, p)
@@ -181,7 +182,7 @@ func TestEveryField(t *testing.T) {
 	}
 }
 
-// differential checks paths against the object that the bytes are decoded to, if they can be.
+// differential compares paths with the object decoded from the bytes, if it can be decoded.
 func differential(t *testing.T, typ reflect.Type, compiled []*Path, f wire.Format, raw []byte, usual bool) {
 	t.Helper()
 	v := reflect.New(typ)
@@ -206,14 +207,14 @@ func differential(t *testing.T, typ reflect.Type, compiled []*Path, f wire.Forma
 	}
 	for _, p := range compiled {
 		if err != nil {
-			p.Read(f, raw) // it ends, and does not panic
+			p.Read(f, raw) // it must end and must not panic
 			continue
 		}
 		check(t, p, f, raw, obj, usual && (p.protobuf || f == wire.JSON))
 	}
 }
 
-// mutate changes bytes: single ones, and pieces that are doubled, moved or cut.
+// mutate changes single bytes, or duplicates, moves or cuts pieces.
 func mutate(r *rand.Rand, raw []byte) []byte {
 	b := slices.Clone(raw)
 	if len(b) < 8 {
@@ -231,7 +232,7 @@ func mutate(r *rand.Rand, raw []byte) []byte {
 			b = append(b[:i], b[j:]...)
 		case 3:
 			b[i]++
-		case 4: // a whole message twice: the decoders merge it
+		case 4: // a duplicated message: the decoders merge it
 			b = append(b, b...)
 		}
 		if len(b) < 8 || len(b) > 1<<16 {
@@ -241,7 +242,7 @@ func mutate(r *rand.Rand, raw []byte) []byte {
 	return b
 }
 
-// TestWellKnown compares common paths with the functions that people write.
+// TestWellKnown compares common paths with the functions that users write.
 func TestWellKnown(t *testing.T) {
 	for path, f := range map[string]func(*corev1.Pod) []string{
 		"spec.nodeName":    func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} },
@@ -310,7 +311,7 @@ func TestWellKnown(t *testing.T) {
 	}
 }
 
-// TestErrors: what cannot be compiled says what, where and what to do.
+// TestErrors: an error of Compile names the place, the problem and the remedy.
 func TestErrors(t *testing.T) {
 	for path, want := range map[string]string{
 		"":                                "column 1: empty name",
@@ -320,21 +321,21 @@ func TestErrors(t *testing.T) {
 		"spec.node name":                  `column 6: unexpected ' '; a key with such characters is written ["…"]`,
 		"spec.containers[0].image":        `column 16: want [*] or ["key"]: single elements of a list cannot be indexed`,
 		"spec.containers[name=app].image": `column 16: want [*] or ["key"]: single elements of a list cannot be indexed`,
-		`metadata.labels["app]`:           "column 17: a quote that does not end",
+		`metadata.labels["app]`:           "column 17: unterminated quote",
 		`metadata.labels["app"`:           "column 22: want ]",
 		"spec.containers[*]image":         "column 19: want . or [ after ]",
 		"spec.*":                          "column 6: wildcards in keys cannot be indexed; [*] is every element of a list",
-		"spec.nodename":                   `spec: a v1.PodSpec has no field "nodename", but "nodeName"`,
+		"spec.nodename":                   `spec: a v1.PodSpec has no field "nodename"; did you mean "nodeName"?`,
 		"spec.volumes[*].secret.x":        `spec.volumes[*].secret: a v1.SecretVolumeSource has no field "x"`,
 		"nothing":                         `the object: a v1.Pod has no field "nothing"`,
 		"kind":                            "the object: kind is the same in all objects",
-		"spec.containers.image":           "spec.containers: this is a list: write [*] behind it",
+		"spec.containers.image":           "spec.containers: this is a list: append [*]",
 		"spec.containers[*]":              "spec.containers[*]: a v1.Container is not a string, a bool or an integer: name a field of it",
-		"spec[*]":                         "spec: [*] is for lists, and this is a v1.PodSpec",
-		"metadata.labels":                 `metadata.labels: this is a map: write ["key"] behind it`,
-		"metadata.labels[*]":              `metadata.labels: [*] is for lists, and this is a map: write ["key"] behind it`,
+		"spec[*]":                         "spec: [*] needs a list, but this is a v1.PodSpec",
+		"metadata.labels":                 `metadata.labels: this is a map: append ["key"]`,
+		"metadata.labels[*]":              `metadata.labels: [*] needs a list, but this is a map: append ["key"]`,
 		"metadata.creationTimestamp":      "metadata.creationTimestamp: a v1.Time has its own form: use AddIndex with a function",
-		"spec.nodeName.x":                 "spec.nodeName: a string has nothing in it",
+		"spec.nodeName.x":                 "spec.nodeName: a string has no fields",
 		"spec.containers[*].resources.limits[\"cpu\"]": `spec.containers[*].resources.limits["cpu"]: a resource.Quantity has its own form: use AddIndex with a function`,
 	} {
 		_, err := Compile(reflect.TypeFor[corev1.Pod](), path)
@@ -344,7 +345,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestJSON: what decoders have rules of their own for is left to them.
+// TestJSON: Read leaves special cases to the decoders.
 func TestJSON(t *testing.T) {
 	typed, err := Compile(reflect.TypeFor[corev1.Pod](), "spec.priority")
 	if err != nil {
@@ -391,7 +392,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// FuzzRead compares paths with the decoders on any bytes.
+// FuzzRead compares paths with the decoders on arbitrary bytes.
 func FuzzRead(f *testing.F) {
 	typ := reflect.TypeFor[corev1.Pod]()
 	var compiled []*Path

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// reader reads JSON whose syntax was checked when it came in. Of other JSON it may read anything, but it ends.
+// reader reads JSON whose syntax has been checked. On other JSON its result is arbitrary, but it ends.
 type reader struct {
 	*Path
 	b   []byte
@@ -23,7 +23,7 @@ func (p *Path) readJSON(raw []byte) ([]string, bool) {
 	return r.out, ok
 }
 
-// next skips white space, and returns the byte behind it; 0 at the end.
+// next skips white space and returns the byte after it; 0 at the end.
 func (r *reader) next() byte {
 	for ; r.pos < len(r.b); r.pos++ {
 		if c := r.b[r.pos]; c > ' ' {
@@ -33,7 +33,7 @@ func (r *reader) next() byte {
 	return 0
 }
 
-// value consumes a value, and takes what the steps from i on lead to in it. It returns false to give up.
+// value consumes a value and collects the values to which the steps from i lead. It returns false to give up.
 func (r *reader) value(i int) bool {
 	c := r.next()
 	if c == 'n' {
@@ -90,7 +90,7 @@ func (r *reader) members(i int) bool {
 			}
 			continue
 		}
-		if found || !r.value(i+1) { // decoders merge what comes twice, or take the last
+		if found || !r.value(i+1) { // decoders merge duplicates, or take the last
 			return false
 		}
 		found = true
@@ -117,7 +117,7 @@ func (r *reader) elements(i int) bool {
 	return true
 }
 
-// scalar consumes the value that the path leads to.
+// scalar consumes the path's value.
 func (r *reader) scalar(c byte) bool {
 	kind := reflect.Invalid
 	if r.leaf != nil {
@@ -174,7 +174,7 @@ func (r *reader) word(w string) bool {
 	return true
 }
 
-// text consumes a string, and returns it in its quotes.
+// text consumes a string and returns it with its quotes.
 func (r *reader) text() ([]byte, bool) {
 	from := r.pos
 	for at := from + 1; ; {
@@ -216,7 +216,7 @@ func (r *reader) skip(c byte) bool {
 	return true
 }
 
-// container consumes an object or array by its brackets.
+// container consumes an object or array by counting brackets.
 func (r *reader) container() bool {
 	for depth := 0; r.pos < len(r.b); {
 		switch r.b[r.pos] {
@@ -237,7 +237,7 @@ func (r *reader) container() bool {
 	return false
 }
 
-// is reports whether a string in its quotes is a name.
+// is reports whether a quoted string equals name.
 func is(quoted []byte, name string) bool {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 {
 		return string(plain) == name
@@ -246,7 +246,7 @@ func is(quoted []byte, name string) bool {
 	return ok && text == name
 }
 
-// unquote returns a string's value. What is no UTF-8 becomes what the decoders make of it.
+// unquote returns a string's value. It replaces invalid UTF-8 as the decoders do.
 func unquote(quoted []byte) (string, bool) {
 	plain := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {

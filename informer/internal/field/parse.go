@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// part is a step as it is written: a key, or [*].
+// part is one written step: a key, or [*].
 type part struct {
 	key  string
 	each bool
-	end  int // of its text
+	end  int // the offset of its end
 }
 
-// parse reads a path: of the grammar of docs/paths.md, fields, keys and [*].
+// parse parses a path, which may have fields, keys and [*] of the grammar in docs/paths.md.
 func parse(path string) ([]part, error) {
 	var parts []part
 	at := 0
@@ -38,7 +38,7 @@ func parse(path string) ([]part, error) {
 		case strings.HasPrefix(rest, `["`):
 			quoted, err := strconv.QuotedPrefix(rest[1:])
 			if err != nil {
-				return fail(at+1, "a quote that does not end")
+				return fail(at+1, "unterminated quote")
 			}
 			key, err := strconv.Unquote(quoted)
 			if err != nil || !strings.HasPrefix(rest[1+len(quoted):], "]") {
@@ -72,14 +72,14 @@ func parse(path string) ([]part, error) {
 	return parts, nil
 }
 
-// flaw says what is wrong with a key, or nothing.
+// flaw returns the reason if a key is invalid, or "".
 func flaw(key string, bare bool) string {
 	for _, r := range key {
 		switch {
 		case r == '*':
 			return "wildcards in keys cannot be indexed; [*] is every element of a list"
 		case r == utf8.RuneError:
-			return "a character that is none"
+			return "invalid UTF-8"
 		case bare && (strings.ContainsRune(`]"=,`, r) || !unicode.IsPrint(r) || r == ' '):
 			return fmt.Sprintf(`unexpected %q; a key with such characters is written ["…"]`, r)
 		}

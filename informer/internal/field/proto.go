@@ -15,7 +15,7 @@ const (
 	fixed32 = 5
 )
 
-// message appends what the steps from i on lead to in a message.
+// message appends the values of a message to which the steps from i lead.
 func (p *Path) message(i int, b []byte, to []string) (out []string, ok bool) {
 	s, next := &p.steps[i], i+1
 	each, mapped := next < len(p.steps) && p.steps[next].kind == toEach, next < len(p.steps) && p.steps[next].kind == toKey
@@ -43,7 +43,7 @@ func (p *Path) message(i int, b []byte, to []string) (out []string, ok bool) {
 			if k <= 0 || size > uint64(len(b)-k) {
 				return to, false
 			}
-			n = k + int(size) //nolint:gosec // it is at most len(b)
+			n = k + int(size) //nolint:gosec // at most len(b)
 			val = b[k:n]
 		case fixed64:
 			n = 8
@@ -90,7 +90,7 @@ func (p *Path) message(i int, b []byte, to []string) (out []string, ok bool) {
 	return to, true
 }
 
-// value appends what the steps from i on lead to in a value: bytes, or a number.
+// value appends the values to which the steps from i lead in a value: bytes, or a number.
 func (p *Path) value(i int, b []byte, n uint64, to []string) ([]string, bool) {
 	if i < len(p.steps) {
 		return p.message(i, b, to)
@@ -108,7 +108,7 @@ func (p *Path) value(i int, b []byte, n uint64, to []string) ([]string, bool) {
 	return to, false
 }
 
-// zeroValue is what an absent field has.
+// zeroValue returns the value of an absent field.
 func (p *Path) zeroValue() string {
 	switch p.leaf.Kind() {
 	case reflect.String:
@@ -119,7 +119,7 @@ func (p *Path) zeroValue() string {
 	return "0"
 }
 
-// entry splits an entry of a map, which has a key and then a value.
+// entry splits a map entry, which must be a key, then a value.
 func entry(b []byte) (key, value []byte, ok bool) {
 	const keyTag, valueTag = 1<<3 | length, 2<<3 | length
 	if len(b) == 0 || b[0] != keyTag {
@@ -129,7 +129,7 @@ func entry(b []byte) (key, value []byte, ok bool) {
 	if n <= 0 || size > uint64(len(b)-1-n) {
 		return nil, nil, false
 	}
-	key, b = b[1+n:1+n+int(size)], b[1+n+int(size):] //nolint:gosec // it is at most len(b)
+	key, b = b[1+n:1+n+int(size)], b[1+n+int(size):] //nolint:gosec // at most len(b)
 	if len(b) == 0 || b[0] != valueTag {
 		return nil, nil, false
 	}
@@ -140,7 +140,7 @@ func entry(b []byte) (key, value []byte, ok bool) {
 	return key, b[1+n:], true
 }
 
-// uvarint is binary.Uvarint, quick for what is short.
+// uvarint is binary.Uvarint with a fast path for one byte.
 func uvarint(b []byte) (uint64, int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1

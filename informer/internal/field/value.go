@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Of returns the values of a decoded object: a pointer to the struct, or the map of an unstructured one.
+// Of returns the values in a decoded object: a pointer to a struct, or the map of an unstructured object.
 func (p *Path) Of(obj any) []string {
 	if p.leaf == nil {
 		return once(p.loose(0, obj, nil))
@@ -14,7 +14,7 @@ func (p *Path) Of(obj any) []string {
 	return once(p.of(0, reflect.ValueOf(obj), nil))
 }
 
-// of appends what the steps from i on lead to in a value.
+// of appends the values to which the steps from i lead in v.
 func (p *Path) of(i int, v reflect.Value, to []string) []string {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -76,7 +76,7 @@ func (p *Path) loose(i int, v any, to []string) []string {
 	return to
 }
 
-// once removes values that are there already.
+// once removes duplicates.
 func once(values []string) []string {
 	if len(values) < 2 {
 		return values

@@ -12,10 +12,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// maxRetryAfter bounds what a server may ask to wait.
+// maxRetryAfter bounds the delay that a server may request.
 const maxRetryAfter = time.Hour
 
-// classify turns an error into the input that it is.
+// classify turns an error into an input.
 func classify(err error) Input {
 	in := Input{Event: Failed, Err: err}
 	var st apierrors.APIStatus
@@ -26,7 +26,7 @@ func classify(err error) Input {
 		}
 		in.Event = event(st.Status())
 		in.Overload = overloaded(st.Status().Code)
-		if in.Event == Missing && apierrors.IsUnexpectedServerError(err) { // it was no API server that answered
+		if in.Event == Missing && apierrors.IsUnexpectedServerError(err) { // the response did not come from an API server
 			in.Event = Failed
 		}
 	case errors.Is(err, ErrRewritten):
@@ -55,7 +55,8 @@ func event(st metav1.Status) Event {
 	return Failed
 }
 
-// overloaded tells whether a server, or a proxy before it, answers so whatever is asked, for a while.
+// overloaded reports whether a server, or a proxy before it, sends this status for any request while it is
+// overloaded.
 func overloaded(code int32) bool {
 	switch code {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests,
@@ -65,14 +66,14 @@ func overloaded(code int32) bool {
 	return false
 }
 
-// IsRefusal tells whether the server refused in a way that waiting does not change. A 401 is no such refusal:
-// client-go drops its cached token then, so that the next request may work.
+// IsRefusal reports whether the server refused for a reason that waiting does not change. A 401 is not such a
+// refusal: after one, client-go drops its cached token, so the next request may work.
 func IsRefusal(err error) bool {
 	e := classify(err).Event
 	return e == Refused || e == Missing
 }
 
-// status is the error that an ERROR event carries.
+// status returns the error carried by an ERROR event.
 func status(f wire.Format, raw []byte) error {
 	st, err := wire.DecodeStatus(f, raw)
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// ErrMissed says that versions of the server are missing here although the watch has passed them.
+// ErrMissed reports that versions of the server are missing here although the watch has passed them.
 var ErrMissed = fmt.Errorf("the watch did not show everything: %w", ErrRewritten)
 
-// interrupter ends the watch under way from another goroutine.
+// interrupter ends the current watch from another goroutine.
 type interrupter struct {
 	cancel atomic.Pointer[context.CancelCauseFunc]
 }
 
-// Interrupt ends the watch under way as if the server had sent err; without one it does nothing.
+// Interrupt ends the current watch as if the server had sent err; without a watch it does nothing.
 func (r *Reflector) Interrupt(err error) {
 	if cancel := r.interrupter.cancel.Load(); cancel != nil {
 		(*cancel)(err)

@@ -10,19 +10,19 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// badList is an answer that reads like a list and cannot be one.
+// badList is a response that has the form of a list but cannot be one.
 type badList string
 
 func (e badList) Error() string { return "read list: " + string(e) }
 
 const (
-	errNoVersion badList = "it has no version, though the server's lists have"
+	errNoVersion badList = "the list has no version, although the server's lists have one"
 	errLoop      badList = "the server repeats its continue token"
 )
 
-// list reads a list, page after page. Its version is that of the first page, as in client-go's pager: a later
-// page may be of a later version, and of what happened to the objects before it in between only the watch
-// tells. What the watch repeats of later pages the sink knows.
+// list reads a list, page by page. Its version is the first page's, as in client-go's pager: a later page may
+// be of a later version, and what happened in between to objects of earlier pages arrives only by the watch.
+// The sink recognizes the watch's repetitions of later pages.
 func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 	release, err := r.admit(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 		meta, err := r.page(ctx, r.query("limit", limit, "continue", next), t, r.item)
 		switch {
 		case err != nil:
-		case meta.ResourceVersion == "" && r.versioned: // what is between may answer with nothing
+		case meta.ResourceVersion == "" && r.versioned: // a proxy may have sent an empty response
 			err = errNoVersion
 		case meta.Continue != "" && meta.Continue == next:
 			err = errLoop
@@ -61,7 +61,7 @@ func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 	}
 }
 
-// begin tells of a list.
+// begin announces a list.
 func (r *Reflector) begin(newEpoch bool) {
 	r.versioned = r.versioned || r.Sink.Version() != ""
 	r.Sink.Begin(newEpoch)
@@ -76,9 +76,9 @@ func (r *Reflector) item(o wire.Object, err error) error {
 	return r.Sink.Item(o)
 }
 
-func (r *Reflector) unreadable(err error) { r.tell(Note{Kind: NotedUnreadable, Err: err}) }
+func (r *Reflector) unreadable(err error) { r.note(Note{Kind: NotedUnreadable, Err: err}) }
 
-// page reads one page of the stream's list. If its version shows another history, its objects are not read.
+// page reads one page of the stream's list. If its version shows another history, it does not read its objects.
 func (r *Reflector) page(ctx context.Context, q url.Values, t *tally, item func(wire.Object, error) error) (wire.ListMeta, error) {
 	open := func(ctx context.Context, watch bool, q url.Values) (io.ReadCloser, wire.Format, error) {
 		body, format, err := r.Open(ctx, watch, q)
@@ -97,14 +97,14 @@ func (r *Reflector) page(ctx context.Context, q url.Values, t *tally, item func(
 	return readPage(ctx, open, q, t, begin, item)
 }
 
-// accepted ends an earlier failure with the first answer to a list. That to a probe proves less.
+// accepted ends an earlier failure at the first response to a list. A response to a probe would prove less.
 func (r *Reflector) accepted() {
 	if r.m.Err != nil && r.m.State == Listing {
 		r.input(Input{Event: Accepted})
 	}
 }
 
-// progress puts a deadline off with every read.
+// progress extends a deadline with every read.
 type progress struct {
 	io.Reader
 	timer *time.Timer

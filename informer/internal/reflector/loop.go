@@ -11,19 +11,19 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// The own deadlines of a stream: an API server that hangs must not hang us.
+// A stream's own deadlines, so that an API server that hangs does not hang the stream.
 const (
 	// pageSize is client-go's.
 	pageSize = 500
-	// answerTimeout bounds the wait for the first byte and between two reads of a list.
+	// answerTimeout bounds the wait for the first byte, and between two reads of a list.
 	answerTimeout = time.Minute
-	// silence is how long a watch that has bookmarks may say nothing; they come once a minute.
+	// silence is the longest time without a frame on a watch that has bookmarks, which come once a minute.
 	silence = 150 * time.Second
-	// overdue is how long after its deadline the server may close a watch.
+	// overdue is the delay after its deadline within which the server must close a watch.
 	overdue = 30 * time.Second
-	// short is the life of a watch that makes one suspect that the server will not keep any.
+	// short is the lifetime below which a watch suggests that the server does not sustain watches.
 	short = time.Second
-	// lasting is the life of a watch that, with a frame, makes one forget such suspicions.
+	// lasting is the lifetime at which a watch with a frame clears such a suspicion.
 	lasting = 5 * time.Second
 )
 
@@ -36,49 +36,50 @@ var (
 
 // Reflector serves one stream.
 type Reflector struct {
-	// Open asks for the stream's collection.
+	// Open sends a GET for the stream's collection.
 	Open Opener
 	// Query holds the selectors.
 	Query url.Values
 	Sink  Sink
-	// Lists bounds the lists under way: each holds an element while it runs, and so do Verify and Doubt.
+	// Lists bounds concurrent lists: each holds an element while it runs, and so do Verify and CheckHistory.
 	Lists  chan struct{}
 	Timing Timing
 	// Paged asks for lists in pages, never for streaming lists.
 	Paged bool
-	// Synced says that the sink holds the state of a completed list already.
+	// Synced says that the sink already holds the state of a completed list.
 	Synced bool
-	// Resume says that the sink holds a state that was loaded, with a version: it is resumed without
-	// a list where nothing speaks against it.
+	// Resume says that the sink holds a loaded state with a version: it is resumed without a list unless a
+	// check fails.
 	Resume bool
-	// Verify, if set, checks once, before a loaded state is resumed, that it is of the history that
-	// the server has; the server's version is known then not to be behind it. True says that this shows only
-	// once everything was seen that the server has now: Sink.CaughtUp tells. ErrRewritten says that
-	// it is not, and a refusal of the server that it cannot be known: both end in a list that
-	// compares by content. After any other error it is called again.
+	// Verify, if set, checks once, before a loaded state is resumed, that it belongs to the server's history.
+	// By then the server's version is known to be at least the state's. pending means that the result is only
+	// known once the stream has seen everything that the server has now, at Sink.CaughtUp. ErrRewritten means
+	// that the history is another one; a refusal by the server means that it cannot be known. Both lead to a
+	// list that compares by content. After any other error Verify is called again.
 	Verify func(context.Context) (bool, error)
-	// Compare compares the whole state that was loaded, up to the sink's version, with a list of metadata and
-	// returns the list's version; same says that nothing differs. ErrRewritten says that what differs cannot
-	// arrive by a watch.
+	// Compare compares the whole loaded state, up to the sink's version, with a metadata-only list and returns
+	// the list's version; same means that nothing differs. ErrRewritten means that a watch cannot deliver the
+	// differences.
 	Compare func(context.Context) (version string, same bool, err error)
-	// Doubt, if set, looks for a sign of another history each time that a watch is to be resumed after a
-	// failure: the server's version need not be behind ours, if it was away for long. ErrRewritten is
-	// such a sign; true says that one may be missing, which Sink.Settle tells once everything has been
-	// seen that the server has now. Other errors prove nothing.
-	Doubt func(context.Context) (bool, error)
-	// Served, if set, tells whether the kind may be served although the server has answered 404 twice in a row:
-	// then it is asked again, as after any other failure.
+	// CheckHistory, if set, looks for a sign of another history each time that a watch is to be resumed after a
+	// failure: after a long interruption, the version of a restored server may again be ahead of the sink's.
+	// ErrRewritten is such a sign. pending means that something is missing on the server that it may have
+	// deleted; Sink.HistoryChecked decides once the stream has seen everything that the server has now. Other
+	// errors prove nothing.
+	CheckHistory func(context.Context) (bool, error)
+	// Served, if set, reports whether the kind may be served although the server has answered 404 twice in a
+	// row: then the request is retried, as after any other failure.
 	Served func(context.Context) bool
-	// Tell, if set, hears of requests. The loop waits for it.
-	Tell func(Note)
+	// Observe, if set, receives notes about requests. The loop waits for it.
+	Observe func(Note)
 
 	interrupter interrupter
 
 	m         Machine
-	bookmarks bool   // were seen on this stream
+	bookmarks bool   // have been seen on this stream
 	versioned bool   // the server's lists have versions
-	goal      string // the server's version when what was loaded was verified; empty before
-	until     string // the server's version after which a doubt is settled; empty: there is none
+	goal      string // the server's version when the loaded state was verified; empty before
+	until     string // the server's version at which a pending history check ends; empty: none is pending
 }
 
 // Run serves the stream until ctx ends or the kind is not served.
@@ -111,10 +112,10 @@ func (r *Reflector) Run(ctx context.Context) {
 	}
 }
 
-// input makes one step and tells of it.
+// input makes one step and reports the new state.
 func (r *Reflector) input(in Input) Effects {
 	if in.Event == Expired {
-		r.tell(Note{Kind: NotedExpired, Err: in.Err})
+		r.note(Note{Kind: NotedExpired, Err: in.Err})
 	}
 	m, eff := r.Timing.step(r.m, in)
 	r.m = m
@@ -125,13 +126,13 @@ func (r *Reflector) input(in Input) Effects {
 	return eff
 }
 
-func (r *Reflector) tell(n Note) {
-	if r.Tell != nil {
-		r.Tell(n)
+func (r *Reflector) note(n Note) {
+	if r.Observe != nil {
+		r.Observe(n)
 	}
 }
 
-// sleep adds up to a quarter, so that streams that failed together do not come back together.
+// sleep adds up to a quarter to d, so that streams that failed together do not retry together.
 func sleep(ctx context.Context, d time.Duration) Input {
 	t := time.NewTimer(d + time.Duration(rand.Int64N(int64(d)/4+1)))
 	defer t.Stop()
@@ -142,7 +143,7 @@ func sleep(ctx context.Context, d time.Duration) Input {
 	return Input{Event: Timer}
 }
 
-// query copies the selectors and adds to them.
+// query returns the selectors with pairs added.
 func (r *Reflector) query(pairs ...string) url.Values {
 	q := url.Values{}
 	for k, v := range r.Query {
@@ -156,7 +157,7 @@ func (r *Reflector) query(pairs ...string) url.Values {
 	return q
 }
 
-// admit waits for its turn to list, or to ask. release may be called twice.
+// admit waits for permission to list or to send a request. release may be called twice.
 func (r *Reflector) admit(ctx context.Context) (release func(), err error) {
 	select {
 	case r.Lists <- struct{}{}:
@@ -172,23 +173,23 @@ func (r *Reflector) admit(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// tally adds up what is told of one list or watch.
+// tally collects the numbers for the note about one list or watch.
 type tally struct {
 	Note
 	began time.Time
 }
 
 func (r *Reflector) start(n Note) *tally {
-	r.tell(n)
+	r.note(n)
 	return &tally{Note: n, began: time.Now()}
 }
 
 func (r *Reflector) finish(t *tally, kind NoteKind, err error) {
 	t.Kind, t.Err, t.Took = kind, err, time.Since(t.began)
-	r.tell(t.Note)
+	r.note(t.Note)
 }
 
-// meter counts what is read for whatever is under way.
+// meter counts the bytes read by the current request.
 type meter struct {
 	io.Reader
 	of *tally
@@ -200,7 +201,7 @@ func (m *meter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// cause prefers the reason for which the context ended over what the connection made of it.
+// cause prefers the cause of the context's end to the connection's error.
 func cause(ctx context.Context, err error) error {
 	if c := context.Cause(ctx); c != nil {
 		return c
@@ -208,5 +209,5 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// reached tells whether a stream that has seen everything up to version has seen it up to goal, too.
+// reached reports whether a stream that has seen everything up to version has also seen everything up to goal.
 func reached(version, goal string) bool { return version == goal || wire.Older(goal, version) }

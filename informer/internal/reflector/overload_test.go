@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// broken is what a watch ends with that a server cannot serve.
+// broken is the error event of a server that cannot serve a watch.
 var broken = failure(http.StatusInternalServerError, metav1.StatusReasonInternalError)
 
-// TestOverload costs no history, however long it lasts: the version is not to blame.
+// TestOverload: overload loses no history, however long it lasts, because the version is not to blame.
 func TestOverload(t *testing.T) {
 	for name, end := range map[string]func(*request){
 		"429":               func(q *request) { q.refuse(429, metav1.StatusReasonTooManyRequests) },
@@ -36,7 +36,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// TestOverloadWaits as long as the server asks, and else longer and longer.
+// TestOverloadWaits: after overload the delay is the one that the server requests, or else grows.
 func TestOverloadWaits(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r).cut()
@@ -51,7 +51,7 @@ func TestOverloadWaits(t *testing.T) {
 	})
 }
 
-// TestNoWatchWorks: where the server fails at watches of its own version too, ours is not to blame.
+// TestNoWatchWorks: if watches at the server's own version fail too, ours is not to blame.
 func TestNoWatchWorks(t *testing.T) {
 	for name, try := range map[string]func(*request){
 		"refused":            func(q *request) { q.refuse(500, metav1.StatusReasonInternalError) },
@@ -80,14 +80,14 @@ func TestNoWatchWorks(t *testing.T) {
 	}
 }
 
-// TestVersionIsRejected: where watches of the server's version work, and ours fails three times, a list is the way
-// on. It may be an object of which the server cannot read a version.
+// TestVersionIsRejected: if watches of the server's version work and ours has failed three times, the stream
+// lists. The cause may be an object of which the server cannot read a version.
 func TestVersionIsRejected(t *testing.T) {
 	for name, try := range map[string]func(*rig, *request){
-		"it lasts":             func(r *rig, q *request) { q.accept(); r.pass(short - time.Millisecond) },
-		"the server ends it":   func(_ *rig, q *request) { q.accept().finish() },
-		"it has something":     func(_ *rig, q *request) { q.accept().send(modified("b", "10")) },
-		"even if not readable": func(_ *rig, q *request) { q.accept().send(garbage) },
+		"it lasts":               func(r *rig, q *request) { q.accept(); r.pass(short - time.Millisecond) },
+		"the server ends it":     func(_ *rig, q *request) { q.accept().finish() },
+		"it sends a frame":       func(_ *rig, q *request) { q.accept().send(modified("b", "10")) },
+		"even an unreadable one": func(_ *rig, q *request) { q.accept().send(garbage) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			scripted(t, nil, func(r *rig) {
@@ -98,21 +98,21 @@ func TestVersionIsRejected(t *testing.T) {
 					q.send(broken)
 					r.next("probe").list("9", "")
 					try(r, r.next("watch 9 for 1s"))
-					r.want("nobody hears of the trial")
+					r.want("the sink does not see the trial")
 					q = r.next("watch 7").accept()
 				}
 				q.send(broken)
 				q = r.next("stream").accept().send(end("9"), modified("a", "10"))
-				r.want("a list, behind a gap", "missed watch-failed", "begin", "page 9", "live 9", "modified a@10")
+				r.want("a list, after a gap", "missed watch-failed", "begin", "page 9", "live 9", "modified a@10")
 				q.cut()
 				r.next("probe").list("10", "")
-				r.next("watch 10") // nothing is suspect any more
+				r.next("watch 10") // the version is no longer suspect
 			})
 		})
 	}
 }
 
-// TestOverloadBetweenRejections: only rejections in a row say something.
+// TestOverloadBetweenRejections: only consecutive rejections count.
 func TestOverloadBetweenRejections(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r).send(broken)

@@ -2,8 +2,8 @@ package reflector
 
 import "testing"
 
-// TestPagedListWatchesFromItsFirstVersion: a later page may be of a later version. What happened in between to the
-// objects of the earlier pages reaches us by the watch only.
+// TestPagedListWatchesFromItsFirstVersion: a later page may be of a later version. What happened in between to
+// the objects of earlier pages arrives only by the watch.
 func TestPagedListWatchesFromItsFirstVersion(t *testing.T) {
 	scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
 		r.next("list").list("7", "more", object("a", "5"))

@@ -12,9 +12,9 @@ import (
 
 var errEnough = errors.New("the watch has lasted long enough")
 
-var errUnordered = errors.New("the versions of the server and of what was loaded have no order")
+var errUnordered = errors.New("the versions of the server and of the loaded state cannot be compared")
 
-// probe compares the server's version with ours and, where our version is suspect, tries the server's.
+// probe compares the server's version with ours. If ours is suspect, it also tries a watch at the server's.
 func (r *Reflector) probe(ctx context.Context) Input {
 	version, err := r.peek(ctx)
 	if err != nil {
@@ -30,14 +30,14 @@ func (r *Reflector) probe(ctx context.Context) Input {
 	return in
 }
 
-// compare tells whether the stream can go on where the server has version.
+// compare decides whether the stream can resume from a server that is at version.
 func (r *Reflector) compare(ctx context.Context, version string) Input {
 	ours := r.Sink.Version()
 	switch {
 	case wire.Older(version, ours), r.m.Resuming && wire.Older(version, r.goal):
 		return Input{Event: Rewritten, Err: ErrRewritten}
 	case !r.m.Resuming:
-		return r.doubt(ctx)
+		return r.checkHistory(ctx)
 	}
 	if !ordered(version, ours) {
 		return Input{Event: Unverified, Err: errUnordered}
@@ -45,12 +45,12 @@ func (r *Reflector) compare(ctx context.Context, version string) Input {
 	return r.verify(ctx, version)
 }
 
-// try tells whether the server accepts a watch at its own version. One that it accepts and does not end with an error
-// at once works.
+// try checks whether the server accepts a watch at its own version. A watch that is accepted and does not end
+// with an error at once works.
 func (r *Reflector) try(ctx context.Context, version string) Input {
 	if err := r.tryWatch(ctx, version); err != nil {
 		in := classify(fmt.Errorf("try a watch: %w", err))
-		in.Event = Failed // of the probe: the server answered a list
+		in.Event = Failed // of the probe; the server did answer a list
 		return in
 	}
 	return Input{Event: Alike, Works: true}
@@ -74,21 +74,21 @@ func (r *Reflector) tryWatch(ctx context.Context, version string) error {
 	return cause(w.ctx, err)
 }
 
-// doubt looks for signs of another history. What the server lacks of ours it may have deleted: by the
-// version that it has afterwards, the watch has told so.
-func (r *Reflector) doubt(ctx context.Context) Input {
-	if r.Doubt == nil {
+// checkHistory looks for signs of another history. An object that the server lacks may have been deleted: then
+// the watch delivers the deletion before the version that the server has afterwards.
+func (r *Reflector) checkHistory(ctx context.Context) Input {
+	if r.CheckHistory == nil {
 		return Input{Event: Alike}
 	}
-	var doubt bool
+	var pending bool
 	err := r.inTurn(ctx, func(ctx context.Context) (err error) {
-		doubt, err = r.Doubt(ctx)
+		pending, err = r.CheckHistory(ctx)
 		return err
 	})
 	if errors.Is(err, ErrRewritten) {
 		return Input{Event: Rewritten, Err: err}
 	}
-	if r.until = ""; doubt {
+	if r.until = ""; pending {
 		if r.until, err = r.peek(ctx); err != nil {
 			return classify(err)
 		}
@@ -96,8 +96,8 @@ func (r *Reflector) doubt(ctx context.Context) Input {
 	return Input{Event: Alike}
 }
 
-// inTurn has the caller ask the server once it may list: of a server that comes back, all streams have
-// something to ask. To wait for the turn takes nothing from the time for the answers.
+// inTurn calls ask once the stream is admitted: when a server returns, all streams send requests. The wait does
+// not count against the timeout of ask.
 func (r *Reflector) inTurn(ctx context.Context, ask func(context.Context) error) error {
 	release, err := r.admit(ctx)
 	if err != nil {
@@ -112,14 +112,13 @@ func (r *Reflector) inTurn(ctx context.Context, ask func(context.Context) error)
 	return nil
 }
 
-// ordered tells whether it shows from two versions that nothing happened between them, or that
-// something did.
+// ordered reports whether two versions show that nothing happened between them, or that something did.
 func ordered(a, b string) bool {
 	_, ok := wire.CompareVersions(a, b)
-	return ok || a == b && a != "" && a != "0" // which are no versions
+	return ok || a == b && a != "" && a != "0" // "" and "0" are not versions
 }
 
-// peek asks for a list of one object, for the list's version.
+// peek lists one object and returns the list's version.
 func (r *Reflector) peek(ctx context.Context) (version string, err error) {
 	release, err := r.admit(ctx)
 	if err != nil {
@@ -130,24 +129,24 @@ func (r *Reflector) peek(ctx context.Context) (version string, err error) {
 	return meta.ResourceVersion, err
 }
 
-// verify lets the caller check what was loaded, while the server has version.
+// verify lets the caller check the loaded state, while the server is at version.
 func (r *Reflector) verify(ctx context.Context, version string) Input {
 	if r.goal != "" && r.m.laps == maxLaps && r.Compare != nil {
 		return r.prove(ctx)
 	}
-	if r.goal != "" { // the later goal of a later probe would be one that moves away
+	if r.goal != "" { // keep the first goal: the goals of later probes would move away
 		return Input{Event: Alike}
 	}
 	if r.Verify != nil {
-		var doubt bool
+		var pending bool
 		err := r.inTurn(ctx, func(ctx context.Context) (err error) {
-			doubt, err = r.Verify(ctx)
+			pending, err = r.Verify(ctx)
 			return err
 		})
 		if err != nil {
-			return unverified(fmt.Errorf("verify what was loaded: %w", err))
+			return unverified(fmt.Errorf("verify the loaded state: %w", err))
 		}
-		if doubt { // what is missing may have been deleted after the probe
+		if pending { // a missing object may have been deleted after the probe
 			if version, err = r.peek(ctx); err != nil {
 				return classify(err)
 			}
@@ -157,12 +156,12 @@ func (r *Reflector) verify(ctx context.Context, version string) Input {
 	return Input{Event: Alike}
 }
 
-// prove compares what was loaded with a list of metadata, since no bookmark says that it is current.
+// prove compares the loaded state with a metadata-only list, since no bookmark shows that it is current.
 func (r *Reflector) prove(ctx context.Context) Input {
 	version, same, err := r.Compare(ctx)
 	switch {
 	case err != nil:
-		return unverified(fmt.Errorf("compare what was loaded: %w", err))
+		return unverified(fmt.Errorf("compare the loaded state: %w", err))
 	case !same:
 		return Input{Event: Alike}
 	}
@@ -172,7 +171,7 @@ func (r *Reflector) prove(ctx context.Context) Input {
 	return Input{Event: CaughtUp}
 }
 
-// unverified is classify, but that a refusal is an answer: waiting would not verify anything.
+// unverified is classify, except that a refusal is Unverified: waiting would not verify anything.
 func unverified(err error) Input {
 	in := classify(err)
 	switch in.Event {

@@ -12,17 +12,17 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Read describes what ReadList has read.
+// Read describes the list read by ReadList.
 type Read struct {
-	// First is the version of the first page, Last the newest of all pages: a later page may be of a later
-	// version.
+	// First is the version of the first page, Last the newest version of all pages: a later page may be of a
+	// later version.
 	First, Last string
 	Bytes       int64 // after decompression
 }
 
-// ReadList reads a collection page by page, beside a Reflector that runs. It calls each with every object, whose
-// bytes are valid during the call; an error that each returns ends the list. An object that cannot be read comes
-// with an error and with the metadata that could be read.
+// ReadList reads a collection page by page, independently of a running Reflector. It calls each for every
+// object; the object's bytes are valid during the call, and an error from each ends the list. For an unreadable
+// object, each receives an error and the metadata that could be read.
 func ReadList(ctx context.Context, open Opener, query url.Values, each func(wire.Object, error) error) (read Read, err error) {
 	t := &tally{}
 	defer func() { read.Bytes = t.Bytes }()
@@ -52,8 +52,8 @@ func ReadList(ctx context.Context, open Opener, query url.Values, each func(wire
 	}
 }
 
-// readPage reads one page of a list and counts its objects and bytes. It calls begin before the first object.
-// It gives up where the server sends nothing for answerTimeout.
+// readPage reads one page of a list and counts its objects and bytes. It calls begin before the first object,
+// and fails if the server sends nothing for answerTimeout.
 func readPage(
 	ctx context.Context, open Opener, q url.Values, t *tally,
 	begin func(wire.ListMeta) error, each func(wire.Object, error) error,

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// resumed runs a test of a reflector whose sink has loaded version 7. verified counts Verify, and
-// answers with the errors in turn, then nil.
+// resumed runs a test of a reflector whose sink has loaded version 7. verified counts the calls of Verify,
+// which returns errs in order, then nil.
 func resumed(t *testing.T, test func(r *rig, verified *int), errs ...error) {
 	t.Helper()
 	verified := 0
@@ -38,7 +38,7 @@ func (r *rig) caughtUp() {
 	}
 }
 
-// behind checks that it does not, yet.
+// behind checks that it does not yet.
 func (r *rig) behind() {
 	r.Helper()
 	if m := r.state(); m.Synced || !m.Resuming {
@@ -54,7 +54,7 @@ func TestCaughtUpAtOnce(t *testing.T) {
 		}
 		q.list("7", "", object("a", "5"))
 		r.next("watch 7").accept().send(modified("a", "8"))
-		r.want("nothing is listed, and nothing caught up twice", "caught up 7", "modified a@8")
+		r.want("no list, and caught up once", "caught up 7", "modified a@8")
 		r.caughtUp()
 		if *verified != 1 {
 			r.Errorf("verified %d times", *verified)
@@ -62,8 +62,8 @@ func TestCaughtUpAtOnce(t *testing.T) {
 	})
 }
 
-// TestCaughtUpByBookmark: the version of a list is the whole cluster's; a quiet kind's watch only
-// gets there by a bookmark.
+// TestCaughtUpByBookmark: a list's version is that of the whole cluster, which the watch of a quiet kind only
+// reaches by a bookmark.
 func TestCaughtUpByBookmark(t *testing.T) {
 	resumed(t, func(r *rig, _ *int) {
 		r.next("probe").list("9", "")
@@ -83,13 +83,13 @@ func TestCaughtUpByEvent(t *testing.T) {
 	resumed(t, func(r *rig, _ *int) {
 		r.next("probe").list("9", "")
 		r.next("watch 7 for 3s").accept().send(modified("a", "8"), modified("b", "10"), modified("c", "11"))
-		r.want("at the event that is beyond it", "modified a@8", "modified b@10", "caught up 10", "modified c@11")
+		r.want("at an event beyond the goal", "modified a@8", "modified b@10", "caught up 10", "modified c@11")
 		r.caughtUp()
 	})
 }
 
-// TestCaughtUpLater: the goal stays where the first probe saw it, or a busy cluster would move it
-// away for ever.
+// TestCaughtUpLater: the goal stays at the version of the first probe, or a busy cluster would move it away
+// forever.
 func TestCaughtUpLater(t *testing.T) {
 	resumed(t, func(r *rig, verified *int) {
 		r.next("probe").list("9", "")
@@ -106,8 +106,8 @@ func TestCaughtUpLater(t *testing.T) {
 	})
 }
 
-// TestBookmarkTooLate: a server under load begins a watch so late that its early bookmark is left out. That is no
-// sign of another history.
+// TestBookmarkTooLate: a server under load may begin a watch so late that it omits the early bookmark. That is
+// not a sign of another history.
 func TestBookmarkTooLate(t *testing.T) {
 	resumed(t, func(r *rig, _ *int) {
 		r.next("probe").list("9", "")
@@ -116,13 +116,13 @@ func TestBookmarkTooLate(t *testing.T) {
 		q.finish()
 		r.next("probe").list("9", "")
 		r.next("watch 7 for 8s").accept().send(bookmark("9"))
-		r.want("nothing but how far it is", "bookmark 9", "caught up 9")
+		r.want("only its position", "bookmark 9", "caught up 9")
 		r.caughtUp()
 	})
 }
 
-// TestNeverCaughtUp: without bookmarks, a quiet stream proves nothing; nor do bookmarks that do not
-// get anywhere. A comparison would, but there is none here, or the watch does not bring what differs.
+// TestNeverCaughtUp: a quiet stream without bookmarks proves nothing, and neither do bookmarks that do not
+// advance. A comparison would, but here it is missing, or the watch does not deliver the differences.
 func TestNeverCaughtUp(t *testing.T) {
 	lap := func(r *rig, watch string, life time.Duration, frames ...string) {
 		q := r.next(watch).accept().send(frames...)
@@ -131,7 +131,7 @@ func TestNeverCaughtUp(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		play func(*rig)
-		told []string
+		log  []string
 	}{
 		"no bookmarks, as of Events": {func(r *rig) {
 			lap(r, "watch 7 for 3s", 3*time.Second)
@@ -166,14 +166,14 @@ func TestNeverCaughtUp(t *testing.T) {
 				r.behind()
 				r.current(0)
 				r.next("stream").accept().send(added("a", "5"), end("9"))
-				r.want("a list, by content", append(c.told, "missed unverified", "begin epoch", "a@5", "page 9", "live 9")...)
+				r.want("a list, by content", append(c.log, "missed unverified", "begin epoch", "a@5", "page 9", "live 9")...)
 				r.caughtUp()
 			})
 		})
 	}
 }
 
-// TestCompared: where no bookmark shows that a quiet stream is current, a comparison with everything does.
+// TestCompared: without a bookmark, a comparison with a full list shows that a quiet stream is current.
 func TestCompared(t *testing.T) {
 	for name, c := range map[string]struct {
 		same bool
@@ -185,12 +185,12 @@ func TestCompared(t *testing.T) {
 			r.want("it is current", "caught up 12")
 			r.caughtUp()
 		}},
-		"something does, which the watch brings": {false, nil, func(r *rig) {
+		"something differs, and the watch delivers it": {false, nil, func(r *rig) {
 			r.next("watch 7").accept().send(modified("a", "10"))
 			r.want("it is current", "modified a@10", "caught up 10")
 			r.caughtUp()
 		}},
-		"what no watch can bring": {false, ErrRewritten, func(r *rig) {
+		"something differs that a watch cannot deliver": {false, ErrRewritten, func(r *rig) {
 			r.next("stream").accept().send(end("12"))
 			r.want("another history", "missed history-changed", "begin epoch", "page 12", "live 12")
 		}},
@@ -215,13 +215,13 @@ func TestCompared(t *testing.T) {
 	}
 }
 
-// TestResumeTooLate: what happened meanwhile is a gap, but the history is the same.
+// TestResumeTooLate: an expired version causes a gap, but the history is the same.
 func TestResumeTooLate(t *testing.T) {
 	resumed(t, func(r *rig, _ *int) {
 		r.next("probe").list("9", "")
 		r.next("watch 7 for 3s").accept().send(failure(http.StatusGone, metav1.StatusReasonExpired))
 		r.next("stream").accept().send(end("9"))
-		r.want("a list against what was loaded", "missed expired", "begin", "page 9", "live 9")
+		r.want("a list against the loaded state", "missed expired", "begin", "page 9", "live 9")
 		r.caughtUp()
 	})
 }
@@ -231,7 +231,7 @@ func TestAnotherHistory(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		play func(*rig)
-		told []string
+		log  []string
 	}{
 		"its version is behind ours": {nil, func(r *rig) {
 			r.next("probe").list("6", "")
@@ -239,26 +239,26 @@ func TestAnotherHistory(t *testing.T) {
 		"the caller sees that it is another cluster": {fmt.Errorf("identity: %w", ErrRewritten), func(r *rig) {
 			r.next("probe").list("9", "")
 		}, nil},
-		"a deletion that had to arrive did not": {nil, func(r *rig) {
+		"an expected deletion did not arrive": {nil, func(r *rig) {
 			r.sink.reject("caught up 9")
 			r.next("probe").list("9", "")
 			r.next("watch 7 for 3s").accept().send(bookmark("9"))
 		}, []string{"bookmark 9", "caught up 9"}},
-		"nor had it to arrive any more": {nil, func(r *rig) {
+		"an expected deletion did not arrive, and the version is reached at once": {nil, func(r *rig) {
 			r.sink.reject("caught up 7")
 			r.next("probe").list("7", "")
 		}, []string{"caught up 7"}},
-		"an event cannot be": {nil, func(r *rig) {
+		"an event is older than the state": {nil, func(r *rig) {
 			r.sink.reject("modified a@8")
 			r.next("probe").list("9", "")
 			r.next("watch 7 for 3s").accept().send(modified("a", "8"))
 		}, []string{"modified a@8"}},
-		"a bookmark cannot be": {nil, func(r *rig) {
+		"a bookmark is older than the state": {nil, func(r *rig) {
 			r.sink.reject("bookmark 8")
 			r.next("probe").list("9", "")
 			r.next("watch 7 for 3s").accept().send(bookmark("8"))
 		}, []string{"bookmark 8"}},
-		"it goes back while we catch up": {nil, func(r *rig) {
+		"the server's version goes back during the catch-up": {nil, func(r *rig) {
 			r.next("probe").list("9", "")
 			r.next("watch 7 for 3s").accept().cut()
 			r.next("probe").list("8", "")
@@ -267,33 +267,33 @@ func TestAnotherHistory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			resumed(t, func(r *rig, _ *int) {
 				c.play(r)
-				r.want("a new epoch", append(c.told, "missed history-changed", "begin epoch")...)
+				r.want("a new epoch", append(c.log, "missed history-changed", "begin epoch")...)
 				r.behind()
 				r.sink.reject("")
 				r.next("stream").accept().send(added("a", "5"), end("6"), bookmark("8")).cut()
 				r.next("probe").list("8", "")
 				r.next("watch 8").accept()
-				r.want("what the server had before does not count", "a@5", "page 6", "live 6", "bookmark 8")
+				r.want("the earlier goal does not count", "a@5", "page 6", "live 6", "bookmark 8")
 				r.caughtUp()
 			}, c.err)
 		})
 	}
 }
 
-// TestDoubt: what cannot be verified is listed, and compared by content.
-func TestDoubt(t *testing.T) {
+// TestUnverified: a state that cannot be verified is listed and compared by content.
+func TestUnverified(t *testing.T) {
 	for name, c := range map[string]struct {
 		ours, theirs string
 		err          error
 	}{
-		"one may not ask":                    {"7", "9", refusal(http.StatusForbidden, metav1.StatusReasonForbidden, 0)},
-		"what is asked for is not there":     {"7", "9", refusal(http.StatusNotFound, metav1.StatusReasonNotFound, 0)},
-		"it is not there any more":           {"7", "9", refusal(http.StatusGone, metav1.StatusReasonExpired, 0)},
+		"no right to ask":                    {"7", "9", refusal(http.StatusForbidden, metav1.StatusReasonForbidden, 0)},
+		"the object is not found":            {"7", "9", refusal(http.StatusNotFound, metav1.StatusReasonNotFound, 0)},
+		"the object is gone":                 {"7", "9", refusal(http.StatusGone, metav1.StatusReasonExpired, 0)},
 		"versions that have no order":        {"7", "x9", nil},
-		"what was loaded has no version":     {"", "9", nil},
+		"the loaded state has no version":    {"", "9", nil},
 		"the server's list has no version":   {"7", "", nil},
-		"neither has one":                    {"", "", nil},
-		"versions that are none":             {"0", "0", nil},
+		"neither has a version":              {"", "", nil},
+		"0, which is not a version":          {"0", "0", nil},
 		"versions of another kind of server": {"0xa", "0xb", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestUnorderedButEqual: nothing happened since, however the server counts.
+// TestUnorderedButEqual: equal versions prove that nothing happened, whatever their form.
 func TestUnorderedButEqual(t *testing.T) {
 	resumed(t, func(r *rig, _ *int) {
 		q := r.next("probe")
@@ -320,7 +320,7 @@ func TestUnorderedButEqual(t *testing.T) {
 	})
 }
 
-// TestVerifyLater: that the server cannot be asked now says nothing of its history.
+// TestVerifyLater: a temporary failure to ask the server proves nothing about its history.
 func TestVerifyLater(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -345,7 +345,7 @@ func TestVerifyLater(t *testing.T) {
 	}
 }
 
-// TestVerifyHangs: a server that does not answer must not hang us.
+// TestVerifyHangs: a server that does not answer does not hang the stream.
 func TestVerifyHangs(t *testing.T) {
 	scripted(t, func(r *rig) {
 		r.sink.load("7")
@@ -358,7 +358,7 @@ func TestVerifyHangs(t *testing.T) {
 		r.next("probe").list("7", "")
 		q := r.within(answerTimeout, answerTimeout+time.Second, "probe")
 		if !errors.Is(r.state().Err, errNoAnswer) {
-			r.Errorf("the cause is %v", r.state().Err)
+			r.Errorf("the error is %v", r.state().Err)
 		}
 		q.refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
 		r.next("probe")
@@ -366,7 +366,7 @@ func TestVerifyHangs(t *testing.T) {
 	})
 }
 
-// TestProbeFails: what was loaded stays, and is worth waiting for.
+// TestProbeFails: the loaded state survives a failed probe.
 func TestProbeFails(t *testing.T) {
 	resumed(t, func(r *rig, _ *int) {
 		r.next("probe").refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)
@@ -387,16 +387,16 @@ func TestResumedKindThatIsGone(t *testing.T) {
 		r.next("probe").refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
 		r.next("probe").refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
 		r.pass(time.Hour)
-		r.want("nothing is made up")
+		r.want("no events are invented")
 		if r.state().State != Parked {
 			r.Errorf("%+v", r.state())
 		}
 	})
 }
 
-// TestVerifiedInDoubt: what the server lacked may have been deleted after the probe, so that the version at which its
-// deletion must have arrived is one from after the question.
-func TestVerifiedInDoubt(t *testing.T) {
+// TestVerifiedPending: an object missing on the server may have been deleted after the probe, so the goal is
+// the server's version after the check.
+func TestVerifiedPending(t *testing.T) {
 	scripted(t, func(r *rig) {
 		r.sink.load("7")
 		r.on.Resume = true

@@ -2,7 +2,7 @@ package reflector
 
 import "time"
 
-// This is what step does after a failure.
+// The part of step that handles failures.
 
 func (t *Timing) failed(m Machine, in Input) (Machine, Effects) {
 	limit := t.Max
@@ -15,8 +15,8 @@ func (t *Timing) failed(m Machine, in Input) (Machine, Effects) {
 	return t.retry(m, in, t.backoff(m.Attempts+1, limit))
 }
 
-// refused waits for somebody to change what the server refuses, but for a streaming list: of that,
-// the server may refuse only the form.
+// refused waits until a user changes the cause of the refusal. A refused streaming list is different: the
+// server may refuse only its form.
 func (t *Timing) refused(m Machine, in Input) (Machine, Effects) {
 	if m.State == Listing && m.streaming {
 		m.refused, m.missing = true, 0
@@ -26,8 +26,8 @@ func (t *Timing) refused(m Machine, in Input) (Machine, Effects) {
 	return t.retry(m, in, t.Refused)
 }
 
-// missing parks a kind that is not served. It is asked for once more: an API server that starts does
-// not know its custom resources at first.
+// missing parks a kind that is not served. It is requested once more before that: an API server that starts
+// does not know its custom resources at first.
 func (t *Timing) missing(m Machine, in Input) (Machine, Effects) {
 	times := m.missing + 1
 	if times == 1 {
@@ -39,8 +39,8 @@ func (t *Timing) missing(m Machine, in Input) (Machine, Effects) {
 	return m, Effects{Do: DoEnd}
 }
 
-// unauthorized tries again soon: client-go drops its cached token, so that the next request may work. After
-// several in a row it is a refusal.
+// unauthorized retries soon: client-go drops its cached token, so the next request may work. Several 401s in a
+// row count as a refusal.
 func (t *Timing) unauthorized(m Machine, in Input) (Machine, Effects) {
 	times, d := m.unauthorized+1, t.Refused
 	if times < maxUnauthorized {
@@ -51,12 +51,12 @@ func (t *Timing) unauthorized(m Machine, in Input) (Machine, Effects) {
 	return m, eff
 }
 
-// retry waits after a failure, and decides what follows.
+// retry waits after a failure and chooses the next action.
 func (t *Timing) retry(m Machine, in Input, d time.Duration) (Machine, Effects) {
 	next, gap := DoProbe, ""
 	switch {
 	case m.State == Probing:
-		m.rejected = 0 // which has to be in a row
+		m.rejected = 0 // only consecutive rejections count
 	case m.State == Watching && !in.Unreachable:
 		m.denied++
 		d = max(d, t.backoff(m.denied, t.Max))
@@ -73,7 +73,7 @@ func (t *Timing) retry(m Machine, in Input, d time.Duration) (Machine, Effects) 
 	return m, eff
 }
 
-// reject counts a watch that the server ended with an error, where our version may be the reason.
+// reject counts a watch that the server ended with an error, for which our version may be the reason.
 func (m Machine) reject(in Input) Machine {
 	switch {
 	case in.Event == Refused, in.Event == Missing:
@@ -84,7 +84,7 @@ func (m Machine) reject(in Input) Machine {
 		if m.works {
 			m.rejected++
 		}
-		m.suspect = m.denied > 1 // one error is soon over
+		m.suspect = m.denied > 1 // a single error usually passes
 	}
 	return m
 }

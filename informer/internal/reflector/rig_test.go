@@ -17,28 +17,27 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// rig runs one reflector against a server that the test plays, request by request.
+// rig runs one reflector against a server played by the test, request by request.
 type rig struct {
 	*testing.T
 	on       *Reflector
 	sink     *sink
 	requests chan *request
 	notes    []Note
-	asked    []*request // all of them, in order
+	asked    []*request // all requests, in order
 }
 
-// scripted runs a test in a bubble, where time passes when everybody waits. change may set up the
-// reflector and its sink.
+// scripted runs a test in a synctest bubble. change may set up the reflector and its sink.
 func scripted(t *testing.T, change func(*rig), test func(*rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, sink: &sink{}, requests: make(chan *request)}
 		r.on = &Reflector{
-			Open:   r.open,
-			Sink:   r.sink,
-			Lists:  make(chan struct{}, 1),
-			Timing: DefaultTiming,
-			Tell:   func(n Note) { r.notes = append(r.notes, n) },
+			Open:    r.open,
+			Sink:    r.sink,
+			Lists:   make(chan struct{}, 1),
+			Timing:  DefaultTiming,
+			Observe: func(n Note) { r.notes = append(r.notes, n) },
 		}
 		if change != nil {
 			change(r)
@@ -58,7 +57,7 @@ func scripted(t *testing.T, change func(*rig), test func(*rig)) {
 	})
 }
 
-// request is one that the server got.
+// request is a request received by the server.
 type request struct {
 	rig    *rig
 	ctx    context.Context
@@ -75,7 +74,7 @@ type answer struct {
 	body   io.ReadCloser
 }
 
-// open is the Opener: the test answers.
+// open is the Opener; the test answers.
 func (r *rig) open(ctx context.Context, watch bool, query url.Values) (io.ReadCloser, wire.Format, error) {
 	for _, q := range r.asked {
 		if q.ctx.Err() == nil || q.body != nil && !q.closed {
@@ -100,7 +99,7 @@ func (r *rig) open(ctx context.Context, watch bool, query url.Values) (io.ReadCl
 	}
 }
 
-// body is what the reflector reads.
+// body is the response body that the reflector reads.
 type body struct {
 	io.Reader
 	of *request
@@ -111,7 +110,7 @@ func (b body) Close() error {
 	return nil
 }
 
-// String is what the request asks for.
+// String describes the request.
 func (q *request) String() string {
 	get := q.query.Get
 	switch {
@@ -129,17 +128,17 @@ func (q *request) String() string {
 	return strings.TrimSpace("list " + get("continue"))
 }
 
-// next waits for the next request, which must be the one that is wanted.
+// next waits for the next request, which must be want.
 func (r *rig) next(want string) *request {
 	r.Helper()
 	q := <-r.requests
 	if q.String() != want {
-		r.Fatalf("the next request is %q, want %q; the sink was told %s", q, want, r.taken())
+		r.Fatalf("the next request is %q, want %q; the sink received %s", q, want, r.taken())
 	}
 	return q
 }
 
-// within is next, after a delay of at least one duration and less than the other.
+// within is next; the request must come after at least least and before most.
 func (r *rig) within(least, most time.Duration, want string) *request {
 	r.Helper()
 	asked := time.Now()
@@ -150,7 +149,7 @@ func (r *rig) within(least, most time.Duration, want string) *request {
 	return q
 }
 
-// pass lets time pass, without a request.
+// pass lets time pass and checks that no request arrives.
 func (r *rig) pass(d time.Duration) {
 	r.Helper()
 	select {
@@ -161,15 +160,15 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// want compares what the sink was told since the last time, and forgets it.
+// want compares the sink's log since the last call, and clears it.
 func (r *rig) want(what string, log ...string) {
 	r.Helper()
 	if got, want := r.taken(), strings.Join(log, ", "); got != want {
-		r.Errorf("%s: the sink was told\n%s\nwant\n%s", what, got, want)
+		r.Errorf("%s: the sink received\n%s\nwant\n%s", what, got, want)
 	}
 }
 
-// taken is what the sink was told since the last time.
+// taken returns and clears the sink's log.
 func (r *rig) taken() string {
 	synctest.Wait()
 	r.sink.mu.Lock()
@@ -179,18 +178,18 @@ func (r *rig) taken() string {
 	return log
 }
 
-// current checks how often the sink was told that nothing is missing.
+// current checks the number of Current calls.
 func (r *rig) current(want int) {
 	r.Helper()
 	synctest.Wait()
 	r.sink.mu.Lock()
 	defer r.sink.mu.Unlock()
 	if r.sink.current != want {
-		r.Errorf("the sink was told %d times that nothing is missing, want %d", r.sink.current, want)
+		r.Errorf("the sink received Current %d times, want %d", r.sink.current, want)
 	}
 }
 
-// state is the machine as it was reported last.
+// state returns the last reported machine.
 func (r *rig) state() Machine {
 	synctest.Wait()
 	r.sink.mu.Lock()
@@ -208,7 +207,7 @@ func refusal(code int32, reason metav1.StatusReason, after int32) error {
 		Details: &metav1.StatusDetails{RetryAfterSeconds: after}}}
 }
 
-// accept begins an answer.
+// accept begins a response.
 func (q *request) accept() *request { return q.acceptAs(wire.JSON) }
 
 func (q *request) acceptAs(f wire.Format) *request {
@@ -218,7 +217,7 @@ func (q *request) acceptAs(f wire.Format) *request {
 	return q
 }
 
-// send sends a part of the body, and waits until the reflector has dealt with it.
+// send sends a part of the body and waits until the reflector has processed it.
 func (q *request) send(parts ...string) *request {
 	q.rig.Helper()
 	for _, p := range parts {

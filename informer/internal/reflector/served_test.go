@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAwaitServed: a parked stream's kind is looked for less and less often, whatever the server says,
-// until it is there.
+// TestAwaitServed: AwaitServed looks for the kind at growing intervals, whatever the server answers, until it
+// is served.
 func TestAwaitServed(t *testing.T) {
 	for name, last := range map[string]func(*request){
 		"empty":                        func(q *request) { q.list("7", "") },
@@ -34,7 +34,7 @@ func TestAwaitServed(t *testing.T) {
 				if err := <-over; err != nil {
 					r.Error(err)
 				}
-				r.want("nobody hears of it")
+				r.want("the sink does not see it")
 				if m := r.state(); m.State != Parked || r.sink.reports != reports || len(r.on.Lists) != 0 {
 					r.Errorf("%+v, after %d reports", m, r.sink.reports-reports)
 				}
@@ -43,7 +43,7 @@ func TestAwaitServed(t *testing.T) {
 	}
 }
 
-// TestAwaitServedEnds with its context, asleep or with an answer that does not come.
+// TestAwaitServedEnds with its context, during a delay or a request.
 func TestAwaitServedEnds(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		parked(t, func(r *rig, over <-chan error, stop func()) {
@@ -58,7 +58,7 @@ func TestAwaitServedEnds(t *testing.T) {
 	}
 }
 
-// parked runs a test of a stream that is parked at version 7 and waits for its kind, or to be stopped.
+// parked runs a test of a stream that is parked at version 7 and waits until its kind is served or ctx ends.
 func parked(t *testing.T, test func(r *rig, over <-chan error, stop func())) {
 	t.Helper()
 	scripted(t, nil, func(r *rig) {

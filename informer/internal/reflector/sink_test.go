@@ -9,35 +9,35 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// sink logs what it is told.
+// sink logs its calls.
 type sink struct {
-	mu      sync.Mutex // the test looks at it, too
+	mu      sync.Mutex // also read by the test
 	log     []string
 	version string
 	last    Machine
 	reports int
-	current int // how often nothing was missing
+	current int // number of Current calls
 	behind  []string
-	refuse  string // what must not be told: ErrRewritten is the answer
-	slow    string // what takes long to be told
+	refuse  string // the call that fails with ErrRewritten
+	slow    string // the call that takes long
 }
 
-// load changes what the sink knows.
+// load changes the sink's version.
 func (s *sink) load(version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version = version
 }
 
-// reject says what the sink takes for another history.
+// reject selects the call that fails with ErrRewritten.
 func (s *sink) reject(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = what
 }
 
-// told logs, and takes the version over where there is one.
-func (s *sink) told(version, format string, args ...any) error {
+// logged logs a call and takes over its version, if any.
+func (s *sink) logged(version, format string, args ...any) error {
 	if s.slow == fmt.Sprintf(format, args...) {
 		<-time.After(quiet + time.Second)
 	}
@@ -60,31 +60,31 @@ func (s *sink) Begin(newEpoch bool) {
 		what = "begin epoch"
 		s.load("")
 	}
-	_ = s.told("", "%s", what)
+	_ = s.logged("", "%s", what)
 }
 
-func (s *sink) Item(o wire.Object) error { return s.told("", "%s@%s", o.Name, o.ResourceVersion) }
-func (s *sink) Gone(o wire.Object)       { _ = s.told("", "-%s@%s", o.Name, o.ResourceVersion) }
+func (s *sink) Item(o wire.Object) error { return s.logged("", "%s@%s", o.Name, o.ResourceVersion) }
+func (s *sink) Gone(o wire.Object)       { _ = s.logged("", "-%s@%s", o.Name, o.ResourceVersion) }
 
-func (s *sink) Unreadable(m wire.Meta, _ error) { _ = s.told("", "unreadable %s", m.Name) }
+func (s *sink) Unreadable(m wire.Meta, _ error) { _ = s.logged("", "unreadable %s", m.Name) }
 
 func (s *sink) Page(version string) error {
 	if wire.Older(version, s.Version()) {
 		return ErrRewritten
 	}
-	return s.told("", "page %s", version)
+	return s.logged("", "page %s", version)
 }
 
-func (s *sink) Live(version string) { _ = s.told(version, "live %s", version) }
+func (s *sink) Live(version string) { _ = s.logged(version, "live %s", version) }
 
 func (s *sink) Event(ev wire.Event) error {
-	return s.told(ev.ResourceVersion, "%s %s@%s", strings.ToLower(ev.Type), ev.Name, ev.ResourceVersion)
+	return s.logged(ev.ResourceVersion, "%s %s@%s", strings.ToLower(ev.Type), ev.Name, ev.ResourceVersion)
 }
 
-func (s *sink) Skipped(m wire.Meta) { _ = s.told("", "skipped %s", m.Name) }
+func (s *sink) Skipped(m wire.Meta) { _ = s.logged("", "skipped %s", m.Name) }
 
-func (s *sink) Bookmark(version string) error { return s.told(version, "bookmark %s", version) }
-func (s *sink) CaughtUp(version string) error { return s.told("", "caught up %s", version) }
+func (s *sink) Bookmark(version string) error { return s.logged(version, "bookmark %s", version) }
+func (s *sink) CaughtUp(version string) error { return s.logged("", "caught up %s", version) }
 
 func (s *sink) Behind(version string) {
 	s.mu.Lock()
@@ -92,7 +92,7 @@ func (s *sink) Behind(version string) {
 	s.behind = append(s.behind, version)
 }
 
-func (s *sink) Settle() error { return s.told("", "settled") }
+func (s *sink) HistoryChecked() error { return s.logged("", "history checked") }
 
 func (s *sink) Current() {
 	s.mu.Lock()
@@ -100,11 +100,11 @@ func (s *sink) Current() {
 	s.current++
 }
 
-func (s *sink) Missed(reason string, _ error, tell bool) {
-	if tell {
+func (s *sink) Missed(reason string, _ error, now bool) {
+	if now {
 		reason += " now"
 	}
-	_ = s.told("", "missed %s", reason)
+	_ = s.logged("", "missed %s", reason)
 }
 
 func (s *sink) Version() string {

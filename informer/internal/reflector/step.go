@@ -1,22 +1,22 @@
-// Package reflector lists a resource, then watches it, for ever: a table of states, a pure step,
-// and a thin loop around it.
+// Package reflector lists a resource, then watches it, forever: a table of states, a pure step, and a thin loop
+// around it.
 //
-// The machine of one stream (rows: where it stands; what is not listed changes nothing):
+// The machine of one stream (rows are transitions; inputs without a row change nothing):
 //
 //	state     input       next      does
 //	Idle      Begin       Listing   list
-//	Idle      Begin       Probing   probe: where a state was loaded
+//	Idle      Begin       Probing   probe: if a state was loaded
 //	Listing   Accepted    Listing   (an earlier failure is over)
-//	Listing   Listed      Watching  watch from the list's version; a streaming list is read on
+//	Listing   Listed      Watching  watch from the list's version; a streaming list becomes the watch
 //	Listing   Unended     Listing   list in pages, from now on; known objects stay
-//	Listing   Refused     Listing   a streaming list: list in pages; from now on where that works
+//	Listing   Refused     Listing   a streaming list: list in pages; from now on if that works
 //	Listing   Expired     Listing   list again, in one page from now on; known objects stay
-//	Listing   Expired     Waiting   where no token can have expired: as Failed
+//	Listing   Expired     Waiting   if no token can have expired: as Failed
 //	Listing   Rewritten   Listing   new epoch, gap, list again
 //	Listing   Rewritten   Waiting   the third time without a watch that lasts: sleep first
 //	Watching  Accepted    Watching  (an earlier failure is over)
-//	Watching  Progress    Watching  (a frame was read: failures are forgotten, once the watch lasts)
-//	Watching  CaughtUp    Watching  (what was loaded is as good as a list)
+//	Watching  Progress    Watching  (a frame was read: failures are cleared, once the watch lasts)
+//	Watching  CaughtUp    Watching  (the loaded state is as current as a list)
 //	Watching  Closed      Watching  watch again at once
 //	Watching  Closed      Probing   after a watch without any frame, or while catching up: probe
 //	Watching  Closed      Waiting   the second time within a second: sleep, then probe
@@ -25,11 +25,11 @@
 //	Watching  Expired     Waiting   the third time without a watch that lasts: sleep first
 //	Watching  Rewritten   Listing   new epoch, gap, list
 //	Watching  Rewritten   Waiting   as for Listing
-//	Watching  Garbled     Watching  watch again; the second time, where the object is known: skip it, gap
-//	Watching  Garbled     Listing   the second time, where nothing is known: gap, list
+//	Watching  Garbled     Watching  watch again; the second time, if the object is known: skip it, gap
+//	Watching  Garbled     Listing   the second time, if the object is unknown: gap, list
 //	Watching  Garbled     Waiting   the second watch within a second: sleep, then probe; and as for Expired
 //	Probing   Alike       Watching  watch from the last version
-//	Probing   CaughtUp    Watching  (a list of metadata shows that what was loaded is current) watch
+//	Probing   CaughtUp    Watching  (a metadata-only list shows that the loaded state is current) watch
 //	Probing   Unverified  Listing   new epoch, gap, list
 //	Probing   Unverified  Waiting   as for Rewritten
 //	Probing   Rewritten   Listing   new epoch, gap, list
@@ -37,40 +37,40 @@
 //	Probing   Expired     Waiting   as Failed
 //	Waiting   Timer       Listing   list
 //	Waiting   Timer       Probing   probe
-//	any       Failed      Waiting   sleep; then list, or probe where there is a state to resume
+//	any       Failed      Waiting   sleep; then list, or probe if there is a state to resume
 //	any       Unauthorized Waiting  sleep; the fourth time in a row for long; then as after Failed
 //	any       Refused     Waiting   sleep for long; then as after Failed
 //	any       Missing     Waiting   the first time: sleep, then as after Failed
 //	any       Missing     Parked    the second time in a row, unless Reflector.Served: end
 //	any       Stop        Stopped   end
 //
-// Lists are streaming lists: a watch that first tells the current state, up to a bookmark that marks
-// its end. Servers that refuse them, or never end them, are asked for pages instead; so is one, for
-// the next list, that fails at it twice in a row.
+// Lists are streaming lists: a watch that first sends the current state, up to a bookmark that marks its end. A
+// server that refuses them, or never ends them, is asked for pages instead; so is one that fails at it twice in
+// a row, for the next list.
 //
-// Probing asks for a list of one object, to see that the server's version is not behind ours: a
-// watch at a version from the future is accepted and delivers nothing. It follows every failure,
-// and every watch that ended without a frame. The caller may look for signs that the server went on from
-// an older state meanwhile (Reflector.Doubt).
+// Probing requests a list of one object, to see that the server's version is not behind ours: a watch at a
+// version from the future is accepted and delivers nothing. It follows every failure, and every watch that
+// ended without a frame. The caller may look for signs that the server was meanwhile restored to an older state
+// (Reflector.CheckHistory).
 //
-// A watch that the server ends with an error is resumed, behind a gap only where it is our version
-// that the server rejects: three times in a row it refused the watch while it answered the probe (4xx), or failed
-// (500) again while it accepted a watch at its own version, which the probe then tries. Overload (408, 429, 502, 503, 504)
-// and a server that is away never lead to a list.
+// A watch that the server ends with an error is resumed. A gap and a list follow only if the server rejects our
+// version: three times in a row it refused the watch although it answered the probe (4xx), or it failed again
+// (500) although it accepted a watch at its own version, which the probe then tries. Overload (408, 429, 502,
+// 503, 504) and an unreachable server never lead to a list.
 //
-// A frame that cannot be read twice is skipped where its object is known; the sink then has a state from
-// which nothing can be resumed. Where nothing is known of it, it may have been a deletion: nothing
-// behind it is read before a list, so that a restart begins before it.
+// A frame that is unreadable twice is skipped if its object is known; the sink then has a state from which
+// nothing can be resumed. If the object is unknown, the frame may have been a deletion: nothing after it is
+// read before a list, so that a restart begins before it.
 //
-// Parked is the end of Run. AwaitServed tells when to begin again.
+// Parked ends Run. AwaitServed returns when Run may begin again.
 //
-// A state that was loaded is resumed without a list: it is probed, and verified by the caller, and
-// watched from its version in short watches, whose bookmarks come early, until it is as current as
-// the probe. Servers leave such bookmarks out under load, and some kinds have none: after two watches, a list
-// of metadata is compared with the state (Reflector.Compare), and one more watch may bring what differs.
-// Whatever is doubtful then ends in a list that compares by content.
+// A loaded state is resumed without a list: it is probed, verified by the caller, and watched from its version
+// in short watches, whose bookmarks come early, until it is as current as the probe. Servers omit such
+// bookmarks under load, and some kinds have none: after two watches, the state is compared with a metadata-only
+// list (Reflector.Compare), and one more watch may deliver the differences. Any remaining uncertainty ends in a
+// list that compares by content.
 //
-// It takes the rights to list and to watch, also where only streaming lists are read: for the probe.
+// The stream needs the rights to list and to watch. Probes list even if all lists are streaming lists.
 package reflector
 
 import (
@@ -78,7 +78,7 @@ import (
 	"time"
 )
 
-// step is the machine: no clock, no goroutine, no memory but m.
+// step is the machine. It uses no clock, no goroutine, and no memory but m.
 func (t *Timing) step(m Machine, in Input) (Machine, Effects) {
 	switch in.Event {
 	case Stop:
@@ -146,7 +146,7 @@ func (m Machine) listed() (Machine, Effects) {
 	}
 	m.State, m.Synced, m.Resuming = Watching, true, false
 	m.Err, m.Attempts, m.missing, m.unauthorized = nil, 0, 0, 0
-	m.Paged = m.Paged || m.refused // it was for its form
+	m.Paged = m.Paged || m.refused // the stream was refused for its form
 	m.streaming, m.refused, m.broken, m.laps, m.garbled = false, false, 0, 0, 0
 	return m, eff
 }
@@ -178,14 +178,14 @@ func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 	return m, Effects{}
 }
 
-// trusted forgets what speaks against our version.
+// trusted clears the suspicions against our version.
 func (m Machine) trusted() Machine {
 	m.denied, m.rejected, m.suspect = 0, 0, false
 	return m
 }
 
-// unreadable reads a frame once more, then skips it. Where nothing is known of it, nothing can be read behind it
-// before a list.
+// unreadable retries a frame once, then skips it. If its object is unknown, nothing after it can be read before
+// a list.
 func (t *Timing) unreadable(m Machine, in Input) (Machine, Effects) {
 	m.garbled++
 	switch {
@@ -195,14 +195,14 @@ func (t *Timing) unreadable(m Machine, in Input) (Machine, Effects) {
 		return t.relist(m, in, ReasonGarbled)
 	}
 	eff := Effects{Do: DoSkip}
-	if m.garbled == 2 { // else it is still the same gap
+	if m.garbled == 2 { // otherwise the same gap continues
 		eff.Gap = ReasonGarbled
 	}
 	return m, eff
 }
 
-// relist lists at once, the first two times without a watch that lasts in between: after a 410, after
-// a frame of which nothing is known, and where the list then shows another history.
+// relist lists at once, the first two times without a lasting watch in between: after a 410, after an
+// unreadable frame of an unknown object, and if such a list then shows another history.
 func (t *Timing) relist(m Machine, in Input, gap string) (Machine, Effects) {
 	var eff Effects
 	m.relists++
@@ -215,7 +215,7 @@ func (t *Timing) relist(m Machine, in Input, gap string) (Machine, Effects) {
 	return m, eff
 }
 
-// rewritten lists under a new epoch: what versions say of the stored state means nothing there.
+// rewritten lists under a new epoch: the versions of the stored state have no meaning there.
 func (t *Timing) rewritten(m Machine, in Input, gap string) (Machine, Effects) {
 	m.rewritten = true
 	return t.relist(m, in, gap)
@@ -226,7 +226,7 @@ func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 		m = m.trusted()
 		m.Attempts = 0
 	}
-	if m.Resuming && (!in.Short || m.short >= maxShort) { // one that ends at once shows nothing
+	if m.Resuming && (!in.Short || m.short >= maxShort) { // a watch that ends at once shows nothing
 		m.laps++
 		if m.laps > maxLaps {
 			return t.rewritten(m, in, ReasonUnverified)
@@ -238,8 +238,8 @@ func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 	return t.again(m, in, DoWatch)
 }
 
-// again goes on at once after a watch that ended without a failure, unless watches keep ending
-// within a second.
+// again continues at once after a watch that ended without a failure, unless watches keep ending within a
+// second.
 func (t *Timing) again(m Machine, in Input, next Action) (Machine, Effects) {
 	m.short++
 	if !in.Short {
@@ -295,7 +295,7 @@ func (m Machine) wait(err error, d time.Duration, next Action) (Machine, Effects
 	return m, Effects{Do: DoSleep, Delay: d}
 }
 
-// after is what follows Waiting.
+// after returns the action that follows Waiting.
 func (m Machine) after(in Input) (Machine, Effects) {
 	switch {
 	case in.Event != Timer:

@@ -11,14 +11,14 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// A server that does not know streaming lists may take the request for a plain watch: it tells the
-// objects, then what happens to them, and never that the list ended.
+// A server that does not know streaming lists may treat the request as a plain watch: it sends the objects,
+// then their changes, and never the end of the list.
 const (
-	// quiet is how long nothing may come before the end. An API server encodes what it holds in
-	// memory: 15,000 objects a second on two cores.
+	// quiet is the longest pause before the end of the list. An API server encodes objects from memory: 15,000
+	// a second on two cores.
 	quiet = 12 * time.Second
-	// patience is how long the list may take, beside a second for every pace bytes that came: a
-	// plain watch of a busy collection is never quiet, but slower.
+	// patience bounds the list, plus a second for every pace bytes received: a plain watch of a busy collection
+	// is never quiet, but slower.
 	patience = 30 * time.Second
 	pace     = 1 << 20
 )
@@ -28,10 +28,10 @@ var (
 	errCut     = errors.New("the server closed the streaming list before its end")
 )
 
-// stream reads a streaming list, and goes on with the same answer as the watch.
+// stream reads a streaming list and continues with the same response as the watch.
 //
-// The query is the one of client-go v0.37.2, tools/cache/reflector.go, without a version: what comes
-// is at least as new as the request.
+// The query is client-go v0.37.2's (tools/cache/reflector.go), without a version: the response is at least as
+// new as the request.
 func (r *Reflector) stream(ctx context.Context, newEpoch bool) Input {
 	release, err := r.admit(ctx)
 	if err != nil {
@@ -72,11 +72,11 @@ func (w *watching) initial() error {
 			return status(ev.Format, ev.Raw)
 		case ev.InitialEnd:
 			if !hush.Stop() {
-				return errUnended // it has rung: the request is given up
+				return errUnended // the timer has fired: the request is canceled
 			}
 			return w.live(ev.ResourceVersion)
 		case ev.Type == wire.Bookmark:
-			continue // what it says is not true of what comes
+			continue // its version does not cover the objects that follow
 		}
 		if err := w.listed(ev, err); err != nil {
 			return err
@@ -87,8 +87,8 @@ func (w *watching) initial() error {
 	}
 }
 
-// listed is one frame of the list, of which the object may be unreadable but for its metadata. It is
-// the first word on an object, or a change since.
+// listed is one frame of the list, with the object's first state or a change since. Only the object's metadata
+// may be readable.
 func (w *watching) listed(ev wire.Event, unreadable error) error {
 	w.Objects++
 	switch {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// synced takes the rig through a streaming list of one object; its answer is the watch then.
+// synced leads the rig through a streaming list of one object. The response is then the watch.
 func synced(r *rig) *request {
 	r.Helper()
 	q := r.next("stream").accept().send(added("a", "5"), end("7"))
@@ -41,13 +41,13 @@ func TestStreamingList(t *testing.T) {
 			r.Errorf("synced %v, with %d lists, after the end", r.state().Synced, len(r.on.Lists))
 		}
 		q.send(modified("a", "8"), deleted("a", "9"), bookmark("12"))
-		r.want("the same answer is the watch", "modified a@8", "deleted a@9", "bookmark 12")
+		r.want("the same response is the watch", "modified a@8", "deleted a@9", "bookmark 12")
 		q.finish()
 		r.next("watch 12")
 	})
 }
 
-// TestChangesBeforeTheEnd: the initial objects are of no one version.
+// TestChangesBeforeTheEnd: the initial objects are not of a single version.
 func TestChangesBeforeTheEnd(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := r.next("stream").accept()
@@ -56,14 +56,14 @@ func TestChangesBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// TestNoEnd: a server that does not know streaming lists takes the request for a plain watch, or it
-// never sends the bookmark (kubernetes#140890).
+// TestNoEnd: a server that does not know streaming lists treats the request as a plain watch, or never sends
+// the bookmark (kubernetes#140890).
 func TestNoEnd(t *testing.T) {
 	for name, frames := range map[string]string{
 		"of objects":                    added("a", "5"),
 		"of an empty collection":        "",
 		"but bookmarks without an end":  added("a", "5") + bookmark("7"),
-		"of objects that go on to live": added("a", "5") + modified("a", "6"),
+		"of objects that keep changing": added("a", "5") + modified("a", "6"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			scripted(t, nil, func(r *rig) {
@@ -97,7 +97,7 @@ func TestBusyWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestSlowList: a long list takes as long as it takes while objects come at a pace.
+// TestSlowList: a long list may take any time while objects keep coming.
 func TestSlowList(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := r.next("stream").accept()
@@ -113,34 +113,34 @@ func TestSlowList(t *testing.T) {
 	})
 }
 
-// TestEndThatComesTooLate: the request was given up already, so it cannot be read on as the watch.
+// TestEndThatComesTooLate: the request was already canceled, so its response cannot become the watch.
 func TestEndThatComesTooLate(t *testing.T) {
 	for name, frames := range map[string]string{
-		"behind the object that took long": added("a", "5") + end("7") + modified("a", "8"),
-		"behind one more":                  added("a", "5") + added("b", "6") + end("7") + modified("a", "8"),
+		"after the slow object": added("a", "5") + end("7") + modified("a", "8"),
+		"after one more":        added("a", "5") + added("b", "6") + end("7") + modified("a", "8"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			scripted(t, func(r *rig) { r.sink.slow = "a@5" }, func(r *rig) {
 				r.next("stream").accept().send(frames)
 				r.next("list").list("8", "")
 				r.next("watch 8")
-				r.want("nothing counts of it but the object", "begin", "a@5", "begin", "page 8", "live 8")
+				r.want("only its objects count", "begin", "a@5", "begin", "page 8", "live 8")
 			})
 		})
 	}
 }
 
-// TestStreamRefused: what a server says that does not know the parameters, or does not allow them.
+// TestStreamRefused: refusals of servers that do not know or do not allow the parameters.
 func TestStreamRefused(t *testing.T) {
 	for name, reply := range map[string]func(*request){
 		"400, of old servers": func(q *request) { q.refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest) },
 		"422, where the feature is off": func(q *request) {
 			q.refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 		},
-		"405, where nothing can be watched":       func(q *request) { q.refuse(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed) },
-		"406, to the format of a watch":           func(q *request) { q.refuse(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable) },
-		"403, where one may list but not watch":   func(q *request) { q.refuse(http.StatusForbidden, metav1.StatusReasonForbidden) },
-		"within the stream, before anything came": func(q *request) { q.accept().send(failure(400, metav1.StatusReasonBadRequest)) },
+		"405, where nothing can be watched":            func(q *request) { q.refuse(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed) },
+		"406, to the format of a watch":                func(q *request) { q.refuse(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable) },
+		"403, with the right to list but not to watch": func(q *request) { q.refuse(http.StatusForbidden, metav1.StatusReasonForbidden) },
+		"within the stream, before anything came":      func(q *request) { q.accept().send(failure(400, metav1.StatusReasonBadRequest)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			scripted(t, nil, func(r *rig) {
@@ -149,13 +149,13 @@ func TestStreamRefused(t *testing.T) {
 				r.next("watch 7").accept().send(failure(410, metav1.StatusReasonExpired))
 				r.next("list").list("9", "", object("a", "5"))
 				r.next("watch 9")
-				r.want("nobody hears of it", "begin", "begin", "a@5", "page 7", "live 7", "missed expired", "begin", "a@5", "page 9", "live 9")
+				r.want("the sink does not see it", "begin", "begin", "a@5", "page 7", "live 7", "missed expired", "begin", "a@5", "page 9", "live 9")
 			})
 		})
 	}
 }
 
-// TestAllRefused: somebody without rights does not learn anything of streaming lists.
+// TestAllRefused: without rights, a stream learns nothing about streaming lists.
 func TestAllRefused(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		r.next("stream").refuse(http.StatusForbidden, metav1.StatusReasonForbidden)
@@ -171,8 +171,8 @@ func TestAllRefused(t *testing.T) {
 	})
 }
 
-// TestStreamFails: connections that break, and servers that are overloaded, get a second try, then
-// are asked for pages; it is not remembered.
+// TestStreamFails: after broken connections and overload, a streaming list is tried once more; then pages are,
+// for that list only.
 func TestStreamFails(t *testing.T) {
 	for name, reply := range map[string]func(*request){
 		"half-way":                       func(q *request) { q.accept().send(added("a", "5")).cut() },
@@ -201,7 +201,7 @@ func TestStreamFails(t *testing.T) {
 	}
 }
 
-// TestStreamHangs: the answer never comes.
+// TestStreamHangs: the response never comes.
 func TestStreamHangs(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		r.next("stream")
@@ -209,7 +209,7 @@ func TestStreamHangs(t *testing.T) {
 	})
 }
 
-// TestStreamFromThePast: the end's version is behind ours.
+// TestStreamFromThePast: the version at the end is behind ours.
 func TestStreamFromThePast(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r).send(bookmark("100"), failure(410, metav1.StatusReasonExpired))
@@ -234,7 +234,7 @@ func TestItemFromThePast(t *testing.T) {
 	})
 }
 
-// TestUnreadableInAStream: one object that cannot be read is no reason to do without streaming lists.
+// TestUnreadableInAStream: one unreadable object is not a reason to stop using streaming lists.
 func TestUnreadableInAStream(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		r.next("stream").accept().send(added("a", "5"), unread("b", "6"), deleted("a", "7"),
@@ -246,12 +246,12 @@ func TestUnreadableInAStream(t *testing.T) {
 	})
 }
 
-// TestListFromThePast: where a list says at its start that it is of another history, nothing is told of
-// it under this one. What is sent at its end comes too late for that.
+// TestListFromThePast: if a list shows at its start that it is of another history, the sink receives nothing of
+// it under the current one. A version sent at its end comes too late for that.
 func TestListFromThePast(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string
-		told []string
+		log  []string
 	}{
 		"metadata first": {page("5", "", object("a", "4")), nil},
 		"metadata last":  {`{"items":[` + object("a", "4") + `],"metadata":{"resourceVersion":"5"}}`, []string{"a@4"}},
@@ -262,7 +262,7 @@ func TestListFromThePast(t *testing.T) {
 				r.next("watch 7").accept().send(failure(http.StatusGone, metav1.StatusReasonExpired))
 				r.taken()
 				r.next("list").accept().send(c.body).finish()
-				r.want("another history", append(c.told, "missed history-changed", "begin epoch")...)
+				r.want("another history", append(c.log, "missed history-changed", "begin epoch")...)
 				r.next("list").list("5", "", object("a", "4"))
 				r.want("the list", "a@4", "page 5", "live 5")
 			})
@@ -270,8 +270,8 @@ func TestListFromThePast(t *testing.T) {
 	}
 }
 
-// TestEmptyAnswer: a list without a version is none, where the server gives versions: else whatever
-// answers with nothing would empty the cache.
+// TestEmptyAnswer: a list without a version is invalid if the server's lists have versions. Otherwise an empty
+// response from anything in between would empty the cache.
 func TestEmptyAnswer(t *testing.T) {
 	for _, body := range []string{`{"kind":"PodList"}`, `{"items":null}`, page("", "x"), page("", "", object("a", "5"))} {
 		scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
@@ -281,19 +281,19 @@ func TestEmptyAnswer(t *testing.T) {
 			r.taken()
 			r.next("list").accept().send(body).finish()
 			if log := r.taken(); strings.Contains(log, "page") || strings.Contains(log, "live") {
-				r.Errorf("%s is taken for a list: %s", body, log)
+				r.Errorf("%s is accepted as a list: %s", body, log)
 			}
 			if m := r.state(); m.State != Waiting || !errors.Is(m.Err, errNoVersion) {
 				r.Errorf("%s: %+v", body, m)
 			}
-			r.within(first, 2*first, "list").accept().send(body).finish() // though nothing is known of the new epoch
+			r.within(first, 2*first, "list").accept().send(body).finish() // although nothing is known of the new epoch yet
 			r.within(2*first, 4*first, "list").list("5", "")
 			r.next("watch 5")
 		})
 	}
 }
 
-// TestNoVersions: a server that never had any may go on without.
+// TestNoVersions: a server whose lists never had versions works without them.
 func TestNoVersions(t *testing.T) {
 	scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
 		r.next("list").list("", "")
@@ -301,7 +301,7 @@ func TestNoVersions(t *testing.T) {
 	})
 }
 
-// TestSamePageForEver: a server that repeats its token is not asked for ever.
+// TestSamePageForEver: a server that repeats its continue token is not asked forever.
 func TestSamePageForEver(t *testing.T) {
 	scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
 		r.next("list").list("7", "x")
@@ -315,7 +315,7 @@ func TestSamePageForEver(t *testing.T) {
 	})
 }
 
-// TestPaged: the caller can do without streaming lists.
+// TestPaged: the caller can disable streaming lists.
 func TestPaged(t *testing.T) {
 	scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
 		r.next("list").list("7", "x", object("a", "5"))
@@ -323,13 +323,13 @@ func TestPaged(t *testing.T) {
 		r.next("list whole").list("9", "", object("a", "5"), `{"metadata":{}}`)
 		r.next("watch 9")
 		if n := r.notes[len(r.notes)-2]; n.Kind != NotedUnreadable || n.Err == nil {
-			r.Errorf("nobody hears of the object without a name: %+v", r.notes)
+			r.Errorf("the object without a name is not noted: %+v", r.notes)
 		}
 		r.want("the pages", "begin", "a@5", "page 7", "begin", "a@5", "unreadable ", "page 9", "live 9")
 	})
 }
 
-// TestNotes: an observer hears of each request, and of how much came.
+// TestNotes: an observer receives a note for each request, with the number of bytes.
 func TestNotes(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		one, two, three := added("a", "5"), end("7"), modified("a", "8")

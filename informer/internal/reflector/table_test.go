@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// row is one transition of the table in the package's comment; it means any state where the
-// comment says so.
+// row is one transition of the table in the package's comment; any stands for every state.
 type row struct{ state, input, next string }
 
 // readTable reads the rows from the package's comment.
@@ -25,7 +24,7 @@ func readTable(t *testing.T) []row {
 			break
 		}
 		if strings.HasPrefix(cells, " ") {
-			continue // the rest of a row
+			continue // the continuation of a row
 		}
 		f := strings.Fields(cells)
 		rows = append(rows, row{f[0], f[1], f[2]})
@@ -57,8 +56,8 @@ func TestEveryRowHasACase(t *testing.T) {
 	}
 }
 
-// TestTableIsTheMachine: whatever else is true of a stream, a step leads where the table says; and
-// where the table says nothing, it changes nothing.
+// TestTableIsTheMachine: whatever else the machine holds, a step leads to the state in the table; without a row
+// it changes nothing.
 func TestTableIsTheMachine(t *testing.T) {
 	var said, met [len(stateNames)][len(eventNames)][len(stateNames)]bool // state, input, next
 	for _, r := range readTable(t) {
@@ -91,7 +90,7 @@ func TestTableIsTheMachine(t *testing.T) {
 	}
 }
 
-// machines yields machines of every state, in every combination of what decides where a step leads.
+// machines yields machines of every state, in every combination of the fields that decide a transition.
 func machines(yield func(Machine) bool) {
 	for bits := range 1 << 13 {
 		bit := func(n int) bool { return bits>>n&1 == 1 }
@@ -118,8 +117,8 @@ func machines(yield func(Machine) bool) {
 	}
 }
 
-// TestEveryStepGoesOn: whatever a request can end with, in the state in which it is made, asks for
-// something next. A stream that asked for nothing would stand still for ever.
+// TestEveryStepGoesOn: after every possible result of a request, in the state in which it is made, the machine
+// has a next action. A stream without one would stand still forever.
 func TestEveryStepGoesOn(t *testing.T) {
 	failures := []Event{Expired, Failed, Unauthorized, Refused, Missing, Stop}
 	ends := map[State][]Event{
@@ -133,7 +132,7 @@ func TestEveryStepGoesOn(t *testing.T) {
 	for m := range machines {
 		for _, e := range ends[m.State] {
 			next, eff := timing.step(m, Input{Event: e, Err: errTest})
-			if eff.Do == Continue && !(e == Listed && m.streaming) { // which is read on as the watch
+			if eff.Do == Continue && !(e == Listed && m.streaming) { // a streaming list becomes the watch
 				t.Fatalf("%+v, %v: asks for nothing", m, e)
 			}
 			if over := next.State == Parked || next.State == Stopped; over != (eff.Do == DoEnd) {
@@ -143,8 +142,8 @@ func TestEveryStepGoesOn(t *testing.T) {
 	}
 }
 
-// TestEveryFailureIsWaitedFor: no answer of a server makes a loop without a sleep: within ten
-// requests that bring nothing, or each watch a single frame, the stream waits.
+// TestEveryFailureIsWaitedFor: no sequence of responses makes a loop without a sleep: within ten fruitless
+// requests, or watches of a single frame, the stream waits.
 func TestEveryFailureIsWaitedFor(t *testing.T) {
 	timing := DefaultTiming
 	for _, m := range []Machine{{}, {Paged: true}, {Synced: true}, {Resuming: true}} {
@@ -152,7 +151,7 @@ func TestEveryFailureIsWaitedFor(t *testing.T) {
 			for _, watching := range []Event{Closed, Expired, Rewritten, Refused, Failed, Garbled} {
 				for _, probing := range []Event{Alike, Unverified, Rewritten, Refused, Failed} {
 					answers := map[Action]Event{DoStream: listing, DoList: listing, DoWatch: watching, DoProbe: probing, Continue: watching}
-					if listing == Unended { // which is said of streaming lists
+					if listing == Unended { // only streaming lists can be Unended
 						answers[DoList] = Listed
 					}
 					for _, frame := range []bool{false, true} {
@@ -174,7 +173,7 @@ func waits(timing *Timing, m Machine, answers map[Action]Event, frame bool) bool
 			m, _ = timing.step(m, Input{Event: Progress})
 		}
 		m, eff = timing.step(m, Input{Event: answers[eff.Do], Err: errTest, Short: true, Silent: !frame})
-		if eff.Do == DoSleep || eff.Do == DoEnd || eff.Do == DoSkip { // skipping reads on
+		if eff.Do == DoSleep || eff.Do == DoEnd || eff.Do == DoSkip { // skipping continues to read
 			return true
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // unauthorized answers with 401.
 func (q *request) unauthorized() { q.refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized) }
 
-// TestRotatedToken: the first 401 has client-go read the token anew, so the next request normally works.
+// TestRotatedToken: after the first 401 client-go reads the token again, so the next request normally works.
 func TestRotatedToken(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		r.next("stream").unauthorized()
@@ -31,7 +31,7 @@ func TestRotatedToken(t *testing.T) {
 	})
 }
 
-// TestUnauthorizedForLong: after some in a row, somebody has to act. Whatever else is answered ends the row.
+// TestUnauthorizedForLong: after several in a row, a user has to act. Any other response ends the row.
 func TestUnauthorizedForLong(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := r.next("stream")
@@ -61,7 +61,7 @@ func TestUnauthorizedForLong(t *testing.T) {
 	})
 }
 
-// TestUnauthorizedWatches never cost history: nothing about the version is wrong.
+// TestUnauthorizedWatches: 401s lose no history, because the version is not to blame.
 func TestUnauthorizedWatches(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r).cut()
@@ -78,7 +78,8 @@ func TestUnauthorizedWatches(t *testing.T) {
 	})
 }
 
-// TestUnauthorizedVerification: a token that is rotated while a loaded state is verified says nothing of it.
+// TestUnauthorizedVerification: a token that is rotated during verification proves nothing about the loaded
+// state.
 func TestUnauthorizedVerification(t *testing.T) {
 	resumed(t, func(r *rig, verified *int) {
 		r.next("probe").list("7", "")

@@ -16,13 +16,13 @@ import (
 type watching struct {
 	*Reflector
 	*tally
-	ctx    context.Context // of the request; its cause tells why we gave it up
+	ctx    context.Context // of the request; its cause is the reason if we canceled it
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
 	frames wire.Watch
-	end    *time.Timer // rings when the server should have ended it
-	alarm  *time.Timer // rings when the stream fell silent; nil before it is watched
-	before int         // frames that were of a list
+	end    *time.Timer // fires when the server should have ended the watch
+	alarm  *time.Timer // fires when the stream has been silent for too long; nil before the watch begins
+	before int         // number of frames that belonged to a list
 }
 
 // watch opens a watch and reads it to its end.
@@ -39,9 +39,9 @@ func (r *Reflector) watch(ctx context.Context) Input {
 	return w.follow(0)
 }
 
-// life is how many seconds a watch is asked to last. API servers send a bookmark 2 s before the end,
-// if that is still more than those 2 s away when the watch begins: it tells a stream that resumes how far it is.
-// Of a server under load, the second watch leaves it time.
+// life returns the requested duration of a watch in seconds. API servers send a bookmark 2 s before the end,
+// unless the watch begins within those 2 s: it shows the position of a stream that resumes. The second watch is
+// longer, for a server under load.
 //
 // Source: k8s.io/apiserver/pkg/storage/cacher, nextBookmarkTime.
 func (r *Reflector) life() int {
@@ -51,7 +51,7 @@ func (r *Reflector) life() int {
 	return 300 + rand.IntN(300)
 }
 
-// open asks for a watch stream, and counts what is read of it for t.
+// open requests a watch stream and counts its bytes in t.
 func (r *Reflector) open(ctx context.Context, t *tally, seconds int, pairs ...string) (*watching, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
@@ -78,20 +78,19 @@ func (w *watching) close() {
 	_ = w.body.Close()
 }
 
-// next reads a frame. Where we gave the stream up, the error is why.
+// next reads a frame. If we canceled the stream, the error is the reason.
 func (w *watching) next() (wire.Event, error) {
 	ev, err := w.frames.Next()
 	if err != nil {
 		err = cause(w.ctx, err)
 	}
 	if wire.Unreadable(err) {
-		w.tell(Note{Kind: NotedUnreadable, Err: err})
+		w.note(Note{Kind: NotedUnreadable, Err: err})
 	}
 	return ev, err
 }
 
-// follow hands on what happens until the stream ends or something must change. Its first frames have
-// been read already.
+// follow passes on events until the stream ends or a step requires another action. frames were read already.
 func (w *watching) follow(frames int) (in Input) {
 	*w.tally = *w.start(Note{Kind: NotedWatchOpened, Format: w.Format})
 	w.Objects, w.before = frames, frames
@@ -124,13 +123,13 @@ func (w *watching) read() Input {
 		case wire.Unreadable(err):
 			in := Input{Event: Garbled, Err: err, Short: w.short(), Known: ev.Name != ""}
 			if w.m.garbled == 0 || !in.Known {
-				return in // the connection may be to blame; and nobody knows what is missing
+				return in // the connection may be to blame, and it is unknown what is missing
 			}
 			w.input(in)
 			if ev.Type != wire.Deleted {
 				w.Sink.Skipped(ev.Meta)
 				continue
-			} // that it is gone needs no more
+			} // a deletion needs only the metadata
 		case err != nil:
 			return classify(fmt.Errorf("read watch: %w", err))
 		case ev.Type == wire.Error:
@@ -155,7 +154,7 @@ func (w *watching) event(ev wire.Event) error {
 		err = w.catchUp(ev.ResourceVersion)
 	}
 	if err == nil {
-		err = w.settle(ev.ResourceVersion)
+		err = w.endHistoryCheck(ev.ResourceVersion)
 	}
 	if err != nil {
 		return err
@@ -167,16 +166,16 @@ func (w *watching) event(ev wire.Event) error {
 	return nil
 }
 
-// settle has a doubt settled where everything was seen up to its version.
-func (r *Reflector) settle(version string) error {
+// endHistoryCheck ends a pending history check once everything up to its version was seen.
+func (r *Reflector) endHistoryCheck(version string) error {
 	if r.until == "" || r.m.Resuming || !reached(version, r.until) {
 		return nil
 	}
 	r.until = ""
-	return r.Sink.Settle()
+	return r.Sink.HistoryChecked()
 }
 
-// progress tells that the watch works, where that is news.
+// progress reports that the watch works, if that is news.
 func (w *watching) progress() {
 	m, lasts := &w.m, time.Since(w.began) >= lasting
 	if w.Objects > w.before && (m.garbled > 0 || m.denied > 0 || m.suspect || lasts && (m.Attempts > 0 || m.relists > 0)) {
@@ -184,7 +183,7 @@ func (w *watching) progress() {
 	}
 }
 
-// closed is how a watch ends that the server closed between two frames, or should have: no failure.
+// closed is the input after a watch that the server closed between two frames, or should have: not a failure.
 func (w *watching) closed() Input {
 	in := Input{Event: Closed, Silent: w.Objects == 0, Short: w.short()}
 	if in.Short {
@@ -195,8 +194,7 @@ func (w *watching) closed() Input {
 
 func (w *watching) short() bool { return time.Since(w.began) < short }
 
-// catchUp tells, where what was loaded is being resumed and everything up to version was seen,
-// whether that was the rest.
+// catchUp reports CaughtUp if a loaded state is being resumed and everything up to its goal was seen.
 func (r *Reflector) catchUp(version string) error {
 	if !r.m.Resuming || !reached(version, r.goal) {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// TestSilence: the alarm is for streams that have bookmarks. Events have the one that ends a
-// streaming list, and no others.
+// TestSilence: the silence alarm is for streams that have bookmarks. Events have only the one that ends a
+// streaming list.
 func TestSilence(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := synced(r)
@@ -31,14 +31,14 @@ func TestSilence(t *testing.T) {
 		r.pass(silence - time.Second)
 		r.within(time.Second, 2*time.Second, "probe").list("10", "")
 		if !errors.Is(r.state().Err, errSilent) {
-			r.Errorf("the cause is %v", r.state().Err)
+			r.Errorf("the error is %v", r.state().Err)
 		}
 		r.next("watch 10").accept()
 		r.within(silence, silence+time.Second, "probe")
 	})
 }
 
-// TestOverdue: a watch that does not end when it should, and has no bookmarks, may be dead.
+// TestOverdue: a watch that does not end in time, and has no bookmarks, may be dead.
 func TestOverdue(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r)
@@ -49,7 +49,7 @@ func TestOverdue(t *testing.T) {
 	})
 }
 
-// TestRetryAfter: whatever is asked, the server says when to ask again.
+// TestRetryAfter: the server's delay applies to every request.
 func TestRetryAfter(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		later := func(q *request) { q.answer <- answer{err: refusal(http.StatusTooManyRequests, "", 20)} }
@@ -65,21 +65,21 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestGarbledFrame is read once more, since the connection may be to blame.
+// TestGarbledFrame: an unreadable frame is read once more, since the connection may be to blame.
 func TestGarbledFrame(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := synced(r)
 		r.pass(time.Second)
 		q.send(garbage)
 		r.next("watch 7").accept().send(modified("a", "8"), modified("a", "9"))
-		r.want("the second time it is fine", "modified a@8", "modified a@9")
+		r.want("the second attempt succeeds", "modified a@8", "modified a@9")
 	})
 }
 
 const garbage = `{"type":"DELETED","object":{"metadata":{"name":7}}}` + "\n"
 
-// TestUnknownFrame: nobody knows what is missing, a deletion maybe. Nothing behind it is taken in before a list has
-// handed the state to the sink, so that whoever is killed in between begins before it.
+// TestUnknownFrame: an unreadable frame of an unknown object may be a deletion. Nothing after it is read before
+// a list has given the state to the sink, so that a process killed in between resumes before it.
 func TestUnknownFrame(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := synced(r)
@@ -88,16 +88,16 @@ func TestUnknownFrame(t *testing.T) {
 		r.next("watch 7").accept().send(garbage)
 		q = r.within(0, time.Millisecond, "stream")
 		if v := r.sink.Version(); v != "7" {
-			r.Errorf("while the list is under way the stream is at %s", v)
+			r.Errorf("during the list the stream is at %s", v)
 		}
 		q.accept().send(end("10"), garbage)
 		r.want("the list", "missed unreadable", "begin", "page 10", "live 10")
 		r.next("watch 10").accept().send(modified("a", "11"))
-		r.want("another frame is another matter", "modified a@11")
+		r.want("another unreadable frame is counted anew", "modified a@11")
 	})
 }
 
-// TestUnknownFramesForEver: a server that sends nothing but garbage is not listed in a loop.
+// TestUnknownFramesForEver: a server that sends only garbage is not listed in a loop.
 func TestUnknownFramesForEver(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r).cut()
@@ -119,8 +119,8 @@ func TestUnknownFramesForEver(t *testing.T) {
 	})
 }
 
-// TestDeletedUnread: that an object is gone needs no more than its name. Of one that is there a version is skipped,
-// and the sink hears of which.
+// TestDeletedUnread: a deletion needs only the object's name. Of an existing object, a version is skipped, and
+// the sink is notified of it.
 func TestDeletedUnread(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		const bad = `{"type":"DELETED","object":{"metadata":{"name":"a","resourceVersion":"8","uid":7}}}` + "\n"
@@ -132,20 +132,20 @@ func TestDeletedUnread(t *testing.T) {
 		r.pass(time.Second)
 		q.send(unread("b", "9"))
 		q = r.next("watch 8").accept().send(unread("b", "9"), modified("c", "10"))
-		r.want("the version that cannot be had", "missed unreadable now", "skipped b", "modified c@10")
+		r.want("the unreadable version", "missed unreadable now", "skipped b", "modified c@10")
 		r.pass(time.Second)
 		q.finish()
 		r.next("watch 10")
 	})
 }
 
-// unread is a frame of which no more than the object's metadata can be read.
+// unread is a frame of which only the object's metadata can be read.
 func unread(name, version string) string {
 	return frame(wire.Modified, fmt.Sprintf(`{"metadata":{"name":%q,"resourceVersion":%q},"spec":%s%s}`, name, version,
 		strings.Repeat("[", 10_000), strings.Repeat("]", 10_000)))
 }
 
-// TestClosedWatch: a server that ends watches is asked again at once, but not in a loop.
+// TestClosedWatch: after a server ends watches, the next one begins at once, but not in a loop.
 func TestClosedWatch(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r).finish()
@@ -159,7 +159,7 @@ func TestClosedWatch(t *testing.T) {
 	})
 }
 
-// TestWatchFromTheFuture: it is accepted and delivers nothing, so it is probed.
+// TestWatchFromTheFuture: a watch at a future version is accepted and delivers nothing, so the stream probes.
 func TestWatchFromTheFuture(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r).cut()
@@ -169,7 +169,7 @@ func TestWatchFromTheFuture(t *testing.T) {
 	})
 }
 
-// TestEventFromThePast in every watch: the new epochs do not come in a loop.
+// TestEventFromThePast in every watch does not cause new epochs in a loop.
 func TestEventFromThePast(t *testing.T) {
 	scripted(t, func(r *rig) { r.sink.reject("modified a@8") }, func(r *rig) {
 		synced(r).send(modified("a", "8"))
@@ -180,8 +180,8 @@ func TestEventFromThePast(t *testing.T) {
 	})
 }
 
-// TestExpiredOften: 410 after watches that lasted is a server that compacts a lot. After watches of
-// one frame it would be a loop of lists.
+// TestExpiredOften: 410 after lasting watches means that a server compacts often. After watches of one frame it
+// would cause a loop of lists.
 func TestExpiredOften(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := synced(r)
@@ -206,7 +206,7 @@ func TestExpiredOften(t *testing.T) {
 	})
 }
 
-// TestCutOften: a connection that breaks behind each frame is one that does not work.
+// TestCutOften: a connection that breaks after each frame does not work.
 func TestCutOften(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := synced(r)
@@ -221,17 +221,17 @@ func TestCutOften(t *testing.T) {
 	})
 }
 
-// TestWatchesRefused where lists and probes are not: what cannot be watched is listed, less and less
-// often, and the caller hears that versions are missing.
+// TestWatchesRefused while lists and probes are not: the stream lists at growing intervals, and the caller is
+// notified that versions are missing.
 func TestWatchesRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   int32
 		reason metav1.StatusReason
-		least  time.Duration // the delay behind the first
+		least  time.Duration // the delay after the first
 	}{
 		"a version of another time, to an aggregated API server": {400, metav1.StatusReasonBadRequest, time.Minute},
-		"no right to watch":       {403, metav1.StatusReasonForbidden, time.Minute},
-		"nobody that is to watch": {404, metav1.StatusReasonNotFound, 4 * time.Second},
+		"no right to watch": {403, metav1.StatusReasonForbidden, time.Minute},
+		"nothing to watch":  {404, metav1.StatusReasonNotFound, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
@@ -253,7 +253,7 @@ func TestWatchesRefused(t *testing.T) {
 	}
 }
 
-// TestErrorIsOver: with the answer to a list or watch, an error is over. A probe proves less.
+// TestErrorIsOver: a response to a list or watch ends an error. A response to a probe does not.
 func TestErrorIsOver(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		failed := func(q *request) {
@@ -279,7 +279,7 @@ func TestErrorIsOver(t *testing.T) {
 	})
 }
 
-// TestKnownState: a stream whose kind was parked lists against what it knows.
+// TestKnownState: a stream whose kind was parked lists against the state that it has.
 func TestKnownState(t *testing.T) {
 	scripted(t, func(r *rig) {
 		r.on.Synced = true
@@ -295,7 +295,7 @@ func TestKnownState(t *testing.T) {
 	})
 }
 
-// TestProtobuf: the format is the answer's.
+// TestProtobuf: the response decides the format.
 func TestProtobuf(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		q := r.next("stream").acceptAs(wire.Protobuf)

@@ -7,8 +7,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Uncompress makes a compressed answer to a request of others a plain one: each part of a stream comes as
-// soon as the server has sent it.
+// Uncompress replaces the body of a compressed response by its uncompressed content. Each part of a stream is
+// available as soon as the server has sent it.
 func Uncompress(resp *http.Response) {
 	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		return
@@ -19,5 +19,5 @@ func Uncompress(resp *http.Response) {
 	resp.ContentLength, resp.Uncompressed = -1, true
 }
 
-// FormatOf tells what an answer is in, by its Content-Type; 0 is something else than we read.
+// FormatOf returns the format of a response by its Content-Type; 0 if it is not JSON or protobuf.
 func FormatOf(resp *http.Response) wire.Format { return formatOf(resp.Header.Get("Content-Type")) }

@@ -9,8 +9,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// TestUncompress: each part of an answer to others comes as soon as it is there, and nothing says any more that
-// it was compressed.
+// TestUncompress: each part of a response is readable as soon as it arrives, and the headers no longer mention
+// compression.
 func TestUncompress(t *testing.T) {
 	more, server := io.Pipe()
 	resp := &http.Response{
@@ -20,10 +20,10 @@ func TestUncompress(t *testing.T) {
 	}
 	Uncompress(resp)
 	if resp.Header.Get("Content-Encoding") != "" || resp.Header.Get("Content-Length") != "" || resp.ContentLength != -1 {
-		t.Errorf("it still says %v, %d", resp.Header, resp.ContentLength)
+		t.Errorf("headers still say %v, %d", resp.Header, resp.ContentLength)
 	}
 	first := make([]byte, 3)
-	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "one" { // the server has sent no more
+	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "one" { // the server has sent only this part
 		t.Errorf("read %q, %v", first, err)
 	}
 	second := zip(t, "two")
@@ -36,7 +36,7 @@ func TestUncompress(t *testing.T) {
 	}
 	plain := &http.Response{Header: http.Header{}, Body: http.NoBody, ContentLength: 0}
 	if Uncompress(plain); plain.Body != http.NoBody || plain.Uncompressed {
-		t.Error("what is not compressed is left alone")
+		t.Error("a response without compression was changed")
 	}
 	for _, tc := range []struct {
 		header string

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestStreamWindow: a server is stopped before it has sent much more than what is read.
+// TestStreamWindow: a server is blocked soon after its client stops reading.
 func TestStreamWindow(t *testing.T) {
 	const much = 3 << 20
 	sent := make(chan int, 1)
@@ -26,7 +26,7 @@ func TestStreamWindow(t *testing.T) {
 			k, err := w.Write(make([]byte, 32<<10))
 			if n += k; err != nil {
 				if !errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Log(err) // HTTP/2 has an error of its own for it
+					t.Log(err) // HTTP/2 has its own error for it
 				}
 				break
 			}
@@ -47,7 +47,7 @@ func TestStreamWindow(t *testing.T) {
 	}
 	n := <-sent
 	if n < streamWindow/2 || n >= 2*streamWindow {
-		t.Errorf("the server sent %d bytes that nobody read, want about %d", n, streamWindow)
+		t.Errorf("the server sent %d unread bytes, want about %d", n, streamWindow)
 	}
 	_, _ = io.Copy(io.Discard, body)
 	if err := body.Close(); err != nil {
@@ -55,7 +55,7 @@ func TestStreamWindow(t *testing.T) {
 	}
 }
 
-// TestOwnConnections: what is set on them reaches no other client of the process.
+// TestOwnConnections: settings of our connections do not affect other clients of the process.
 func TestOwnConnections(t *testing.T) {
 	cfg := &rest.Config{Host: "https://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	c, err := New(cfg)

@@ -10,15 +10,14 @@ import (
 
 // unzipped reads a body of gzip members.
 //
-// API servers send a streaming list as one member per flush. compress/gzip, and so net/http, wants
-// to see the next member's header before it hands out the end of the one before: the end of the
-// list would arrive with the next change, minutes later. This one reads a header only when it is
-// asked for what comes behind it.
+// API servers send a streaming list as one member per flush. compress/gzip, and so net/http, reads the next
+// member's header before it returns the end of the previous member: the end of the list would arrive with the
+// next change, minutes later. unzipped reads a header only when the bytes after it are requested.
 type unzipped struct {
 	body   io.ReadCloser
 	in     *bufio.Reader
 	z      gzip.Reader
-	inside bool // a member was begun and not read to its end
+	inside bool // within a member
 }
 
 func unzip(body io.ReadCloser) *unzipped {
@@ -43,19 +42,19 @@ func (u *unzipped) Read(p []byte) (int, error) {
 	}
 }
 
-// begin reads a member's header. It returns io.EOF behind the last member.
+// begin reads a member's header. It returns io.EOF after the last member.
 func (u *unzipped) begin() error {
 	if _, err := u.in.Peek(1); err != nil {
 		return err
 	}
 	err := u.z.Reset(u.in)
 	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF // cut in the header
+		return io.ErrUnexpectedEOF // cut within the header
 	}
 	u.z.Multistream(false)
 	u.inside = err == nil
 	return err
 }
 
-// Close implements io.Closer. It ends a Read that waits.
+// Close implements io.Closer. It ends a blocked Read.
 func (u *unzipped) Close() error { return u.body.Close() }

@@ -18,7 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// serve starts a server, over HTTP/1.1 or over TLS with HTTP/2, and returns a client for it.
+// serve starts a server, over HTTP/1.1 or over TLS with HTTP/2, and returns a client of it.
 func serve(t *testing.T, http2 bool, cfg *rest.Config, h http.HandlerFunc) *Client {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,8 +58,8 @@ func zip(t testing.TB, s string) []byte {
 	return b.Bytes()
 }
 
-// TestMembersArriveAtOnce has a server that sends a member only when the client has read the one
-// before: a reader that waits for a member's successor never ends.
+// TestMembersArriveAtOnce has a server that sends a member only after the client has read the previous one: a
+// reader that waits for the next member never ends.
 func TestMembersArriveAtOnce(t *testing.T) {
 	parts := []string{"first ", strings.Repeat("large ", 20_000), "", "last"}
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
@@ -75,7 +75,7 @@ func TestMembersArriveAtOnce(t *testing.T) {
 					_, _ = w.Write(zip(t, p))
 					w.(http.Flusher).Flush()
 					if p == "" {
-						continue // nothing that the client could notice
+						continue // not observable by the client
 					}
 					select {
 					case <-read:
@@ -98,13 +98,13 @@ func TestMembersArriveAtOnce(t *testing.T) {
 				}
 			}
 			if n, err := body.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-				t.Errorf("behind the last member: %d bytes, %v", n, err)
+				t.Errorf("after the last member: %d bytes, %v", n, err)
 			}
 		})
 	}
 }
 
-// TestCloseEndsARead is how a watch that is given up ends.
+// TestCloseEndsARead: Close ends a watch that waits.
 func TestCloseEndsARead(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestCloseEndsARead(t *testing.T) {
 				t.Error(err)
 			}
 			if err := <-ended; err == nil {
-				t.Error("read something that nobody sent")
+				t.Error("read bytes that were not sent")
 			}
 		})
 	}
@@ -165,12 +165,12 @@ func TestUnzip(t *testing.T) {
 		{"nothing", nil, "", true},
 		{"one member", zip(t, "one"), "one", true},
 		{"two members", two, "one two", true},
-		{"a member that is empty", append(zip(t, ""), two...), "one two", true},
+		{"an empty member", append(zip(t, ""), two...), "one two", true},
 		{"cut in a header", two[:len(zip(t, "one "))+5], "one ", false},
 		{"cut in a member", two[:len(two)-9], "one two", false},
 		{"a wrong checksum", corrupt, "one two", false},
-		{"no gzip", []byte("garbage, and enough of it"), "", false},
-		{"something behind the members", append(bytes.Clone(two), "garbage, and enough of it"...), "one two", false},
+		{"not gzip", []byte("garbage, and enough of it"), "", false},
+		{"garbage after the members", append(bytes.Clone(two), "garbage, and enough of it"...), "one two", false},
 	} {
 		for _, r := range []io.Reader{bytes.NewReader(c.in), iotest.OneByteReader(bytes.NewReader(c.in))} {
 			b, err := io.ReadAll(unzip(io.NopCloser(r)))
@@ -184,8 +184,8 @@ func TestUnzip(t *testing.T) {
 	}
 }
 
-// FuzzUnzip compares with compress/gzip, of which only the time differs at which it returns, and that it
-// takes headers with reserved flags.
+// FuzzUnzip compares unzip with compress/gzip, which differs only in when it returns bytes and in accepting
+// headers with reserved flags.
 func FuzzUnzip(f *testing.F) {
 	f.Add(append(zip(f, "one "), zip(f, "two")...))
 	f.Add(zip(f, ""))

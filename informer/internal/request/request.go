@@ -1,8 +1,8 @@
-// Package request asks an API server for JSON or protobuf and turns its refusals into errors of
+// Package request sends GETs to an API server, for JSON or protobuf, and turns error responses into errors of
 // k8s.io/apimachinery/pkg/api/errors.
 //
-// client-go keeps authentication, TLS, proxies and exec plugins; the requests themselves are plain
-// net/http. No request has a time limit of its own: the caller's context ends it.
+// client-go provides authentication, TLS, proxies and exec plugins; the requests themselves are plain net/http.
+// Requests have no timeout: the caller's context ends them.
 package request
 
 import (
@@ -26,24 +26,24 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// DefaultUserAgent is sent where the configuration names none.
+// DefaultUserAgent is used if the configuration sets none.
 const DefaultUserAgent = "tattler/dev"
 
-// maxStatus bounds what is read of a refusal, in bytes.
+// maxStatus bounds the body of an error response, in bytes.
 const maxStatus = 1 << 20
 
-// auditID is a header that API servers send with every answer. Up to Kubernetes 1.36 they have no
-// Status for a kind that they do not serve, only a line of text, as a load balancer may have.
+// auditID is a header that API servers set on every response. Up to Kubernetes 1.36, the response for a kind
+// that is not served has no Status, only a line of text, which a load balancer may also send.
 //
 // Source: k8s.io/apiserver/pkg/util/notfoundhandler, and endpoints/filters/audit_init.go.
 const auditID = "Audit-Id"
 
-// Client asks one API server. It is safe for concurrent use.
+// Client sends requests to one API server. It is safe for concurrent use.
 type Client struct {
 	http *http.Client
 	base *url.URL
-	// encoding is what answers may be compressed with. It is always named: otherwise net/http would
-	// ask for gzip and uncompress the answer in its own way (see unzipped).
+	// encoding is the accepted compression. It is always set: otherwise net/http would request gzip and
+	// uncompress responses itself (see unzipped).
 	encoding string
 }
 
@@ -67,10 +67,11 @@ func New(cfg *rest.Config) (*Client, error) {
 	return &Client{http: client, base: server, encoding: encoding}, nil
 }
 
-// HTTP returns what the client sends its requests with, and the server's address; both are shared.
+// HTTP returns the client's http.Client and the server's address; both are shared.
 func (c *Client) HTTP() (*http.Client, *url.URL) { return c.http, c.base }
 
-// userAgent avoids the names of browsers and curl: API servers indent their JSON for those.
+// userAgent returns the configured User-Agent unless it resembles a browser or curl, for which API servers
+// indent their JSON.
 func userAgent(configured string) string {
 	switch {
 	case configured == "":
@@ -81,8 +82,7 @@ func userAgent(configured string) string {
 	return configured
 }
 
-// CloseIdle closes connections that carry no request. http.Client's method does not see through
-// client-go's wrappers.
+// CloseIdle closes idle connections. http.Client.CloseIdleConnections cannot see through client-go's wrappers.
 func (c *Client) CloseIdle() {
 	rt := c.http.Transport
 	for {
@@ -98,11 +98,10 @@ func (c *Client) CloseIdle() {
 	}
 }
 
-// Open sends a GET and returns the body of a successful answer, uncompressed, which the caller
-// closes, and the format that it is in. Where the server refused, the error is an
-// apierrors.APIStatus; apierrors.IsUnexpectedServerError says that no API server needs to have said
-// so, but something between. Servers that have no protobuf may refuse it (406, 415, 500) although JSON
-// would do: asking again is the caller's business.
+// Open sends a GET and returns the uncompressed body of a successful response, which the caller closes, and its
+// format. An error response is an apierrors.APIStatus; apierrors.IsUnexpectedServerError reports that it may
+// come from something between client and API server. A server without protobuf may refuse the request (406,
+// 415, 500); retrying with JSON is up to the caller.
 func (c *Client) Open(ctx context.Context, resource string, query url.Values, w Want) (io.ReadCloser, wire.Format, error) {
 	u := *c.base
 	u.Path = path.Join("/", u.Path, resource)
@@ -113,7 +112,7 @@ func (c *Client) Open(ctx context.Context, resource string, query url.Values, w 
 	}
 	req.Header.Set("Accept", w.accept())
 	req.Header.Set("Accept-Encoding", c.encoding)
-	resp, err := c.http.Do(req) //nolint:bodyclose // the caller closes what may be a reader around it
+	resp, err := c.http.Do(req) //nolint:bodyclose // the caller closes the reader around it
 	if err != nil {
 		return nil, 0, fmt.Errorf("ask server: %w", cause(ctx, err))
 	}
@@ -129,12 +128,12 @@ func (c *Client) Open(ctx context.Context, resource string, query url.Values, w 
 	f := formatOf(t)
 	if f == 0 || f == wire.Protobuf && !w.Protobuf {
 		_ = body.Close()
-		return nil, 0, fmt.Errorf("ask server: %s answered %q instead of %s", u.Host, t, w)
+		return nil, 0, fmt.Errorf("ask server: %s sent %q instead of %s", u.Host, t, w)
 	}
 	return body, f, nil
 }
 
-// cause prefers the reason for which the context ended over the mere fact.
+// cause prefers the cause of the context's end to its plain error.
 func cause(ctx context.Context, err error) error {
 	if c := context.Cause(ctx); c != nil {
 		return c
@@ -142,9 +141,9 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// refusal reads the Status that the server sent, or makes one up from the HTTP status.
+// refusal reads the Status of an error response, or makes one from the HTTP status.
 func refusal(resp *http.Response, body io.Reader, resource string) error {
-	b, _ := io.ReadAll(io.LimitReader(body, maxStatus)) // what came is good enough
+	b, _ := io.ReadAll(io.LimitReader(body, maxStatus)) // a partial body suffices
 	after := retryAfter(resp.Header.Get("Retry-After"))
 	st, err := statusIn(b)
 	if err != nil || st.Code == 0 {
@@ -162,7 +161,7 @@ func refusal(resp *http.Response, body io.Reader, resource string) error {
 	return &apierrors.StatusError{ErrStatus: *st}
 }
 
-// statusIn decodes a Status, in the format that its first bytes show.
+// statusIn decodes a Status; its first bytes show the format.
 func statusIn(body []byte) (*metav1.Status, error) {
 	if !wire.IsProtobuf(body) {
 		return wire.DecodeStatus(wire.JSON, body)
@@ -177,7 +176,7 @@ func statusIn(body []byte) (*metav1.Status, error) {
 	return wire.DecodeStatus(wire.Protobuf, raw)
 }
 
-// retryAfter reads the header's seconds, or the seconds to its date; at most an hour.
+// retryAfter reads the header's seconds, or the seconds until its date; at most an hour.
 func retryAfter(header string) int {
 	n, err := strconv.Atoi(header)
 	if err != nil {
@@ -190,10 +189,10 @@ func retryAfter(header string) int {
 	return max(0, min(n, 3600))
 }
 
-// ErrTooLarge says that an answer exceeds its bound.
+// ErrTooLarge reports that a response exceeds the limit.
 var ErrTooLarge = errors.New("answer too large")
 
-// Get returns a whole answer in JSON, of at most limit bytes.
+// Get returns a whole JSON response of at most limit bytes.
 func (c *Client) Get(ctx context.Context, resource string, query url.Values, limit int64) ([]byte, error) {
 	body, _, err := c.Open(ctx, resource, query, Want{})
 	if err != nil {
@@ -202,15 +201,15 @@ func (c *Client) Get(ctx context.Context, resource string, query url.Values, lim
 	defer func() { _ = body.Close() }()
 	b, err := io.ReadAll(io.LimitReader(body, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("read answer: %w", cause(ctx, err))
+		return nil, fmt.Errorf("read response: %w", cause(ctx, err))
 	}
 	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("read answer of %s: %w: more than %d bytes", resource, ErrTooLarge, limit)
+		return nil, fmt.Errorf("read response of %s: %w: more than %d bytes", resource, ErrTooLarge, limit)
 	}
 	return b, nil
 }
 
-// GroupVersionPath is where the resources of a group and version are served, and discovery lists them.
+// GroupVersionPath returns the path of a group and version, at which discovery lists its resources.
 func GroupVersionPath(gv schema.GroupVersion) string {
 	if gv.Group == "" {
 		return "/api/" + gv.Version
@@ -218,8 +217,8 @@ func GroupVersionPath(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// Path is where a resource is served: a collection, or one object where name is set. An empty
-// namespace means the whole cluster, or that the resource has no namespaces.
+// Path returns the path of a collection, or of one object if name is set. An empty namespace means the whole
+// cluster, or a resource without namespaces.
 func Path(gvr schema.GroupVersionResource, namespace, name string) string {
 	p := GroupVersionPath(gvr.GroupVersion())
 	if namespace != "" {

@@ -72,7 +72,7 @@ func TestUserAgent(t *testing.T) {
 	}
 }
 
-// TestNotFound tells an API server that does not serve a kind from what may be between.
+// TestNotFound distinguishes an API server that does not serve a kind from anything in between.
 func TestNotFound(t *testing.T) {
 	for _, c := range []struct {
 		name, body, audit string
@@ -105,18 +105,18 @@ func TestRefusals(t *testing.T) {
 		seconds           int
 	}{
 		{"a Status", `{"kind":"Status","code":403,"reason":"Forbidden","message":"no"}`, "", 403, apierrors.IsForbidden, 0},
-		{"a Status that names no delay, and a header that does",
+		{"a Status without a delay, and a header with one",
 			`{"kind":"Status","code":429,"reason":"TooManyRequests"}`, "7", 429, apierrors.IsTooManyRequests, 7},
 		{"a Status in protobuf", protobufStatus(403, "Status"), "", 403, apierrors.IsForbidden, 0},
 		{"a Status in protobuf, and a header", protobufStatus(429, "Status"), "7", 429, apierrors.IsTooManyRequests, 7},
-		{"protobuf that is no Status", protobufStatus(404, "Pod"), "", 410, apierrors.IsGone, 0},
-		{"protobuf that is cut", protobufStatus(404, "Status")[:30], "", 410, apierrors.IsGone, 0},
+		{"protobuf that is not a Status", protobufStatus(404, "Pod"), "", 410, apierrors.IsGone, 0},
+		{"cut protobuf", protobufStatus(404, "Status")[:30], "", 410, apierrors.IsGone, 0},
 		{"a proxy's page", `<html>`, "", 401, apierrors.IsUnauthorized, 0},
 		{"a proxy that is overloaded", `busy`, "3", 503, apierrors.IsServiceUnavailable, 3},
 		{"nothing", ``, "", 404, apierrors.IsNotFound, 0},
-		{"JSON that is no Status", `{"kind":"Pod"}`, "", 410, apierrors.IsGone, 0},
-		{"a delay that makes no sense", `busy`, "-5", 503, apierrors.IsServiceUnavailable, 0},
-		{"a delay without an end", `busy`, "99999999", 503, apierrors.IsServiceUnavailable, 3600},
+		{"JSON that is not a Status", `{"kind":"Pod"}`, "", 410, apierrors.IsGone, 0},
+		{"a negative delay", `busy`, "-5", 503, apierrors.IsServiceUnavailable, 0},
+		{"a huge delay", `busy`, "99999999", 503, apierrors.IsServiceUnavailable, 3600},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ask(t, &rest.Config{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -136,7 +136,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// protobufStatus is a Status as an API server sends it to who prefers protobuf.
+// protobufStatus is a Status as an API server sends it to a client that prefers protobuf.
 func protobufStatus(code int32, kind string) string {
 	reason := map[int32]metav1.StatusReason{403: metav1.StatusReasonForbidden, 429: metav1.StatusReasonTooManyRequests}[code]
 	raw, err := (&metav1.Status{Status: "Failure", Code: code, Reason: reason, Message: "no"}).Marshal()

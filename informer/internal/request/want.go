@@ -12,18 +12,18 @@ const (
 	mediaProtobuf = "application/vnd.kubernetes.protobuf"
 )
 
-// Want is what an answer may be. JSON is always accepted.
+// Want describes the acceptable responses. JSON is always accepted.
 type Want struct {
 	// Protobuf is preferred to JSON.
 	Protobuf bool
-	// Metadata asks for objects without what their kind adds to them. A server that cannot do that
-	// sends whole objects, of which the metadata can be read as well.
+	// Metadata requests only the objects' metadata. A server that does not support this sends whole objects,
+	// whose metadata can be read as well.
 	Metadata bool
-	// Watch asks for a stream of events.
+	// Watch requests a stream of events.
 	Watch bool
 }
 
-// accept is the request's header.
+// accept returns the Accept header.
 func (w Want) accept() string {
 	var params string
 	if w.Watch {
@@ -45,7 +45,7 @@ func (w Want) accept() string {
 	return strings.Join(types, ",")
 }
 
-// String names the formats, for errors.
+// String lists the formats, for errors.
 func (w Want) String() string {
 	if w.Protobuf {
 		return "protobuf or JSON"
@@ -53,8 +53,8 @@ func (w Want) String() string {
 	return "JSON"
 }
 
-// formatOf reads a Content-Type; it returns 0 for what nobody asked for. A missing type means JSON:
-// some aggregated API servers send none.
+// formatOf reads a Content-Type; it returns 0 for an unexpected type. A missing type means JSON: some
+// aggregated API servers send none.
 func formatOf(contentType string) wire.Format {
 	if contentType == "" {
 		return wire.JSON

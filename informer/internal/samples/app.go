@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// App is one application: what its pods have in common.
+// App is one application: the common parts of its pods.
 type App struct {
 	ns, name, kind string
 	owner          metav1.OwnerReference
@@ -63,7 +63,7 @@ func (g *Gen) labels(a *App, hash string) map[string]string {
 	return l
 }
 
-// maybe adds some of the pairs.
+// maybe adds each pair with the given probability.
 func (g *Gen) maybe(to map[string]string, percent int, pairs ...string) {
 	for i := 0; i < len(pairs); i += 2 {
 		if g.chance(percent) {

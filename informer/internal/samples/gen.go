@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Item is an object as a list or a watch hands it to the store.
+// Item is an encoded object, as a list or watch delivers it.
 type Item struct {
 	Format  wire.Format
 	Key     string // namespace/name
@@ -23,7 +23,7 @@ type Item struct {
 	Raw     []byte
 }
 
-// Object is what the API's types have in common.
+// Object has the methods common to the API's types.
 type Object interface {
 	metav1.Object
 	Marshal() ([]byte, error)
@@ -44,7 +44,7 @@ func Encode(f wire.Format, o Object) Item {
 	return it
 }
 
-// Gen makes objects such as a busy cluster has.
+// Gen makes objects like those of a busy cluster.
 type Gen struct {
 	*rand.Rand
 	rv int
@@ -94,7 +94,7 @@ func (g *Gen) uid() types.UID {
 	return types.UID(h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-a" + h[17:20] + "-" + h[20:])
 }
 
-// Suffix is what generateName appends.
+// Suffix returns a random suffix as generateName appends it.
 func (g *Gen) Suffix(n int) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	b := make([]byte, n)

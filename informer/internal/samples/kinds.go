@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Pods are the pods of so many applications, in list order.
+// Pods makes each pods for every one of apps applications, in list order.
 func (g *Gen) Pods(f wire.Format, apps, each int) []Item {
 	var out []Item
 	for i := range apps {
@@ -27,7 +27,7 @@ func (g *Gen) Pods(f wire.Format, apps, each int) []Item {
 	return out
 }
 
-// ConfigMaps are n ConfigMaps that have nothing in common but their kind.
+// ConfigMaps makes n ConfigMaps with unrelated contents.
 func (g *Gen) ConfigMaps(f wire.Format, n int) []Item {
 	var out []Item
 	for range n {
@@ -49,7 +49,7 @@ func (g *Gen) ConfigMaps(f wire.Format, n int) []Item {
 	return out
 }
 
-// Leases are n leases of nodes: tiny objects of one shape.
+// Leases makes n leases of nodes: tiny objects of one shape.
 func (g *Gen) Leases(f wire.Format, n int) []Item {
 	var out []Item
 	for i := range n {
@@ -66,7 +66,7 @@ func (g *Gen) Leases(f wire.Format, n int) []Item {
 	return out
 }
 
-// ReplicaSets are the revisions of so many Deployments.
+// ReplicaSets makes the revisions of apps Deployments.
 func (g *Gen) ReplicaSets(f wire.Format, apps, revisions int) []Item {
 	var out []Item
 	for i := range apps {
@@ -85,7 +85,7 @@ func (g *Gen) ReplicaSets(f wire.Format, apps, revisions int) []Item {
 	return out
 }
 
-// Revise makes a new revision of the application as most are: a new image.
+// Revise gives the application a typical new revision: a new image.
 func (g *Gen) Revise(a *App) {
 	hash := g.Suffix(10)
 	a.fields = [2]string{}
@@ -97,7 +97,7 @@ func (g *Gen) Revise(a *App) {
 	a.imageIDs = append([]string{"sha256:" + g.hex(64)}, a.imageIDs[1:]...)
 }
 
-// Life are the versions that a pod has until it runs.
+// Life returns the versions of a pod until it runs.
 func (g *Gen) Life(p *corev1.Pod) []*corev1.Pod {
 	pending := p.DeepCopy()
 	pending.ResourceVersion = g.nextRV()
@@ -132,7 +132,7 @@ func sortItems(items []Item) {
 	slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// Shuffled returns the items in another order, always the same.
+// Shuffled returns the items in another, fixed order.
 func Shuffled(items []Item) []Item {
 	out := slices.Clone(items)
 	rand.New(rand.NewPCG(3, 4)).Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })

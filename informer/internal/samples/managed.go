@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// managed is what the controller manager and the kubelet leave in metadata.managedFields.
+// managed is the part of metadata.managedFields by the controller manager and the kubelet.
 func managed(a *App, p *corev1.Pod, ip string) []metav1.ManagedFieldsEntry {
 	if a.fields[0] == "" {
 		a.fields = fieldsOf(a, p)

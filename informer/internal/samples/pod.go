@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pod makes one pod of the application, running.
+// Pod makes one running pod of the application.
 func (g *Gen) Pod(a *App, ordinal int) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: *a.template.ObjectMeta.DeepCopy(), Spec: *a.template.Spec.DeepCopy()}
 	p.Name = a.generate + g.Suffix(5)

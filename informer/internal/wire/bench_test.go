@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BenchmarkList cuts a list of 1,000 pods. What there is to compare with reads less: encoding/json
-// only checks the syntax; a copy is what the bytes cost at the least.
+// BenchmarkList cuts a list of 1,000 pods. The alternatives do less: encoding/json only checks the syntax, and
+// a copy is the lower bound.
 func BenchmarkList(b *testing.B) {
 	for _, f := range []Format{Protobuf, JSON} {
 		list := rawList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
@@ -79,7 +79,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// BenchmarkRead measures what is read of one object, again on pods.
+// BenchmarkRead measures the readers of one object, on the same pods.
 func BenchmarkRead(b *testing.B) {
 	for _, f := range []Format{Protobuf, JSON} {
 		pods := sampleObjects(b, f)
@@ -109,7 +109,7 @@ func BenchmarkRead(b *testing.B) {
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
 					if !read(pods[i%len(pods)]) {
-						b.Fatal("cannot be read")
+						b.Fatal("unreadable")
 					}
 				}
 			})

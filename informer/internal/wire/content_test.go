@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-// TestSum holds what a list and a watch send of one version against each other, and against other versions.
+// TestSum compares the sums of one version in a list and in a watch, and the sums of different versions.
 func TestSum(t *testing.T) {
 	watched := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{"kind":"x"}}`
 	for _, c := range []struct {

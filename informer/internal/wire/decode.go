@@ -7,14 +7,14 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// DecodeStatus decodes the Status of an Error event, or of a refusal.
+// DecodeStatus decodes the Status of an Error event or of an error response.
 func DecodeStatus(f Format, raw []byte) (*metav1.Status, error) {
 	st := &metav1.Status{}
 	if f == Protobuf {
 		if err := st.Unmarshal(raw); err != nil {
 			return nil, fmt.Errorf("decode status: %w", err)
 		}
-		st.APIVersion, st.Kind = "v1", "Status" // which the bare message does not hold
+		st.APIVersion, st.Kind = "v1", "Status" // the bare message does not contain them
 		return st, nil
 	}
 	if err := json.UnmarshalCaseSensitivePreserveInts(raw, st); err != nil {
@@ -26,13 +26,13 @@ func DecodeStatus(f Format, raw []byte) (*metav1.Status, error) {
 	return st, nil
 }
 
-// DecodeMetadata decodes the metadata of an object of any kind. Kind and apiVersion are the
-// object's where its bytes hold them, which those of protobuf do not.
+// DecodeMetadata decodes the metadata of an object of any kind. Kind and apiVersion are set if the object's
+// bytes contain them, which protobuf does not.
 func DecodeMetadata(f Format, raw []byte) (*metav1.PartialObjectMetadata, error) {
 	p := &metav1.PartialObjectMetadata{}
 	var err error
 	if f == Protobuf {
-		err = p.Unmarshal(raw) // it passes over what else there is
+		err = p.Unmarshal(raw) // it ignores the other fields
 	} else {
 		err = decodeJSONMetadata(raw, p)
 	}
@@ -42,7 +42,7 @@ func DecodeMetadata(f Format, raw []byte) (*metav1.PartialObjectMetadata, error)
 	return p, nil
 }
 
-// decodeJSONMetadata passes over spec and status faster than a decoder would.
+// decodeJSONMetadata skips spec and status faster than a decoder would.
 func decodeJSONMetadata(raw []byte, p *metav1.PartialObjectMetadata) error {
 	s := scan(raw)
 	err := s.members(func(key []byte) (err error) {

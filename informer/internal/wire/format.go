@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Format is how an object's bytes are to be read.
+// Format is the encoding of an object's bytes.
 type Format uint8
 
 // The formats. Protobuf is the bare message, without the envelope that names its kind.
@@ -26,27 +26,26 @@ func (f Format) String() string {
 
 // List cuts the body of a list into its items.
 type List interface {
-	// Next returns the next item, or io.EOF behind the last one. After an *ObjectError, beside which
-	// the object has the metadata that could be read, the next call goes on behind the bad item; any
-	// other error is final.
+	// Next returns the next item, or io.EOF after the last one. An *ObjectError is not final: the object beside
+	// it has the metadata that could be read, and the next call returns the item after it. Any other error is
+	// final.
 	Next() (Object, error)
-	// Meta is the list's metadata: complete once Next has returned io.EOF, and as far as it was
-	// read before.
+	// Meta returns the list's metadata as far as it was read. It is complete once Next has returned io.EOF.
 	Meta() ListMeta
-	// Kind is what the list says it is, as far as it was read.
+	// Kind returns the apiVersion and kind of the list, as far as they were read.
 	Kind() (apiVersion, kind string)
 }
 
 // Watch cuts a watch stream into events.
 type Watch interface {
-	// Next returns the next event, and io.EOF where the stream ends between frames;
-	// io.ErrUnexpectedEOF is an end within one. After an error for which Unreadable is true, the
-	// next call goes on at the next frame that can be made out. Beside an *ObjectError, the event has
-	// its type and the object's metadata, where both could be read, and nothing else.
+	// Next returns the next event. It returns io.EOF if the stream ends between frames and io.ErrUnexpectedEOF
+	// if it ends within one. After an error for which Unreadable returns true, the next call continues at the
+	// next recognizable frame. Beside an *ObjectError, the event has only its type and the object's metadata,
+	// provided that both could be read.
 	Next() (Event, error)
 }
 
-// NewList reads a list from body, which stays the caller's to close.
+// NewList reads a list from body. The caller closes body.
 func NewList(f Format, body io.Reader) List {
 	if f == Protobuf {
 		return newProtoList(body)
@@ -54,7 +53,7 @@ func NewList(f Format, body io.Reader) List {
 	return newJSONList(body)
 }
 
-// NewWatch reads a watch stream from body, which stays the caller's to close.
+// NewWatch reads a watch stream from body. The caller closes body.
 func NewWatch(f Format, body io.Reader) Watch {
 	if f == Protobuf {
 		return newProtoWatch(body)
@@ -75,9 +74,9 @@ func ReadMeta(f Format, raw []byte) (Meta, error) {
 	return m, nil
 }
 
-// ReadLabels yields an object's labels until yield returns false. The slices are valid until then,
-// and are not to be written to. Bytes that Next handed out have been checked; of others, nothing
-// behind the metadata is.
+// ReadLabels yields an object's labels until yield returns false. The slices are valid only during the call and
+// must not be modified. Bytes from Next have been checked; of other bytes, nothing after the metadata is
+// checked.
 func ReadLabels(f Format, raw []byte, yield func(key, value []byte) bool) error {
 	if f == Protobuf {
 		return protoLabels(raw, yield)
@@ -85,10 +84,9 @@ func ReadLabels(f Format, raw []byte, yield func(key, value []byte) bool) error 
 	return jsonLabels(raw, yield)
 }
 
-// Fingerprint tells which objects of one kind look alike, by what made them: it is made of the kind
-// of the controlling owner and, as far as there is one, of the application that the labels name;
-// else of generateName; else of the size. It is the same in every process, and false is returned
-// where the bytes cannot be read.
+// Fingerprint returns equal sums for objects of one kind that were probably made from one template. It hashes
+// the kind of the controlling owner and the application named by the labels; without such labels, generateName;
+// without that, the size. It is the same in every process. ok is false if the bytes cannot be read.
 func Fingerprint(f Format, raw []byte) (sum uint64, ok bool) {
 	var s shape
 	if f == Protobuf {
@@ -99,8 +97,8 @@ func Fingerprint(f Format, raw []byte) (sum uint64, ok bool) {
 	return s.sum(len(raw)), ok
 }
 
-// DropManagedFields returns a copy of an object without metadata.managedFields. Where there are
-// none, or the bytes cannot be read, it is raw itself.
+// DropManagedFields returns a copy of an object without metadata.managedFields. It returns raw itself if there
+// is nothing to drop or the bytes cannot be read.
 func DropManagedFields(f Format, raw []byte) []byte {
 	if f == Protobuf {
 		return protoDropManaged(raw)

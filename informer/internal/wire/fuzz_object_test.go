@@ -16,7 +16,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 )
 
-// addObjects adds objects with all that is read of them.
+// addObjects adds objects that have every field the readers look at.
 func addObjects(f *testing.F) {
 	rich := &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -37,7 +37,7 @@ func addObjects(f *testing.F) {
 	}
 }
 
-// decoded is what the decoders make of an object, where all of them agree.
+// decoded decodes an object. ok is false if the decoders refuse it or disagree.
 func decoded(f Format, raw []byte) (p metav1.PartialObjectMetadata, ok bool) {
 	if f == Protobuf {
 		return p, p.Unmarshal(raw) == nil
@@ -51,8 +51,8 @@ func decoded(f Format, raw []byte) (p metav1.PartialObjectMetadata, ok bool) {
 	return p, err == nil && utf8.Valid(raw)
 }
 
-// stricter are the reasons for which we refuse protobuf that the generated decoders accept.
-var stricter = []string{"a group", "a field number out of range", "a number that does not end", "an unknown wire type"}
+// stricter lists the errors for protobuf that we refuse and the generated decoders accept.
+var stricter = []string{"groups are not supported", "field number out of range", "number does not end", "unknown wire type"}
 
 func isStricter(err error) bool {
 	return err != nil && slices.ContainsFunc(stricter, func(s string) bool { return strings.HasSuffix(err.Error(), s) })
@@ -69,16 +69,16 @@ func FuzzMeta(f *testing.F) {
 		case err == nil && protobuf:
 			checkProtoMeta(t, raw, m)
 		case err == nil && !json.Valid(raw):
-			t.Errorf("accepted what is no JSON")
+			t.Errorf("accepted invalid JSON")
 		case err == nil && ok && (m.Name != p.Name || m.Namespace != p.Namespace || m.UID != string(p.UID) || m.ResourceVersion != p.ResourceVersion):
 			t.Errorf("read %+v, decoded %+v", m, p.ObjectMeta)
 		case err != nil && ok && protobuf && !isStricter(err):
-			t.Errorf("refused what can be decoded: %v", err)
+			t.Errorf("refused a decodable object: %v", err)
 		}
 	})
 }
 
-// FuzzLabels compares what is read of objects that were accepted with the decoders.
+// FuzzLabels compares the labels of accepted objects with the decoders'.
 func FuzzLabels(f *testing.F) {
 	addObjects(f)
 	f.Fuzz(func(t *testing.T, protobuf bool, raw []byte) {
@@ -94,7 +94,7 @@ func FuzzLabels(f *testing.F) {
 	})
 }
 
-// FuzzFingerprint compares fingerprints with those of decoded metadata.
+// FuzzFingerprint compares fingerprints with the ones computed from decoded metadata.
 func FuzzFingerprint(f *testing.F) {
 	addObjects(f)
 	f.Fuzz(func(t *testing.T, protobuf bool, raw []byte) {
@@ -115,7 +115,7 @@ func FuzzFingerprint(f *testing.F) {
 	})
 }
 
-// FuzzDropManagedFields checks that nothing else goes.
+// FuzzDropManagedFields checks that only managedFields are removed.
 func FuzzDropManagedFields(f *testing.F) {
 	addObjects(f)
 	f.Fuzz(func(t *testing.T, protobuf bool, raw []byte) {
@@ -145,7 +145,7 @@ func FuzzDropManagedFields(f *testing.F) {
 		}
 		var was, is map[string]any
 		if json.Unmarshal(raw, &was) != nil || json.Unmarshal(less, &is) != nil {
-			t.Fatalf("%q is no JSON", less)
+			t.Fatalf("%q is not JSON", less)
 		}
 		if m, ok := was["metadata"].(map[string]any); ok {
 			delete(m, "managedFields")
@@ -172,7 +172,7 @@ func withoutMetadata(t *testing.T, raw []byte) (rest []byte) {
 	}
 }
 
-// FuzzDecodeMetadata compares the decoder that passes over the rest with the one that does not.
+// FuzzDecodeMetadata compares the decoder that skips spec and status with a plain one.
 func FuzzDecodeMetadata(f *testing.F) {
 	addObjects(f)
 	f.Fuzz(func(t *testing.T, protobuf bool, raw []byte) {
@@ -183,12 +183,12 @@ func FuzzDecodeMetadata(f *testing.F) {
 			t.Errorf("decoded %+v, %v, want %+v", got, err, want)
 		}
 		if err == nil && !protobuf && sigsjson.UnmarshalCaseSensitivePreserveInts(raw, &want) != nil {
-			t.Error("accepted what the decoder refuses")
+			t.Error("accepted an object that the decoder refuses")
 		}
 	})
 }
 
-// FuzzDecodeStatus checks that what is accepted is a Status and can be written again.
+// FuzzDecodeStatus checks that accepted bytes are a Status and can be encoded again.
 func FuzzDecodeStatus(f *testing.F) {
 	st := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Message: "m", Reason: "Expired", Code: 410,

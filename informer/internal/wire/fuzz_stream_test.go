@@ -25,11 +25,11 @@ func formatOf(protobuf bool) Format {
 	return JSON
 }
 
-// FuzzList checks that no input panics, that how the bytes arrive does not matter, and that what is
-// read is what the decoders make of it.
+// FuzzList checks that no input panics, that the size of the reads does not matter, and that the items equal
+// the decoders' result.
 func FuzzList(f *testing.F) {
 	for _, c := range listCases {
-		if len(c.in) < 4<<10 { // what is long is slow to mutate
+		if len(c.in) < 4<<10 { // long inputs are slow to mutate
 			f.Add(false, []byte(c.in))
 		}
 	}
@@ -48,12 +48,12 @@ func FuzzList(f *testing.F) {
 		case protobuf:
 			checkProtoList(t, in)
 		case !json.Valid(in):
-			t.Errorf("accepted a list that is no JSON")
+			t.Errorf("accepted a list that is not JSON")
 		}
 	})
 }
 
-// checkProtoList compares a list that was accepted with what the generated decoders make of it.
+// checkProtoList compares an accepted list with the generated decoders' result.
 func checkProtoList(t *testing.T, in []byte) {
 	var u runtime.Unknown
 	if err := u.Unmarshal(in[len(protoPrefix):]); err != nil {
@@ -88,8 +88,8 @@ func checkProtoList(t *testing.T, in []byte) {
 	}
 }
 
-// checkProtoMeta compares metadata that was read with what the generated decoder makes of it. That
-// sees more, so what it needs is only what is left without the messages within the metadata.
+// checkProtoMeta compares metadata with the generated decoder's result. The decoder reads nested messages too,
+// so it is given the metadata without them.
 func checkProtoMeta(t *testing.T, raw []byte, m Meta) {
 	t.Helper()
 	var whole, flat metav1.PartialObjectMetadata
@@ -107,7 +107,7 @@ func checkProtoMeta(t *testing.T, raw []byte, m Meta) {
 	}
 }
 
-// withoutMessages drops what the walk does not look into.
+// withoutMessages drops the fields that the walk does not look into.
 func withoutMessages(t *testing.T, raw []byte) []byte {
 	each := func(b []byte, f func(num protowire.Number, field, val []byte)) {
 		for len(b) > 0 {
@@ -141,7 +141,7 @@ func withoutMessages(t *testing.T, raw []byte) []byte {
 	return out
 }
 
-// FuzzWatch is FuzzList for watches; it also checks that reading ends.
+// FuzzWatch is FuzzList for watches. It also checks that reading ends.
 func FuzzWatch(f *testing.F) {
 	for _, c := range watchCases {
 		if len(c.in) < 4<<10 {
@@ -176,14 +176,14 @@ func FuzzWatch(f *testing.F) {
 	})
 }
 
-// endsInitial says what the decoders say; where they refuse, nothing ends.
+// endsInitial reports whether the decoded object ends the initial events; an undecodable one does not.
 func endsInitial(f Format, raw []byte) bool {
 	p, err := DecodeMetadata(f, raw)
 	return err == nil && p.Annotations[initialEnd] == "true"
 }
 
-// oddAnnotations tells whether there are annotations that we refuse and the generated decoder accepts:
-// it does not look at the wire types of a map's entries.
+// oddAnnotations reports whether there are annotations that we refuse and the generated decoder accepts: it
+// ignores the wire types within map entries.
 func oddAnnotations(protobuf bool, raw []byte) bool {
 	for w := metadataOf(raw); protobuf && w.next(); {
 		if w.num != metaAnnotations {
@@ -217,7 +217,7 @@ func checkProtoEvent(t *testing.T, in []byte, ev Event) {
 func checkJSONEvent(t *testing.T, in []byte, ev Event) {
 	var first json.RawMessage
 	if err := json.NewDecoder(bytes.NewReader(in)).Decode(&first); err != nil {
-		t.Fatalf("accepted what encoding/json refuses: %v", err)
+		t.Fatalf("accepted a frame that encoding/json refuses: %v", err)
 	}
 	var want struct {
 		Type   string          `json:"type"`

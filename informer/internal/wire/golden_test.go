@@ -22,7 +22,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 )
 
-// goldenObject is one of the objects with every field set with which k8s.io/api pins its encodings.
+// goldenObject is one of the fully populated objects with which k8s.io/api pins its encodings.
 type goldenObject struct {
 	name string
 	gvk  schema.GroupVersionKind
@@ -30,7 +30,7 @@ type goldenObject struct {
 	meta metav1.ObjectMeta
 }
 
-// noObjects have golden files but no ObjectMeta where an object has it: they are never listed.
+// noObjects have golden files but no ObjectMeta in field 1: they are never listed.
 var noObjects = map[string]bool{
 	"AdmissionReview": true, "APIGroup": true, "APIVersions": true, "CreateOptions": true, "DeleteOptions": true,
 	"DeploymentRollback": true, "GetOptions": true, "ListOptions": true, "NodeProxyOptions": true, "PatchOptions": true,
@@ -39,7 +39,7 @@ var noObjects = map[string]bool{
 	"": true, // WatchEvent
 }
 
-// goldens are read once.
+// goldens reads the golden files once.
 var goldens = sync.OnceValues(func() (all []*goldenObject, err error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
 	if err != nil {
@@ -64,7 +64,7 @@ var goldens = sync.OnceValues(func() (all []*goldenObject, err error) {
 	return all, nil
 })
 
-// eachGolden calls f for each golden object, of every version of Kubernetes that there are some of.
+// eachGolden calls f for each golden object of every Kubernetes version present.
 func eachGolden(t *testing.T, f func(t *testing.T, g *goldenObject)) {
 	t.Helper()
 	all, err := goldens()
@@ -76,7 +76,7 @@ func eachGolden(t *testing.T, f func(t *testing.T, g *goldenObject)) {
 	}
 }
 
-// readGolden returns nil for what is no object.
+// readGolden returns nil if the file does not hold an object.
 func readGolden(file string) (*goldenObject, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -113,7 +113,7 @@ func readGolden(file string) (*goldenObject, error) {
 func (g *goldenObject) decode(t *testing.T, f Format, raw []byte) metav1.Object {
 	t.Helper()
 	o, err := scheme.Scheme.New(g.gvk)
-	if err != nil { // a kind that is gone, or that no client has
+	if err != nil { // a removed kind, or one that no client type exists for
 		o = &metav1.PartialObjectMetadata{}
 	}
 	if f == JSON {
@@ -142,7 +142,7 @@ func (g *goldenObject) check(t *testing.T, what string, f Format, o Object, err 
 	case o.Meta != want || o.Format != f:
 		t.Errorf("%s: %s %s: %+v in %s, want %+v", g.name, f, what, o.Meta, o.Format, want)
 	case !bytes.Equal(o.Raw, g.raw[f]):
-		t.Errorf("%s: %s %s: other bytes", g.name, f, what)
+		t.Errorf("%s: %s %s: different bytes", g.name, f, what)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestGoldensAreCutUnchanged(t *testing.T) {
 		apiVersion, kind := g.gvk.ToAPIVersionAndKind()
 		for f, raw := range g.raw {
 			item := raw
-			if f == JSON { // the items of a typed list are not typed
+			if f == JSON { // items of a typed list have no kind
 				head := fmt.Sprintf(`{"kind":%q,"apiVersion":%q,`, kind, apiVersion)
 				item = append([]byte("{"), bytes.TrimPrefix(raw, []byte(head))...)
 			}
@@ -205,7 +205,7 @@ func TestGoldensAreRead(t *testing.T) {
 	})
 }
 
-// decodedMeta is the metadata as the plain decoder of the format makes it.
+// decodedMeta decodes the metadata with the format's plain decoder.
 func (g *goldenObject) decodedMeta(t *testing.T, f Format) metav1.ObjectMeta {
 	t.Helper()
 	if f == Protobuf {

@@ -2,11 +2,11 @@ package wire
 
 import "errors"
 
-// span is a part of some bytes.
+// span is a range of bytes.
 type span struct{ from, to int }
 
-// jsonDropManaged copies raw without its managed fields; it returns raw where there are none, and
-// where it cannot be read.
+// jsonDropManaged returns a copy of raw without managedFields, or raw itself if there are none or it cannot be
+// read.
 func jsonDropManaged(raw []byte) []byte {
 	var cuts []span
 	s := scan(raw)
@@ -35,8 +35,8 @@ func jsonDropManaged(raw []byte) []byte {
 	return append(out, raw[from:]...)
 }
 
-// managedFields finds what must be cut out of the metadata at pos, so that it stays JSON: the
-// comma before the field goes with it, and where no other field stays before it, the one behind.
+// managedFields returns the ranges to cut from the metadata at pos so that it remains valid JSON. The comma
+// before the field is cut with it; if no field remains before it, the comma after it.
 func (s *scanner) managedFields() (cuts []span, err error) {
 	if err := s.expect('{'); err != nil {
 		return nil, err

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// jsonList cuts the body of a JSON list into its items. Metadata may come before the items (typed
-// lists) or behind them (custom resources: their keys are sorted).
+// jsonList cuts the body of a JSON list into its items. Metadata may come before the items (typed lists) or
+// after them (custom resources, whose keys are sorted).
 type jsonList struct {
 	s          scanner
 	at         jsonPlace
-	first      bool // no element was read yet at this place
+	first      bool // no element was read at this place yet
 	items      bool // the field "items" was read
 	apiVersion string
 	kind       string
 	meta       ListMeta
 	namespace  string // of the last item
-	head       []byte // what makes an item typed: {"kind":…,"apiVersion":…, or nothing
-	typed      []byte // the last item that was made so
+	head       []byte // prefix that adds the type to an item: {"kind":…,"apiVersion":…, or empty
+	typed      []byte // the last item that received it
 }
 
-// jsonPlace is where in the body the reader stands.
+// jsonPlace is the reader's position in the body.
 type jsonPlace int
 
 const (
@@ -68,7 +68,7 @@ func (l *jsonList) Next() (Object, error) {
 	}
 }
 
-// field reads one field of the list, up to the first item where it is "items".
+// field reads one field of the list. At "items" it stops before the first item.
 func (l *jsonList) field() error {
 	more, err := l.s.elem(l.first, '}')
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *jsonList) openItems() error {
 	if err != nil {
 		return err
 	}
-	if c == 'n' { // what Go's encoder makes of an empty typed list
+	if c == 'n' { // Go's encoding of an empty typed list
 		return l.s.literal("null")
 	}
 	if err := l.s.expect('['); err != nil {
@@ -141,15 +141,15 @@ func (l *jsonList) item() (Object, error) {
 	}
 	l.namespace = m.Namespace
 	if !m.Typed && l.head != nil {
-		// As in a watch, so that the bytes of a list and of a watch are comparable.
+		// As in a watch, so that the bytes from a list and from a watch are comparable.
 		l.typed = append(append(l.typed[:0], l.head...), raw[1:]...)
 		m.Typed = true
-		return Object{Meta: m, Format: JSON, Raw: l.typed, Lent: true}, nil
+		return Object{Meta: m, Format: JSON, Raw: l.typed, TypeFromList: true}, nil
 	}
 	return Object{Meta: m, Format: JSON, Raw: raw}, nil
 }
 
-// metadata reads the list's own metadata, which is small.
+// metadata reads the list's metadata, which is small.
 func (l *jsonList) metadata() error {
 	if _, err := l.s.must(); err != nil {
 		return err
@@ -169,15 +169,15 @@ func (l *jsonList) metadata() error {
 	return nil
 }
 
-// finish checks that the body held a list and nothing behind it.
+// finish checks that the body held a list and nothing after it.
 func (l *jsonList) finish() error {
 	if !l.items && !strings.HasSuffix(l.kind, "List") {
-		return l.s.syntax("no list: kind " + quote(l.kind))
+		return l.s.syntax("not a list: kind " + quote(l.kind))
 	}
 	if _, err := l.s.token(); err != nil {
-		return err // io.EOF is what should come
+		return err // io.EOF is expected
 	}
-	return l.s.syntax("bytes behind the list")
+	return l.s.syntax("bytes after the list")
 }
 
 func quote(v string) string { return string(appendQuoted(nil, v)) }

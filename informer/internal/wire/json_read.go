@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// jsonMeta reads an object's metadata. namespace saves an allocation if it is the object's.
+// jsonMeta reads an object's metadata. It reuses namespace, without an allocation, if that is the object's.
 func jsonMeta(raw []byte, namespace string) (Meta, error) {
 	s := scan(raw)
 	m, bad, err := s.object(namespace)
@@ -21,12 +21,12 @@ func jsonMeta(raw []byte, namespace string) (Meta, error) {
 	return m, nil
 }
 
-// twice is what is wrong with an object of which readers would see different things: some decoders
-// merge what comes twice, some take the last, and who reads one field takes the first.
+// twice is the error for an object that readers would interpret differently: some decoders merge duplicate
+// fields, some take the last, and a reader of a single field takes the first.
 const twice = "metadata, or a field of it, comes twice"
 
-// object reads the object at pos. Where it is well-formed but not readable, bad says why. namespace
-// saves an allocation if it is the object's.
+// object reads the object at pos. bad is the reason if the value is well-formed but not a usable object. It
+// reuses namespace as jsonMeta does.
 func (s *scanner) object(namespace string) (m Meta, bad string, err error) {
 	c, err := s.must()
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *scanner) metadata(m *Meta, bad *string, namespace string) error {
 		}
 		switch {
 		case !ok:
-			*bad = "a field of metadata that must be a string is none"
+			*bad = "a field of metadata must be a string"
 		case *into != "":
 			*bad = twice
 		}
@@ -121,15 +121,16 @@ func (s *scanner) metadata(m *Meta, bad *string, namespace string) error {
 // nothing checks that nothing follows.
 func (s *scanner) nothing() error {
 	if _, err := s.token(); !errors.Is(err, io.EOF) {
-		return s.syntax("bytes behind the object")
+		return s.syntax("bytes after the object")
 	}
 	return nil
 }
 
-// errEnough ends a walk before its end.
+// errEnough ends a walk early.
 var errEnough = errors.New("enough")
 
-// metaMembers reads the metadata of an object that is held, and nothing behind it.
+// metaMembers calls field for each field of the metadata of a complete object, and checks that nothing follows
+// the object.
 func (s *scanner) metaMembers(field func(key []byte) error) error {
 	err := s.members(func(key []byte) error {
 		if string(key) != "metadata" {
@@ -143,7 +144,7 @@ func (s *scanner) metaMembers(field func(key []byte) error) error {
 	return s.whole(err)
 }
 
-// whole says of what is held and ends early that its syntax is broken: no connection is to blame.
+// whole turns the early end of a complete object into a syntax error: the connection is not to blame.
 func (s *scanner) whole(err error) error {
 	switch {
 	case errors.Is(err, errEnough):
@@ -154,7 +155,7 @@ func (s *scanner) whole(err error) error {
 	return err
 }
 
-// orNull is members where there may be null.
+// orNull is members that also accepts null.
 func (s *scanner) orNull(field func(key []byte) error) error {
 	if c, err := s.must(); err != nil || c != 'n' {
 		return s.members(field)
@@ -205,7 +206,7 @@ func jsonLabels(raw []byte, yield func(key, value []byte) bool) error {
 	})
 }
 
-// jsonInitialEnd tells whether a bookmark ends the initial events.
+// jsonInitialEnd reports whether a bookmark ends the initial events.
 func jsonInitialEnd(raw []byte) bool {
 	end := false
 	s := scan(raw)
@@ -223,7 +224,7 @@ func jsonInitialEnd(raw []byte) bool {
 	return end && err == nil
 }
 
-// jsonShape reads what a fingerprint is made of.
+// jsonShape reads the input of a fingerprint.
 func jsonShape(raw []byte) (sh shape, ok bool) {
 	s := scan(raw)
 	err := s.metaMembers(func(key []byte) (err error) {
@@ -241,14 +242,14 @@ func jsonShape(raw []byte) (sh shape, ok bool) {
 			err = s.value()
 		}
 		if err == nil && sh.complete() {
-			err = errEnough // managedFields are most of what is left
+			err = errEnough // managedFields are most of the rest
 		}
 		return err
 	})
 	return sh, err == nil
 }
 
-// owners takes note of the owner that is the controller.
+// owners records the owner that is the controller.
 func (s *scanner) owners(sh *shape) error {
 	if c, err := s.must(); err != nil || c == 'n' {
 		return s.value()

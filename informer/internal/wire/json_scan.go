@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// maxDepth bounds the nesting of a field's value. encoding/json gives up at 10,000, counted from the
-// outermost bracket; what is deeper could not be decoded later.
+// maxDepth bounds the nesting of a field's value. encoding/json refuses a depth of 10,000, counted from the
+// outermost bracket, so deeper values could not be decoded later.
 const (
 	maxDepth = 9_990
 	tooDeep  = "nested too deeply"
@@ -16,17 +16,16 @@ const (
 type scanner struct {
 	window
 	depth     int  // of the value being skipped
-	droppable bool // an object is being read, which may be given up
-	deep      bool // and is: a value was nested deeper than it may
+	droppable bool // an object is being read, which can be dropped if it is too deep
+	deep      bool // the object being read has a value nested deeper than maxDepth
 }
 
 func newScanner(r io.Reader, size int) scanner { return scanner{window: newWindow(r, size)} }
 
-// scan reads an object that is held already.
+// scan reads an object that is in memory as a whole.
 func scan(raw []byte) scanner { return scanner{window: heldWindow(raw)} }
 
-// token skips white space and returns the next byte without consuming it. At the end of the input
-// it fails with io.EOF.
+// token skips white space and returns the next byte without consuming it, or io.EOF at the end of the input.
 func (s *scanner) token() (byte, error) {
 	for {
 		c, err := s.peek()
@@ -40,8 +39,7 @@ func (s *scanner) token() (byte, error) {
 	}
 }
 
-// at is the byte at pos, or 0 where the window ends. It is what must and peek nearly always do, at
-// the cost of no call.
+// at returns the byte at pos, or 0 at the end of the window. It is the inlined fast path of must and peek.
 func (s *scanner) at() byte {
 	if s.pos < len(s.buf) {
 		return s.buf[s.pos]
@@ -49,9 +47,9 @@ func (s *scanner) at() byte {
 	return 0
 }
 
-// must is token where the input may not end.
+// must is token where the input must not end.
 func (s *scanner) must() (byte, error) {
-	if c := s.at(); c > ' ' { // as nearly always
+	if c := s.at(); c > ' ' { // nearly always true
 		return c, nil
 	}
 	c, err := s.token()
@@ -75,8 +73,8 @@ func (s *scanner) expect(want byte) error {
 	return nil
 }
 
-// elem moves to the next element of an object or array: it consumes the comma before it, or the
-// closing bracket, where it returns false.
+// elem moves to the next element of an object or array: it consumes the comma before it. At the closing bracket
+// it consumes that and returns false.
 func (s *scanner) elem(first bool, closing byte) (bool, error) {
 	c, err := s.must()
 	if err != nil {
@@ -96,8 +94,7 @@ func (s *scanner) elem(first bool, closing byte) (bool, error) {
 	return true, nil
 }
 
-// members reads the object at pos; field consumes the value of each of its fields. The key is valid
-// until then.
+// members reads the object at pos. field consumes the value of each field; the key is valid until it does.
 func (s *scanner) members(field func(key []byte) error) error {
 	if err := s.expect('{'); err != nil {
 		return err
@@ -117,7 +114,7 @@ func (s *scanner) members(field func(key []byte) error) error {
 	}
 }
 
-// key reads the name of a field and the colon behind it. The bytes are valid until the next read.
+// key reads a field's name and the colon after it. The bytes are valid until the next read.
 func (s *scanner) key() ([]byte, error) {
 	c, err := s.must()
 	if err != nil {
@@ -143,14 +140,13 @@ func (s *scanner) key() ([]byte, error) {
 	return unquote(name)
 }
 
-// text reads a string, or null as the empty string. ok is false where the value is neither; it is
-// skipped then.
+// text reads a string, or null as the empty string. For any other value it skips the value and returns false.
 func (s *scanner) text() (v string, ok bool, err error) {
 	b, ok, err := s.textBytes()
 	return string(b), ok, err
 }
 
-// textBytes is text; what it returns is valid until the next read.
+// textBytes is text; its result is valid until the next read.
 func (s *scanner) textBytes() (v []byte, ok bool, err error) {
 	c, err := s.must()
 	if err != nil {
@@ -172,7 +168,7 @@ func (s *scanner) textBytes() (v []byte, ok bool, err error) {
 	return v, true, err
 }
 
-// unquote returns a string's value. Escapes are rare: the slow way is good enough for them.
+// unquote returns a string's value. Escapes are rare, so a slow path suffices for them.
 func unquote(quoted []byte) ([]byte, error) {
 	plain := quoted[1 : len(quoted)-1]
 	for _, c := range plain {

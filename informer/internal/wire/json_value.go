@@ -7,7 +7,7 @@ import (
 
 // value skips one value, checking its syntax.
 func (s *scanner) value() error {
-	if s.at() == '"' { // as nearly always
+	if s.at() == '"' { // nearly always true
 		return s.str()
 	}
 	c, err := s.must()
@@ -45,8 +45,7 @@ func (s *scanner) value() error {
 	return s.syntax("want a value")
 }
 
-// deeper skips the object or array at pos however deep it is, by its brackets: nobody is to see what
-// is in it.
+// deeper skips the object or array at pos at any depth, by counting brackets: nobody reads its content.
 func (s *scanner) deeper() error {
 	s.deep = true
 	for open := 0; ; {
@@ -152,7 +151,7 @@ func (s *scanner) str() error {
 	s.pos++
 	for {
 		s.pos = plain(s.buf, s.pos)
-		if s.at() == '"' { // as nearly always
+		if s.at() == '"' { // nearly always true
 			s.pos++
 			return nil
 		}
@@ -171,10 +170,10 @@ func (s *scanner) str() error {
 	}
 }
 
-// plain returns where the bytes from b[i] on that stand for themselves in a string end.
+// plain returns the end of the unescaped bytes of a string that start at b[i].
 func plain(b []byte, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	for ; i+8 <= len(b); i += 8 { // Eight at once, with a bit for each that is special.
+	for ; i+8 <= len(b); i += 8 { // eight at once; each special byte sets a bit
 		x := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := x^'"'*ones, x^'\\'*ones
 		m := ((x-' '*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & tops
@@ -242,8 +241,7 @@ func (s *scanner) number() error {
 	return nil
 }
 
-// accept consumes the next byte if it is one of set. A read error shows at the next byte that is
-// required.
+// accept consumes the next byte if it is in set. A read error surfaces at the next byte that is required.
 func (s *scanner) accept(set string) bool {
 	c, err := s.peek()
 	if err != nil {

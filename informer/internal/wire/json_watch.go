@@ -7,8 +7,8 @@ import (
 
 // jsonWatch cuts a watch stream, concatenated {"type":…,"object":…}, into events.
 //
-// API servers end each frame with a newline, which JSON cannot hold unescaped: there reading goes
-// on after a broken frame.
+// API servers end each frame with a newline, which JSON cannot contain unescaped: after a broken frame, reading
+// continues there.
 type jsonWatch struct {
 	s         scanner
 	lost      bool   // the last frame was not read to its end
@@ -62,7 +62,7 @@ func (w *jsonWatch) fail(err error) error {
 // frame reads the fields of one event.
 func (w *jsonWatch) frame() (ev Event, bad string, err error) {
 	s := &w.s
-	start, end := 0, 0 // of the object, from where the window holds
+	start, end := 0, 0 // of the object, relative to the held part of the window
 	err = s.members(func(key []byte) (err error) {
 		switch string(key) {
 		case "type":

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The numbers of the fields that are read.
+// The numbers of the fields that the walk reads.
 //
 // Source: the generated.proto files of k8s.io/apimachinery/pkg/runtime and
 // k8s.io/apimachinery/pkg/apis/meta/v1.
@@ -26,7 +26,7 @@ const (
 	ownerKind       = 1
 	ownerController = 6
 
-	entryKey   = 1 // of a map
+	entryKey   = 1 // of a map's entry
 	entryValue = 2
 
 	unknownTypeMeta        = 1
@@ -48,8 +48,7 @@ const (
 	extensionRaw = 1
 )
 
-// message walks over the fields of a protobuf message whose bytes are held, without looking into
-// them:
+// message walks over the fields of a protobuf message in memory, without looking into them:
 //
 //	m := message{rest: raw}
 //	for m.next() {
@@ -57,15 +56,15 @@ const (
 //	}
 //	if m.bad != "" { … }
 //
-// It is stricter than the generated decoders of Kubernetes: groups, which no API has, field numbers
-// beyond 32 bits and varints beyond 64 are refused.
+// It is stricter than the generated decoders of Kubernetes: it refuses groups, which no API has, field numbers
+// beyond 32 bits, and varints beyond 64 bits.
 type message struct {
-	rest []byte // what was not read yet
+	rest []byte // not read yet
 	num  protowire.Number
 	typ  protowire.Type
-	val  []byte // the value of a field of bytes
+	val  []byte // the value of a length-delimited field
 	n    uint64 // the value of a varint
-	bad  string // why the walk ended early
+	bad  string // the reason if the walk ended early
 }
 
 // next moves to the next field.
@@ -79,7 +78,7 @@ func (m *message) next() bool {
 	}
 	m.num, m.typ = protowire.DecodeTag(tag)
 	if m.num < protowire.MinValidNumber {
-		return m.fail("a field number out of range")
+		return m.fail("field number out of range")
 	}
 	switch m.typ {
 	case protowire.BytesType:
@@ -88,7 +87,7 @@ func (m *message) next() bool {
 			return false
 		}
 		if n > uint64(len(m.rest)) {
-			return m.fail("a field that is longer than what it is in")
+			return m.fail("field is longer than its message")
 		}
 		m.val, m.rest = m.rest[:n:n], m.rest[n:]
 		return true
@@ -100,19 +99,19 @@ func (m *message) next() bool {
 	case protowire.Fixed32Type:
 		return m.fixed(4)
 	case protowire.StartGroupType, protowire.EndGroupType:
-		return m.fail("a group")
+		return m.fail("groups are not supported")
 	}
-	return m.fail("an unknown wire type")
+	return m.fail("unknown wire type")
 }
 
-// bytes tells whether the field is one of bytes, as it must be.
+// bytes reports whether the field is length-delimited, and fails the walk if not.
 func (m *message) bytes() bool {
-	return m.typ == protowire.BytesType || m.fail("a wrong wire type")
+	return m.typ == protowire.BytesType || m.fail("wrong wire type")
 }
 
-// varints tells whether the field is a varint, as it must be.
+// varints reports whether the field is a varint, and fails the walk if not.
 func (m *message) varints() bool {
-	return m.typ == protowire.VarintType || m.fail("a wrong wire type")
+	return m.typ == protowire.VarintType || m.fail("wrong wire type")
 }
 
 func (m *message) fail(msg string) bool {
@@ -128,7 +127,7 @@ func (m *message) varint() (uint64, bool) {
 	}
 	v, n := protowire.ConsumeVarint(m.rest)
 	if n < 0 {
-		return 0, m.fail("a number that does not end")
+		return 0, m.fail("number does not end")
 	}
 	m.rest = m.rest[n:]
 	return v, true
@@ -136,33 +135,33 @@ func (m *message) varint() (uint64, bool) {
 
 func (m *message) fixed(n int) bool {
 	if n > len(m.rest) {
-		return m.fail("a field that is longer than what it is in")
+		return m.fail("field is longer than its message")
 	}
 	m.rest = m.rest[n:]
 	return true
 }
 
-// metaVarints has a bit for each field of ObjectMeta that is a varint, metaBytes for each that is
-// of bytes. A known field of another wire type cannot be decoded.
+// metaVarints has a bit for each varint field of ObjectMeta, metaBytes for each length-delimited one. A known
+// field of another wire type cannot be decoded.
 const (
 	metaVarints = 1<<7 | 1<<10
 	metaBytes   = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<8 | 1<<9 | 1<<11 | 1<<12 | 1<<13 | 1<<14 | 1<<17
 )
 
-// metaField checks the wire type of the field of ObjectMeta that m is at.
+// metaField checks the wire type of the current field of ObjectMeta.
 func (m *message) metaField() bool {
 	if m.num > metaManagedFields {
 		return true
 	}
 	bit := uint32(1) << m.num
 	if bit&metaBytes != 0 && m.typ != protowire.BytesType || bit&metaVarints != 0 && m.typ != protowire.VarintType {
-		return m.fail("a wrong wire type")
+		return m.fail("wrong wire type")
 	}
 	return true
 }
 
-// metadataWalk walks over the fields of an object's metadata, and over what else the object has.
-// Like the generated decoders, it merges metadata that occurs twice.
+// metadataWalk walks over the fields of an object's metadata and over the object's other fields. Like the
+// generated decoders, it merges metadata that occurs twice.
 type metadataWalk struct {
 	message // the metadata
 	object  message
@@ -188,7 +187,7 @@ func (w *metadataWalk) next() bool {
 	}
 }
 
-// err says why the walk ended early.
+// err returns the error that ended the walk early.
 func (w *metadataWalk) err() error {
 	msg := w.object.bad
 	if w.bad != "" {
@@ -200,11 +199,10 @@ func (w *metadataWalk) err() error {
 	return &SyntaxError{Format: Protobuf, Offset: int64(w.size - len(w.object.rest)), Msg: msg}
 }
 
-// envelope is what an object of protobuf is sent in: a prefix, and a runtime.Unknown that names the
-// kind.
+// envelope is the wrapper of a protobuf object: a prefix, then a runtime.Unknown that names the kind.
 type envelope struct {
 	apiVersion, kind []byte
-	raw              []byte // the object; nil if there is none
+	raw              []byte // the object; nil if absent
 }
 
 // protoPrefix begins every envelope.
@@ -213,7 +211,7 @@ const protoPrefix = "k8s\x00"
 // open reads an envelope.
 func (e *envelope) open(b []byte) (bad string) {
 	if !IsProtobuf(b) {
-		return "an object without its envelope"
+		return "object without its envelope"
 	}
 	m := message{rest: b[len(protoPrefix):]}
 	for m.next() {
@@ -252,10 +250,10 @@ func (e *envelope) typeMeta(b []byte) (bad string) {
 
 func (e *envelope) typed() bool { return len(e.apiVersion) > 0 && len(e.kind) > 0 }
 
-// IsProtobuf tells whether b begins like an object of protobuf in its envelope.
+// IsProtobuf reports whether b begins like a protobuf object in its envelope.
 func IsProtobuf(b []byte) bool { return bytes.HasPrefix(b, []byte(protoPrefix)) }
 
-// Unwrap returns the bare message of an object of protobuf, and its kind. The message lies in b.
+// Unwrap returns the bare message of a protobuf object, which lies in b, and its kind.
 func Unwrap(b []byte) (raw []byte, kind string, err error) {
 	var e envelope
 	if bad := e.open(b); bad != "" {

@@ -12,32 +12,32 @@ import (
 
 // protoList cuts the body of a protobuf list into its items.
 //
-// The body is an envelope around a list message. The kind must come before the list, as every API
-// server writes it: it tells lists from other objects, and which of two layouts the list has. Every
-// length is known before what it measures, so that a broken item does not hide the next.
+// The body is an envelope around a list message. The kind must precede the list, as every API server writes it:
+// it distinguishes lists from other objects, and decides which of two layouts the list has. Lengths precede
+// values, so a broken item does not hide the next one.
 type protoList struct {
 	w          window
 	at         protoPlace
 	apiVersion string
 	kind       string
-	end        int64 // the offset at which the list message ends
-	// The numbers of the list message's fields.
+	end        int64 // the offset of the end of the list message
+	// Field numbers of the list message.
 	itemsField, metaField protowire.Number
 	listMeta              ListMeta
 	namespace             string // of the last item
 }
 
-// largeHead is how much is read of an object that is too large, in bytes.
+// largeHead is the number of bytes read of an object that is too large.
 const largeHead = 1 << 20
 
-// protoPlace is where in the body the reader stands.
+// protoPlace is the reader's position in the body.
 type protoPlace int
 
 const (
 	atPrefix protoPlace = iota
 	inEnvelope
 	inList
-	behindList // in the envelope again
+	afterList // in the envelope again
 )
 
 func newProtoList(body io.Reader) *protoList {
@@ -57,11 +57,11 @@ func (l *protoList) Next() (Object, error) {
 		switch l.at {
 		case atPrefix:
 			err = l.prefix()
-		case inEnvelope, behindList:
+		case inEnvelope, afterList:
 			err = l.envelope()
 		case inList:
 			if l.w.offset() == l.end {
-				l.at = behindList
+				l.at = afterList
 				continue
 			}
 			var size int64
@@ -81,7 +81,7 @@ func (l *protoList) prefix() error {
 			return err
 		}
 		if l.w.buf[l.w.pos+i] != protoPrefix[i] {
-			return l.syntax("no protobuf of Kubernetes")
+			return l.syntax("not Kubernetes protobuf")
 		}
 	}
 	l.w.pos += len(protoPrefix)
@@ -89,11 +89,11 @@ func (l *protoList) prefix() error {
 	return nil
 }
 
-// envelope reads one field of the envelope, or begins with the list that it holds.
+// envelope reads one field of the envelope, or enters the list.
 func (l *protoList) envelope() error {
 	if _, err := l.w.peek(); err != nil {
-		if l.at == behindList {
-			return err // io.EOF is what should come
+		if l.at == afterList {
+			return err // io.EOF is expected
 		}
 		return inside(err)
 	}
@@ -102,21 +102,21 @@ func (l *protoList) envelope() error {
 	case err != nil:
 		return err
 	case num <= unknownContentType && typ != protowire.BytesType:
-		return l.syntax("a wrong wire type")
+		return l.syntax("wrong wire type")
 	case num != unknownTypeMeta && num != unknownRaw:
 		return l.w.skip(n)
-	case l.at == behindList:
-		return l.syntax("a second list, or its kind behind it")
+	case l.at == afterList:
+		return l.syntax("a second list, or a kind after the list")
 	case num == unknownTypeMeta:
 		return l.typeMeta(n)
 	}
 	return l.begin(n)
 }
 
-// begin begins with the list message, which has n bytes.
+// begin enters the list message, which has n bytes.
 func (l *protoList) begin(n int64) error {
 	if !strings.HasSuffix(l.kind, "List") {
-		return l.syntax("no list: kind " + quote(l.kind))
+		return l.syntax("not a list: kind " + quote(l.kind))
 	}
 	l.metaField, l.itemsField = 1, 2
 	if l.kind == "PartialObjectMetadataList" && l.apiVersion == "meta.k8s.io/v1beta1" {
@@ -145,8 +145,8 @@ func (l *protoList) typeMeta(n int64) error {
 	return nil
 }
 
-// field reads one field of the list. Of an item, it returns the size, and leaves the rest to be read;
-// else less than nothing.
+// field reads one field of the list. For an item it returns the size and leaves the value unread; otherwise it
+// returns -1.
 func (l *protoList) field() (item int64, err error) {
 	num, typ, n, err := l.tag(l.end)
 	if err != nil {
@@ -156,7 +156,7 @@ func (l *protoList) field() (item int64, err error) {
 	case num != l.itemsField && num != l.metaField:
 		return -1, l.w.skip(n)
 	case typ != protowire.BytesType:
-		return -1, l.syntax("a wrong wire type")
+		return -1, l.syntax("wrong wire type")
 	case num == l.itemsField:
 		return n, nil
 	}
@@ -191,7 +191,7 @@ func (l *protoList) metadata(b []byte) error {
 	return nil
 }
 
-// item reads an object of so many bytes.
+// item reads an object of size bytes.
 func (l *protoList) item(size int64) (Object, error) {
 	limit := int64(l.w.limit)
 	if size > limit {
@@ -204,13 +204,13 @@ func (l *protoList) item(size int64) (Object, error) {
 	return l.object(raw)
 }
 
-// tooLarge skips an object above the limit. Its first bytes tell which it is: metadata comes first.
+// tooLarge skips an object above the limit. Metadata comes first, so its first bytes identify it.
 func (l *protoList) tooLarge(size, first int64) (Object, error) {
 	head, err := l.w.take(first)
 	if err != nil {
 		return Object{}, err
 	}
-	m, _ := protoMeta(head, l.namespace) // what is cut off is an error that says nothing
+	m, _ := protoMeta(head, l.namespace) // the error only reports the cut
 	if err := l.w.skip(size - first); err != nil {
 		return Object{}, err
 	}
@@ -230,7 +230,7 @@ func (l *protoList) object(raw []byte) (Object, error) {
 	return Object{Meta: m, Format: Protobuf, Raw: raw}, nil
 }
 
-// tag reads a field's number and type, and how many bytes its value has, up to the offset end.
+// tag reads a field's number and type, and the size of its value, which must end at or before the offset end.
 func (l *protoList) tag(end int64) (num protowire.Number, typ protowire.Type, n int64, err error) {
 	tag, err := l.varint()
 	if err != nil {
@@ -240,7 +240,7 @@ func (l *protoList) tag(end int64) (num protowire.Number, typ protowire.Type, n 
 	var size uint64
 	switch {
 	case num < protowire.MinValidNumber:
-		return 0, 0, 0, l.syntax("a field number out of range")
+		return 0, 0, 0, l.syntax("field number out of range")
 	case typ == protowire.VarintType:
 		_, err = l.varint()
 	case typ == protowire.BytesType:
@@ -256,7 +256,7 @@ func (l *protoList) tag(end int64) (num protowire.Number, typ protowire.Type, n 
 		return 0, 0, 0, err
 	}
 	if at := l.w.offset(); at > end || size > uint64(end-at) {
-		return 0, 0, 0, l.syntax("a field that is longer than what it is in")
+		return 0, 0, 0, l.syntax("field is longer than its message")
 	}
 	return num, typ, int64(size), nil
 }
@@ -269,7 +269,7 @@ func (l *protoList) varint() (uint64, error) {
 			return v, nil
 		}
 		if !errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) {
-			return 0, l.syntax("a number that does not end")
+			return 0, l.syntax("number does not end")
 		}
 		if err := l.w.more(); err != nil {
 			return 0, inside(err)

@@ -4,9 +4,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// protoMeta reads an object's metadata, and walks over its other fields to see that their lengths
-// add up. namespace saves an allocation if it is the object's. Where only what is behind the
-// metadata is broken, the metadata is returned beside the error.
+// protoMeta reads an object's metadata and checks that the lengths of its other fields add up. It reuses
+// namespace, without an allocation, if that is the object's. If only bytes after the metadata are broken, it
+// returns the metadata beside the error.
 func protoMeta(raw []byte, namespace string) (Meta, error) {
 	var name, ns, uid, rv []byte
 	w := metadataOf(raw)
@@ -43,7 +43,7 @@ func protoLabels(raw []byte, yield func(key, value []byte) bool) error {
 	return w.err()
 }
 
-// protoInitialEnd tells whether a bookmark ends the initial events.
+// protoInitialEnd reports whether a bookmark ends the initial events.
 func protoInitialEnd(raw []byte) bool {
 	end := false
 	w := metadataOf(raw)
@@ -59,7 +59,7 @@ func protoInitialEnd(raw []byte) bool {
 	return end && w.err() == nil
 }
 
-// protoShape reads what a fingerprint is made of.
+// protoShape reads the input of a fingerprint.
 func protoShape(raw []byte) (s shape, ok bool) {
 	w := metadataOf(raw)
 	for w.next() {
@@ -77,7 +77,7 @@ func protoShape(raw []byte) (s shape, ok bool) {
 	return s, w.err() == nil
 }
 
-// protoOwner takes note of an owner, if it is the controller.
+// protoOwner records an owner if it is the controller.
 func (s *shape) protoOwner(b []byte) (bad string) {
 	var kind []byte
 	controller := false
@@ -100,7 +100,7 @@ func (s *shape) protoOwner(b []byte) (bad string) {
 	return m.bad
 }
 
-// mapEntry reads an entry of a map of strings.
+// mapEntry reads one entry of a map of strings.
 func mapEntry(b []byte) (key, value []byte, bad string) {
 	m := message{rest: b}
 	for m.next() {
@@ -118,11 +118,11 @@ func mapEntry(b []byte) (key, value []byte, bad string) {
 	return key, value, m.bad
 }
 
-// protoDropManaged copies raw without its managed fields; it returns raw where there are none, and
-// where it cannot be read.
+// protoDropManaged returns a copy of raw without managedFields, or raw itself if there are none or it cannot be
+// read.
 func protoDropManaged(raw []byte) []byte {
 	var out []byte
-	copied := 0 // how much of raw
+	copied := 0 // bytes of raw
 	o := message{rest: raw}
 	for at := 0; o.next(); at = len(raw) - len(o.rest) {
 		if o.num != objectMetadata || !o.bytes() {
@@ -150,7 +150,7 @@ func protoDropManaged(raw []byte) []byte {
 	return append(out, raw[copied:]...)
 }
 
-// sizeWithoutManaged is how many bytes of metadata stay.
+// sizeWithoutManaged returns the size of the metadata without managedFields, in bytes.
 func sizeWithoutManaged(meta []byte) (n int, ok bool) {
 	n = len(meta)
 	m := message{rest: meta}

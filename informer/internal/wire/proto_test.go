@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The tests build protobuf by hand, since no encoder makes what is wrong with it.
+// The tests build protobuf by hand, since no encoder writes invalid messages.
 
-// text is a field of bytes.
+// text is a length-delimited field.
 func text(num protowire.Number, parts ...string) string {
 	v := strings.Join(parts, "")
 	return string(protowire.AppendString(protowire.AppendTag(nil, num, protowire.BytesType), v))
@@ -25,7 +25,7 @@ func number(num protowire.Number, v uint64) string {
 	return string(protowire.AppendVarint(protowire.AppendTag(nil, num, protowire.VarintType), v))
 }
 
-// long is a field that says to have n bytes, and has none.
+// long is a field whose length says n bytes, with none following.
 func long(num protowire.Number, n uint64) string {
 	return string(protowire.AppendVarint(protowire.AppendTag(nil, num, protowire.BytesType), n))
 }
@@ -48,7 +48,7 @@ func listOf(apiVersion, kind string, fields ...string) string {
 
 func pods(fields ...string) string { return listOf("v1", "PodList", fields...) }
 
-// object is an object of a name, with more fields behind its metadata.
+// object is an object with a name, and more fields after its metadata.
 func object(name string, more ...string) string {
 	return text(1, text(1, name)) + strings.Join(more, "")
 }
@@ -61,7 +61,7 @@ var protoListCases = []struct {
 }{
 	{"a list", pods(text(1, text(2, "7"), text(3, "c"), number(4, 5)), text(2, text(1, text(1, "a"), text(3, "n"), text(5, "u"), text(6, "5")), text(2, "spec"))),
 		[]string{"n/a u 5 " + text(1, text(1, "a"), text(3, "n"), text(5, "u"), text(6, "5")) + text(2, "spec")}, ListMeta{"7", "c"}, ""},
-	{"metadata behind the items", pods(text(2, object("a")), text(1, text(2, "7"))), []string{"/a   " + object("a")}, ListMeta{"7", ""}, ""},
+	{"metadata after the items", pods(text(2, object("a")), text(1, text(2, "7"))), []string{"/a   " + object("a")}, ListMeta{"7", ""}, ""},
 	{"metadata in parts is merged, as decoders do", pods(text(1, text(2, "7"), text(3, "b")), text(1, text(3, "c"))), nil, ListMeta{"7", "c"}, ""},
 	{"no items", pods(text(1)), nil, ListMeta{}, ""},
 	{"nothing in it", pods(), nil, ListMeta{}, ""},
@@ -88,18 +88,18 @@ var protoListCases = []struct {
 		text(2, object("a", long(2, 1<<63))), text(2, object("a", "\xfd\x01abc")), text(2, object("z"))),
 		[]string{
 			"bad an item without metadata.name", "bad an item without metadata.name", "bad an item without metadata.name",
-			"bad a field that is longer than what it is in", "bad a a field that is longer than what it is in", "bad metadata: a field that is longer than what it is in",
-			"bad a wrong wire type", "bad metadata: a wrong wire type", "bad metadata: a wrong wire type", "bad a a group", "bad metadata: a group",
-			"bad a an unknown wire type", "bad a a field number out of range", "bad a a field number out of range", "bad a a number that does not end",
-			"bad a a field that is longer than what it is in", "bad a a field that is longer than what it is in",
+			"bad field is longer than its message", "bad a field is longer than its message", "bad metadata: field is longer than its message",
+			"bad wrong wire type", "bad metadata: wrong wire type", "bad metadata: wrong wire type", "bad a groups are not supported", "bad metadata: groups are not supported",
+			"bad a unknown wire type", "bad a field number out of range", "bad a field number out of range", "bad a number does not end",
+			"bad a field is longer than its message", "bad a field is longer than its message",
 			"/z   " + object("z")},
 		ListMeta{}, ""},
 	{"an object instead of a list", listOf("v1", "Pod", text(1, text(1, "a"))), nil, ListMeta{}, "SyntaxError"},
 	{"a refusal", listOf("v1", "Status"), nil, ListMeta{}, "SyntaxError"},
 	{"no kind", protoPrefix + text(2, text(2, object("a"))), nil, ListMeta{}, "SyntaxError"},
-	{"the kind behind the list", pods() + text(1, text(2, "PodList")), nil, ListMeta{}, "SyntaxError"},
+	{"the kind after the list", pods() + text(1, text(2, "PodList")), nil, ListMeta{}, "SyntaxError"},
 	{"two lists", pods() + text(2), nil, ListMeta{}, "SyntaxError"},
-	{"garbage behind the list", pods() + overflow, nil, ListMeta{}, "SyntaxError"},
+	{"garbage after the list", pods() + overflow, nil, ListMeta{}, "SyntaxError"},
 	{"a list of another wire type", protoPrefix + text(1, text(2, "PodList")) + number(2, 5), nil, ListMeta{}, "SyntaxError"},
 	{"items of another wire type", pods(number(2, 5)), nil, ListMeta{}, "SyntaxError"},
 	{"metadata of another wire type", pods(number(1, 5)), nil, ListMeta{}, "SyntaxError"},
@@ -111,7 +111,7 @@ var protoListCases = []struct {
 	{"metadata that is longer than the list", pods(long(1, 1)), nil, ListMeta{}, "SyntaxError"},
 	{"what is skipped is longer than the list", pods(long(31, 1)), nil, ListMeta{}, "SyntaxError"},
 	{"a version that is longer than the metadata", pods(text(1, long(2, 1))), nil, ListMeta{}, "SyntaxError"},
-	{"a tag that ends behind the list", protoPrefix + text(1, text(2, "PodList")) + "\x12\x01\x92" + "\x01\x00", nil, ListMeta{}, "SyntaxError"},
+	{"a tag that ends after the list", protoPrefix + text(1, text(2, "PodList")) + "\x12\x01\x92" + "\x01\x00", nil, ListMeta{}, "SyntaxError"},
 	{"a negative length", pods(long(2, 1<<63)), nil, ListMeta{}, "SyntaxError"},
 	{"a negative length of the list", protoPrefix + text(1, text(2, "PodList")) + long(2, 1<<63), nil, ListMeta{}, "SyntaxError"},
 	{"a list that never ends", protoPrefix + text(1, text(2, "PodList")) + long(2, 1<<62), nil, ListMeta{}, "cut"},
@@ -123,12 +123,12 @@ var protoListCases = []struct {
 	{"an item beyond the limit", pods(long(2, MaxObject+1)) + strings.Repeat("x", 100), nil, ListMeta{}, "SyntaxError"},
 	{"JSON", `{"kind":"PodList","items":[]}`, nil, ListMeta{}, "SyntaxError"},
 	{"a page of HTML", `<html>`, nil, ListMeta{}, "SyntaxError"},
-	{"one byte that is none of ours", `k9`, nil, ListMeta{}, "SyntaxError"},
+	{"a wrong prefix", `k9`, nil, ListMeta{}, "SyntaxError"},
 	{"nothing at all", ``, nil, ListMeta{}, "cut"},
 	{"the prefix only", protoPrefix, nil, ListMeta{}, "cut"},
 }
 
-// arrivals are ways for bytes to arrive.
+// arrivals are ways in which bytes can arrive.
 var arrivals = map[string]func(string) io.Reader{
 	"whole":      func(s string) io.Reader { return strings.NewReader(s) },
 	"bytes":      func(s string) io.Reader { return iotest.OneByteReader(strings.NewReader(s)) },
@@ -155,7 +155,7 @@ func TestProtobufList(t *testing.T) {
 	}
 }
 
-// event is a frame of a watch, whose object is of kind Pod.
+// event is a frame of a watch with an object of kind Pod.
 func event(eventType string, fields ...string) string {
 	return framed(text(1, eventType) + text(2, text(1, protoPrefix, text(1, text(1, "v1"), text(2, "Pod")), text(2, fields...), text(3), text(4))))
 }
@@ -178,7 +178,7 @@ func protoWatchCases() []watchCase {
 		{"a bookmark that does not", event(Bookmark, notEnding), []string{"BOOKMARK  9 " + notEnding}, ""},
 		{"an object is not the end of anything", event(Added, text(1, text(1, "a")), ending), []string{"ADDED a 9 " + text(1, text(1, "a")) + ending}, ""},
 		{"a status", status("Status"), []string{"ERROR   " + text(1) + text(2, "Failure")}, ""},
-		{"an error that is none", status("Pod") + good, []string{"bad", after}, ""},
+		{"an error event without a Status", status("Pod") + good, []string{"bad", after}, ""},
 		{"fields in any order, and unknown ones",
 			framed(unknownFields + text(2, unknownFields, text(1, protoPrefix, unknownFields, text(2, object("a")), text(1, text(2, "Pod"), text(1, "v1")))) + text(1, Added)),
 			[]string{"ADDED a  " + object("a")}, ""},
@@ -189,7 +189,7 @@ func protoWatchCases() []watchCase {
 		{"frames that are no events", framed("") + framed(text(1, Added)) + framed(text(1, Added)+text(2)) + framed(text(1, Error)) + event("WHAT", object("a")) +
 			event(Bookmark) + event(Added) + event(Added, text(1)) + event(Added, number(1, 5)) + event(Added, object("a", group)) + good,
 			[]string{"bad", "bad", "bad", "bad", "bad", "bad", "bad", "bad", "bad", "bad ADDED a", after}, ""},
-		{"a deletion, of what cannot be read but for its metadata", event(Deleted, object("a", group)) + event("WHAT", object("a", group)) + event(Bookmark, object("a", group)) + good,
+		{"a deletion of an object of which only the metadata can be read", event(Deleted, object("a", group)) + event("WHAT", object("a", group)) + event(Bookmark, object("a", group)) + good,
 			[]string{"bad DELETED a", "bad", "bad", after}, ""},
 		{"frames that are broken",
 			framed(overflow) + framed(long(1, 1)) + framed(number(1, 5)) + framed(text(1, Added)+number(2, 5)) + framed(text(1, Added)+text(2, number(1, 5))) +

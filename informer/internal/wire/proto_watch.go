@@ -5,14 +5,14 @@ import (
 	"io"
 )
 
-// frameHeader is a frame's length, big-endian, in bytes.
+// frameHeader is the size of a frame's length, big-endian, in bytes.
 const frameHeader = 4
 
-// protoWatch cuts a protobuf watch stream, frames of a length and a bare WatchEvent, into events.
+// protoWatch cuts a protobuf watch stream into events. A frame is a length and a bare WatchEvent.
 type protoWatch struct {
 	w         window
-	drop      int64 // the length of a frame that was given up
-	lost      bool  // what comes is not frames
+	drop      int64 // bytes of a dropped frame still to be skipped
+	lost      bool  // the stream does not consist of frames
 	namespace string
 }
 
@@ -20,8 +20,8 @@ func newProtoWatch(body io.Reader) *protoWatch {
 	return &protoWatch{w: newWindow(body, watchWindow)}
 }
 
-// Next implements Watch. An object above the limit is skipped; but a length that makes no sense
-// leaves no place to go on from, so that io.ErrUnexpectedEOF follows it.
+// Next implements Watch. It skips an object above the limit. After an implausible length, no frame can be
+// found, so io.ErrUnexpectedEOF follows.
 func (w *protoWatch) Next() (Event, error) {
 	if w.lost {
 		return Event{}, io.ErrUnexpectedEOF
@@ -42,7 +42,7 @@ func (w *protoWatch) Next() (Event, error) {
 	switch {
 	case size > 4*limit:
 		w.lost = true
-		return Event{}, w.syntax("no frame of a watch")
+		return Event{}, w.syntax("not a watch frame")
 	case size > limit:
 		w.drop = size
 	}
@@ -79,7 +79,7 @@ func (w *protoWatch) event(frame []byte) (ev Event, err error) {
 	return w.object(ev, &e)
 }
 
-// object reads what an event is about.
+// object reads an event's object.
 func (w *protoWatch) object(ev Event, e *envelope) (Event, error) {
 	ev.Format, ev.Raw = Protobuf, e.raw
 	if ev.Type == Error { // a Status has other metadata

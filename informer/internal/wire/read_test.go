@@ -25,7 +25,7 @@ func labelsOf(f Format, raw []byte) (map[string]string, error) {
 	return labels, err
 }
 
-// plainFingerprint is what a fingerprint should be, from decoded metadata.
+// plainFingerprint computes a fingerprint from decoded metadata.
 func plainFingerprint(m metav1.ObjectMeta, size int) uint64 {
 	h := uint64(14695981039346656037)
 	add := func(what byte, value string) {
@@ -108,9 +108,9 @@ func TestFingerprint(t *testing.T) {
 			fields{"", "", app("app", "x", "app.kubernetes.io/component", "worker")}, false},
 		{"the surest label counts",
 			fields{"", "", app("app", "x", "app.kubernetes.io/name", "n")}, fields{"", "", app("app", "y", "app.kubernetes.io/name", "n")}, true},
-		{"also where another comes behind it",
+		{"also where another comes after it",
 			fields{"", "", app("app", "x", "k8s-app", "y")}, fields{"", "", app("app", "x", "k8s-app", "z")}, true},
-		{"an empty label is none",
+		{"an empty label is ignored",
 			fields{"", "", app("app", "x", "app.kubernetes.io/name", "")}, fields{"", "", app("app", "x")}, true},
 		{"a label's value is not another's",
 			fields{"", "", app("app", "x")}, fields{"", "", app("app.kubernetes.io/component", "x")}, false},
@@ -127,7 +127,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestFingerprintIsStable pins values that other processes may have kept.
+// TestFingerprintIsStable pins values that other processes may have stored.
 func TestFingerprintIsStable(t *testing.T) {
 	pods := samplePods(t)
 	for f, objects := range map[Format][][]byte{JSON: sampleObjects(t, JSON), Protobuf: sampleObjects(t, Protobuf)} {
@@ -177,7 +177,7 @@ func TestReadMetaOfWhatIsNoObject(t *testing.T) {
 	}
 	for why, raw := range map[string]string{
 		"cut in the metadata":      object("a")[:3],
-		"broken behind it":         object("a", long(2, 1)),
+		"broken after it":          object("a", long(2, 1)),
 		"a name that is no string": text(1, number(1, 1)),
 	} {
 		if m, err := ReadMeta(Protobuf, []byte(raw)); kindOf(err) != "SyntaxError" || m != (Meta{}) {
@@ -194,7 +194,7 @@ func TestReadLabels(t *testing.T) {
 	}{
 		{"none", `{"metadata":{"name":"a"}}`, nil, ""},
 		{"no metadata", `{"spec":{}}`, nil, ""},
-		{"null is none", `{"metadata":{"labels":null}}`, nil, ""},
+		{"null is empty", `{"metadata":{"labels":null}}`, nil, ""},
 		{"no metadata as null", `{"metadata":null}`, nil, ""},
 		{"escapes", `{"metadata":{"l\u0061bels":{"\u00e4":"\n","b":null}}}`, map[string]string{"ä": "\n", "b": ""}, ""},
 		{"others further down", `{"spec":{"metadata":{"labels":{"x":"y"}}},"metadata":{"annotations":{"x":"y"},"labels":{"a":"b"}}}`,
@@ -247,10 +247,10 @@ func TestDropManagedFields(t *testing.T) {
 		}
 	}
 	for why, raw := range map[string][]byte{
-		"garbage behind the metadata": {0x0a, 0x03, 0x8a, 0x01, 0x00, 0xff},
-		"garbage in the metadata":     {0x0a, 0x04, 0x8a, 0x01, 0x00, 0xff},
-		"no metadata":                 {0x12, 0x03, 0x8a, 0x01, 0x00},
-		"nothing":                     {},
+		"garbage after the metadata": {0x0a, 0x03, 0x8a, 0x01, 0x00, 0xff},
+		"garbage in the metadata":    {0x0a, 0x04, 0x8a, 0x01, 0x00, 0xff},
+		"no metadata":                {0x12, 0x03, 0x8a, 0x01, 0x00},
+		"nothing":                    {},
 	} {
 		if got := DropManagedFields(Protobuf, raw); !bytes.Equal(got, raw) {
 			t.Errorf("%s: %x becomes %x", why, raw, got)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// samplePods are eight pods as unlike as in a cluster: bench/gen made them, with seed 1.
+// samplePods are eight pods as diverse as in a cluster, made by bench/gen with seed 1.
 func samplePods(tb testing.TB) []corev1.Pod {
 	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "pods.pb"))
@@ -30,7 +30,7 @@ func samplePods(tb testing.TB) []corev1.Pod {
 	return l.Items
 }
 
-// sampleObjects are the sample pods' bytes, as in a watch.
+// sampleObjects returns the sample pods' bytes, as in a watch.
 func sampleObjects(tb testing.TB, f Format) (objects [][]byte) {
 	for _, p := range samplePods(tb) {
 		p.APIVersion, p.Kind = "v1", "Pod"
@@ -42,7 +42,7 @@ func sampleObjects(tb testing.TB, f Format) (objects [][]byte) {
 // protoMessage is a generated type.
 type protoMessage interface{ Marshal() ([]byte, error) }
 
-// encode returns an object's bytes as an Object has them.
+// encode returns an object's bytes as Object.Raw has them.
 func encode(tb testing.TB, f Format, o protoMessage) []byte {
 	tb.Helper()
 	var b []byte
@@ -65,7 +65,7 @@ func wrap(tb testing.TB, apiVersion, kind string, raw []byte) []byte {
 	return append([]byte(protoPrefix), encode(tb, Protobuf, &u)...)
 }
 
-// rawList is any list, whose items were encoded before.
+// rawList is any list of encoded items.
 type rawList struct {
 	metav1.ListMeta
 	items [][]byte
@@ -93,7 +93,7 @@ func (l rawList) body(tb testing.TB, f Format, apiVersion, kind string) []byte {
 	return wrap(tb, apiVersion, kind, l.message(tb, 1, 2))
 }
 
-// message is the bare list, with the fields of these numbers.
+// message returns the bare list with the given field numbers.
 func (l rawList) message(tb testing.TB, metaField, itemsField byte) []byte {
 	tb.Helper()
 	meta := encode(tb, Protobuf, &l.ListMeta)
@@ -104,7 +104,7 @@ func (l rawList) message(tb testing.TB, metaField, itemsField byte) []byte {
 	return b
 }
 
-// frame encodes a watch event as a server does. The kind is needed for protobuf only.
+// frame encodes a watch event as a server does. Only protobuf needs the kind.
 func frame(tb testing.TB, f Format, eventType, apiVersion, kind string, raw []byte) []byte {
 	tb.Helper()
 	if f == JSON {
@@ -114,7 +114,7 @@ func frame(tb testing.TB, f Format, eventType, apiVersion, kind string, raw []by
 	return prefixed(encode(tb, Protobuf, &ev))
 }
 
-// prefixed puts a frame's length before it.
+// prefixed prepends a frame's length.
 func prefixed(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }

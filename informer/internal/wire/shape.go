@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// shape is what an object's fingerprint is made of. The slices lie in the object's bytes.
+// shape is the input of a fingerprint. Its slices lie in the object's bytes.
 type shape struct {
 	owner     []byte // kind of the controller
 	app       []byte // value of the label that comes first in appLabels
-	rank      int    // 1 + its place there; 0 is none
+	rank      int    // 1 + its place there; 0: no such label
 	component []byte
 	generate  []byte // generateName
 }
 
-// appLabels say which application an object belongs to, the surest first.
+// appLabels name the application of an object, the most reliable first.
 var appLabels = [...]string{"app.kubernetes.io/name", "app", "k8s-app", "name", "run"}
 
-// componentLabel tells the parts of one application from each other.
+// componentLabel distinguishes the parts of one application.
 const componentLabel = "app.kubernetes.io/component"
 
-// label takes note of one label.
+// label records one label.
 func (s *shape) label(key, value []byte) {
 	if len(value) == 0 {
 		return
@@ -36,10 +36,10 @@ func (s *shape) label(key, value []byte) {
 	}
 }
 
-// complete tells whether nothing that may come changes the fingerprint: labels lie together.
+// complete reports whether the rest of the object cannot change the fingerprint: labels lie together.
 func (s *shape) complete() bool { return len(s.owner) > 0 && (len(s.app) > 0 || len(s.component) > 0) }
 
-// sum makes the fingerprint, of an object of size bytes.
+// sum returns the fingerprint of an object of size bytes.
 func (s *shape) sum(size int) uint64 {
 	h := fnvOffset
 	h.add('o', s.owner)
@@ -55,7 +55,7 @@ func (s *shape) sum(size int) uint64 {
 	return uint64(h)
 }
 
-// fnv is FNV-1a of 64 bits, which is the same in every process.
+// fnv is 64-bit FNV-1a, which is the same in every process.
 type fnv uint64
 
 const (
@@ -63,7 +63,7 @@ const (
 	fnvPrime  fnv = 1099511628211
 )
 
-// add hashes a value that is there, behind a byte that says what it is.
+// add hashes a non-empty value, preceded by a byte for its type.
 func (h *fnv) add(what byte, value []byte) {
 	if len(value) == 0 {
 		return
@@ -72,7 +72,7 @@ func (h *fnv) add(what byte, value []byte) {
 	for _, c := range value {
 		x = (x ^ fnv(c)) * fnvPrime
 	}
-	*h = x * fnvPrime // as a zero byte, which no value holds
+	*h = x * fnvPrime // like a zero byte, which no value contains
 }
 
 // hashAlphabet has the letters and digits of a template's hash.
@@ -80,8 +80,8 @@ func (h *fnv) add(what byte, value []byte) {
 // Source: k8s.io/apimachinery/pkg/util/rand.
 const hashAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// withoutHash cuts what differs from one template or run to the next off a generateName: the hash
-// that a Deployment gives its ReplicaSets, the time that a CronJob gives its Jobs.
+// withoutHash removes the suffix of a generateName that differs between templates or runs: the hash that a
+// Deployment gives its ReplicaSets, the time that a CronJob gives its Jobs.
 func withoutHash(name []byte) []byte {
 	for len(name) > 0 && name[len(name)-1] == '-' {
 		name = name[:len(name)-1]

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// small are two objects that take a moment to cut at every byte.
+// small returns two objects that are quick to cut at every byte.
 func small(t *testing.T, f Format) [][]byte {
 	var objects [][]byte
 	for _, name := range []string{"a", "bb"} {
@@ -26,7 +26,7 @@ func small(t *testing.T, f Format) [][]byte {
 	return objects
 }
 
-// TestListCutAtEveryByte checks that what is missing is noticed, and what is there is right.
+// TestListCutAtEveryByte checks that a cut is noticed and that the items before it are right.
 func TestListCutAtEveryByte(t *testing.T) {
 	for _, f := range []Format{JSON, Protobuf} {
 		body := string(rawList{metav1.ListMeta{ResourceVersion: "7", Continue: "c"}, small(t, f)}.body(t, f, "v1", "ConfigMapList"))
@@ -39,7 +39,7 @@ func TestListCutAtEveryByte(t *testing.T) {
 				items, meta, err := readList(f, reader(body[:n]))
 				want := "cut"
 				if f == Protobuf && (n == len(body)-4 || n == len(body)-2) {
-					want = "" // what is missing are fields of the envelope that are empty
+					want = "" // only empty fields of the envelope are missing
 				}
 				if kindOf(err) != want {
 					t.Errorf("%s, %d of %d bytes, %s: %v", f, n, len(body), how, err)
@@ -84,7 +84,7 @@ func TestWatchCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// TestObjectsArriveAtOnce checks that nothing waits for what comes behind an object.
+// TestObjectsArriveAtOnce checks that an object is returned without waiting for bytes after it.
 func TestObjectsArriveAtOnce(t *testing.T) {
 	for _, f := range []Format{JSON, Protobuf} {
 		objects := small(t, f)
@@ -103,7 +103,7 @@ func TestObjectsArriveAtOnce(t *testing.T) {
 // stalled fails the test if more than b is read.
 func stalled(t *testing.T, b []byte) io.Reader {
 	return io.MultiReader(bytes.NewReader(b), readerFunc(func([]byte) (int, error) {
-		t.Error("reads on, where nothing comes for minutes")
+		t.Error("reads beyond an object, where bytes may be minutes away")
 		return 0, io.EOF
 	}))
 }
@@ -126,7 +126,7 @@ func TestLargeObjects(t *testing.T) {
 			t.Error(err)
 		}
 		if n := cap(windowOf(w).buf); n > maxIdle {
-			t.Errorf("%s: a window of %d bytes stays behind a large object", f, n)
+			t.Errorf("%s: a window of %d bytes remains after a large object", f, n)
 		}
 
 		w = NewWatch(f, strings.NewReader(event(1<<20)+event(1)))
@@ -139,7 +139,7 @@ func TestLargeObjects(t *testing.T) {
 			t.Errorf("%s: a window of %d bytes for what is given up", f, n)
 		}
 		if ev, err := w.Next(); err != nil || ev.Name != "a" {
-			t.Errorf("%s: behind the large object: %+v, %v", f, ev, err)
+			t.Errorf("%s: after the large object: %+v, %v", f, ev, err)
 		}
 
 		body := rawList{items: [][]byte{object(1 << 20), object(1)}}.body(t, f, "v1", "ConfigMapList")
@@ -152,7 +152,7 @@ func TestLargeObjects(t *testing.T) {
 		l = NewList(f, bytes.NewReader(body))
 		windowOf(l).limit = 1 << 19
 		o, err := l.Next()
-		if f == JSON { // which has an end where it was read to
+		if f == JSON { // JSON has an end where it was read to
 			if !errors.As(err, &large) {
 				t.Errorf("%s: an item above the limit: %v", f, err)
 			}
@@ -162,7 +162,7 @@ func TestLargeObjects(t *testing.T) {
 			t.Errorf("%s: an item above the limit: %+v, %v", f, o, err)
 		}
 		if o, err := l.Next(); err != nil || o.Name != "a" {
-			t.Errorf("%s: behind the large item: %+v, %v", f, o, err)
+			t.Errorf("%s: after the large item: %+v, %v", f, o, err)
 		}
 		if _, err := l.Next(); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: at the end: %v", f, err)
@@ -170,7 +170,7 @@ func TestLargeObjects(t *testing.T) {
 	}
 }
 
-// TestErrorsTellTheirPlace checks offsets behind what moved through the window, and was given back.
+// TestErrorsTellTheirPlace checks offsets in a window that has moved and shrunk.
 func TestErrorsTellTheirPlace(t *testing.T) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"k": strings.Repeat("x", 200_000)}}
 	for f, bad := range map[Format]string{JSON: `{"type":x}`, Protobuf: framed(overflow)} {
@@ -189,7 +189,7 @@ func TestErrorsTellTheirPlace(t *testing.T) {
 	}
 }
 
-// TestLengthsCostNothing checks that a length is not believed before its bytes come.
+// TestLengthsCostNothing checks that a length allocates nothing before its bytes arrive.
 func TestLengthsCostNothing(t *testing.T) {
 	l := newProtoList(strings.NewReader(protoPrefix + text(1, text(2, "PodList")) + long(2, 1<<40) + long(2, MaxObject) + "x"))
 	if _, err := l.Next(); kindOf(err) != "cut" || cap(l.w.buf) > listWindow {
@@ -205,7 +205,7 @@ func TestLengthsCostNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsSkippedIsNotHeld checks that a large field that nobody needs is not collected.
+// TestWhatIsSkippedIsNotHeld checks that a large unused field is not collected.
 func TestWhatIsSkippedIsNotHeld(t *testing.T) {
 	unknown := text(31, strings.Repeat("x", 1<<20))
 	for _, in := range []string{

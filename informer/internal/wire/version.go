@@ -1,9 +1,10 @@
 package wire
 
-// CompareVersions compares two resource versions of one resource: by length, then bytes, since they
-// have up to 128 bits. ok is false where one is not a decimal number without leading zeros, and
-// where one is "0" or "", which are no versions: then only equality means something.
+// CompareVersions compares two resource versions of one resource: by length, then bytes, since they have up to
+// 128 bits. ok is false if one is not a decimal number without leading zeros, or is "0" or "", which are not
+// versions: such values can only be compared for equality.
 //
+// Source: KEP-5504, comparable resource versions; aggregated API servers may not follow it.
 // Source: KEP-5504, comparable resource versions; aggregated API servers may not follow it.
 func CompareVersions(a, b string) (c int, ok bool) {
 	if !numeric(a) || !numeric(b) {
@@ -18,7 +19,7 @@ func CompareVersions(a, b string) (c int, ok bool) {
 	return 1, true
 }
 
-// Older tells whether a is known to be older than b.
+// Older reports whether a is known to be older than b.
 func Older(a, b string) bool {
 	c, ok := CompareVersions(a, b)
 	return ok && c < 0

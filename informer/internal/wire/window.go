@@ -6,51 +6,50 @@ import (
 )
 
 const (
-	// MaxObject bounds one object, in bytes. etcd's default bounds what is written at 1.5 MiB, but
-	// aggregated API servers have other stores.
+	// MaxObject bounds one object, in bytes. etcd bounds writes at 1.5 MiB by default, but aggregated API
+	// servers have other stores.
 	MaxObject = 64 << 20
 
-	watchWindow = 4 << 10  // an idle watch costs this much
-	listWindow  = 64 << 10 // a list ends soon, and is read in larger gulps
-	maxIdle     = 64 << 10 // a window that one large object made larger is given back
+	watchWindow = 4 << 10  // the cost of an idle watch
+	listWindow  = 64 << 10 // lists are short-lived and read in larger chunks
+	maxIdle     = 64 << 10 // a window enlarged beyond this by one object is released
 )
 
-// window is a piece of what a reader sends.
+// window is a section of a reader's input.
 //
-// What lies before pos may leave the window whenever more is read, unless hold is set: then the
-// window keeps everything from buf[from] on. Positions that must survive a read are therefore
-// relative to from.
+// A read may drop everything before pos unless hold is set: then the window keeps everything from buf[from] on.
+// Positions that must survive a read are therefore relative to from.
 type window struct {
-	r     io.Reader // nil: buf is all there is
+	r     io.Reader // nil: buf is the whole input
 	buf   []byte
 	pos   int
 	from  int
 	hold  bool
 	base  int64 // the offset of buf[0] in the input
-	limit int   // of the bytes held
-	err   error // what the reader said last
+	limit int   // maximal number of bytes held
+	err   error // the reader's last error
 }
 
 func newWindow(r io.Reader, size int) window {
 	return window{r: r, buf: make([]byte, 0, size), limit: MaxObject}
 }
 
-// heldWindow shows bytes that are held already.
+// heldWindow is a window on bytes in memory.
 func heldWindow(b []byte) window { return window{buf: b, hold: true, limit: MaxObject} }
 
-// offset is where in the input pos is.
+// offset returns the position of pos in the input.
 func (w *window) offset() int64 { return w.base + int64(w.pos) }
 
-// keep begins to hold the input from here on.
+// keep holds the input from pos on.
 func (w *window) keep() { w.from, w.hold = w.pos, true }
 
-// release returns what was held; it is valid until the next read.
+// release returns the held bytes; they are valid until the next read.
 func (w *window) release() []byte {
 	w.hold = false
 	return w.buf[w.from:w.pos:w.pos]
 }
 
-// shrink gives a large window back that holds little.
+// shrink releases a large window that holds little.
 func (w *window) shrink() {
 	if cap(w.buf) <= maxIdle || len(w.buf)-w.pos > watchWindow {
 		return
@@ -89,7 +88,7 @@ func (w *window) more() error {
 	return io.ErrNoProgress
 }
 
-// slide moves what is still needed to the start of the window.
+// slide moves the needed bytes to the start of the window.
 func (w *window) slide() {
 	start := w.pos
 	if w.hold {
@@ -105,8 +104,8 @@ func (w *window) slide() {
 	w.from = 0
 }
 
-// need reads until n bytes lie ahead. A length that nobody keeps costs no memory: the window grows
-// with what arrives.
+// need reads until n bytes are available. The window grows with the bytes that arrive, so a false length costs
+// no memory.
 func (w *window) need(n int) error {
 	for len(w.buf)-w.pos < n {
 		if err := w.more(); err != nil {
@@ -154,7 +153,7 @@ func (w *window) peek() (byte, error) {
 	return w.buf[w.pos], nil
 }
 
-// inside turns the end of the input into the error it is within a value.
+// inside turns the end of the input into the error for an end within a value.
 func inside(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

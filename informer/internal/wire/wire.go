@@ -1,14 +1,14 @@
-// Package wire cuts what a Kubernetes API server sends into objects, without decoding them.
+// Package wire cuts the responses of a Kubernetes API server into objects, without decoding them.
 //
-// A list body and a watch stream, of JSON or protobuf, are read through a window that holds one
-// object, never the whole; a shallow walk reads an object's key, UID and version on the way.
+// It reads list bodies and watch streams, in JSON or protobuf, through a window that holds one object, never
+// the whole. A shallow walk reads each object's key, UID and version on the way.
 //
 //   - The bytes of an Object are valid until the next call of Next.
-//   - JSON's syntax is checked throughout, so that what is stored can be decoded later. Of protobuf,
-//     what is within the fields of metadata and of the object is not: a decoder may refuse it.
-//   - Invalid UTF-8 is passed on, as encoding/json and the generated decoders would accept it.
-//   - Of a protobuf field that occurs twice the last one counts, as for the decoders. JSON's decoders
-//     disagree: where that would matter here, the object is refused.
+//   - JSON's syntax is checked throughout, so that stored objects can be decoded later. In protobuf, the
+//     contents of the fields of metadata and of the object are not checked: a decoder may refuse them.
+//   - Invalid UTF-8 is passed on, since encoding/json and the generated decoders accept it.
+//   - If a protobuf field occurs twice, the last one counts, as for the decoders. JSON decoders disagree; an
+//     object where that matters here is refused.
 package wire
 
 import (
@@ -16,23 +16,22 @@ import (
 	"fmt"
 )
 
-// Meta is what the shallow walk reads of an object's metadata.
+// Meta is the part of an object's metadata that the shallow walk reads.
 type Meta struct {
 	Namespace, Name, UID, ResourceVersion string
-	// Typed is true where the server said what the apiVersion and kind are: in the bytes of JSON,
-	// around those of protobuf.
+	// Typed is true if the server sent apiVersion and kind: within JSON, in the envelope of protobuf.
 	Typed bool
 }
 
-// Object is one object, cut out.
+// Object is one object of a list or a watch.
 type Object struct {
 	Meta
 	Format Format
-	// Raw is the object in its format: valid until the next call of Next, and not to be written to.
-	// JSON has apiVersion and kind, if the object is Typed; protobuf is the bare message.
+	// Raw is the object in its format. It is valid until the next call of Next and must not be modified. JSON
+	// contains apiVersion and kind if the object is Typed; protobuf is the bare message.
 	Raw []byte
-	// Lent is true where apiVersion and kind are those that the list says: the item itself has none.
-	Lent bool
+	// TypeFromList is true if the item has no apiVersion and kind and they were copied from the list.
+	TypeFromList bool
 }
 
 // ListMeta is the metadata of a list.
@@ -66,7 +65,7 @@ type Event struct {
 // Source: k8s.io/apimachinery/pkg/apis/meta/v1, InitialEventsAnnotationKey.
 const initialEnd = "k8s.io/initial-events-end"
 
-// flaw says what an event lacks, or nothing.
+// flaw returns the reason if the event is invalid, or "".
 func (ev *Event) flaw() string {
 	switch ev.Type {
 	case Added, Modified, Deleted:
@@ -87,7 +86,7 @@ func (ev *Event) flaw() string {
 	return ""
 }
 
-// known is what can be told of an event that cannot be read: which object it is about, if that is known.
+// known returns the type and metadata of an unreadable event, as far as it is known which object it is about.
 func (ev *Event) known() Event {
 	if ev.Name == "" || ev.Type != Added && ev.Type != Modified && ev.Type != Deleted {
 		return Event{}
@@ -95,7 +94,7 @@ func (ev *Event) known() Event {
 	return Event{Type: ev.Type, Object: Object{Meta: ev.Meta}}
 }
 
-// eventTypeOf allocates nothing for the types that there are.
+// eventTypeOf does not allocate for known types.
 func eventTypeOf(b []byte) string {
 	for _, t := range [...]string{Added, Modified, Deleted, Bookmark, Error} {
 		if string(b) == t {
@@ -105,7 +104,7 @@ func eventTypeOf(b []byte) string {
 	return string(b)
 }
 
-// same allocates nothing where b is what the last one was: objects of a namespace follow each other.
+// same does not allocate if b equals the last value: objects of a namespace follow each other.
 func same(last string, b []byte) string {
 	if string(b) == last {
 		return last
@@ -113,8 +112,8 @@ func same(last string, b []byte) string {
 	return string(b)
 }
 
-// SyntaxError says that the input is not the JSON or protobuf that it should be. Where the next
-// object begins is unknown after it.
+// SyntaxError reports input that is not valid JSON or protobuf. The start of the next object is unknown after
+// it.
 type SyntaxError struct {
 	Format Format
 	Offset int64 // in bytes, of the body
@@ -125,21 +124,21 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("read %s: byte %d: %s", e.Format, e.Offset, e.Msg)
 }
 
-// TooLargeError says that an object exceeds the limit.
+// TooLargeError reports an object that exceeds the limit.
 type TooLargeError struct{ Limit int }
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("read object: larger than %d bytes", e.Limit)
 }
 
-// ObjectError says that a value is well-formed but no object that can be kept, or one whose inside
-// is broken although its end is known. Reading may go on behind it.
+// ObjectError reports a well-formed value that is not a usable object, or a broken one whose end is known.
+// Reading can continue after it.
 type ObjectError struct{ Msg string }
 
 func (e *ObjectError) Error() string { return "read object: " + e.Msg }
 
-// Unreadable tells whether err blames the bytes that the server sent, rather than the connection.
-// Bytes that end early are the connection's fault.
+// Unreadable reports whether err is the fault of the bytes that the server sent, rather than the connection's.
+// A premature end is the connection's.
 func Unreadable(err error) bool {
 	var syntax *SyntaxError
 	var large *TooLargeError

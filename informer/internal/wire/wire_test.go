@@ -55,7 +55,7 @@ func readWatch(f Format, r io.Reader) (events []string, err error) {
 	}
 }
 
-// shortly leaves the place out that an error names.
+// shortly removes the offset from an error message.
 func shortly(msg string) string {
 	if _, rest, ok := strings.Cut(msg, "read protobuf: byte "); ok {
 		_, msg, _ = strings.Cut(rest, ": ")
@@ -76,7 +76,7 @@ func kindOf(err error) string {
 	return strings.TrimPrefix(reflect.TypeOf(err).String(), "*wire.")
 }
 
-// nested is deeper than it may be; end is what the innermost array goes on with.
+// nested is deeper than allowed; end continues the innermost array.
 func nested(end string) string {
 	return strings.Repeat("[", maxDepth+1) + end + strings.Repeat("]", maxDepth)
 }
@@ -111,7 +111,7 @@ var listCases = []struct {
 	{"metadata further down is not the object's", `{"items":[{"spec":{"metadata":{"name":"x"}},"metadata":{"name":"a","labels":{"name":"y"}}}]}`,
 		[]string{`/a   {"spec":{"metadata":{"name":"x"}},"metadata":{"name":"a","labels":{"name":"y"}}}`}, ListMeta{}, ""},
 	{"a bad item does not hide the next", `{"items":[{"metadata":{"name":5}},7,{"metadata":[]},{},{"metadata":{"name":"a"}}]}`,
-		[]string{"bad a field of metadata that must be a string is none", "bad not an object", "bad metadata is not an object",
+		[]string{"bad a field of metadata must be a string", "bad not an object", "bad metadata is not an object",
 			"bad an item without metadata.name", `/a   {"metadata":{"name":"a"}}`}, ListMeta{}, ""},
 	{"null is as absent", `{"items":[{"metadata":{"name":"a","uid":null}}]}`,
 		[]string{`/a   {"metadata":{"name":"a","uid":null}}`}, ListMeta{}, ""},
@@ -120,8 +120,8 @@ var listCases = []struct {
 	{"a page of HTML", `<html>`, nil, ListMeta{}, "SyntaxError"},
 	{"nothing at all", ``, nil, ListMeta{}, "cut"},
 	{"cut in an item", `{"items":[{"metadata":{"name":"a`, nil, ListMeta{}, "cut"},
-	{"cut behind the items", `{"items":[]`, nil, ListMeta{}, "cut"},
-	{"more behind the list", `{"items":[]}{}`, nil, ListMeta{}, "SyntaxError"},
+	{"cut after the items", `{"items":[]`, nil, ListMeta{}, "cut"},
+	{"more after the list", `{"items":[]}{}`, nil, ListMeta{}, "SyntaxError"},
 	{"items twice", `{"items":[],"items":[]}`, nil, ListMeta{}, "SyntaxError"},
 	{"items that are no array", `{"items":{}}`, nil, ListMeta{}, "SyntaxError"},
 	{"a trailing comma", `{"items":[{"metadata":{"name":"a"}},]}`,
@@ -136,8 +136,8 @@ var listCases = []struct {
 	{"an item that is nested too deeply does not hide the next",
 		`{"items":[{"a":` + nested("]") + `,"metadata":{"name":"a"}},` + nested("]") + `,{"metadata":{"name":"b"},"a":` + nested(`"]\"}"]`) + `},{"metadata":{"name":"c"}}]}`,
 		[]string{"bad a " + tooDeep, "bad not an object", "bad b " + tooDeep, `/c   {"metadata":{"name":"c"}}`}, ListMeta{}, ""},
-	{"outside of them there is nothing to give up", `{"items":[{"metadata":{"name":"a"}}],"a":` + nested("]") + `}`, nil, ListMeta{}, "SyntaxError"},
-	{"it is cut like any other", `{"items":[{"a":` + nested(""), nil, ListMeta{}, "cut"},
+	{"outside of items it ends the list", `{"items":[{"metadata":{"name":"a"}}],"a":` + nested("]") + `}`, nil, ListMeta{}, "SyntaxError"},
+	{"a deep item that is cut", `{"items":[{"a":` + nested(""), nil, ListMeta{}, "cut"},
 	{"wide, but not deep", `{"a":[` + strings.Repeat("[{}],", maxDepth) + `[]],"items":[]}`, nil, ListMeta{}, ""},
 	{"as deep as allowed", `{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `,"items":[]}`, nil, ListMeta{}, ""},
 }
@@ -194,16 +194,16 @@ var watchCases = []watchCase{
 		`{"type":"ADDED","object":{"metadata":{}}}{"type":"ADDED","object":7}{"type":"WHAT","object":{}}{"type":"BOOKMARK","object":{}}{"type":"ERROR"}{}{"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
 		[]string{"bad", "bad", "bad", "bad", "bad", "bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
 	{"cut in a frame", `{"type":"ADDED","object":{"metadata"`, nil, "cut"},
-	{"only white space behind a frame", `{"type":"ADDED","object":{"metadata":{"name":"a"}}}` + "\n \n", []string{`ADDED a  {"metadata":{"name":"a"}}`}, ""},
+	{"only white space after a frame", `{"type":"ADDED","object":{"metadata":{"name":"a"}}}` + "\n \n", []string{`ADDED a  {"metadata":{"name":"a"}}`}, ""},
 	{"nested too deeply, then as deep as allowed",
 		`{"a":` + strings.Repeat("[", maxDepth+1) + "\n" + `{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `,"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
 		[]string{"bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
 	{"garbage at depth, then as deep as allowed",
 		`{"a":[[[x` + "\n" + `{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `,"type":"ADDED","object":{"metadata":{"name":"a"}}}`,
 		[]string{"bad", `ADDED a  {"metadata":{"name":"a"}}`}, ""},
-	{"an object that is nested too deeply: one knows which", `{"type":"MODIFIED","object":{"a":` + nested("]") + `,"metadata":{"name":"a","resourceVersion":"5"}}}{"type":"ADDED","object":{"metadata":{"name":"b"}}}`,
+	{"an object that is nested too deeplyis identified", `{"type":"MODIFIED","object":{"a":` + nested("]") + `,"metadata":{"name":"a","resourceVersion":"5"}}}{"type":"ADDED","object":{"metadata":{"name":"b"}}}`,
 		[]string{"bad MODIFIED a 5", "ADDED b  {\"metadata\":{\"name\":\"b\"}}"}, ""},
-	{"or where what is wrong is in its metadata; but not what a type means that nobody knows", `{"object":{"metadata":{"name":"a","uid":7}},"type":"DELETED"}{"type":"WHAT","object":{"metadata":{"name":"a"}}}` + "\n" + `{"type":"ADDED","object":{"metadata":{"name":"b"}}}`,
+	{"an object with bad metadata is identified; one with an unknown event type is not", `{"object":{"metadata":{"name":"a","uid":7}},"type":"DELETED"}{"type":"WHAT","object":{"metadata":{"name":"a"}}}` + "\n" + `{"type":"ADDED","object":{"metadata":{"name":"b"}}}`,
 		[]string{"bad DELETED a", "bad", "ADDED b  {\"metadata\":{\"name\":\"b\"}}"}, ""},
 	{"garbage without an end", `garbage`, []string{"bad"}, "cut"},
 }
