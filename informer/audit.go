@@ -17,7 +17,7 @@ import (
 
 // audit is one audit.
 type audit struct {
-	*stream
+	*ingest
 	AuditInfo
 	lists       uint64             // the stream's count of lists when the audit began
 	from        string             // the stream's version when it began
@@ -45,9 +45,9 @@ const maxDifferences = 1000
 
 // audit compares the store with a list. If not all API servers may serve a new form yet, it returns when another audit of
 // contents is due.
-func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
+func (s *auditor) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 	began := time.Now()
-	a := &audit{stream: s, lists: s.Status().Lists, from: s.store.Version(), seed: maphash.MakeSeed()}
+	a := &audit{ingest: &s.ingest, lists: s.Status().Lists, from: s.store.Version(), seed: maphash.MakeSeed()}
 	a.unread = s.store.AllUnread()
 	form := s.form()
 	a.Stream, a.Contents = s.id, form.sum != 0 && form.sum != s.store.Served() && s.mayCompare()
@@ -56,8 +56,8 @@ func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 		a.Err = a.confirm(ctx)
 	}
 	if a.Err == nil && a.Contents && !a.superseded() {
-		if settled := form.stableAt(); began.Before(settled) {
-			again = settled
+		if stable := form.stableAt(); began.Before(stable) {
+			again = stable
 		} else {
 			s.store.Commit(store.Commit{Served: form.sum, At: time.Now()})
 		}
@@ -67,12 +67,12 @@ func (s *stream) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 }
 
 // compareLoaded implements reflector.Reflector.Compare.
-func (s *stream) compareLoaded(ctx context.Context) (version string, same bool, err error) {
-	if s.holding {
+func (s *auditor) compareLoaded(ctx context.Context) (version string, same bool, err error) {
+	if s.ingest.holding {
 		return "", false, nil // the watch must deliver a deletion first
 	}
 	began := time.Now()
-	a := &audit{stream: s, AuditInfo: AuditInfo{Stream: s.id}, from: s.store.Version(), seed: maphash.MakeSeed()}
+	a := &audit{ingest: &s.ingest, AuditInfo: AuditInfo{Stream: s.id}, from: s.store.Version(), seed: maphash.MakeSeed()}
 	if a.Err = a.read(ctx); a.Err == nil {
 		a.missingFromList()
 		ours := s.store.Version()

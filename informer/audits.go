@@ -31,8 +31,10 @@ const (
 	auditPatience = 3 * time.Minute
 )
 
-// auditing is a stream's schedule of audits. The stream's mu guards all fields but wake.
-type auditing struct {
+// auditor audits a stream now and then. Its goroutine runs beside the reflector's. The stream's mu guards all fields but
+// wake.
+type auditor struct {
+	*stream
 	wake  chan struct{} // signals a change of the schedule or of the served form
 	delay time.Duration // the stream's auditDelay, jittered
 
@@ -49,90 +51,90 @@ type auditing struct {
 // wakeAudits makes every stream check whether an audit is due.
 func (s *Source) wakeAudits() {
 	for _, st := range s.streams {
-		st.wakeAudit()
+		st.auditor.notify()
 	}
 }
 
-func (s *stream) wakeAudit() {
+// notify makes the loop check whether an audit is due.
+func (a *auditor) notify() {
 	select {
-	case s.auditing.wake <- struct{}{}:
+	case a.wake <- struct{}{}:
 	default:
 	}
 }
 
-// wantAudit schedules an audit after a resumption or an outage.
-func (s *stream) wantAudit() {
-	s.mu.Lock()
-	if a := &s.auditing; a.due.IsZero() { // an audit that is due must not be delayed by further outages
+// want schedules an audit after a resumption or an outage.
+func (a *auditor) want() {
+	a.mu.Lock()
+	if a.due.IsZero() { // an audit that is due must not be delayed by further outages
 		a.due = latest(time.Now().Add(a.delay), a.done.Add(auditSpacing))
 	}
-	s.mu.Unlock()
-	s.wakeAudit()
+	a.mu.Unlock()
+	a.notify()
 }
 
 // markCompared records that the list that ends now has compared all objects.
-func (s *stream) markCompared() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.auditing.due, s.auditing.listed, s.auditing.done = time.Time{}, s.began, time.Now()
-	if s.mixedFormats {
-		s.auditing.listed = time.Time{}
+func (a *auditor) markCompared(began time.Time, mixedFormats bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.due, a.listed, a.done = time.Time{}, began, time.Now()
+	if mixedFormats {
+		a.listed = time.Time{}
 	}
 }
 
-// startAudits runs the stream's audits beside r until stop is called, which waits for them.
-func (s *stream) startAudits(ctx context.Context, r *reflector.Reflector) (stop func()) {
-	every := min(cmp.Or(s.source.cluster.opts.AuditEvery, defaultAuditEvery), maxAuditEvery)
+// start runs the stream's audits beside r until stop is called, which waits for them.
+func (a *auditor) start(ctx context.Context, r *reflector.Reflector) (stop func()) {
+	every := min(cmp.Or(a.source.cluster.opts.AuditEvery, defaultAuditEvery), maxAuditEvery)
 	if every < 0 {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { s.audits(ctx, every, r.Interrupt) })
+	running.Go(func() { a.loop(ctx, every, r.Interrupt) })
 	return func() {
 		cancel()
 		running.Wait()
 	}
 }
 
-// audits runs the stream's audits until ctx ends.
-func (s *stream) audits(ctx context.Context, every time.Duration, interrupt func(error)) {
+// loop runs the audits until ctx ends.
+func (a *auditor) loop(ctx context.Context, every time.Duration, interrupt func(error)) {
 	for {
-		if !s.awaitAudit(ctx, every) {
+		if !a.awaitDue(ctx, every) {
 			return
 		}
-		info, settled := s.audit(ctx)
+		info, stable := a.audit(ctx)
 		if errors.Is(info.Err, reflector.ErrMissed) {
 			interrupt(info.Err)
 		}
-		s.mu.Lock()
-		s.status.Audits++
-		a := &s.auditing
+		a.mu.Lock()
+		a.status.Audits++
 		if a.fails++; info.Err == nil {
 			a.due, a.done, a.fails = time.Time{}, time.Now(), 0
 		}
 		a.notBefore, a.regular = time.Now().Add(jittered(min(auditRetry<<min(a.fails, 10), every))), time.Time{}
 		if info.Err == nil && info.Contents {
-			a.contentsFrom = settled
+			a.contentsFrom = stable
 		}
 		if info.Err != nil {
 			a.due = a.notBefore // even if a list should follow: a complete list clears it
 		}
-		s.mu.Unlock()
-		s.hooks().audit(info)
+		a.mu.Unlock()
+		a.hooks().audit(info)
 	}
 }
 
-// awaitAudit waits until an audit is due; it returns false if ctx ends first.
-func (s *stream) awaitAudit(ctx context.Context, every time.Duration) bool {
+// awaitDue waits until an audit is due; it returns false if ctx ends first.
+func (a *auditor) awaitDue(ctx context.Context, every time.Duration) bool {
 	for {
-		at := s.nextAudit(every)
+		at := a.next(every)
 		wait := time.NewTimer(time.Until(at))
 		select {
-		case <-s.auditing.wake:
+		case <-a.wake:
 			wait.Stop()
 		case <-wait.C:
-			if st := s.Status(); st.Synced && st.State == Watching {
+			if st := a.Status(); st.Synced && st.State == Watching {
 				return true
 			}
 		case <-ctx.Done():
@@ -142,12 +144,12 @@ func (s *stream) awaitAudit(ctx context.Context, every time.Duration) bool {
 	}
 }
 
-// nextAudit returns when an audit is due.
-func (s *stream) nextAudit(every time.Duration) time.Time {
-	reformed := s.reformed()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a, now := &s.auditing, time.Now()
+// next returns when an audit is due.
+func (a *auditor) next(every time.Duration) time.Time {
+	reformed := a.reformed()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
 	if a.regular.IsZero() {
 		a.regular = now.Add(jittered(every))
 	}
@@ -156,50 +158,50 @@ func (s *stream) nextAudit(every time.Duration) time.Time {
 		at = a.due
 	}
 	if reformed {
-		form := s.form()
+		form := a.form()
 		if contents := latest(latest(now, form.since.Add(a.delay)), a.contentsFrom); contents.Before(at) {
 			at = contents
 		}
 	}
-	if st := s.status; !st.Synced || st.State != Watching { // its next transition wakes the loop
+	if st := a.status; !st.Synced || st.State != Watching { // its next transition wakes the loop
 		return now.Add(every)
 	}
 	return latest(at, a.notBefore)
 }
 
 // mayCompare reports whether an audit may compare contents now.
-func (s *stream) mayCompare() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !time.Now().Before(s.auditing.contentsFrom)
+func (a *auditor) mayCompare() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !time.Now().Before(a.contentsFrom)
 }
 
 // reformed reports whether the kind is served in another form than when contents were last compared. A form that was
 // known to be stable before the last list began is that list's form.
-func (s *stream) reformed() bool {
-	form := s.form()
-	if s.store.Served() == 0 && form.sum != 0 {
-		s.mu.Lock()
-		listed := s.auditing.listed
-		s.mu.Unlock()
+func (a *auditor) reformed() bool {
+	form := a.form()
+	if a.store.Served() == 0 && form.sum != 0 {
+		a.mu.Lock()
+		listed := a.listed
+		a.mu.Unlock()
 		if !listed.IsZero() && !listed.Before(form.stableAt()) {
-			s.store.Commit(store.Commit{Served: form.sum, At: time.Now()})
+			a.store.Commit(store.Commit{Served: form.sum, At: time.Now()})
 		}
 	}
-	return form.sum != 0 && form.sum != s.store.Served()
+	return form.sum != 0 && form.sum != a.store.Served()
 }
 
 // form returns the form in which the stream's kind is served now.
-func (s *stream) form() form {
-	return s.source.cluster.forms.get(s.source.served().GroupVersion())
+func (a *auditor) form() form {
+	return a.source.cluster.forms.get(a.source.served().GroupVersion())
 }
 
 // listForm returns the form to record for a list that begins now. While some API servers may still serve the old form, it
 // returns the recorded one, so that an audit follows.
-func (s *stream) listForm() uint64 {
-	form := s.form()
+func (a *auditor) listForm() uint64 {
+	form := a.form()
 	if time.Now().Before(form.stableAt()) {
-		return s.store.Served()
+		return a.store.Served()
 	}
 	return form.sum
 }

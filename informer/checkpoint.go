@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"sync"
 	"time"
@@ -151,52 +150,39 @@ func (s *stream) setCheckpointErr(err error) {
 	}
 }
 
-// load takes the state of a checkpoint into the empty store, and tells whether the stream may be
-// resumed from it. One that was written under another fingerprint is left alone: the objects that it
-// has are not what would be served.
-func (s *stream) load(file *checkpoint.Stream) bool {
-	st, err := file.Load(s.source.fingerprint())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false
-	case err != nil:
-		s.setCheckpointErr(err) // until a new one is written
-		return false
-	case !st.Trusted:
-		return false
+// startSaving keeps the checkpoint current until stopSaving; file may be nil.
+func (s *stream) startSaving(ctx context.Context, file *checkpoint.Stream) {
+	if file == nil {
+		return
 	}
-	for d, f := range st.Dicts() {
-		s.source.router.Adopt(f, d)
-	}
-	return s.begin(st)
-}
-
-// begin starts the stream with a state of an earlier run, and tells whether it may be resumed from it.
-func (s *stream) begin(st *checkpoint.State) bool {
-	s.loaded = loaded{identity: st.Identity}
-	if it, ok := st.Newest(); ok {
-		s.loaded.newest, s.loaded.uid, s.loaded.rv = it.Key, it.V.UID(), it.V.RV()
-		s.newestObjects.saw(objectVersion{it.Key, it.V.UID(), it.V.RV()})
-	}
-	st.Head.At = st.Saved
-	resume := st.Trusted && st.Head.Phase == store.Live && st.Head.Version != ""
-	// What cannot be resumed is not verified either, so that versions prove nothing in the list.
-	s.store.Load(st.Items, st.Head, resume)
-	s.unverified = resume
-	s.update(func(now *Status) { now.Loaded, now.LastCurrent = true, st.Saved })
-	s.source.notify()
-	return resume
-}
-
-// startSaving keeps the checkpoint current until stop is called; stop waits for the last write.
-func (s *stream) startSaving(ctx context.Context, file *checkpoint.Stream) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var saving sync.WaitGroup
 	saving.Go(func() { s.save(ctx, file) })
-	return func() {
+	s.saving = func() {
 		cancel()
 		saving.Wait()
 		file.Close()
+	}
+}
+
+// stopSaving waits for the last write.
+func (s *stream) stopSaving() {
+	if s.saving != nil {
+		s.saving()
+		s.saving = nil
+	}
+}
+
+// pauseSaving stops saving while the stream is parked: it may go on under another version of the API group, which needs
+// a new file.
+func (s *stream) pauseSaving(parked bool) {
+	if parked == s.parked {
+		return
+	}
+	if s.parked = parked; parked {
+		s.stopSaving()
+	} else if ctx := s.source.running(); ctx != nil {
+		s.startSaving(ctx, s.openCheckpoint(ctx))
 	}
 }
 

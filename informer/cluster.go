@@ -268,18 +268,6 @@ func (c *Cluster) launch(s *Source) {
 	}
 }
 
-// relaunch runs a stream again, unless its source or the cluster is closed.
-func (c *Cluster) relaunch(st *stream) bool {
-	c.mu.Lock() // Run must not wait for its goroutines before this one is counted
-	defer c.mu.Unlock()
-	ctx := st.source.running()
-	if c.closed || ctx == nil {
-		return false
-	}
-	c.running.Go(func() { st.run(ctx) })
-	return true
-}
-
 // Source opens a source. It starts with Run, or at once if Run is under way.
 func (c *Cluster) Source(gvr schema.GroupVersionResource, o SourceOptions) (*Source, error) {
 	s, err := newSource(c, gvr, o, raw.Options{})

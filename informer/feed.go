@@ -71,7 +71,7 @@ func (f rawFeed) Retry(version string) {
 		s.mu.Unlock()
 	}
 	for _, st := range s.streams {
-		st.wakeUp()
+		st.retry()
 	}
 }
 

@@ -2,45 +2,45 @@ package informer
 
 import "github.com/tattler-dev/tattler/informer/internal/store"
 
-// Until the watch has delivered the deletion of the newest loaded object, everything it delivers is held back: it may
-// be of another history. A consumer that kept it without its version would have to list after a restart; one that
-// kept it with its version would have forgotten the doubt.
+// While the deletion of the newest loaded object is expected, all commits are held back: they may belong to another
+// history. A consumer that persisted them without their version would have to list after a restart; one that persisted
+// them with it would skip the history check.
 
-// maxHeldBytes bounds the compressed bytes that are held back. Tests change it.
+// maxHeldBytes limits the compressed bytes that are held back. Tests change it.
 var maxHeldBytes = 32 << 20
 
-// hold holds a commit back. When they get too large, all are handed on without a version, as a list is.
-func (s *stream) hold(c store.Commit) {
+// hold holds a commit back. Beyond maxHeldBytes, it releases all of them without a version, like a list in progress.
+func (i *ingest) hold(c store.Commit) {
 	const perCommit = 256
-	s.held = append(s.held, c)
-	s.heldBytes += perCommit
-	for i := range c.Changes {
-		s.heldBytes += c.Changes[i].V.Size()
+	i.held = append(i.held, c)
+	i.heldBytes += perCommit
+	for n := range c.Changes {
+		i.heldBytes += c.Changes[n].V.Size()
 	}
-	if s.heldBytes > maxHeldBytes {
-		s.releaseHeld()
+	if i.heldBytes > maxHeldBytes {
+		i.releaseHeld()
 	}
 }
 
-// release hands on what was held back, and whatever follows.
-func (s *stream) releaseHeld() {
-	held := s.held
-	s.held, s.heldBytes, s.holding = nil, 0, false
+// releaseHeld applies the held commits, and stops holding.
+func (i *ingest) releaseHeld() {
+	held := i.held
+	i.held, i.heldBytes, i.holding = nil, 0, false
 	for _, c := range held {
-		s.apply(c)
+		i.apply(c)
 	}
 }
 
-// discardHeld discards what was held back, but not its gaps: a list follows.
-func (s *stream) discardHeld() {
-	held := s.held
-	s.held, s.heldBytes, s.holding = nil, 0, false
+// discardHeld discards the held commits, but keeps their gaps: a list follows.
+func (i *ingest) discardHeld() {
+	held := i.held
+	i.held, i.heldBytes, i.holding = nil, 0, false
 	var gap *store.Gap
 	for _, c := range held {
 		gap = gap.Merge(c.Gap)
-		s.unpin(c.Changes)
+		i.unpin(c.Changes)
 	}
-	if s.gap = gap.Merge(s.gap); s.gap != nil && len(held) > 0 {
-		s.gap.From = s.store.Version() // what was held back has not been seen
+	if i.gap = gap.Merge(i.gap); i.gap != nil && len(held) > 0 {
+		i.gap.From = i.store.Version() // the held commits do not count
 	}
 }

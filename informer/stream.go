@@ -7,133 +7,77 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tattler-dev/tattler/informer/internal/checkpoint"
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// A list is committed in pieces of this many objects, or compressed bytes.
-const (
-	maxStaged      = 500
-	maxStagedBytes = 1 << 20
-)
-
-// stream is one list-and-watch: it takes what the reflector reads into its store. Its methods are
-// the reflector's goroutine's, but for those that say otherwise.
+// stream is one list and watch of a source. Any goroutine may use it, except for its parts.
 type stream struct {
-	source *Source
-	id     Stream
-	store  *store.Store
-	packer compact.Packer
+	source   *Source
+	id       Stream
+	store    *store.Store
+	progress progress
+	counts   struct{ decodeErrors, lossyDecodes, mutations atomic.Uint64 }
 
-	staged       []store.Change // of the list under way
-	stagedBytes  int
-	gap          *store.Gap // to be told with the next commit
-	began        time.Time  // the list under way
-	after        time.Time  // when what is stored was last known to be current
-	late         late
-	listedForm   uint64 // what the list leaves as the form in which the kind was served
-	mixedFormats bool   // the list had objects that are stored in another format
+	ingest  ingest
+	resume  resume
+	auditor auditor
 
-	asked         bool           // whether there is a state of an earlier run
-	loaded        loaded         // which
-	unverified    bool           // nobody knows yet whether it is of the server's history
-	expect        *expected      // whose deletion the watch must deliver before a loaded state counts as caught up
-	held          []store.Commit // see hold
-	heldBytes     int
-	holding       bool
-	newestObjects newestObjects
-	missing       []objectVersion // of them, at the server, when it was asked last
+	// The reflector's goroutine uses these.
+	jsonInstead time.Time // when the server last answered 500 in protobuf but not in JSON; zero: not at the last request
+	saving      func()    // stops writing the checkpoint; nil while it is not written
+	parked      bool
 
-	progress progress // of what is stored
-
-	jsonInstead time.Time // when the last request was answered 500 in protobuf and in JSON was not; zero: it was not
-
-	counts struct{ decodeErrors, lossyDecodes, mutations atomic.Uint64 }
-
-	mu       sync.Mutex // guards what follows
-	status   Status
-	refused  bool // why it does not get on, waiting does not change
-	parking  parking
-	auditing auditing
-	unlook   func() // ends the look for the kind of a parked stream; nil before the first
-
-	turn sync.Mutex // held by a run to its very end; taken before mu
-}
-
-// loaded describes the state of an earlier run.
-type loaded struct {
-	identity string    // of the cluster; empty: not known
-	newest   store.Key // the object with the highest version; without a name: there is none
-	uid, rv  string    // of newest
-}
-
-// expected is an object that was loaded and that the server does not have.
-type expected struct {
-	key store.Key
-	uid string
+	mu        sync.Mutex // guards what follows
+	status    Status
+	refused   bool                 // waiting does not resolve Err
+	reflector *reflector.Reflector // nil before run
+	retrying  bool                 // a parked stream is about to list
 }
 
 func newStream(s *Source, i int, namespace string) *stream {
 	id := Stream{Resource: s.gvr, Namespace: namespace}
-	objects := store.New(i)
-	objects.Replaced = s.replaced
-	return &stream{
-		source: s, id: id, store: objects,
-		packer: compact.Packer{Router: s.router},
-		status: Status{Stream: id, Since: time.Now()},
-
-		auditing: auditing{wake: make(chan struct{}, 1), delay: jittered(auditDelay)},
-	}
+	st := &stream{source: s, id: id, store: store.New(i), status: Status{Stream: id, Since: time.Now()}}
+	st.store.Replaced = s.replaced
+	st.ingest = ingest{stream: st, packer: compact.Packer{Router: s.router}}
+	st.resume = resume{stream: st}
+	st.auditor = auditor{stream: st, wake: make(chan struct{}, 1), delay: jittered(auditDelay)}
+	return st
 }
 
 func (s *stream) hooks() *Hooks { return s.source.hooks() }
 
+// run serves the stream until ctx ends.
 func (s *stream) run(ctx context.Context) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
 	c := s.source.cluster
-	r := reflector.Reflector{
-		Open:   s.open,
-		Query:  s.query(),
-		Sink:   s,
-		Lists:  c.lists,
-		Timing: c.timing,
-		Paged:  s.source.opts.Paged,
-		Synced: s.store.Synced(),
-		Verify: s.verify,
-
-		CheckHistory: s.doubt,
-
-		Compare: s.compareLoaded,
-		Served:  s.served,
-		Observe: s.noted,
-	}
 	file := s.openCheckpoint(ctx)
-	if !s.asked {
-		s.asked = true
-		r.Resume = s.resume(ctx, file)
+	r := &reflector.Reflector{
+		Open:         s.open,
+		Query:        s.query(),
+		Sink:         &s.ingest,
+		Lists:        c.lists,
+		Timing:       c.timing,
+		Paged:        s.source.opts.Paged,
+		Resume:       s.resume.from(ctx, file),
+		Verify:       s.resume.verify,
+		Compare:      s.auditor.compareLoaded,
+		CheckHistory: s.resume.checkHistory,
+		Served:       s.served,
+		Observe:      s.noted,
 	}
-	stop := func() {}
-	if file != nil {
-		stop = s.startSaving(ctx, file)
-	}
-	stopAudits := s.startAudits(ctx, &r)
+	s.mu.Lock()
+	s.reflector = r
+	s.mu.Unlock()
+	s.startSaving(ctx, file)
+	stopAudits := s.auditor.start(ctx, r)
 	c.awaitForms(ctx)
 	r.Run(ctx)
 	stopAudits()
-	stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	looking := s.look(cancel)
-	s.rest()
-	if looking && r.AwaitServed(ctx) == nil {
-		s.wakeUp()
-	}
+	s.stopSaving()
 }
 
-// query is what the stream's selection asks the server for.
+// query returns the stream's selectors.
 func (s *stream) query() url.Values {
 	q := url.Values{}
 	if v := s.source.opts.Selection.Labels; v != "" {
@@ -145,47 +89,47 @@ func (s *stream) query() url.Values {
 	return q
 }
 
-// resume takes in the state of an earlier run, if there is one, and tells whether the stream may be
-// resumed from it.
-func (s *stream) resume(ctx context.Context, file *checkpoint.Stream) bool {
-	switch {
-	case s.source.restore != nil:
-		return s.restore(ctx)
-	case file != nil:
-		return s.load(file)
-	}
-	return false
+func (s *stream) selects(k store.Key) bool {
+	keep := s.source.opts.Selection.Keep
+	return keep == nil || keep(k.Namespace, k.Name)
 }
 
 // Report implements reflector.Sink.
 func (s *stream) Report(m reflector.Machine) {
+	s.pauseSaving(m.State == reflector.Parked)
 	before := s.Status()
-	s.update(func(st *Status) {
-		st.State, st.Err, st.Attempts, st.Synced = published(m), m.Err, m.Attempts, m.Synced
-		st.Loaded = st.Loaded || m.Synced
-		s.refused = m.Refused()
-		if st.State != before.State {
-			st.Since = time.Now()
-		}
-	})
+	s.mu.Lock()
+	if m.State == reflector.Parked && s.retrying {
+		s.mu.Unlock()
+		return // it is Starting already
+	}
+	s.retrying = false
+	st := &s.status
+	st.State, st.Err, st.Attempts, st.Synced = published(m), m.Err, m.Attempts, m.Synced
+	st.Loaded = st.Loaded || m.Synced
+	s.refused = m.Refused()
+	if st.State != before.State {
+		st.Since = time.Now()
+	}
+	s.mu.Unlock()
 	now := s.Status()
-	now.State, now.Err = published(m), m.Err // also if Retry was quicker
+	now.State, now.Err = published(m), m.Err // even if Retry has changed them since
 	if now.State == before.State && now.Synced == before.Synced && now.Attempts == before.Attempts {
 		return
 	}
 	s.source.notify()
 	if before.State == Waiting && now.State == Watching && now.Synced {
-		s.wantAudit()
+		s.auditor.want()
 	}
-	s.wakeAudit()
+	s.auditor.notify()
 	s.hooks().state(now)
 	if f := s.source.opts.OnState; f != nil {
 		f(now)
 	}
 }
 
-// published is the machine's state as the caller sees it: after a failure a stream waits until the
-// server has accepted its next list or watch.
+// published returns the machine's state as callers see it: after a failure, a stream is Waiting until the server has
+// accepted its next list or watch.
 func published(m reflector.Machine) State {
 	switch {
 	case m.State == reflector.Parked:

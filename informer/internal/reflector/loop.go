@@ -46,8 +46,6 @@ type Reflector struct {
 	Timing Timing
 	// Paged asks for lists in pages, never for streaming lists.
 	Paged bool
-	// Synced says that the sink already holds the state of a completed list.
-	Synced bool
 	// Resume says that the sink holds a loaded state with a version: it is resumed without a list unless a
 	// check fails.
 	Resume bool
@@ -74,6 +72,7 @@ type Reflector struct {
 	Observe func(Note)
 
 	interrupter interrupter
+	requests    requests
 
 	m         Machine
 	bookmarks bool   // have been seen on this stream
@@ -82,9 +81,9 @@ type Reflector struct {
 	until     string // the server's version at which a pending history check ends; empty: none is pending
 }
 
-// Run serves the stream until ctx ends or the kind is not served.
+// Run serves the stream until ctx ends.
 func (r *Reflector) Run(ctx context.Context) {
-	r.m.Synced, r.m.Resuming, r.m.Paged = r.Synced, r.Resume, r.Paged
+	r.m.Resuming, r.m.Paged = r.Resume, r.Paged
 	eff := r.input(Input{Event: Begin})
 	for {
 		var in Input
@@ -99,6 +98,8 @@ func (r *Reflector) Run(ctx context.Context) {
 			in = r.watch(ctx)
 		case DoSleep:
 			in = sleep(ctx, eff.Delay)
+		case DoPark:
+			in = r.park(ctx, eff.Delay)
 		default:
 			return
 		}
@@ -122,7 +123,16 @@ func (r *Reflector) input(in Input) Effects {
 	if eff.Gap != "" {
 		r.Sink.Missed(eff.Gap, in.Err, eff.Do == DoSkip)
 	}
+	if eff.Drop {
+		r.Sink.Retire()
+	}
+	if m.State == Parked {
+		r.requests.accept(true) // before others learn that it is parked
+	}
 	r.Sink.Report(m)
+	if m.State != Parked {
+		r.requests.accept(false)
+	}
 	return eff
 }
 

@@ -386,7 +386,7 @@ func TestResumedKindThatIsGone(t *testing.T) {
 	resumed(t, func(r *rig, _ *int) {
 		r.next("probe").refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
 		r.next("probe").refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
-		r.pass(time.Hour)
+		r.pass(20 * time.Second)
 		r.want("no events are invented")
 		if r.state().State != Parked {
 			r.Errorf("%+v", r.state())

@@ -35,8 +35,30 @@ func (t *Timing) missing(m Machine, in Input) (Machine, Effects) {
 		m.missing = times
 		return m, eff
 	}
-	m.State, m.Err, m.missing = Parked, in.Err, times
-	return m, Effects{Do: DoEnd}
+	m.State, m.Err, m.missing, m.looks = Parked, in.Err, times, 0
+	return m, t.park(m)
+}
+
+// park waits before the next look for the kind of a parked stream.
+func (t *Timing) park(m Machine) Effects {
+	return Effects{Do: DoPark, Delay: doubled(t.Unserved, m.looks+1, t.MaxUnserved)}
+}
+
+func (t *Timing) parked(m Machine, in Input) (Machine, Effects) {
+	var eff Effects
+	switch in.Event {
+	case Timer:
+		m.looks++
+		return m, t.park(m)
+	case Returned, Retry:
+		m, eff = Machine{Synced: m.Synced, Paged: m.Paged}.list()
+		eff.Gap = ReasonGone
+	case Retire:
+		m.Resuming = false
+		eff = t.park(m)
+		eff.Gap, eff.Drop = ReasonGone, true
+	}
+	return m, eff
 }
 
 // unauthorized retries soon: client-go drops its cached token, so the next request may work. Several 401s in a

@@ -51,7 +51,7 @@ func scripted(t *testing.T, change func(*rig), test func(*rig)) {
 		test(r)
 		cancel()
 		<-over
-		if r.on.m.State != Parked && r.on.m.State != Stopped || len(r.on.Lists) != 0 {
+		if r.on.m.State != Stopped || len(r.on.Lists) != 0 {
 			t.Errorf("ended as %v, with %d lists", r.on.m.State, len(r.on.Lists))
 		}
 	})

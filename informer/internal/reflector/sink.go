@@ -53,6 +53,8 @@ type Sink interface {
 	// Missed says that versions after Version are or will be missing because of err. With now, no list follows
 	// that would replace them.
 	Missed(reason string, err error, now bool)
+	// Retire says that all objects are gone with their kind, which Missed has reported.
+	Retire()
 	// Version is the version from which a watch resumes.
 	Version() string
 	// Report receives the stream's state after each step.

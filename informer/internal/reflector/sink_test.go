@@ -107,6 +107,8 @@ func (s *sink) Missed(reason string, _ error, now bool) {
 	_ = s.logged("", "missed %s", reason)
 }
 
+func (s *sink) Retire() { _ = s.logged("", "retire") }
+
 func (s *sink) Version() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,11 +42,14 @@ const (
 	Refused
 	Missing
 	Timer
+	Returned
+	Retry
+	Retire
 	Stop
 )
 
 var eventNames = [...]string{"Begin", "Accepted", "Listed", "Unended", "Expired", "Rewritten", "Alike", "Unverified",
-	"CaughtUp", "Progress", "Closed", "Garbled", "Failed", "Unauthorized", "Refused", "Missing", "Timer", "Stop"}
+	"CaughtUp", "Progress", "Closed", "Garbled", "Failed", "Unauthorized", "Refused", "Missing", "Timer", "Returned", "Retry", "Retire", "Stop"}
 
 func (e Event) String() string { return eventNames[e] }
 
@@ -83,11 +86,12 @@ const (
 	DoWatch
 	DoProbe
 	DoSleep
+	DoPark
 	DoSkip
 	DoEnd
 )
 
-var actionNames = [...]string{"Continue", "DoStream", "DoList", "DoWatch", "DoProbe", "DoSleep", "DoSkip", "DoEnd"}
+var actionNames = [...]string{"Continue", "DoStream", "DoList", "DoWatch", "DoProbe", "DoSleep", "DoPark", "DoSkip", "DoEnd"}
 
 func (a Action) String() string { return actionNames[a] }
 
@@ -97,8 +101,10 @@ type Effects struct {
 	NewEpoch bool
 	// Gap is the reason for which versions will be missing; empty: none are missing.
 	Gap string
-	Do  Action
-	// Delay is how long DoSleep sleeps, before jitter.
+	// Drop says that all objects are gone with their kind.
+	Drop bool
+	Do   Action
+	// Delay is how long DoSleep and DoPark sleep, before jitter.
 	Delay time.Duration
 }
 
@@ -110,6 +116,7 @@ const (
 	ReasonMissed     = "missed"
 	ReasonGarbled    = "unreadable"
 	ReasonUnwatched  = "watch-failed"
+	ReasonGone       = "not served"
 )
 
 // Machine is the state of one stream. The zero value is ready for Begin.
@@ -133,6 +140,7 @@ type Machine struct {
 	relists int    // consecutive lists without a lasting watch in between
 	garbled int    // attempts to read the unreadable frame
 	missing int    // consecutive 404s
+	looks   int    // for the kind of a parked stream, in vain
 	denied  int    // consecutive watches that the server ended with an error, without a frame
 	laps    int    // watches that ended while Resuming
 

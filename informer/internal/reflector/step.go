@@ -41,7 +41,11 @@
 //	any       Unauthorized Waiting  sleep; the fourth time in a row for long; then as after Failed
 //	any       Refused     Waiting   sleep for long; then as after Failed
 //	any       Missing     Waiting   the first time: sleep, then as after Failed
-//	any       Missing     Parked    the second time in a row, unless Reflector.Served: end
+//	Parked    Timer       Parked    (the kind is still not served) wait longer, then look again
+//	Parked    Returned    Listing   gap, list; what was learned of the server is forgotten
+//	Parked    Retry       Listing   as Returned
+//	Parked    Retire      Parked    gap, drop all objects
+//	any       Missing     Parked    the second time in a row, unless Reflector.Served: wait, then look for the kind
 //	any       Stop        Stopped   end
 //
 // Lists are streaming lists: a watch that first sends the current state, up to a bookmark that marks its end. A
@@ -62,7 +66,8 @@
 // nothing can be resumed. If the object is unknown, the frame may have been a deletion: nothing after it is
 // read before a list, so that a restart begins before it.
 //
-// Parked ends Run. AwaitServed returns when Run may begin again.
+// A parked stream lists one object at growing intervals, to see whether its kind is served again. The caller may
+// know more: Reflector.Retry lists at once, Reflector.Retire drops the objects of a kind that was removed.
 //
 // A loaded state is resumed without a list: it is probed, verified by the caller, and watched from its version
 // in short watches, whose bookmarks come early, until it is as current as the probe. Servers omit such
@@ -104,6 +109,8 @@ func (t *Timing) step(m Machine, in Input) (Machine, Effects) {
 		return t.probing(m, in)
 	case Waiting:
 		return m.after(in)
+	case Parked:
+		return t.parked(m, in)
 	}
 	return m, Effects{}
 }

@@ -127,6 +127,7 @@ func TestEveryStepGoesOn(t *testing.T) {
 		Watching: append([]Event{Closed, Garbled, Rewritten}, failures...),
 		Probing:  append([]Event{Alike, Unverified, Rewritten}, failures...),
 		Waiting:  {Timer, Stop},
+		Parked:   {Timer, Returned, Retry, Retire, Stop},
 	}
 	timing := DefaultTiming
 	for m := range machines {
@@ -135,7 +136,7 @@ func TestEveryStepGoesOn(t *testing.T) {
 			if eff.Do == Continue && !(e == Listed && m.streaming) { // a streaming list becomes the watch
 				t.Fatalf("%+v, %v: asks for nothing", m, e)
 			}
-			if over := next.State == Parked || next.State == Stopped; over != (eff.Do == DoEnd) {
+			if next.State == Parked != (eff.Do == DoPark) || next.State == Stopped != (eff.Do == DoEnd) {
 				t.Fatalf("%+v, %v: %v and %v", m, e, next.State, eff.Do)
 			}
 		}
@@ -173,7 +174,7 @@ func waits(timing *Timing, m Machine, answers map[Action]Event, frame bool) bool
 			m, _ = timing.step(m, Input{Event: Progress})
 		}
 		m, eff = timing.step(m, Input{Event: answers[eff.Do], Err: errTest, Short: true, Silent: !frame})
-		if eff.Do == DoSleep || eff.Do == DoEnd || eff.Do == DoSkip { // skipping continues to read
+		if eff.Do == DoSleep || eff.Do == DoPark || eff.Do == DoEnd || eff.Do == DoSkip { // skipping continues to read
 			return true
 		}
 	}

@@ -279,22 +279,6 @@ func TestErrorIsOver(t *testing.T) {
 	})
 }
 
-// TestKnownState: a stream whose kind was parked lists against the state that it has.
-func TestKnownState(t *testing.T) {
-	scripted(t, func(r *rig) {
-		r.on.Synced = true
-		r.sink.load("7")
-	}, func(r *rig) {
-		r.next("stream").refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
-		q := r.within(4*time.Second, 5*time.Second+time.Millisecond, "stream")
-		if !r.state().Synced {
-			r.Errorf("%+v", r.state())
-		}
-		q.accept().send(end("8"))
-		r.want("the list", "begin", "begin", "page 8", "live 8")
-	})
-}
-
 // TestProtobuf: the response decides the format.
 func TestProtobuf(t *testing.T) {
 	scripted(t, nil, func(r *rig) {

@@ -1,0 +1,380 @@
+package informer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
+	"github.com/tattler-dev/tattler/informer/internal/reflector"
+	"github.com/tattler-dev/tattler/informer/internal/store"
+	"github.com/tattler-dev/tattler/informer/internal/wire"
+)
+
+// A list is committed in pieces of this many objects, or compressed bytes.
+const (
+	maxStaged      = 500
+	maxStagedBytes = 1 << 20
+)
+
+// ingest turns the frames that a stream's reflector reads into store commits. It implements reflector.Sink, except for
+// Report. Only the reflector's goroutine uses it, except for methods that audits share, which use no field but packer.
+type ingest struct {
+	*stream
+	packer compact.Packer
+
+	staged       []store.Change // changes of the list in progress
+	stagedBytes  int
+	gap          *store.Gap // goes with the next commit
+	began        time.Time  // when the list in progress began
+	after        time.Time  // when the stored state was last known to be current
+	late         late
+	listedForm   uint64 // the form that the list in progress records
+	mixedFormats bool   // some objects of the list are stored in the other format
+
+	held      []store.Commit // see hold
+	heldBytes int
+	holding   bool
+}
+
+// Begin implements reflector.Sink.
+func (i *ingest) Begin(newEpoch bool) {
+	newEpoch = i.resume.reset() || newEpoch // a loaded state that is not verified may belong to another history
+	i.late = late{}
+	i.unpin(i.staged)
+	i.clearStaged()
+	i.discardHeld()
+	i.after = i.began
+	if st := i.Status(); st.Loaded {
+		i.after = st.LastCurrent
+	}
+	i.began = time.Now()
+	i.listedForm, i.mixedFormats = i.auditor.listForm(), false
+	i.store.Begin(newEpoch)
+}
+
+// Item implements reflector.Sink.
+func (i *ingest) Item(o wire.Object) error {
+	k := store.Key{Namespace: o.Namespace, Name: o.Name}
+	if !i.selects(k) {
+		return nil
+	}
+	i.resume.newest.listed(objectVersion{k, o.UID, o.ResourceVersion})
+	sum := i.sum(o)
+	if i.store.Known(k, store.Seen{UID: o.UID, RV: o.ResourceVersion, Format: o.Format, Sum: sum}) {
+		i.mixedFormats = i.mixedFormats || i.store.Get(k).Format() != o.Format
+		return nil
+	}
+	if i.store.Ahead(k, o.UID, o.ResourceVersion) {
+		return reflector.ErrRewritten
+	}
+	c, err := i.change(k, o, sum)
+	if err != nil {
+		i.dropVersion(err)
+		c.Keep = true
+	}
+	i.stage(c)
+	return nil
+}
+
+// Gone implements reflector.Sink.
+func (i *ingest) Gone(o wire.Object) {
+	k := store.Key{Namespace: o.Namespace, Name: o.Name}
+	if !i.selects(k) {
+		return
+	}
+	i.resume.newest.remove(k)
+	i.stage(i.removal(k, o))
+}
+
+// stage adds a change to the next commit, and commits once there are enough.
+func (i *ingest) stage(c store.Change) {
+	i.staged = append(i.staged, c)
+	i.stagedBytes += c.V.Size()
+	if len(i.staged) >= maxStaged || i.stagedBytes >= maxStagedBytes {
+		i.commit(store.Commit{})
+	}
+}
+
+// transformed returns the bytes to store for an object.
+func (i *ingest) transformed(o wire.Object) ([]byte, error) {
+	raw := o.Raw
+	if i.source.opts.DropManagedFields {
+		raw = wire.DropManagedFields(o.Format, raw)
+	}
+	return i.source.opts.Transform.run(o.Format, raw)
+}
+
+// sum returns a checksum of the object's content as the server sent it.
+func (i *ingest) sum(o wire.Object) uint64 {
+	if key := i.source.sumKey; key != nil {
+		return keyedSum(key, wire.Content(o.Format, o.Raw))
+	}
+	return wire.Sum(o.Format, o.Raw)
+}
+
+// change transforms, packs and indexes an object.
+func (i *ingest) change(k store.Key, o wire.Object, sum uint64) (store.Change, error) {
+	c := store.Change{Key: k, UID: o.UID}
+	raw, err := i.transformed(o)
+	if err != nil {
+		return c, err
+	}
+	c.V = i.packer.PackSummed(o.Format, o.UID, o.ResourceVersion, sum, raw)
+	i.derive(&c, raw)
+	return c, nil
+}
+
+// removal returns the change that removes an object; the object's final state may be missing.
+func (i *ingest) removal(k store.Key, o wire.Object) store.Change {
+	c := store.Change{Key: k, UID: o.UID, RV: o.ResourceVersion, Delete: true}
+	if o.Raw == nil {
+		return c
+	}
+	raw, err := i.transformed(o)
+	if err != nil { // the deletion needs no transform
+		i.dropVersion(err)
+		return c
+	}
+	c.V = i.packer.Pack(o.Format, o.UID, o.ResourceVersion, raw)
+	return c
+}
+
+// dropVersion counts a version that cannot be stored, and notes the gap.
+func (i *ingest) dropVersion(err error) {
+	i.noteGap(i.countDropped(err))
+}
+
+// countDropped counts a version that cannot be stored, and returns the reason for a gap.
+func (i *ingest) countDropped(err error) (reason string) {
+	reason = ReasonTransform
+	if wire.Unreadable(err) {
+		reason = ReasonUnreadable
+	}
+	i.update(func(st *Status) {
+		st.Dropped.LastErr = err
+		if reason == ReasonTransform {
+			st.Dropped.Transform++
+		} else {
+			st.Dropped.Unreadable++
+		}
+	})
+	return reason
+}
+
+// noteGap adds a gap to the next commit.
+func (i *ingest) noteGap(reason string) {
+	since := i.Status().LastCurrent
+	i.gap = i.gap.Merge(&store.Gap{From: i.Version(), Since: since, Reason: reason})
+}
+
+// Unreadable implements reflector.Sink.
+func (i *ingest) Unreadable(m wire.Meta, err error) {
+	i.dropVersion(err)
+	if m.Name == "" || i.selects(store.Key{Namespace: m.Namespace, Name: m.Name}) {
+		i.staged = append(i.staged, i.unreadable(m))
+	}
+}
+
+// unreadable returns the change for an object that the server has in an unreadable version.
+func (i *ingest) unreadable(m wire.Meta) store.Change {
+	k := store.Key{Namespace: m.Namespace, Name: m.Name}
+	return store.Change{Key: k, UID: m.UID, RV: m.ResourceVersion, Keep: true, Unread: true, Since: i.Status().LastCurrent}
+}
+
+// Page implements reflector.Sink.
+func (i *ingest) Page(version string) error {
+	if wire.Older(version, i.store.Version()) {
+		return reflector.ErrRewritten
+	}
+	if len(i.staged) > 0 {
+		i.commit(store.Commit{Version: version})
+	}
+	return nil
+}
+
+// Live implements reflector.Sink.
+func (i *ingest) Live(version string) {
+	if i.mixedFormats { // not all contents were compared: if the form has changed, an audit does that
+		i.listedForm = i.store.Served()
+	}
+	i.commit(store.Commit{Version: version, Sweep: true, Served: i.listedForm})
+	i.auditor.markCompared(i.began, i.mixedFormats)
+	i.markCurrent()
+}
+
+// commit commits the staged changes and the gap to the store, and so delivers them.
+func (i *ingest) commit(c store.Commit) {
+	c.Changes = append(c.Changes, i.staged...)
+	c.At, c.After = time.Now(), i.after
+	i.clearStaged()
+	if i.gap != nil {
+		c.Gap = i.gap
+		c.Gap.To, c.Gap.Until = c.Version, c.At
+		i.gap = nil
+	}
+	if i.holding {
+		i.hold(c)
+		return
+	}
+	i.apply(c)
+}
+
+func (i *ingest) apply(c store.Commit) {
+	if c.Gap != nil {
+		i.hooks().gap(i.id, *gapOf(c.Gap))
+	}
+	drops := i.store.Commit(c)
+	i.progress.notify()
+	i.unpin(c.Changes)
+	i.update(func(st *Status) {
+		st.Dropped.Past += drops.Past
+		st.Dropped.Repeated += drops.Same
+	})
+}
+
+// unpin evicts decoded objects of versions that were not stored.
+func (i *ingest) unpin(changes []store.Change) {
+	if i.source.live() == nil {
+		return
+	}
+	for n := range changes {
+		if c := &changes[n]; c.V != nil && i.store.Get(c.Key) != c.V {
+			i.source.hot.Drop(c.V)
+		}
+	}
+}
+
+func (i *ingest) clearStaged() {
+	clear(i.staged)
+	i.staged, i.stagedBytes = i.staged[:0], 0
+}
+
+// Event implements reflector.Sink.
+func (i *ingest) Event(ev wire.Event) error {
+	c := store.Commit{Version: ev.ResourceVersion, Late: i.late.since(ev.ResourceVersion)}
+	k := store.Key{Namespace: ev.Namespace, Name: ev.Name}
+	switch {
+	case !i.selects(k):
+	case ev.Type == wire.Deleted:
+		if i.resume.deleted(k, ev.UID) {
+			i.releaseHeld()
+		}
+		c.Changes = append(c.Changes, i.removal(k, ev.Object))
+	default:
+		i.resume.newest.add(objectVersion{k, ev.UID, ev.ResourceVersion})
+		change, err := i.change(k, ev.Object, i.sum(ev.Object))
+		if err != nil {
+			i.dropVersion(err)
+			change.Keep = true
+		}
+		c.Changes = append(c.Changes, change)
+	}
+	i.commit(c)
+	i.markCurrent()
+	return nil
+}
+
+// Bookmark implements reflector.Sink.
+func (i *ingest) Bookmark(version string) error {
+	i.late.since(version)
+	i.commit(store.Commit{Version: version})
+	i.markCurrent()
+	return nil
+}
+
+// Skipped implements reflector.Sink. An audit reads the object again.
+func (i *ingest) Skipped(m wire.Meta) {
+	if i.selects(store.Key{Namespace: m.Namespace, Name: m.Name}) {
+		i.commit(store.Commit{Version: m.ResourceVersion, Changes: []store.Change{i.unreadable(m)}})
+		i.auditor.want()
+	}
+}
+
+// late describes changes that happened while nothing was received: the ones that a watch delivers up to a version.
+type late struct {
+	to      string    // the version; empty: no such changes
+	current time.Time // when the stream was last current before them
+}
+
+// Behind implements reflector.Sink.
+func (i *ingest) Behind(version string) {
+	if i.late.to == "" { // otherwise the changes delivered since were late, too
+		i.late.current = i.Status().LastCurrent
+	}
+	i.late.to = version
+}
+
+// since returns when the stream was last current before a late change at a version, or zero if the change is not late.
+// It ends the late phase once everything up to its version was delivered.
+func (l *late) since(version string) time.Time {
+	switch {
+	case l.to == "":
+		return time.Time{}
+	case wire.Older(version, l.to) || version == l.to:
+		return l.current
+	}
+	*l = late{}
+	return time.Time{}
+}
+
+// Current implements reflector.Sink.
+func (i *ingest) Current() { i.markCurrent() }
+
+func (i *ingest) markCurrent() {
+	if !i.store.Synced() {
+		return // still catching up from the loaded state
+	}
+	now := time.Now()
+	i.update(func(st *Status) { st.LastCurrent = now })
+}
+
+// CaughtUp implements reflector.Sink.
+func (i *ingest) CaughtUp(version string) error {
+	if !i.resume.complete() {
+		return reflector.ErrRewritten // the list that follows drops the held commits
+	}
+	i.commit(store.Commit{Version: version, Live: true})
+	i.markCurrent()
+	i.auditor.want()
+	return nil
+}
+
+// HistoryChecked implements reflector.Sink.
+func (i *ingest) HistoryChecked() error { return i.resume.checked() }
+
+// Retire implements reflector.Sink.
+func (i *ingest) Retire() {
+	if objects, _ := i.store.Stat(); objects == 0 {
+		return
+	}
+	i.resume.reset() // nothing is left to verify
+	i.Begin(false)
+	i.Live(i.store.Version())
+}
+
+// Missed implements reflector.Sink.
+func (i *ingest) Missed(reason string, err error, now bool) {
+	if objects, _ := i.store.Stat(); reason == ReasonGone && objects == 0 {
+		return // nothing was missed
+	}
+	i.noteGap(reason)
+	if reason == reflector.ReasonGarbled {
+		i.update(func(st *Status) {
+			st.Dropped.Unreadable++
+			st.Dropped.LastErr = err
+		})
+	}
+	if now {
+		i.commit(store.Commit{})
+	}
+}
+
+// Version implements reflector.Sink.
+func (i *ingest) Version() string {
+	for _, c := range slices.Backward(i.held) {
+		if c.Version != "" {
+			return c.Version
+		}
+	}
+	return i.store.Version()
+}
