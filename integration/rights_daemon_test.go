@@ -265,7 +265,7 @@ func (r *rights) holders(ctx context.Context, t *testing.T, name string) []holde
 // lacking removes each rule in turn: config check must report what is missing. If kinds need the rule, the
 // daemon must report it, too; this is checked twice.
 func (r *rights) lacking(ctx context.Context, t *testing.T, tc rightsCase, kubeconfig, config string) {
-	told := 0
+	reported := 0
 	for _, h := range r.holders(ctx, t, tc.name) {
 		for i, rule := range h.rules {
 			if err := h.set(slices.Delete(slices.Clone(h.rules), i, i+1)); err != nil {
@@ -278,8 +278,8 @@ func (r *rights) lacking(ctx context.Context, t *testing.T, tc rightsCase, kubec
 			r.checked(ctx, t, kubeconfig, config, fmt.Sprintf("in %s without %v", h.where, rule), func(out string) bool {
 				return strings.Contains(out, "warning: "+kind)
 			})
-			if told < 2 && len(rule.ResourceNames) == 0 && len(rule.Verbs) == 3 {
-				told++
+			if reported < 2 && len(rule.ResourceNames) == 0 && len(rule.Verbs) == 3 {
+				reported++
 				d := r.daemon(ctx, t, kubeconfig, config)
 				d.wait(t, d.err, "may not be watched and ")
 				if said := d.read(t, d.err); !regexp.MustCompile(`kinds="?(?:[^"]* )?` + kind).MatchString(said) {
@@ -292,7 +292,7 @@ func (r *rights) lacking(ctx context.Context, t *testing.T, tc rightsCase, kubec
 			t.Fatal(err)
 		}
 	}
-	if told == 0 {
+	if reported == 0 {
 		t.Error("no rule was needed to watch anything")
 	}
 }

@@ -149,7 +149,7 @@ func (c *call) streams() bool {
 	return c.opts.Watch && c.opts.SendInitialEvents != nil && *c.opts.SendInitialEvents
 }
 
-// version returns the requested resource version; 0 if there is none.
+// version returns the requested resource version, or 0.
 func (c *call) version() (uint64, error) {
 	if c.opts.ResourceVersion == "" {
 		return 0, nil

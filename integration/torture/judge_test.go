@@ -59,7 +59,7 @@ type judge struct {
 	// early, if set, allows and counts rows of the other history before that gap: a stream that is resumed
 	// after the server has overtaken it notices only once it is current.
 	early *int
-	// causes are the possible causes of gaps; nil: there are none.
+	// causes are the possible causes of gaps; nil means that nothing can cause one.
 	causes     *causes
 	progresses map[identity]*progress
 	gaps       []judgedGap
@@ -338,7 +338,7 @@ func (j *judge) end(server map[identity][]byte) {
 	}
 }
 
-// verdict lists the faults by kind; empty if there are none.
+// verdict lists the faults by kind, or is empty.
 func (j *judge) verdict() string {
 	var b strings.Builder
 	counts := map[string]int{}
