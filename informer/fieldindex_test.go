@@ -96,7 +96,7 @@ func TestFieldIndexErrors(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, _ *informertest.Server, c *informer.Cluster) {
 		all := must(informer.For[*corev1.Pod](c))(t)
 		_, err := informer.AddFieldIndex(all, "spec.nodename")
-		if want := `add field index "spec.nodename" of *v1.Pod: spec: a v1.PodSpec has no field "nodename", but "nodeName"`; err == nil || err.Error() != want {
+		if want := `add field index "spec.nodename" of *v1.Pod: spec: a v1.PodSpec has no field "nodename"; did you mean "nodeName"?`; err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 		loose := must(informer.Unstructured(c, pods))(t)
