@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
-// seenEvent is what the test reads of an event.
+// seenEvent is the part of an event that the test reads.
 type seenEvent struct {
 	Time time.Time `json:"time"`
 	Data struct {
@@ -33,10 +33,10 @@ type seenEvent struct {
 	} `json:"data"`
 }
 
-// away is for how long the daemon of TestAway does not run.
+// away is the time during which the daemon of TestAway does not run.
 const away = 45 * time.Second
 
-// TestAway changes objects while no daemon runs, and asks what happened in that time.
+// TestAway changes objects while no daemon runs, and checks what the journal says about that time.
 func TestAway(t *testing.T) {
 	t.Parallel()
 	ns := fmt.Sprintf("away%d-%d", os.Getpid(), namespaces.Add(1))
@@ -53,7 +53,7 @@ func TestAway(t *testing.T) {
 	}
 	kubectl("-n", ns, "create", "deployment", "web", "--image=app:1")
 	kubectl("-n", ns, "rollout", "status", "deployment/web")
-	w := startWitness(t, cluster)
+	w := startObserver(t, cluster)
 	journal := filepath.Join(t.TempDir(), "journal.db")
 	run := func() *process {
 		p := start(t, cluster, "run", "deploy,rs,po,cm", "-n", ns, "--journal", journal)
@@ -67,7 +67,7 @@ func TestAway(t *testing.T) {
 	<-first.done
 
 	killed := time.Now()
-	wait(away / 3) // longer than clocks may differ
+	wait(away / 3) // longer than clock skew
 	from := time.Now().Truncate(time.Second)
 	kubectl("-n", ns, "set", "image", "deployment/web", "app=app:2")
 	kubectl("-n", ns, "patch", "configmap", "edited", "-p", `{"data":{"k":"2"}}`)
@@ -99,7 +99,7 @@ func TestAway(t *testing.T) {
 				t.Fatalf("%v: %s", err, line)
 			}
 			what := fmt.Sprintf("%s %s/%s", e.Data.Op, e.Data.Resource.Resource, e.Data.Resource.Name)
-			if _, again := all[what]; !again { // the first is ours; controllers write, too
+			if _, again := all[what]; !again { // the first one is ours; controllers write, too
 				all[what] = e
 			}
 		}
@@ -108,16 +108,16 @@ func TestAway(t *testing.T) {
 	const deletion = "deleted configmaps/doomed"
 	for began := time.Now(); len(events(from, to)) < 4; pause() {
 		if time.Since(began) > patience {
-			t.Fatalf("from %v to %v there are only %v", from, to, events(from, to))
+			t.Fatalf("from %v to %v the journal has only %v", from, to, events(from, to))
 		}
 	}
 	const absence = "absent absences/"
-	for began := time.Now(); events(from, to)[absence].Data.Op == ""; pause() { // it is written once all is caught up with
+	for began := time.Now(); events(from, to)[absence].Data.Op == ""; pause() { // it is written after the catch-up
 		if time.Since(began) > patience {
 			t.Fatalf("no absence among %v", events(from, to))
 		}
 	}
-	wait(3 * time.Second) // what is folded waits until its object is calm
+	wait(3 * time.Second) // folded changes wait until their object is quiet
 	second.interrupt(t)
 
 	within := events(from, to)
@@ -126,30 +126,30 @@ func TestAway(t *testing.T) {
 		at := e.Data.Observed
 		switch {
 		case !ok:
-			t.Errorf("%q is not there", what)
+			t.Errorf("no %q", what)
 		case at.After == nil || at.After.After(killed) || at.At.Before(back) || at.Net:
 			t.Errorf("%q was observed %+v", what, at)
 		case what == deletion && !e.Time.Equal(at.At):
-			t.Errorf("%q happened at %v: nobody knows when", what, e.Time)
+			t.Errorf("%q has the time %v, but its time is unknown", what, e.Time)
 		case what != deletion && (e.Time.Before(from) || !e.Time.Before(to)):
-			t.Errorf("%q happened at %v, not from %v to %v", what, e.Time, from, to)
+			t.Errorf("%q has the time %v, which is not from %v to %v", what, e.Time, from, to)
 		}
 	}
 	for what := range events(to.Add(time.Second), back.Add(-time.Second), "--manager", "kubectl-set,kubectl-patch,kubectl-create") { // controllers may
-		t.Errorf("%q did not happen when nothing did", what)
+		t.Errorf("%q is recorded for a time without changes", what)
 	}
 	absent := within[absence].Data
 	switch a := absent.Absence; {
 	case a == nil || absent.Observed.After == nil:
 		t.Fatalf("the absence is %+v", absent)
 	case absent.Observed.After.After(killed) || absent.Observed.After.Before(killed.Add(-patience)) || absent.Observed.At.Before(back):
-		t.Errorf("killed at %v and back at %v, it was absent from %v to %v", killed, back, absent.Observed.After, absent.Observed.At)
+		t.Errorf("killed at %v and back at %v, but absent from %v to %v", killed, back, absent.Observed.After, absent.Observed.At)
 	case a.Reason != event.AbsenceStopped || a.Changes < 4 || a.Incomplete > 0:
-		t.Errorf("it caught up with %+v", a)
+		t.Errorf("the catch-up is %+v", a)
 	}
 	text := query(from, to)
 	if strings.Contains(text, "existed") {
-		t.Errorf("nobody knows how long it existed: %s", text)
+		t.Errorf("a lifetime is shown, but it is unknown: %s", text)
 	}
 	span := fmt.Sprintf("%s/%s", within[deletion].Data.Observed.After.Format(time.RFC3339), within[deletion].Data.Observed.At.Format(time.RFC3339))
 	for _, want := range []string{
@@ -164,9 +164,9 @@ func TestAway(t *testing.T) {
 	whole := query(killed.Add(-time.Minute), back.Add(time.Minute))
 	(&truth{t, w, ns}).check(whole)
 	if line := regexp.MustCompile(`(\S+) · \S+ +deploy/web +rolled out .*: 1/1 ready, 1 pod replaced .*\(seen`).FindStringSubmatch(whole); line == nil {
-		t.Errorf("no rollout while nobody watched in\n%s", whole)
+		t.Errorf("no unwatched rollout in\n%s", whole)
 	} else if at, err := time.Parse(time.RFC3339, line[1]); err != nil || at.Before(from) || at.After(rolled) {
-		t.Errorf("rolled out from %v to %v, it says %q", from, rolled, line[0])
+		t.Errorf("rolled out from %v to %v, the line is %q", from, rolled, line[0])
 	}
 	golden(t, "daemon killed", ns, screensOf(t, cluster.Kubeconfig(), "log", "-n", ns, "--since", killed.Add(-time.Minute).Format(time.RFC3339), "--journal", journal),
 		goldenOptions{keep: 10, anyOrder: true, away: true})
@@ -174,7 +174,7 @@ func TestAway(t *testing.T) {
 
 func wait(d time.Duration) { <-time.After(d) }
 
-// squeezed has one space where there are several.
+// squeezed collapses runs of spaces.
 func squeezed(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

@@ -5,11 +5,10 @@ import (
 	"testing"
 )
 
-// kubectl is the path of the kubectl that belongs to the control plane.
+// kubectl returns the path of the control plane's kubectl.
 func kubectl() string { return cluster.Binaries().Path("kubectl") }
 
-// tattler is the path of the command: this test binary under another name, put on the PATH by
-// testscript.
+// tattler returns the path of the command: this test binary under another name, put on the PATH by testscript.
 func tattler(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("tattler")

@@ -1,6 +1,6 @@
 //go:build unix && !darwin
 
-// Elsewhere Go does not take the authority that stands for Slack's from SSL_CERT_FILE.
+// On macOS, Go does not take the CA of the fake Slack from SSL_CERT_FILE.
 
 package integration
 
@@ -21,11 +21,11 @@ import (
 	"github.com/tattler-dev/tattler/integration/bus"
 )
 
-// webhookSecret is the part of Slack's URL that nobody may see.
+// webhookSecret is the secret part of Slack's URL.
 const webhookSecret = "T0123ABCD/B0456EFGH/s3cr3tS3cr3tS3cr3t"
 
-// TestToBusAndChat types what the pages show: one command that delivers to NATS and to Slack. It is killed in
-// the middle and typed again. Then each change is on the bus once, in order, and Slack has named it.
+// TestToBusAndChat runs the documented command that delivers to NATS and to Slack. The daemon is killed and
+// started again. Then each change must be on the bus once, in order, and in a Slack message.
 func TestToBusAndChat(t *testing.T) {
 	nats, err := bus.Start(filepath.Join(t.TempDir(), "nats"))
 	if err != nil {
@@ -99,7 +99,7 @@ func read(t *testing.T, nats *bus.Server) []event.Event {
 	return events
 }
 
-// onBus waits until a subscriber gets an event.
+// onBus waits until a subscriber receives an event for which is returns true.
 func onBus(t *testing.T, nats *bus.Server, p *process, what string, is func(e *event.Event) bool) {
 	t.Helper()
 	until(t, p, func() bool {
@@ -107,8 +107,8 @@ func onBus(t *testing.T, nats *bus.Server, p *process, what string, is func(e *e
 	}, func() string { return what + " is not on the bus" })
 }
 
-// again has all of it sent to the bus once more, which is what a crash between a delivery and its note does to
-// some of it: the stream knows it.
+// again replays everything to the bus, as a crash between delivery and acknowledgement does for some changes.
+// The stream must recognize the duplicates.
 func (r *reader) again(t *testing.T, nats *bus.Server, p *process) {
 	t.Helper()
 	var mu sync.Mutex
@@ -133,7 +133,7 @@ func (r *reader) again(t *testing.T, nats *bus.Server, p *process) {
 	}, func() string { return fmt.Sprintf("of %d events, only %d were sent again", want, len(sent)) })
 }
 
-// journaled is what there is to deliver, in the order in which it happened.
+// journaled returns the journal's events in order.
 func (r *reader) journaled(t *testing.T, ns string) []event.Event {
 	t.Helper()
 	var events []event.Event
@@ -149,7 +149,7 @@ func (r *reader) journaled(t *testing.T, ns string) []event.Event {
 	}
 }
 
-// checkBus: a subscriber gets, of each object, just what the journal has of it, in that order.
+// checkBus checks that a subscriber receives exactly the journal's events of each object, in order.
 func checkBus(t *testing.T, nats *bus.Server, journal []event.Event) {
 	t.Helper()
 	byObject := func(events []event.Event) map[string][]string {
@@ -160,7 +160,7 @@ func checkBus(t *testing.T, nats *bus.Server, journal []event.Event) {
 		}
 		return ids
 	}
-	const absence = " " // has no object
+	const absence = " " // an absence has no object
 	want, got := byObject(journal), byObject(read(t, nats))
 	if len(want) != 3 || len(want[absence]) != 1 {
 		t.Errorf("want two objects and the absence, the journal has %v", want)
@@ -178,7 +178,7 @@ func checkBus(t *testing.T, nats *bus.Server, journal []event.Event) {
 	}
 }
 
-// checkSecret: messages went where the URL says, and only they; nothing that was said tells the URL.
+// checkSecret checks that messages were posted to the URL only, and that no output contains the URL.
 func checkSecret(t *testing.T, chat *slack, said string) {
 	t.Helper()
 	chat.mu.Lock()
@@ -188,15 +188,15 @@ func checkSecret(t *testing.T, chat *slack, said string) {
 		}
 	}
 	if !chat.refused || len(chat.strays) > 0 {
-		t.Errorf("the first message refused: %v; others went by the proxy: %v", chat.refused, chat.strays)
+		t.Errorf("first message refused: %v; stray requests to the proxy: %v", chat.refused, chat.strays)
 	}
 	chat.mu.Unlock()
 	if refusal := "503 Service Unavailable"; !strings.Contains(said, refusal) {
-		t.Errorf("no log tells of the refusal, %s:\n%s", refusal, tail(said))
+		t.Errorf("no log of the refusal, %s:\n%s", refusal, tail(said))
 	}
 	for part := range strings.SplitSeq(webhookSecret, "/") {
 		if strings.Contains(said, part) {
-			t.Errorf("%s of the URL is in what is said:\n%s", part, tail(said))
+			t.Errorf("%s of the URL is in the output:\n%s", part, tail(said))
 		}
 	}
 }

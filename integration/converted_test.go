@@ -16,7 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// partsCRD is a definition with these properties in the spec.
+// partsCRD is a CRD with the given properties in the spec.
 func partsCRD(properties string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"parts.forms.example.com"},
 "spec":{"group":"forms.example.com","scope":"Namespaced","names":{"plural":"parts","singular":"part","kind":"Part"},"versions":[{"name":"v1","served":true,
@@ -24,7 +24,7 @@ func partsCRD(properties string) string {
 }
 
 // TestConverted: a CRD gets a new default while the daemon runs, and another one while it does not. No object
-// is written. The journal has the new form of each, and nobody is told that something was updated.
+// is written. The journal must have the new form of each object, and no update may be listed.
 func TestConverted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -51,7 +51,7 @@ func TestConverted(t *testing.T) {
 
 	path := filepath.Join(dir, "journal.db")
 	daemon := func() *process { return start(t, cluster, "run", "parts", "-A", "--journal", path) }
-	// until waits until the log, quiet changes included, has three lines of this form.
+	// until waits until the log, including quiet changes, has three lines that match.
 	until := func(line string) {
 		t.Helper()
 		began, re := time.Now(), regexp.MustCompile("(?m)"+line)
@@ -80,13 +80,13 @@ func TestConverted(t *testing.T) {
 	if strings.Contains(all, "an audit found") {
 		t.Errorf("something was missed:\n%s", all)
 	}
-	if out := logged(t, path); strings.Contains(out, "part/") { // the server ends watches of the kind: there may be gaps
+	if out := logged(t, path); strings.Contains(out, "part/") { // the server ends watches of the kind, so there may be gaps
 		t.Errorf("conversions are not quiet:\n%s", out)
 	}
 	lastStates(t, path, 3, `"color":"red"`, `"shape":"round"`)
 }
 
-// logged is what tattler log says.
+// logged returns the output of tattler log.
 func logged(t *testing.T, path string, args ...string) string {
 	t.Helper()
 	var out, stderr bytes.Buffer
@@ -99,7 +99,7 @@ func logged(t *testing.T, path string, args ...string) string {
 	return out.String() + stderr.String()
 }
 
-// lastStates checks that the last states of parts have these texts.
+// lastStates checks that the last states of parts contain the texts.
 func lastStates(t *testing.T, path string, want int, texts ...string) {
 	t.Helper()
 	j, err := journal.Open(t.Context(), path, journal.Options{})

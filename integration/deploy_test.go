@@ -25,8 +25,8 @@ const (
 	rightsEnd   = "# rights: end\n"
 )
 
-// deploy applies deploy/tattler.yaml: its rights are what `tattler rbac` prints for its configuration, its
-// pod is admitted where Pod Security is restricted, and the daemon runs as its service account, with its
+// deploy applies deploy/tattler.yaml. Its rights must equal the output of `tattler rbac` for its configuration,
+// its pod must be admitted under restricted Pod Security, and the daemon runs as its service account with its
 // configuration.
 func (r *rights) deploy(ctx context.Context, t *testing.T) {
 	text := string(readFile(t, deployFile))
@@ -47,7 +47,7 @@ func (r *rights) deploy(ctx context.Context, t *testing.T) {
 			t.Fatal(err)
 		}
 	case printed != written:
-		t.Errorf("the rights in %s are not what tattler rbac prints (-update writes them):\n%s", deployFile, printed)
+		t.Errorf("the rights in %s differ from the output of tattler rbac (-update writes it):\n%s", deployFile, printed)
 	}
 	path, err := filepath.Abs(deployFile)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *rights) deploy(ctx context.Context, t *testing.T) {
 	r.asDeployed(ctx, t, configIn(t, text))
 }
 
-// configIn is the configuration in the manifest's ConfigMap: a block that is indented by four.
+// configIn returns the configuration in the manifest's ConfigMap: a block indented by four.
 func configIn(t *testing.T, manifest string) string {
 	t.Helper()
 	_, block, found := strings.Cut(manifest, "  config.yaml: |\n")
@@ -73,7 +73,7 @@ func configIn(t *testing.T, manifest string) string {
 	return b.String()
 }
 
-// admitted makes the pod that the StatefulSet would, and one that must be refused.
+// admitted creates the pod of the StatefulSet, and one that must be refused.
 func (r *rights) admitted(ctx context.Context, t *testing.T) {
 	t.Helper()
 	set, err := r.client.AppsV1().StatefulSets("tattler").Get(ctx, "tattler", metav1.GetOptions{})
@@ -97,8 +97,8 @@ func (r *rights) admitted(ctx context.Context, t *testing.T) {
 	}
 }
 
-// asDeployed runs the daemon as the service account, with the configuration but for places of the disk and
-// the port.
+// asDeployed runs the daemon as the service account with the deployed configuration, except for paths and the
+// port.
 func (r *rights) asDeployed(ctx context.Context, t *testing.T, config string) {
 	t.Helper()
 	kubeconfig := r.token(ctx, t, "tattler", "tattler")
@@ -154,7 +154,7 @@ func (r *rights) ready(t *testing.T, address string) {
 	}
 }
 
-// freeAddress is one where nobody listens now.
+// freeAddress returns an unused local address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -165,7 +165,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestDockerfile holds the image against what the manifest and go.mod say of it.
+// TestDockerfile compares the image with the manifest and go.mod.
 func TestDockerfile(t *testing.T) {
 	text := string(readFile(t, repository+"/Dockerfile"))
 	f, err := modfile.Parse("go.mod", readFile(t, repository+"/go.mod"), nil)
@@ -187,6 +187,6 @@ func TestDockerfile(t *testing.T) {
 		}
 	}
 	if manifest := string(readFile(t, deployFile)); !strings.Contains(manifest, "runAsUser: 65532\n") || !strings.Contains(manifest, "fsGroup: 65532\n") {
-		t.Error("the manifest has another user than the image")
+		t.Error("the manifest and the image have different users")
 	}
 }

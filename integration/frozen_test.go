@@ -14,15 +14,15 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestFrozen freezes the API server: how long it was silent counts from its last sign of life, not from when that was
-// noticed.
+// TestFrozen freezes the API server. The reported silence must begin at its last response, not when the silence
+// was noticed.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	const frozen = 60 * time.Second // a client notices after 45 s
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	own, client := ownCluster(ctx, t)
-	w := startWitness(t, own)
+	w := startObserver(t, own)
 	journal := filepath.Join(t.TempDir(), "journal.db")
 	daemon := start(t, own, "run", "cm", "-n", "default", "--journal", journal)
 	daemon.wait(t, daemon.err, "msg=recording")
@@ -48,17 +48,17 @@ func TestFrozen(t *testing.T) {
 
 	said := regexp.MustCompile(`API server was (?:away|silent for) (?:(\d+) min ?)?(?:(\d+) s)?; resumed`).FindStringSubmatch(watch.read(t, watch.out))
 	if said == nil {
-		t.Fatalf("watch does not say for how long:\n%s", watch.read(t, watch.out))
+		t.Fatalf("watch does not report the duration:\n%s", watch.read(t, watch.out))
 	}
 	minutes, _ := strconv.Atoi(said[1])
 	seconds, _ := strconv.Atoi(said[2])
 	lasted := time.Duration(minutes)*time.Minute + time.Duration(seconds)*time.Second
 	if least, most := frozen-time.Second, time.Since(from)+5*time.Second; lasted < least || lasted > most {
-		t.Errorf("it says %v, want at least %v and at most %v", lasted, least, most)
+		t.Errorf("watch reports %v, want at least %v and at most %v", lasted, least, most)
 	}
 
 	var e seenEvent
-	for began := time.Now(); ; pause() { // it is written once all is caught up with
+	for began := time.Now(); ; pause() { // it is written after the catch-up
 		out, _ := exec.Command(tattler(t), "log", "--journal", journal, "--op", "absent", "-o", "json").Output()
 		if line := strings.TrimSpace(string(out)); line != "" {
 			if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -67,14 +67,14 @@ func TestFrozen(t *testing.T) {
 			break
 		}
 		if time.Since(began) > patience {
-			t.Fatal("there is no absence")
+			t.Fatal("no absence in the journal")
 		}
 	}
 	daemon.interrupt(t)
 	watch.interrupt(t)
 	for began := time.Now(); len(w.of("default", "cm", "c2")) == 0; pause() {
 		if time.Since(began) > 2*patience {
-			t.Fatal("the witness did not come back")
+			t.Fatal("the observer did not resume")
 		}
 	}
 	out, err := exec.Command(tattler(t), "log", "--limit", "0", "--journal", journal).Output()
@@ -87,6 +87,6 @@ func TestFrozen(t *testing.T) {
 	case e.Data.Absence == nil || e.Data.Absence.Reason != event.AbsenceUnreachable || o.After == nil:
 		t.Errorf("the absence is %+v", e.Data)
 	case o.After.After(from.Add(time.Second)) || o.At.Before(thawed.Add(-time.Second)):
-		t.Errorf("frozen from %v to %v, it is from %v to %v", from, thawed, o.After, o.At)
+		t.Errorf("frozen from %v to %v, the absence is from %v to %v", from, thawed, o.After, o.At)
 	}
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// hostileCRD is a definition without a schema: anything goes.
+// hostileCRD is a CRD without a schema, so that any field is allowed.
 const hostileCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"hostiles.hostile.example.com"},
 "spec":{"group":"hostile.example.com","scope":"Namespaced","names":{"plural":"hostiles","singular":"hostile","kind":"Hostile"},"versions":[{"name":"v1","served":true,
 "storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
 const hostileObjects = "/apis/hostile.example.com/v1/namespaces/default/hostiles"
 
-// hostileShapes are fields of objects, made to cost a recorder far more than their size. V differs between the
-// versions of an object.
+// hostileShapes make fields that should cost a recorder far more than their size. v differs between versions of
+// an object.
 var hostileShapes = []struct {
 	name   string
 	fields func(v string) string
@@ -82,7 +82,7 @@ var hostileShapes = []struct {
 	{"looks hidden", func(v string) string {
 		return spec(`{"v":"` + v + `","l":` + wide(5000, `"f%d":"hidden #0123456789abcdef"`) + `}`)
 	}},
-	{"commands of a terminal", func(v string) string {
+	{"terminal escape sequences", func(v string) string {
 		return spec(`{"a":"\u001b[2J\u202e` + v + `","\u0000\u009b":"` + v + `"}`)
 	}},
 	{"numbers", func(v string) string {
@@ -125,7 +125,7 @@ func repeated(n int, format string) string {
 	return b.String()
 }
 
-// hostileSpec makes a value of about so many bytes that is deep, wide, long, or all of it.
+// hostileSpec makes a value of about size bytes that is deep, wide, long, or all of these.
 func hostileSpec(rng *rand.Rand, v string, size int) string {
 	if size < 40 {
 		return `"` + v + `"`
@@ -157,7 +157,7 @@ func hostileSpec(rng *rand.Rand, v string, size int) string {
 	}
 }
 
-// hostile returns the fields of the n-th object in a version: the shapes, then what comes by chance.
+// hostile returns the fields of the n-th object in a version: first the fixed shapes, then random ones.
 func hostile(seed uint64, n int, v string) (name, fields string) {
 	if n < len(hostileShapes) {
 		return hostileShapes[n].name, hostileShapes[n].fields(v)
@@ -166,8 +166,8 @@ func hostile(seed uint64, n int, v string) (name, fields string) {
 	return "by chance", spec(`{"v":"` + v + `","x":` + hostileSpec(rng, v, 1000+rng.IntN(300_000)) + `}`)
 }
 
-// TestHostileObjects: whoever may write custom resources cannot stop the recorder, nor what it records of others.
-// TATTLER_HOSTILE is how many there are.
+// TestHostileObjects: users who may write custom resources must not be able to stop the recorder or hide other
+// changes. TATTLER_HOSTILE is the number of objects.
 func TestHostileObjects(t *testing.T) {
 	t.Parallel()
 	const limit = 256 << 20
@@ -191,13 +191,13 @@ func TestHostileObjects(t *testing.T) {
 	}
 	dir := t.TempDir()
 	out := filepath.Join(dir, "changes.jsonl")
-	// The race detector, with which this test binary may have been built, takes more memory than the daemon.
+	// The race detector, with which this test binary may have been built, uses more memory than the daemon.
 	program := filepath.Join(dir, "tattler")
 	goCommand(t, repository, os.Environ(), "build", "-o", program, "./cmd/tattler")
 	p := startProgram(t, own, program, []string{"GOMEMLIMIT=" + strconv.Itoa(limit*3/4)}, "run", "--journal", filepath.Join(dir, "journal.db"), "--to", "file:"+out)
 	p.wait(t, p.err, "msg=recording")
 	if strings.Contains(p.read(t, p.err), "cannot be watched") {
-		t.Fatalf("not all is watched: %s", p.read(t, p.err))
+		t.Fatalf("some kinds are not watched: %s", p.read(t, p.err))
 	}
 	refused := 0
 	for n := range objects {
@@ -209,13 +209,13 @@ func TestHostileObjects(t *testing.T) {
 		t.Errorf("the server refused %d of %d", refused, objects)
 	}
 	if h.owners < objects/4 {
-		t.Errorf("only %d managers were added", h.owners)
+		t.Errorf("only %d managers added", h.owners)
 	}
 	h.await(p, out)
 	if peak := peakMemory(t, p.cmd.Process.Pid); peak > limit {
-		t.Errorf("it took %d MiB of %d MiB", peak>>20, limit>>20)
+		t.Errorf("the daemon used %d MiB of %d MiB", peak>>20, limit>>20)
 	} else {
-		t.Logf("%d objects, %d refused by the server, %d more managers: it took %d MiB", objects, refused, h.owners, peak>>20)
+		t.Logf("%d objects, %d refused by the server, %d more managers: the daemon used %d MiB", objects, refused, h.owners, peak>>20)
 	}
 	p.interrupt(t)
 	if text := p.read(t, p.err); strings.Contains(text, "gap") {
@@ -223,20 +223,20 @@ func TestHostileObjects(t *testing.T) {
 	}
 }
 
-// hostility writes objects, and knows what must be recorded of them, as "op name".
+// hostility writes objects and collects the changes that must be recorded, as "op name".
 type hostility struct {
 	*testing.T
 	client *kubernetes.Clientset
 	want   map[string]bool
-	owners int // that were added
+	owners int // number of managers added
 }
 
 func (h *hostility) send(verb, path, contentType, body string) error {
 	return h.client.RESTClient().Verb(verb).AbsPath(path).SetHeader("Content-Type", contentType).Body([]byte(body)).Do(h.Context()).Error()
 }
 
-// write creates the n-th object, changes it as several managers, and creates an ordinary one. It returns false where
-// the server refuses the object.
+// write creates the n-th object, changes it as several managers, and creates an ordinary object. It returns
+// false if the server refuses the object.
 func (h *hostility) write(seed uint64, n int) bool {
 	h.Helper()
 	object := fmt.Sprintf("h%d", n)
@@ -281,20 +281,20 @@ func (h *hostility) write(seed uint64, n int) bool {
 	return true
 }
 
-// own has many managers own all of an object.
+// own makes many managers own all of an object.
 func (h *hostility) own(object, body string) {
 	h.Helper()
 	for m := range 16 {
 		path := fmt.Sprintf("%s/%s?force=true&fieldManager=%s-%d", hostileObjects, object, strings.Repeat("m", 100), m)
 		err := h.client.RESTClient().Patch("application/apply-patch+yaml").RequestURI(path).Body([]byte(body)).Do(h.Context()).Error()
-		if err != nil { // it has become too large, or is no YAML: a name in that has at most 1,024 characters
+		if err != nil { // it has become too large, or is not valid YAML, in which names have at most 1,024 characters
 			return
 		}
 		h.owners++
 	}
 }
 
-// await waits until a file has all that is wanted, for as long as the daemon gets on.
+// await waits until a file has all expected changes, as long as the daemon makes progress.
 func (h *hostility) await(p *process, out string) {
 	h.Helper()
 	least, since := len(h.want)+1, time.Now()
@@ -314,7 +314,7 @@ func (h *hostility) await(p *process, out string) {
 		}
 		select {
 		case err := <-p.done:
-			h.Fatalf("the daemon has ended: %v\n%s", err, tail(p.read(h.T, p.err)))
+			h.Fatalf("the daemon ended: %v\n%s", err, tail(p.read(h.T, p.err)))
 		default:
 		}
 		if time.Since(since) > 2*time.Minute {
@@ -350,7 +350,7 @@ func recordedIn(t *testing.T, path string) map[string]bool {
 
 var peakLine = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peakMemory is the most memory that a process has had.
+// peakMemory returns a process's peak memory in bytes.
 func peakMemory(t *testing.T, pid int) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -20,7 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/devcluster"
 )
 
-// fakeMetrics serves the resource metrics of pods, all of which use 100m of CPU.
+// fakeMetrics serves resource metrics in which every pod uses 100m of CPU.
 func fakeMetrics(t *testing.T, client func() kubernetes.Interface) *url.URL {
 	t.Helper()
 	answer := func(w http.ResponseWriter, body any) {
@@ -57,7 +57,7 @@ func fakeMetrics(t *testing.T, client func() kubernetes.Interface) *url.URL {
 	return u
 }
 
-// scaled are a Deployment, what scales it, and where its metrics are.
+// scaled has a Deployment, its autoscaler, and the API of its metrics.
 const scaled = `
 apiVersion: v1
 kind: Service
@@ -96,8 +96,8 @@ spec:
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
 `
 
-// TestScaledByFakeMetrics has the real autoscaler scale a Deployment, by metrics that are made up. What tattler log says
-// of it is compared with the cluster's objects.
+// TestScaledByFakeMetrics lets the real autoscaler scale a Deployment by fake metrics, and compares the output
+// of tattler log with the cluster's objects.
 func TestScaledByFakeMetrics(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -113,7 +113,7 @@ func TestScaledByFakeMetrics(t *testing.T) {
 	})
 	client := clientOf(t, own)
 	metrics := fakeMetrics(t, func() kubernetes.Interface { return client })
-	w := startWitness(t, own)
+	w := startObserver(t, own)
 	journal := filepath.Join(t.TempDir(), "journal.db")
 	daemon := start(t, own, "run", "deploy,rs,po,hpa", "-n", "default", "--journal", journal)
 	daemon.wait(t, daemon.err, "msg=recording")
@@ -134,7 +134,7 @@ func TestScaledByFakeMetrics(t *testing.T) {
 		}
 		if time.Since(began) > 3*patience {
 			hpa, _ := client.AutoscalingV2().HorizontalPodAutoscalers("default").Get(ctx, "web", metav1.GetOptions{})
-			t.Fatalf("it is not scaled: %+v", hpa.Status)
+			t.Fatalf("not scaled: %+v", hpa.Status)
 		}
 	}
 	wait(3 * time.Second)
@@ -155,15 +155,15 @@ func TestScaledByFakeMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last = hpa.Status.LastScaleTime; time.Since(began) > patience {
-			t.Fatalf("it was never scaled: %+v", hpa.Status)
+			t.Fatalf("never scaled: %+v", hpa.Status)
 		}
 	}
 	lines := regexp.MustCompile(`(\S+Z) ~ default deploy/web kube-controller-manager \(scale\)\nspec.replicas: (\d) → (\d)`).FindAllStringSubmatch(said, -1)
 	if len(lines) == 0 || lines[len(lines)-1][3] != "3" {
-		t.Fatalf("it was scaled at %v, and not in\n%s", last, out)
+		t.Fatalf("scaled at %v, but not in\n%s", last, out)
 	}
 	if at, err := time.Parse(time.RFC3339, lines[len(lines)-1][1]); err != nil || at.Sub(last.Time).Abs() > 2*time.Second {
-		t.Errorf("it was scaled at %v, not at %v (%v)", last, at, err)
+		t.Errorf("scaled at %v, but the log says %v (%v)", last, at, err)
 	}
 	if !regexp.MustCompile(`deploy/web scaled \d → 3 (in|within) \d+ s: 3/3 ready`).MatchString(said) {
 		t.Errorf("no end of the scaling in\n%s", out)

@@ -21,8 +21,8 @@ const (
 	installVersion = "v0.0.1-test"
 )
 
-// TestInstall does what users do, with a module proxy on disk that serves the working tree:
-// `go install` of the command, and `go get` of the library.
+// TestInstall installs the command with `go install` and the library with `go get`, as users do, from a module
+// proxy on disk that serves the working tree.
 func TestInstall(t *testing.T) {
 	env := proxyEnv(t)
 
@@ -61,12 +61,12 @@ func main() {
 		}
 		goCommand(t, dir, env, "get", modulePath+"/informer@"+installVersion)
 		if out := goCommand(t, dir, env, "run", "."); !strings.Contains(out, "consumed <nil>") {
-			t.Errorf("the consumer says %q", out)
+			t.Errorf("the consumer prints %q", out)
 		}
 	})
 }
 
-// TestNoReplace names the directive because of which TestInstall would fail.
+// TestNoReplace names a directive that would make TestInstall fail.
 func TestNoReplace(t *testing.T) {
 	f, err := modfile.Parse("go.mod", readFile(t, filepath.Join(repository, "go.mod")), nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestNoReplace(t *testing.T) {
 	if f.Module.Mod.Path != modulePath {
 		t.Errorf("the module is %s, want %s", f.Module.Mod.Path, modulePath)
 	}
-	// https://go.dev/ref/mod#go-install: neither is allowed in what it installs.
+	// https://go.dev/ref/mod#go-install forbids both in an installed module.
 	for _, r := range f.Replace {
 		t.Errorf("go.mod replaces %s", r.Old)
 	}
@@ -84,26 +84,25 @@ func TestNoReplace(t *testing.T) {
 	}
 }
 
-// proxyEnv makes the proxy and returns the environment of a user who has only that: the working tree
-// from a folder, what it requires from this machine's module cache, nothing from the network.
+// proxyEnv makes the proxy and returns the environment of a user who has only that: the working tree from a
+// folder, its requirements from this machine's module cache, nothing from the network.
 func proxyEnv(t *testing.T) []string {
 	t.Helper()
-	// Whatever of its requirements nobody has built here yet comes now, checked against go.sum.
+	// Requirements missing in the module cache are downloaded now, verified against go.sum.
 	goCommand(t, repository, os.Environ(), "mod", "download")
 	requirements := filepath.Join(strings.TrimSpace(goCommand(t, repository, os.Environ(), "env", "GOMODCACHE")), "cache", "download")
 	return append(os.Environ(),
 		"GOPROXY="+fileURL(writeProxy(t))+","+fileURL(requirements),
-		"GOSUMDB=off",              // it would ask the network
+		"GOSUMDB=off",              // it would access the network
 		"GONOPROXY=", "GOPRIVATE=", // everything through the proxies
-		"GOMODCACHE="+filepath.Join(t.TempDir(), "mod"), // this version must stay in no cache
-		// Files that can be removed, and paths that do not change, so that compiled packages are
-		// found again in the next run.
+		"GOMODCACHE="+filepath.Join(t.TempDir(), "mod"), // this version must not stay in a cache
+		// Removable files, and stable paths, so that compiled packages are reused in the next run.
 		"GOFLAGS=-modcacherw -trimpath",
 		"GOWORK=off",
 	)
 }
 
-// writeProxy lays out the working tree as a module proxy does (https://go.dev/ref/mod#goproxy-protocol).
+// writeProxy lays out the working tree like a module proxy (https://go.dev/ref/mod#goproxy-protocol).
 func writeProxy(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -112,7 +111,7 @@ func writeProxy(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var zipped bytes.Buffer
-	// Create leaves out what is in nested modules.
+	// Create omits nested modules.
 	if err := modzip.Create(&zipped, module.Version{Path: modulePath, Version: installVersion}, workingTree(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +128,7 @@ func writeProxy(t *testing.T) string {
 	return root
 }
 
-// treeFile is a file of the working tree; its path from the repository's root, with slashes.
+// treeFile is a file of the working tree: its path from the repository's root, with slashes.
 type treeFile string
 
 func (f treeFile) Path() string { return string(f) }
@@ -142,7 +141,7 @@ func (f treeFile) Lstat() (os.FileInfo, error) { return os.Lstat(f.disk()) }
 // Open implements [modzip.File].
 func (f treeFile) Open() (io.ReadCloser, error) { return os.Open(f.disk()) }
 
-// workingTree lists what a commit of everything would hold.
+// workingTree lists the files that a commit of everything would contain.
 func workingTree(t *testing.T) []modzip.File {
 	t.Helper()
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -154,14 +153,14 @@ func workingTree(t *testing.T) []modzip.File {
 	var files []modzip.File
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		f := treeFile(name)
-		if _, err := f.Lstat(); err == nil { // else it is deleted, but not yet from the index
+		if _, err := f.Lstat(); err == nil { // otherwise it is deleted, but still in the index
 			files = append(files, f)
 		}
 	}
 	return files
 }
 
-// goCommand runs go and returns what it printed to standard output.
+// goCommand runs go and returns its standard output.
 func goCommand(t *testing.T, dir string, env []string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)

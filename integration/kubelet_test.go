@@ -12,22 +12,22 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// kubelet plays a node whose containers behave as the label "behaves" of their pods says: well, crash or no-image. The
-// cluster's own fake nodes have none that fail.
+// kubelet simulates a node whose pods behave as their label "behaves" says: well, crash or no-image. The
+// cluster's own fake nodes have no failing containers.
 type kubelet struct {
 	client kubernetes.Interface
 	node   string
-	silent bool // it never says again that it is alive
+	silent bool // it stops sending heartbeats
 	pods   map[string]*played
 }
 
-// played is what a kubelet remembers of a pod.
+// played is the kubelet's state of a pod.
 type played struct {
 	step int
 	next time.Time
 }
 
-// startKubelet registers a node, and plays it until the test ends.
+// startKubelet registers a node and simulates it until the test ends.
 func startKubelet(t *testing.T, client kubernetes.Interface, node string, silent bool) {
 	t.Helper()
 	k := &kubelet{client: client, node: node, silent: silent, pods: map[string]*played{}}
@@ -69,7 +69,7 @@ func startKubelet(t *testing.T, client kubernetes.Interface, node string, silent
 	})
 }
 
-// beat says that the node is alive.
+// beat sends a heartbeat of the node.
 func (k *kubelet) beat(ctx context.Context) error {
 	node, err := k.client.CoreV1().Nodes().Get(ctx, k.node, metav1.GetOptions{})
 	if err != nil {
@@ -89,7 +89,7 @@ func (k *kubelet) beat(ctx context.Context) error {
 	return err
 }
 
-// round looks after every pod of the node.
+// round updates every pod of the node.
 func (k *kubelet) round(ctx context.Context) error {
 	pods, err := k.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + k.node})
 	if err != nil {
@@ -138,7 +138,7 @@ func (k *kubelet) look(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// crash lets a container run for a while, fail with exit code 3, and wait, again and again.
+// crash makes a container run for a while, fail with exit code 3, and wait, repeatedly.
 func crash(pod *corev1.Pod, step int) {
 	ended := &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", FinishedAt: metav1.Now()}
 	if step%2 == 1 {
@@ -173,7 +173,7 @@ func waits(pod *corev1.Pod, reason string, restarts int32) {
 	}}
 }
 
-// ready sets what says so, and since when.
+// ready sets the readiness conditions, with their transition time.
 func ready(pod *corev1.Pod, status corev1.ConditionStatus) {
 	for _, kind := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
 		i := 0

@@ -14,12 +14,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// cluster is the control plane that the scripts share; each script has a namespace of its own.
-// Tests that stop servers start their own.
+// cluster is the control plane shared by the scripts; each script has its own namespace. Tests that stop
+// servers start their own control plane.
 var cluster *devcluster.Cluster
 
-// shared starts what the tests share before they run. testscript.Main calls it in the test's own
-// process only, not where that process plays the command.
+// shared starts the shared cluster before the tests. testscript.Main calls it only in the test's process, not
+// where that process acts as the command.
 type shared struct{ m *testing.M }
 
 func (t shared) Run() int {

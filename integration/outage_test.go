@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
-// TestOutage kills the API server under a daemon, and asks the journal when and for how long.
+// TestOutage kills the API server under a daemon, and checks the outage that the journal reports.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -48,9 +48,9 @@ func TestOutage(t *testing.T) {
 		}
 		return string(out)
 	}
-	for began := time.Now(); query("-o", "json") == ""; pause() { // it is written once all is caught up with
+	for began := time.Now(); query("-o", "json") == ""; pause() { // it is written after the catch-up
 		if time.Since(began) > patience {
-			t.Fatal("there is no absence")
+			t.Fatal("no absence in the journal")
 		}
 	}
 	daemon.interrupt(t)
@@ -64,9 +64,9 @@ func TestOutage(t *testing.T) {
 	case a == nil || o.After == nil || a.Reason != event.AbsenceUnreachable:
 		t.Fatalf("the absence is %+v", e.Data)
 	case o.After.Before(killed.Add(-time.Second)) || o.After.After(killed.Add(2*time.Second)):
-		t.Errorf("killed at %v, it begins at %v", killed, o.After)
+		t.Errorf("killed at %v, but the absence begins at %v", killed, o.After)
 	case o.At.Before(killed.Add(7*time.Second)) || o.At.After(back):
-		t.Errorf("back at %v, it ends at %v", back, o.At)
+		t.Errorf("back at %v, but the absence ends at %v", back, o.At)
 	}
 	want := fmt.Sprintf("%s/%s ! tattler could not reach the API server for %s: ", o.After.Format(time.RFC3339), o.At.Format(time.RFC3339), render.Duration(o.At.Sub(*o.After)))
 	if got := squeezed(query()); !strings.Contains(got, want) {

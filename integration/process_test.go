@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/devcluster"
 )
 
-// ownCluster starts a control plane for a test alone, and a client of it.
+// ownCluster starts a separate control plane for a test, and a client of it.
 func ownCluster(ctx context.Context, t *testing.T) (*devcluster.Cluster, *kubernetes.Clientset) {
 	t.Helper()
 	own, err := devcluster.Start(ctx, devcluster.Options{Out: os.Stderr})
@@ -30,7 +30,7 @@ func ownCluster(ctx context.Context, t *testing.T) (*devcluster.Cluster, *kubern
 	return own, clientOf(t, own)
 }
 
-// clientOf is a client of a control plane.
+// clientOf returns a client of a control plane.
 func clientOf(t *testing.T, c *devcluster.Cluster) *kubernetes.Clientset {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
@@ -57,7 +57,7 @@ func start(t *testing.T, c *devcluster.Cluster, args ...string) *process {
 	return startProgram(t, c, tattler(t), nil, args...)
 }
 
-// startProgram is start of another program, with more in its environment.
+// startProgram is start for another program, with additional environment variables.
 func startProgram(t *testing.T, c *devcluster.Cluster, program string, env []string, args ...string) *process {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -99,7 +99,7 @@ func (p *process) read(t *testing.T, file string) string {
 	return string(data)
 }
 
-// wait waits until a file holds a text.
+// wait waits until a file contains a text.
 func (p *process) wait(t *testing.T, file, text string) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

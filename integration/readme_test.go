@@ -19,8 +19,7 @@ import (
 	"github.com/tattler-dev/tattler/integration/bus"
 )
 
-// TestReadme runs the commands that README.md tells a newcomer to type, as one newcomer would: in one
-// folder, on one journal, in that order.
+// TestReadme runs the commands of README.md as one new user would: in one folder, on one journal, in order.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -42,7 +41,7 @@ func TestReadme(t *testing.T) {
 	})
 }
 
-// configuration is the file that the README's reader has.
+// configuration is the README's configuration file.
 const configuration = `apiVersion: tattler.dev/v1alpha1
 kind: Config
 sinks:
@@ -50,15 +49,15 @@ sinks:
   file: {path: everything.jsonl}
 `
 
-// reader is somebody who types what the README says.
+// reader is a user who runs the README's commands.
 type reader struct {
 	env      []string
 	dir      string
-	hook     string    // an address that takes everything, in the place of the README's
-	nats     string    // the host and port of a NATS server, in the place of the README's
-	id       string    // of a change in the journal, in the place of the README's
-	sets     int       // how often the image of the Deployment was set
-	from, to time.Time // the seconds within which it was set first
+	hook     string    // replaces the README's webhook; accepts every request
+	nats     string    // host and port of a NATS server; replaces the README's
+	id       string    // of a change in the journal; replaces the README's
+	sets     int       // how often the Deployment's image was set
+	from, to time.Time // the seconds in which it was first set
 }
 
 func newReader(t *testing.T) *reader {
@@ -81,16 +80,16 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// newUser is somebody with a folder of his own, who is in the shared control plane's context.
+// newUser returns a user with a private folder, in the shared control plane's context.
 func newUser(t *testing.T, env []string) *reader {
 	t.Helper()
-	tattler(t) // it is on the PATH
+	tattler(t) // puts it on the PATH
 	dir := t.TempDir()
 	return &reader{dir: dir, env: append(append(os.Environ(), env...),
 		"KUBECONFIG="+cluster.Kubeconfig(), "XDG_STATE_HOME="+dir+"/state", "XDG_CONFIG_HOME="+dir+"/config")}
 }
 
-// record has a change in the journal, and a daemon that runs until the end.
+// record makes a change and starts a daemon that runs until the end.
 func (r *reader) record(t *testing.T) {
 	t.Helper()
 	d := r.start(t, "tattler run --to - --to "+r.hook)
@@ -108,7 +107,8 @@ func (r *reader) record(t *testing.T) {
 	r.id = r.deployment(t)
 }
 
-// deployment is the id of a change of the Deployment itself: its ReplicaSet's and pods' are in its history, too.
+// deployment returns the id of a change of the Deployment itself: its history also has its ReplicaSet's and
+// pods' changes.
 func (r *reader) deployment(t *testing.T) string {
 	t.Helper()
 	out := r.output(t, "tattler log deploy/web -o json")
@@ -126,7 +126,7 @@ func (r *reader) deployment(t *testing.T) string {
 	}
 }
 
-// follow does what the README says.
+// follow runs one command of the README.
 func (r *reader) follow(t *testing.T, command string) {
 	command = strings.NewReplacer("https://example.com/hook", r.hook, "nats.example:4222", r.nats).Replace(command)
 	verb := strings.Fields(command)[1]
@@ -135,9 +135,9 @@ func (r *reader) follow(t *testing.T, command string) {
 		r.output(t, command)
 	case verb == "watch":
 		r.watch(t, command)
-	case strings.Contains(command, "kafka://"): // of which there is none
+	case strings.Contains(command, "kafka://"): // no server: only check
 		r.output(t, strings.Replace(command, "tattler run", "tattler config check", 1))
-	case verb == "run": // beside the one that runs
+	case verb == "run": // besides the running daemon
 		d := r.start(t, command+" --journal "+filepath.Join(t.TempDir(), "journal.db"))
 		d.wait(t, d.err, "msg=recording")
 		d.interrupt(t)
@@ -155,8 +155,8 @@ func (r *reader) follow(t *testing.T, command string) {
 	}
 }
 
-// watched is what each recipe for watch prints once the image of the Deployment is set; empty: nothing about it. NEW is
-// the image.
+// watched has the output of each watch recipe after the Deployment's image is set; empty: nothing about it. NEW
+// stands for the image.
 var watched = map[string]string{
 	"tattler watch":                                 "~ deploy/web",
 	"tattler watch -A":                              "~ default  deploy/web",
@@ -170,16 +170,16 @@ var watched = map[string]string{
 	"tattler watch -A -o json":                      `"to":"NEW"`,
 }
 
-// watch watches while the image of the Deployment is set.
+// watch runs a command while the image of the Deployment is set.
 func (r *reader) watch(t *testing.T, command string) {
 	want, known := watched[command]
 	if !known {
-		t.Fatalf("what it should print is not known")
+		t.Fatalf("its expected output is not listed")
 	}
 	w := r.start(t, command+" --timeout 1m")
 	w.wait(t, w.err, "Waiting for changes")
 	if r.sets++; r.sets == 1 {
-		wait(2 * time.Second) // it was created in another second
+		wait(2 * time.Second) // the Deployment was created in an earlier second
 		r.from = time.Now().Truncate(time.Second)
 	}
 	image := fmt.Sprintf("web:1.%d", r.sets)
@@ -200,7 +200,7 @@ func (r *reader) watch(t *testing.T, command string) {
 	w.interrupt(t)
 }
 
-// answers are what commands say of the Deployment that was created.
+// answers lists expected output of commands about the created Deployment.
 var answers = []struct {
 	command, want string
 	not           bool
@@ -224,7 +224,7 @@ var answers = []struct {
 	{"tattler journal verify", "damaged", true},
 }
 
-// start starts a command that goes on.
+// start starts a command that keeps running.
 func (r *reader) start(t *testing.T, command string) *process {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "exec "+command)
@@ -232,7 +232,7 @@ func (r *reader) start(t *testing.T, command string) *process {
 	return launched(t, cmd)
 }
 
-// output is that of a command that ends.
+// output returns the output of a command that ends.
 func (r *reader) output(t *testing.T, command string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -19,8 +19,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestRestart kills the API server and etcd under a running watch, while hundreds of objects
-// change, and holds what was shown against what the server has afterwards.
+// TestRestart kills the API server and etcd under a running watch while hundreds of objects change, and
+// compares the displayed changes with the server's final state.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -51,7 +51,7 @@ func TestRestart(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// After the server is back every object is written once more, and one comes last of all.
+	// After the server is back every object is written once more; the last write comes last.
 	for i := range objects {
 		write(ctx, t, client, i, "last")
 	}
@@ -64,12 +64,12 @@ func TestRestart(t *testing.T) {
 	events.interrupt(t)
 
 	if n := strings.Count(text.read(t, text.out), "API server was away"); n != 1 {
-		t.Errorf("%d lines tell that the server was away, want 1:\n%s", n, grepLines(text.read(t, text.out), "!"))
+		t.Errorf("%d lines report that the server was away, want 1:\n%s", n, grepLines(text.read(t, text.out), "!"))
 	}
 	checkEvents(ctx, t, client, events.read(t, events.out))
 }
 
-// write puts a value into an object, creating it if need be, until the server took it.
+// write writes a value into an object, creating it if necessary, and retries until the server accepts it.
 func write(ctx context.Context, t *testing.T, client *kubernetes.Clientset, i int, value string) {
 	t.Helper()
 	cm := &corev1.ConfigMap{
@@ -92,17 +92,17 @@ func write(ctx context.Context, t *testing.T, client *kubernetes.Clientset, i in
 	}
 }
 
-// churn updates, deletes and recreates objects from several writers while f runs, and for some
-// hundred writes before and after it; writes that fail are expected.
+// churn updates, deletes and recreates objects from several writers while f runs, and for some hundred writes
+// before and after; writes may fail.
 func churn(ctx context.Context, t *testing.T, client *kubernetes.Clientset, objects int, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	var taken atomic.Int64 // by the server
+	var taken atomic.Int64 // writes accepted by the server
 	some := func() {
 		for until := taken.Load() + 400; taken.Load() < until; pause() {
 			if ctx.Err() != nil {
-				t.Fatal("the server took no more writes")
+				t.Fatal("the server stopped accepting writes")
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func churn(ctx context.Context, t *testing.T, client *kubernetes.Clientset, obje
 				if _, err := write(); err == nil {
 					taken.Add(1)
 				} else {
-					pause() // nobody is there
+					pause() // the server is down
 				}
 			}
 		})
@@ -134,7 +134,7 @@ func churn(ctx context.Context, t *testing.T, client *kubernetes.Clientset, obje
 	wg.Wait()
 }
 
-// checkEvents holds the events against each other and against the server.
+// checkEvents checks the events for consistency with each other and with the server.
 func checkEvents(ctx context.Context, t *testing.T, client *kubernetes.Clientset, out string) {
 	t.Helper()
 	last := map[string]event.Event{} // by name
@@ -159,16 +159,16 @@ func checkEvents(ctx context.Context, t *testing.T, client *kubernetes.Clientset
 		if r.Resource != "configmaps" || r.Namespace != "default" {
 			continue
 		}
-		// A deletion that was missed has no version of its own: it carries the last known one.
+		// A missed deletion has no version: it carries the last known one.
 		version := r.UID + "/" + r.ResourceVersion
 		missed := e.Data.Op == event.Deleted && e.Data.Observed.After != nil
 		if seen[version] && !missed {
-			t.Errorf("version %s of %s twice", r.ResourceVersion, r.Name)
+			t.Errorf("duplicate version %s of %s", r.ResourceVersion, r.Name)
 		}
 		seen[version] = true
 		prev, known := last[r.Name]
 		if known && prev.Data.Op != event.Deleted && prev.Data.Resource.UID != r.UID {
-			t.Errorf("%s: another UID without a deletion between", r.Name)
+			t.Errorf("%s: another UID without a deletion in between", r.Name)
 		}
 		last[r.Name] = e
 	}
@@ -176,7 +176,7 @@ func checkEvents(ctx context.Context, t *testing.T, client *kubernetes.Clientset
 		t.Fatal(err)
 	}
 	if gaps == 0 {
-		t.Error("no gap event: the versions lost with the server are not admitted")
+		t.Error("no gap event for the versions lost with the server")
 	}
 	list, err := client.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -193,7 +193,7 @@ func checkEvents(ctx context.Context, t *testing.T, client *kubernetes.Clientset
 	}
 }
 
-// waitForFinal waits until the final version of every object has been shown.
+// waitForFinal waits until the final version of every object has been displayed.
 func (p *process) waitForFinal(ctx context.Context, t *testing.T, client *kubernetes.Clientset) {
 	t.Helper()
 	list, err := client.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})

@@ -23,13 +23,13 @@ import (
 	"github.com/tattler-dev/tattler/devcluster"
 )
 
-// rightsCase is a configuration that runs as a service account with what `tattler rbac` prints for it.
+// rightsCase is a configuration to run as a service account with the rights printed by `tattler rbac`.
 type rightsCase struct {
 	name, config string
-	// before makes what must be there when the rights are printed.
+	// before makes the objects that must exist when the rights are printed.
 	before []string
-	// change is a kubectl command line whose change must be recorded, again what is changed while the
-	// daemon is down.
+	// change is a kubectl command line whose change must be recorded; again is one that runs while the daemon
+	// is down.
 	change, again []string
 	// meanwhile are commands between the start and the change.
 	meanwhile [][]string
@@ -64,7 +64,7 @@ var rightsCases = []rightsCase{
 	},
 }
 
-// TestRights runs the daemon under just the rights that `tattler rbac` prints.
+// TestRights runs the daemon with exactly the rights that `tattler rbac` prints.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -98,7 +98,7 @@ func (r *rights) write(t *testing.T, name, text string) string {
 	return file
 }
 
-// kubectl runs kubectl as the admin; words that name files of r.dir become their paths.
+// kubectl runs kubectl as the admin; arguments that name files in r.dir are replaced by their paths.
 func (r *rights) kubectl(ctx context.Context, t *testing.T, args ...string) string {
 	t.Helper()
 	var words []string
@@ -117,7 +117,7 @@ func (r *rights) kubectl(ctx context.Context, t *testing.T, args ...string) stri
 	return out
 }
 
-// account makes a service account, and returns a kubeconfig with its token.
+// account makes a service account and returns a kubeconfig with its token.
 func (r *rights) account(ctx context.Context, t *testing.T, namespace, name string) string {
 	t.Helper()
 	_, err := r.client.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -127,7 +127,7 @@ func (r *rights) account(ctx context.Context, t *testing.T, namespace, name stri
 	return r.token(ctx, t, namespace, name)
 }
 
-// token returns a kubeconfig with a token of a service account, as a pod would get it.
+// token returns a kubeconfig with a service account's token, as a pod would get it.
 func (r *rights) token(ctx context.Context, t *testing.T, namespace, name string) string {
 	t.Helper()
 	token, err := r.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -146,7 +146,7 @@ func (r *rights) token(ctx context.Context, t *testing.T, namespace, name string
 	return file
 }
 
-// command is tattler with a kubeconfig, and what it keeps in the test's folder.
+// command is tattler with a kubeconfig, and its files in the test's folder.
 func (r *rights) command(ctx context.Context, t *testing.T, kubeconfig string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, tattler(t), args...)
@@ -154,7 +154,7 @@ func (r *rights) command(ctx context.Context, t *testing.T, kubeconfig string, a
 	return cmd
 }
 
-// tattler runs a verb to its end, and returns what it wrote.
+// tattler runs a verb to its end and returns its output.
 func (r *rights) tattler(ctx context.Context, t *testing.T, kubeconfig string, args ...string) (string, error) {
 	t.Helper()
 	out, err := r.command(ctx, t, kubeconfig, args...).CombinedOutput()
@@ -167,7 +167,7 @@ func (r *rights) daemon(ctx context.Context, t *testing.T, kubeconfig, config st
 	return launched(t, r.command(ctx, t, kubeconfig, "run", "-c", config))
 }
 
-// complaint is what a daemon with all its rights does not say.
+// complaint matches log lines that a daemon with all its rights does not write.
 var complaint = regexp.MustCompile(`(?i)level=(warn|error)|forbidden|may not`)
 
 func (r *rights) run(ctx context.Context, t *testing.T, tc rightsCase) {
@@ -192,7 +192,7 @@ func (r *rights) run(ctx context.Context, t *testing.T, tc rightsCase) {
 	r.kubectl(ctx, t, tc.change...)
 	d.wait(t, d.out, `"name":"one"`)
 	d.interrupt(t)
-	// What happens while it is down comes without a gap: the right to get is used.
+	// Changes made while it is down arrive without a gap, by the right to get.
 	r.kubectl(ctx, t, tc.again...)
 	e := r.daemon(ctx, t, kubeconfig, config)
 	e.wait(t, e.out, `"name":"two"`)
@@ -208,13 +208,13 @@ func (r *rights) run(ctx context.Context, t *testing.T, tc rightsCase) {
 	r.lacking(ctx, t, tc, kubeconfig, config)
 }
 
-// granted waits until the API server knows the rights.
+// granted waits until the rights take effect in the API server.
 func (r *rights) granted(ctx context.Context, t *testing.T, kubeconfig, config string) {
 	t.Helper()
 	r.checked(ctx, t, kubeconfig, config, "every right", func(out string) bool { return !strings.Contains(out, "warning:") })
 }
 
-// checked waits until `tattler config check` says something, and returns that.
+// checked waits until `tattler config check` prints expected output, and returns it.
 func (r *rights) checked(ctx context.Context, t *testing.T, kubeconfig, config, why string, is func(string) bool) string {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; pause() {
@@ -223,19 +223,19 @@ func (r *rights) checked(ctx context.Context, t *testing.T, kubeconfig, config, 
 			return out
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: config check says, after %v (%v):\n%s", why, patience, err, out)
+			t.Fatalf("%s: config check prints, after %v (%v):\n%s", why, patience, err, out)
 		}
 	}
 }
 
-// holder is what has rules: a role.
+// holder is a role or cluster role.
 type holder struct {
 	where string
 	rules []rbacv1.PolicyRule
 	set   func([]rbacv1.PolicyRule) error
 }
 
-// holders are the roles of a name.
+// holders returns the roles with a name.
 func (r *rights) holders(ctx context.Context, t *testing.T, name string) []holder {
 	t.Helper()
 	whole, err := r.client.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{})
@@ -262,10 +262,10 @@ func (r *rights) holders(ctx context.Context, t *testing.T, name string) []holde
 	return all
 }
 
-// lacking takes each rule away in turn: config check says what is missing. Where kinds need it, the daemon
-// says so, too; two times are enough.
+// lacking removes each rule in turn: config check must report what is missing. If kinds need the rule, the
+// daemon must report it, too; this is checked twice.
 func (r *rights) lacking(ctx context.Context, t *testing.T, tc rightsCase, kubeconfig, config string) {
-	told := 0
+	reported := 0
 	for _, h := range r.holders(ctx, t, tc.name) {
 		for i, rule := range h.rules {
 			if err := h.set(slices.Delete(slices.Clone(h.rules), i, i+1)); err != nil {
@@ -278,8 +278,8 @@ func (r *rights) lacking(ctx context.Context, t *testing.T, tc rightsCase, kubec
 			r.checked(ctx, t, kubeconfig, config, fmt.Sprintf("in %s without %v", h.where, rule), func(out string) bool {
 				return strings.Contains(out, "warning: "+kind)
 			})
-			if told < 2 && len(rule.ResourceNames) == 0 && len(rule.Verbs) == 3 {
-				told++
+			if reported < 2 && len(rule.ResourceNames) == 0 && len(rule.Verbs) == 3 {
+				reported++
 				d := r.daemon(ctx, t, kubeconfig, config)
 				d.wait(t, d.err, "may not be watched and ")
 				if said := d.read(t, d.err); !regexp.MustCompile(`kinds="?(?:[^"]* )?` + kind).MatchString(said) {
@@ -292,7 +292,7 @@ func (r *rights) lacking(ctx context.Context, t *testing.T, tc rightsCase, kubec
 			t.Fatal(err)
 		}
 	}
-	if told == 0 {
+	if reported == 0 {
 		t.Error("no rule was needed to watch anything")
 	}
 }

@@ -22,26 +22,26 @@ import (
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
-// scenario is something that happens in a namespace of its own, and what the log says of it.
+// scenario is a course of events in its own namespace, and the log's lines about it.
 type scenario struct {
 	name string
-	late bool // it is played after the others, which keep the controllers busy
+	late bool // played after the others, which keep the controllers busy
 	play func(s *stage)
-	// heads are what the lines say that begin with a time, after it, as regular expressions: all of them, in this order.
-	// DURATION is one that render.Duration writes.
+	// heads are regular expressions for the lines that begin with a time, without the time: all of them, in
+	// order. DURATION stands for a duration in the form of render.Duration.
 	heads []string
-	// rest matches further lines, whose number or order depends on when the log is read, or on controllers.
+	// rest matches further lines, whose number or order depends on controllers or on when the log is read.
 	rest string
-	// bad is what has to be read on every screen.
+	// bad is a text that must be readable on every screen.
 	bad string
-	// check compares what is said with the cluster's objects.
+	// check compares the lines with the cluster's objects.
 	check func(s *stage, said string)
-	// anyOrder is true where controllers decide which line comes first; fits, where all has room on a screen, and nothing of the last change
-	// is cut.
+	// anyOrder is true if controllers decide the order of lines; fits, if everything must fit on a screen, with
+	// the last change uncut.
 	anyOrder, fits bool
 }
 
-// stage is where a scenario is played.
+// stage is the environment of a scenario.
 type stage struct {
 	*testing.T
 	client kubernetes.Interface
@@ -67,7 +67,7 @@ func object[T any](s *stage, kind, name string) T {
 	return o
 }
 
-// apply creates a workload whose containers behave in a way, on a node.
+// apply creates a workload whose containers behave as given, on a node.
 func (s *stage) apply(kind, name, behaves, node string, replicas int, more string) {
 	s.Helper()
 	manifest := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":%q,"metadata":{"name":%q},"spec":{"replicas":%d,%s"serviceName":"x","selector":{"matchLabels":{"app":%[2]q}},
@@ -93,7 +93,7 @@ func (s *stage) until(what string, ok func() bool) {
 	}
 }
 
-// wrote is when a manager wrote an object last.
+// wrote returns the time of a manager's last write to an object.
 func wrote(o metav1.ObjectMeta, manager string) time.Time {
 	var at time.Time
 	for _, m := range o.ManagedFields {
@@ -104,7 +104,7 @@ func wrote(o metav1.ObjectMeta, manager string) time.Time {
 	return at
 }
 
-// between is a duration as it is written.
+// between returns a duration in the log's words.
 func between(from, to time.Time) string {
 	if !to.After(from) {
 		return "within 1 s"
@@ -112,7 +112,7 @@ func between(from, to time.Time) string {
 	return "in " + render.Duration(to.Sub(from))
 }
 
-// progressing is when a Deployment said last how its rollout goes on.
+// progressing returns the last time at which a Deployment reported the progress of its rollout.
 func progressing(d appsv1.Deployment) time.Time {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentProgressing {
@@ -247,7 +247,7 @@ var scenarios = []scenario{
 	{
 		name: "drain",
 		late: true,
-		play: func(s *stage) { // a drain takes the pods of all namespaces: no other has this label
+		play: func(s *stage) { // a drain evicts the pods of all namespaces: only this one has the label
 			s.kubectl("create", "deployment", "drained", "--image=shop/app:1", "--replicas=3")
 			s.kubectl("rollout", "status", "deployment/drained")
 			wait(2 * time.Second)
@@ -272,7 +272,7 @@ var scenarios = []scenario{
 		rest:  `- cm/settings +existed DURATION .*|- deploy/web +existed DURATION .*|· deploy/web +2 pods gone .*|· deploy/web .*|-   rs/web\S+ .*|·   rs/web\S+ +\d pods? gone .*|·   pod/web\S+ +gone after .*`,
 	},
 	{
-		name: "helm release", // as Helm writes it, but for its data
+		name: "helm release", // as Helm writes it, except for its data
 		play: func(s *stage) {
 			revision := func(n int, status string) {
 				name := fmt.Sprintf("sh.helm.release.v1.web.v%d", n)
@@ -290,7 +290,7 @@ var scenarios = []scenario{
 		bad: "v1 → v2 (failed)",
 		check: func(s *stage, said string) {
 			if strings.Contains(said, "not-to-be-seen") {
-				s.Errorf("a value is shown:\n%s", said)
+				s.Errorf("a secret value is shown:\n%s", said)
 			}
 		},
 	},
@@ -340,8 +340,9 @@ func (s *stage) says(said, want string) {
 	}
 }
 
-// TestScenarios plays what happens in clusters while a daemon records. What tattler log says of it is compared line by
-// line, its times, durations and causes with the cluster's objects; and it is read on three screens.
+// TestScenarios plays typical courses of events while a daemon records. The output of tattler log is compared
+// line by line, and its times, durations and causes with the cluster's objects; it is also rendered on three
+// screens.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	cfg, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
@@ -352,7 +353,7 @@ func TestScenarios(t *testing.T) {
 	client := kubernetes.NewForConfigOrDie(cfg)
 	startKubelet(t, client, "by-hand", false)
 	startKubelet(t, client, "silent", true)
-	w := startWitness(t, cluster)
+	w := startObserver(t, cluster)
 	journal := filepath.Join(t.TempDir(), "journal.db")
 	daemon := start(t, cluster, "run", "deploy,rs,sts,controllerrevisions.apps,po,job,cj,cm,secrets,no", "-A", "--journal", journal)
 	daemon.wait(t, daemon.err, "msg=recording")
@@ -378,7 +379,7 @@ func TestScenarios(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	wait(5 * time.Second) // what is folded waits until its object is calm
+	wait(5 * time.Second) // folded changes wait until their object is quiet
 	daemon.interrupt(t)
 	w.confirmAbsences(t, journal)
 	for i, sc := range scenarios {
@@ -401,7 +402,7 @@ func TestScenarios(t *testing.T) {
 				if all := strings.Join(stories(screen, s.ns, false), ""); sc.fits {
 					_, rollout, _ := strings.Cut(all, "HH:MM:SS ~ ")
 					if strings.Count(all, "\n") > rows || strings.Contains(rollout, "…") {
-						t.Errorf("it does not fit a screen of %d columns and %d rows:\n%s", width, rows, screen)
+						t.Errorf("does not fit a screen of %d columns and %d rows:\n%s", width, rows, screen)
 					}
 				}
 			}
@@ -410,7 +411,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// maxRest is how many further lines a scenario may have.
+// maxRest bounds the further lines of a scenario.
 const maxRest = 6
 
 // compare compares the heads of lines.
@@ -454,13 +455,13 @@ func (s *stage) log(journal string) string {
 	return string(out)
 }
 
-// absences matches the lines that say that the API server was away. confirmAbsences judges them; they belong to no
-// scenario.
+// absences matches the lines that report that the API server was away. confirmAbsences checks them; they do not
+// belong to a scenario.
 var absences = regexp.MustCompile(`(?m)^\S+ +! .*\n`)
 
-// confirmAbsences checks that the API server did not answer the witness either while the journal says that it was away.
-// Nothing in the scenarios stops it, but a busy machine may.
-func (w *witness) confirmAbsences(t *testing.T, journal string) {
+// confirmAbsences checks that the API server did not answer the observer either while the journal says that it
+// was away. No scenario stops it, but a busy machine may.
+func (w *observer) confirmAbsences(t *testing.T, journal string) {
 	t.Helper()
 	out, err := exec.Command(tattler(t), "log", "--op", "absent", "--limit", "0", "-o", "json", "--journal", journal).Output()
 	if err != nil {

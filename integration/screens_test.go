@@ -15,10 +15,10 @@ import (
 	"github.com/creack/pty"
 )
 
-// rows is how many lines the smallest of usual terminals has.
+// rows is the height of the smallest usual terminal.
 const rows = 24
 
-// screensOf is what a command shows on terminals of three widths.
+// screensOf returns a command's output on terminals of three widths.
 func screensOf(t *testing.T, kubeconfig string, args ...string) map[int]string {
 	t.Helper()
 	screens := map[int]string{}
@@ -28,7 +28,7 @@ func screensOf(t *testing.T, kubeconfig string, args ...string) map[int]string {
 	return screens
 }
 
-// screen is what a terminal shows, none of whose lines is too long for it.
+// screen returns a command's output on a terminal, and checks that no line is too long for it.
 func screen(t *testing.T, width int, kubeconfig string, args ...string) string {
 	t.Helper()
 	terminal, slave, err := pty.Open()
@@ -51,7 +51,7 @@ func screen(t *testing.T, width int, kubeconfig string, args ...string) string {
 	for {
 		n, err := terminal.Read(buf)
 		out.Write(buf[:n])
-		if err != nil { // EIO, when the last writer is gone
+		if err != nil { // EIO once the last writer has closed
 			break
 		}
 	}
@@ -67,11 +67,11 @@ func screen(t *testing.T, width int, kubeconfig string, args ...string) string {
 	return said
 }
 
-// notice is a line that is never cut.
+// notice matches a line that is never cut.
 var notice = regexp.MustCompile(`^\S+ ! `)
 
-// whatVaries is what differs from one run to another, and what stands for it in a golden. The tests of the truth check
-// it.
+// whatVaries lists what differs between runs, and its replacement in goldens. The truth tests check the real
+// values.
 var whatVaries = []struct {
 	pattern *regexp.Regexp
 	name    string
@@ -90,20 +90,20 @@ var whatVaries = []struct {
 }
 
 var (
-	// slowly matches what is only said on a slow machine: how far a rollout is after a minute, and that a change was seen
-	// some seconds after it happened.
+	// slowly matches lines that appear only on a slow machine: the state of a rollout after a minute. late
+	// matches the note that a change was seen some seconds after it happened.
 	slowly = regexp.MustCompile(`^(?:\S+ )?· +(?:[\w-]+ +)?\S+/\S+ +(?:\d+ pods? [^:]+, )?(?:rolling out|scaled \d+ → \d+): `)
 	late   = regexp.MustCompile(` +\(seen \S+\)`)
 )
 
-// goldenOptions say what of a screen is compared.
+// goldenOptions say how a screen is compared.
 type goldenOptions struct {
-	keep     int  // the first stories
-	anyOrder bool // which may come in any order
-	away     bool // when they were seen belongs to them
+	keep     int  // number of stories to compare
+	anyOrder bool // the stories may come in any order
+	away     bool // compare the times at which changes were seen
 }
 
-// golden compares what several terminals show with a file, without what varies.
+// golden compares the output on several terminals with a file, without the varying parts.
 func golden(t *testing.T, name, ns string, screens map[int]string, o goldenOptions) {
 	t.Helper()
 	var got strings.Builder
@@ -128,14 +128,14 @@ func golden(t *testing.T, name, ns string, screens map[int]string, o goldenOptio
 	want, lines := strings.Split(string(file), "\n"), strings.Split(got.String(), "\n")
 	for i := range max(len(want), len(lines)) {
 		if i >= len(want) || i >= len(lines) || !alike(want[i], lines[i]) {
-			t.Errorf("line %d of %s differs (-update writes it anew); it is\n%s", i+1, path, got.String())
+			t.Errorf("line %d of %s differs (-update rewrites it); got\n%s", i+1, path, got.String())
 			return
 		}
 	}
 }
 
-// stories are the heads of lines with what is below them, without what varies, and without what every namespace has.
-// Only where the daemon was away, changes are expected to be seen later than they happened.
+// stories returns the heads of lines with the lines below them, without the varying parts and the objects that
+// every namespace has. Only if the daemon was away may changes be seen later than they happened.
 func stories(screen, ns string, away bool) []string {
 	var all []string
 	for line := range strings.Lines(screen) {
@@ -156,7 +156,8 @@ func stories(screen, ns string, away bool) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return strings.Contains(s, "cm/kube-root-ca.crt") || slowly.MatchString(s) })
 }
 
-// alike compares two lines. Where one is cut, what varies decides where: the last columns do not count.
+// alike compares two lines. The length of the varying parts decides where a line is cut, so the last columns do
+// not count.
 func alike(a, b string) bool {
 	if a == b {
 		return true

@@ -28,7 +28,7 @@ const patience = 60 * time.Second
 
 var namespaces atomic.Int64
 
-// TestScripts runs testdata/script: each is what a user would type, with what he would see.
+// TestScripts runs testdata/script: each script has commands as a user would type them, and their output.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// setup gives the script a namespace, and a kubeconfig whose only context "prod" is in it.
+// setup gives the script a namespace, and a kubeconfig whose only context, "prod", uses it.
 func setup(env *testscript.Env) error {
 	ns := fmt.Sprintf("t%d-%d", os.Getpid(), namespaces.Add(1))
 	if out, err := runKubectl("", cluster.Kubeconfig(), "create", "namespace", ns); err != nil {
@@ -70,7 +70,7 @@ func setup(env *testscript.Env) error {
 	return nil
 }
 
-// contextIn copies a kubeconfig under the context name "prod" and with a namespace.
+// contextIn copies a kubeconfig with the context name "prod" and a namespace.
 func contextIn(from, to, ns string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
@@ -102,14 +102,14 @@ func runKubectl(dir, kubeconfig string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// watch is what runs in the background.
+// watch is a command in the background.
 type watch struct {
 	cmd  *exec.Cmd
 	done chan error
 }
 
-// background starts a verb in the background: VERB [-tty] NAME ARG…. What it prints grows in NAME.out
-// and NAME.err.
+// background starts a verb in the background: VERB [-tty] NAME ARG…. Its output is written to NAME.out and
+// NAME.err.
 func background(verb string) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		tty := len(args) > 0 && args[0] == "-tty"
@@ -153,7 +153,7 @@ func launch(ts *testscript.TestScript, tty bool, name string, args []string) {
 	go func() {
 		defer close(copied)
 		if terminal != nil {
-			_, _ = io.Copy(out, terminal) // ends with EIO when the last writer is gone
+			_, _ = io.Copy(out, terminal) // ends with EIO once the last writer has closed
 		}
 	}()
 	go func() {
@@ -172,7 +172,7 @@ func launch(ts *testscript.TestScript, tty bool, name string, args []string) {
 	})
 }
 
-// cmdAwait waits until FILE holds a match of REGEX (with "^" and "$" for lines).
+// cmdAwait waits until FILE has a match of REGEX (with "^" and "$" for lines).
 func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: await FILE REGEX")
@@ -195,10 +195,10 @@ func cmdAwait(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// pause is between two looks at a file that another process writes.
+// pause is the delay between two reads of a file that another process writes.
 func pause() { <-time.After(20 * time.Millisecond) }
 
-// cmdInterrupt interrupts a watch, as Ctrl-C does, and expects that it ends at once with 0.
+// cmdInterrupt interrupts a watch, like Ctrl-C, and expects it to exit at once with 0.
 func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: interrupt NAME")
@@ -208,7 +208,7 @@ func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	finish(ts, w, args[0], 10*time.Second)
 }
 
-// cmdKill kills what runs in the background, which has no time to do anything about it.
+// cmdKill kills a background command, without a chance to clean up.
 func cmdKill(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sigkill NAME")
@@ -218,7 +218,7 @@ func cmdKill(ts *testscript.TestScript, neg bool, args []string) {
 	<-w.done
 }
 
-// cmdEnded waits for a watch that ends by itself with 0.
+// cmdEnded waits for a watch that exits by itself with 0.
 func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: ended NAME")
@@ -256,7 +256,7 @@ func cmdKubectl(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdAs makes the script act as another user: as NAME. The user has no rights but what it is given.
+// cmdAs switches the script to the user NAME, who has only the rights granted to it.
 func cmdAs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: as USER")
@@ -268,7 +268,7 @@ func cmdAs(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("KUBECONFIG", to)
 }
 
-// scrubs replace what differs from run to run.
+// scrubs replace what differs between runs.
 var scrubs = []struct {
 	re   *regexp.Regexp
 	with string
@@ -280,12 +280,12 @@ var scrubs = []struct {
 	{regexp.MustCompile(`live after [0-9.]+ s`), "live after N s"},
 	{regexp.MustCompile(`\b(existed|after|in) (\d+ s|less than 1 s)\b *`), "$1 N s "},
 	{regexp.MustCompile(`\d+ objects?`), "N objects"},
-	{regexp.MustCompile(`: \d\d+ kinds`), ": N kinds"}, // of everything: another test may have defined one more
+	{regexp.MustCompile(`: \d\d+ kinds`), ": N kinds"}, // of all kinds: another test may have defined one more
 	{regexp.MustCompile(`"resourceVersion":"\d+"`), `"resourceVersion":"N"`},
 	{regexp.MustCompile(`"id":"[a-z2-7]{26}"`), `"id":"ID"`},
 }
 
-// cmdScrub writes FILE with what differs from run to run replaced to FILE.txt.
+// cmdScrub writes FILE to FILE.txt with the scrubs applied.
 func cmdScrub(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: scrub FILE")

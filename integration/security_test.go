@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSecurityDocs runs the commands of docs/security.md with the rules that it shows, as one reader would: first
-// those for a running daemon, then those for which it must be stopped.
+// TestSecurityDocs runs the commands of docs/security.md with its rules, as one reader would: first those for a
+// running daemon, then those for which it must be stopped.
 func TestSecurityDocs(t *testing.T) {
 	text, err := os.ReadFile("../docs/security.md")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestSecurityDocs(t *testing.T) {
 	var later []string
 	for _, command := range commands {
 		switch {
-		case command == "tattler run": // it runs
+		case command == "tattler run": // it is running
 		case command == "tattler watch":
 			u.output(t, command+" --timeout 2s")
 		case strings.HasPrefix(command, "tattler journal"):
@@ -47,7 +47,7 @@ func TestSecurityDocs(t *testing.T) {
 		}
 	}
 	if out := string(u.output(t, "tattler status")); !strings.Contains(out, "widgets.example.com") {
-		t.Errorf("the rule that waits is not in the status:\n%s", out)
+		t.Errorf("the pending rule is not in the status:\n%s", out)
 	}
 	d.interrupt(t)
 	for _, command := range later {

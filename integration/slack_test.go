@@ -22,19 +22,19 @@ import (
 
 const slackHost = "hooks.slack.com"
 
-// slack is what stands for hooks.slack.com: a server with a certificate of that name, and the proxy by which
-// a process gets there.
+// slack is a fake of hooks.slack.com: a server with a certificate of that name, and the proxy through which a
+// process reaches it.
 type slack struct {
-	env []string // of a process that takes it for Slack
+	env []string // makes a process use the fake
 
 	mu      sync.Mutex
 	refused bool
 	paths   []string
 	bodies  []string
-	strays  []string // what else was asked of the proxy
+	strays  []string // other requests to the proxy
 }
 
-// newSlack has the first message refused, with an answer that repeats the path.
+// newSlack returns a server that refuses the first message, with a response that repeats the path.
 func newSlack(t *testing.T) *slack {
 	t.Helper()
 	s := &slack{}
@@ -63,14 +63,14 @@ func (s *slack) take(w http.ResponseWriter, q *http.Request) {
 	s.paths, s.bodies = append(s.paths, q.URL.Path), append(s.bodies, string(body))
 }
 
-// proxy connects who asks for Slack's host.
+// proxy connects clients to the fake, and to nothing else.
 func (s *slack) proxy(address string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method != http.MethodConnect || q.Host != slackHost+":443" {
 			s.mu.Lock()
 			s.strays = append(s.strays, q.Method+" "+q.Host)
 			s.mu.Unlock()
-			http.Error(w, "this leads to Slack only", http.StatusForbidden)
+			http.Error(w, "only Slack can be reached", http.StatusForbidden)
 			return
 		}
 		to, err := (&net.Dialer{}).DialContext(q.Context(), "tcp", address)
@@ -93,14 +93,14 @@ func (s *slack) proxy(address string) http.Handler {
 	})
 }
 
-// texts are all messages so far.
+// texts returns all messages so far.
 func (s *slack) texts() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.bodies, "\n")
 }
 
-// wait waits until the messages have named something.
+// wait waits until a message contains a text.
 func (s *slack) wait(t *testing.T, p *process, text string) {
 	t.Helper()
 	until(t, p, func() bool { return strings.Contains(s.texts(), text) }, func() string {
@@ -118,7 +118,7 @@ func until(t *testing.T, p *process, done func() bool, missing func() string) {
 	}
 }
 
-// certificate makes a certificate of Slack's name, which is its own authority, and writes it to a file.
+// certificate makes a self-signed certificate of Slack's name and writes it to a file.
 func certificate(t *testing.T, file string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

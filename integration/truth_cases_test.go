@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lies notes what is not true.
+// lies collects the errors that truth reports.
 type lies struct{ found []string }
 
 func (*lies) Helper() {}
@@ -19,10 +19,10 @@ func (l *lies) Errorf(format string, args ...any) {
 	l.found = append(l.found, fmt.Sprintf(format, args...))
 }
 
-// rolledOut is a Deployment that was created at :00, set at :10 and complete at :13, with the pod that went and the one
-// that came, which waited for its image at first.
-func rolledOut(t *testing.T) *witness {
-	w := &witness{objects: map[string][]sighting{}, owned: map[types.UID]map[string]string{}}
+// rolledOut is a Deployment that was created at :00, set at :10 and complete at :13, with its old pod and its
+// new one, which waited for its image at first.
+func rolledOut(t *testing.T) *observer {
+	w := &observer{objects: map[string][]sighting{}, owned: map[types.UID]map[string]string{}}
 	at := func(second int) string {
 		return time.Date(2026, 1, 2, 10, 0, second, 0, time.UTC).Format(time.RFC3339)
 	}
@@ -56,12 +56,12 @@ func rolledOut(t *testing.T) *witness {
 	return w
 }
 
-// TestTruth: what is not what the objects say is found.
+// TestTruth: truth must find each statement that contradicts the objects.
 func TestTruth(t *testing.T) {
 	w := rolledOut(t)
 	for _, tc := range []struct {
 		line string
-		lie  string // part of the complaint; empty: it is true
+		lie  string // part of the error; empty: the line is true
 	}{
 		{"00Z + deploy/web  kubectl", ""},
 		{"01Z + deploy/web  kubectl", "not created then"},
@@ -69,15 +69,15 @@ func TestTruth(t *testing.T) {
 		{"11Z ~ deploy/web  kubectl", "kubectl did not write"},
 		{"10Z ~ deploy/web  helm", "helm did not write"},
 		{"13Z · deploy/web  rolled out in 3 s: 1/1 ready, 1 pod replaced", ""},
-		{"14Z · deploy/web  rolled out in 3 s: 1/1 ready, 1 pod replaced", "not what the objects say"},
-		{"13Z · deploy/web  rolled out in 4 s: 1/1 ready", "not what the objects say"},
-		{"13Z · deploy/web  rolled out within 1 s: 1/1 ready", "not what the objects say"},
+		{"14Z · deploy/web  rolled out in 3 s: 1/1 ready, 1 pod replaced", "contradicts the objects"},
+		{"13Z · deploy/web  rolled out in 4 s: 1/1 ready", "contradicts the objects"},
+		{"13Z · deploy/web  rolled out within 1 s: 1/1 ready", "contradicts the objects"},
 		{"13Z · deploy/web  rolled out in 3 s: 2/1 ready", "2/1 ready"},
 		{"13Z · deploy/web  rolled out in 3 s: 1/1 ready, 2 pods replaced", "2 pods replaced"},
-		{"13Z · deploy/web  took 7 s", "nothing checks"},
+		{"13Z · deploy/web  took 7 s", "no check for"},
 		{"30Z · deploy/web  1/1 ready", "anything happened then"},
 		{"13Z · deploy/web  stuck: ProgressDeadlineExceeded, 1/1 ready", "stuck"},
-		{"13Z · deploy/api  1/1 ready", "never was"},
+		{"13Z · deploy/api  1/1 ready", "never existed"},
 		{"13Z · deploy/web  1 pod ImagePullBackOff, rolling out: 1/1 ready", ""},
 		{"13Z · deploy/web  2 pods ImagePullBackOff, rolling out: 1/1 ready", "2 pods ImagePullBackOff"},
 		{"11Z ·   pod/web-b  ImagePullBackOff app:2, new on n1, after 1 s", ""},

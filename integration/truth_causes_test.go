@@ -19,7 +19,7 @@ var (
 	stuckFor = regexp.MustCompile(`stuck: (\w+)`)
 )
 
-// causes checks what a line gives as the state and its reason.
+// causes checks the state and the reason given by a line.
 func (c *truth) causes(l *line) {
 	c.Helper()
 	says := func(holds bool, what string) {
@@ -86,7 +86,7 @@ func waited(pod []sighting, reason, image string) bool {
 	})
 }
 
-// ready finds the version of a workload with as many ready pods.
+// ready finds the version of a workload with that many ready pods.
 func (c *truth) ready(l *line, m []string) bool {
 	for _, s := range l.seen {
 		if fmt.Sprint(s.number("status", "readyReplicas")) == m[1] && fmt.Sprint(s.number("spec", "replicas")) == m[2] {
@@ -96,7 +96,7 @@ func (c *truth) ready(l *line, m []string) bool {
 	return false
 }
 
-// failing counts the pods of a workload that failed so by then.
+// failing counts the pods of a workload that were failing at the line's time.
 func (c *truth) failing(l *line, m []string) bool {
 	n := 0
 	for _, pod := range podsOf(l.family) {
@@ -118,8 +118,8 @@ func unreadyBy(pod []sighting, by time.Time) bool {
 	return false
 }
 
-// moved counts the pods of a workload that came and went from the write of the spec, or for drains, which have none,
-// from the last time at which all were there.
+// moved counts the pods of a workload that were created and deleted since the write of the spec, or, for
+// drains, since all were last ready.
 func (c *truth) moved(l *line, m []string) bool {
 	cause := l.seen[0].wroteSpec()
 	generation := l.seen[0].GetGeneration()
@@ -141,7 +141,7 @@ func (c *truth) moved(l *line, m []string) bool {
 	switch deleted := l.seen[len(l.seen)-1].gone; {
 	case m[2] == "new":
 		return fmt.Sprint(born) == m[1]
-	case m[2] == "replaced" && cause.Equal(l.seen[0].wroteSpec()): // nobody wrote the spec
+	case m[2] == "replaced" && cause.Equal(l.seen[0].wroteSpec()): // the spec was not written
 		return fmt.Sprint(gone) == m[1]
 	case m[2] == "replaced":
 		return fmt.Sprint(born) == m[1] && fmt.Sprint(gone) == m[1]

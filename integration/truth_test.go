@@ -10,33 +10,33 @@ import (
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
-// truth compares what the log says of a namespace with what a witness saw of its objects.
+// truth compares the log of a namespace with the objects that an observer saw.
 type truth struct {
 	complaints
-	w  *witness
+	w  *observer
 	ns string
 }
 
-// complaints is the part of a test that takes what is not true.
+// complaints is the part of testing.T that truth uses.
 type complaints interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// line is the head of what the log says about an object.
+// line is the head of a log entry about an object.
 type line struct {
 	text       string
-	from, to   time.Time // the same, but for an interval
+	from, to   time.Time // the same unless it is an interval
 	sign       string
 	word, name string
-	says       string // what happened, and who wrote it
+	says       string // the statement and the manager
 	seen       []sighting
 	family     map[string][]sighting
 }
 
 var heads = regexp.MustCompile(`^(\d{4}-\S+?)(?:/(\S+))? ([-+~·]) +(?:\S+ +)??(helm release \S+?:|[a-z.]+/\S+) *(.*)$`)
 
-// check checks every line: its times, its durations and its causes.
+// check checks the times, durations and causes of every line.
 func (c *truth) check(said string) {
 	c.Helper()
 	lines := 0
@@ -48,7 +48,7 @@ func (c *truth) check(said string) {
 		lines++
 		l := c.parse(m)
 		if len(l.seen) == 0 {
-			c.Errorf("there never was a %s/%s: %s", l.word, l.name, l.text)
+			c.Errorf("%s/%s never existed: %s", l.word, l.name, l.text)
 			continue
 		}
 		c.time(l)
@@ -56,7 +56,7 @@ func (c *truth) check(said string) {
 		c.causes(l)
 	}
 	if lines == 0 {
-		c.Errorf("there is no line to be checked in\n%s", said)
+		c.Errorf("no line to check in\n%s", said)
 	}
 }
 
@@ -77,41 +77,41 @@ func (c *truth) parse(m []string) *line {
 	return l
 }
 
-// asOfNow matches what goes on: such a line has the time at which it was due.
+// asOfNow matches lines about ongoing states, whose time is when the line was due.
 var asOfNow = regexp.MustCompile(`^(?:still |started )|, up for |(?:^|pods? \S+, )rolling out: |new on \S+, after [^,:]+: `)
 
-// near tolerates that a witness sees something later than tattler does.
+// near is the tolerated delay of the observer behind tattler.
 const near = 2 * time.Second
 
 func (c *truth) time(l *line) {
 	c.Helper()
 	switch {
-	case !l.from.Equal(l.to): // it happened in between
+	case !l.from.Equal(l.to): // it happened within the interval
 		for _, s := range l.seen {
 			if s.gone && !s.at.Before(l.from) && !s.at.After(l.to.Add(time.Second)) {
 				return
 			}
 		}
-		c.Errorf("it was not seen to go then: %s", l.text)
+		c.Errorf("no deletion was seen then: %s", l.text)
 	case l.sign == "+":
 		for _, s := range l.seen {
 			if created := s.GetCreationTimestamp(); created.Unix() == l.from.Unix() {
 				return
 			}
 		}
-		c.Errorf("it was not created then: %s", l.text)
+		c.Errorf("not created then: %s", l.text)
 	case l.sign == "~" && l.says != "":
 		c.written(l)
 	case asOfNow.MatchString(l.says) && c.changedBefore(l):
 	case !c.happened(l):
-		c.Errorf("no object says that anything happened then: %s", l.text)
+		c.Errorf("no object confirms that anything happened then: %s", l.text)
 	}
 }
 
-// longestWait is for how long a line about what goes on waits at most.
+// longestWait bounds the delay of a line about an ongoing state.
 const longestWait = 65 * time.Second
 
-// changedBefore reports whether something happened to an object, or to what it owns, not long before a line.
+// changedBefore reports whether an object, or one that it owns, changed shortly before a line's time.
 func (c *truth) changedBefore(l *line) bool {
 	return l.any(func(s sighting) bool {
 		before := l.from.Sub(s.at)
@@ -119,7 +119,7 @@ func (c *truth) changedBefore(l *line) bool {
 	})
 }
 
-// written finds the write of a manager, which through the subresource scale has no time.
+// written finds a manager's write; writes through the subresource scale have no time.
 func (c *truth) written(l *line) {
 	c.Helper()
 	columns := strings.Fields(l.says)
@@ -133,15 +133,15 @@ func (c *truth) written(l *line) {
 			}
 		}
 	}
-	c.Errorf("%s did not write it then: %s", columns[0], l.text)
+	c.Errorf("%s did not write then: %s", columns[0], l.text)
 }
 
-// happened reports whether an object, or what it owns, says so or was seen to change.
+// happened reports whether an object, or one that it owns, has that time or was seen to change at it.
 func (c *truth) happened(l *line) bool {
 	return l.any(func(s sighting) bool { return s.times()[l.from.Unix()] || s.at.Sub(l.from).Abs() < near })
 }
 
-// any reports whether something holds for a version of an object, or of what it owns.
+// any reports whether holds is true for a version of an object, or of one that it owns.
 func (l *line) any(holds func(s sighting) bool) bool {
 	if slices.ContainsFunc(l.seen, holds) {
 		return true
@@ -166,7 +166,7 @@ var (
 	lengths   = regexp.MustCompile(`\d+ (?:s|min|h)\b`)
 )
 
-// durations checks each duration of a line; one that no rule knows is an error.
+// durations checks each duration of a line; an unknown duration is an error.
 func (c *truth) durations(l *line) {
 	c.Helper()
 	rest := unchecked.ReplaceAllString(l.says, "")
@@ -176,13 +176,13 @@ func (c *truth) durations(l *line) {
 	}{{rollouts, c.rolled}, {jobs, c.ran}, {again, c.unready}, {ages, c.lived}, {becoming, c.becameReady}} {
 		for _, m := range rule.pattern.FindAllStringSubmatch(rest, -1) {
 			if !rule.holds(l, m) {
-				c.Errorf("%q is not what the objects say: %s%s", m[0], l.text, l.evidence())
+				c.Errorf("%q contradicts the objects: %s%s", m[0], l.text, l.evidence())
 			}
 		}
 		rest = rule.pattern.ReplaceAllString(rest, "")
 	}
 	if m := lengths.FindString(rest); m != "" {
-		c.Errorf("nothing checks %q: %s", m, l.text)
+		c.Errorf("no check for %q: %s", m, l.text)
 	}
 }
 
@@ -197,7 +197,7 @@ func (l *line) evidence() string {
 	return b.String()
 }
 
-// rolled has a rollout or a scaling begin with a write of the spec and end at the line's time.
+// rolled checks a rollout or scaling that begins with a write of the spec and ends at the line's time.
 func (c *truth) rolled(l *line, m []string) bool {
 	generation := int64(0)
 	for _, s := range l.seen {
@@ -217,7 +217,7 @@ func (c *truth) rolled(l *line, m []string) bool {
 	return false
 }
 
-// complete reports whether a Deployment says that it was complete at the line's time.
+// complete reports whether a Deployment was complete at the line's time by its status.
 func (c *truth) complete(l *line) bool {
 	for _, s := range l.seen {
 		p := s.condition("Progressing")
@@ -228,7 +228,7 @@ func (c *truth) complete(l *line) bool {
 	return false
 }
 
-// ran has a Job run from its start to its completion.
+// ran checks a Job that ran from its start to its completion.
 func (c *truth) ran(l *line, m []string) bool {
 	runs := l.seen
 	if m[1] != "" {
@@ -244,7 +244,8 @@ func (c *truth) ran(l *line, m []string) bool {
 	return false
 }
 
-// lived has an object exist from its creation to the line's time, of which only the second is known.
+// lived checks an object that existed from its creation to the line's time. The deletion's time is known only
+// from the line.
 func (c *truth) lived(l *line, m []string) bool {
 	for _, s := range l.seen {
 		for _, more := range []time.Duration{-time.Second, 0, time.Second} {
@@ -256,7 +257,7 @@ func (c *truth) lived(l *line, m []string) bool {
 	return false
 }
 
-// becameReady has a pod become ready when its condition says so, after another time that it says.
+// becameReady checks a pod that became ready when its condition says so, after another of its times.
 func (c *truth) becameReady(l *line, m []string) bool {
 	for _, s := range l.seen {
 		to, err := time.Parse(time.RFC3339, fmt.Sprint(s.condition("Ready").get("lastTransitionTime")))
@@ -274,7 +275,7 @@ func (c *truth) becameReady(l *line, m []string) bool {
 	return false
 }
 
-// unready has a workload lose a pod before the line's time.
+// unready checks a workload that lost a pod before the line's time.
 func (c *truth) unready(l *line, m []string) bool {
 	for i, s := range l.seen {
 		if i == 0 || s.number("status", "readyReplicas") >= l.seen[i-1].number("status", "readyReplicas") {

@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// Collector is the metrics of one cluster. It is safe for concurrent use.
+// Collector collects the metrics of one cluster. It is safe for concurrent use.
 type Collector struct {
 	lists, watches, gaps                                          *prometheus.CounterVec
 	listObjects, listBytes, watchEvents, watchBytes               *prometheus.CounterVec
@@ -26,7 +26,7 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// New returns a Collector, whose Hooks belong into the options of a cluster, which is then added.
+// New returns a Collector. Put its Hooks into the options of a cluster, then add the cluster.
 func New() *Collector {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "informer_" + name, Help: help}, append([]string{"resource"}, labels...))
@@ -38,36 +38,36 @@ func New() *Collector {
 		lists:        counter("lists_total", "Lists that ended, by mode (paged, streaming) and result (ok, error).", "mode", "result"),
 		listObjects:  counter("list_objects_total", "Objects read by lists."),
 		listBytes:    counter("list_bytes_total", "Bytes read by lists, uncompressed."),
-		watches:      counter("watches_total", "Watches that ended, by result: ok where the server closed them.", "result"),
+		watches:      counter("watches_total", "Watches that ended, by result: ok if the server closed them.", "result"),
 		watchEvents:  counter("watch_events_total", "Events read by watches."),
 		watchBytes:   counter("watch_bytes_total", "Bytes read by watches, uncompressed."),
-		expired:      counter("expired_total", "Answers that the server's history does not go back far enough (410)."),
-		gaps:         counter("gaps_total", "Gaps in what was seen, by reason; one with several counts for each.", "reason"),
+		expired:      counter("expired_total", "Responses of 410 Gone: the API server no longer had the requested version."),
+		gaps:         counter("gaps_total", "Gaps, by reason; a gap with several reasons counts for each.", "reason"),
 		decodeErrors: counter("decode_errors_total", "Objects that a view could not decode."),
 		lossyDecodes: counter("lossy_decodes_total", "Objects with fields that the Go type does not have."),
 		indexErrors:  counter("index_errors_total", "Panics of index functions."),
-		mutations:    counter("mutations_total", "Shared objects that were found written to; only a few are checked."),
-		audits:       counter("audits_total", "Audits, by what they compared (metadata, contents) and result (passed, missed, failed).", "compared", "result"),
-		reread:       counter("audit_reread_objects_total", "Objects that audits read again, since their content differed at the same version or the watch could not read them."),
+		mutations:    counter("mutations_total", "Modified shared objects found; only a few objects are checked."),
+		audits:       counter("audits_total", "Audits, by the compared part (metadata, contents) and result (passed, missed, failed).", "compared", "result"),
+		reread:       counter("audit_reread_objects_total", "Objects that audits read again, because their content differed at the same version or the watch could not read them."),
 		checkpoints:  counter("checkpoint_errors_total", "Failures to read or write a checkpoint."),
 
 		// A list takes from milliseconds to minutes, a watch up to ten minutes.
-		listDuration:  duration("list_duration_seconds", "How long lists took.", prometheus.ExponentialBuckets(0.01, 4, 8)),
-		watchDuration: duration("watch_duration_seconds", "How long watches were open.", []float64{1, 5, 30, 60, 120, 300, 420, 600}),
+		listDuration:  duration("list_duration_seconds", "Duration of lists.", prometheus.ExponentialBuckets(0.01, 4, 8)),
+		watchDuration: duration("watch_duration_seconds", "Duration of watches.", []float64{1, 5, 30, 60, 120, 300, 420, 600}),
 		dropped:       growth{},
 	}
 }
 
-// Add has the collector show the state of a cluster, the one that has its Hooks.
+// Add makes the collector report the state of a cluster, which must have its Hooks.
 func (c *Collector) Add(cluster *informer.Cluster) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cluster = cluster
 }
 
-// Hooks returns hooks that count, and then call yours, where they are set.
+// Hooks returns hooks that count, then call the corresponding hook of yours, if set.
 func (c *Collector) Hooks(yours informer.Hooks) informer.Hooks {
-	h := yours // with what is not counted
+	h := yours // with the hooks that are not counted
 	h.List = func(i informer.ListInfo) {
 		c.listed(i)
 		call(yours.List, i)
@@ -119,7 +119,7 @@ func call[T any](hook func(T), v T) {
 	}
 }
 
-// counting returns a hook that counts errors of streams, and then calls another.
+// counting returns a hook that counts errors of streams, then calls hook.
 func counting(n *prometheus.CounterVec, hook func(informer.Stream, error)) func(informer.Stream, error) {
 	return func(s informer.Stream, err error) {
 		n.WithLabelValues(resource(s)).Inc()
@@ -172,7 +172,7 @@ func result(err error) string {
 	return "ok"
 }
 
-// counted are the metrics that hooks make.
+// counted returns the metrics counted by hooks.
 func (c *Collector) counted() []prometheus.Collector {
 	return []prometheus.Collector{
 		c.lists, c.listObjects, c.listBytes, c.listDuration, c.watches, c.watchEvents, c.watchBytes, c.watchDuration,

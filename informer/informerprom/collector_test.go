@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
-// scrape returns the lines of what a scrape returns.
+// scrape returns a scrape as text.
 func scrape(t *testing.T, c prometheus.Collector) string {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
@@ -46,7 +46,7 @@ func scrape(t *testing.T, c prometheus.Collector) string {
 	return w.Body.String()
 }
 
-// has checks that a scrape has lines.
+// has checks that a scrape has the lines.
 func has(t *testing.T, why, scrape string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -56,7 +56,7 @@ func has(t *testing.T, why, scrape string, lines ...string) {
 	}
 }
 
-// TestScrape follows a cluster through an outage of its history, and holds every scrape against promlint.
+// TestScrape follows a cluster through the loss of its history, and checks every scrape with promlint.
 func TestScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := informertest.NewServer()
@@ -126,14 +126,14 @@ func TestScrape(t *testing.T) {
 		}
 		slow.Close()
 		source.Close()
-		for range 2 { // the second time, the source was known to be gone
+		for range 2 { // the source is still known to be gone at the second
 			text = scrape(t, metrics)
 			if after := counters(text); !maps.Equal(before, after) {
 				t.Errorf("counters were %v, and are %v", before, after)
 			}
 		}
 		if strings.Contains(text, "\ninformer_objects{") {
-			t.Errorf("a source that was closed is still shown:\n%s", text)
+			t.Errorf("a closed source is still shown:\n%s", text)
 		}
 		cancel()
 		if err := <-done; err != nil {
@@ -142,7 +142,7 @@ func TestScrape(t *testing.T) {
 	})
 }
 
-// counters are the dropped versions of a scrape, by their labels.
+// counters returns the dropped versions of a scrape, by their labels.
 func counters(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -164,7 +164,7 @@ func lint(t *testing.T, text string) {
 	}
 }
 
-// TestDocIsComplete: the package's doc has every metric, and no other.
+// TestDocIsComplete: the package comment lists exactly the metrics.
 func TestDocIsComplete(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -185,11 +185,11 @@ func TestDocIsComplete(t *testing.T) {
 		made[name.FindStringSubmatch(d.String())[1]] = true
 	}
 	if !maps.Equal(documented, made) {
-		t.Errorf("documented are %v\nmade are %v", documented, made)
+		t.Errorf("documented: %v\ncollected: %v", documented, made)
 	}
 }
 
-// TestHooksCompose calls every hook that there is, and expects that the caller's is called, once.
+// TestHooksCompose calls every hook and expects the caller's hook to be called once.
 func TestHooksCompose(t *testing.T) {
 	var (
 		yours  informer.Hooks
@@ -228,7 +228,7 @@ func TestHooksCompose(t *testing.T) {
 	}
 }
 
-// TestCounts: what hooks say is what a scrape shows, without a cluster.
+// TestCounts: a scrape shows the numbers passed to hooks, without a cluster.
 func TestCounts(t *testing.T) {
 	metrics := informerprom.New()
 	h := metrics.Hooks(informer.Hooks{})

@@ -20,7 +20,7 @@ func Example() {
 	server.Put(pods, "shop", "web-0", nil)
 
 	metrics := informerprom.New()
-	hooks := informer.Hooks{Gap: func(s informer.Stream, g informer.Gap) { fmt.Println(s.Resource, g.Reason) }} // your own
+	hooks := informer.Hooks{Gap: func(s informer.Stream, g informer.Gap) { fmt.Println(s.Resource, g.Reason) }} // optional
 	cluster, err := informer.NewCluster(server.Config(), informer.Options{Hooks: metrics.Hooks(hooks)})
 	if err != nil {
 		fmt.Println(err)

@@ -18,24 +18,24 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	objects     = describe("objects", "Cached objects.")
-	hotBytes    = describe("hot_bytes", "Estimated heap of the objects that are kept decoded.")
+	hotBytes    = describe("hot_bytes", "Estimated heap of cached decoded objects.")
 	streams     = describe("streams", "Streams by state.", "state")
-	synced      = describe("streams_synced", "Streams whose cache has been as current as the server.")
-	lastCurrent = describe("last_current_timestamp_seconds", "When the stream that is furthest behind was last known to be current.")
-	lagObjects  = describe("consumer_lag_objects", "Changes or objects that a consumer has yet to take.", "consumer")
-	lagBytes    = describe("consumer_lag_bytes", "Bytes kept for what a consumer has yet to take.", "consumer")
-	lagSeconds  = describe("consumer_lag_seconds", "Age of the oldest of what a consumer has yet to take.", "consumer")
-	dropped     = describe("dropped_total", "Versions received but not handed on, by reason.", "reason")
+	synced      = describe("streams_synced", "Streams whose first sync has completed.")
+	lastCurrent = describe("last_current_timestamp_seconds", "Time at which the stream furthest behind was last known to be current.")
+	lagObjects  = describe("consumer_lag_objects", "Changes or objects that a consumer has not yet received.", "consumer")
+	lagBytes    = describe("consumer_lag_bytes", "Bytes of the changes or objects that a consumer has not yet received.", "consumer")
+	lagSeconds  = describe("consumer_lag_seconds", "Age of the oldest change or object that a consumer has not yet received.", "consumer")
+	dropped     = describe("dropped_total", "Versions received but not delivered, by reason.", "reason")
 
 	described = []*prometheus.Desc{objects, hotBytes, streams, synced, lastCurrent, lagObjects, lagBytes, lagSeconds, dropped}
 )
 
-// states are those of informer.State; each is shown, also where no stream is in it.
+// states lists the values of informer.State. Each is exported, even if no stream is in it.
 var states = []informer.State{
 	informer.Starting, informer.ListingState, informer.Watching, informer.Waiting, informer.Parked, informer.Stopped,
 }
 
-// status is what informer.Cluster.WriteStatus writes, as far as it is shown.
+// status is the part of the output of informer.Cluster.WriteStatus that is exported.
 type status struct {
 	Sources []struct {
 		Resource string // with its version
@@ -55,13 +55,13 @@ type status struct {
 	}
 }
 
-// sums are those of all streams and sources of each resource.
+// sums are the totals over the streams and sources of each resource.
 type sums map[string]*sum
 
 type sum struct {
 	objects, synced, hot float64
 	states               map[string]float64
-	lastCurrent          time.Time // zero: a stream never was
+	lastCurrent          time.Time // zero: some stream never was
 	neverCurrent         bool
 	dropped              map[string]uint64
 	lag                  map[string]lag // by consumer
@@ -118,7 +118,7 @@ func (s sums) of(resource string) *sum {
 	return s[resource]
 }
 
-// current notes when a stream was last known to be current; zero: never.
+// current records when a stream was last known to be current; zero: never.
 func (t *sum) current(at time.Time) {
 	t.neverCurrent = t.neverCurrent || at.IsZero()
 	if t.lastCurrent.IsZero() || at.Before(t.lastCurrent) {
@@ -149,7 +149,7 @@ func (s sums) collect(ch chan<- prometheus.Metric, grown growth) {
 			grown.to(growthKey{resource, reason}, n)
 		}
 	}
-	for k, g := range grown { // also of sources that were closed since
+	for k, g := range grown { // also of sources closed since
 		ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, g.total, k.resource, k.reason)
 		if s[k.resource] == nil {
 			grown.to(k, 0)
@@ -157,7 +157,7 @@ func (s sums) collect(ch chan<- prometheus.Metric, grown growth) {
 	}
 }
 
-// growth makes counters, which never fall, of sums that fall when a source is closed.
+// growth turns sums, which fall when a source is closed, into counters, which never fall.
 type growth map[growthKey]*grown
 
 type growthKey struct{ resource, reason string }

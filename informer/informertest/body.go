@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// gzipThreshold is the size over which an API server compresses a body for those who accept that.
+// gzipThreshold is the size above which an API server compresses a body for a client that accepts that.
 const gzipThreshold = 128 << 10
 
 // compression says when a body is compressed.
@@ -17,10 +17,10 @@ type compression uint8
 const (
 	never compression = iota
 	whenLarge
-	inMembers // a gzip member for each flush
+	inMembers // one gzip member per flush
 )
 
-// body is an answer's body on its way. It breaks off in the middle when the connection is cut.
+// body is a response body being sent. It breaks off in the middle when the connection is cut.
 type body struct {
 	*bufio.Writer
 	c        *call
@@ -30,7 +30,7 @@ type body struct {
 	open     bool         // a gzip member has begun
 }
 
-// body begins an answer; nothing is sent before the first flush, or what does not fit the buffer.
+// body begins a response. Nothing is sent before the first flush or a full buffer.
 func (c *call) body(contentType string, compress compression) *body {
 	if !acceptsGzip(c.r) {
 		compress = never
@@ -39,7 +39,7 @@ func (c *call) body(contentType string, compress compression) *body {
 	}
 	c.w.Header().Set("Content-Type", contentType)
 	b := &body{c: c, compress: compress}
-	size := gzipThreshold + 1 // so that the first send tells what is large
+	size := gzipThreshold + 1 // the first send shows whether the body is large
 	if compress != whenLarge {
 		size = 32 << 10
 	}
@@ -56,7 +56,7 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// begin sends the header; large says whether the body is.
+// begin sends the header; large says whether the body is large.
 func (b *body) begin(large bool) {
 	if b.begun {
 		return
@@ -102,7 +102,7 @@ func (b *body) endMember() error {
 	return b.gzip.Close()
 }
 
-// push sends what was written so far.
+// push sends everything written so far.
 func (b *body) push() error {
 	b.begin(false)
 	if err := b.Flush(); err != nil {
@@ -117,13 +117,13 @@ func (b *body) push() error {
 // close ends the body.
 func (b *body) close() {
 	if b.Flush() == nil && b.open {
-		_ = b.endMember() // the client is gone
+		_ = b.endMember() // an error means that the client is gone
 	}
 	b.begin(false)
 }
 
-// abort sends what was written, and breaks the connection.
+// abort sends everything written so far and breaks the connection.
 func (b *body) abort() {
-	_ = b.push() // it breaks anyway
+	_ = b.push() // the connection breaks anyway
 	panic(http.ErrAbortHandler)
 }

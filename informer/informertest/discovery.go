@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Describe sets what discovery says of a kind beside its names: ClusterScoped, short names,
-// categories. Without it, a kind is namespaced and has neither.
+// Describe sets further properties of a kind in discovery. By default a kind is namespaced and has no short
+// names and categories.
 func (s *Server) Describe(gvr schema.GroupVersionResource, clusterScoped bool, shortNames, categories []string) {
 	defer s.lock()()
 	scope := apidiscovery.ScopeNamespace
@@ -23,14 +23,14 @@ func (s *Server) Describe(gvr schema.GroupVersionResource, clusterScoped bool, s
 	s.described[gvr.GroupResource()] = apidiscovery.APIResourceDiscovery{Scope: scope, ShortNames: shortNames, Categories: categories}
 }
 
-// SetStale lets discovery say that it does not know what a group has, as of an aggregated API that
-// does not answer.
+// SetStale makes discovery report that the contents of a group are unknown, as for an aggregated API that does
+// not answer.
 func (s *Server) SetStale(group string, stale bool) {
 	defer s.lock()()
 	s.stale[group] = stale
 }
 
-// discover answers /api and /apis in the aggregated form of API servers since 1.30.
+// discover answers /api and /apis in the aggregated form, which API servers have had since 1.30.
 func (c *call) discover() {
 	c.s.mu.Lock()
 	list := apidiscovery.APIGroupDiscoveryList{
@@ -42,7 +42,7 @@ func (c *call) discover() {
 	_, _ = c.w.Write(encodeJSON(list))
 }
 
-// discoverVersion answers /api/v1 and /apis/GROUP/VERSION, in the form that all API servers know.
+// discoverVersion answers /api/v1 and /apis/GROUP/VERSION in the form that all API servers support.
 func (c *call) discoverVersion() {
 	gv := groupVersionAt(c.r.URL.Path)
 	c.s.mu.Lock()
@@ -71,7 +71,7 @@ func (c *call) discoverVersion() {
 	_, _ = c.w.Write(encodeJSON(list))
 }
 
-// groupVersionAt reads /api/v1 and /apis/GROUP/VERSION; it is empty for other paths.
+// groupVersionAt reads /api/v1 and /apis/GROUP/VERSION; it returns the zero value for other paths.
 func groupVersionAt(path string) schema.GroupVersion {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	switch {
@@ -83,8 +83,8 @@ func groupVersionAt(path string) schema.GroupVersion {
 	return schema.GroupVersion{}
 }
 
-// groups are ordered by name, and their versions by maturity, as a server without priorities of its
-// own orders them; s.mu is held.
+// groups returns the groups by name, and their versions by maturity, the order of a server without configured
+// priorities; s.mu is held.
 func (s *Server) groups(core bool) []apidiscovery.APIGroupDiscovery {
 	byGroup := map[string]map[string][]apidiscovery.APIResourceDiscovery{}
 	for _, gvr := range slices.SortedFunc(maps.Keys(s.resources), func(a, b schema.GroupVersionResource) int {
@@ -115,7 +115,7 @@ func (s *Server) groups(core bool) []apidiscovery.APIGroupDiscovery {
 	return groups
 }
 
-// describe is what discovery says of a kind; s.mu is held.
+// describe returns the discovery entry of a kind; s.mu is held.
 func (s *Server) describe(gvr schema.GroupVersionResource) apidiscovery.APIResourceDiscovery {
 	kind := s.resources[gvr].kind.name
 	r := s.described[gvr.GroupResource()]

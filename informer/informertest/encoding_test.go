@@ -28,7 +28,7 @@ const (
 	asOne          = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// somePods are objects with what encodings differ in.
+// somePods returns objects with the fields in which encodings differ.
 func somePods() []*corev1.Pod {
 	grace := int64(30)
 	return []*corev1.Pod{
@@ -39,7 +39,7 @@ func somePods() []*corev1.Pod {
 	}
 }
 
-// body returns an answer's body, and checks its type.
+// body returns a response body and checks its type.
 func body(t *testing.T, s *informertest.Server, uri, accept, contentType string) []byte {
 	t.Helper()
 	resp, err := ask(t, s, uri, accept)
@@ -63,7 +63,7 @@ func TestEncoding(t *testing.T) {
 	s.Serve(pods, "Pod")
 	for i, p := range somePods() {
 		if got, want := s.PutObject(pods, p), []string{"1001", "1002"}[i]; got != want || p.ResourceVersion != "" {
-			t.Errorf("put %s: version %s, want %s; its own became %q", p.Name, got, want, p.ResourceVersion)
+			t.Errorf("put %s: version %s, want %s; the caller's became %q", p.Name, got, want, p.ResourceVersion)
 		}
 		p.ResourceVersion = []string{"1001", "1002"}[i]
 		p.UID = []types.UID{"own-uid", "uid-1"}[i]
@@ -101,7 +101,7 @@ func TestEncoding(t *testing.T) {
 			if err := serializer.Encode(c.want, &want); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // the second time as it was remembered
+			for range 2 { // the second time from the stored encoding
 				if got := body(t, s, c.uri, accept+c.as, accept); !bytes.Equal(got, want.Bytes()) {
 					t.Errorf("%s as %s: got\n%q\nwant\n%q", c.name, accept, got, want.Bytes())
 				}
@@ -110,8 +110,7 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// TestEventEncoding compares the frames of a watch with what apimachinery's serializers and framers
-// write.
+// TestEventEncoding compares the frames of a watch with the output of apimachinery's serializers and framers.
 func TestEventEncoding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := informertest.NewServer()
@@ -168,7 +167,7 @@ func TestEventEncoding(t *testing.T) {
 	})
 }
 
-// TestMapsAreReadIntoTypes: what was put as a map is protobuf as if it had been written to a real
+// TestMapsAreReadIntoTypes: an object put as a map is encoded in protobuf as if it had been written to a real
 // server.
 func TestMapsAreReadIntoTypes(t *testing.T) {
 	s := informertest.NewServer()
@@ -191,7 +190,7 @@ func TestMapsAreReadIntoTypes(t *testing.T) {
 		t.Errorf("got\n%q\nwant\n%q", got, want.Bytes())
 	}
 	if got := s.Objects(pods)["n/a"]["spec"].(map[string]any)["unknown"]; got != 1 {
-		t.Errorf("the map has %v, want it as it was put", got)
+		t.Errorf("the map has %v, want it unchanged", got)
 	}
 }
 
@@ -204,27 +203,27 @@ func TestNegotiation(t *testing.T) {
 		protobufFirst = acceptProtobuf + ",application/json"
 	)
 	for _, c := range []struct{ why, uri, accept, want string }{
-		{"nothing asked for is JSON", podList, "", "200 application/json"},
+		{"no Accept header means JSON", podList, "", "200 application/json"},
 		{"so is anything", podList, "*/*", "200 application/json"},
 		{"the first that can be served", podList, protobufFirst, "200 " + acceptProtobuf},
 		{"in the order of the header", podList, "application/json, " + acceptProtobuf, "200 application/json"},
 		{"unless a quality says otherwise", podList, "application/json;q=0.5, " + acceptProtobuf + ";q=0.9", "200 " + acceptProtobuf},
 		{"a wildcard comes last", podList, "*/*, " + acceptProtobuf, "200 " + acceptProtobuf},
-		{"an unknown type is passed over", podList, "application/cbor, application/json", "200 application/json"},
+		{"an unknown type is skipped", podList, "application/cbor, application/json", "200 application/json"},
 		{"nothing fits", podList, "application/cbor", jsonStatus},
-		{"a custom kind has no protobuf, though its errors have", widgetList, acceptProtobuf, "406 " + acceptProtobuf},
-		{"and answers JSON to who takes it", widgetList, protobufFirst, "200 application/json"},
-		{"but its metadata have", widgetList, acceptProtobuf + asList, "200 " + acceptProtobuf},
+		{"a custom kind has no protobuf, but its errors have", widgetList, acceptProtobuf, "406 " + acceptProtobuf},
+		{"and is sent as JSON if that is accepted", widgetList, protobufFirst, "200 application/json"},
+		{"but its metadata has", widgetList, acceptProtobuf + asList, "200 " + acceptProtobuf},
 		{"metadata of an object", pod, acceptProtobuf + asOne, "200 " + acceptProtobuf},
 		{"metadata in an unknown version", pod, acceptProtobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v9", jsonStatus},
-		{"a table is passed over", podList, "application/json;as=Table;g=meta.k8s.io;v=v1, application/json", "200 application/json"},
-		{"a list is no object", podList, "application/json" + asOne, jsonStatus},
-		{"an object is no list", pod, "application/json" + asList, jsonStatus},
+		{"a table is skipped", podList, "application/json;as=Table;g=meta.k8s.io;v=v1, application/json", "200 application/json"},
+		{"a list is not an object", podList, "application/json" + asOne, jsonStatus},
+		{"an object is not a list", pod, "application/json" + asList, jsonStatus},
 		{"an unknown stream", podList, "application/json;stream=x", jsonStatus},
-		{"an error is told as an object", pod + "x", protobufFirst, "404 " + acceptProtobuf},
+		{"an error is an object", pod + "x", protobufFirst, "404 " + acceptProtobuf},
 		{"of custom kinds, too", widgetList + "/x", protobufFirst, "404 " + acceptProtobuf},
-		{"in JSON where no whole object is accepted", pod + "x", acceptProtobuf + asOne, "404 application/json"},
-		{"or the first that takes one", pod + "x", "application/json" + asOne + "," + acceptProtobuf, "404 " + acceptProtobuf},
+		{"in JSON if no whole object is accepted", pod + "x", acceptProtobuf + asOne, "404 application/json"},
+		{"or the first type that accepts one", pod + "x", "application/json" + asOne + "," + acceptProtobuf, "404 " + acceptProtobuf},
 	} {
 		s := two()
 		resp, err := ask(t, s, c.uri, c.accept)

@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// A list is refused once, as by a server that is busy; the clients of Kubernetes try again.
+// A list is refused once, as by a busy server; Kubernetes clients retry.
 func ExampleServer_Misbehave() {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	server := informertest.NewServer()

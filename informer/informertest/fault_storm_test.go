@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// readable reads a watch as the engine does, and says of each event what can be known of it.
+// readable reads a watch as the engine does, and reports the known part of each event.
 func readable(t *testing.T, s *informertest.Server, uri, accept string) string {
 	t.Helper()
 	resp, err := ask(t, s, uri, accept)
@@ -42,7 +42,7 @@ func readable(t *testing.T, s *informertest.Server, uri, accept string) string {
 	}
 }
 
-// TestGarbledEvents: an event that is spoiled stays so for whoever watches, and nothing else is.
+// TestGarbledEvents: a spoiled event stays spoiled in every watch, and only that event is.
 func TestGarbledEvents(t *testing.T) {
 	for _, c := range []struct {
 		why   string
@@ -52,7 +52,7 @@ func TestGarbledEvents(t *testing.T) {
 		{"one version", fault{Effect: informertest.GarbleFrame, Version: "1003"}, "ADDED b 1002, unreadable, DELETED b 1004"},
 		{"a deletion", fault{Effect: informertest.GarbleFrame, Version: "1004"}, "ADDED b 1002, MODIFIED b 1003, unreadable"},
 		{"every version of an object", fault{Effect: informertest.GarbleFrame, Name: "b"}, "unreadable, unreadable, unreadable"},
-		{"and of another", fault{Effect: informertest.GarbleFrame, Name: "a"}, "ADDED b 1002, MODIFIED b 1003, DELETED b 1004"},
+		{"every version of another object", fault{Effect: informertest.GarbleFrame, Name: "a"}, "ADDED b 1002, MODIFIED b 1003, DELETED b 1004"},
 		{"with readable metadata", fault{Effect: informertest.GarbleObject, Version: "1003"}, "ADDED b 1002, unreadable MODIFIED b uid-2, DELETED b 1004"},
 		{"a deletion with readable metadata", fault{Effect: informertest.GarbleObject, Version: "1004"}, "ADDED b 1002, MODIFIED b 1003, unreadable DELETED b uid-2"},
 		{"all objects", fault{Effect: informertest.GarbleObject, Times: 2}, "unreadable ADDED b uid-2, unreadable MODIFIED b uid-2, DELETED b 1004"},
@@ -75,8 +75,7 @@ func TestGarbledEvents(t *testing.T) {
 	}
 }
 
-// TestFork: another history overtakes the one that a client knows, and neither versions nor bookmarks show
-// it.
+// TestFork: another history overtakes the client's, and neither versions nor bookmarks reveal it.
 func TestFork(t *testing.T) {
 	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
 		backup := s.Snapshot() // 1002
@@ -91,7 +90,7 @@ func TestFork(t *testing.T) {
 		if s.Version() != "1014" {
 			t.Errorf("version %s, want 1014", s.Version())
 		}
-		check(t, "a watch that goes on", events(t, s, uri, accept), "BOOKMARK 1014, BOOKMARK 1014")
+		check(t, "a watch that resumes", events(t, s, uri, accept), "BOOKMARK 1014, BOOKMARK 1014")
 		if all := s.Objects(pods); len(all) != 1 || all["n/b"] == nil {
 			t.Errorf("objects: %v", all)
 		}
@@ -101,12 +100,12 @@ func TestFork(t *testing.T) {
 			}
 		})
 		if s.Version() != "1022" {
-			t.Errorf("version %s, want 1022: the other history is ahead by itself", s.Version())
+			t.Errorf("version %s, want 1022: the new history is already ahead", s.Version())
 		}
 	})
 }
 
-// TestStorms: bursts of refusals, of lists, of watches as they open, and in open watches.
+// TestStorms: bursts of refused lists, of refused watches, and of errors in open watches.
 func TestStorms(t *testing.T) {
 	const watch = "/api/v1/pods?watch=1&timeoutSeconds=5&resourceVersion=1001"
 	for _, code := range []int{401, 410, 429, 500, 503} {
@@ -126,7 +125,7 @@ func TestStorms(t *testing.T) {
 							t.Fatal(err)
 						}
 						if got := resp.header.Get("Retry-After"); resp.code != code || got != after {
-							t.Errorf("%s: %d, to be tried again after %q s", uri, resp.code, got)
+							t.Errorf("%s: %d, with Retry-After %q", uri, resp.code, got)
 						}
 					}
 				}
@@ -135,13 +134,13 @@ func TestStorms(t *testing.T) {
 				for range 2 {
 					check(t, "a watch", events(t, s, watch, accept), fmt.Sprint("ERROR ", code))
 				}
-				check(t, "a watch, when it is over", events(t, s, watch, accept), "A b 1002")
+				check(t, "a watch after the burst", events(t, s, watch, accept), "A b 1002")
 			})
 		})
 	}
 }
 
-// TestRetryAfterInStream: an ERROR event says how long to wait.
+// TestRetryAfterInStream: an ERROR event carries a delay.
 func TestRetryAfterInStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := two()

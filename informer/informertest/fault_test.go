@@ -16,7 +16,7 @@ import (
 
 type fault = informertest.Fault
 
-// TestFaultsInStreams: what a streaming list, and then a watch, hear.
+// TestFaultsInStreams: the events of a streaming list, then of a watch.
 func TestFaultsInStreams(t *testing.T) {
 	const (
 		all      = "A b 1002, A a 1001, END 1002, BOOKMARK 1002"
@@ -26,22 +26,22 @@ func TestFaultsInStreams(t *testing.T) {
 	for _, c := range []struct {
 		why          string
 		fault        fault
-		list, watch  string // what they are told
-		asJSON, also string // of the list, if not the same; asked for with more
+		list, watch  string // the expected events
+		asJSON, also string // of the list, if different in JSON; further parameters of its request
 	}{
-		{"a fault of others", fault{Resource: widgets, Code: 500}, all, watched, "", ""},
+		{"a fault of another kind", fault{Resource: widgets, Code: 500}, all, watched, "", ""},
 		{"a server without streaming lists", fault{On: informertest.StreamingLists, Code: 400}, "400", watched, "", ""},
-		{"or where they are off", fault{On: informertest.StreamingLists, Code: 422}, "422", watched, "", ""},
+		{"or with the feature off", fault{On: informertest.StreamingLists, Code: 422}, "422", watched, "", ""},
 		{"an overloaded one", fault{On: informertest.Watches, Code: 429, RetryAfter: time.Second}, all, "429 1 Too many", "", ""},
 		{"one without protobuf", fault{Protobuf: true, Code: 406}, "406", "406", all, ""},
 		{"one that fails on protobuf", fault{Protobuf: true, On: informertest.StreamingLists, Code: 500}, "500", watched, all, ""},
 		{"one that does not know the parameters: a watch", fault{Effect: informertest.IgnoreStreaming},
 			"A b 1002, A a 1001, BOOKMARK 1002", watched, "", ""},
-		{"which goes on behind a version", fault{Effect: informertest.IgnoreStreaming}, "A b 1002, BOOKMARK 1002", watched, "", "&resourceVersion=1001"},
+		{"which resumes after a version", fault{Effect: informertest.IgnoreStreaming}, "A b 1002, BOOKMARK 1002", watched, "", "&resourceVersion=1001"},
 		{"no end bookmark", fault{Effect: informertest.NoEndBookmark}, "A b 1002, A a 1001, BOOKMARK 1002", watched, "", ""},
-		{"though the list is one", fault{Effect: informertest.NoEndBookmark}, "A b 1002, A a 1001, BOOKMARK 1002", watched, "", "&resourceVersion=1001"},
+		{"even with a version", fault{Effect: informertest.NoEndBookmark}, "A b 1002, A a 1001, BOOKMARK 1002", watched, "", "&resourceVersion=1001"},
 		{"the first frame is cut", fault{Effect: informertest.CutFrame, Times: 1}, "unexpected EOF", watched, "", ""},
-		{"every one is", fault{Effect: informertest.CutFrame}, "unexpected EOF", "unexpected EOF", "", ""},
+		{"every first frame is cut", fault{Effect: informertest.CutFrame}, "unexpected EOF", "unexpected EOF", "", ""},
 		{"garbage", fault{Effect: informertest.GarbleFrame, Times: 1}, "garbage, A a 1001, END 1002, BOOKMARK 1002", watched,
 			"invalid character 'ÿ' looking for beginning of value", ""},
 		{"410 in the stream", fault{Effect: informertest.ErrorEvent, Times: 1}, "ERROR 410", watched, "", ""},
@@ -61,13 +61,13 @@ func TestFaultsInStreams(t *testing.T) {
 				check(t, "a streaming list", events(t, s, "/api/v1/pods"+streamingList+c.also, accept), list)
 				check(t, "a watch", events(t, s, "/api/v1/pods"+watching, accept), watch)
 				end()
-				check(t, "a streaming list, when it ended", events(t, s, "/api/v1/pods"+streamingList, accept), all)
+				check(t, "a streaming list after the fault ended", events(t, s, "/api/v1/pods"+streamingList, accept), all)
 			})
 		})
 	}
 }
 
-// check compares events, or the beginning of a refusal.
+// check compares events, or the beginning of an error.
 func check(t *testing.T, what, got, want string) {
 	t.Helper()
 	refusal := len(want) > 2 && want[0] >= '4' && want[0] <= '5'
@@ -76,7 +76,7 @@ func check(t *testing.T, what, got, want string) {
 	}
 }
 
-// TestChangesBeforeEnd: the list begins in the past, and is true at its end.
+// TestChangesBeforeEnd: the list begins with an old state and is current at its end.
 func TestChangesBeforeEnd(t *testing.T) {
 	for _, c := range []struct {
 		why     string
@@ -86,8 +86,8 @@ func TestChangesBeforeEnd(t *testing.T) {
 	}{
 		{"the last changes", false, 3, "A b 1002, A a 1001, M a 1003, D b 1004, A c 1005, END 1005, BOOKMARK 1005"},
 		{"the last one", false, 1, "A a 1003, A c 1005, END 1005, BOOKMARK 1005"},
-		{"all that ever were", false, 0, "A a 1001, A b 1002, M a 1003, D b 1004, A c 1005, END 1005, BOOKMARK 1005"},
-		{"no more than are remembered", true, 3, "A c 1005, A a 1003, END 1005, BOOKMARK 1005"},
+		{"the whole history", false, 0, "A a 1001, A b 1002, M a 1003, D b 1004, A c 1005, END 1005, BOOKMARK 1005"},
+		{"at most the kept history", true, 3, "A c 1005, A a 1003, END 1005, BOOKMARK 1005"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
@@ -104,7 +104,7 @@ func TestChangesBeforeEnd(t *testing.T) {
 	}
 }
 
-// TestErrorInOpenWatch: an error comes to a watch that is open and quiet.
+// TestErrorInOpenWatch: an error is sent to an open, idle watch.
 func TestErrorInOpenWatch(t *testing.T) {
 	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
 		time.AfterFunc(time.Second, func() { s.Misbehave(fault{Effect: informertest.ErrorEvent, Times: 1}) })
@@ -112,13 +112,13 @@ func TestErrorInOpenWatch(t *testing.T) {
 	})
 }
 
-// TestFaultsOfBodies: what lists and gets are answered, the first and the second time.
+// TestFaultsOfBodies: the responses to the first and second list and get.
 func TestFaultsOfBodies(t *testing.T) {
 	const lists, gets = informertest.Lists, informertest.Gets
 	for _, c := range []struct {
 		why         string
 		fault       fault
-		list, get   string // how the answers begin
+		list, get   string // the beginning of the responses
 		list2, get2 string
 	}{
 		{"overload, twice", fault{Code: 429, RetryAfter: 1500 * time.Millisecond, Times: 2}, "429 2 Too many requests", "429 2 Too many requests", "200", "200"},
@@ -155,7 +155,7 @@ func TestFaultsOfBodies(t *testing.T) {
 	}
 }
 
-// answer is the status, Retry-After, and the body.
+// answer returns the status, Retry-After, and the body.
 func answer(t *testing.T, s *informertest.Server, uri, accept string) string {
 	t.Helper()
 	resp, err := ask(t, s, uri, accept)
@@ -170,7 +170,7 @@ func answer(t *testing.T, s *informertest.Server, uri, accept string) string {
 	return text
 }
 
-// TestRefusalOfProtobuf: a server without protobuf says so in JSON.
+// TestRefusalOfProtobuf: a server without protobuf refuses it in JSON.
 func TestRefusalOfProtobuf(t *testing.T) {
 	s := two()
 	s.Misbehave(fault{Protobuf: true, Code: 406})
@@ -179,11 +179,11 @@ func TestRefusalOfProtobuf(t *testing.T) {
 	}
 	s.Misbehave(fault{Code: 500})
 	if got := answer(t, s, "/apis/example.com/v1/widgets", acceptProtobuf+",application/json"); !strings.HasPrefix(got, "500  k8s\x00") {
-		t.Errorf("another refusal is told as it was asked for; got %q", got)
+		t.Errorf("another refusal is sent in the requested format; got %q", got)
 	}
 }
 
-// TestHang: nothing comes, until the client gives up or the connection breaks.
+// TestHang: nothing is sent until the client cancels or the connection breaks.
 func TestHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := two()
@@ -200,12 +200,12 @@ func TestHang(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a client that gave up got %v, %v", resp, err)
+			t.Errorf("a client that canceled got %v, %v", resp, err)
 		}
 	})
 }
 
-// TestSilence: a mute server keeps watches open, and says all of it later.
+// TestSilence: a muted server keeps watches open and sends the events later.
 func TestSilence(t *testing.T) {
 	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
 		s.Mute(true)
@@ -220,7 +220,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSend: any bytes come between two events.
+// TestSend: arbitrary bytes are sent between two events.
 func TestSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := two()
@@ -241,14 +241,14 @@ func TestSend(t *testing.T) {
 	})
 }
 
-// TestBigObject: 3 MB are no problem.
+// TestBigObject: an object of 3 MB works.
 func TestBigObject(t *testing.T) {
 	s := two()
 	big := strings.Repeat("x", 3<<20)
 	s.Put(pods, "n", "big", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"a": big}}})
 	for _, accept := range []string{"application/json", acceptProtobuf} {
 		if got := answer(t, s, "/api/v1/pods", accept); !strings.Contains(got, big) {
-			t.Errorf("%s: it is not in the list of %d bytes", accept, len(got))
+			t.Errorf("%s: not in the list of %d bytes", accept, len(got))
 		}
 	}
 }

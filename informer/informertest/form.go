@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ChangeForm changes the form in which a kind's objects are served, without a write: as a new default in
-// their CRD does, another conversion, or an upgrade of the API server. From then on lists, gets and
-// watches, of the history too, show each object as to leaves it, at the version that it has, and the
-// hash of the kind's group and version in /openapi/v3 is another. Open watches stay, and say nothing.
+// ChangeForm changes the form in which a kind's objects are served, without a write, like a new default in the
+// CRD, another conversion, or an upgrade of the API server. From then on lists, gets and watches, including
+// their history, show each object as changed by to, at its existing version, and the hash of the kind's group
+// and version in /openapi/v3 changes. Open watches stay open and send nothing.
 //
-// To gets a copy of the object's fields. It must not touch the metadata, and must change nothing when
-// it is called again, since what clients read they write back.
+// to receives a copy of the object's fields. It must not touch the metadata, and must be idempotent, since
+// clients write back what they read.
 func (s *Server) ChangeForm(gvr schema.GroupVersionResource, to func(object map[string]any)) {
 	defer s.lock()()
 	res := s.resource(gvr)
@@ -39,7 +39,7 @@ func (s *Server) ChangeForm(gvr schema.GroupVersionResource, to func(object map[
 	}
 }
 
-// formed is an object in the form in which it is served now: itself, or a copy.
+// formed returns an object in its current form: itself, or a copy.
 func (res *resource) formed(o *object) *object {
 	if o == nil || o.form == len(res.forms) {
 		return o
@@ -49,14 +49,14 @@ func (res *resource) formed(o *object) *object {
 		change(fields)
 	}
 	now := &object{key: o.key, rv: o.rv, uid: o.uid, fields: fields}
-	if o.fields == nil { // it came as its Go type, and stays one
+	if o.fields == nil { // stored as its Go type, which stays
 		now = newTyped(now.typed(res.kind), o.key, o.rv, o.uid)
 	}
 	now.form = len(res.forms)
 	return now
 }
 
-// formedAll is formed of several objects, which are shared and stay as they are.
+// formedAll applies formed to shared objects, which are not changed.
 func (res *resource) formedAll(objects []*object) []*object {
 	stale := func(o *object) bool { return o.form < len(res.forms) }
 	if !slices.ContainsFunc(objects, stale) {
@@ -69,7 +69,7 @@ func (res *resource) formedAll(objects []*object) []*object {
 	return objects
 }
 
-// openAPI answers with the index of OpenAPI documents, or with one that has little but the names of kinds.
+// openAPI answers with the index of OpenAPI documents, or with a minimal document that names the kinds.
 func (c *call) openAPI() {
 	var answer any
 	c.s.mu.Lock()
@@ -89,10 +89,10 @@ func (c *call) openAPI() {
 	})
 }
 
-// openAPIPath is the index's path; those of documents begin with it.
+// openAPIPath is the path of the index and the prefix of the documents' paths.
 const openAPIPath = "/openapi/v3"
 
-// openAPIPaths are the entries of the index; s.mu is held.
+// openAPIPaths returns the entries of the index; s.mu is held.
 func (s *Server) openAPIPaths() map[string]any {
 	paths := map[string]any{}
 	for name, gv := range s.openAPIGroups() {
@@ -104,7 +104,7 @@ func (s *Server) openAPIPaths() map[string]any {
 // groupVersion is the kinds of one OpenAPI document.
 type groupVersion []*resource
 
-// openAPIGroups returns what is served by the name of its document; s.mu is held.
+// openAPIGroups returns the served kinds by the name of their document; s.mu is held.
 func (s *Server) openAPIGroups() map[string]groupVersion {
 	groups := map[string]groupVersion{}
 	for gvr, res := range s.resources {
@@ -123,7 +123,7 @@ func (s *Server) openAPIGroups() map[string]groupVersion {
 	return groups
 }
 
-// hash is of all that decides in what form the kinds are served.
+// hash covers everything that determines the form in which the kinds are served.
 func (gv groupVersion) hash() string {
 	text := ""
 	for _, res := range gv {

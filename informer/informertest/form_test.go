@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// onNode is a default of a pod's node, in the form of an upgraded server.
+// onNode sets a pod's node by default, like the form of an upgraded server.
 func onNode(name string) func(map[string]any) {
 	return func(pod map[string]any) {
 		spec, _ := pod["spec"].(map[string]any)
@@ -28,8 +28,8 @@ func onNode(name string) func(map[string]any) {
 	}
 }
 
-// TestChangeForm: what was written before, and what is written afterwards, is served in the new form, at
-// the versions that it has, wherever it is read.
+// TestChangeForm: objects written before and after are served in the new form, at their versions, by every kind
+// of read.
 func TestChangeForm(t *testing.T) {
 	generated := func(i int) runtime.Object {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("g", i)}}
@@ -56,7 +56,7 @@ func TestChangeForm(t *testing.T) {
 				}
 				first := get(t, s, "/api/v1/pods?limit=1")
 				s.ChangeForm(pods, onNode("node-1"))
-				s.ChangeForm(pods, onNode("node-2")) // has nothing to do where the other has been
+				s.ChangeForm(pods, onNode("node-2")) // has no effect after the other
 				defaulted := func(why, uri string, n int) {
 					t.Helper()
 					if got := get(t, s, uri); strings.Count(got, `"spec":{"nodeName":"node-1"`)+strings.Count(got, `"nodeName":"node-1"}`) < n || strings.Contains(got, "node-2") {
@@ -68,12 +68,12 @@ func TestChangeForm(t *testing.T) {
 				}
 				defaulted("an object", "/api/v1/namespaces/n/pods/a", 1)
 				defaulted("a list", "/api/v1/pods", 2)
-				defaulted("a page of a list that began before", "/api/v1/pods?limit=1&continue=list-1-1", 1)
+				defaulted("a page of an earlier list", "/api/v1/pods?limit=1&continue=list-1-1", 1)
 				if !strings.Contains(first, "list-1-1") {
 					t.Errorf("no token: %s", first)
 				}
 				s.Put(pods, "n", "new", nil)
-				defaulted("what is written", "/api/v1/namespaces/n/pods/new", 1)
+				defaulted("a written object", "/api/v1/namespaces/n/pods/new", 1)
 				s.Restore(backup)
 				defaulted("a backup", "/api/v1/namespaces/n/pods/a", 1)
 			})
@@ -81,7 +81,7 @@ func TestChangeForm(t *testing.T) {
 	}
 }
 
-// TestChangeFormInWatches: a watch of the history has the new form, and an open one hears nothing of it.
+// TestChangeFormInWatches: the history in a watch has the new form, and an open watch receives nothing.
 func TestChangeFormInWatches(t *testing.T) {
 	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
 		const uri = "/api/v1/pods?watch=1&timeoutSeconds=5&resourceVersion="
@@ -96,14 +96,14 @@ func TestChangeFormInWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := make([]byte, 4096)
-		n, _ := resp.body.Read(b) // both events come at once
+		n, _ := resp.body.Read(b) // both events arrive together
 		if got := strings.Count(string(b[:n]), "node-1"); got != 2 {
 			t.Errorf("%d of 2 events have the new form: %q", got, b[:n])
 		}
 	})
 }
 
-// TestOpenAPIIndex: the hash of a group and version changes with the form of its kinds, and no other does.
+// TestOpenAPIIndex: only the hash of the group and version changes whose kinds changed form.
 func TestOpenAPIIndex(t *testing.T) {
 	s := two()
 	index := func() map[string]string {

@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Skip lets the version grow by n, as writes to other kinds do.
+// Skip increases the version by n, as writes to other kinds do.
 func (s *Server) Skip(n uint64) {
 	defer s.lock()()
 	s.rv += n
 }
 
-// SetVersion lets the server be at another version, with the objects as they are: at one from the
-// future, as after many writes to other kinds, or at one from the past, which forgets the history, as
-// a server does that is behind, or was made anew from the same objects. Connections stay; a watch that
-// knows later versions hears nothing until the server gets there.
+// SetVersion sets the server's version and keeps the objects. A version from the future is like many writes to
+// other kinds. A version from the past forgets the history, like a server that is behind, or was rebuilt from
+// the same objects. Connections stay open; a watch at a later version receives nothing until the server reaches
+// that version.
 func (s *Server) SetVersion(rv uint64) {
 	defer s.lock()()
 	if rv < s.rv {
@@ -27,24 +27,24 @@ func (s *Server) SetVersion(rv uint64) {
 	s.rv = rv
 }
 
-// KeepHistory bounds the history of each kind: the server remembers at least its last n changes and
-// at most twice as many, and a watch from before that is 410. Zero, the default, keeps it whole.
+// KeepHistory bounds the history of each kind: the server keeps at least the last n changes and at most twice
+// as many, and answers 410 to a watch from before that. Zero, the default, keeps everything.
 func (s *Server) KeepHistory(n int) {
 	defer s.lock()()
 	s.keep = n
 }
 
-// Compact forgets the history: a watch from an older version, and every continue token, is 410. An open
-// watch that has heard of every write is not behind; but one at a version behind which others were
-// skipped (Skip) is, so that a test can expire a watch to which nothing happens.
+// Compact forgets the history: a watch from an older version, and every continue token, gets 410. An open watch
+// that has sent every write is not behind, unless versions were skipped (Skip) after its own: so a test can
+// expire an idle watch.
 func (s *Server) Compact() {
 	defer s.lock()()
 	s.forget(s.rv)
 }
 
-// forget drops what was before the version; s.mu is held.
+// forget drops the history before the version; s.mu is held.
 func (s *Server) forget(oldest uint64) {
-	s.oldest, s.heard = oldest, s.written
+	s.oldest, s.lastForgotten = oldest, s.written
 	for _, res := range s.resources {
 		res.first += len(res.log)
 		res.log, res.oldest = nil, 0
@@ -52,13 +52,13 @@ func (s *Server) forget(oldest uint64) {
 	clear(s.lists)
 }
 
-// Snapshot is a state to return to.
+// Snapshot is a state that can be restored.
 type Snapshot struct {
 	objects map[schema.GroupVersionResource]map[key]*object
 	rv      uint64
 }
 
-// Snapshot notes the current state.
+// Snapshot captures the current state.
 func (s *Server) Snapshot() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +69,8 @@ func (s *Server) Snapshot() Snapshot {
 	return snap
 }
 
-// Restore replaces the history as restoring a backup does: versions go back, connections break. The
-// UIDs of all objects, kube-system's too, are as they were.
+// Restore replaces the history as restoring a backup does: versions go back, connections break. All objects,
+// including kube-system, have their old UIDs.
 func (s *Server) Restore(snap Snapshot) {
 	defer s.lock()()
 	s.forget(snap.rv)
@@ -82,15 +82,15 @@ func (s *Server) Restore(snap Snapshot) {
 		res := s.resource(gvr)
 		res.objects = maps.Clone(objects)
 		for k, o := range res.objects {
-			res.objects[k] = res.formed(o) // a backup has what was written, not how it was served
+			res.objects[k] = res.formed(o) // a backup has the stored form, not the served one
 		}
 	}
 	s.cut++
 }
 
-// Fork replaces the history as Restore does, and lets write make another one, by Put and Delete, before
-// any client can look. If that is not ahead of the old history by then, other kinds are written to until it
-// is, so that no version shows the fork: a watch goes on from where it was, in the other history.
+// Fork replaces the history as Restore does, and calls write to make another one, by Put and Delete, before any
+// client can look. If the new history is then not ahead of the old one, other kinds are written to until it is,
+// so that no version reveals the fork: a watch resumes in the new history.
 func (s *Server) Fork(snap Snapshot, write func()) {
 	s.SetDown(true)
 	s.mu.Lock()
@@ -104,20 +104,21 @@ func (s *Server) Fork(snap Snapshot, write func()) {
 	s.cut++
 }
 
-// end is the place in the history behind its last change. Places grow, and survive forgetting.
+// end returns the position after the last change in the history. Positions only grow, also when history is
+// forgotten.
 func (res *resource) end() int { return res.first + len(res.log) }
 
-// after is the place of the first change behind a version.
+// after returns the position of the first change after a version.
 func (res *resource) after(rv uint64) int {
 	return res.first + sort.Search(len(res.log), func(i int) bool { return res.log[i].rv > rv })
 }
 
-// changes returns what was changed since a place, shared.
+// changes returns the changes from a position on, shared.
 func (res *resource) changes(place int) []change {
 	return res.log[max(0, place-res.first):]
 }
 
-// before returns the objects as they were before the change at a place, in the order of their keys.
+// before returns the objects before the change at a position, sorted by key.
 func (res *resource) before(place int) []*object {
 	since := res.changes(place)
 	if len(since) == 0 {

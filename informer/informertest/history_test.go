@@ -17,27 +17,27 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestHistory: what a watch hears that begins at 1001 with bookmarks, after what happened.
+// TestHistory: the events of a watch from 1001 with bookmarks, after each scenario.
 func TestHistory(t *testing.T) {
 	for _, c := range []struct {
 		why  string
 		do   func(*informertest.Server)
 		want string
 	}{
-		{"a name that comes back is another object", func(s *informertest.Server) { s.Delete(pods, "n", "b"); s.Put(pods, "n", "b", nil) },
+		{"an object recreated under its name is another one", func(s *informertest.Server) { s.Delete(pods, "n", "b"); s.Put(pods, "n", "b", nil) },
 			"A b 1002, D b 1003, A b 1004, BOOKMARK 1004"},
-		{"other kinds only let the version grow", func(s *informertest.Server) { s.Put(widgets, "n", "w", nil) }, "A b 1002, BOOKMARK 1003"},
-		{"what is not there is not deleted", func(s *informertest.Server) { s.Delete(pods, "n", "x") }, "A b 1002, BOOKMARK 1002"},
+		{"writes to other kinds only increase the version", func(s *informertest.Server) { s.Put(widgets, "n", "w", nil) }, "A b 1002, BOOKMARK 1003"},
+		{"a missing object is not deleted", func(s *informertest.Server) { s.Delete(pods, "n", "x") }, "A b 1002, BOOKMARK 1002"},
 		{"compacted", (*informertest.Server).Compact, "ERROR 410"},
 		{"from the future", func(s *informertest.Server) { s.SetVersion(5000); s.Put(pods, "n", "c", nil) }, "A b 1002, A c 5001, BOOKMARK 5001"},
-		{"a version from the past: we are ahead, and hear nothing", func(s *informertest.Server) { s.SetVersion(900); s.Put(pods, "n", "c", nil) }, ""},
+		{"a version from the past: the watch is ahead and receives nothing", func(s *informertest.Server) { s.SetVersion(900); s.Put(pods, "n", "c", nil) }, ""},
 		{"until it overtakes us", func(s *informertest.Server) {
 			s.SetVersion(1000)
 			s.Put(pods, "n", "c", nil)
 			s.Put(pods, "n", "d", nil)
 		},
 			"A d 1002, BOOKMARK 1002"},
-		{"a history that goes another way", func(s *informertest.Server) {
+		{"another history", func(s *informertest.Server) {
 			backup := s.Snapshot()
 			s.Put(pods, "n", "c", nil)
 			s.Restore(backup)
@@ -63,7 +63,7 @@ func put(s *informertest.Server, n int) {
 	}
 }
 
-// TestRestore: objects are as they were, with their UIDs; what was created since is gone.
+// TestRestore: objects are back, with their UIDs; objects created since are gone.
 func TestRestore(t *testing.T) {
 	s := two()
 	backup := s.Snapshot()
@@ -85,7 +85,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestBoundedHistoryKeepsOpenWatches: who keeps up hears everything, however short the history.
+// TestBoundedHistoryKeepsOpenWatches: a watch that keeps up receives everything, however short the history.
 func TestBoundedHistoryKeepsOpenWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := two()
@@ -103,8 +103,8 @@ func TestBoundedHistoryKeepsOpenWatches(t *testing.T) {
 	})
 }
 
-// TestCompactedBeneathAWatch: who has heard everything is not behind, whatever kind it was, and hears
-// on; who has not is expired.
+// TestCompactedBeneathAWatch: a watch that has sent everything is not behind, whatever kind was written last,
+// and continues; any other is expired.
 func TestCompactedBeneathAWatch(t *testing.T) {
 	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
 		go func() {
@@ -115,7 +115,7 @@ func TestCompactedBeneathAWatch(t *testing.T) {
 			synctest.Wait()
 			s.Put(pods, "n", "a", nil)
 			synctest.Wait()
-			s.Skip(1) // is not told
+			s.Skip(1) // sends nothing
 			s.Compact()
 		}()
 		got := events(t, s, "/api/v1/pods?watch=1&timeoutSeconds=5&resourceVersion=1002", accept)
@@ -123,13 +123,13 @@ func TestCompactedBeneathAWatch(t *testing.T) {
 	})
 }
 
-// TestCompactedAtOnce: it does not matter whether a watch has run between a write to another kind and
-// the compaction: nothing was forgotten that it had to tell.
+// TestCompactedAtOnce: it does not matter whether a watch has run between a write to another kind and the
+// compaction: none of its events was forgotten.
 func TestCompactedAtOnce(t *testing.T) {
 	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
 		go func() {
 			synctest.Wait()
-			s.Mute(true) // so that it cannot have heard
+			s.Mute(true) // so that it cannot have sent anything
 			s.Put(widgets, "n", "w", nil)
 			s.Compact()
 			s.Mute(false)
@@ -140,8 +140,8 @@ func TestCompactedAtOnce(t *testing.T) {
 	})
 }
 
-// TestMoveHasNoHistory: what happened before under the old version is not told under the new one, and
-// who asks for it hears that.
+// TestMoveHasNoHistory: events under the old version are not sent under the new one, and a watch that requests
+// them gets an error.
 func TestMoveHasNoHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := two()
@@ -153,8 +153,8 @@ func TestMoveHasNoHistory(t *testing.T) {
 	})
 }
 
-// TestSetBackBeneathAWatch: a server that goes back to an older version while a watch has not yet heard
-// of the last change is silent until it overtakes it.
+// TestSetBackBeneathAWatch: if the server goes back to an older version before a watch has sent the last
+// change, the watch is silent until the server overtakes it.
 func TestSetBackBeneathAWatch(t *testing.T) {
 	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
 		go func() {
@@ -173,7 +173,7 @@ func TestSetBackBeneathAWatch(t *testing.T) {
 	})
 }
 
-// TestWatchFromTheFuture: it is deaf to what comes before its version.
+// TestWatchFromTheFuture receives nothing before its version.
 func TestWatchFromTheFuture(t *testing.T) {
 	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
 		go func() {
@@ -188,7 +188,7 @@ func TestWatchFromTheFuture(t *testing.T) {
 	})
 }
 
-// TestServeGenerated: objects that the server does not hold can be listed, watched and changed.
+// TestServeGenerated: objects that the server does not store can be listed, watched and changed.
 func TestServeGenerated(t *testing.T) {
 	inBothForms(t, func(t *testing.T, _ *informertest.Server, accept string) {
 		s := informertest.NewServer()
@@ -225,7 +225,7 @@ func TestServeGenerated(t *testing.T) {
 	})
 }
 
-// TestPutObject: what becomes of an object, and what is none.
+// TestPutObject: the stored object, and invalid objects.
 func TestPutObject(t *testing.T) {
 	s := two()
 	pod := func(name string) *corev1.Pod {
@@ -236,7 +236,7 @@ func TestPutObject(t *testing.T) {
 	s.PutObject(widgets, &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "n", "name": "w"}, "spec": "s"}})
 	for _, c := range []struct{ why, key, want string }{
 		{"a new object has its own UID", "n/new", "v1 Pod own 1003"},
-		{"one that exists keeps the one it has", "n/a", "v1 Pod uid-1 1004"},
+		{"an existing object keeps its UID", "n/a", "v1 Pod uid-1 1004"},
 		{"a custom resource", "n/w", "example.com/v1 Widget uid-3 1005"},
 	} {
 		o := s.Objects(pods)[c.key]
@@ -260,7 +260,7 @@ func TestPutObject(t *testing.T) {
 	}
 }
 
-// TestServeTyped: a kind that client-go does not know has protobuf if its type does.
+// TestServeTyped: a kind unknown to client-go has protobuf if its type has.
 func TestServeTyped(t *testing.T) {
 	s := informertest.NewServer()
 	s.ServeTyped(widgets, "Widget", func() runtime.Object { return &corev1.ConfigMap{} })
@@ -282,7 +282,7 @@ func TestServeTyped(t *testing.T) {
 	}
 }
 
-// TestConcurrency: writers, watchers and listers at once; everyone ends with what there is.
+// TestConcurrency: concurrent writers, watchers and listers; everyone ends with the final state.
 func TestConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := two()
@@ -303,7 +303,7 @@ func TestConcurrency(t *testing.T) {
 			accept := []string{"application/json", acceptProtobuf}[i%2]
 			all.Go(func() {
 				got := events(t, s, "/api/v1/pods"+streamingList, accept)
-				for strings.Contains(got, "ERROR 410") { // too slow, until the writers end
+				for strings.Contains(got, "ERROR 410") { // too slow until the writers end
 					got = events(t, s, "/api/v1/pods"+streamingList, accept)
 				}
 				names := map[string]bool{}
@@ -316,7 +316,7 @@ func TestConcurrency(t *testing.T) {
 					}
 				}
 				if want := len(s.Objects(pods)); len(names) != want {
-					t.Errorf("heard of %d objects, want %d: %s", len(names), want, got)
+					t.Errorf("received %d objects, want %d: %s", len(names), want, got)
 				}
 			})
 			all.Go(func() {

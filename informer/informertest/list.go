@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxLists bounds the lists whose pages can be continued; an older one is expired.
+// maxLists bounds the lists with continue tokens; older tokens expire.
 const maxLists = 256
 
 // snapshot is a list that is read in pages.
@@ -19,13 +19,13 @@ type snapshot struct {
 	rv      uint64
 }
 
-// page is what a list answers.
+// page is the content of a list response.
 type page struct {
 	meta    metav1.ListMeta
 	objects []*object
 }
 
-// get answers with one object.
+// get answers with the requested object.
 func (c *call) get() {
 	c.s.mu.Lock()
 	o := c.s.resource(c.at.gvr).objects[c.at.key]
@@ -64,7 +64,7 @@ func (c *call) list() {
 	})
 }
 
-// answer writes a body, whole or as a fault wants it.
+// answer writes a body, subject to faults.
 func (c *call) answer(write func(io.Writer) error) {
 	b := c.body(c.media.contentType(), whenLarge)
 	if fault := c.frameFault(nil); fault != 0 {
@@ -80,8 +80,7 @@ func (c *call) answer(write func(io.Writer) error) {
 	b.close()
 }
 
-// page returns the objects that are asked for: now, of a version in the history, or where another page
-// ended.
+// page returns the requested objects: the current ones, those of a version in the history, or the next page.
 func (c *call) page() (page, error) {
 	s := c.s
 	s.mu.Lock()
@@ -89,7 +88,7 @@ func (c *call) page() (page, error) {
 	if c.opts.Continue != "" {
 		return c.nextPage()
 	}
-	rv, _ := c.version() // it was checked
+	rv, _ := c.version() // checked before
 	if rv > s.rv {
 		return page{}, tooLarge(rv, s.rv)
 	}
@@ -110,7 +109,7 @@ func (c *call) page() (page, error) {
 	return c.cutPage(list, 0, 0, limit), nil
 }
 
-// nextPage returns what a continue token is about; s.mu is held.
+// nextPage returns the page for a continue token; s.mu is held.
 func (c *call) nextPage() (page, error) {
 	if v := c.opts.ResourceVersion; v != "" && v != "0" {
 		return page{}, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
@@ -126,8 +125,7 @@ func (c *call) nextPage() (page, error) {
 	return c.cutPage(list, id, from, int(c.opts.Limit)), nil
 }
 
-// cutPage returns a list's objects from some place on. Id is 0 for a list that has no token yet; s.mu
-// is held.
+// cutPage returns a list's objects from a position on. id is 0 for a list that has no token yet; s.mu is held.
 func (c *call) cutPage(list *snapshot, id, from, limit int) page {
 	p := page{metav1.ListMeta{ResourceVersion: formatVersion(list.rv)}, c.s.resource(c.at.gvr).formedAll(list.objects[from:])}
 	rest := len(p.objects) - limit
@@ -142,7 +140,7 @@ func (c *call) cutPage(list *snapshot, id, from, limit int) page {
 	}
 	p.objects = p.objects[:limit]
 	p.meta.Continue = fmt.Sprintf("list-%d-%d", id, from+limit)
-	if c.unfiltered() { // else a real server does not know
+	if c.unfiltered() { // otherwise a real server does not know
 		n := int64(rest)
 		p.meta.RemainingItemCount = &n
 	}
@@ -155,7 +153,7 @@ func tooLarge(rv, current uint64) error {
 	return err
 }
 
-// writeJSON writes a list as its kind does: custom resources with sorted keys and typed items, the
+// writeJSON writes a list in the form of its kind: custom resources with sorted keys and typed items, the
 // others with metadata first.
 func (c *call) writeJSON(w io.Writer, p page) error {
 	apiVersion, kind := c.media.names(c.kind)
@@ -164,7 +162,7 @@ func (c *call) writeJSON(w io.Writer, p page) error {
 	if custom {
 		head, tail = `{"apiVersion":"`+apiVersion+`","items":`, `,"kind":"`+kind+`List","metadata":`+string(encodeJSON(p.meta))+"}\n"
 	}
-	if len(p.objects) == 0 && c.media.partial != "" { // as Go writes an empty list of metadata
+	if len(p.objects) == 0 && c.media.partial != "" { // as Go encodes an empty list of metadata
 		_, err := io.WriteString(w, head+"null"+tail)
 		return err
 	}
@@ -183,12 +181,12 @@ func (c *call) writeJSON(w io.Writer, p page) error {
 	return err
 }
 
-// writeMessages writes a list in protobuf. What is generated is made twice if it is a lot: the size comes
-// first.
+// writeMessages writes a list in protobuf. A large list of generated objects is generated twice, because the
+// size comes first.
 func (c *call) writeMessages(w io.Writer, p page) error {
 	const metadata, items = 1, 2
 	order := [2]protowire.Number{metadata, items}
-	if c.media.partial == "v1beta1" { // its list numbers them the other way round
+	if c.media.partial == "v1beta1" { // its list swaps the field numbers
 		order = [2]protowire.Number{items, metadata}
 	}
 	meta := protowire.AppendBytes(protowire.AppendTag(nil, order[0], protowire.BytesType), encodeMessage(&p.meta))

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// media is how an answer is encoded.
+// media is the encoding of a response.
 type media struct {
 	protobuf bool
-	partial  string // the version of meta.k8s.io as whose metadata objects are sent; "": whole
-	list     bool   // PartialObjectMetadataList was asked for
+	partial  string // the version of meta.k8s.io for PartialObjectMetadata; "": whole objects
+	list     bool   // PartialObjectMetadataList was requested
 }
 
 const (
@@ -27,15 +27,15 @@ func (m media) contentType() string {
 	return jsonType
 }
 
-// clause is one of the media types in an Accept header.
+// clause is one media type of an Accept header.
 type clause struct {
 	mediaType string
 	params    map[string]string
 	quality   float64
 }
 
-// clauses returns what is accepted, best first: by quality, then, as API servers do it, in the order
-// of the header, and wildcards last.
+// clauses returns the accepted types, best first: by quality, then, as in API servers, in the order of the
+// header, wildcards last.
 func clauses(accept string) []clause {
 	if strings.TrimSpace(accept) == "" {
 		accept = "*/*"
@@ -48,7 +48,7 @@ func clauses(accept string) []clause {
 		}
 		c := clause{t, params, 1}
 		if q, ok := params["q"]; ok {
-			c.quality, _ = strconv.ParseFloat(q, 64) // what is no number is refused
+			c.quality, _ = strconv.ParseFloat(q, 64) // 0, refused, if it is not a number
 		}
 		all = append(all, c)
 	}
@@ -63,14 +63,13 @@ func (c clause) matches(contentType string) bool {
 	return c.mediaType == contentType || c.mediaType == "application/*" || c.mediaType == "*/*"
 }
 
-// negotiate chooses the first clause that can be served: JSON before protobuf within a wildcard, and
-// protobuf of whole objects only where the kind has it. ok is false if there is none: 406.
+// negotiate chooses the first clause that can be served: JSON before protobuf for a wildcard, and protobuf of
+// whole objects only if the kind has it. ok is false if there is no such clause: 406.
 func negotiate(accept string, protobuf bool) (m media, ok bool) {
 	return choose(clauses(accept), protobuf)
 }
 
-// forError is how an error is told to who accepts this: as a whole object, and in JSON where no clause
-// is for those.
+// forError returns the encoding of an error: as a whole object, and in JSON if no clause accepts whole objects.
 func forError(accept string) media {
 	whole := slices.DeleteFunc(clauses(accept), func(c clause) bool {
 		partial, _, _ := c.target()
@@ -95,7 +94,7 @@ func choose(clauses []clause, protobuf bool) (m media, ok bool) {
 	return media{}, false
 }
 
-// target is what objects are to be turned into; known is false if this server does not do that.
+// target returns the object form that the clause requests; known is false if this server does not support it.
 func (c clause) target() (partial string, list, known bool) {
 	if stream := c.params["stream"]; stream != "" && stream != "watch" {
 		return "", false, false

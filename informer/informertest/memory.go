@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config reaches the server in memory, without a socket, so that a testing/synctest bubble sees
-// every goroutine. It asks for compression only where the client does, not by itself as net/http.
+// Config connects to the server in memory, without a socket, so that a testing/synctest bubble sees every
+// goroutine. Unlike net/http, it requests compression only if the client does.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: "http://informertest.invalid", Transport: roundTripper{s}}
 }
@@ -35,15 +35,15 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer cancel()
 		defer stop()
 		if r.Body != nil {
-			defer func() { _ = r.Body.Close() }() // a transport's duty; there is nothing behind it to fail
+			defer func() { _ = r.Body.Close() }() // a transport must close it; the error means nothing here
 		}
 		w.serve(t.s, r.WithContext(ctx))
 	}()
 	select {
 	case <-w.ready:
-	case <-ctx.Done(): // the client gave up, or the handler ended
+	case <-ctx.Done(): // the client canceled, or the handler ended
 		select {
-		case <-w.ready: // with an answer
+		case <-w.ready: // the response has begun
 		default:
 			if err := r.Context().Err(); err != nil {
 				return nil, err
@@ -73,7 +73,7 @@ func (s stream) Close() error {
 	return s.PipeReader.Close()
 }
 
-// response is the server's side of an answer.
+// response is the server's side of a response.
 type response struct {
 	header http.Header
 	code   int
@@ -84,7 +84,7 @@ type response struct {
 // serve runs the handler.
 func (w *response) serve(h http.Handler, r *http.Request) {
 	defer func() {
-		if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // net/http compares a panic so, too
+		if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // net/http compares this panic in the same way
 			_ = w.body.CloseWithError(io.ErrUnexpectedEOF)
 		} else if p != nil {
 			panic(p)
@@ -92,7 +92,7 @@ func (w *response) serve(h http.Handler, r *http.Request) {
 	}()
 	h.ServeHTTP(w, r)
 	w.WriteHeader(http.StatusOK)
-	_ = w.body.CloseWithError(r.Context().Err()) // a request that was given up has no clean end
+	_ = w.body.CloseWithError(r.Context().Err()) // a canceled request does not end with EOF
 }
 
 // Header implements http.ResponseWriter.
@@ -112,5 +112,5 @@ func (w *response) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// Flush implements http.Flusher: nothing is held back.
+// Flush implements http.Flusher; nothing is buffered.
 func (w *response) Flush() {}

@@ -15,13 +15,13 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// object is one version of an object. It is made from one of fields, generate, or the bytes of its
-// protobuf message, and remembers in which forms it was encoded.
+// object is one version of an object. It is made from fields, from generate, or from the bytes of its protobuf
+// message, and keeps its encodings.
 type object struct {
 	key
 	rv   uint64
 	uid  string
-	form int // how many of the resource's forms it has
+	form int // number of the resource's forms applied to it
 
 	fields   map[string]any // never changed in place
 	generate func() runtime.Object
@@ -29,18 +29,18 @@ type object struct {
 	encoded [forms]atomic.Pointer[[]byte]
 }
 
-// form is an encoding of an object without what the wire puts around it.
+// form is an encoding of an object without the envelope or kind that the wire adds.
 type form uint8
 
 const (
-	asJSON        form = iota // without apiVersion and kind if the kind has a Go type, else with them
-	asMessage                 // protobuf without an envelope
+	asJSON        form = iota // without apiVersion and kind if the kind has a Go type
+	asMessage                 // protobuf without its envelope
 	asPartialJSON             // PartialObjectMetadata without apiVersion and kind
 	asPartial                 // PartialObjectMetadata as a message
 	forms
 )
 
-// newTyped makes an object of its Go type, which it writes the version and UID into.
+// newTyped makes an object of its Go type and writes the version and UID into it.
 func newTyped(typed runtime.Object, k key, rv uint64, uid string) *object {
 	o := &object{key: k, rv: rv, uid: uid}
 	b := encodeMessage(o.own(typed))
@@ -48,15 +48,15 @@ func newTyped(typed runtime.Object, k key, rv uint64, uid string) *object {
 	return o
 }
 
-// own writes into an object what the server sets, and takes off kind and apiVersion: the wire puts them
-// on where they belong.
+// own sets the fields that belong to the server and clears kind and apiVersion, which the wire adds where they
+// belong.
 func (o *object) own(typed runtime.Object) message {
 	m, err := meta.Accessor(typed)
 	if err != nil {
-		panic(fmt.Sprintf("informertest: a %T that is no object: %v", typed, err))
+		panic(fmt.Sprintf("informertest: %T is not an object: %v", typed, err))
 	}
 	m.SetResourceVersion("")
-	if o.rv > 0 { // else it is of a dry run
+	if o.rv > 0 { // otherwise it is of a dry run
 		m.SetResourceVersion(formatVersion(o.rv))
 	}
 	m.SetUID(types.UID(o.uid))
@@ -64,7 +64,7 @@ func (o *object) own(typed runtime.Object) message {
 	return typed.(message)
 }
 
-// at is the object with another version: what a DELETED event carries.
+// at returns the object with another version, as in a DELETED event.
 func (o *object) at(k *kind, rv uint64) *object {
 	gone := &object{key: o.key, rv: rv, uid: o.uid, form: o.form}
 	if o.fields == nil {
@@ -82,15 +82,15 @@ func (o *object) at(k *kind, rv uint64) *object {
 	return gone
 }
 
-// metadataOf reads the metadata of a message, and where it ends: it is the first field of every kind.
+// metadataOf reads the metadata of a message and returns its end: it is the first field of every kind.
 func metadataOf(message []byte) (p *metav1.PartialObjectMetadata, end int) {
 	_, _, end = protowire.ConsumeField(message)
 	p = &metav1.PartialObjectMetadata{}
 	if end < 0 {
-		panic("informertest: a message without metadata")
+		panic("informertest: message without metadata")
 	}
 	if err := p.Unmarshal(message[:end]); err != nil {
-		panic(fmt.Sprintf("informertest: the metadata of a message: %v", err))
+		panic(fmt.Sprintf("informertest: decode the metadata of a message: %v", err))
 	}
 	return p, end
 }
@@ -108,7 +108,7 @@ func (o *object) typed(k *kind) message {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(encodeJSON(o.fields), typed)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("informertest: %s/%s is no %s: %v", o.namespace, o.name, k.name, err))
+		panic(fmt.Sprintf("informertest: %s/%s is not a %s: %v", o.namespace, o.name, k.name, err))
 	}
 	return typed
 }
@@ -123,7 +123,7 @@ func (o *object) asFields(k *kind) map[string]any {
 	return toFields(typed)
 }
 
-// labels are what selectors look at.
+// labels returns the labels, for selectors.
 func (o *object) labels(k *kind) map[string]string {
 	if o.fields == nil {
 		return o.partial(k).Labels
@@ -136,7 +136,7 @@ func (o *object) labels(k *kind) map[string]string {
 	return set
 }
 
-// as returns the object in a form, shared. What is generated is not remembered.
+// as returns the object's encoding in a form, shared. Encodings of generated objects are not kept.
 func (o *object) as(f form, k *kind) []byte {
 	if b := o.encoded[f].Load(); b != nil {
 		return *b
@@ -177,7 +177,7 @@ func (o *object) partial(k *kind) *metav1.PartialObjectMetadata {
 	}
 	p := &metav1.PartialObjectMetadata{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(encodeJSON(metaOf(o.fields)), &p.ObjectMeta); err != nil {
-		panic(fmt.Sprintf("informertest: the metadata of %s/%s: %v", o.namespace, o.name, err))
+		panic(fmt.Sprintf("informertest: decode the metadata of %s/%s: %v", o.namespace, o.name, err))
 	}
 	return p
 }
@@ -185,7 +185,7 @@ func (o *object) partial(k *kind) *metav1.PartialObjectMetadata {
 func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("informertest: an object that is no JSON: %v", err))
+		panic(fmt.Sprintf("informertest: encode an object as JSON: %v", err))
 	}
 	return b
 }
@@ -193,7 +193,7 @@ func encodeJSON(v any) []byte {
 func encodeMessage(m interface{ Marshal() ([]byte, error) }) []byte {
 	b, err := m.Marshal()
 	if err != nil {
-		panic(fmt.Sprintf("informertest: an object that is no protobuf: %v", err))
+		panic(fmt.Sprintf("informertest: encode an object as protobuf: %v", err))
 	}
 	return b
 }

@@ -13,21 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// resource is the objects of one kind, and their history. Server.mu guards it.
+// resource holds the objects of one kind and their history. Server.mu guards it.
 type resource struct {
 	kind    *kind
 	served  bool
 	objects map[key]*object
-	sorted  []*object // all objects by namespace and name; nil: not known
+	sorted  []*object // all objects by namespace and name; nil: not computed
 
-	forms []func(map[string]any) // what ChangeForm added
+	forms []func(map[string]any) // added by ChangeForm
 
-	log    []change // in the order of their versions
-	first  int      // how many changes there were before log[0]
-	oldest uint64   // as Server.oldest, of this kind
+	log    []change // in version order
+	first  int      // number of changes before log[0]
+	oldest uint64   // like Server.oldest, for this kind
 }
 
-// key names an object of a kind.
+// key identifies an object of a kind.
 type key struct{ namespace, name string }
 
 func (k key) compare(o key) int {
@@ -40,7 +40,7 @@ type change struct {
 	old, new *object // nil: absent
 }
 
-// resource returns the resource, which is not served where it is new; s.mu is held.
+// resource returns the resource; a new one is not served. s.mu is held.
 func (s *Server) resource(gvr schema.GroupVersionResource) *resource {
 	res := s.resources[gvr]
 	if res == nil {
@@ -58,8 +58,7 @@ func (res *resource) inOrder() []*object {
 	return res.sorted
 }
 
-// write makes a change, and returns the object as it is served; s.mu is held and s.rv is the version of the
-// change.
+// write makes a change at version s.rv and returns the object in its served form; s.mu is held.
 func (s *Server) write(res *resource, k key, now *object) *object {
 	old := res.objects[k]
 	now = res.formed(now)
@@ -71,7 +70,7 @@ func (s *Server) write(res *resource, k key, now *object) *object {
 	res.sorted = nil
 	s.written = s.rv
 	res.log = append(res.log, change{s.rv, old, now})
-	if s.keep > 0 && len(res.log) >= 2*s.keep { // by halves, so that it costs nothing
+	if s.keep > 0 && len(res.log) >= 2*s.keep { // in halves, to amortize the cost
 		n := len(res.log) - s.keep
 		res.oldest = res.log[n-1].rv
 		res.log = slices.Clone(res.log[n:])
@@ -80,7 +79,7 @@ func (s *Server) write(res *resource, k key, now *object) *object {
 	return now
 }
 
-// uid returns the identity of what is to be written under a key.
+// uid returns the UID for a write: the old object's, or a new one.
 func (s *Server) uid(old *object) string {
 	if old != nil {
 		return old.uid
@@ -89,16 +88,15 @@ func (s *Server) uid(old *object) string {
 	return fmt.Sprintf("uid-%d", s.uids)
 }
 
-// Put creates or updates an object and returns its new version. Fields are those of the object
-// beside what the server sets (apiVersion, kind, namespace, name, uid, resourceVersion); it is not
-// changed. JSON shows them as they are. Where protobuf is asked for, they are read into the kind's Go
-// type as a real server reads what is written to it: unknown fields vanish, and a value that the type
-// cannot hold panics.
+// Put creates or updates an object and returns its new version. fields are the object's fields except those
+// that the server sets (apiVersion, kind, namespace, name, uid, resourceVersion); Put does not modify the map.
+// JSON shows the fields unchanged. For protobuf they are read into the kind's Go type as a real server reads a
+// written object: unknown fields vanish, and a value that the type cannot hold panics.
 func (s *Server) Put(gvr schema.GroupVersionResource, namespace, name string, fields map[string]any) string {
 	defer s.lock()()
 	res, k := s.resource(gvr), key{namespace, name}
 	if res.kind.name == "" || name == "" {
-		panic(fmt.Sprintf("informertest: put %s %q: an object needs a name, and its kind a call of Serve before", gvr.GroupResource(), name))
+		panic(fmt.Sprintf("informertest: put %s %q: an object needs a name, and its kind must be served", gvr.GroupResource(), name))
 	}
 	s.rv++
 	uid := s.uid(res.objects[k])
@@ -119,9 +117,9 @@ func (s *Server) Put(gvr schema.GroupVersionResource, namespace, name string, fi
 	return s.version()
 }
 
-// PutObject creates or updates an object, which is not changed, and returns its new version. The
-// server sets the resource version and, unless the object is new and brings its own, the UID. It
-// panics if the object is not of the Go type that the kind has.
+// PutObject creates or updates an object and returns its new version; it does not modify o. The server sets the
+// resource version. It sets the UID too, except that a new object may have its own. PutObject panics if o is
+// not of the kind's Go type.
 func (s *Server) PutObject(gvr schema.GroupVersionResource, o runtime.Object) string {
 	m, err := meta.Accessor(o)
 	if err != nil {
@@ -135,7 +133,7 @@ func (s *Server) PutObject(gvr schema.GroupVersionResource, o runtime.Object) st
 		return s.Put(gvr, k.namespace, k.name, toFields(o))
 	}
 	if !kind.is(o) {
-		panic(fmt.Sprintf("informertest: a %T is no %s", o, kind.name))
+		panic(fmt.Sprintf("informertest: a %T is not a %s", o, kind.name))
 	}
 	o = o.DeepCopyObject()
 	defer s.lock()()
@@ -149,23 +147,22 @@ func (s *Server) PutObject(gvr schema.GroupVersionResource, o runtime.Object) st
 	return s.version()
 }
 
-// toFields returns any object as a map that nobody else has.
+// toFields returns any object as a private map.
 func toFields(o runtime.Object) map[string]any {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.DeepCopy().Object
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		panic(fmt.Sprintf("informertest: a %T that is no object: %v", o, err))
+		panic(fmt.Sprintf("informertest: %T is not an object: %v", o, err))
 	}
 	return fields
 }
 
-// ServeGenerated adds a kind with n objects that generate makes, each time one is asked for, so that
-// the server only holds their keys. It must return the same for the same i in [0, n), from any
-// goroutine, always another key for another i, and the Go type that client-go's scheme has for the
-// kind. The server sets the resource version and, where it is empty, the UID. They can be updated and
-// deleted like others; there is no history of their creation.
+// ServeGenerated adds a kind with n objects that generate makes on each access, so that the server only stores
+// their keys. For i in [0, n), generate must be deterministic, safe for concurrent use, and return a distinct
+// key and the Go type of the kind in client-go's scheme. The server sets the resource version and, if it is
+// empty, the UID. The objects can be updated and deleted like others; their creation is not in the history.
 func (s *Server) ServeGenerated(gvr schema.GroupVersionResource, kind string, n int, generate func(i int) runtime.Object) {
 	s.Serve(gvr, kind)
 	defer s.lock()()
@@ -173,7 +170,7 @@ func (s *Server) ServeGenerated(gvr schema.GroupVersionResource, kind string, n 
 	for i := range n {
 		made := generate(i)
 		if !res.kind.is(made) {
-			panic(fmt.Sprintf("informertest: a %T is no %s with a protobuf encoding", made, kind))
+			panic(fmt.Sprintf("informertest: a %T is not a %s with a protobuf encoding", made, kind))
 		}
 		m, err := meta.Accessor(made)
 		if err != nil {
@@ -190,7 +187,7 @@ func (s *Server) ServeGenerated(gvr schema.GroupVersionResource, kind string, n 
 	res.oldest, s.written = s.rv, s.rv
 }
 
-// Delete deletes an object and returns the version of that, or "" where it does not exist.
+// Delete deletes an object and returns the version of the deletion, or "" if it does not exist.
 func (s *Server) Delete(gvr schema.GroupVersionResource, namespace, name string) string {
 	defer s.lock()()
 	res, k := s.resource(gvr), key{namespace, name}
@@ -202,7 +199,7 @@ func (s *Server) Delete(gvr schema.GroupVersionResource, namespace, name string)
 	return s.version()
 }
 
-// Objects returns the objects of a kind by "namespace/name". They are shared: not to be written to.
+// Objects returns the objects of a kind by "namespace/name". They are shared and must not be modified.
 func (s *Server) Objects(gvr schema.GroupVersionResource) map[string]map[string]any {
 	s.mu.Lock()
 	res := s.resource(gvr)
@@ -215,8 +212,8 @@ func (s *Server) Objects(gvr schema.GroupVersionResource) map[string]map[string]
 	return all
 }
 
-// Move serves a kind and its objects under another version of its group, and no longer under the old
-// one, as after a change of its CRD: UIDs and resource versions stay.
+// Move serves a kind and its objects under another version of its group, and no longer under the old one, as
+// after a change of its CRD. UIDs and resource versions stay.
 func (s *Server) Move(from schema.GroupVersionResource, version string) {
 	s.mu.Lock()
 	name, status := s.resource(from).kind.name, s.resource(from).kind.status
@@ -236,7 +233,7 @@ func (s *Server) Move(from schema.GroupVersionResource, version string) {
 	for k, o := range moved.objects {
 		moved.objects[k] = moved.formed(o)
 	}
-	moved.sorted, moved.oldest = nil, s.rv // there is no history under another version
+	moved.sorted, moved.oldest = nil, s.rv // another version has no history
 	delete(s.resources, from)
 	s.closed++
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// A reconciler runs against the server as it would against a cluster: it subscribes to deployments, creates
-// their pods with client-go's typed clients, sees them in its cache, and reports them in the status.
-// Within testing/synctest such a test waits for nothing, and time.Sleep and timeouts take none.
+// A reconciler runs against the server as against a cluster: it subscribes to deployments, creates their pods
+// with client-go's typed clients, sees them in its cache, and reports them in the status. Within
+// testing/synctest, sleeps and timeouts of such a test take no time.
 func Example_reconciler() {
 	server := informertest.NewServer()
 	server.Serve(deployments, "Deployment")
@@ -30,7 +30,7 @@ func Example_reconciler() {
 		fmt.Println(name)
 	}
 	// Output:
-	// 1 of 1 replicas are there <nil>
+	// 1 of 1 replicas exist <nil>
 	// shop/web-0
 }
 
@@ -57,7 +57,7 @@ func reconciled(cfg *rest.Config) (string, error) {
 			return "", err
 		}
 		if d, err := change.New(); err != nil || d.Status.Replicas == *d.Spec.Replicas {
-			return fmt.Sprintf("%d of %d replicas are there", d.Status.Replicas, *d.Spec.Replicas), err
+			return fmt.Sprintf("%d of %d replicas exist", d.Status.Replicas, *d.Spec.Replicas), err
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (r *reconciler) run(ctx context.Context) error {
 	return r.cluster.Run(ctx)
 }
 
-// each reconciles every object that is there, or changes, until the subscription ends.
+// each reconciles every existing or changed object until the subscription ends.
 func each[T informer.Object](ctx context.Context, changes *informer.Subscription[T], reconcile func(T) error) {
 	for {
 		change, err := changes.Next(ctx)
@@ -117,7 +117,7 @@ func each[T informer.Object](ctx context.Context, changes *informer.Subscription
 	}
 }
 
-// check1 returns a value whose making cannot fail here.
+// check1 returns v; its error is impossible here.
 func check1[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -125,7 +125,7 @@ func check1[T any](v T, err error) T {
 	return v
 }
 
-// TestReconciler runs the example in a bubble, where the waits after lists that fail take no time.
+// TestReconciler runs the example in a bubble, where the delays after failed lists take no time.
 func TestReconciler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := informertest.NewServer()
@@ -133,7 +133,7 @@ func TestReconciler(t *testing.T) {
 		server.Serve(pods, "Pod")
 		server.Misbehave(fault{On: informertest.Lists | informertest.StreamingLists, Code: 503, Times: 6})
 		got, err := reconciled(server.Config())
-		if want := "1 of 1 replicas are there"; got != want || err != nil {
+		if want := "1 of 1 replicas exist"; got != want || err != nil {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// checkSelector refuses a field selector that this server cannot follow.
+// checkSelector refuses field selectors that this server does not support.
 func (c *call) checkSelector() error {
 	if c.opts.FieldSelector == nil {
 		return nil
@@ -19,7 +19,7 @@ func (c *call) checkSelector() error {
 	return nil
 }
 
-// selects says whether the request is about an object; nil is none.
+// selects reports whether the request selects an object; nil is not selected.
 func (c *call) selects(o *object) bool {
 	if o == nil || c.at.namespace != "" && o.namespace != c.at.namespace {
 		return false
@@ -31,13 +31,13 @@ func (c *call) selects(o *object) bool {
 	return f == nil || f.Empty() || f.Matches(fields.Set{"metadata.name": o.name, "metadata.namespace": o.namespace})
 }
 
-// unfiltered says whether the request has no selector.
+// unfiltered reports whether the request has no selector.
 func (c *call) unfiltered() bool {
 	l, f := c.opts.LabelSelector, c.opts.FieldSelector
 	return (l == nil || l.Empty()) && (f == nil || f.Empty())
 }
 
-// selected returns those of some objects that the request is about; all is shared.
+// selected returns the selected objects; all is shared.
 func (c *call) selected(all []*object) []*object {
 	if c.at.namespace == "" && c.unfiltered() {
 		return all

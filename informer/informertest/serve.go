@@ -17,7 +17,7 @@ import (
 // errNotServed is answered with a line of text: up to Kubernetes 1.36 there is no Status for it.
 var errNotServed = errors.New("not served")
 
-// call is one request, as far as it is understood.
+// call is one parsed request.
 type call struct {
 	s     *Server
 	w     http.ResponseWriter
@@ -27,8 +27,8 @@ type call struct {
 	class Requests
 	media media
 	opts  internalversion.ListOptions
-	code  int    // of the answer; 0: 200
-	cut   uint64 // as it was when the request was understood
+	code  int    // of the response; 0: 200
+	cut   uint64 // as it was when the request was parsed
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -45,7 +45,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if hook != nil && hook(w, r) {
 		return
 	}
-	w.Header().Set("Audit-Id", "informertest") // as with every answer of an API server
+	w.Header().Set("Audit-Id", "informertest") // on every response, as from an API server
 	c := &call{s: s, w: w, r: r}
 	if err := c.understand(); err != nil {
 		c.refuse(err)
@@ -80,13 +80,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// broken says whether the connection was cut since the request was understood; s.mu is held.
+// broken reports whether the connection was cut since the request was parsed; s.mu is held.
 func (c *call) broken() bool { return c.s.cut != c.cut || c.s.down }
 
-// understand reads the request: what it is about, and how it wants its answer.
+// understand parses the request: its target and the accepted encodings.
 func (c *call) understand() error {
 	c.s.mu.Lock()
-	c.cut = c.s.cut // a hook may have cut the others
+	c.cut = c.s.cut // a hook may have cut the other connections
 	c.s.mu.Unlock()
 	if p := c.r.URL.Path; p == "/api" || p == "/apis" || !groupVersionAt(p).Empty() || p == openAPIPath || strings.HasPrefix(p, openAPIPath+"/") {
 		c.class = Discovery
@@ -114,7 +114,7 @@ func (c *call) understand() error {
 	return c.options()
 }
 
-// options reads and checks the query as API servers do.
+// options parses and checks the query as API servers do.
 func (c *call) options() error {
 	c.class = Gets
 	if c.at.name != "" {
@@ -144,12 +144,12 @@ func (c *call) options() error {
 	return c.checkSelector()
 }
 
-// streams says whether the request is a streaming list.
+// streams reports whether the request is a streaming list.
 func (c *call) streams() bool {
 	return c.opts.Watch && c.opts.SendInitialEvents != nil && *c.opts.SendInitialEvents
 }
 
-// version is the resource version asked for; none is 0.
+// version returns the requested resource version, or 0.
 func (c *call) version() (uint64, error) {
 	if c.opts.ResourceVersion == "" {
 		return 0, nil
@@ -157,7 +157,7 @@ func (c *call) version() (uint64, error) {
 	return strconv.ParseUint(c.opts.ResourceVersion, 10, 64)
 }
 
-// path names a collection, one of its objects, or a subresource of that.
+// path names a collection, one of its objects, or a subresource of an object.
 type path struct {
 	gvr schema.GroupVersionResource
 	key
@@ -231,10 +231,10 @@ func statusOf(err error) metav1.Status {
 	return st.Status()
 }
 
-// reject answers as a fault wants it.
+// reject answers as the fault specifies.
 func (c *call) reject(f *Fault) {
 	seconds := f.seconds()
-	if f.Code == http.StatusTooManyRequests { // as priority and fairness does
+	if f.Code == http.StatusTooManyRequests { // like priority and fairness
 		if seconds > 0 {
 			c.w.Header().Set("Retry-After", strconv.Itoa(seconds))
 		}
@@ -242,17 +242,17 @@ func (c *call) reject(f *Fault) {
 		return
 	}
 	err := c.failure(f.Code, seconds)
-	if f.Protobuf { // by a server that has no protobuf
+	if f.Protobuf { // from a server that has no protobuf
 		answerStatus(c.w, media{}, err.Status())
 		return
 	}
 	c.refuse(err)
 }
 
-// failure is an error with a code that a test asked for.
+// failure returns an error with a test's code.
 func (c *call) failure(code, retryAfter int) *apierrors.StatusError {
 	if code == http.StatusGone {
-		return apierrors.NewResourceExpired("too old resource version: made to fail by a test")
+		return apierrors.NewResourceExpired("too old resource version: requested by a test")
 	}
-	return apierrors.NewGenericServerResponse(code, "get", c.at.gvr.GroupResource(), c.at.name, "made to fail by a test", retryAfter, false)
+	return apierrors.NewGenericServerResponse(code, "get", c.at.gvr.GroupResource(), c.at.name, "requested by a test", retryAfter, false)
 }

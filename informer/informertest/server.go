@@ -1,27 +1,25 @@
-// Package informertest is an API server for tests that speaks the real wire and misbehaves on
-// request.
+// Package informertest is an API server for tests that speaks the real wire protocol and misbehaves on request.
 //
-// It serves lists in pages, streaming lists, watches with bookmarks, single objects, discovery and the
-// index of OpenAPI documents, of any kind, as JSON and, where the kind has a Go type with that encoding,
-// as protobuf; whole or as PartialObjectMetadata. It keeps a history that can be compacted or replaced.
-// It is reached in memory (Config), which works within a testing/synctest bubble, or, being an
+// It serves lists in pages, streaming lists, watches with bookmarks, single objects, discovery and the index of
+// OpenAPI documents, for any kind. Objects are sent whole or as PartialObjectMetadata, as JSON or, if the kind
+// has a Go type with that encoding, as protobuf. The server keeps a history that can be compacted or replaced.
+// Clients connect in memory (Config), which works within a testing/synctest bubble, or, since it is an
 // http.Handler, over a socket, with HTTP/1.1 and HTTP/2. Its model is the API server of Kubernetes 1.36.
 //
-//   - Clients create, update, patch and delete objects, and write the status subresource, by JSON or
-//     protobuf, under the rules of a real server: versions and UIDs that must match, generations,
-//     generated names, finalizers, dry runs. A test may also write by Put and Delete, which follow no
-//     rules. Server-side apply is 415.
-//   - There is no validation or defaulting of objects (but ChangeForm), no admission, garbage
-//     collection, grace period or managed fields; no Table, YAML or CBOR; no subresource but status; no
-//     deletion of collections. An update never creates. An OpenAPI document only names its kinds. A kind
-//     that was not named to Serve is 404, and discovery does not have it.
-//   - Every kind has a watch cache: Events, too, have bookmarks and streaming lists. They come once
-//     a minute and at the end of a watch (a real server: 2 s before it).
-//   - Label selectors are the real ones; field selectors know metadata.name and metadata.namespace,
-//     and any other is 400.
-//   - Nothing waits: where a real server waits up to 3 s for a version to come, this one answers at
-//     once that it is too large.
-//   - History is kept whole (see KeepHistory), and so is what was asked.
+//   - Clients create, update, patch and delete objects, and write the status subresource, by JSON or protobuf,
+//     under the rules of a real server: matching versions and UIDs, generations, generated names, finalizers,
+//     dry runs. A test may also write by Put and Delete, which bypass the rules. Server-side apply is 415.
+//   - There is no validation or defaulting of objects (except ChangeForm), no admission, garbage collection,
+//     grace period or managed fields; no Table, YAML or CBOR; no subresource except status; no deletion of
+//     collections. An update never creates. An OpenAPI document only names its kinds. A kind that was not
+//     passed to Serve is 404 and not in discovery.
+//   - Every kind has a watch cache: even Events have bookmarks and streaming lists. Bookmarks come once a
+//     minute and at the end of a watch (on a real server: 2 s before it).
+//   - Label selectors are complete; field selectors support metadata.name and metadata.namespace, and any other
+//     is 400.
+//   - Nothing waits: where a real server waits up to 3 s for a version, this one answers at once that it is too
+//     large.
+//   - History is kept whole (see KeepHistory), and so are the recorded requests.
 package informertest
 
 import (
@@ -39,36 +37,36 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Server is the API server. Its methods may be called at any time from any goroutine.
+// Server is the API server. Its methods are safe for concurrent use.
 type Server struct {
-	mu        sync.Mutex
-	changed   chan struct{} // closed with every change of what follows
-	resources map[schema.GroupVersionResource]*resource
-	rv        uint64 // the current version
-	written   uint64 // the version of the last write
-	oldest    uint64 // a watch from before is 410
-	heard     uint64 // the last write when the history was forgotten
-	keep      int    // bounds the history of each kind; 0: it is kept whole
-	uids      int
-	names     int    // that were generated
-	cut       uint64 // counts what ends every connection
-	closed    uint64 // counts what ends every watch cleanly
-	down      bool
-	mute      bool
-	marks     uint64 // counts extra bookmarks
-	raw       []rawFrame
-	faults    []*Fault
-	hook      func(http.ResponseWriter, *http.Request) bool
-	requests  []request
+	mu            sync.Mutex
+	changed       chan struct{} // closed at every change of the fields below
+	resources     map[schema.GroupVersionResource]*resource
+	rv            uint64 // the current version
+	written       uint64 // the version of the last write
+	oldest        uint64 // a watch from before this version is 410
+	lastForgotten uint64 // the last write when the history was forgotten
+	keep          int    // bounds the history of each kind; 0: unbounded
+	uids          int
+	names         int    // number of generated names
+	cut           uint64 // counts events that break every connection
+	closed        uint64 // counts events that end every watch cleanly
+	down          bool
+	mute          bool
+	marks         uint64 // counts extra bookmarks
+	raw           []rawFrame
+	faults        []*Fault
+	hook          func(http.ResponseWriter, *http.Request) bool
+	requests      []request
 
 	described map[schema.GroupResource]apidiscovery.APIResourceDiscovery
 	stale     map[string]bool // by group
 
-	lists    map[int]*snapshot // what continue tokens are about
+	lists    map[int]*snapshot // by continue token
 	nextList int
 }
 
-// rawFrame is what Send puts between the events of the open watches.
+// rawFrame is the data that Send inserts into the open watches.
 type rawFrame struct {
 	gvr  schema.GroupVersionResource
 	data string
@@ -87,7 +85,7 @@ func NewServer() *Server {
 	}
 }
 
-// lock returns what unlocks and wakes the watches.
+// lock returns a function that unlocks the server and wakes the watches.
 func (s *Server) lock() (unlock func()) {
 	s.mu.Lock()
 	return func() {
@@ -97,26 +95,26 @@ func (s *Server) lock() (unlock func()) {
 	}
 }
 
-// kind is what a resource's objects are; it does not change.
+// kind describes a resource's objects; it does not change.
 type kind struct {
 	gvr  schema.GroupVersionResource
 	name string
-	// new makes an object of the Go type, which has a protobuf encoding; nil: a custom kind.
+	// new makes an object of the Go type, which has a protobuf encoding; nil for a custom kind.
 	new    func() runtime.Object
-	status bool // it has the subresource
+	status bool // it has the status subresource
 }
 
 func (k *kind) apiVersion() string { return k.gvr.GroupVersion().String() }
 
-// message is what the generated Go types of built-in kinds have.
+// message has the methods of the generated Go types of built-in kinds.
 type message interface {
 	runtime.Object
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
-// Serve adds a kind. Where client-go's scheme has its Go type, it is served as protobuf, too, as
-// built-in kinds are; else as JSON only, as custom resources are.
+// Serve adds a kind. If client-go's scheme has its Go type, it is served as protobuf, too, like a built-in
+// kind; otherwise as JSON only, like a custom resource.
 func (s *Server) Serve(gvr schema.GroupVersionResource, kind string) {
 	gvk := gvr.GroupVersion().WithKind(kind)
 	var newObject func() runtime.Object
@@ -132,8 +130,8 @@ func (s *Server) Serve(gvr schema.GroupVersionResource, kind string) {
 	s.ServeTyped(gvr, kind, newObject)
 }
 
-// ServeTyped adds a kind with its Go type, which newObject makes. It is served as protobuf, too, if
-// the type has that encoding; nil: it has no Go type.
+// ServeTyped adds a kind with its Go type, which newObject makes; nil: it has no Go type. It is served as
+// protobuf, too, if the type has that encoding.
 func (s *Server) ServeTyped(gvr schema.GroupVersionResource, name string, newObject func() runtime.Object) {
 	k := &kind{gvr: gvr, name: name}
 	if newObject != nil {
@@ -148,8 +146,8 @@ func (s *Server) ServeTyped(gvr schema.GroupVersionResource, name string, newObj
 	res.kind, res.served = k, true
 }
 
-// ServeStatus gives a custom kind the status subresource, as its CRD would. Built-in kinds have it where
-// their Go type has a status.
+// ServeStatus gives a custom kind the status subresource, as its CRD would. Built-in kinds have it if their Go
+// type has a status.
 func (s *Server) ServeStatus(gvr schema.GroupVersionResource) {
 	defer s.lock()()
 	res := s.resource(gvr)
@@ -158,19 +156,19 @@ func (s *Server) ServeStatus(gvr schema.GroupVersionResource) {
 	res.kind = &k
 }
 
-// is says whether an object is of the kind's Go type.
+// is reports whether an object is of the kind's Go type.
 func (k *kind) is(o runtime.Object) bool {
 	return k.new != nil && reflect.TypeOf(o) == reflect.TypeOf(k.new())
 }
 
-// Unserve removes a kind: it is 404 and its watches end. Its objects stay for when it is served again.
+// Unserve removes a kind: it is 404 and its watches end. Its objects are kept in case it is served again.
 func (s *Server) Unserve(gvr schema.GroupVersionResource) {
 	defer s.lock()()
 	s.resource(gvr).served = false
 	s.closed++
 }
 
-// Version is the server's current resource version.
+// Version returns the server's current resource version.
 func (s *Server) Version() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +184,7 @@ func (s *Server) SetDown(down bool) {
 	s.cut++
 }
 
-// Cut breaks every connection, in the middle of what it carries.
+// Cut breaks every connection, in the middle of a transfer.
 func (s *Server) Cut() {
 	defer s.lock()()
 	s.cut++
@@ -198,7 +196,7 @@ func (s *Server) CloseWatches() {
 	s.closed++
 }
 
-// Mute lets watches say nothing, while they stay open.
+// Mute keeps watches silent while they stay open.
 func (s *Server) Mute(mute bool) {
 	defer s.lock()()
 	s.mute = mute
@@ -210,20 +208,20 @@ func (s *Server) Bookmark() {
 	s.marks++
 }
 
-// Send puts bytes into the open watches of a kind, between two events.
+// Send inserts bytes into the open watches of a kind, between two events.
 func (s *Server) Send(gvr schema.GroupVersionResource, data string) {
 	defer s.lock()()
 	s.raw = append(s.raw, rawFrame{gvr, data})
 }
 
-// Intercept sees every request before the server does, and answers it by returning true. Nil ends
-// that.
+// Intercept passes every request to hook first. If hook returns true, it has answered the request. A nil hook
+// ends the interception.
 func (s *Server) Intercept(hook func(http.ResponseWriter, *http.Request) bool) {
 	defer s.lock()()
 	s.hook = hook
 }
 
-// Request is what the server was asked.
+// Request is a recorded request.
 type Request struct {
 	Method string
 	Path   string
@@ -236,7 +234,7 @@ type request struct {
 	method, uri, accept, proto string
 }
 
-// Requests returns what was asked so far: path and query, in order.
+// Requests returns the path and query of each request so far, in order.
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +245,7 @@ func (s *Server) Requests() []string {
 	return uris
 }
 
-// Recorded returns what was asked so far, in order.
+// Recorded returns the requests so far, in order.
 func (s *Server) Recorded() []Request {
 	s.mu.Lock()
 	asked := slices.Clone(s.requests)

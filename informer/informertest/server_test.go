@@ -22,7 +22,7 @@ var (
 	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-// two returns a server that has the pods a at 1001 and b at 1002, and no widget.
+// two returns a server with the pods a at 1001 and b at 1002, and no widget.
 func two() *informertest.Server {
 	s := informertest.NewServer()
 	s.Serve(pods, "Pod")
@@ -41,11 +41,11 @@ func request(t *testing.T, uri string) *http.Request {
 	return req
 }
 
-// reply is what came back.
+// reply is a received response.
 type reply struct {
 	code   int
 	header http.Header
-	body   io.Reader // the test's end closes it
+	body   io.Reader // closed at the end of the test
 }
 
 func newReply(t *testing.T, r *http.Response) reply {
@@ -61,14 +61,14 @@ func ask(t *testing.T, s *informertest.Server, uri, accept string) (reply, error
 	if accept != "" {
 		req.Header.Set("Accept", accept)
 	}
-	resp, err := s.Config().Transport.RoundTrip(req) //nolint:bodyclose // newReply does it
+	resp, err := s.Config().Transport.RoundTrip(req) //nolint:bodyclose // newReply closes it
 	if err != nil {
 		return reply{}, err
 	}
 	return newReply(t, resp), nil
 }
 
-// get returns the status's text and the body, or the error that ended it.
+// get returns the status text and the body, or the error that ended it.
 func get(t *testing.T, s *informertest.Server, uri string) string {
 	t.Helper()
 	resp, err := ask(t, s, uri, "")
@@ -82,12 +82,12 @@ func get(t *testing.T, s *informertest.Server, uri string) string {
 	return http.StatusText(resp.code) + " " + string(b)
 }
 
-// wireCase is a request and what a real API server answers to it, or how that begins.
+// wireCase is a request and the real API server's response, or its beginning.
 type wireCase struct {
 	name string
 	do   func(*testing.T, *informertest.Server)
 	uri  string
-	want string // to its end if that is a line's
+	want string // the whole response if it ends with a newline
 }
 
 func run(t *testing.T, cases []wireCase) {
@@ -117,7 +117,7 @@ const (
 	custom = `{"apiVersion":"example.com/v1","kind":"Widget",`
 )
 
-// TestLists holds lists and single objects to what a real API server sends.
+// TestLists compares lists and single objects with those of a real API server.
 func TestLists(t *testing.T) {
 	widget := func(_ *testing.T, s *informertest.Server) { s.Put(widgets, "n", "w", nil) }
 	paged := func(t *testing.T, s *informertest.Server) { get(t, s, "/api/v1/pods?limit=1") }
@@ -127,19 +127,19 @@ func TestLists(t *testing.T) {
 		{"the next page is of the same time", func(t *testing.T, s *informertest.Server) { paged(t, s); s.Put(pods, "n", "c", nil) },
 			"/api/v1/pods?limit=1&continue=list-1-1",
 			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"items":[` + object("b", "uid-2", "1002", "{") + "]}\n"},
-		{"a token that is none", nil, "/api/v1/pods?continue=x", `Bad Request {"kind":"Status"`},
+		{"an invalid token", nil, "/api/v1/pods?continue=x", `Bad Request {"kind":"Status"`},
 		{"a token and a version", paged, "/api/v1/pods?continue=list-1-1&resourceVersion=1001", `Bad Request {"kind":"Status"`},
 		{"a token of a list that was compacted", func(t *testing.T, s *informertest.Server) { paged(t, s); s.Compact() },
 			"/api/v1/pods?limit=1&continue=list-1-1", `Gone {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"The provided continue`},
-		{"a page that something filters does not say how many remain", nil, "/api/v1/pods?limit=1&fieldSelector=metadata.namespace%3Dn",
+		{"a filtered page does not count the remaining items", nil, "/api/v1/pods?limit=1&fieldSelector=metadata.namespace%3Dn",
 			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002","continue":"list-1-1"},"items":[`},
 		{"a watch cache has no pages", nil, "/api/v1/pods?limit=1&resourceVersion=0",
 			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"items":[` + object("a", "uid-1", "1001", "{") + `,`},
-		{"one namespace, which has none", nil, "/api/v1/namespaces/other/pods",
+		{"an empty namespace", nil, "/api/v1/namespaces/other/pods",
 			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"items":[]}` + "\n"},
 		{"by field", nil, "/api/v1/pods?fieldSelector=metadata.name!%3Da",
 			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"items":[` + object("b", "uid-2", "1002", "{") + "]}\n"},
-		{"a field that cannot be selected by", nil, "/api/v1/pods?fieldSelector=spec.nodeName%3Dx", `Bad Request {"kind":"Status"`},
+		{"an unsupported field selector", nil, "/api/v1/pods?fieldSelector=spec.nodeName%3Dx", `Bad Request {"kind":"Status"`},
 		{"a bad selector", nil, "/api/v1/pods?labelSelector=(", `Bad Request {"kind":"Status"`},
 		{"custom resources have sorted keys and typed items", widget, "/apis/example.com/v1/widgets",
 			`OK {"apiVersion":"example.com/v1","items":[` + object("w", "uid-3", "1003", custom) + `],"kind":"WidgetList","metadata":{"resourceVersion":"1003"}}` + "\n"},
@@ -149,16 +149,16 @@ func TestLists(t *testing.T) {
 			s.Put(pods, "n", "c", map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}})
 		}, "/api/v1/pods?labelSelector=app!%3Dweb,!x",
 			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1003"},"items":[` + object("a", "uid-1", "1001", "{") + `,` + object("b", "uid-2", "1002", "{") + "]}\n"},
-		{"a list as it was", func(_ *testing.T, s *informertest.Server) { s.Delete(pods, "n", "a"); s.Put(pods, "n", "c", nil) },
+		{"a list at an old version", func(_ *testing.T, s *informertest.Server) { s.Delete(pods, "n", "a"); s.Put(pods, "n", "c", nil) },
 			"/api/v1/pods?resourceVersion=1001&resourceVersionMatch=Exact",
 			`OK {"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1001"},"items":[` + object("a", "uid-1", "1001", "{") + "]}\n"},
-		{"a list as it was before it was compacted", func(_ *testing.T, s *informertest.Server) { s.Compact() },
+		{"a list at a compacted version", func(_ *testing.T, s *informertest.Server) { s.Compact() },
 			"/api/v1/pods?resourceVersion=1001&resourceVersionMatch=Exact", `Gone {"kind":"Status"`},
-		{"a list not older than the future", nil, "/api/v1/pods?resourceVersion=1003", `Gateway Timeout {"kind":"Status","apiVersion":"v1","metadata":{},` +
+		{"a list at a future version", nil, "/api/v1/pods?resourceVersion=1003", `Gateway Timeout {"kind":"Status","apiVersion":"v1","metadata":{},` +
 			`"status":"Failure","message":"Timeout: Too large resource version: 1003, current: 1002","reason":"Timeout",` +
 			`"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1},"code":504}`},
-		{"a version that is no number", nil, "/api/v1/pods?resourceVersion=x", `Bad Request {"kind":"Status"`},
-		{"a streaming list that is no watch", nil, "/api/v1/pods?sendInitialEvents=true", `Unprocessable Entity {"kind":"Status"`},
+		{"a version that is not a number", nil, "/api/v1/pods?resourceVersion=x", `Bad Request {"kind":"Status"`},
+		{"a streaming list that is not a watch", nil, "/api/v1/pods?sendInitialEvents=true", `Unprocessable Entity {"kind":"Status"`},
 		{"one object", nil, "/api/v1/namespaces/n/pods/a", `OK ` + object("a", "uid-1", "1001", typed) + "\n"},
 		{"one custom resource", widget, "/apis/example.com/v1/namespaces/n/widgets/w", `OK ` + object("w", "uid-3", "1003", custom) + "\n"},
 		{"an object that does not exist", nil, "/api/v1/namespaces/n/pods/x", `Not Found {"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"pods \"x\" not found"`},
@@ -171,17 +171,17 @@ func TestLists(t *testing.T) {
 		{"discovery of the core group", nil, "/api", `OK {"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{},` +
 			`"versions":[{"version":"v1","resources":[{"resource":"pods","responseKind":{"group":"","version":"v1","kind":"Pod"},"scope":"Namespaced",` +
 			`"singularResource":"pod","verbs":["create","delete","get","list","patch","update","watch"],"subresources":[{"subresource":"status","responseKind":{"group":"","version":"v1","kind":"Pod"},"verbs":["get","patch","update"]}]}],"freshness":"Current"}]}]}`},
-		{"a kind that moved is in its new version only", func(_ *testing.T, s *informertest.Server) { s.Move(pods, "v2") }, "/api/v1/pods", "Not Found 404 page not found"},
-		{"with the objects as they were", func(_ *testing.T, s *informertest.Server) { s.Move(pods, "v2") }, "/api/v2/namespaces/n/pods/a",
+		{"a moved kind is served only in its new version", func(_ *testing.T, s *informertest.Server) { s.Move(pods, "v2") }, "/api/v1/pods", "Not Found 404 page not found"},
+		{"with the same objects", func(_ *testing.T, s *informertest.Server) { s.Move(pods, "v2") }, "/api/v2/namespaces/n/pods/a",
 			`OK ` + object("a", "uid-1", "1001", `{"apiVersion":"v2","kind":"Pod",`) + "\n"},
 		{"a server that is down", func(_ *testing.T, s *informertest.Server) { s.SetDown(true) }, "/api/v1/pods", "dial tcp: connection refused"},
 	})
 }
 
-// TestWatches holds watches to what a real API server sends.
+// TestWatches compares watches with those of a real API server.
 func TestWatches(t *testing.T) {
 	run(t, []wireCase{
-		{"a watch resumes behind its version and ends with a bookmark", nil,
+		{"a watch resumes after its version and ends with a bookmark", nil,
 			"/api/v1/pods?watch=true&resourceVersion=1001&timeoutSeconds=5&allowWatchBookmarks=true",
 			`OK {"type":"ADDED","object":` + object("b", "uid-2", "1002", typed) + "}\n" +
 				`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"1002"},"spec":{"containers":null},"status":{}}}` + "\n"},
@@ -200,7 +200,7 @@ func TestWatches(t *testing.T) {
 	})
 }
 
-// TestUnserve: a kind that goes ends its watches, is not found, and comes back with its objects.
+// TestUnserve: a removed kind ends its watches, is not found, and returns with its objects.
 func TestUnserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := two()
@@ -245,7 +245,7 @@ func TestBreaks(t *testing.T) {
 	})
 }
 
-// TestCutList: a cut breaks a list in the middle of what it carries, too.
+// TestCutList: a cut breaks a list in the middle of its body, too.
 func TestCutList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := two()
@@ -258,7 +258,7 @@ func TestCutList(t *testing.T) {
 		s.Cut()
 		b, err := io.ReadAll(resp.body)
 		if err == nil || len(b) == 0 || strings.HasSuffix(string(b), "}\n") {
-			t.Errorf("%d bytes, error %v: want some of it, and an error", len(b), err)
+			t.Errorf("%d bytes, error %v: want a part, and an error", len(b), err)
 		}
 	})
 }

@@ -22,7 +22,7 @@ func overSockets(t *testing.T, test func(t *testing.T, s *informertest.Server, g
 			srv := httptest.NewUnstartedServer(s)
 			srv.EnableHTTP2 = proto == "HTTP/2.0"
 			srv.StartTLS()
-			defer srv.Close() // which waits for what is open
+			defer srv.Close() // waits for open connections
 			defer s.Cut()
 			test(t, s, func(uri string, header ...string) reply {
 				req := request(t, uri)
@@ -34,12 +34,12 @@ func overSockets(t *testing.T, test func(t *testing.T, s *informertest.Server, g
 				for i := 0; i < len(header); i += 2 {
 					req.Header.Set(header[i], header[i+1])
 				}
-				resp, err := srv.Client().Do(req) //nolint:bodyclose // newReply does it
+				resp, err := srv.Client().Do(req) //nolint:bodyclose // newReply closes it
 				if err != nil {
 					t.Fatal(err)
 				}
 				if resp.Proto != proto {
-					t.Errorf("answered over %s", resp.Proto)
+					t.Errorf("response over %s", resp.Proto)
 				}
 				return newReply(t, resp)
 			})
@@ -50,7 +50,7 @@ func overSockets(t *testing.T, test func(t *testing.T, s *informertest.Server, g
 	}
 }
 
-// TestGzip: large bodies are compressed for those who take that, and watches are not.
+// TestGzip: large bodies are compressed for clients that accept it, and watches are not.
 func TestGzip(t *testing.T) {
 	overSockets(t, func(t *testing.T, s *informertest.Server, get func(string, ...string) reply) {
 		for i := range 200 { // 200 KB
@@ -83,12 +83,12 @@ func TestGzip(t *testing.T) {
 			}
 		}
 		if b, err := io.ReadAll(get("/api/v1/pods").body); err != nil || !bytes.HasSuffix(b, []byte("}\n")) {
-			t.Errorf("as net/http asks for it: %v in %d bytes", err, len(b))
+			t.Errorf("as net/http requests it: %v in %d bytes", err, len(b))
 		}
 	})
 }
 
-// TestGzipMembers: each flush is a member of its own, which can be read before the next comes.
+// TestGzipMembers: each flush is a separate member, which can be read before the next one arrives.
 func TestGzipMembers(t *testing.T) {
 	overSockets(t, func(t *testing.T, s *informertest.Server, get func(string, ...string) reply) {
 		s.Misbehave(fault{Effect: informertest.GzipMembers})
@@ -144,7 +144,7 @@ func TestGzipMembers(t *testing.T) {
 	})
 }
 
-// TestBreaksOverSockets: what is cut ends with an error, after what was sent before.
+// TestBreaksOverSockets: a cut body ends with an error, after the bytes sent before.
 func TestBreaksOverSockets(t *testing.T) {
 	overSockets(t, func(t *testing.T, s *informertest.Server, get func(string, ...string) reply) {
 		resp := get("/api/v1/pods?watch=1&resourceVersion=1000")

@@ -20,7 +20,7 @@ import (
 
 const streamingList = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1&timeoutSeconds=5"
 
-// events reads a watch to its end and returns a word for each event, in either form. What ends it
+// events reads a watch to its end and returns a word for each event, in either format. An error that ends it
 // early comes last.
 func events(t *testing.T, s *informertest.Server, uri, accept string) string {
 	t.Helper()
@@ -113,8 +113,7 @@ func word(event string, m *metav1.PartialObjectMetadata, code int) string {
 	return event[:1] + " " + m.Name + " " + m.ResourceVersion
 }
 
-// inBothForms runs a test of a server with the pods a and b, whose events are read as JSON and as
-// protobuf.
+// inBothForms runs a test with the pods a and b, reading events as JSON and as protobuf.
 func inBothForms(t *testing.T, test func(t *testing.T, s *informertest.Server, accept string)) {
 	t.Helper()
 	for _, accept := range []string{"application/json", acceptProtobuf} {
@@ -124,7 +123,7 @@ func inBothForms(t *testing.T, test func(t *testing.T, s *informertest.Server, a
 	}
 }
 
-// TestStreamingList: what a server of 1.36 sends for the parameters of a streaming list.
+// TestStreamingList: the events of a 1.36 server for the parameters of a streaming list.
 func TestStreamingList(t *testing.T) {
 	change := func(s *informertest.Server) {
 		s.Put(pods, "n", "a", nil)
@@ -140,13 +139,13 @@ func TestStreamingList(t *testing.T) {
 		{"the state, its end, then bookmarks", nil, streamingList, "A b 1002, A a 1001, END 1002, BOOKMARK 1002"},
 		{"an empty state has an end, too", func(s *informertest.Server) { s.Delete(pods, "n", "a"); s.Delete(pods, "n", "b") },
 			streamingList, "END 1004, BOOKMARK 1004"},
-		{"only the state that matters is told", change, streamingList, "A c 1005, A a 1003, END 1005, BOOKMARK 1005"},
-		{"of what is selected", change, streamingList + "&fieldSelector=metadata.name%3Dc", "A c 1005, END 1005, BOOKMARK 1005"},
+		{"only the current state is sent", change, streamingList, "A c 1005, A a 1003, END 1005, BOOKMARK 1005"},
+		{"only selected objects", change, streamingList + "&fieldSelector=metadata.name%3Dc", "A c 1005, END 1005, BOOKMARK 1005"},
 		{"the end is at the server's version", func(s *informertest.Server) { s.Skip(5) }, streamingList, "A b 1002, A a 1001, END 1007, BOOKMARK 1007"},
-		{"not older than something old is the state of now", change, streamingList + "&resourceVersion=1001", "A c 1005, A a 1003, END 1005, BOOKMARK 1005"},
-		{"nor is any version", nil, streamingList + "&resourceVersion=0", "A b 1002, A a 1001, END 1002, BOOKMARK 1002"},
+		{"not older than an old version is the current state", change, streamingList + "&resourceVersion=1001", "A c 1005, A a 1003, END 1005, BOOKMARK 1005"},
+		{"so is not older than any version", nil, streamingList + "&resourceVersion=0", "A b 1002, A a 1001, END 1002, BOOKMARK 1002"},
 		{"not older than the future", nil, streamingList + "&resourceVersion=1003", "ERROR 504"},
-		{"who takes no bookmarks is not told where the state ends", nil, strings.Replace(streamingList, "&allowWatchBookmarks=1", "", 1), "A b 1002, A a 1001"},
+		{"without bookmarks the end is not marked", nil, strings.Replace(streamingList, "&allowWatchBookmarks=1", "", 1), "A b 1002, A a 1001"},
 		{"a match is required", nil, "?watch=1&sendInitialEvents=true", "422"},
 		{"another match is wrong", nil, "?watch=1&sendInitialEvents=true&resourceVersionMatch=Exact&resourceVersion=1", "422"},
 		{"a match without initial events is wrong", nil, "?watch=1&resourceVersionMatch=NotOlderThan", "422"},
@@ -168,7 +167,7 @@ func TestStreamingList(t *testing.T) {
 	}
 }
 
-// TestStreamingListGoesOn: it is a watch, once the state was told.
+// TestStreamingListGoesOn: after the initial state it is a watch.
 func TestStreamingListGoesOn(t *testing.T) {
 	inBothForms(t, func(t *testing.T, s *informertest.Server, accept string) {
 		go func() {
@@ -183,8 +182,8 @@ func TestStreamingListGoesOn(t *testing.T) {
 	})
 }
 
-// TestInitialEventsHaveNoOrder: neither by version nor by name, but always the same, and all there,
-// also for what is a multiple of the step that mixes them.
+// TestInitialEventsHaveNoOrder: the order is neither by version nor by name, but deterministic, and complete
+// even if the number of objects is a multiple of the step that mixes them.
 func TestInitialEventsHaveNoOrder(t *testing.T) {
 	for _, n := range []int{1, 3, 500, 1001, 7919} {
 		synctest.Test(t, func(t *testing.T) {
@@ -205,7 +204,7 @@ func TestInitialEventsHaveNoOrder(t *testing.T) {
 				ascending = ascending && (i == 0 || words[i-1] < w)
 			}
 			if len(seen) != n || n > 1 && ascending {
-				t.Errorf("%d objects: %d were told, in order: %v", n, len(seen), ascending)
+				t.Errorf("%d objects: %d were sent, in order: %v", n, len(seen), ascending)
 			}
 			if end := fmt.Sprintf("END %s", s.Version()); words[len(words)-2] != end {
 				t.Errorf("%d objects: ends with %s, want %s", n, words[len(words)-2], end)
@@ -214,7 +213,7 @@ func TestInitialEventsHaveNoOrder(t *testing.T) {
 	}
 }
 
-// TestEndComesAtOnce: it waits for nothing, however many events are before it.
+// TestEndComesAtOnce: the end is sent without a wait, however many events precede it.
 func TestEndComesAtOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 499, 500, 501, 1000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -241,7 +240,7 @@ func TestEndComesAtOnce(t *testing.T) {
 	}
 }
 
-// TestChangesWaitForTheEnd: what happens while the state is told comes after its end.
+// TestChangesWaitForTheEnd: changes made while the initial state is sent come after its end.
 func TestChangesWaitForTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := two()

@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// bookmarkEvery is the interval of an API server's watch cache.
+	// bookmarkEvery is the bookmark interval of an API server's watch cache.
 	bookmarkEvery = time.Minute
-	// watchFor is how long a watch is open that does not say it.
+	// watchFor is the duration of a watch without timeoutSeconds.
 	watchFor = 30 * time.Minute
-	// atOnce bounds the events that are sent between two looks at what else happened.
+	// atOnce bounds the events that are sent between two checks of the server's state.
 	atOnce = 500
 )
 
 // watcher is one open watch.
 type watcher struct {
 	*call
-	initial []*object // what is still to be told of the state that it begins with
-	place   int       // in the history: what is to be told next
-	from    uint64    // the version up to which it was told
-	endAt   uint64    // the version at which the initial events end; 0: nobody is told
+	initial []*object // the rest of the initial state
+	place   int       // position in the history of the next change to send
+	from    uint64    // the version up to which events were sent
+	endAt   uint64    // the version at which the initial events end; 0: not marked
 
-	closed, marks uint64 // as they were when it last looked
+	closed, marks uint64 // values at the last look
 	raw           int
 	announce      bool // a bookmark is due
 	refused       error
@@ -33,12 +33,12 @@ type watcher struct {
 	object, frame []byte // scratch
 }
 
-// event is what a watch sends. Encode appends its object; raw goes as it is.
+// event is a watch event. encode appends its object; raw is sent unchanged.
 type event struct {
 	name   string
 	encode func(dst []byte) []byte
 	raw    string
-	about  *object // what it is about: the object, or the one that is gone; nil: nothing
+	about  *object // the current or deleted object; nil: none
 	rv     uint64
 }
 
@@ -82,7 +82,7 @@ func (c *call) watch() {
 	}
 }
 
-// send writes an event, or what a fault makes of it. What does not get through ends at the next push.
+// send writes an event, subject to faults. A write error surfaces at the next push.
 func (o *watcher) send(b *body, e *event) {
 	if e.encode == nil {
 		_, _ = b.WriteString(e.raw)
@@ -104,21 +104,21 @@ func (o *watcher) send(b *body, e *event) {
 	}
 }
 
-// newWatcher decides where a watch begins: with the state, if it is told of it, and at its place in
-// the history.
+// newWatcher decides where a watch begins: with the initial state, if requested, and at its position in the
+// history.
 func (c *call) newWatcher() *watcher {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	res := s.resource(c.at.gvr)
-	asked, _ := c.version() // it was checked
+	asked, _ := c.version() // checked before
 	o := &watcher{call: c, from: asked, place: res.after(asked), closed: s.closed, marks: s.marks, raw: len(s.raw)}
 	initial := c.opts.SendInitialEvents
 	if c.streams() && s.fault(c, IgnoreStreaming) != nil {
 		initial = nil
 	}
 	switch without := initial != nil && !*initial; {
-	case asked > 0 && (without || initial == nil): // goes on
+	case asked > 0 && (without || initial == nil): // resumes
 		if asked < max(s.oldest, res.oldest) {
 			o.refused = expired(asked)
 		}
@@ -132,7 +132,7 @@ func (c *call) newWatcher() *watcher {
 	return o
 }
 
-// begin lets the watch tell the state first; s.mu is held.
+// begin makes the watch send the state first; s.mu is held.
 func (o *watcher) begin(res *resource, streaming bool) {
 	s := o.s
 	o.from, o.place = s.rv, res.end()
@@ -153,8 +153,7 @@ func (o *watcher) begin(res *resource, streaming bool) {
 	o.initial = shuffled(o.selected(res.before(o.place)))
 }
 
-// shuffled returns the objects in an order that is none, but always the same: no version or key may be
-// told from it.
+// shuffled returns the objects in a deterministic order that reveals neither version nor key.
 func shuffled(all []*object) []*object {
 	n, step := len(all), 7919 // a prime reaches everything
 	if n%step == 0 {
@@ -169,7 +168,7 @@ func shuffled(all []*object) []*object {
 
 var always = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// look returns what is to be sent now, what to wait for, and whether the watch is over.
+// look returns the events to send now, the channel to wait for, and whether the watch is over.
 func (o *watcher) look(last bool) (events []event, next <-chan struct{}, over bool) {
 	s := o.s
 	s.mu.Lock()
@@ -191,7 +190,7 @@ func (o *watcher) look(last bool) (events []event, next <-chan struct{}, over bo
 	if o.behind(res) {
 		return o.fail(expired(o.from)), nil, true
 	}
-	events = o.tell(res)
+	events = o.pending(res)
 	if len(o.initial) > 0 || o.place < res.end() || o.endAt > 0 {
 		return events, always, false
 	}
@@ -208,12 +207,12 @@ func (o *watcher) look(last bool) (events []event, next <-chan struct{}, over bo
 	return events, s.changed, false
 }
 
-// behind tells whether the watch is at a version that was forgotten. Where nothing was that it had to
-// tell, it has heard of all that was written, whether it has run since or not. s.mu is held.
+// behind reports whether the watch is at a forgotten version. If none of its events was forgotten, it is not
+// behind, whether it has run since or not. s.mu is held.
 func (o *watcher) behind(res *resource) bool {
 	from := o.from
 	if o.place >= res.first {
-		from = max(from, o.s.heard)
+		from = max(from, o.s.lastForgotten)
 	}
 	return from < max(o.s.oldest, res.oldest)
 }
@@ -222,8 +221,8 @@ func expired(version uint64) error {
 	return apierrors.NewResourceExpired("too old resource version: " + formatVersion(version))
 }
 
-// tell returns some of what is to be told of the state and the history; s.mu is held.
-func (o *watcher) tell(res *resource) (events []event) {
+// pending returns a batch of events from the initial state and the history; s.mu is held.
+func (o *watcher) pending(res *resource) (events []event) {
 	n := min(atOnce, len(o.initial))
 	for _, object := range res.formedAll(o.initial[:n]) {
 		events = append(events, o.event("ADDED", object))
@@ -232,7 +231,7 @@ func (o *watcher) tell(res *resource) (events []event) {
 	if len(o.initial) > 0 {
 		return events
 	}
-	o.place = max(o.place, res.first) // what was forgotten since is not to be told any more
+	o.place = max(o.place, res.first) // forgotten changes are skipped
 	for _, c := range res.changes(o.place) {
 		if o.endAt > 0 && c.rv > o.endAt || len(events) >= atOnce {
 			break
@@ -251,7 +250,7 @@ func (o *watcher) tell(res *resource) (events []event) {
 	return events
 }
 
-// change appends what a change means for this watch.
+// change appends the event of a change for this watch, if any.
 func (o *watcher) change(events []event, c change) []event {
 	was, is := o.selects(c.old), o.selects(c.new)
 	switch {

@@ -7,16 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The wire as k8s.io/apimachinery writes it (runtime/serializer/{json,protobuf}, runtime/generated.proto
-// and meta/v1/generated.proto): put together here so that the bytes of an object are encoded once.
+// The wire format of k8s.io/apimachinery (runtime/serializer/{json,protobuf}, runtime/generated.proto and
+// meta/v1/generated.proto), assembled here so that an object is encoded only once.
 
-// magic begins every object in protobuf.
+// magic begins every protobuf object.
 const magic = "k8s\x00"
 
-// tail ends an envelope: contentEncoding and contentType, which are written empty.
+// tail ends an envelope: an empty contentEncoding and contentType.
 const tail = "\x1a\x00\x22\x00"
 
-// envelope is the head of a protobuf object: what runtime.Unknown has around a message of n bytes.
+// envelope appends the head of a protobuf object: the part of runtime.Unknown before a message of n bytes.
 func envelope(dst []byte, apiVersion, kind string, n int) []byte {
 	typeMeta := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), apiVersion)
 	typeMeta = protowire.AppendString(protowire.AppendTag(typeMeta, 2, protowire.BytesType), kind)
@@ -25,12 +25,12 @@ func envelope(dst []byte, apiVersion, kind string, n int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(dst, 2, protowire.BytesType), uint64(n))
 }
 
-// enveloped is a whole protobuf object.
+// enveloped appends a whole protobuf object.
 func enveloped(dst []byte, apiVersion, kind string, message []byte) []byte {
 	return append(append(envelope(dst, apiVersion, kind, len(message)), message...), tail...)
 }
 
-// withKind is a JSON object with what was left out of it.
+// withKind appends a JSON object with the given apiVersion and kind.
 func withKind(dst []byte, apiVersion, kind string, bare []byte) []byte {
 	dst = append(dst, `{"kind":"`+kind+`","apiVersion":"`+apiVersion+`"`...)
 	if len(bare) > len("{}") {
@@ -39,7 +39,7 @@ func withKind(dst []byte, apiVersion, kind string, bare []byte) []byte {
 	return append(dst, bare[1:]...)
 }
 
-// names are the apiVersion and kind that objects have in a form.
+// names returns the apiVersion and kind of objects in this encoding.
 func (m media) names(k *kind) (apiVersion, kind string) {
 	if m.partial != "" {
 		return "meta.k8s.io/" + m.partial, "PartialObjectMetadata"
@@ -47,7 +47,7 @@ func (m media) names(k *kind) (apiVersion, kind string) {
 	return k.apiVersion(), k.name
 }
 
-// message is an object in protobuf as it stands in a list, shared.
+// message returns an object's protobuf message as in a list, shared.
 func (m media) message(k *kind, o *object) []byte {
 	if m.partial != "" {
 		return o.as(asPartial, k)
@@ -55,7 +55,7 @@ func (m media) message(k *kind, o *object) []byte {
 	return o.as(asMessage, k)
 }
 
-// item appends an object in JSON as it stands in a list: bare if its kind has a Go type, typed if not.
+// item appends an object's JSON as in a list: bare if its kind has a Go type, typed otherwise.
 func (m media) item(dst []byte, k *kind, o *object) []byte {
 	if m.partial != "" {
 		return m.object(dst, k, o)
@@ -86,10 +86,10 @@ func (m media) status(dst []byte, st metav1.Status) []byte {
 	return append(dst, encodeJSON(st)...)
 }
 
-// frameHead is the size of what is before an event in protobuf: its length, big-endian.
+// frameHead is the size of the big-endian length before a protobuf event.
 const frameHead = 4
 
-// frame appends an event of a watch around its encoded object.
+// frame appends a watch event around its encoded object.
 func (m media) frame(dst []byte, event string, object []byte) []byte {
 	if !m.protobuf {
 		dst = append(append(dst, `{"type":"`+event+`","object":`...), object...)
@@ -103,8 +103,8 @@ func (m media) frame(dst []byte, event string, object []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(dst, 1, protowire.BytesType), object)
 }
 
-// bookmark is the object of a bookmark: empty but for its version and, at the end of the initial
-// events, the annotation that says so.
+// bookmark returns the object of a bookmark: it has only a version and, at the end of the initial events, the
+// annotation that marks it.
 func bookmark(k *kind, rv uint64, initialEnd bool) *object {
 	m := map[string]any{"resourceVersion": formatVersion(rv)}
 	if initialEnd {
@@ -114,5 +114,5 @@ func bookmark(k *kind, rv uint64, initialEnd bool) *object {
 	if k.new == nil {
 		return o
 	}
-	return newTyped(o.typed(k), key{}, rv, "") // with the empty fields that the type has
+	return newTyped(o.typed(k), key{}, rv, "") // with the empty fields of the type
 }

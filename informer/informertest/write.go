@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// errModified is what every API server says of a stale resource version.
+// errModified is an API server's error for a stale resource version.
 //
 // Source: k8s.io/apiserver/pkg/registry/generic/registry, OptimisticLockErrorMsg.
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// writes says whether the request's method writes to what its path names.
+// writes reports whether the request's method writes to its path.
 func (c *call) writes() bool {
 	switch c.r.Method {
 	case http.MethodPost:
@@ -56,17 +56,17 @@ func (c *call) write() {
 	}
 }
 
-// whole is the answer's encoding of what is not an object of the kind.
+// whole returns the encoding of a response that is not an object of the kind.
 func (c *call) whole() media { return media{protobuf: c.media.protobuf} }
 
-// deleted is the answer to a deletion.
+// deleted returns the response to a deletion.
 func (c *call) deleted(uid string) metav1.Status {
 	return metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
 		Name: c.at.name, Group: c.at.gvr.Group, Kind: c.at.gvr.Resource, UID: types.UID(uid),
 	}}
 }
 
-// perform carries a write out. It returns the object as it is then, or nil if it is gone.
+// perform carries out a write. It returns the written object, or nil if it was removed.
 func (c *call) perform(w *writing) (*object, error) {
 	defer c.s.lock()()
 	res := c.s.resource(c.at.gvr)
@@ -144,7 +144,7 @@ func (c *call) update(res *resource, old *object, w *writing) (*object, error) {
 	if c.kind.generations() && !reflect.DeepEqual(c.desired(was), c.desired(now)) {
 		m["generation"] = integer(m["generation"]) + 1
 	}
-	if m["deletionTimestamp"] != nil && len(finalizers(m)) == 0 { // nobody sees it without its finalizers
+	if m["deletionTimestamp"] != nil && len(finalizers(m)) == 0 { // removed at once, since a version without finalizers is never visible
 		w.deletes = true
 	}
 	return c.store(res, old.key, old.uid, w)
@@ -170,7 +170,7 @@ func (c *call) matches(now map[string]any, patch bool, old *object) error {
 	return nil
 }
 
-// merge returns what an update may change, in what was.
+// merge returns the old object with the fields that an update may change.
 func (c *call) merge(was, now map[string]any) (map[string]any, error) {
 	if c.at.sub == "status" {
 		merged := maps.Clone(was)
@@ -199,7 +199,7 @@ func (c *call) merge(was, now map[string]any) (map[string]any, error) {
 	return now, nil
 }
 
-// remove deletes an object, or marks it where finalizers are to run first; s.mu is held.
+// remove deletes an object, or marks it for deletion if it has finalizers; s.mu is held.
 func (c *call) remove(res *resource, old *object, w *writing) (*object, error) {
 	if p := w.preconditions; p != nil {
 		gr := c.at.gvr.GroupResource()
@@ -228,7 +228,7 @@ func (c *call) remove(res *resource, old *object, w *writing) (*object, error) {
 	return nil, nil
 }
 
-// store writes what a request made of an object, unless it is a dry run; s.mu is held.
+// store stores the result of a request, unless it is a dry run; s.mu is held.
 func (c *call) store(res *resource, k key, uid string, w *writing) (*object, error) {
 	rv := c.s.rv + 1
 	if w.dryRun {
@@ -250,8 +250,8 @@ func (c *call) store(res *resource, k key, uid string, w *writing) (*object, err
 	return o, nil
 }
 
-// generations says whether the server counts changes of what is desired of an object, as it does of
-// custom resources, of pods and of most kinds with a spec that are not of the core group.
+// generations reports whether the server maintains generations for the kind, as for custom resources, pods, and
+// most kinds with a spec outside the core group.
 func (k *kind) generations() bool {
 	if k.new == nil {
 		return true
@@ -261,7 +261,7 @@ func (k *kind) generations() bool {
 	return spec && (k.gvr.Group != "" || slices.Contains(core, k.gvr.Resource))
 }
 
-// desired is the part of an object whose changes its generation counts.
+// desired returns the part of an object whose changes its generation counts.
 func (c *call) desired(fields map[string]any) map[string]any {
 	fields = maps.Clone(fields)
 	delete(fields, "metadata")
@@ -275,9 +275,9 @@ func (c *call) invalid(name string, err *field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Group: c.at.gvr.Group, Kind: c.kind.name}, name, field.ErrorList{err})
 }
 
-// freeName returns a name with a prefix that no object has.
+// freeName returns an unused name with a prefix.
 func (s *Server) freeName(res *resource, namespace, base string) string {
-	const letters = "bcdfghjklmnpqrstvwxz2456789" // those of k8s.io/apimachinery/pkg/util/rand
+	const letters = "bcdfghjklmnpqrstvwxz2456789" // from k8s.io/apimachinery/pkg/util/rand
 	for {
 		s.names++
 		suffix := make([]byte, 5)
@@ -290,7 +290,7 @@ func (s *Server) freeName(res *resource, namespace, base string) string {
 	}
 }
 
-// copyField makes a field of one map what it is in another, also absent.
+// copyField copies a field, or its absence, from one map to another.
 func copyField(to, from map[string]any, name string) {
 	if v, ok := from[name]; ok {
 		to[name] = v

@@ -25,7 +25,7 @@ var (
 	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 )
 
-// clients are client-go's typed ones of a server that serves deployments, pods and config maps.
+// clients are client-go's typed clients of a server with deployments, pods and config maps.
 type clients struct {
 	*testing.T
 	server *informertest.Server
@@ -33,7 +33,7 @@ type clients struct {
 	apps   appsclient.AppsV1Interface
 }
 
-// byTypedClients runs a test with clients that write JSON, and with clients that write protobuf.
+// byTypedClients runs a test with JSON clients and with protobuf clients.
 func byTypedClients(t *testing.T, test func(*clients)) {
 	t.Helper()
 	for _, contentType := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
@@ -59,7 +59,7 @@ func byTypedClients(t *testing.T, test func(*clients)) {
 	}
 }
 
-// must returns a value that came without an error.
+// must returns a value whose error must be nil.
 func must[T any](v T, err error) func(*clients) T {
 	return func(c *clients) T {
 		c.Helper()
@@ -70,7 +70,7 @@ func must[T any](v T, err error) func(*clients) T {
 	}
 }
 
-// want checks what is there.
+// want compares a value.
 func (c *clients) want(what string, got, want any) {
 	c.Helper()
 	if got != want {
@@ -181,7 +181,7 @@ func TestUpdate(t *testing.T) {
 		c.want("without a version", *must(all.Update(ctx, d, metav1.UpdateOptions{}))(c).Spec.Replicas, int32(3))
 		d.Name = "none"
 		_, err = all.Update(ctx, d, metav1.UpdateOptions{})
-		c.refused("of what is not there", err, apierrors.IsNotFound, `deployments.apps "none" not found`)
+		c.refused("of a missing object", err, apierrors.IsNotFound, `deployments.apps "none" not found`)
 	})
 }
 
@@ -200,7 +200,7 @@ func TestPatch(t *testing.T) {
 		c.want("labels that are left", len(d.Labels), 1)
 		d = must(patch(types.MergePatchType, `{"status":{"replicas":7},"spec":{"replicas":8}}`, "status"))(c)
 		c.want("the status", d.Status.Replicas, int32(7))
-		c.want("the spec, by a patch of the status", *d.Spec.Replicas, int32(4))
+		c.want("the spec, after a patch of the status", *d.Spec.Replicas, int32(4))
 		d = must(patch(types.JSONPatchType, `[{"op":"test","path":"/spec/replicas","value":4},{"op":"replace","path":"/spec/replicas","value":5}]`))(c)
 		c.want("by operations", *d.Spec.Replicas, int32(5))
 		d = must(patch(types.StrategicMergePatchType, `{"spec":{"template":{"spec":{"containers":[{"name":"two","image":"two:2"}]}}}}`))(c)
@@ -213,13 +213,13 @@ func TestPatch(t *testing.T) {
 		_, err = patch(types.JSONPatchType, `[{"op":"test","path":"/spec/replicas","value":4}]`)
 		c.refused("an operation that fails", err, apierrors.IsInvalid, "")
 		_, err = patch(types.JSONPatchType, `{}`)
-		c.refused("what is not a patch", err, apierrors.IsBadRequest, "")
+		c.refused("an invalid patch", err, apierrors.IsBadRequest, "")
 		_, err = patch(types.MergePatchType, `{"spec":{"replicas":"many"}}`)
-		c.refused("what is not a deployment", err, apierrors.IsBadRequest, "")
+		c.refused("not a deployment", err, apierrors.IsBadRequest, "")
 		_, err = patch(types.ApplyPatchType, `{}`)
 		c.refused("apply", err, apierrors.IsUnsupportedMediaType, "server-side apply")
 		_, err = all.Patch(ctx, "none", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
-		c.refused("of what is not there", err, apierrors.IsNotFound, "")
+		c.refused("of a missing object", err, apierrors.IsNotFound, "")
 	})
 }
 
@@ -265,11 +265,11 @@ func TestDryRun(t *testing.T) {
 	byTypedClients(t, func(c *clients) {
 		ctx, all, dry := c.Context(), c.apps.Deployments("shop"), []string{metav1.DryRunAll}
 		d := must(all.Create(ctx, web(1), metav1.CreateOptions{DryRun: dry}))(c)
-		c.want("what would be has no version", d.ResourceVersion, "")
+		c.want("a dry-run result has no version", d.ResourceVersion, "")
 		c.want("but a generation", d.Generation, int64(1))
 		d = must(all.Create(ctx, web(1), metav1.CreateOptions{}))(c)
 		*d.Spec.Replicas = 2
-		c.want("what would be", *must(all.Update(ctx, d, metav1.UpdateOptions{DryRun: dry}))(c).Spec.Replicas, int32(2))
+		c.want("the dry-run result", *must(all.Update(ctx, d, metav1.UpdateOptions{DryRun: dry}))(c).Spec.Replicas, int32(2))
 		must(all.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{DryRun: dry}))(c)
 		must(0, all.Delete(ctx, "web", metav1.DeleteOptions{DryRun: dry}))(c)
 		c.want("what is", *must(all.Get(ctx, "web", metav1.GetOptions{}))(c).Spec.Replicas, int32(1))
@@ -279,7 +279,7 @@ func TestDryRun(t *testing.T) {
 	})
 }
 
-// TestWriteFaults: writes fail on request, before they are carried out or after.
+// TestWriteFaults: writes fail on request, before or after they are carried out.
 func TestWriteFaults(t *testing.T) {
 	byTypedClients(t, func(c *clients) {
 		all := c.core.ConfigMaps("shop")
@@ -294,9 +294,9 @@ func TestWriteFaults(t *testing.T) {
 		c.want("objects", len(c.server.Objects(configMaps)), 0)
 		c.server.Misbehave(fault{On: informertest.Writes, Effect: informertest.CutFrame, Times: 1})
 		if create("a") == nil {
-			c.Error("the answer was cut, and nobody noticed")
+			c.Error("the cut response caused no error")
 		}
-		c.want("objects, though the answer was lost", len(c.server.Objects(configMaps)), 1)
+		c.want("objects, although the response was lost", len(c.server.Objects(configMaps)), 1)
 		c.refused("again", create("a"), apierrors.IsAlreadyExists, "")
 		for _, r := range c.server.Recorded() {
 			c.want("the request", r.Method+" "+r.Path, "POST /api/v1/namespaces/shop/configmaps")

@@ -23,20 +23,20 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// maxWrite is the size over which an API server refuses a request's body.
+// maxWrite is the size above which an API server refuses a request's body.
 const maxWrite = 3 << 20
 
-// writing is what a request wants written.
+// writing is a parsed write request.
 type writing struct {
 	dryRun        bool
-	fields        map[string]any                               // the object, normal
-	patch         func(map[string]any) (map[string]any, error) // returns another object; nil: no patch
+	fields        map[string]any                               // the object, normalized
+	patch         func(map[string]any) (map[string]any, error) // returns the patched object; nil: not a patch
 	preconditions *metav1.Preconditions                        // of a deletion
-	deletes       bool                                         // the object goes, as its last finalizer did
-	uid           string                                       // of the object that was there
+	deletes       bool                                         // the object is removed, like after its last finalizer
+	uid           string                                       // of the previous object
 }
 
-// readWrite reads a request that writes.
+// readWrite parses a write request.
 func (c *call) readWrite() (*writing, error) {
 	w := &writing{}
 	query := c.r.URL.Query()
@@ -54,7 +54,7 @@ func (c *call) readWrite() (*writing, error) {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxWrite))
 	}
 	contentType := jsonType
-	if t, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err == nil { // it may be missing
+	if t, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err == nil { // the header may be missing
 		contentType = t
 	}
 	var err error
@@ -78,7 +78,7 @@ func (c *call) readWrite() (*writing, error) {
 	return w, err
 }
 
-// dry notes a dry run.
+// dry records a dry run.
 func (w *writing) dry(stages []string) error {
 	for _, stage := range stages {
 		if stage != metav1.DryRunAll {
@@ -147,7 +147,7 @@ func fromProtobuf(body []byte, into interface{ Unmarshal([]byte) error }) (schem
 	return u.GroupVersionKind(), badBody(err)
 }
 
-// readPatch returns what a patch makes of an object.
+// readPatch returns a function that applies a patch.
 func (c *call) readPatch(how types.PatchType, patch []byte) (func(map[string]any) (map[string]any, error), error) {
 	var apply func(doc []byte) ([]byte, error)
 	switch {
@@ -184,7 +184,7 @@ func (c *call) readPatch(how types.PatchType, patch []byte) (func(map[string]any
 	}, nil
 }
 
-// normal returns an object as the server holds one: of the kind, and with what the Go types know.
+// normal returns an object in the server's normal form: of the kind, and without fields unknown to its Go type.
 func (c *call) normal(fields map[string]any) (map[string]any, error) {
 	gvk := c.kind.gvr.GroupVersion().WithKind(c.kind.name)
 	apiVersion, kind := text(fields, "apiVersion"), text(fields, "kind")
@@ -217,7 +217,7 @@ func (c *call) normal(fields map[string]any) (map[string]any, error) {
 	return fields, nil
 }
 
-// object makes what is stored of an object.
+// object makes the stored object.
 func (c *call) object(k key, rv uint64, uid string, fields map[string]any) (*object, error) {
 	if c.kind.new == nil {
 		m := metaOf(fields)
@@ -233,10 +233,10 @@ func (c *call) object(k key, rv uint64, uid string, fields map[string]any) (*obj
 	return newTyped(typed, k, rv, uid), nil
 }
 
-// plain returns a value's JSON as a map that nobody else has.
+// plain returns a value's JSON as a private map.
 func plain(v any) (fields map[string]any) {
 	if err := utiljson.Unmarshal(encodeJSON(v), &fields); err != nil {
-		panic(fmt.Sprintf("informertest: a %T that is no JSON object: %v", v, err))
+		panic(fmt.Sprintf("informertest: encode a %T as a JSON object: %v", v, err))
 	}
 	return fields
 }

@@ -1,18 +1,19 @@
-// Package kinds says which kinds an API server serves, and keeps that current as CRDs and APIServices appear and vanish.
+// Package kinds lists the kinds that an API server serves, and keeps the list current as CRDs and APIServices
+// appear and vanish.
 //
-// It watches CRDs and APIServices, and reads discovery after each change of one, and now and then. Who asks needs the
-// rights to list and watch both; discovery is open to everybody, as a rule.
+// It watches CRDs and APIServices, and reads discovery after each change of one, and periodically. The caller
+// needs the rights to list and watch both; discovery is usually open to everybody.
 //
 //	Ordering        In one report, kinds that are gone come before those that are served.
-//	What may be     A kind that went and came back between two reads: it was served all the time. Its informers
-//	skipped         tell what happened to its objects.
-//	Gone            A kind is gone when discovery no longer has it, and nothing speaks against that: its API group
-//	                could be read, no CRD that is established serves it, and no APIService stands for a version that
-//	                discovery has nothing of, as while an API server starts or an aggregated API is away.
-//	Versions        A kind that is served in several versions is reported in the one that the server prefers, and
-//	                stays in that while it is served. When it is not any more, the kind is gone in one version and
+//	What may be     A kind that vanishes and returns between two reads counts as served all the time. Its
+//	skipped         informers report the changes of its objects.
+//	Gone            A kind is gone when discovery no longer has it and nothing contradicts that: its API group
+//	                could be read, no established CRD serves it, and no APIService exists for a version that is
+//	                missing in discovery, as while an API server starts or an aggregated API is away.
+//	Versions        A kind that is served in several versions is reported in the server's preferred one, and
+//	                keeps that version while it is served. After that, the kind is gone in the old version and
 //	                served in another.
-//	Slow consumers  Cost nothing: discovery is read when they ask for more.
+//	Slow consumers  Cost nothing: discovery is read when they request the next change.
 package kinds
 
 import (
@@ -36,7 +37,7 @@ import (
 // Kind is a kind of objects that can be listed and watched.
 type Kind struct {
 	Resource schema.GroupVersionResource
-	// Name is the kind's own, such as Deployment.
+	// Name is the kind's name, such as Deployment.
 	Name       string
 	Namespaced bool
 }
@@ -44,7 +45,7 @@ type Kind struct {
 // String returns the resource with its group, such as deployments.apps.
 func (k Kind) String() string { return k.Resource.GroupResource().String() }
 
-// Change says that a kind is served, or no longer.
+// Change reports that a kind is served, or no longer served.
 type Change struct {
 	Kind
 	Gone bool
@@ -54,22 +55,22 @@ type Change struct {
 
 // Options tune Changes. The zero value is usable.
 type Options struct {
-	// Every is how often discovery is read when nothing seems to have changed, since an aggregated API can change what
-	// it serves without a sign; 0 means a minute.
+	// Every is the interval between reads of discovery without a known change, since an aggregated API can
+	// change its kinds unnoticed; 0 means a minute.
 	Every time.Duration
-	// Log gets what keeps discovery from being read, once for each reason; nil is slog.Default.
+	// Log receives the reasons for which discovery cannot be read, each once; nil means slog.Default.
 	Log *slog.Logger
 }
 
-// lookLimit bounds a read: a server that accepts and says nothing must not hang us.
+// lookLimit bounds a read: a server that accepts a request and does not answer must not hang us.
 const lookLimit = 20 * time.Second
 
-// errNothing is what a server says that cannot say anything yet: client-go takes 403 and 404 for an empty answer.
-var errNothing = errors.New("none of its API groups answers with anything that can be watched")
+// errNothing is returned while a server cannot answer yet: client-go treats 403 and 404 as an empty response.
+var errNothing = errors.New("none of its API groups lists a watchable kind")
 
-// List returns the kinds that are served now, in the server's order; it works without Cluster.Run. Events are served by
-// two groups; those of the core group stand for both. With kinds, it may return an error about API groups that could not
-// be read: *discovery.ErrGroupDiscoveryFailed.
+// List returns the kinds that are currently served, in the server's order; it works without Cluster.Run. Events
+// are served by two groups; those of the core group are listed for both. Besides kinds it may return an error
+// about API groups that could not be read: *discovery.ErrGroupDiscoveryFailed.
 func List(ctx context.Context, c *informer.Cluster) ([]Kind, error) {
 	d, err := client(c)
 	if err != nil {
@@ -82,10 +83,10 @@ func List(ctx context.Context, c *informer.Cluster) ([]Kind, error) {
 	return found.kinds(nil), found.partial()
 }
 
-// Changes yields each kind that is served, and then each that appears or is gone, until ctx ends or the loop is left.
-// The cluster must run, or be about to. While the API server does not answer, the loop waits. The last pair has no
-// change and says how the loop ended: informer.ErrClosed, the error of ctx, or an *informer.SyncError where the rights
-// to watch CRDs and APIServices are missing.
+// Changes yields each served kind, then each kind that appears or is gone, until ctx ends or the loop is left.
+// The cluster must run, or be about to. While the API server does not answer, the loop waits. The last pair has
+// no change and the reason for which the loop ended: informer.ErrClosed, the error of ctx, or an
+// *informer.SyncError if the rights to watch CRDs and APIServices are missing.
 func Changes(ctx context.Context, c *informer.Cluster, o Options) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		w, err := newWatch(ctx, c, o)
@@ -109,11 +110,11 @@ func client(c *informer.Cluster) (discovery.DiscoveryInterfaceWithContext, error
 	return d, nil
 }
 
-// catalog is what discovery says.
+// catalog is the content of discovery.
 type catalog struct {
-	order  []schema.GroupVersion // as the server prefers them
+	order  []schema.GroupVersion // in the server's order of preference
 	has    map[schema.GroupVersion][]Kind
-	failed map[schema.GroupVersion]error // what these have is not known
+	failed map[schema.GroupVersion]error // versions that could not be read
 }
 
 func look(ctx context.Context, d discovery.DiscoveryInterfaceWithContext) (*catalog, error) {
@@ -151,7 +152,7 @@ func look(ctx context.Context, d discovery.DiscoveryInterfaceWithContext) (*cata
 	return c, nil
 }
 
-// addVersions notes the order of a group's versions: the preferred one first.
+// addVersions records the order of a group's versions: the preferred one first.
 func (c *catalog) addVersions(g *metav1.APIGroup) {
 	versions := append([]metav1.GroupVersionForDiscovery{g.PreferredVersion}, g.Versions...)
 	for _, v := range versions {
@@ -162,7 +163,7 @@ func (c *catalog) addVersions(g *metav1.APIGroup) {
 	}
 }
 
-// kind converts what can be listed and watched; subresources and the like cannot.
+// kind converts a resource that can be listed and watched; ok is false for others, such as subresources.
 func kind(gv schema.GroupVersion, r *metav1.APIResource) (Kind, bool) {
 	if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch") {
 		return Kind{}, false
@@ -170,10 +171,10 @@ func kind(gv schema.GroupVersion, r *metav1.APIResource) (Kind, bool) {
 	return Kind{Resource: gv.WithResource(r.Name), Name: r.Kind, Namespaced: r.Namespaced}, true
 }
 
-// coreEvents are served by another group as well.
+// coreEvents are also served by another group.
 var coreEvents = schema.GroupResource{Resource: "events"}
 
-// kinds returns each kind once: in the version that it is known in, if that is served, or else in the preferred one.
+// kinds returns each kind once: in its known version, if that is still served, otherwise in the preferred one.
 func (c *catalog) kinds(known map[schema.GroupResource]Kind) []Kind {
 	var all []Kind
 	place := map[schema.GroupResource]int{}

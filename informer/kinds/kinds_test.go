@@ -37,13 +37,13 @@ var (
 	metrics     = schema.GroupVersionResource{Group: "metrics.example.com", Version: "v1", Resource: "figures"}
 )
 
-// rig is a server and a loop over its kinds, in a bubble.
+// rig is a server and a loop over its kinds, in a synctest bubble.
 type rig struct {
 	*testing.T
 	server  *informertest.Server
 	cluster *informer.Cluster
 	cancel  context.CancelFunc // of the loop
-	ended   chan error         // how the loop ended
+	ended   chan error         // the loop's result
 
 	mu   sync.Mutex
 	text []string
@@ -101,7 +101,7 @@ func (r *rig) loop(ctx context.Context) {
 	}
 }
 
-// writer takes the log.
+// writer receives the log.
 type writer struct{ *rig }
 
 func (w writer) Write(p []byte) (int, error) {
@@ -110,7 +110,7 @@ func (w writer) Write(p []byte) (int, error) {
 	return w.logs.Write(p)
 }
 
-// want compares what was reported within some time.
+// want compares the changes reported within some time.
 func (r *rig) want(why string, within time.Duration, want ...string) {
 	r.Helper()
 	<-time.After(within)
@@ -123,7 +123,7 @@ func (r *rig) want(why string, within time.Duration, want ...string) {
 	r.text = nil
 }
 
-// logged compares what was logged since the last time.
+// logged compares the lines logged since the last call.
 func (r *rig) logged(want ...string) {
 	r.Helper()
 	r.mu.Lock()
@@ -140,7 +140,7 @@ func (r *rig) logged(want ...string) {
 	}
 }
 
-// define puts the CRD of a kind, which serves some versions.
+// define puts the CRD of a kind in some versions.
 func define(s *informertest.Server, gr schema.GroupResource, versions ...string) {
 	var list []any
 	for _, v := range versions {
@@ -169,9 +169,9 @@ func TestChanges(t *testing.T) {
 		s.Serve(nodes, "Node")
 		s.Describe(nodes, true, nil, nil)
 	}, func(r *rig) {
-		r.want("all there is, in the server's order, and Events once", 0, "+events/v1*", "+nodes/v1*", "+pods/v1*",
+		r.want("all kinds, in the server's order, and Events once", 0, "+events/v1*", "+nodes/v1*", "+pods/v1*",
 			"+customresourcedefinitions.apiextensions.k8s.io/v1*", "+apiservices.apiregistration.k8s.io/v1*")
-		r.want("and nothing more", time.Hour)
+		r.want("and nothing else", time.Hour)
 
 		define(r.server, widgets.GroupResource(), "v1")
 		r.want("a CRD that is not served yet", 300*time.Millisecond)
@@ -180,15 +180,15 @@ func TestChanges(t *testing.T) {
 		r.server.Delete(crds, "", widgets.GroupResource().String())
 		r.want("a CRD that is deleted, and still served", 300*time.Millisecond)
 		r.server.Unserve(widgets)
-		r.want("and then not", time.Second, "-widgets.example.com/v1")
+		r.want("and then no longer", time.Second, "-widgets.example.com/v1")
 
 		r.server.Serve(metrics, "Figure")
-		r.want("an aggregated API that changes without a sign", time.Minute, "+figures.metrics.example.com/v1")
+		r.want("an aggregated API that changes unnoticed", time.Minute, "+figures.metrics.example.com/v1")
 		r.logged("")
 	})
 }
 
-// TestBurst: many changes cost few reads, and do not put them off.
+// TestBurst: many changes cause few reads and do not delay them.
 func TestBurst(t *testing.T) {
 	scenario(t, nil, func(r *rig) {
 		r.want("at first", time.Minute, atFirst...)
@@ -215,7 +215,7 @@ func reads(s *informertest.Server) int {
 	return n
 }
 
-// TestAway: what cannot be read is not gone.
+// TestAway: an unreadable kind is not gone.
 func TestAway(t *testing.T) {
 	widget := func(s *informertest.Server) { s.Serve(widgets, "Widget"); define(s, widgets.GroupResource(), "v1") }
 	for _, tc := range []struct {
@@ -256,7 +256,7 @@ func TestAway(t *testing.T) {
 			logs: []string{"read discovery: ", "can be read again"},
 		},
 		{
-			why: "discovery does not have the kind, and its CRD says that it is served", with: widget,
+			why: "discovery does not have the kind, but its CRD is established", with: widget,
 			spoil: func(s *informertest.Server) func() {
 				s.Unserve(widgets)
 				return func() { s.Serve(widgets, "Widget") }
@@ -301,7 +301,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestLateServer: the loop begins when the server does.
+// TestLateServer: the loop begins when the server answers.
 func TestLateServer(t *testing.T) {
 	scenario(t, func(s *informertest.Server) { s.SetDown(true) }, func(r *rig) {
 		r.want("down", time.Hour)
@@ -310,7 +310,7 @@ func TestLateServer(t *testing.T) {
 	})
 }
 
-// TestVersions: a kind stays in its version while that is served.
+// TestVersions: a kind keeps its version while that is served.
 func TestVersions(t *testing.T) {
 	beta := widgets.GroupResource().WithVersion("v1beta1")
 	scenario(t, func(s *informertest.Server) {
@@ -326,7 +326,7 @@ func TestVersions(t *testing.T) {
 		r.server.Unserve(beta)
 		r.want("its CRD serves the old one", time.Minute)
 		define(r.server, beta.GroupResource(), "v1")
-		r.want("and then not", time.Second, "-widgets.example.com/v1beta1", "+widgets.example.com/v1")
+		r.want("and then no longer", time.Second, "-widgets.example.com/v1beta1", "+widgets.example.com/v1")
 		r.server.Serve(gadgets.GroupResource().WithVersion("v1beta1"), "Gadget")
 		r.want("a kind without a CRD", time.Minute, "+gadgets.example.com/v1beta1")
 		r.server.Serve(gadgets, "Gadget")
@@ -334,7 +334,7 @@ func TestVersions(t *testing.T) {
 		r.server.Unserve(gadgets.GroupResource().WithVersion("v1beta1"))
 		r.want("which is the only one", time.Minute, "-gadgets.example.com/v1beta1", "+gadgets.example.com/v1")
 		r.server.Describe(widgets, true, nil, nil)
-		r.want("it is made anew, without namespaces", time.Minute, "-widgets.example.com/v1", "+widgets.example.com/v1")
+		r.want("it is recreated as cluster-scoped", time.Minute, "-widgets.example.com/v1", "+widgets.example.com/v1")
 	})
 }
 
@@ -409,7 +409,7 @@ func TestClosed(t *testing.T) {
 		}
 		for _, err = range kinds.Changes(t.Context(), cluster, kinds.Options{}) {
 			if !errors.Is(err, informer.ErrClosed) {
-				t.Errorf("of a closed cluster: %v", err)
+				t.Errorf("List of a closed cluster: %v", err)
 			}
 		}
 		if err := <-ran; err != nil {
@@ -418,7 +418,7 @@ func TestClosed(t *testing.T) {
 	})
 }
 
-// TestLeft: a loop that is left leaves nothing behind.
+// TestLeft: leaving a loop leaves no goroutine behind.
 func TestLeft(t *testing.T) {
 	scenario(t, nil, func(r *rig) {
 		for c, err := range kinds.Changes(r.Context(), r.cluster, kinds.Options{}) {
@@ -438,7 +438,7 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, err := kinds.List(t.Context(), cluster); err == nil || !strings.Contains(err.Error(), "none of its API groups") {
-		t.Errorf("of an empty server: %v, %v", all, err)
+		t.Errorf("List of an empty server: %v, %v", all, err)
 	}
 	server.Serve(pods, "Pod")
 	server.Serve(widgets, "Widget")
@@ -455,6 +455,6 @@ func TestList(t *testing.T) {
 	}
 	server.SetDown(true)
 	if _, err := kinds.List(t.Context(), cluster); err == nil {
-		t.Error("of a server that is down: no error")
+		t.Error("List of an unreachable server: no error")
 	}
 }

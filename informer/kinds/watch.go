@@ -23,8 +23,8 @@ var (
 	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// After a change, discovery is read in steps that double: the server takes a moment between accepting a CRD and serving
-// its objects, and some seconds until all of it agrees.
+// After a change, discovery is read at doubling intervals: the server takes a moment between accepting a CRD
+// and serving its objects, and some seconds until all of its parts agree.
 const (
 	firstStep = 200 * time.Millisecond
 	lag       = 4 * time.Second
@@ -42,9 +42,9 @@ type watch struct {
 	wake                  chan struct{}
 	following             sync.WaitGroup
 
-	known   map[schema.GroupResource]Kind // what was reported
+	known   map[schema.GroupResource]Kind // the reported kinds
 	begun   bool
-	problem string // that was logged
+	problem string // the last problem logged
 }
 
 func newWatch(ctx context.Context, c *informer.Cluster, o Options) (*watch, error) {
@@ -74,7 +74,7 @@ func newWatch(ctx context.Context, c *informer.Cluster, o Options) (*watch, erro
 	return w, nil
 }
 
-// withoutSchemas cuts out what is large in a CRD.
+// withoutSchemas removes the large part of a CRD.
 func withoutSchemas(u *unstructured.Unstructured) error {
 	for _, v := range versions(u) {
 		delete(v, "schema")
@@ -101,10 +101,10 @@ func (w *watch) close() {
 	w.services.Close()
 }
 
-// run reports changes until the context ends, or report returns false, which is no error.
+// run reports changes until the context ends, or report returns false, which is not an error.
 func (w *watch) run(report func(Change) bool) error {
 	for _, i := range []*informer.Informer[*unstructured.Unstructured]{w.definitions, w.services} {
-		// An API server without the one or the other has no kinds of it.
+		// An API server may serve only one of the two.
 		if err := i.Wait(w.ctx); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("watch kinds: %w", w.cause(err))
 		}
@@ -124,7 +124,7 @@ func (w *watch) run(report func(Change) bool) error {
 			return w.cause(w.ctx.Err())
 		case <-w.wake:
 			step = firstStep
-			if soon := time.Now().Add(step); soon.Before(due) { // who keeps waking it does not put it off
+			if soon := time.Now().Add(step); soon.Before(due) { // frequent changes do not delay a read that is due
 				due = soon
 				timer.Reset(step)
 			}
@@ -143,7 +143,7 @@ func (w *watch) run(report func(Change) bool) error {
 	}
 }
 
-// cause is why the watch ended, where that is not the end that the caller asked for.
+// cause returns the reason for which the watch ended, unless the caller ended it.
 func (w *watch) cause(err error) error {
 	if cause := context.Cause(w.ctx); cause != nil && errors.Is(cause, informer.ErrClosed) {
 		return cause
@@ -151,7 +151,7 @@ func (w *watch) cause(err error) error {
 	return err
 }
 
-// follow has discovery read after each change.
+// follow triggers a read of discovery after each change.
 func (w *watch) follow(changes *informer.Subscription[*unstructured.Unstructured]) {
 	defer changes.Stop()
 	for _, err := range changes.All(w.ctx) {
@@ -163,12 +163,12 @@ func (w *watch) follow(changes *informer.Subscription[*unstructured.Unstructured
 		}
 		select {
 		case w.wake <- struct{}{}:
-		default: // a read is due already
+		default: // a read is already pending
 		}
 	}
 }
 
-// look reads discovery and reports what has changed. It is settled when nothing is expected to change by itself.
+// look reads discovery and reports the changes. settled means that no further change is expected by itself.
 func (w *watch) look(report func(Change) bool) (settled, wanted bool) {
 	found, err := look(w.ctx, w.discovery)
 	if w.ctx.Err() != nil {
@@ -225,7 +225,7 @@ func compare(a, b schema.GroupResource) int {
 	return 1
 }
 
-// failed logs why discovery cannot be read, in whole or in part, once, and that it can be again.
+// failed logs the reason for which discovery cannot be read completely, once, and the recovery.
 func (w *watch) failed(err error) {
 	text := ""
 	if err != nil {
@@ -234,14 +234,14 @@ func (w *watch) failed(err error) {
 	switch {
 	case text == w.problem:
 	case err != nil:
-		w.log.Warn("discovery cannot be read, at least not all of it, and is tried again", "err", err)
+		w.log.Warn("discovery cannot be read completely; retrying", "err", err)
 	default:
 		w.log.Info("discovery can be read again")
 	}
 	w.problem = text
 }
 
-// evidence is what CRDs and APIServices say, which can be newer than discovery.
+// evidence is the content of CRDs and APIServices, which can be newer than discovery.
 type evidence struct {
 	defined  map[schema.GroupVersionResource]bool // established, and served
 	services map[schema.GroupVersion]bool
@@ -279,7 +279,7 @@ func established(crd *unstructured.Unstructured) bool {
 	})
 }
 
-// agrees reports whether discovery has what CRDs define.
+// agrees reports whether discovery has the kinds that CRDs define.
 func (e evidence) agrees(now map[schema.GroupResource]Kind) bool {
 	for gvr := range e.defined {
 		if _, ok := now[gvr.GroupResource()]; !ok {
@@ -289,10 +289,10 @@ func (e evidence) agrees(now map[schema.GroupResource]Kind) bool {
 	return true
 }
 
-// speaksFor reports whether a kind that discovery does not have as it is known may still be served.
+// speaksFor reports whether a kind may still be served although discovery does not have it as known.
 func (e evidence) speaksFor(k Kind, found *catalog, now map[schema.GroupResource]Kind) bool {
 	if other, ok := now[k.Resource.GroupResource()]; ok && other.Resource == k.Resource {
-		return false // it was made anew: with another name, or another scope
+		return false // it was recreated with another name or scope
 	}
 	gv := k.Resource.GroupVersion()
 	_, has := found.has[gv]

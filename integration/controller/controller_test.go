@@ -26,7 +26,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/controller"
 )
 
-// TestRestart: a controller that is killed at any moment goes on where the cluster is.
+// TestRestart: a controller that is killed at any moment resumes from the state of the cluster.
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	for i := range 200 {
@@ -36,19 +36,20 @@ func TestRestart(t *testing.T) {
 		p := w.start("-")
 		w.eventually(func() error {
 			if p.began() < 50 {
-				return errors.New("it has not begun 50")
+				return errors.New("fewer than 50 begun")
 			}
 			return nil
 		})
 		p.kill(t)
-		for i := range 50 { // while nobody runs
+		for i := range 50 { // while no controller runs
 			w.parent(fmt.Sprintf("p%03d", round*50+i), fmt.Sprint("while away ", round))
 		}
 		name := fmt.Sprintf("p%03d", 199-round)
 		if err := w.client.CoreV1().ConfigMaps(w.ns).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		// A parent that is deleted while nobody runs leaves its child, which brings its owner to the controller.
+		// A parent deleted while no controller runs leaves its child, whose owner reference triggers the
+		// controller.
 	}
 	p := w.start("-")
 	w.mirrored()
@@ -59,8 +60,8 @@ func TestRestart(t *testing.T) {
 	p.stop(t)
 }
 
-// TestCreatesTwo: with a watch that is behind, a controller that creates what its cache does not show creates it twice,
-// unless it awaits what it wrote.
+// TestCreatesTwo: if its watch lags, a controller that creates missing objects by its cache creates them twice,
+// unless it awaits its own writes.
 func TestCreatesTwo(t *testing.T) {
 	for _, await := range []bool{false, true} {
 		t.Run(fmt.Sprint("Await ", await), func(t *testing.T) {
@@ -102,7 +103,7 @@ func TestCreatesTwo(t *testing.T) {
 			go func() { ended <- controller.Run(ctx, cluster, c) }()
 			w.eventually(func() error {
 				if calls.Load() < 4 {
-					return errors.New("it was not called often enough")
+					return errors.New("too few calls")
 				}
 				return nil
 			})
@@ -121,7 +122,7 @@ func TestCreatesTwo(t *testing.T) {
 	}
 }
 
-// behind is a way to the API server on which what watches say comes late.
+// behind returns a connection to the API server on which watch events arrive late.
 func (w *world) behind(lag time.Duration) *rest.Config {
 	w.Helper()
 	target, err := url.Parse(w.cfg.Host)
@@ -149,7 +150,7 @@ func (w *world) behind(lag time.Duration) *rest.Config {
 	return &rest.Config{Host: server.URL, QPS: -1}
 }
 
-// late is a body whose parts come late.
+// late is a body whose parts arrive late.
 type late struct {
 	io.ReadCloser
 	lag time.Duration
@@ -161,7 +162,7 @@ func (l late) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestConflicts: many who update the same object lose nothing, as each begins again from what there is.
+// TestConflicts: concurrent updates of one object lose nothing, since each retries from the current state.
 func TestConflicts(t *testing.T) {
 	w := newWorld(t)
 	w.parent("p", "0")
@@ -186,7 +187,7 @@ func TestConflicts(t *testing.T) {
 						}
 						return m, err
 					})
-					// Five conflicts in a row are an error, which a controller's backoff answers.
+					// Five conflicts in a row are an error, after which a controller backs off.
 					if done = err == nil; !done && !strings.Contains(err.Error(), "the object has been modified") {
 						t.Error(err)
 						return
@@ -204,12 +205,12 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("%s updates of %d, with %d conflicts", m.Data["value"], 3*writes, conflicts.Load())
 	}
 	if conflicts.Load() == 0 {
-		t.Error("there was no conflict: this has tested nothing")
+		t.Error("there was no conflict: nothing was tested")
 	}
 }
 
-// TestRights: what may not be written fails for its key, again and again, and holds up nothing else; what may not be
-// read ends the program.
+// TestRights: a write without permission fails repeatedly for its key and does not block others; a read without
+// permission ends the program.
 func TestRights(t *testing.T) {
 	w := newWorld(t)
 	name := "mirror-" + w.ns
@@ -241,7 +242,7 @@ func TestRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		probe := kubernetes.NewForConfigOrDie(cfg).CoreV1().ConfigMaps(w.ns)
-		w.eventually(func() error { // the API server learns of it a moment later
+		w.eventually(func() error { // the rights take effect a moment later
 			_, err := probe.Patch(t.Context(), "b-child", "application/apply-patch+yaml", []byte("{"), metav1.PatchOptions{FieldManager: "m"})
 			if strings.Contains(fmt.Sprint(err), "cannot patch") {
 				return err
@@ -284,7 +285,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestOutage: while the API server is away what fails comes again, and what changed then is reconciled after.
+// TestOutage: during an outage of the API server failed keys are retried, and changes made then are reconciled
+// afterwards.
 func TestOutage(t *testing.T) {
 	w := newWorld(t)
 	for i := range 50 {

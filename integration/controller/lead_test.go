@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestLeader: of the processes that compete for a lease one reconciles, whatever happens to it, and another one takes
-// over. A process that is stopped for a while and goes on begins nothing.
+// TestLeader: of the processes that compete for a lease one reconciles, and another takes over when it stops in
+// any way. A process that was suspended begins nothing when it continues.
 func TestLeader(t *testing.T) {
 	w := newWorld(t)
 	for i := range 20 {
@@ -19,7 +19,7 @@ func TestLeader(t *testing.T) {
 	processes := map[string]*process{}
 	start := func(name string) { processes[name] = w.start(name) }
 	value := 0
-	// leads waits until a change is reconciled, and returns who did that.
+	// leads waits until a change is reconciled, and returns the process that did it.
 	leads := func() string {
 		t.Helper()
 		before := map[string]int{}
@@ -45,7 +45,7 @@ func TestLeader(t *testing.T) {
 	}
 	start("b")
 
-	// It gives its lease back, so the next one need not wait until that expires.
+	// It releases its lease, so the next process need not wait for its expiry.
 	processes["a"].stop(t)
 	if got := leads(); got != "b" {
 		t.Fatalf("after SIGTERM %q leads", got)
@@ -74,7 +74,7 @@ func TestLeader(t *testing.T) {
 			}
 			return nil
 		default:
-			return errors.New("it runs on, though it does not lead")
+			return errors.New("it keeps running, although it does not lead")
 		}
 	})
 	if n := frozen.began() - begun; n > 0 {
@@ -85,7 +85,7 @@ func TestLeader(t *testing.T) {
 	}
 	processes["d"].stop(t)
 
-	// No two at once, but for what ran when its process was stopped or killed.
+	// No two at once, except Reconciles that ran when their process was suspended or killed.
 	type span struct {
 		who        string
 		begin, end time.Time
@@ -103,7 +103,7 @@ func TestLeader(t *testing.T) {
 	}
 	slices.SortFunc(spans, func(a, b span) int { return a.begin.Compare(b.begin) })
 	if len(spans) < 60 {
-		t.Errorf("%d are known: this has tested little", len(spans))
+		t.Errorf("only %d Reconciles are known", len(spans))
 	}
 	var latest span
 	for _, s := range spans {

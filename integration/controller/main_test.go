@@ -1,5 +1,5 @@
-// Package controller tests informer/controller on a real control plane: real conflicts, refusals, outages and leases,
-// and processes that are killed.
+// Package controller tests informer/controller on a real control plane: real conflicts, refusals, outages and
+// leases, and killed processes.
 package controller
 
 import (
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// world is a namespace for one test, and the administrator's access to it.
+// world is one test's namespace and admin client.
 type world struct {
 	*testing.T
 	ns     string
@@ -99,7 +99,7 @@ func (w *world) parent(name, value string) {
 	}
 }
 
-// mirrored waits until each parent has a child with the parent's value, and no other child is there.
+// mirrored waits until each parent has a child with the parent's value, and there are no other children.
 func (w *world) mirrored() {
 	w.Helper()
 	w.eventually(func() error {

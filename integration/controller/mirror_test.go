@@ -27,13 +27,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/controller"
 )
 
-// mirror is a controller that keeps a child for each parent, with the parent's value.
+// mirror is a controller that maintains a child for each parent, with the parent's value.
 type mirror struct {
 	parents, children *informer.Informer[*corev1.ConfigMap]
 	client            kubernetes.Interface
 }
 
-// run runs it. Around is called around each Reconcile.
+// run runs the controller. around wraps each Reconcile.
 func run(ctx context.Context, cfg *rest.Config, ns string, o controller.Options, around func(controller.Key, func())) error {
 	cluster, err := informer.NewCluster(cfg, informer.Options{})
 	if err != nil {
@@ -79,11 +79,11 @@ func (m *mirror) reconcile(ctx context.Context, key controller.Key) (controller.
 	return controller.Result{}, m.children.Await(ctx, written)
 }
 
-// childEnv, if set, makes this program a process that mirrors: "identity kubeconfig namespace", where identity may be
-// "-" for one that competes for no lease. It prints "begin" and "end", each with the time in nanoseconds and a key.
+// childEnv, if set, makes this program a mirror process: "identity kubeconfig namespace". The identity may be
+// "-", for a process without a lease. It prints "begin" and "end", each with the time in nanoseconds and a key.
 const childEnv = "TATTLER_MIRROR"
 
-// lease is short, so that the tests are.
+// lease has short intervals to keep the tests short.
 var lease = controller.Lease{Duration: 4 * time.Second, Renew: 2 * time.Second, Retry: 250 * time.Millisecond}
 
 func child() error {
@@ -113,7 +113,7 @@ func child() error {
 	})
 }
 
-// process is a process that mirrors.
+// process is a mirror process.
 type process struct {
 	cmd  *exec.Cmd
 	done chan error
@@ -122,7 +122,7 @@ type process struct {
 	out strings.Builder
 }
 
-// step is a beginning or an end of a Reconcile.
+// step is the begin or the end of a Reconcile.
 type step struct {
 	what, key string
 	at        time.Time
@@ -163,7 +163,7 @@ func (p *process) text() string {
 	return p.out.String()
 }
 
-// steps are those that it has printed.
+// steps returns the printed steps.
 func (p *process) steps() (all []step) {
 	for line := range strings.Lines(p.text()) {
 		if f := strings.Fields(line); len(f) == 3 && (f[0] == "begin" || f[0] == "end") {
@@ -175,7 +175,7 @@ func (p *process) steps() (all []step) {
 	return all
 }
 
-// began is how many it has begun.
+// began returns the number of Reconciles begun.
 func (p *process) began() int {
 	return len(slices.DeleteFunc(p.steps(), func(s step) bool { return s.what != "begin" }))
 }
@@ -187,14 +187,14 @@ func (p *process) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// kill kills it with SIGKILL.
+// kill ends the process with SIGKILL.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	p.signal(t, syscall.SIGKILL)
 	p.done <- <-p.done
 }
 
-// stop ends it with SIGTERM, which is no failure.
+// stop ends the process with SIGTERM; it must exit without an error.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	p.signal(t, syscall.SIGTERM)

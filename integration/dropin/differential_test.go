@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestJudge lets client-go's informer judge client-go's.
+// TestJudge compares client-go's informer with itself.
 func TestJudge(t *testing.T) { differ(t, theirs, max(4, here.steps/4)) }
 
 func differ(t *testing.T, other candidate, steps int) {
@@ -20,30 +20,30 @@ func differ(t *testing.T, other candidate, steps int) {
 		w.pairs = append(w.pairs, newPair(t, f, other))
 	}
 	w.each(func(s *side) { s.run(t) })
-	w.settle()
+	w.awaitAll()
 	w.compare(true, true) // the marks were in the first list, or came after it
 	for range steps {
 		w.step()
 	}
 }
 
-// step does one random thing, and judges what came of it.
+// step does one random thing and compares the results.
 func (w *world) step() {
 	switch n := w.rng.IntN(16); n {
 	case 0, 1:
-		w.note("a handler comes")
+		w.note("a handler is added")
 		w.each(func(s *side) { s.add(w.T) })
-		w.settle()
+		w.awaitAll()
 		w.compare(false, false)
 	case 2:
 		if n := w.rng.IntN(len(w.pairs[0].theirs.handlers)); n > 0 && !w.pairs[0].theirs.handlers[n].removed {
-			w.note("handler %d goes", n)
+			w.note("handler %d is removed", n)
 			w.each(func(s *side) { s.remove(w.T, n) })
 		}
 	case 3, 4:
 		w.note("cut")
 		w.each(func(s *side) { s.line.cut() })
-		w.settle()
+		w.awaitAll()
 		w.compare(true, false)
 	case 5:
 		w.note("cut, and refused for a while")
@@ -51,13 +51,13 @@ func (w *world) step() {
 		w.writes(20)
 		<-time.After(time.Duration(w.rng.IntN(3000)) * time.Millisecond)
 		w.each(func(s *side) { s.line.refuse(false) })
-		w.settle()
+		w.awaitAll()
 		w.compare(true, true)
 	case 6:
 		w.restart(w.rng.IntN(2) == 0)
 	default:
 		w.writes(1 + w.rng.IntN(30))
-		w.settle()
+		w.awaitAll()
 		w.compare(false, false)
 	}
 }
@@ -68,7 +68,7 @@ func (w *world) writes(n int) {
 	}
 }
 
-// restart restarts the API server, which forgets what happened before if it should.
+// restart restarts the API server, and compacts its history if forgets is set.
 func (w *world) restart(forgets bool) {
 	w.note("the API server restarts, and forgets: %t", forgets)
 	w.each(func(s *side) { s.line.refuse(true); s.line.cut() })
@@ -82,6 +82,6 @@ func (w *world) restart(forgets bool) {
 		w.fail("restart: %v", err)
 	}
 	w.each(func(s *side) { s.line.refuse(false) })
-	w.settle()
+	w.awaitAll()
 	w.compare(true, true)
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// line is what lies between a client and the API server: it can be cut and refused.
+// line is the connection between a client and the API server; it can be cut and refused.
 type line struct {
 	mu      sync.Mutex
 	conns   map[net.Conn]struct{}
@@ -16,7 +16,7 @@ type line struct {
 
 var errRefused = errors.New("dropin: the line is refused")
 
-// dial is for rest.Config.Dial.
+// dial implements rest.Config.Dial.
 func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +42,7 @@ func (l *line) refuse(on bool) {
 	l.refused = on
 }
 
-// cut breaks every connection, without a goodbye.
+// cut breaks every connection without closing it properly.
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

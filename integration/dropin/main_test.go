@@ -1,8 +1,8 @@
-// Package dropin holds informers that stand in for client-go's to client-go's own, on a real API server: both
-// follow the same objects through random changes and failures, and must have told their handlers the same.
+// Package dropin compares drop-in informers with client-go's own, on a real API server: both follow the same
+// objects through random changes and failures, and must have called their handlers alike.
 //
-// TATTLER_DROPIN is how many steps are done (24), TATTLER_SEED repeats the choices of a former run, though not
-// the timing of the servers.
+// TATTLER_DROPIN is the number of steps (24). TATTLER_SEED repeats the choices of an earlier run, but not the
+// timing of the servers.
 package dropin
 
 import (
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	steps := uint64(24)
 	here.seed = rand.Uint64N(1e9)
 	klog.LogToStderr(false)
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // it is meant to be
-	klog.SetOutput(io.Discard)                                                                              // failures are what is tested
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // on purpose
+	klog.SetOutput(io.Discard)                                                                              // failures are expected
 	os.Exit(clustertest.Main(m, clustertest.Options{
 		PodsAnywhere: true,
 		FastPings:    true,

@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/clientgo"
 )
 
-// TestDecoded: the engine has what client-go's Reflector lists and watches.
+// TestDecoded: the engine is fed by client-go's Reflector.
 func TestDecoded(t *testing.T) {
 	differ(t, candidate{name: "decoded", prepare: func(cfg *rest.Config) (*http.Client, constructor, error) {
 		h, err := rest.HTTPClientFor(cfg)
@@ -17,7 +17,7 @@ func TestDecoded(t *testing.T) {
 	}}, here.steps)
 }
 
-// TestRaw: the engine takes the answers undecoded, and never decodes what nobody reads.
+// TestRaw: the engine receives undecoded responses, and decodes only what is read.
 func TestRaw(t *testing.T) {
 	differ(t, candidate{name: "raw", prepare: func(cfg *rest.Config) (*http.Client, constructor, error) {
 		e, err := clientgo.New(cfg, clientgo.Options{})

@@ -23,13 +23,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/twin"
 )
 
-// constructor is client-go's, or one that stands in for it.
+// constructor is client-go's, or a drop-in replacement.
 type constructor func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
 
-// candidate is a way to have informers.
+// candidate is an implementation of informers.
 type candidate struct {
 	name string
-	// prepare returns the HTTP client for the program's clients, and what makes its informers.
+	// prepare returns the HTTP client for client-go's clients, and the constructor of informers.
 	prepare func(*rest.Config) (*http.Client, constructor, error)
 }
 
@@ -40,12 +40,12 @@ var theirs = candidate{name: "client-go", prepare: func(cfg *rest.Config) (*http
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// form is a client of client-go's, and what it gives.
+// form is a client-go client and the form of its objects.
 type form struct {
 	name    string
 	example func() runtime.Object
 	listen  func(*rest.Config, *http.Client) (cache.ListerWatcher, error)
-	// transform, if set, is the informer's.
+	// transform, if set, is the informer's transform.
 	transform cache.TransformFunc
 }
 
@@ -54,13 +54,13 @@ var forms = []form{
 	{"typed, JSON", typedPod, typed("application/json", "", ""), nil},
 	{"dynamic", unstructuredPod, untyped, nil},
 	{"metadata", func() runtime.Object { return &metav1.PartialObjectMetadata{} }, onlyMetadata, nil},
-	{"metadata, of a kind", metadataPod, onlyMetadata, nil}, // which the client does not set
+	{"metadata, of a kind", metadataPod, onlyMetadata, nil}, // not set by the client
 	{"typed, selected", typedPod, typed("application/vnd.kubernetes.protobuf", "default", "app!=a2"), nil},
 	{"typed, transformed", typedPod, typed("application/vnd.kubernetes.protobuf", "", ""), withoutManagers},
 	{"dynamic, transformed", unstructuredPod, untyped, withoutManagers},
 }
 
-// withoutManagers is the transform that most programs have.
+// withoutManagers is the transform that most programs use.
 func withoutManagers(o any) (any, error) {
 	m, err := meta.Accessor(o)
 	if err == nil {
@@ -111,7 +111,7 @@ func metadataPod() runtime.Object {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 }
 
-// pair is client-go's informer and another for the same form.
+// pair is client-go's informer and the other one, for the same form.
 type pair struct {
 	name         string
 	theirs, ours *side
@@ -122,10 +122,10 @@ type side struct {
 	line     line
 	informer cache.SharedIndexInformer
 	handlers []*handler
-	state    map[string]string // by a first handler that stays: what it knows
+	state    map[string]string // as known to a first handler that stays
 }
 
-// handler is one registration; on both sides they are the same by their place.
+// handler is one registration; its counterpart on the other side has the same index.
 type handler struct {
 	twin.Handler
 	registration cache.ResourceEventHandlerRegistration
@@ -201,7 +201,7 @@ func (s *side) run(t *testing.T) {
 	})
 }
 
-// has tells whether all who listen have been told of a version.
+// has returns an error until every handler has received a version.
 func (s *side) has(key, version string) error {
 	for n, h := range s.handlers {
 		if got := h.Seen(key); got != version && !h.removed {

@@ -17,10 +17,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/twin"
 )
 
-// settled bounds the wait for informers that were cut off; client-go waits up to a minute between attempts.
-const settled = 3 * time.Minute
+// catchUpLimit bounds the wait for informers that were cut off; client-go waits up to a minute between
+// attempts.
+const catchUpLimit = 3 * time.Minute
 
-// world is the pods on the server, and who follows them.
+// world is the pods on the server, and the informers.
 type world struct {
 	*testing.T
 	rng   *rand.Rand
@@ -48,7 +49,7 @@ func (w *world) each(do func(*side)) {
 	}
 }
 
-// write changes a random pod, or is answered that it cannot.
+// write changes a random pod; the change may be refused.
 func (w *world) write() {
 	w.made++
 	namespace, name := []string{"default", "kube-public"}[w.rng.IntN(2)], fmt.Sprintf("p%d", w.rng.IntN(12))
@@ -69,7 +70,7 @@ func (w *world) write() {
 		_, err = api.Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
 	case what < 7:
 		err = api.Delete(ctx, name, now)
-	default: // another of the same name
+	default: // recreate it under the same name
 		if err = api.Delete(ctx, name, now); err == nil {
 			_, err = api.Create(ctx, w.pod(name), metav1.CreateOptions{})
 		}
@@ -90,39 +91,39 @@ func (w *world) pod(name string) *corev1.Pod {
 	}
 }
 
-// settle waits until everybody has been told of all that was written. The first mark may come with a list,
-// before other objects of it; the second comes by a watch.
-func (w *world) settle() {
+// awaitAll waits until every handler has received all writes. The first mark may arrive within a list, before
+// other objects of it; the second arrives by a watch.
+func (w *world) awaitAll() {
 	w.Helper()
 	for range 2 {
 		key, version := w.mark()
-		deadline := time.After(settled)
+		deadline := time.After(catchUpLimit)
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
-		for err := errors.New("not asked yet"); err != nil; {
+		for err := errors.New("not checked yet"); err != nil; {
 			err = nil
 			for _, p := range w.pairs {
-				err = errors.Join(err, tell(p.theirs.has(key, version), "client-go beside "+p.name), tell(p.ours.has(key, version), p.name))
+				err = errors.Join(err, named(p.theirs.has(key, version), "client-go beside "+p.name), named(p.ours.has(key, version), p.name))
 			}
 			select {
 			case <-tick.C:
 			case <-deadline:
 				if err != nil {
-					w.fail("after %v: %v", settled, err)
+					w.fail("after %v: %v", catchUpLimit, err)
 				}
 			}
 		}
 	}
 }
 
-func tell(err error, who string) error {
+func named(err error, who string) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", who, err)
 }
 
-// mark writes to a pod of its own, and returns its key and version.
+// mark writes to a separate pod, and returns its key and version.
 func (w *world) mark() (key, version string) {
 	w.Helper()
 	w.marks++
@@ -131,7 +132,7 @@ func (w *world) mark() (key, version string) {
 	p, err := api.Patch(w.Context(), "mark", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		mark := w.pod("mark")
-		mark.Labels["app"] = "a0" // everybody selects it
+		mark.Labels["app"] = "a0" // selected by every informer
 		p, err = api.Create(w.Context(), mark, metav1.CreateOptions{})
 	}
 	if err != nil {
@@ -140,15 +141,15 @@ func (w *world) mark() (key, version string) {
 	return "default/mark", p.ResourceVersion
 }
 
-// compare judges a step. Stormy: writes went on while nothing reached the informers, so that each may have
-// skipped versions; quiet failures only repeat what was known.
+// compare compares the sides after a step. If stormy, writes continued while the informers were cut off, so
+// each may have skipped different versions; if failed, relists may repeat known states.
 func (w *world) compare(failed, stormy bool) {
 	w.Helper()
 	for _, p := range w.pairs {
 		for n := range p.theirs.handlers {
 			a, b := p.theirs.handlers[n].Take(), p.ours.handlers[n].Take()
 			if n == 0 {
-				if err := errors.Join(tell(follow(p.theirs.state, a), "client-go"), tell(follow(p.ours.state, b), "ours")); err != nil {
+				if err := errors.Join(named(follow(p.theirs.state, a), "client-go"), named(follow(p.ours.state, b), "ours")); err != nil {
 					w.fail("%s: %v", p.name, err)
 				}
 			}
@@ -166,34 +167,34 @@ func (w *world) compare(failed, stormy bool) {
 			w.fail("%s: the stores differ: %s", p.name, d)
 		}
 		if a, b := fmt.Sprint(p.theirs.state), fmt.Sprint(p.ours.state); a != b {
-			w.fail("%s: client-go's handler knows %s, ours %s", p.name, a, b)
+			w.fail("%s: client-go's handler has %s, ours %s", p.name, a, b)
 		}
 	}
 }
 
-// unnamed is an object that is not there.
+// unnamed is an object that does not exist.
 func unnamed(p *pair) any {
 	return &metav1.ObjectMeta{Namespace: "default", Name: "nobody", Labels: map[string]string{"app": "a1"}}
 }
 
-// follow applies calls to what a handler knows, and says where they cannot have come from one history.
+// follow applies calls to a handler's state, and returns an error for calls that contradict it.
 func follow(state map[string]string, calls []twin.Call) error {
 	for _, c := range calls {
 		known, ok := state[c.Key]
 		switch c.Kind {
 		case twin.Added:
 			if ok {
-				return fmt.Errorf("%s, which was there at %s", c, known)
+				return fmt.Errorf("%s, but it existed at %s", c, known)
 			}
 			state[c.Key] = twin.Version(c.New)
 		case twin.Updated:
 			if known != twin.Version(c.Old) {
-				return fmt.Errorf("%s, which was at %s", c, known)
+				return fmt.Errorf("%s, but it was at %s", c, known)
 			}
 			state[c.Key] = twin.Version(c.New)
 		case twin.Deleted:
 			if !ok {
-				return fmt.Errorf("%s, which was not there", c)
+				return fmt.Errorf("%s, but it did not exist", c)
 			}
 			delete(state, c.Key)
 		}

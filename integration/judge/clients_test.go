@@ -1,5 +1,5 @@
-// Package judge_test holds informertest to the clients of client-go: they list, watch and follow over
-// every transport.
+// Package judge_test tests informertest with client-go's clients: they list, watch and follow over every
+// transport.
 package judge_test
 
 import (
@@ -38,7 +38,7 @@ var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 const acceptProtobuf = "application/vnd.kubernetes.protobuf"
 
-// two returns a server that has the pods a at 1001 and b at 1002.
+// two returns a server with the pods a at 1001 and b at 1002.
 func two() *informertest.Server {
 	s := informertest.NewServer()
 	s.Serve(pods, "Pod")
@@ -47,7 +47,7 @@ func two() *informertest.Server {
 	return s
 }
 
-// transports reach a server in each way, until the test ends.
+// transports connect to a server in each way, until the test ends.
 var transports = map[string]func(*testing.T, *informertest.Server) *rest.Config{
 	"memory":   func(_ *testing.T, s *informertest.Server) *rest.Config { return s.Config() },
 	"HTTP/1.1": func(t *testing.T, s *informertest.Server) *rest.Config { return listen(t, s, false) },
@@ -70,7 +70,7 @@ func listen(t *testing.T, s *informertest.Server, http2 bool) *rest.Config {
 	return &rest.Config{Host: srv.URL, Transport: srv.Client().Transport}
 }
 
-// client is one of client-go's, by what all of them can do.
+// client is one of client-go's clients, reduced to their common methods.
 type client struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
@@ -145,7 +145,7 @@ func eachClient(t *testing.T, test func(*testing.T, *informertest.Server, client
 	}
 }
 
-// describe is an object in a word.
+// describe describes an object in a line.
 func describe(o runtime.Object) string {
 	m, err := meta.Accessor(o)
 	if err != nil {
@@ -172,7 +172,7 @@ func TestClients(t *testing.T) {
 			t.Errorf("listed %q, want %q", got, want)
 		}
 		if pages := len(s.Requests()); pages != 2 {
-			t.Errorf("%d pages were asked for: %q", pages, s.Requests())
+			t.Errorf("%d pages were requested: %q", pages, s.Requests())
 		}
 		selected, err := c.list(t.Context(), metav1.ListOptions{LabelSelector: "app=web", FieldSelector: "metadata.name!=a"})
 		if err != nil || meta.LenList(selected) != 1 {
@@ -182,7 +182,7 @@ func TestClients(t *testing.T) {
 			t.Errorf("got %v, %v, want %s", o, err, want[2])
 		}
 		if _, err := c.get(t.Context(), "x"); !apierrors.IsNotFound(err) || err.Error() != `pods "x" not found` {
-			t.Errorf("what does not exist: %v", err)
+			t.Errorf("a missing object: %v", err)
 		}
 		s.Compact()
 		if _, err := c.list(t.Context(), metav1.ListOptions{Continue: "list-1-2"}); !apierrors.IsResourceExpired(err) {
@@ -227,17 +227,17 @@ func TestClientsWatch(t *testing.T) {
 	})
 }
 
-// TestReflector: client-go's reflector syncs by a streaming list and follows.
+// TestReflector: client-go's reflector syncs by a streaming list, then follows.
 func TestReflector(t *testing.T) {
 	eachClient(t, func(t *testing.T, s *informertest.Server, c client) {
-		for i := range 1200 { // more than are sent at once
+		for i := range 1200 { // more than the server sends at once
 			s.Put(pods, "n", fmt.Sprintf("p-%04d", i), nil)
 		}
 		follow(t, s, c, true)
 	})
 }
 
-// TestReflectorFallsBack: client-go's reflector lists where streaming lists are off.
+// TestReflectorFallsBack: client-go's reflector lists if streaming lists are off.
 func TestReflectorFallsBack(t *testing.T) {
 	eachClient(t, func(t *testing.T, s *informertest.Server, c client) {
 		s.Misbehave(informertest.Fault{On: informertest.StreamingLists, Code: http.StatusUnprocessableEntity})
@@ -245,7 +245,7 @@ func TestReflectorFallsBack(t *testing.T) {
 	})
 }
 
-// follow runs a reflector, changes objects, and compares what it holds in the end.
+// follow runs a reflector, changes objects, and compares its final state.
 func follow(t *testing.T, s *informertest.Server, c client, streaming bool) {
 	t.Helper()
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
@@ -282,7 +282,7 @@ func follow(t *testing.T, s *informertest.Server, c client, streaming bool) {
 		}
 	}
 	if streaming != (lists == 0) {
-		t.Errorf("%d lists were asked for: %q", lists, s.Requests())
+		t.Errorf("%d lists were requested: %q", lists, s.Requests())
 	}
 }
 
@@ -295,7 +295,7 @@ func until(t *testing.T, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("it did not come about in 30 s")
+			t.Fatal("the condition was not met within 30 s")
 		}
 	}
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// stored are informers of a cluster with a checkpoint: two formats, metadata, a selector, several
-// streams.
+// stored are the informers of a cluster with a checkpoint: two formats, metadata, a selector, several streams.
 type stored struct {
 	pods    *informer.Informer[*corev1.Pod]
 	golden  *informer.Informer[*metav1.PartialObjectMetadata]
@@ -53,10 +52,10 @@ type keeper struct {
 	trail *trail[*corev1.Pod]
 }
 
-// keeper opens a cluster on a checkpoint; it is not started.
+// keeper opens a cluster on a checkpoint without starting it.
 func (w *world) keeper(ctx context.Context, t *testing.T, dir string, r rules) *keeper {
 	t.Helper()
-	// Without audits, whose lists would be counted as the streams'.
+	// No audits, whose lists would be counted as the streams'.
 	k := &keeper{running: w.open(t, informer.Options{Checkpoint: dir, AuditEvery: -1}, nil), T: t, world: w}
 	s := must(openStored(k.Cluster))(t)
 	selected := r
@@ -81,7 +80,7 @@ func (w *world) keeper(ctx context.Context, t *testing.T, dir string, r rules) *
 	return k
 }
 
-// loaded starts the cluster where nobody answers, and returns what it has nevertheless.
+// loaded starts the cluster without a reachable server and returns the loaded states.
 func (k *keeper) loaded(ctx context.Context) []map[informer.Key]version {
 	k.Helper()
 	k.line.refuse(true)
@@ -95,7 +94,7 @@ func (k *keeper) loaded(ctx context.Context) []map[informer.Key]version {
 		}
 		for _, st := range v.source().Status() {
 			if st.Synced {
-				k.Errorf("%s: synced, though the server was not asked", v.label())
+				k.Errorf("%s: synced without the server", v.label())
 			}
 		}
 	}
@@ -107,7 +106,7 @@ func (k *keeper) loaded(ctx context.Context) []map[informer.Key]version {
 	return states
 }
 
-// sync waits until everything is current, with something that was written just now.
+// sync waits until every view is current, by a mark written now.
 func (k *keeper) sync(ctx context.Context) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(ctx, recovery)
@@ -126,12 +125,12 @@ func (k *keeper) sync(ctx context.Context) {
 	}
 }
 
-// settle waits until every view equals a fresh list, and holds what was shown against what was
-// written. Nobody writes any more.
-func (k *keeper) settle(ctx context.Context) {
+// awaitEqual waits until every view equals a fresh list, then compares the changes with the writes. There must
+// be no more writers.
+func (k *keeper) awaitEqual(ctx context.Context) {
 	k.Helper()
 	began := time.Now()
-	defer func() { k.Logf("held against fresh lists in %v", time.Since(began).Round(time.Millisecond)) }()
+	defer func() { k.Logf("compared with fresh lists in %v", time.Since(began).Round(time.Millisecond)) }()
 	for _, v := range k.views {
 		within, cancel := context.WithTimeout(ctx, recovery)
 		if err := v.equal(within); err != nil {
@@ -152,7 +151,7 @@ func (k *keeper) settle(ctx context.Context) {
 	}
 }
 
-// end stops the cluster and returns what it had.
+// end stops the cluster and returns its states.
 func (k *keeper) end() (states []map[informer.Key]version) {
 	k.Helper()
 	for _, v := range k.views {
@@ -164,8 +163,8 @@ func (k *keeper) end() (states []map[informer.Key]version) {
 	return states
 }
 
-// meanwhile changes things while nobody looks: many, and some in a certain way.
-func (w *world) meanwhile(ctx context.Context, t *testing.T, occasion uint64) {
+// writeMeanwhile changes objects while no cluster runs: many at random, some deterministically.
+func (w *world) writeMeanwhile(ctx context.Context, t *testing.T, occasion uint64) {
 	t.Helper()
 	c := w.churn(ctx, occasion)
 	err := c.some(ctx, 150)
@@ -184,8 +183,8 @@ func (w *world) meanwhile(ctx context.Context, t *testing.T, occasion uint64) {
 			t.Fatal(err)
 		}
 	}
-	// Others write as well, as in any cluster. An API server has no bookmark for a watch that was
-	// told of the last write of all, though it was not selected.
+	// Other kinds are written too, as in any cluster. An API server sends no bookmark to a watch that has
+	// already processed the server's last write, even one it did not select.
 	_, err = w.client.CoreV1().ConfigMaps("default").Create(ctx,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "soak-"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -193,8 +192,8 @@ func (w *world) meanwhile(ctx context.Context, t *testing.T, occasion uint64) {
 	}
 }
 
-// TestCheckpoint stops a cluster and starts it again, in every way that there is while the server's
-// history goes on.
+// TestCheckpoint stops a cluster and starts it again, in every possible way, while the server's history
+// continues.
 func TestCheckpoint(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Duration(here.size)*20*time.Millisecond)
 	defer cancel()
@@ -203,31 +202,31 @@ func TestCheckpoint(t *testing.T) {
 	k := w.keeper(ctx, t, dir, rules{})
 	k.start(t)
 	k.sync(ctx)
-	w.meanwhile(ctx, t, 20)
+	w.writeMeanwhile(ctx, t, 20)
 	k.sync(ctx)
-	k.settle(ctx)
+	k.awaitEqual(ctx)
 	if len(k.requests.lists()) == 0 {
-		t.Error("the first start asked for no list: the log of requests sees nothing")
+		t.Error("the first start requested no list: the request log does not work")
 	}
 	left := k.end()
 
 	t.Run("stopped", func(t *testing.T) {
-		w.meanwhile(ctx, t, 21)
+		w.writeMeanwhile(ctx, t, 21)
 		k := w.keeper(ctx, t, dir, rules{})
 		for i, state := range k.loaded(ctx) {
 			if err := differ(state, left[i]); err != nil {
-				t.Errorf("%s: what was loaded is not what there was: %v", k.views[i].label(), err)
+				t.Errorf("%s: the loaded state differs from the saved one: %v", k.views[i].label(), err)
 			}
 		}
 		k.sync(ctx)
-		k.settle(ctx)
+		k.awaitEqual(ctx)
 		k.resumed()
 		k.end()
 	})
 
 	t.Run("killed", func(t *testing.T) {
 		c := w.churn(ctx, 22)
-		for range 2 { // the second goes on with what the first one left
+		for range 2 { // the second one resumes from the first one's checkpoint
 			w.killed(ctx, t, dir, func() {
 				if err := c.some(ctx, 100+rand.New(rand.NewPCG(w.seed, 22)).Int64N(100)); err != nil {
 					t.Error(err)
@@ -235,24 +234,24 @@ func TestCheckpoint(t *testing.T) {
 			})
 		}
 		c.stop()
-		w.meanwhile(ctx, t, 23)
+		w.writeMeanwhile(ctx, t, 23)
 		k := w.keeper(ctx, t, dir, rules{})
 		k.loaded(ctx)
 		k.sync(ctx)
-		k.settle(ctx)
+		k.awaitEqual(ctx)
 		k.resumed()
 		left = k.end()
 	})
 
 	t.Run("forgotten", func(t *testing.T) {
-		w.meanwhile(ctx, t, 24)
+		w.writeMeanwhile(ctx, t, 24)
 		if err := w.forget(ctx); err != nil {
 			t.Fatal(err)
 		}
 		k := w.keeper(ctx, t, dir, rules{})
 		k.loaded(ctx)
 		k.sync(ctx)
-		k.settle(ctx)
+		k.awaitEqual(ctx)
 		if k.counters.of("expired") == 0 || len(k.requests.lists()) == 0 {
 			t.Errorf("no 410, or no list after it: %v", k.counters.n)
 		}
@@ -267,31 +266,30 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
-// manyPods are so many that to hold them against lists takes minutes, in which an API server's memory of
-// what happened to them may shrink to its least, a hundred changes.
+// manyPods is a number of pods for which comparing takes minutes. In that time an API server's watch cache may
+// shrink to its minimum, a hundred changes.
 const manyPods = 5000
 
-// resumed checks that nothing but what had changed was asked for.
+// resumed checks that only the changes were requested.
 func (k *keeper) resumed() {
 	k.Helper()
 	forgotten := func(what string) bool { return strings.HasPrefix(what, "expired of ") }
 	if here.size > manyPods && slices.ContainsFunc(slices.Collect(maps.Keys(k.counters.n)), forgotten) {
-		k.Logf("the server did not remember everything: it met %v", k.counters.n)
+		k.Logf("the server lost a part of its history: counted %v", k.counters.n)
 		return
 	}
 	if lists := k.requests.lists(); len(lists) > 0 {
-		k.Errorf("lists were asked for: %q", lists)
+		k.Errorf("lists were requested: %q", lists)
 	}
 	if k.requests.probes() == 0 {
-		k.Error("nobody looked at what the server is at")
+		k.Error("the server's version was not probed")
 	}
 	if len(k.counters.n) > 0 {
-		k.Errorf("it met %v", k.counters.n)
+		k.Errorf("counted %v", k.counters.n)
 	}
 }
 
-// onlyDifferences checks that a list which was compared with what was loaded told of nothing that is
-// the same.
+// onlyDifferences checks that a list compared with the loaded state notified only of differences.
 func (k *keeper) onlyDifferences(before map[informer.Key]version) error {
 	now := k.pods.state()
 	differences := 0
@@ -305,10 +303,10 @@ func (k *keeper) onlyDifferences(before map[informer.Key]version) error {
 			differences++
 		}
 	}
-	told := k.trail.told()
-	// A pod that was made anew is two changes; what was written since the list is one or two more.
-	if limit := 2*differences + 10; told < differences || told > limit {
-		return fmt.Errorf("%d changes were told, and %d objects are different", told, differences)
+	changes := k.trail.laterChanges()
+	// A recreated pod is two changes; a write since the list is one or two more.
+	if limit := 2*differences + 10; changes < differences || changes > limit {
+		return fmt.Errorf("%d changes were received, but %d objects differ", changes, differences)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// childEnv makes the test binary a program that keeps a checkpoint in that directory until it is
-// killed, or until what it reads ends. It says "synced" when it is.
+// childEnv makes the test binary a program that keeps a checkpoint in that directory until it is killed or its
+// standard input ends. It prints "synced" once it is.
 const childEnv = "TATTLER_SOAK_CHILD"
 
 func keep(dir string) error {
@@ -38,12 +38,12 @@ func keep(dir string) error {
 		if cluster.WaitForSync(ctx) == nil {
 			fmt.Println("synced")
 		}
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with who started us
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent process
 	}()
 	return cluster.Run(ctx)
 }
 
-// killed lets a child process keep a checkpoint, and kills it while f runs, or rather after it.
+// killed lets a child process keep a checkpoint, runs f, and kills the child.
 func (w *world) killed(ctx context.Context, t *testing.T, dir string, f func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, recovery)
@@ -67,6 +67,6 @@ func (w *world) killed(ctx context.Context, t *testing.T, dir string, f func()) 
 	}
 	_ = cmd.Wait() // it was killed
 	if err != nil || line != "synced\n" {
-		t.Fatalf("the child says %q: %v", line, err)
+		t.Fatalf("the child prints %q: %v", line, err)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
-// churn is many hands that write until they are stopped, whether the server is there or not.
+// churn is many hands that write until they are stopped, whether the server is available or not.
 type churn struct {
 	world *world
-	taken atomic.Int64 // by the server
-	stop  func()       // returns when the last write was answered or given up
+	taken atomic.Int64 // writes accepted by the server
+	stop  func()       // returns once the last write was answered or abandoned
 }
 
 // churn starts hands whose choices follow from the world's seed and a number for the occasion.
@@ -30,11 +30,11 @@ func (w *world) churn(ctx context.Context, occasion uint64) *churn {
 		h := &hand{world: w, rng: rand.New(rand.NewPCG(w.seed, occasion<<8|i))}
 		wg.Go(func() {
 			for pace.Wait(ctx) == nil {
-				switch err := h.something(ctx); {
+				switch err := h.randomWrite(ctx); {
 				case err == nil:
 					c.taken.Add(1)
 				case !isRefusal(err):
-					pause(ctx) // nobody is there
+					pause(ctx) // the server is away
 				}
 			}
 		})
@@ -46,19 +46,19 @@ func (w *world) churn(ctx context.Context, occasion uint64) *churn {
 	return c
 }
 
-// some waits until the server has taken that many more writes.
+// some waits until the server has accepted n more writes.
 func (c *churn) some(ctx context.Context, n int64) error {
 	until := c.taken.Load() + n
 	return clustertest.Poll(ctx, 20*time.Millisecond, func() error {
 		if left := until - c.taken.Load(); left > 0 {
-			return fmt.Errorf("the server has to take %d more writes", left)
+			return fmt.Errorf("%d more writes must be accepted", left)
 		}
 		return nil
 	})
 }
 
-// something is a random write. A few objects are hot.
-func (h *hand) something(ctx context.Context) error {
+// randomWrite makes a random write. A few objects are hot.
+func (h *hand) randomWrite(ctx context.Context) error {
 	n := h.rng.IntN(h.size)
 	if h.rng.IntN(4) == 0 {
 		n = h.rng.IntN(min(h.size, 20))
@@ -76,18 +76,18 @@ func (h *hand) something(ctx context.Context) error {
 		return h.touch(ctx, o)
 	case roll < 80:
 		return h.delete(ctx, o)
-	case roll < 87: // the same name, another UID
+	case roll < 87: // recreate it with another UID
 		if err := h.delete(ctx, o); err != nil && !isRefusal(err) {
 			return err
 		}
 		return h.create(ctx, o)
 	case roll < 96:
-		return h.create(ctx, o) // if it is not there
+		return h.create(ctx, o) // if it does not exist
 	}
 	return h.blip(ctx, o)
 }
 
-// blip makes an object of a name that never comes again, and removes it.
+// blip creates an object whose name is never reused, and deletes it.
 func (h *hand) blip(ctx context.Context, like object) error {
 	like.Name = "blip-" + h.hex(12)
 	err := h.create(ctx, like)
@@ -104,7 +104,7 @@ func (h *hand) blip(ctx context.Context, like object) error {
 	return ctx.Err()
 }
 
-// burst writes a lot at once; each hand keeps to one object.
+// burst makes many writes at once; each hand writes one object.
 func (w *world) burst(ctx context.Context, writes int) error {
 	var wg sync.WaitGroup
 	var next atomic.Int64
@@ -112,7 +112,7 @@ func (w *world) burst(ctx context.Context, writes int) error {
 		h := &hand{world: w, rng: rand.New(rand.NewPCG(w.seed, 1<<32|uint64(i)))}
 		wg.Go(func() {
 			for int(next.Add(1)) <= writes && ctx.Err() == nil {
-				_ = h.touch(ctx, w.pod(i)) // the ledger knows whether it was taken
+				_ = h.touch(ctx, w.pod(i)) // the ledger knows whether it was accepted
 			}
 		})
 	}

@@ -10,17 +10,17 @@ import (
 	"sync"
 )
 
-// line is what lies between a client and the API server: it can be cut, stalled and refused.
+// line is the connection between a client and the API server: it can be cut, stalled and refused.
 type line struct {
 	mu      sync.Mutex
 	conns   map[*conn]struct{}
 	refused bool
-	fuse    int64 // bytes after which a new connection breaks; 0: none
+	fuse    int64 // bytes after which a new connection breaks; 0: never
 }
 
 var errRefused = errors.New("soak: the line is refused")
 
-// DialContext is for rest.Config.Dial.
+// DialContext implements rest.Config.Dial.
 func (l *line) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	l.mu.Lock()
 	refused := l.refused
@@ -50,10 +50,10 @@ func (l *line) refuse(on bool) {
 	l.refused = on
 }
 
-// cut breaks every connection, without a goodbye.
-func (l *line) cut() int { return l.each(func(c *conn) { c.snap() }) }
+// cut breaks every connection without closing it properly.
+func (l *line) cut() int { return l.each(func(c *conn) { c.reset() }) }
 
-// stall makes every connection silent for good; new ones are not.
+// stall silences the existing connections forever, but not new ones.
 func (l *line) stall() int {
 	return l.each(func(c *conn) {
 		c.mu.Lock()
@@ -62,9 +62,9 @@ func (l *line) stall() int {
 	})
 }
 
-// fray makes every connection from now on break after that many bytes, in the midst of whatever
-// comes; 0 ends it. Those that there are break now.
-func (l *line) fray(after int64) {
+// breakAfter breaks the existing connections, and makes new ones break after that many bytes, wherever that is;
+// 0 ends it.
+func (l *line) breakAfter(after int64) {
 	l.mu.Lock()
 	l.fuse = after
 	l.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	c.fuse -= int64(n)
 	c.mu.Unlock()
 	if broken {
-		c.snap()
+		c.reset()
 	}
 	if stalled {
 		<-c.closed
@@ -126,15 +126,15 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// snap closes it with a reset.
-func (c *conn) snap() {
+// reset closes the connection with a reset.
+func (c *conn) reset() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
 	_ = c.Close()
 }
 
-// requests remembers what was asked, for rest.Config.Wrap.
+// requests records requests; wrap is for rest.Config.Wrap.
 type requests struct {
 	mu  sync.Mutex
 	all []*url.URL
@@ -153,7 +153,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// lists returns the requests that listed a collection, but for those of a single object.
+// lists returns the requests for lists, except lists of a single object.
 func (r *requests) lists() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// recovery bounds how long a view may take to show what was written after a fault was over. It is
-// many times what it takes, for machines under load.
+// recovery bounds the time until a view shows a write made after a fault ended. It is a multiple of the usual
+// time, for loaded machines.
 const recovery = 2 * time.Minute
 
-// TestConvergence lets pods and custom resources change while the API server and etcd are killed,
-// history is forgotten and connections are lost, and holds what every kind of view has shown against
-// what was written, and what it has at the end against a fresh list.
+// TestConvergence changes pods and custom resources while the API server and etcd are killed, history is
+// compacted and connections break. It compares the changes of every kind of view with the writes, and its final
+// state with a fresh list.
 func TestConvergence(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute+time.Duration(here.size)*120*time.Millisecond)
 	defer cancel()
@@ -35,10 +35,10 @@ func TestConvergence(t *testing.T) {
 	}
 	s.churn = s.world.churn(ctx, 1)
 	defer s.churn.stop()
-	s.suffer(ctx)
+	s.runFaults(ctx)
 	s.churn.stop()
-	s.recovered(ctx, "the end") // the last write: what came before it has come
-	s.settle(ctx)
+	s.recovered(ctx, "the end") // the mark is the last write, so everything before it has arrived
+	s.awaitEqual(ctx)
 	s.conclude(ctx)
 }
 
@@ -48,13 +48,13 @@ type soak struct {
 	world *world
 	rng   *rand.Rand
 	churn *churn
-	// watch is a cluster over HTTP/2, paged one over HTTP/1.1 that lists in pages.
+	// watch is a cluster over HTTP/2; paged is one over HTTP/1.1 that lists in pages.
 	watch, paged *running
 	views        []view
 	feeds        []*feedTrail
 
 	pods   *watched[*corev1.Pod]
-	gate   chan struct{} // closed when the slow subscribers may take something
+	gate   chan struct{} // closed when the slow subscribers may read
 	slow   *trail[*corev1.Pod]
 	small  *trail[*corev1.Pod] // slow, in mode Every with a small budget
 	leaver *trail[*corev1.Pod]
@@ -92,7 +92,7 @@ func (s *soak) observePods(ctx context.Context) {
 	s.views = append(s.views, pods, shared)
 }
 
-// observeSelections opens views of a part of the pods; what enters and leaves it is told as added and deleted.
+// observeSelections opens views of a part of the pods; objects that enter and leave it are added and deleted.
 func (s *soak) observeSelections(ctx context.Context) {
 	w, returns := s.world, rules{returns: true}
 	labelled := &watched[*corev1.Pod]{
@@ -171,7 +171,7 @@ func (s *soak) observeWidgets(ctx context.Context) {
 	s.views = append(s.views, maps, typed, partial)
 }
 
-// observePaged opens views with everything that changes how a source gets and keeps its objects.
+// observePaged opens views with every option that affects how a source receives and stores objects.
 func (s *soak) observePaged(ctx context.Context) {
 	w := s.world
 	tuned := func(o *informer.ViewOptions) {
@@ -200,8 +200,8 @@ func withoutEnv(p *corev1.Pod) {
 	}
 }
 
-// settle waits until every view equals a fresh list. Nobody writes any more.
-func (s *soak) settle(ctx context.Context) {
+// awaitEqual waits until every view equals a fresh list. There must be no more writers.
+func (s *soak) awaitEqual(ctx context.Context) {
 	s.Helper()
 	began := time.Now()
 	for _, v := range s.views {
@@ -211,10 +211,10 @@ func (s *soak) settle(ctx context.Context) {
 		}
 		cancel()
 	}
-	s.Logf("held against fresh lists in %v; %d writes were taken", time.Since(began).Round(time.Millisecond), s.churn.taken.Load())
+	s.Logf("compared with fresh lists in %v; %d writes were accepted", time.Since(began).Round(time.Millisecond), s.churn.taken.Load())
 }
 
-// conclude holds what was shown against what was written.
+// conclude compares the changes with the writes.
 func (s *soak) conclude(ctx context.Context) {
 	s.Helper()
 	for _, v := range s.views {
@@ -223,7 +223,7 @@ func (s *soak) conclude(ctx context.Context) {
 		}
 		for _, st := range v.source().Status() {
 			if st.Epoch != 1 {
-				s.Errorf("%s: epoch %d of %v, though history was never replaced", v.label(), st.Epoch, st.Stream)
+				s.Errorf("%s: epoch %d of %v, although history was never replaced", v.label(), st.Epoch, st.Stream)
 			}
 		}
 	}
@@ -237,7 +237,7 @@ func (s *soak) conclude(ctx context.Context) {
 			}
 		}
 		if r.counters.of("expired") == 0 {
-			s.Error("no 410, though history was forgotten")
+			s.Error("no 410, although history was compacted")
 		}
 		if err := r.stop(); err != nil {
 			s.Error(err)
@@ -248,10 +248,10 @@ func (s *soak) conclude(ctx context.Context) {
 	}
 	for _, f := range s.feeds {
 		if f.because(informer.ReasonExpired) == 0 {
-			s.Errorf("%s of %s: no gap, though history was forgotten", f.name, f.resource)
+			s.Errorf("%s of %s: no gap, although history was compacted", f.name, f.resource)
 		}
 	}
 	if s.small.because(informer.ReasonSlowConsumer) == 0 {
-		s.Errorf("%s: no gap, though it was behind by more than its budget", s.small.name)
+		s.Errorf("%s: no gap, although it exceeded its budget", s.small.name)
 	}
 }

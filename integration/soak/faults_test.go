@@ -15,13 +15,13 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// fault is something that goes wrong while objects change.
+// fault is a failure while objects change.
 type fault struct {
 	name string
 	do   func(context.Context) error
-	// resumes says that the servers remember: streams must go on without a list.
+	// resumes says that the servers keep their history: streams must resume without a list.
 	resumes bool
-	// long says that the fault is for long runs only.
+	// long restricts the fault to long runs.
 	long bool
 }
 
@@ -40,13 +40,13 @@ func (s *soak) faults() []fault {
 			}
 			return nil
 		}},
-		{name: "connections break in the midst of a frame", resumes: true, do: func(ctx context.Context) error {
+		{name: "connections break within a frame", resumes: true, do: func(ctx context.Context) error {
 			for _, l := range lines {
-				l.fray(64<<10 + s.rng.Int64N(64<<10))
+				l.breakAfter(64<<10 + s.rng.Int64N(64<<10))
 			}
 			err := s.churn.some(ctx, 200)
 			for _, l := range lines {
-				l.fray(0)
+				l.breakAfter(0)
 			}
 			return err
 		}},
@@ -58,7 +58,7 @@ func (s *soak) faults() []fault {
 			s.paged.line.cut() // HTTP/1.1 has no pings; the watchdog takes minutes
 			return err
 		}},
-		{name: "nobody is reached for a while", resumes: true, do: func(ctx context.Context) error {
+		{name: "the server is unreachable for a while", resumes: true, do: func(ctx context.Context) error {
 			for _, l := range lines {
 				l.refuse(true)
 				l.cut()
@@ -72,15 +72,15 @@ func (s *soak) faults() []fault {
 		{name: "the API server is killed", long: true, do: func(ctx context.Context) error { return w.restartAPIServer(ctx, false) }},
 		{name: "the API server is restarted in order", do: func(ctx context.Context) error { return w.restartAPIServer(ctx, true) }},
 		{name: "etcd is killed", long: true, do: func(ctx context.Context) error { return w.restartEtcd(ctx, "") }},
-		{name: "history is forgotten", long: true, do: w.forget},
-		{name: "history is forgotten, and lists break", do: func(ctx context.Context) error {
+		{name: "history is compacted", long: true, do: w.forget},
+		{name: "history is compacted, and lists break", do: func(ctx context.Context) error {
 			err := w.forget(ctx)
 			for _, l := range lines {
-				l.fray(512<<10 + s.rng.Int64N(512<<10))
+				l.breakAfter(512<<10 + s.rng.Int64N(512<<10))
 			}
 			err = errors.Join(err, s.churn.some(ctx, 200))
 			for _, l := range lines {
-				l.fray(0)
+				l.breakAfter(0)
 			}
 			return err
 		}},
@@ -91,8 +91,8 @@ func (s *soak) faults() []fault {
 	}
 }
 
-// suffer goes through the faults in a random order, once or, where the run is to be long, some times.
-func (s *soak) suffer(ctx context.Context) {
+// runFaults goes through the faults in a random order, once or, in long runs, several times.
+func (s *soak) runFaults(ctx context.Context) {
 	s.Helper()
 	rounds, faults := 1, s.faults()
 	if s.world.long() {
@@ -116,20 +116,20 @@ func (s *soak) suffer(ctx context.Context) {
 			over := time.Now()
 			s.recovered(ctx, f.name)
 			s.Logf("%s: %v, current again after %v", f.name, over.Sub(began).Round(time.Millisecond), time.Since(over).Round(time.Millisecond))
-			// A stream that is behind for more than a minute is forgotten, too.
+			// The server may compact the history of a stream that is behind for more than a minute.
 			if now := s.lists(); f.resumes && now != lists && time.Since(began) < 30*time.Second {
-				s.Errorf("%s: lists went from %s to %s, though the server had the history", f.name, lists, now)
+				s.Errorf("%s: lists went from %s to %s, although the server had the history", f.name, lists, now)
 			}
 		}
 	}
 }
 
-// lists tells how many lists there were.
+// lists returns the numbers of lists, as text.
 func (s *soak) lists() string {
 	return fmt.Sprint(s.watch.counters.all("list"), s.paged.counters.all("list"))
 }
 
-// recovered waits until every view shows what is written now.
+// recovered waits until every view shows a new write.
 func (s *soak) recovered(ctx context.Context, after string) {
 	s.Helper()
 	patience := recovery + time.Duration(s.world.size)*10*time.Millisecond // a burst grows with the pods
@@ -146,7 +146,7 @@ func (s *soak) recovered(ctx context.Context, after string) {
 	}
 }
 
-// current tells why a view is not: it has no mark, or it is listing still.
+// current returns an error if a view lacks a mark or is still listing.
 func current(v view, marks []object) error {
 	for _, st := range v.source().Status() {
 		for _, o := range marks {
@@ -162,7 +162,7 @@ func current(v view, marks []object) error {
 	return nil
 }
 
-// mark writes objects that belong into every view, for every stream that there is.
+// mark writes objects that every stream of every view selects.
 func (w *world) mark(ctx context.Context, rng *rand.Rand) ([]object, error) {
 	h := &hand{world: w, rng: rng}
 	name := "mark-" + h.hex(8)
@@ -183,7 +183,7 @@ func (w *world) mark(ctx context.Context, rng *rand.Rand) ([]object, error) {
 				if err := clustertest.Poll(ctx, 50*time.Millisecond, func() error {
 					err := write()
 					if err != nil && isRefusal(err) {
-						return nil // it is there, by an attempt that got no answer
+						return nil // it was created by an attempt without a response
 					}
 					return err
 				}); err != nil {
@@ -196,7 +196,7 @@ func (w *world) mark(ctx context.Context, rng *rand.Rand) ([]object, error) {
 	return marks, nil
 }
 
-// midway lets observers come and go, and the slow ones be looked at.
+// midway opens and closes observers, and checks the lag of the slow ones.
 func (s *soak) midway(ctx context.Context) {
 	s.Helper()
 	s.leaver.sub.Stop()
@@ -205,7 +205,8 @@ func (s *soak) midway(ctx context.Context) {
 	}
 	for _, tr := range []*trail[*corev1.Pod]{s.slow, s.small} {
 		lag := tr.sub.Lag()
-		// It may hold what it knows and what there is: those of the start, and those of now.
+		// It may have one entry per known object and one per current object: those of the start, and those of
+		// now.
 		if limit := s.pods.Len() + s.world.size + 1; lag.Objects > limit || lag.Objects == 0 || lag.Oldest.IsZero() {
 			s.Errorf("%s: it lags %+v, with %d objects", tr.name, lag, s.pods.Len())
 		}
@@ -217,7 +218,7 @@ func (s *soak) midway(ctx context.Context) {
 	follow(ctx, s.T, s.pods, "late, without the start", informer.SubscribeOptions{SkipInitial: true}, rules{}, nil)
 	indexed(s.pods, "late", appOf[*corev1.Pod])
 
-	// An informer that comes and goes while the cluster runs.
+	// An informer that opens and closes while the cluster runs.
 	guest := must(informer.Metadata(s.watch.Cluster, podResource, informer.InNamespaces(namespaces[3])))(s.T)
 	if err := guest.Source().Wait(ctx); err != nil {
 		s.Error(err)

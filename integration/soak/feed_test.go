@@ -14,12 +14,12 @@ import (
 	"github.com/tattler-dev/tattler/informer/feed"
 )
 
-// feedTrail follows the feed of a source with one stream, and proves that every version which the
-// server confirmed came, unless a gap says otherwise.
+// feedTrail follows the feed of a source with one stream, and checks that every version that the server
+// confirmed arrived, unless a gap covers it.
 type feedTrail struct {
 	name     string
 	resource string
-	from     int // the first write that is later than the feed's start
+	from     int // the first write after the feed's start
 	feed     *feed.Feed
 	ended    chan struct{}
 
@@ -27,17 +27,17 @@ type feedTrail struct {
 	state    map[informer.Key]version
 	seen     map[version]bool
 	base     string   // the version of the first complete state
-	live     string   // of the last one
+	live     string   // the last live version
 	open     *gap     // since when versions may be missing
-	gaps     []gap    // that are over
+	gaps     []gap    // closed gaps
 	reasons  []string // of all gaps
-	shown    []shown  // what came
-	problems []error  // with what came
+	shown    []shown  // the versions that arrived
+	problems []error  // with what arrived
 	epoch    int64    // of the last batch
 	final    map[types.UID]bool
 }
 
-// gap is a range of versions that may be missing: behind from, up to to.
+// gap is a range of versions that may be missing: after from, up to to.
 type gap struct{ from, to string }
 
 func feeding(ctx context.Context, s *informer.Source, name string, from int) (*feedTrail, error) {
@@ -113,7 +113,7 @@ func (f *feedTrail) delta(d *feed.Delta) error {
 		delete(f.state, d.Key)
 		f.final[d.UID] = true
 		if d.Final.IsZero() && !d.Relisted {
-			return errors.New("without the server's last word")
+			return errors.New("the deletion has no version")
 		}
 		return nil
 	}
@@ -128,13 +128,13 @@ func (f *feedTrail) delta(d *feed.Delta) error {
 	return is(u, d.Key, v)
 }
 
-func (f *feedTrail) settled(want map[informer.Key]version) error {
+func (f *feedTrail) diff(want map[informer.Key]version) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return differ(f.state, want)
 }
 
-// verify is called when the feed has settled.
+// verify checks the feed once it has caught up.
 func (f *feedTrail) verify(l *ledger) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,16 +146,16 @@ func (f *feedTrail) verify(l *ledger) error {
 	}
 	for _, w := range l.since(f.from, f.resource) {
 		if v := (version{types.UID(w.uid), w.rv}); !f.seen[v] && !f.excused(w.rv) {
-			problems = append(problems, fmt.Errorf("%v of %v is missing, and no gap says so (%v)", v, w.object, f.gaps))
+			problems = append(problems, fmt.Errorf("%v of %v is missing without a gap (%v)", v, w.object, f.gaps))
 		}
 	}
 	return wrap(f.name, first(problems))
 }
 
-// excused tells whether a version may be missing.
+// excused reports whether a version may be missing.
 func (f *feedTrail) excused(rv string) bool {
 	if !older(f.base, rv) {
-		return true // the first list told what was left of it
+		return true // the first list had the state
 	}
 	for _, g := range f.gaps {
 		if older(g.from, rv) && !older(g.to, rv) {
@@ -165,7 +165,7 @@ func (f *feedTrail) excused(rv string) bool {
 	return false
 }
 
-// first are the first few of many problems.
+// first joins the first of many problems.
 func first(problems []error) error {
 	if len(problems) <= 10 {
 		return errors.Join(problems...)
@@ -173,7 +173,7 @@ func first(problems []error) error {
 	return fmt.Errorf("%d problems, first: %w", len(problems), errors.Join(problems[:10]...))
 }
 
-// because counts the gaps for a reason.
+// because counts the gaps with a reason.
 func (f *feedTrail) because(reason string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Labels and what they can be. Flipping the tier makes an object enter or leave a selection.
+// Labels and their values. Flipping the tier makes an object enter or leave a selection.
 const (
 	tierLabel = "tier"
 	appLabel  = "app.kubernetes.io/name"
@@ -28,7 +28,7 @@ var (
 	phases = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed}
 )
 
-// hand is one writer. Its choices come from its own random numbers.
+// hand is one writer with its own random numbers.
 type hand struct {
 	*world
 	rng *rand.Rand
@@ -46,7 +46,7 @@ func (h *hand) create(ctx context.Context, o object) error {
 	return err
 }
 
-// patch merges JSON into an object, or into its part that a subresource is; $write is the write's number.
+// patch merges JSON into an object or its subresource; $write is replaced by the write's number.
 func (h *hand) patch(ctx context.Context, o object, subresource, merge string) error {
 	n := h.ledger.begin(o)
 	merge = strings.ReplaceAll(merge, "$write", strconv.Itoa(n))
@@ -59,7 +59,7 @@ func (h *hand) patch(ctx context.Context, o object, subresource, merge string) e
 	return err
 }
 
-// delete removes an object, at once.
+// delete deletes an object without a grace period.
 func (h *hand) delete(ctx context.Context, o object) error {
 	h.ledger.deleting(o)
 	answer, err := h.send(ctx, "DELETE", path(o, o.Name), "", []byte(`{"gracePeriodSeconds":0}`))
@@ -69,7 +69,7 @@ func (h *hand) delete(ctx context.Context, o object) error {
 
 const annotate = `"annotations":{"` + writeAnnotation + `":"$write"}`
 
-// touch changes nothing but an annotation.
+// touch changes only an annotation.
 func (h *hand) touch(ctx context.Context, o object) error {
 	return h.patch(ctx, o, "", `{"metadata":{`+annotate+`}}`)
 }

@@ -45,8 +45,7 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// builtins opens an informer for each kind that the API server of devcluster serves and k8s.io/api
-// has a type for.
+// builtins open an informer for each kind that devcluster's API server serves and k8s.io/api has a type for.
 var builtins = []func(*informer.Cluster) (opened, error){
 	builtin[*admissionregistrationv1.MutatingAdmissionPolicyBinding], builtin[*admissionregistrationv1.MutatingAdmissionPolicy],
 	builtin[*admissionregistrationv1.MutatingWebhookConfiguration], builtin[*admissionregistrationv1.ValidatingAdmissionPolicyBinding],
@@ -63,7 +62,7 @@ var builtins = []func(*informer.Cluster) (opened, error){
 	builtin[*coordinationv1.Lease],
 	builtin[*coordinationv1alpha2.LeaseCandidate],
 	builtin[*coordinationv1beta1.LeaseCandidate],
-	builtin[*corev1.Endpoints], //nolint:staticcheck // deprecated, and served
+	builtin[*corev1.Endpoints], //nolint:staticcheck // deprecated, but served
 	builtin[*corev1.ConfigMap], builtin[*corev1.Event], builtin[*corev1.LimitRange], builtin[*corev1.Namespace],
 	builtin[*corev1.Node], builtin[*corev1.PersistentVolumeClaim], builtin[*corev1.PersistentVolume], builtin[*corev1.PodTemplate], builtin[*corev1.Pod],
 	builtin[*corev1.ReplicationController], builtin[*corev1.ResourceQuota], builtin[*corev1.Secret], builtin[*corev1.ServiceAccount],
@@ -89,7 +88,7 @@ var builtins = []func(*informer.Cluster) (opened, error){
 	builtin[*storagev1beta1.VolumeAttributesClass],
 }
 
-// opened is an informer whose type is out of sight.
+// opened is an informer without its type parameter.
 type opened struct {
 	source *informer.Source
 	state  func() map[informer.Key]version
@@ -103,8 +102,8 @@ func builtin[T informer.Object](c *informer.Cluster) (opened, error) {
 	return opened{i.Source(), func() map[informer.Key]version { return versions(readable(i.All())) }}, nil
 }
 
-// TestBuiltinKinds lets For find the resource of every built-in kind by its Go type, and reads all of
-// them.
+// TestBuiltinKinds checks that For finds the resource of every built-in kind by its Go type, and reads them
+// all.
 func TestBuiltinKinds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), recovery)
 	defer cancel()
@@ -136,7 +135,7 @@ func TestBuiltinKinds(t *testing.T) {
 		return strings.Compare(a.String(), b.String())
 	}) {
 		o := guessed[gvr]
-		// Some of them, such as leases, are written to all the time.
+		// Some of them, such as leases, are written all the time.
 		if err := clustertest.Poll(ctx, 50*time.Millisecond, func() error { return here.same(ctx, gvr, o.state()) }); err != nil {
 			t.Errorf("%v: %v", gvr, err)
 		}
@@ -148,7 +147,7 @@ func TestBuiltinKinds(t *testing.T) {
 	}
 }
 
-// builtin asks the server for the kinds that can be watched and that client-go has a type for.
+// builtin returns the watchable kinds of the server for which client-go has a type.
 func (w *world) builtin() (map[schema.GroupVersionResource]string, error) {
 	_, lists, err := w.client.Discovery().ServerGroupsAndResources()
 	if err != nil {
@@ -170,7 +169,7 @@ func (w *world) builtin() (map[schema.GroupVersionResource]string, error) {
 	return out, nil
 }
 
-// same tells how a state differs from a fresh list.
+// same returns an error if a state differs from a fresh list.
 func (w *world) same(ctx context.Context, gvr schema.GroupVersionResource, got map[informer.Key]version) error {
 	list, err := w.meta.Resource(gvr).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// writeAnnotation holds the number of the write that made an object what it is.
+// writeAnnotation holds the number of the write that made an object's version.
 const writeAnnotation = "soak.tattler.dev/write"
 
-// object names one of the server's.
+// object identifies an object on the server.
 type object struct {
 	resource string
 	informer.Key
@@ -24,36 +24,36 @@ type object struct {
 
 func (o object) String() string { return o.resource + " " + o.Namespace + "/" + o.Name }
 
-// outcome is what is known of a write.
+// outcome is the known result of a write.
 type outcome uint8
 
 const (
-	unknown outcome = iota // no answer, or one that leaves it open: it may have been taken
+	unknown outcome = iota // no response, or an ambiguous one: the write may have been accepted
 	taken
 	refused
 )
 
-// write is one that was tried, and what the server answered: which object in which version it made.
+// write is an attempted write, and the object and version in the server's response.
 type write struct {
 	object  object
 	outcome outcome
 	uid, rv string
 }
 
-// ledger records every write, so that whatever is shown later can be held against it. A write has a
-// number, which is also in what it writes.
+// ledger records every write, for comparison with the versions shown later. Each write has a number, which is
+// part of what it writes.
 type ledger struct {
 	mu     sync.Mutex
 	writes []write
 	gone   map[string]bool // UIDs of objects whose deletion the server confirmed
-	maybe  map[object]int  // deletions without an answer
+	maybe  map[object]int  // deletions without a response
 }
 
 func newLedger() *ledger {
 	return &ledger{writes: make([]write, 1), gone: map[string]bool{}, maybe: map[object]int{}}
 }
 
-// begin records that a write is about to be tried, and returns its number.
+// begin records a write that is about to be sent, and returns its number.
 func (l *ledger) begin(o object) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,14 +61,14 @@ func (l *ledger) begin(o object) int {
 	return len(l.writes) - 1
 }
 
-// next is the number of the next write.
+// next returns the number of the next write.
 func (l *ledger) next() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.writes)
 }
 
-// answered records what the server said to a write.
+// answered records the server's response to a write.
 func (l *ledger) answered(n int, body []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +82,7 @@ func (l *ledger) answered(n int, body []byte, err error) {
 	}
 }
 
-// deleting records that a deletion is about to be tried, deleted what the server said to it.
+// deleting records a deletion that is about to be sent, deleted the server's response.
 func (l *ledger) deleting(o object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *ledger) deleted(o object, body []byte, err error) {
 	}
 }
 
-// answer is what matters of an object, or of the Status that tells of its deletion.
+// answer is the relevant part of an object, or of the Status of its deletion.
 type answer struct {
 	Metadata struct {
 		UID             string `json:"uid"`
@@ -113,11 +113,11 @@ type answer struct {
 }
 
 func parse(body []byte) (a answer) {
-	_ = json.Unmarshal(body, &a) // without a UID it will be missed where it matters
+	_ = json.Unmarshal(body, &a) // a missing UID fails the checks that need it
 	return a
 }
 
-// isRefusal tells an answer by which the write was certainly not taken.
+// isRefusal reports whether an error proves that a write was not accepted.
 func isRefusal(err error) bool {
 	var st apierrors.APIStatus
 	if !errors.As(err, &st) {
@@ -130,13 +130,13 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// shown is a version that an informer handed out.
+// shown is a version that an informer returned.
 type shown struct {
 	object
 	uid, rv string
-	write   string // what its annotation says
-	// leaving says that the object has a deletionTimestamp. Pods get one in a version of its own,
-	// just before they go.
+	write   string // from its annotation
+	// leaving says that the object has a deletionTimestamp. Pods get one in a separate version just before
+	// their deletion.
 	leaving bool
 }
 
@@ -148,19 +148,19 @@ func showing(resource string, o metav1.Object) shown {
 	}
 }
 
-// explain returns an error where no write made the version. A write of unknown outcome was taken
-// once it was shown, and then it is one version.
+// explain returns an error if no write made the version. Once a write of unknown outcome is shown, it counts as
+// accepted, with exactly that version.
 func (l *ledger) explain(s shown) error {
 	n, err := strconv.Atoi(s.write)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil || n < 1 || n >= len(l.writes) {
-		return fmt.Errorf("%v at %s: nobody wrote %q", s.object, s.rv, s.write)
+		return fmt.Errorf("%v at %s: no write is %q", s.object, s.rv, s.write)
 	}
 	w := &l.writes[n]
 	if s.leaving && (l.gone[s.uid] || l.maybe[s.object] > 0) {
 		if w.object != s.object || w.outcome == refused || w.outcome == taken && w.uid != s.uid {
-			return fmt.Errorf("%v, UID %s, at %s: shown on its way out with write %d, which was %+v", s.object, s.uid, s.rv, n, *w)
+			return fmt.Errorf("%v, UID %s, at %s: shown while being deleted, with write %d, which was %+v", s.object, s.uid, s.rv, n, *w)
 		}
 		return nil
 	}
@@ -173,14 +173,14 @@ func (l *ledger) explain(s shown) error {
 	return nil
 }
 
-// mayBeGone tells whether somebody deleted the object, or may have.
+// mayBeGone reports whether the object was or may have been deleted.
 func (l *ledger) mayBeGone(o object, uid string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.gone[uid] || l.maybe[o] > 0
 }
 
-// since returns the writes of a resource that the server has confirmed, from a number on.
+// since returns the confirmed writes of a resource from a number on.
 func (l *ledger) since(n int, resource string) []write {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package soak proves package informer on a real control plane, which restarts, forgets and loses
+// Package soak tests package informer on a real control plane that restarts, compacts its history and loses
 // connections while thousands of objects change.
 //
-// TATTLER_SOAK=20000 makes that many pods instead of 600, and a long run: more faults, repeated.
-// TATTLER_SEED repeats the choices of a former run, though not the timing of the servers.
+// TATTLER_SOAK=20000 creates that many pods instead of 600 and makes a long run: more faults, repeated.
+// TATTLER_SEED repeats the choices of an earlier run, but not the timing of the servers.
 package soak
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
-// here is what every test uses, one after the other. The objects stay from test to test.
+// here is shared by all tests, one after the other. The objects stay from test to test.
 var here *world
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	}
 	size, seed := uint64(600), rand.Uint64N(1e9)
 	os.Exit(clustertest.Main(m, clustertest.Options{
-		Cluster:      devcluster.Options{APIServerArgs: []string{"--runtime-config=api/all=true"}}, // as many kinds as it has
+		Cluster:      devcluster.Options{APIServerArgs: []string{"--runtime-config=api/all=true"}}, // as many kinds as possible
 		PodsAnywhere: true,
 		FastPings:    true,
 		Numbers:      map[string]*uint64{"TATTLER_SOAK": &size, "TATTLER_SEED": &seed},

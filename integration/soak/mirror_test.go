@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// replica is a map that Informer.Mirror keeps in step.
+// replica is a map maintained by Informer.Mirror.
 type replica[T informer.Object] struct {
 	name  string
 	ended chan struct{}
@@ -21,7 +21,7 @@ type replica[T informer.Object] struct {
 	versions map[informer.Stream]string
 	resets   int
 	problems []error
-	err      error // why Mirror returned
+	err      error // the error of Mirror
 }
 
 func mirrored[T informer.Object](ctx context.Context, i *informer.Informer[T], name string) *replica[T] {
@@ -61,7 +61,7 @@ func (r *replica[T]) Delete(_ context.Context, k informer.Key) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.objects[k]; !ok {
-		r.problems = append(r.problems, fmt.Errorf("delete %v, which is not there", k))
+		r.problems = append(r.problems, fmt.Errorf("delete %v, which does not exist", k))
 	}
 	delete(r.objects, k)
 	return nil
@@ -78,7 +78,7 @@ func (r *replica[T]) Version(_ context.Context, s informer.Stream, rv string) er
 	return nil
 }
 
-func (r *replica[T]) settled(want map[informer.Key]version) error {
+func (r *replica[T]) diff(want map[informer.Key]version) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return differ(versions(maps.Values(r.objects)), want)
@@ -106,7 +106,7 @@ func (r *replica[T]) verify() error {
 		err = errors.Join(err, fmt.Errorf("reset %d times, want once", r.resets))
 	}
 	if len(r.versions) == 0 {
-		err = errors.Join(err, errors.New("no version was told"))
+		err = errors.Join(err, errors.New("no version was passed"))
 	}
 	if r.err != nil {
 		err = errors.Join(err, fmt.Errorf("it ended: %w", r.err))

@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// Widget is the custom resource as a Go type of a user's.
+// Widget is a user's Go type for the custom resource.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -36,7 +36,7 @@ func widgetScheme() *runtime.Scheme {
 	return s
 }
 
-// The lists that views are held against.
+// The lists with which views are compared.
 
 func (w *world) typed(namespaces []string, o metav1.ListOptions) func(context.Context) ([]*corev1.Pod, error) {
 	return each(namespaces, func(ctx context.Context, ns string) (out []*corev1.Pod, err error) {
@@ -83,7 +83,7 @@ func (w *world) widgets(ctx context.Context) ([]*Widget, error) {
 	return out, nil
 }
 
-// each lists in each namespace; nil is all.
+// each lists in each namespace; nil means all.
 func each[T any](namespaces []string, list func(ctx context.Context, ns string) ([]T, error)) func(context.Context) ([]T, error) {
 	if namespaces == nil {
 		namespaces = []string{""}
@@ -123,7 +123,7 @@ func podIPs(p *corev1.Pod) []string {
 
 func appOf[T informer.Object](o T) []string { return []string{o.GetLabels()[appLabel]} }
 
-// place is where a pod is, to show that an index's values can be of any comparable type.
+// place is a pod's namespace and phase, to show that an index's values can be of any comparable type.
 type place struct {
 	namespace string
 	phase     corev1.PodPhase

@@ -2,6 +2,6 @@
 
 package soak
 
-// fastest is less with the race detector, under which a view of maps reads some thirty pods a second
-// beside the others.
+// fastest is lower with the race detector, under which a view of maps reads about thirty pods a second beside
+// the others.
 const fastest = 50

@@ -2,6 +2,6 @@
 
 package soak
 
-// fastest is how many writes a second a dozen views follow on two cores. More would only wait in line;
-// bursts are for that.
+// fastest is the number of writes per second that a dozen views can follow on two cores. More would only queue
+// up; bursts test that.
 const fastest = 500

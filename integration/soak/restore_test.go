@@ -12,8 +12,8 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// TestRestoredBackup puts an older state of etcd back. The server then has another history under the
-// same identity: versions that were shown never were, and their numbers come again.
+// TestRestoredBackup restores an older state of etcd. The server then has another history under the same
+// identity: versions that were shown no longer exist, and their numbers are reused.
 func TestRestoredBackup(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Duration(here.size)*20*time.Millisecond)
 	defer cancel()
@@ -23,17 +23,17 @@ func TestRestoredBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// One runs all the time, one is stopped with a checkpoint of what will never have been.
+	// One cluster runs all the time; one is stopped, with a checkpoint of a history that will be replaced.
 	live := w.keeper(ctx, t, "", another)
 	live.start(t)
 	behind := filepath.Join(t.TempDir(), "state")
 	k := w.keeper(ctx, t, behind, rules{})
 	k.start(t)
 	k.sync(ctx)
-	w.meanwhile(ctx, t, 30)
-	k.sync(ctx) // marks come last: the newest objects will not be there
+	w.writeMeanwhile(ctx, t, 30)
+	k.sync(ctx) // marks come last: the newest objects will not exist
 	live.sync(ctx)
-	k.settle(ctx)
+	k.awaitEqual(ctx)
 	left := k.end()
 	ahead := copyDir(t, behind)
 	version := must(w.version(ctx))(t)
@@ -48,18 +48,18 @@ func TestRestoredBackup(t *testing.T) {
 	t.Run("running", func(t *testing.T) {
 		live.T = t
 		live.sync(ctx)
-		live.settle(ctx)
+		live.awaitEqual(ctx)
 		live.noticed(2)
 	})
 	t.Run("stopped, the server is behind", func(t *testing.T) {
 		k := w.keeper(ctx, t, behind, another)
 		for i, state := range k.loaded(ctx) {
 			if err := differ(state, left[i]); err != nil {
-				t.Errorf("%s: what was loaded is not what there was: %v", k.views[i].label(), err)
+				t.Errorf("%s: the loaded state differs from the saved one: %v", k.views[i].label(), err)
 			}
 		}
 		k.sync(ctx)
-		k.settle(ctx)
+		k.awaitEqual(ctx)
 		k.noticed(2)
 		k.end()
 	})
@@ -79,13 +79,13 @@ func TestRestoredBackup(t *testing.T) {
 		k := w.keeper(ctx, t, ahead, another)
 		k.loaded(ctx)
 		k.sync(ctx)
-		k.settle(ctx)
+		k.awaitEqual(ctx)
 		k.noticed(2)
 		k.end()
 	})
 }
 
-// noticed checks that every stream knows that history was replaced.
+// noticed checks that every stream has noticed the replaced history.
 func (k *keeper) noticed(epoch int64) {
 	k.Helper()
 	for _, v := range k.views {
@@ -97,6 +97,6 @@ func (k *keeper) noticed(epoch int64) {
 	}
 	reasons := k.counters.of("gap:"+informer.ReasonHistoryChanged) + k.counters.of("gap:"+informer.ReasonUnverified)
 	if reasons == 0 {
-		k.Error(fmt.Errorf("no gap says so: %v", k.counters.n))
+		k.Error(fmt.Errorf("no gap for it: %v", k.counters.n))
 	}
 }

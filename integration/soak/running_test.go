@@ -15,16 +15,16 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// counters are what Hooks tell, by what and of what.
+// counters count the calls of Hooks, by event and stream.
 type counters struct {
 	began time.Time
 
 	mu  sync.Mutex
 	n   map[string]int
-	log []string // the last of what was told
+	log []string // the last calls
 }
 
-// maxLog bounds what a failure tells of a cluster's past, in lines.
+// maxLog bounds the log printed after a failure, in lines.
 const maxLog = 100
 
 func (c *counters) add(what string, s informer.Stream) {
@@ -43,7 +43,7 @@ func (c *counters) note(s informer.Stream, what string, detail any) {
 	c.log = append(c.log[max(0, len(c.log)-maxLog):], line)
 }
 
-// all counts what was told, by stream.
+// all returns the counts of an event, by stream.
 func (c *counters) all(what string) map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *counters) all(what string) map[string]int {
 	return out
 }
 
-// of counts what was told, of whatever stream.
+// of returns the count of an event over all streams.
 func (c *counters) of(what string) int {
 	n := 0
 	for _, v := range c.all(what) {
@@ -93,13 +93,13 @@ func (c *counters) hooks() informer.Hooks {
 	}
 }
 
-// running is a cluster that runs.
+// running is a running cluster.
 type running struct {
 	*informer.Cluster
 	line     *line
 	requests *requests
 	counters *counters
-	stop     func() error // ends Run and returns what it did
+	stop     func() error // ends Run and returns its error
 }
 
 // open makes a cluster that does not run yet; setup may be nil.
@@ -118,7 +118,7 @@ func (w *world) open(t *testing.T, o informer.Options, setup func(*rest.Config))
 	return r
 }
 
-// start runs the cluster. The test's end stops it, and tells its state if the test failed.
+// start runs the cluster. The test's cleanup stops it, and prints its state if the test failed.
 func (r *running) start(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -147,13 +147,13 @@ func (r *running) start(t *testing.T) {
 	})
 }
 
-// stacks are those of every goroutine.
+// stacks returns the stack of every goroutine.
 func stacks() string {
 	buf := make([]byte, 1<<20)
 	return string(buf[:runtime.Stack(buf, true)])
 }
 
-// leftOver waits until no goroutine is left in the library, for a cluster that has ended.
+// leftOver waits until the library has no goroutines left, after a cluster has ended.
 func leftOver(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -167,7 +167,7 @@ func leftOver(ctx context.Context) error {
 	})
 }
 
-// dump is what the cluster says of itself.
+// dump returns the cluster's status.
 func (r *running) dump() string {
 	var b strings.Builder
 	if err := r.WriteStatus(&b); err != nil {

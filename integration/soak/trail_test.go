@@ -14,13 +14,13 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// version is which object it is, and in what state.
+// version identifies an object and its version.
 type version struct {
 	uid types.UID
 	rv  string
 }
 
-// trail follows a subscription: it holds each change against those before it, and replays them.
+// trail follows a subscription: it checks each change against the earlier ones, and replays them.
 type trail[T informer.Object] struct {
 	name     string
 	resource string
@@ -30,22 +30,22 @@ type trail[T informer.Object] struct {
 	rules    rules
 
 	mu       sync.Mutex
-	state    map[informer.Key]version // what the changes add up to
+	state    map[informer.Key]version // the sum of the changes
 	newest   map[types.UID]string     // the last version shown of each object
-	deleted  map[types.UID]object     // until it comes back
+	deleted  map[types.UID]object     // until they return
 	shown    []shown
 	gaps     []informer.Gap
 	changes  int // all of them
-	later    int // those that are not of the state that it started with
+	later    int // changes after the initial state
 	problems []error
-	err      error // why it ended
+	err      error // the error that ended it
 	ended    chan struct{}
 }
 
-// rules say what a trail may show.
+// rules say which changes a trail may receive.
 type rules struct {
-	returns bool // an object may leave and come back: there is a selector
-	midway  bool // it was not told what there was: SkipInitial
+	returns bool // an object may leave and return: there is a selector
+	midway  bool // it received no initial state: SkipInitial
 	history bool // the server's history is replaced: versions go back, objects return
 }
 
@@ -57,8 +57,8 @@ func follow[T informer.Object](ctx context.Context, t *testing.T, v *watched[T],
 	return tr
 }
 
-// trailOf subscribes, and reads until the context ends or the subscription does. Where there is a
-// gate, it takes nothing before that is open.
+// trailOf subscribes and reads until the context or the subscription ends. If gate is set, it reads nothing
+// until gate is closed.
 func trailOf[T informer.Object](ctx context.Context, i *informer.Informer[T], name string, o informer.SubscribeOptions, r rules, gate <-chan struct{}) (*trail[T], error) {
 	sub, err := i.Subscribe(name, o)
 	if err != nil {
@@ -118,7 +118,7 @@ func (tr *trail[T]) take(c *informer.Change[T]) {
 	delete(tr.deleted, c.UID)
 }
 
-// check tells what is wrong with a change, given those before it.
+// check returns an error if a change contradicts the earlier ones.
 func (tr *trail[T]) check(c *informer.Change[T]) error {
 	known, has := tr.state[c.Key]
 	last, seen := tr.newest[c.UID]
@@ -126,11 +126,11 @@ func (tr *trail[T]) check(c *informer.Change[T]) error {
 	old := version{known.uid, c.OldResourceVersion()}
 	switch {
 	case c.Op == informer.Added && has:
-		return fmt.Errorf("added, though it was %v", known)
+		return fmt.Errorf("added, but it was %v", known)
 	case c.Op == informer.Added && old.rv != "":
 		return errors.New("added, with an old version")
 	case c.Op != informer.Added && !has && !tr.rules.midway:
-		return errors.New("told of an object that was not added")
+		return errors.New("a change of an object that was not added")
 	case c.Op != informer.Added && has && (known.uid != c.UID || old != known):
 		return fmt.Errorf("the object before was %v", known)
 	case gone && !tr.rules.returns && !tr.rules.history:
@@ -142,7 +142,7 @@ func (tr *trail[T]) check(c *informer.Change[T]) error {
 	case c.Initial && synced(tr.sub):
 		return errors.New("initial, after the subscription was synced")
 	case c.Initial && tr.rules.midway:
-		return errors.New("initial, though that was to be skipped")
+		return errors.New("initial, but the initial state is skipped")
 	}
 	return errors.Join(tr.read(c), tr.cached(c))
 }
@@ -156,7 +156,7 @@ func synced[T informer.Object](s *informer.Subscription[T]) bool {
 	}
 }
 
-// read decodes some changes, or in mode Every all of them, and notes what is shown.
+// read decodes some changes, in mode Every all of them, and records the versions.
 func (tr *trail[T]) read(c *informer.Change[T]) error {
 	if c.Op != informer.Added && tr.changes%16 == 0 {
 		old, err := c.Old()
@@ -191,7 +191,7 @@ func is[T informer.Object](obj T, k informer.Key, v version) error {
 // cached checks that the cache shows the change already, or a later one.
 func (tr *trail[T]) cached(c *informer.Change[T]) error {
 	if tr.changes%8 != 0 {
-		return nil // it costs
+		return nil // checking is expensive
 	}
 	obj, err := tr.informer.Get(c.Key.Namespace, c.Key.Name)
 	switch {
@@ -211,14 +211,14 @@ func (tr *trail[T]) cached(c *informer.Change[T]) error {
 	return nil
 }
 
-// settled tells how the replayed state differs from another one.
-func (tr *trail[T]) settled(want map[informer.Key]version) error {
+// diff returns an error if the replayed state differs from want.
+func (tr *trail[T]) diff(want map[informer.Key]version) error {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	if !tr.rules.midway {
 		return differ(tr.state, want)
 	}
-	for k, v := range tr.state { // of those that it heard of
+	for k, v := range tr.state { // objects in its changes
 		if want[k] != v {
 			return fmt.Errorf("%v is %v, want %v", k, v, want[k])
 		}
@@ -226,7 +226,7 @@ func (tr *trail[T]) settled(want map[informer.Key]version) error {
 	return nil
 }
 
-// verify returns what was wrong with what was shown.
+// verify returns the problems found.
 func (tr *trail[T]) verify(l *ledger) error {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -238,7 +238,7 @@ func (tr *trail[T]) verify(l *ledger) error {
 	}
 	for uid, o := range tr.deleted {
 		if !tr.rules.returns && !tr.rules.history && !l.mayBeGone(o, string(uid)) {
-			problems = append(problems, fmt.Errorf("%v, UID %s: shown as deleted, but nobody deleted it", o, uid))
+			problems = append(problems, fmt.Errorf("%v, UID %s: shown as deleted, but it was not deleted", o, uid))
 		}
 	}
 	if tr.changes == 0 {
@@ -247,7 +247,7 @@ func (tr *trail[T]) verify(l *ledger) error {
 	return wrap(tr.name, first(problems))
 }
 
-// differ tells how two states differ.
+// differ returns an error if two states differ.
 func differ[V comparable](got, want map[informer.Key]V) error {
 	var lines []string
 	n := 0
@@ -274,14 +274,14 @@ func differ[V comparable](got, want map[informer.Key]V) error {
 	return fmt.Errorf("%d of %d objects differ: %s", n, len(want), strings.Join(lines, "; "))
 }
 
-// older compares resource versions of one history, which the servers of this test number.
+// older compares resource versions of one history, which are numbers on this test's servers.
 func older(a, b string) bool {
 	x, ok := new(big.Int).SetString(a, 10)
 	y, ok2 := new(big.Int).SetString(b, 10)
 	return ok && ok2 && x.Cmp(y) < 0
 }
 
-// because counts the gaps for a reason.
+// because counts the gaps with a reason.
 func (tr *trail[T]) because(reason string) int {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -294,7 +294,7 @@ func (tr *trail[T]) because(reason string) int {
 	return n
 }
 
-// over waits until the subscription has ended, and returns why.
+// over waits until the subscription has ended, and returns its error.
 func (tr *trail[T]) over(ctx context.Context) error {
 	select {
 	case <-tr.ended:
@@ -304,8 +304,8 @@ func (tr *trail[T]) over(ctx context.Context) error {
 	}
 }
 
-// told counts the changes behind the state that the trail started with.
-func (tr *trail[T]) told() int {
+// laterChanges counts the changes after the initial state.
+func (tr *trail[T]) laterChanges() int {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return tr.later

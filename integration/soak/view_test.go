@@ -24,9 +24,9 @@ type view interface {
 	has(informer.Key) bool
 	state() map[informer.Key]version
 	replayed() map[informer.Key]version
-	// equal tells how the cache, and what was made of its changes, differ from a fresh list.
+	// equal returns an error if the cache, or the replay of its changes, differs from a fresh list.
 	equal(ctx context.Context) error
-	// verify tells what was wrong with what was shown so far.
+	// verify returns the problems found so far.
 	verify(*ledger) error
 }
 
@@ -34,14 +34,14 @@ type view interface {
 type watched[T informer.Object] struct {
 	name string
 	*informer.Informer[T]
-	// list asks the server, through client-go, for what the informer should have.
+	// list requests the informer's objects from the server through client-go.
 	list   func(context.Context) ([]T, error)
-	kind   schema.GroupVersionKind // that the informer's objects have; client-go's lists leave it out
-	normal func(T)                 // does to a listed object what the source does to its own
+	kind   schema.GroupVersionKind // of the informer's objects; client-go's lists omit it
+	normal func(T)                 // applies the source's transform to a listed object
 
 	trails  []*trail[T]
 	mirrors []*replica[T]
-	indexes []func(want map[informer.Key]T) error // each tells how an index differs
+	indexes []func(want map[informer.Key]T) error // each returns an error if an index differs
 	feeds   []*feedTrail
 }
 
@@ -55,8 +55,8 @@ func (v *watched[T]) has(k informer.Key) bool {
 
 func (v *watched[T]) state() map[informer.Key]version { return versions(readable(v.All())) }
 
-// readable leaves out the errors of a loop over objects: a decoding that fails is counted (verify), and
-// the object is missed by who compares.
+// readable skips the errors of a loop over objects: a failed decoding is counted (verify), and the object is
+// missing in comparisons.
 func readable[T informer.Object](objects iter.Seq2[T, error]) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for o, err := range objects {
@@ -67,7 +67,7 @@ func readable[T informer.Object](objects iter.Seq2[T, error]) iter.Seq[T] {
 	}
 }
 
-// replayed is what the first trail adds up to, which costs less than state.
+// replayed is the state replayed by the first trail, which is cheaper than state.
 func (v *watched[T]) replayed() map[informer.Key]version {
 	tr := v.trails[0]
 	tr.mu.Lock()
@@ -103,8 +103,8 @@ func (v *watched[T]) equal(ctx context.Context) error {
 		want[keyOf(o)] = o
 	}
 	wanted := versions(slices.Values(listed))
-	// Who is told of changes is told in the background.
-	if err := clustertest.Poll(ctx, 50*time.Millisecond, func() error { return v.settled(wanted) }); err != nil {
+	// Subscribers are notified in the background.
+	if err := clustertest.Poll(ctx, 50*time.Millisecond, func() error { return v.diff(wanted) }); err != nil {
 		return wrap(v.name, err)
 	}
 	errs := []error{v.cache(want, wanted)}
@@ -117,17 +117,17 @@ func (v *watched[T]) equal(ctx context.Context) error {
 	return wrap(v.name, errors.Join(errs...))
 }
 
-// settled tells how what was made of the changes so far differs.
-func (v *watched[T]) settled(want map[informer.Key]version) error {
+// diff returns an error if the state replayed from the changes differs from want.
+func (v *watched[T]) diff(want map[informer.Key]version) error {
 	var errs []error
 	for _, tr := range v.trails {
-		errs = append(errs, wrap(tr.name, tr.settled(want)))
+		errs = append(errs, wrap(tr.name, tr.diff(want)))
 	}
 	for _, m := range v.mirrors {
-		errs = append(errs, wrap(m.name, m.settled(want)))
+		errs = append(errs, wrap(m.name, m.diff(want)))
 	}
 	for _, f := range v.feeds {
-		errs = append(errs, wrap(f.name, f.settled(want)))
+		errs = append(errs, wrap(f.name, f.diff(want)))
 	}
 	return errors.Join(errs...)
 }
@@ -139,7 +139,7 @@ func wrap(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// cache holds every way of reading against the list.
+// cache compares every way of reading with the list.
 func (v *watched[T]) cache(want map[informer.Key]T, wanted map[informer.Key]version) error {
 	got := map[informer.Key]T{}
 	for o, err := range v.All() {
@@ -180,7 +180,7 @@ func (v *watched[T]) cache(want map[informer.Key]T, wanted map[informer.Key]vers
 	return v.selected(wanted, want)
 }
 
-// selected holds reads of a part against the list.
+// selected compares reads of a part with the list.
 func (v *watched[T]) selected(wanted map[informer.Key]version, want map[informer.Key]T) error {
 	ns, app := namespaces[0], labels.SelectorFromSet(labels.Set{appLabel: "app-07"})
 	all, some := 0, map[informer.Key]version{}
@@ -235,7 +235,7 @@ func (v *watched[T]) verify(l *ledger) error {
 	return wrap(v.name, errors.Join(errs...))
 }
 
-// indexed adds an index to the view, which equal will hold against a computation of its own.
+// indexed adds an index to the view; equal compares it with a separate computation.
 func indexed[T informer.Object, K comparable](v *watched[T], name string, values func(T) []K) *informer.Index[T, K] {
 	ix := informer.AddIndex(v.Informer, name, values)
 	v.indexes = append(v.indexes, func(want map[informer.Key]T) error {
@@ -259,10 +259,10 @@ func wrong[T informer.Object, K comparable](ix *informer.Index[T, K], expect map
 		return err
 	}
 	if len(values) != len(expect) {
-		return fmt.Errorf("it has %d values, want %d", len(values), len(expect))
+		return fmt.Errorf("%d values, want %d", len(values), len(expect))
 	}
 	if n := ix.Failed(); n > 0 {
-		return fmt.Errorf("it failed %d times", n)
+		return fmt.Errorf("%d failures", n)
 	}
 	n := 0
 	for value, objects := range expect {
@@ -279,7 +279,7 @@ func wrong[T informer.Object, K comparable](ix *informer.Index[T, K], expect map
 			}
 		}
 		if n++; n%8 != 0 {
-			continue // decoding costs
+			continue // decoding is expensive
 		}
 		if err := differ(versions(readable(ix.Get(value))), objects); err != nil {
 			return fmt.Errorf("%v: %w", value, err)

@@ -33,7 +33,7 @@ var (
 
 const (
 	writers = 16
-	// widgetShare is how many pods there are for each custom resource.
+	// widgetShare is the number of pods per custom resource.
 	widgetShare = 8
 	crd         = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
 		"metadata":{"name":"widgets.soak.tattler.dev"},
@@ -43,8 +43,7 @@ const (
 				{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 )
 
-// world is a control plane full of objects, and everything that was ever written to it. What it
-// holds in other resources than pods and widgets is its own.
+// world is a control plane full of objects, and a record of all writes to it. It writes only pods and widgets.
 type world struct {
 	*devcluster.Cluster
 	size   int // pods
@@ -78,10 +77,10 @@ func (w *world) connect() (err error) {
 	return errors.Join(errs[:]...)
 }
 
-// long tells whether the run is to take its time.
+// long reports whether this is a long run.
 func (w *world) long() bool { return w.size > 5000 }
 
-// config is how an informer reaches the server; either argument may be nil.
+// config is an informer's connection to the server; either argument may be nil.
 func (w *world) config(l *line, r *requests) *rest.Config {
 	cfg := rest.CopyConfig(w.cfg)
 	if l != nil {
@@ -93,7 +92,7 @@ func (w *world) config(l *line, r *requests) *rest.Config {
 	return cfg
 }
 
-// prepare makes the namespaces, and the kind Widget.
+// prepare creates the namespaces and the kind Widget.
 func (w *world) prepare(ctx context.Context) error {
 	for _, ns := range namespaces {
 		body := fmt.Sprintf(`{"metadata":{"name":%q}}`, ns)
@@ -110,7 +109,7 @@ func (w *world) prepare(ctx context.Context) error {
 	})
 }
 
-// fill makes the objects; every second pod gets a status, as from a kubelet.
+// fill creates the objects; every second pod gets a status, as from a kubelet.
 func (w *world) fill(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -137,7 +136,7 @@ func (w *world) fill(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// pod is the name of the nth pod, widget that of the nth custom resource.
+// pod names the nth pod, widget the nth custom resource.
 func (w *world) pod(n int) object { return named("pods", "pod", n) }
 
 func (w *world) widget(n int) object { return named("widgets", "widget", n) }
@@ -148,8 +147,8 @@ func named(resource, prefix string, n int) object {
 	return o
 }
 
-// path is where an object, or with an empty name its collection, is served. Without a namespace, that
-// is the collection of all.
+// path returns the path of an object, or, with an empty name, of its collection. Without a namespace, it is the
+// collection over all namespaces.
 func path(o object, name string) string {
 	p := "/api/v1"
 	if o.resource == "widgets" {
@@ -161,7 +160,7 @@ func path(o object, name string) string {
 	return strings.TrimSuffix(p+"/"+o.resource+"/"+name, "/")
 }
 
-// send sends JSON once, so that an answer is that to this very request.
+// send sends JSON once, without retries, so that a response belongs to this very request.
 func (w *world) send(ctx context.Context, verb, path, contentType string, body []byte) ([]byte, error) {
 	if contentType == "" {
 		contentType = "application/json"
@@ -170,7 +169,7 @@ func (w *world) send(ctx context.Context, verb, path, contentType string, body [
 		Body(body).MaxRetries(0).Timeout(20 * time.Second).Do(ctx).Raw()
 }
 
-// restartAPIServer kills the API server, or ends it as a rolling update does, and starts it again.
+// restartAPIServer kills the API server, or stops it as a rolling update does, and starts it again.
 func (w *world) restartAPIServer(ctx context.Context, orderly bool) error {
 	end := w.KillAPIServer
 	if orderly {
@@ -179,13 +178,12 @@ func (w *world) restartAPIServer(ctx context.Context, orderly bool) error {
 	return errors.Join(end(), w.StartAPIServer(ctx))
 }
 
-// forget makes the server unable to say what happened before now: who asks gets a 410.
+// forget compacts the server's history up to now: older watches get a 410.
 func (w *world) forget(ctx context.Context) error {
 	return errors.Join(w.Compact(ctx), w.restartAPIServer(ctx, false))
 }
 
-// restartEtcd kills etcd and starts it again. What it has on disk in between is copied to dir if
-// that is not empty.
+// restartEtcd kills etcd and starts it again. In between it copies etcd's files to dir if that is not empty.
 func (w *world) restartEtcd(ctx context.Context, dir string) error {
 	err := w.KillEtcd()
 	if err == nil && dir != "" {
@@ -194,7 +192,7 @@ func (w *world) restartEtcd(ctx context.Context, dir string) error {
 	return errors.Join(err, w.StartEtcd(ctx))
 }
 
-// restore puts back what restartEtcd copied, as one restores a backup: the past is the present again.
+// restore restores the files that restartEtcd copied, like a backup.
 func (w *world) restore(ctx context.Context, dir string) error {
 	if err := errors.Join(w.KillAPIServer(), w.KillEtcd(), os.RemoveAll(w.etcd())); err != nil {
 		return err
@@ -205,7 +203,7 @@ func (w *world) restore(ctx context.Context, dir string) error {
 
 func (w *world) etcd() string { return filepath.Join(w.Dir(), "etcd") }
 
-// version is what the server is at.
+// version returns the server's version.
 func (w *world) version(ctx context.Context) (string, error) {
 	list, err := w.meta.Resource(podResource).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {

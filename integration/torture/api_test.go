@@ -18,13 +18,14 @@ import (
 // resource is a kind that is written and judged.
 type resource struct{ group, version, plural, kind string }
 
-// name is such as deployments.apps, or configmaps in the core group.
+// name is the resource and group, such as deployments.apps, or configmaps in the core group.
 func (r resource) name() string { return strings.TrimSuffix(r.plural+"."+r.group, ".") }
 
-// apiVersion is as an object has it.
+// apiVersion is the value in an object.
 func (r resource) apiVersion() string { return strings.TrimPrefix(r.group+"/"+r.version, "/") }
 
-// path is where an object is served; without a name, its collection; without a namespace, that of all.
+// path is the path of an object; without a name, of its collection; without a namespace, of the collection over
+// all.
 func (r resource) path(namespace, name string) string {
 	p := "/apis/" + r.apiVersion()
 	if r.group == "" {
@@ -47,13 +48,13 @@ var (
 	kinds = []resource{configMaps, secrets, deployments, gadgets}
 )
 
-// api talks to an API server, over connections of its own.
+// api is a client of an API server with separate connections.
 type api struct {
 	url, token string
 	client     *http.Client
 }
 
-// newAPI is the admin's way to the plane.
+// newAPI is the admin's client of the plane.
 func newAPI() (*api, error) {
 	ca, err := os.ReadFile(plane.CAFile())
 	if err != nil {
@@ -63,11 +64,11 @@ func newAPI() (*api, error) {
 	pool.AppendCertsFromPEM(ca)
 	return &api{plane.URL(), plane.AdminToken(), &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 16,
-		ResponseHeaderTimeout: 20 * time.Second, // of a server that is there, and does not answer
+		ResponseHeaderTimeout: 20 * time.Second, // for a server that accepts and does not answer
 	}}}, nil
 }
 
-// refusal is an answer other than 2xx.
+// refusal is a response other than 2xx.
 type refusal struct {
 	code int
 	body string
@@ -88,7 +89,7 @@ func isRefusal(err error, codes ...int) bool {
 	return len(codes) == 0 && r.code < 500
 }
 
-// open sends a request and returns the answer to be read.
+// open sends a request and returns the body of the response.
 func (a *api) open(ctx context.Context, method, path, contentType string, body []byte) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(body))
 	if err != nil {
@@ -105,13 +106,13 @@ func (a *api) open(ctx context.Context, method, path, contentType string, body [
 	}
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000)) // the code says what matters
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000)) // the code is what matters
 		return nil, &refusal{resp.StatusCode, string(text)}
 	}
 	return resp.Body, nil
 }
 
-// do sends a request and returns the whole answer.
+// do sends a request and returns the whole response.
 func (a *api) do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -123,7 +124,7 @@ func (a *api) do(ctx context.Context, method, path, contentType string, body []b
 	return io.ReadAll(r)
 }
 
-// create makes an object; one that is there already will do.
+// create creates an object unless it exists.
 func (a *api) create(ctx context.Context, r resource, namespace string, object any) error {
 	body, err := json.Marshal(object)
 	if err != nil {
@@ -145,7 +146,7 @@ type page struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// list returns all objects of a kind, and the version of the list.
+// list returns all objects of a kind and the version of the list.
 func (a *api) list(ctx context.Context, r resource) (items []json.RawMessage, version string, err error) {
 	body, err := a.do(ctx, "GET", r.path("", ""), "", nil)
 	if err != nil {
@@ -160,7 +161,7 @@ func (a *api) list(ctx context.Context, r resource) (items []json.RawMessage, ve
 
 type fields = map[string]any
 
-// prepare makes the kind Gadget.
+// prepare creates the kind Gadget.
 func prepare(ctx context.Context) error {
 	a, err := newAPI()
 	if err != nil {
@@ -185,7 +186,7 @@ func prepare(ctx context.Context) error {
 	})
 }
 
-// makeNamespaces makes namespaces that begin with a word.
+// makeNamespaces creates namespaces.
 func makeNamespaces(ctx context.Context, a *api, names ...string) error {
 	for _, name := range names {
 		if err := a.create(ctx, namespaces, "", fields{"metadata": fields{"name": name}}); err != nil {

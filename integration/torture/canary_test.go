@@ -22,7 +22,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestForms: a canary is found however it is wrapped.
+// TestForms: a canary is found in every encoding.
 func TestForms(t *testing.T) {
 	value := "cnry" + rand.Text()[:10]
 	for _, before := range []string{"", "a", "ab", "abc", `{"password":"`} {
@@ -39,13 +39,13 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestCanary plants values that must be hidden wherever the daemon could meet them, has it record, deliver,
-// fail and crash, and looks for them in everything that it leaves.
+// TestCanary plants values that must be hidden wherever the daemon could meet them, makes it record, deliver,
+// fail and crash, and searches everything that it leaves behind.
 func TestCanary(t *testing.T) {
-	t.Parallel() // to what leaves the servers alone
+	t.Parallel() // to tests that leave the servers alone
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	a := newAviary(t)
+	a := newCanaries(t)
 	api, err := newAPI()
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestCanary(t *testing.T) {
 		t.Fatal(err)
 	}
 	header, secret, password := a.plant("the webhook's header"), a.plant("the webhook's secret"), a.plant("the webhook's password")
-	hook, address := newParrot(t), freeAddress(t)
+	hook, address := newEchoHook(t), freeAddress(t)
 	dir := t.TempDir()
 	changes := filepath.Join(dir, "changes.jsonl")
 	d := newDaemon(t, filepath.Join(dir, "state", "journal.db"), tokenKubeconfig(t, a), fields{
@@ -76,7 +76,7 @@ func TestCanary(t *testing.T) {
 	})
 	d.env = []string{"CANARY_HEADER=" + header, "CANARY_SECRET=" + secret, "CANARY_PASSWORD=" + password}
 
-	a.objects(ctx, api, ns, 0) // what a first list shows
+	a.objects(ctx, api, ns, 0) // for the first list
 	d.ready(ctx)
 	for n := 1; n <= 12; n++ { // enough for contents of every form
 		a.objects(ctx, api, ns, n)
@@ -86,20 +86,20 @@ func TestCanary(t *testing.T) {
 		}
 	}
 	a.remove(ctx, api, ns)
-	last := &hand{api: api, witness: &witness{past: past{objects: map[identity]*timeline{}}, last: map[string]string{}}, rng: chance(t)}
+	last := &hand{api: api, watcher: &watcher{past: past{objects: map[identity]*timeline{}}, last: map[string]string{}}, rng: chance(t)}
 	for _, r := range kinds {
 		if err := last.create(ctx, r, ns, "last"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// Each way to crash, with the log open.
+	// Every way to crash, with the log open.
 	for _, signal := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGABRT} {
 		d.ready(ctx)
 		for _, r := range kinds {
 			if err := within(ctx, 30*time.Second, func() error {
-				for name, text := range map[string][]byte{"the file": read(t, changes), "the webhook": hook.heard()} {
+				for name, text := range map[string][]byte{"the file": read(t, changes), "the webhook": hook.received()} {
 					if !bytes.Contains(text, []byte("/"+r.plural+"/last\"")) {
-						return fmt.Errorf("%s has not got %s/last", name, r.plural)
+						return fmt.Errorf("%s has not received %s/last", name, r.plural)
 					}
 				}
 				return nil
@@ -121,8 +121,8 @@ func TestCanary(t *testing.T) {
 	a.everywhere(ctx, d, dir, hook)
 }
 
-// objects writes an object with each canary; n tells the time.
-func (a *aviary) objects(ctx context.Context, api *api, ns string, n int) {
+// objects writes an object with each canary; n numbers the versions.
+func (a *canaries) objects(ctx context.Context, api *api, ns string, n int) {
 	a.Helper()
 	plant := func(where string) string { return a.plant(fmt.Sprint(where, ", version ", n)) }
 	applied := func(value string) string {
@@ -176,7 +176,7 @@ func (a *aviary) objects(ctx context.Context, api *api, ns string, n int) {
 }
 
 // remove deletes the objects.
-func (a *aviary) remove(ctx context.Context, api *api, ns string) {
+func (a *canaries) remove(ctx context.Context, api *api, ns string) {
 	a.Helper()
 	for r, names := range map[resource][]string{
 		secrets: {"data", "sh.helm.release.v1.shop.v1"}, configMaps: {"rule", "helm"}, deployments: {"env"}, gadgets: {"deep"},
@@ -189,8 +189,8 @@ func (a *aviary) remove(ctx context.Context, api *api, ns string) {
 	}
 }
 
-// alive searches what the running daemon tells of itself.
-func (a *aviary) alive(d *daemon, address string) {
+// alive searches the running daemon's endpoints and commands.
+func (a *canaries) alive(d *daemon, address string) {
 	a.Helper()
 	for _, path := range []string{
 		"/metrics", "/healthz", "/readyz", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1", "/debug/pprof/cmdline", "/",
@@ -215,17 +215,17 @@ func (a *aviary) alive(d *daemon, address string) {
 	}
 }
 
-// everywhere searches all that a daemon left.
-func (a *aviary) everywhere(ctx context.Context, d *daemon, dir string, hook *parrot) {
+// everywhere searches everything that a daemon leaves behind.
+func (a *canaries) everywhere(ctx context.Context, d *daemon, dir string, hook *echoHook) {
 	a.Helper()
 	a.search("the log", []byte(d.errors.String()))
-	a.search("what the webhook got", hook.heard())
-	for _, root := range []string{dir, d.dir} { // before anything opens the journal, and tidies its log
+	a.search("the webhook's messages", hook.received())
+	for _, root := range []string{dir, d.dir} { // before the journal is opened, which checkpoints its log
 		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() {
 				return err
 			}
-			what, _, _ := strings.Cut(e.Name(), "-0") // of stdout there is one for each run
+			what, _, _ := strings.Cut(e.Name(), "-0") // there is one stdout file per run
 			a.search("the file "+what, read(a.T, path))
 			return nil
 		})
@@ -235,7 +235,7 @@ func (a *aviary) everywhere(ctx context.Context, d *daemon, dir string, hook *pa
 	}
 	ids, marked := a.contents(ctx, d.journal)
 	if marked < 100 {
-		a.Errorf("only %d hidden values are in the journal: what was to be hidden did not come through", marked)
+		a.Errorf("only %d hidden values are in the journal: the planted values did not arrive", marked)
 	}
 	for _, args := range [][]string{
 		{"log", "-o", "json", "--limit", "0", "--noise"}, {"log", "-o", "yaml", "--limit", "0", "--noise"},
@@ -251,7 +251,7 @@ func (a *aviary) everywhere(ctx context.Context, d *daemon, dir string, hook *pa
 		}
 	}
 	for _, what := range []string{
-		"the log", "what the webhook got", "the file journal.db", "the file journal.db-wal", "the file journal.db-shm", "the file changes.jsonl",
+		"the log", "the webhook's messages", "the file journal.db", "the file journal.db-wal", "the file journal.db-shm", "the file changes.jsonl",
 		"the file out", "HTTP /metrics", "HTTP /debug/pprof/goroutine?debug=2", "tattler status", "tattler sinks", "contents of the journal", "tattler log", "tattler show",
 	} {
 		if a.looked[what] == 0 {
@@ -261,7 +261,7 @@ func (a *aviary) everywhere(ctx context.Context, d *daemon, dir string, hook *pa
 }
 
 // contents searches every object of the journal, decompressed.
-func (a *aviary) contents(ctx context.Context, path string) (ids []string, marked int) {
+func (a *canaries) contents(ctx context.Context, path string) (ids []string, marked int) {
 	a.Helper()
 	r, err := journal.OpenReader(ctx, path)
 	if err != nil {
@@ -294,8 +294,8 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// tokenKubeconfig reaches the plane with a bearer token, which is a canary.
-func tokenKubeconfig(t *testing.T, a *aviary) string {
+// tokenKubeconfig connects to the plane with a bearer token, which is a canary.
+func tokenKubeconfig(t *testing.T, a *canaries) string {
 	t.Helper()
 	a.all = append(a.all, canary{"the kubeconfig", plane.AdminToken()})
 	a.needles = append(a.needles, forms(plane.AdminToken())...)
@@ -317,7 +317,7 @@ func tokenKubeconfig(t *testing.T, a *aviary) string {
 	return path
 }
 
-// freeAddress is one on which nobody listens.
+// freeAddress returns an unused address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// ask is a list or a watch that the daemon asked for, and the server's answer.
-type ask struct {
+// request is a list or watch by the daemon, with the server's response.
+type request struct {
 	at              time.Time
 	run             int // of the daemon
 	kind, namespace string
 	what            query
-	from            string // the version that a watch was to begin after
+	from            string // the version after which a watch was to begin
 
-	// What the observer saw of the answer, before the daemon did.
-	code  int       // that of the answer, or of the error that ended it; 0: there was none
+	// What the observer saw of the response, before the daemon did.
+	code  int       // of the response, or of the error that ended it; 0: no response
 	until time.Time // when code was seen
-	at410 string    // the version after which the server has nothing to show; empty: it did not say so
-	to    string    // the version that a watch has shown everything up to
-	whole bool      // a list was shown to its end,
+	at410 string    // the version that a 410 refused to resume from; empty: no 410
+	to    string    // the version up to which a watch has shown everything
+	whole bool      // a list was sent completely,
 	list  string    // at this version
 }
 
-// query is a kind of ask.
+// query is a kind of request.
 type query string
 
 const (
@@ -37,7 +37,7 @@ const (
 	audits  query = "list of metadata"
 )
 
-func (a *ask) String() string {
+func (a *request) String() string {
 	s := fmt.Sprintf("run %d: %s", a.run, a.what)
 	if a.from != "" {
 		s += " from " + a.from
@@ -60,52 +60,53 @@ func (a *ask) String() string {
 	return s
 }
 
-// deed is what the torture did.
-type deed struct {
+// action is an action of the torture.
+type action struct {
 	what         string
 	began, ended time.Time
-	// forgets: the server may have lost the history of a kind, or of all, before the deed ended, and no more
-	// than that: floor is its version then. Replaces: it has got another history.
+	// forgets: before the action ended, the server may have lost the history of a kind, or of all, up to floor,
+	// its version at that time. replaces: the server has another history.
 	forgets, replaces bool
 	kind              string
 	floor             string
 }
 
-// causes is what can have made gaps necessary: what the daemon asked, as an observer saw it, and what the
-// torture did to the server.
+// causes holds the possible causes of gaps: the daemon's requests, as an observer saw them, and the torture's
+// actions on the server.
 type causes struct {
-	mu    sync.Mutex
-	asks  []*ask
-	deeds []*deed
+	mu       sync.Mutex
+	requests []*request
+	actions  []*action
 }
 
-func (c *causes) add(a *ask) {
+func (c *causes) add(a *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asks = append(c.asks, a)
+	c.requests = append(c.requests, a)
 }
 
-// note changes what is known of an ask.
+// note updates a request.
 func (c *causes) note(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f()
 }
 
-// did notes what was done to the daemon, which excuses nothing.
+// did records an action on the daemon, which does not excuse gaps.
 func (c *causes) did(format string, args ...any) {
 	now := time.Now()
-	c.begin(&deed{what: fmt.Sprintf(format, args...), began: now, ended: now})
+	c.begin(&action{what: fmt.Sprintf(format, args...), began: now, ended: now})
 }
 
-func (c *causes) begin(d *deed) {
+func (c *causes) begin(d *action) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.deeds = append(c.deeds, d)
+	c.actions = append(c.actions, d)
 }
 
-// during notes a deed while f does it. Where the server forgets, its version afterwards is noted, too.
-func (c *causes) during(ctx context.Context, a *api, d deed, f func(context.Context) error) error {
+// during records an action while f carries it out. If the server forgets, its version afterwards is recorded,
+// too.
+func (c *causes) during(ctx context.Context, a *api, d action, f func(context.Context) error) error {
 	d.began = time.Now()
 	c.begin(&d)
 	err := f(ctx)
@@ -117,8 +118,8 @@ func (c *causes) during(ctx context.Context, a *api, d deed, f func(context.Cont
 	return err
 }
 
-// newest is the newest version of the server, after which it forgets nothing by itself: each kind is asked
-// for, so that the server has begun to watch it.
+// newest returns the newest version of the server, after which it forgets nothing by itself. It lists each
+// kind, so that the server's watch cache has begun.
 func newest(ctx context.Context, a *api) (version string, err error) {
 	for _, r := range kinds {
 		err := within(ctx, 30*time.Second, func() error {
@@ -135,9 +136,9 @@ func newest(ctx context.Context, a *api) (version string, err error) {
 	return version, nil
 }
 
-// of returns the asks of a stream up to a time, in their order, and those after it.
-func (c *causes) of(kind, namespace string, t time.Time) (before, after []*ask) {
-	for _, a := range c.asks {
+// of returns the requests of a stream up to a time, in order, and those after it.
+func (c *causes) of(kind, namespace string, t time.Time) (before, after []*request) {
+	for _, a := range c.requests {
 		switch {
 		case a.kind != kind || a.namespace != namespace:
 		case a.at.After(t):
@@ -149,7 +150,8 @@ func (c *causes) of(kind, namespace string, t time.Time) (before, after []*ask) 
 	return before, after
 }
 
-// around tells what the daemon asked of a stream, and what the torture did, before and shortly after a time.
+// around describes the daemon's requests for a stream, and the torture's actions, before and shortly after a
+// time.
 func (c *causes) around(kind, namespace string, t time.Time) string {
 	if c == nil {
 		return ""
@@ -165,17 +167,17 @@ func (c *causes) around(kind, namespace string, t time.Time) string {
 	for _, a := range append(before, after...) {
 		all = append(all, line{a.at, a.String()})
 	}
-	for _, d := range c.deeds {
+	for _, d := range c.actions {
 		text := d.what
 		if d.ended.After(d.began) {
 			text += ", until " + clock(d.ended)
 		}
 		if d.floor != "" {
-			text += ", then the server is at " + d.floor
+			text += ", then the server was at " + d.floor
 		}
 		all = append(all, line{d.began, text})
 	}
-	all = append(all, line{t, "=> the daemon notes the gap"})
+	all = append(all, line{t, "=> the daemon records the gap"})
 	slices.SortStableFunc(all, func(a, b line) int { return a.at.Compare(b.at) })
 	i := slices.IndexFunc(all, func(l line) bool { return strings.HasPrefix(l.text, "=>") })
 	var b strings.Builder

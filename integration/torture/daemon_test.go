@@ -18,20 +18,20 @@ import (
 	"time"
 )
 
-// daemon is `tattler run`, again and again.
+// daemon is `tattler run`, started repeatedly.
 type daemon struct {
 	*testing.T
 	dir        string // of its configuration, key and output
 	journal    string
 	kubeconfig string
-	env        []string // besides its own
-	// observer, if set, watches it, and is reached through the proxy.
+	env        []string // additional variables
+	// observer, if set, observes the daemon, which reaches it through the proxy.
 	observer *observer
 	proxy    *proxy
 
 	runs    int
-	running *process   // nil: none
-	off     []interval // after each kill; the last may have no end
+	running *process   // nil: not running
+	off     []interval // after each kill; the last may be open
 	errors  lines      // of all runs
 }
 
@@ -42,10 +42,10 @@ type process struct {
 	out    string // file of its stdout
 	errors lines
 	done   chan struct{}
-	err    error // once done
+	err    error // valid once done is closed
 }
 
-// lines is what was written to stderr.
+// lines is the text written to stderr.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -70,7 +70,7 @@ func (l *lines) String() string {
 
 func (l *lines) count(text string) int { return strings.Count(l.String(), text) }
 
-// newDaemon prepares a daemon with its configuration, which is JSON: that is YAML, too.
+// newDaemon prepares a daemon with its configuration in JSON, which is also YAML.
 func newDaemon(t *testing.T, journal, kubeconfig string, config fields) *daemon {
 	t.Helper()
 	d := &daemon{T: t, dir: t.TempDir(), journal: journal, kubeconfig: kubeconfig}
@@ -85,13 +85,13 @@ func newDaemon(t *testing.T, journal, kubeconfig string, config fields) *daemon 
 	t.Cleanup(func() {
 		d.kill()
 		if t.Failed() {
-			t.Logf("the daemon said at last:\n%s", tail(d.errors.String(), 6000))
+			t.Logf("the daemon's last lines:\n%s", tail(d.errors.String(), 6000))
 		}
 	})
 	return d
 }
 
-// newObservedDaemon prepares a daemon whose kubeconfig is made for each run.
+// newObservedDaemon prepares a daemon with a separate kubeconfig for each run.
 func newObservedDaemon(t *testing.T, journal string, o *observer, p *proxy, config fields) *daemon {
 	t.Helper()
 	d := newDaemon(t, journal, filepath.Join(t.TempDir(), "kubeconfig"), config)
@@ -103,15 +103,15 @@ func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
 func (d *daemon) config() string { return filepath.Join(d.dir, "tattler.yaml") }
 
-// environment is the command's: nothing of the user's.
+// environment is the command's environment, without the user's variables.
 func (d *daemon) environment() []string {
 	env := append(os.Environ(), playEnv+"=1", "KUBECONFIG="+d.kubeconfig, "TZ=UTC", "GORACE=halt_on_error=1", "GOTRACEBACK=all",
 		"XDG_CONFIG_HOME="+filepath.Join(d.dir, "config"), "XDG_STATE_HOME="+filepath.Join(d.dir, "state"), "HOME="+d.dir,
-		"HTTP2_READ_IDLE_TIMEOUT_SECONDS=2", "HTTP2_PING_TIMEOUT_SECONDS=2") // a silent connection is found out sooner
+		"HTTP2_READ_IDLE_TIMEOUT_SECONDS=2", "HTTP2_PING_TIMEOUT_SECONDS=2") // silent connections are detected sooner
 	return append(env, d.env...)
 }
 
-// start starts the daemon; it need not become ready.
+// start starts the daemon without waiting until it is ready.
 func (d *daemon) start() {
 	d.Helper()
 	if d.running != nil {
@@ -125,7 +125,7 @@ func (d *daemon) start() {
 		if err := o.kubeconfig(d.kubeconfig, d.proxy.address(), d.runs); err != nil {
 			d.Fatal(err)
 		}
-		o.did("run %d is started", d.runs)
+		o.did("run %d starts", d.runs)
 	}
 	p := &process{out: filepath.Join(d.dir, fmt.Sprintf("out-%05d", d.runs)), done: make(chan struct{})}
 	p.errors.also = &d.errors
@@ -154,7 +154,7 @@ func (d *daemon) start() {
 	d.running = p
 }
 
-// alive tells whether it runs. One that ended by itself is forgotten, and started when it is next wanted.
+// alive reports whether the daemon runs. A run that ended by itself is dropped; the next ready starts another.
 func (d *daemon) alive() bool {
 	if d.running == nil {
 		return false
@@ -170,7 +170,7 @@ func (d *daemon) alive() bool {
 	}
 }
 
-// bad fails the test where a run ended, or said something, as only a fault of its own makes it.
+// bad fails the test if a run's log shows a fault of the daemon.
 func (d *daemon) bad(p *process) {
 	d.Helper()
 	text := p.errors.String()
@@ -182,7 +182,7 @@ func (d *daemon) bad(p *process) {
 	}
 }
 
-// kill ends it with SIGKILL.
+// kill ends the daemon with SIGKILL.
 func (d *daemon) kill() {
 	if !d.alive() {
 		return
@@ -197,7 +197,7 @@ func (d *daemon) kill() {
 	d.running = nil
 }
 
-// ready starts it where it does not run, again where it ends, and waits until it records.
+// ready starts the daemon if it does not run, restarts it if it ends, and waits until it records.
 func (d *daemon) ready(ctx context.Context) {
 	d.Helper()
 	if err := within(ctx, 2*time.Minute, func() error {
@@ -213,7 +213,7 @@ func (d *daemon) ready(ctx context.Context) {
 	}
 }
 
-// end ends it in order.
+// end stops the daemon regularly.
 func (d *daemon) end() {
 	d.Helper()
 	if !d.alive() {
@@ -237,7 +237,7 @@ func (d *daemon) end() {
 	}
 }
 
-// tattler runs another verb of the command and returns what it printed.
+// tattler runs another verb of the command and returns its output.
 func (d *daemon) tattler(args ...string) (stdout, stderr string) {
 	d.Helper()
 	self, err := os.Executable()
@@ -248,7 +248,7 @@ func (d *daemon) tattler(args ...string) (stdout, stderr string) {
 	cmd.Env = d.environment()
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
-	stdin, err := cmd.StdinPipe() // open as long as it runs
+	stdin, err := cmd.StdinPipe() // open as long as the command runs
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -259,8 +259,7 @@ func (d *daemon) tattler(args ...string) (stdout, stderr string) {
 	return out.String(), problems.String()
 }
 
-// printed is what all runs wrote to stdout, one line each. A line that a kill tore is left out where it is
-// the last of its run.
+// printed returns the lines that all runs wrote to stdout. A last line torn by a kill is omitted.
 func (d *daemon) printed() []receipt {
 	d.Helper()
 	files, err := filepath.Glob(filepath.Join(d.dir, "out-*"))
@@ -283,7 +282,7 @@ func (d *daemon) printed() []receipt {
 	return all
 }
 
-// fileLines are those of a rotated file, the oldest first. Nothing may be torn.
+// fileLines returns the lines of a rotated file, the oldest first. No line may be torn.
 func fileLines(t *testing.T, path string) []receipt {
 	t.Helper()
 	files, err := filepath.Glob(path + "*")

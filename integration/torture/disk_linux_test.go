@@ -8,16 +8,16 @@ import (
 	"unsafe"
 )
 
-// room is the size of the small disk.
-const room = "1g"
+// diskSize is the size of the small disk.
+const diskSize = "1g"
 
-// fillable makes the folder a file system of its own where we may, which is full when it is made as small
-// as what is on it; else files of the daemon cannot grow.
+// fillable makes the folder a separate file system if permitted. It is full when its size is reduced to its
+// content. Otherwise the daemon's files are limited in size.
 func fillable(t *testing.T, d *disk) {
 	t.Helper()
 	d.limit = func(pid int) error { return limitFiles(pid, 1) }
-	if err := syscall.Mount("tmpfs", d.dir, "tmpfs", 0, "size="+room+",mode=0700"); err != nil {
-		t.Logf("no file system of our own (%v): the disk is full by RLIMIT_FSIZE", err)
+	if err := syscall.Mount("tmpfs", d.dir, "tmpfs", 0, "size="+diskSize+",mode=0700"); err != nil {
+		t.Logf("no separate file system (%v): RLIMIT_FSIZE makes the disk full", err)
 		d.how, d.fill, d.free = "RLIMIT_FSIZE", d.limit, func(pid int) error { return limitFiles(pid, ^uint64(0)) }
 		return
 	}
@@ -28,7 +28,7 @@ func fillable(t *testing.T, d *disk) {
 	})
 	d.how = "tmpfs"
 	d.fill = func(int) error {
-		// The daemon writes meanwhile, and a file system cannot be made smaller than what is on it: ask again.
+		// The daemon keeps writing, and a file system cannot be made smaller than its content: retry.
 		for try := 0; ; try++ {
 			var st syscall.Statfs_t
 			if err := syscall.Statfs(d.dir, &st); err != nil {
@@ -40,7 +40,7 @@ func fillable(t *testing.T, d *disk) {
 			}
 		}
 	}
-	d.free = func(pid int) error { return errors.Join(remount(d.dir, room), limitFiles(pid, ^uint64(0))) }
+	d.free = func(pid int) error { return errors.Join(remount(d.dir, diskSize), limitFiles(pid, ^uint64(0))) }
 }
 
 func remount(dir, size string) error {
@@ -50,8 +50,8 @@ func remount(dir, size string) error {
 	return nil
 }
 
-// limitFiles bounds the size of what a process can write to a file. Go ignores the SIGXFSZ that comes
-// with it: the write fails with EFBIG.
+// limitFiles bounds the size of the files that a process can write. Go ignores the accompanying SIGXFSZ, so the
+// write fails with EFBIG.
 func limitFiles(pid int, size uint64) error {
 	limit := syscall.Rlimit{Cur: size, Max: ^uint64(0)}
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)

@@ -8,8 +8,8 @@ import (
 // disk is a folder that can be full.
 type disk struct {
 	dir string
-	// fill leaves no room for more, for the process with that id or for all; free ends that. Nil: it cannot
-	// be done here. Limit has every write fail, also where there was room: SQLite overwrites its log.
+	// fill leaves no space, for the process with that id or for all; free ends that. They are nil if this
+	// system does not support it. limit makes every write fail, even without growth: SQLite overwrites its log.
 	fill, limit, free func(pid int) error
 	how               string
 }

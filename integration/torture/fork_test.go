@@ -15,12 +15,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestFork puts a backup of etcd back, under the running and under the stopped daemon. The server then has
-// another history, in which the same versions of the same objects come again and are others.
+// TestFork restores a backup of etcd, under the running and under the stopped daemon. The server then has
+// another history, in which the same versions of the same objects occur again with other contents.
 func TestFork(t *testing.T) {
 	for _, tc := range []struct {
 		why                string
-		stopped, overtaken bool // overtaken: the server has gone on beyond where it was when the daemon sees it
+		stopped, overtaken bool // overtaken: when the daemon sees it, the server is ahead of its old version
 	}{
 		{why: "running"},
 		{why: "running, the server is ahead", overtaken: true},
@@ -32,29 +32,29 @@ func TestFork(t *testing.T) {
 			defer cancel()
 			f := newFork(ctx, t)
 			f.daemon.ready(ctx)
-			f.write(ctx, f.witness, 60)
-			f.arrived(ctx, f.witness, "before")
+			f.write(ctx, f.watcher, 60)
+			f.arrived(ctx, f.watcher, "before")
 
 			backup := filepath.Join(t.TempDir(), "etcd")
-			f.do(ctx, deed{what: "etcd is killed and copied", forgets: true}, func(ctx context.Context) error {
+			f.do(ctx, action{what: "etcd is killed and copied", forgets: true}, func(ctx context.Context) error {
 				return errors.Join(plane.KillEtcd(), os.CopyFS(backup, os.DirFS(f.etcd())), plane.StartEtcd(ctx))
 			})
-			f.write(ctx, f.witness, 40)
-			lost := f.hammer(ctx, f.witness)
-			f.arrived(ctx, f.witness, "lost")
-			f.must(within(ctx, time.Minute, f.witness.behind))
-			first, err := f.witness.testify()
+			f.write(ctx, f.watcher, 40)
+			lost := f.hammer(ctx, f.watcher)
+			f.arrived(ctx, f.watcher, "lost")
+			f.must(within(ctx, time.Minute, f.watcher.behind))
+			first, err := f.watcher.finish()
 			f.must(err)
 			if tc.stopped {
 				f.daemon.end()
 			}
 			f.proxy.refuse(tc.overtaken)
 
-			f.do(ctx, deed{what: "the backup is put back", forgets: true, replaces: true}, func(ctx context.Context) error {
+			f.do(ctx, action{what: "the backup is restored", forgets: true, replaces: true}, func(ctx context.Context) error {
 				return errors.Join(plane.KillAPIServer(), plane.KillEtcd(), os.RemoveAll(f.etcd()), os.CopyFS(f.etcd(), os.DirFS(backup)),
 					os.Chmod(f.etcd(), 0o700), plane.StartEtcd(ctx), plane.StartAPIServer(ctx))
 			})
-			second, err := watch(ctx)
+			second, err := startWatcher(ctx)
 			f.must(err)
 			t.Cleanup(second.stop)
 			var again map[string]bool
@@ -75,7 +75,7 @@ func TestFork(t *testing.T) {
 			f.must(within(ctx, time.Minute, second.behind))
 			server := state(ctx, t, second.api, f.namespaces)
 			f.daemon.end()
-			now, err := second.testify()
+			now, err := second.finish()
 			f.must(err)
 
 			n := 0
@@ -86,19 +86,19 @@ func TestFork(t *testing.T) {
 			}
 			t.Logf("%d versions of one object were in both histories", n)
 			if n < 5 {
-				t.Errorf("only %d versions came again: nothing is proven", n)
+				t.Errorf("only %d versions were reused: nothing is proven", n)
 			}
 			f.judge(ctx, first, now, server, tc.overtaken)
 		})
 	}
 }
 
-// fork is a daemon whose server is given another history.
+// fork is a daemon whose server gets another history.
 type fork struct {
 	*testing.T
 	rng        *rand.Rand
 	namespaces []string
-	witness    *witness
+	watcher    *watcher
 	observer   *observer
 	proxy      *proxy
 	daemon     *daemon
@@ -111,9 +111,9 @@ func newFork(ctx context.Context, t *testing.T) *fork {
 	a, err := newAPI()
 	f.must(err)
 	f.must(makeNamespaces(ctx, a, f.namespaces...))
-	f.witness, err = watch(ctx)
+	f.watcher, err = startWatcher(ctx)
 	f.must(err)
-	t.Cleanup(f.witness.stop)
+	t.Cleanup(f.watcher.stop)
 	dir := t.TempDir()
 	f.changes = filepath.Join(dir, "changes.jsonl")
 	f.observer = newObserver(t, plane.Kubeconfig())
@@ -130,9 +130,9 @@ func newFork(ctx context.Context, t *testing.T) *fork {
 
 func (f *fork) etcd() string { return filepath.Join(plane.Dir(), "etcd") }
 
-func (f *fork) do(ctx context.Context, d deed, what func(context.Context) error) {
+func (f *fork) do(ctx context.Context, d action, what func(context.Context) error) {
 	f.Helper()
-	f.must(f.observer.during(ctx, f.witness.api, d, what))
+	f.must(f.observer.during(ctx, f.watcher.api, d, what))
 }
 
 func (f *fork) must(errs ...error) {
@@ -142,8 +142,8 @@ func (f *fork) must(errs ...error) {
 	}
 }
 
-// write has hands write for a while.
-func (f *fork) write(ctx context.Context, w *witness, n int64) {
+// write makes hands write for a while.
+func (f *fork) write(ctx context.Context, w *watcher, n int64) {
 	f.Helper()
 	h, err := newHands(ctx, w, f.rng, 100, f.namespaces...)
 	f.must(err)
@@ -151,8 +151,8 @@ func (f *fork) write(ctx context.Context, w *witness, n int64) {
 	f.must(within(ctx, time.Minute, func() error { return h.some(ctx, n) }))
 }
 
-// hammer writes one object, which is there in both histories, again and again, and returns its versions.
-func (f *fork) hammer(ctx context.Context, w *witness) map[string]bool {
+// hammer repeatedly writes one object that exists in both histories, and returns its versions.
+func (f *fork) hammer(ctx context.Context, w *watcher) map[string]bool {
 	f.Helper()
 	versions := map[string]bool{}
 	for i := range 150 {
@@ -171,16 +171,16 @@ func (f *fork) hammer(ctx context.Context, w *witness) map[string]bool {
 	return versions
 }
 
-// arrived makes an object of each kind, and waits until the daemon has delivered them.
-func (f *fork) arrived(ctx context.Context, w *witness, name string) {
+// arrived creates an object of each kind and waits until the daemon has delivered them.
+func (f *fork) arrived(ctx context.Context, w *watcher, name string) {
 	f.Helper()
 	a, err := newAPI()
 	f.must(err)
-	h := &hand{api: a, witness: w, rng: f.rng}
+	h := &hand{api: a, watcher: w, rng: f.rng}
 	for _, r := range kinds {
 		f.must(within(ctx, 30*time.Second, func() error {
 			err := h.create(ctx, r, f.namespaces[0], "last-"+name)
-			if isRefusal(err, 409) { // of an attempt without an answer
+			if isRefusal(err, 409) { // of an attempt without a response
 				return nil
 			}
 			return err
@@ -201,10 +201,10 @@ func (f *fork) arrived(ctx context.Context, w *witness, name string) {
 	f.must(err)
 }
 
-// noticed waits until every stream has said that history changed.
+// noticed waits until every stream has recorded that history changed.
 func (f *fork) noticed(ctx context.Context) {
 	f.Helper()
-	f.must(within(ctx, 2*time.Minute, func() error { // a bookmark comes each minute
+	f.must(within(ctx, 2*time.Minute, func() error { // a bookmark comes every minute
 		n := 0
 		for line := range bytes.Lines(read(f.T, f.changes)) {
 			if bytes.Contains(line, []byte(`"op":"gap"`)) && forks(string(line)) {
@@ -212,17 +212,17 @@ func (f *fork) noticed(ctx context.Context) {
 			}
 		}
 		if n < len(kinds) {
-			return fmt.Errorf("%d of %d streams say that history changed", n, len(kinds))
+			return fmt.Errorf("%d of %d streams recorded that history changed", n, len(kinds))
 		}
 		return nil
 	}))
 }
 
-// judge judges the journal by the first history up to where it says that history changed, and by the second
-// one from there.
+// judge judges the journal by the first history up to the gap that says that history changed, and by the second
+// from there.
 func (f *fork) judge(ctx context.Context, first, second *past, server map[identity][]byte, overtaken bool) {
 	f.Helper()
-	for _, r := range kinds { // the daemon began before anything was written
+	for _, r := range kinds { // the daemon began before the first write
 		first.start[r.name()], second.start[r.name()] = "0", "0"
 	}
 	j := newJudge(first, f.observer.causes, f.namespaces...)
@@ -244,7 +244,7 @@ func (f *fork) judge(ctx context.Context, first, second *past, server map[identi
 		}
 	}
 	if forked != len(kinds) {
-		f.Errorf("%d gaps say that history changed, want one for each of %d streams", forked, len(kinds))
+		f.Errorf("%d gaps for a changed history, want one for each of %d streams", forked, len(kinds))
 	}
 	f.Logf("judged: %d versions in the journal, %d within %d gaps, %d of the other history before its gap", j.exact, j.net, len(j.gaps), early)
 

@@ -15,20 +15,20 @@ import (
 	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
-// hands write, each by itself and in the name of several managers, whether the server is there or not.
+// hands are concurrent writers, each under several manager names, whether the server is available or not.
 type hands struct {
-	taken atomic.Int64 // writes that the server took
-	stop  func()       // returns when the last write was answered or given up
+	taken atomic.Int64 // writes accepted by the server
+	stop  func()       // returns once the last write was answered or abandoned
 }
 
-// where hands write: so many names of each kind in each namespace, so that names come again.
+// The range of names: so many per kind and namespace, so that names are reused.
 const (
 	writers = 4
 	names   = 10
 )
 
-// newHands starts hands that write so many times in a second at most.
-func newHands(ctx context.Context, w *witness, rng *rand.Rand, pace float32, namespaces ...string) (*hands, error) {
+// newHands starts hands that make at most pace writes a second.
+func newHands(ctx context.Context, w *watcher, rng *rand.Rand, pace float32, namespaces ...string) (*hands, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &hands{}
 	limit := flowcontrol.NewTokenBucketRateLimiter(pace, writers)
@@ -39,7 +39,7 @@ func newHands(ctx context.Context, w *witness, rng *rand.Rand, pace float32, nam
 			cancel()
 			return nil, err
 		}
-		one := &hand{api: a, witness: w, rng: rand.New(rand.NewPCG(rng.Uint64(), 2)), namespaces: namespaces}
+		one := &hand{api: a, watcher: w, rng: rand.New(rand.NewPCG(rng.Uint64(), 2)), namespaces: namespaces}
 		wg.Go(func() {
 			for limit.Wait(ctx) == nil {
 				if one.write(ctx) == nil {
@@ -52,12 +52,12 @@ func newHands(ctx context.Context, w *witness, rng *rand.Rand, pace float32, nam
 	return h, nil
 }
 
-// some waits until the server has taken so many more writes.
+// some waits until the server has accepted n more writes.
 func (h *hands) some(ctx context.Context, n int64) error {
 	until := h.taken.Load() + n
-	return clustertest.Poll(ctx, often, func() error {
+	return clustertest.Poll(ctx, pollInterval, func() error {
 		if left := until - h.taken.Load(); left > 0 {
-			return fmt.Errorf("the server has to take %d more writes", left)
+			return fmt.Errorf("%d more writes must be accepted", left)
 		}
 		return nil
 	})
@@ -66,14 +66,14 @@ func (h *hands) some(ctx context.Context, n int64) error {
 // hand is one writer.
 type hand struct {
 	api        *api
-	witness    *witness
+	watcher    *watcher
 	rng        *rand.Rand
 	namespaces []string
 }
 
 var managers = []string{"one", "two", "three"}
 
-// write does something to a random object. Refusals are normal: it may not be there, or be there.
+// write does something to a random object. Refusals are normal: it may already exist, or not exist.
 func (h *hand) write(ctx context.Context) error {
 	r := kinds[h.rng.IntN(len(kinds))]
 	ns := h.namespaces[h.rng.IntN(len(h.namespaces))]
@@ -95,12 +95,12 @@ func (h *hand) write(ctx context.Context) error {
 		return h.patch(ctx, r, ns, name, "", "merge", fields{"metadata": fields{"finalizers": h.finalizers()}})
 	case n < 90:
 		return h.delete(ctx, r, ns, name)
-	case n < 96: // the same name, another UID
+	case n < 96: // recreate it with another UID
 		if err := h.delete(ctx, r, ns, name); err != nil && !isRefusal(err) {
 			return err
 		}
 		return h.create(ctx, r, ns, name)
-	default: // it comes and goes
+	default: // create and delete
 		name = "blip-" + h.word()
 		if err := h.create(ctx, r, ns, name); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (h *hand) text() string {
 	return h.word()
 }
 
-// some is what a kind can have.
+// some returns random fields of a kind.
 func (h *hand) some(r resource) fields {
 	switch r {
 	case configMaps:
@@ -166,7 +166,7 @@ func (h *hand) status() fields {
 	}}}}
 }
 
-// object is a whole one.
+// object is a whole object.
 func (h *hand) object(r resource, name string) fields {
 	o := h.some(r)
 	meta, _ := o["metadata"].(fields)
@@ -178,7 +178,7 @@ func (h *hand) object(r resource, name string) fields {
 	return o
 }
 
-// manager is who writes.
+// manager is a random field manager, as a query.
 func (h *hand) manager() string { return "?fieldManager=" + managers[h.rng.IntN(len(managers))] }
 
 func (h *hand) create(ctx context.Context, r resource, ns, name string) error {
@@ -203,7 +203,7 @@ func (h *hand) patch(ctx context.Context, r resource, ns, name, subresource, how
 	}[how], o)
 }
 
-// delete removes an object, and what holds it back.
+// delete deletes an object and removes its finalizers.
 func (h *hand) delete(ctx context.Context, r resource, ns, name string) error {
 	if _, err := h.api.do(ctx, "DELETE", r.path(ns, name), "", nil); err != nil {
 		return err
@@ -227,11 +227,11 @@ func (h *hand) send(ctx context.Context, method string, r resource, path, conten
 	if err != nil {
 		return err
 	}
-	h.witness.answered(r, answer)
+	h.watcher.answered(r, answer)
 	return nil
 }
 
-// dropNulls leaves out what only a merge can say.
+// dropNulls removes nulls, which only a merge may contain.
 func dropNulls(o fields) {
 	for k, v := range o {
 		switch v := v.(type) {

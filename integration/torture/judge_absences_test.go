@@ -8,10 +8,10 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// interval is from one moment to another.
+// interval is a time interval.
 type interval struct{ from, to time.Time }
 
-// absence judges that of a row: each begins after the one before has ended.
+// absence judges the absence in a row: absences must not overlap.
 func (j *judge) absence(r row) {
 	now := interval{r.since, r.at}
 	if n := len(j.absences); now.to.Before(now.from) || n > 0 && now.from.Before(j.absences[n-1].to) {
@@ -20,53 +20,54 @@ func (j *judge) absence(r row) {
 	if r.absence == nil || !slices.Contains([]string{event.AbsenceStopped, event.AbsenceUnwritten, event.AbsenceUnreachable}, r.absence.Reason) {
 		j.find(groundless, "%v is an absence without a reason", &r)
 	} else if lasted := now.to.Sub(now.from); r.absence.Reason == event.AbsenceUnreachable && lasted < minOutage {
-		j.find(needless, "%v is an outage of %v: that is a reconnect", &r, lasted)
+		j.find(needless, "%v is an outage of only %v: a reconnect", &r, lasted)
 	}
 	j.absences = append(j.absences, now)
 }
 
 const (
-	// minOutage is how long an outage of the API server lasts at least that is an absence; see event.Absence.
+	// minOutage is the shortest outage of the API server that counts as an absence; see event.Absence.
 	minOutage = 5 * time.Second
-	// sureOutage is how long it must take until the server says that it is ready, so that its outage was one. The
-	// daemon may reach it sooner.
+	// sureOutage is the shortest time to readiness that proves an outage. The daemon may reach the server
+	// earlier.
 	sureOutage = 2 * minOutage
-	// settling is how long the daemon may need to notice that the server is back, and to write what that comes to.
-	settling = 40 * time.Second
+	// writeLimit is the time that the daemon may need to notice that the server is back and to record the
+	// absence.
+	writeLimit = 40 * time.Second
 )
 
-// unreached checks that there is an absence for each outage of the API server, unless the daemon did not run before
-// that was written: then another absence may cover it.
+// unreached checks that there is an absence for each outage of the API server. If the daemon was stopped before
+// that was recorded, another absence may cover it.
 func (j *judge) unreached(out, off []interval) {
 	for _, o := range out {
 		known := o.to.Sub(o.from) < sureOutage || o.from.Before(j.began)
 		for _, d := range off {
-			known = known || d.from.Before(o.to.Add(settling)) && (d.to.IsZero() || d.to.After(o.from))
+			known = known || d.from.Before(o.to.Add(writeLimit)) && (d.to.IsZero() || d.to.After(o.from))
 		}
 		for _, a := range j.absences {
 			known = known || !a.from.After(o.from.Add(2*time.Second)) && a.to.After(o.from.Add(minOutage))
 		}
 		if !known {
-			j.find(missed, "the API server was away from %v to %v, of which the journal says nothing: %v", o.from, o.to, j.absences)
+			j.find(missed, "no absence for the API server's outage from %v to %v: %v", o.from, o.to, j.absences)
 		}
 	}
 }
 
-// away checks that there is an absence for each time in which the daemon did not run, unless that was before it had
+// away checks that there is an absence for each time in which the daemon did not run, except before it had
 // recorded anything.
 func (j *judge) away(off []interval) {
 	for _, o := range off {
-		told := o.to.IsZero() || o.from.Before(j.began)
+		known := o.to.IsZero() || o.from.Before(j.began)
 		for _, a := range j.absences {
-			told = told || !a.from.After(o.from) && !a.to.Before(o.to)
+			known = known || !a.from.After(o.from) && !a.to.Before(o.to)
 		}
-		if !told {
-			j.find(missed, "the daemon did not run from %v to %v, of which the journal says nothing: %v", o.from, o.to, j.absences)
+		if !known {
+			j.find(missed, "no absence for the daemon's stop from %v to %v: %v", o.from, o.to, j.absences)
 		}
 	}
 }
 
-// TestJudgeAbsences: the judge finds absences that are not there, or are not true.
+// TestJudgeAbsences: the judge finds wrong and missing absences.
 func TestJudgeAbsences(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	absence := func(seq int64, from, to int) row {
@@ -83,7 +84,7 @@ func TestJudgeAbsences(t *testing.T) {
 		why  string
 		rows []row
 		off  []interval
-		out  []interval // the API server
+		out  []interval // of the API server
 		want []string
 	}{
 		{"one for each", []row{absence(2, 20, 31), absence(3, 40, 51)}, []interval{{at(21), at(30)}, {at(41), at(50)}}, nil, nil},
@@ -95,12 +96,12 @@ func TestJudgeAbsences(t *testing.T) {
 		{"two overlap", []row{absence(2, 20, 31), absence(3, 30, 51)}, nil, nil, []string{falsified}},
 		{"it ends before it begins", []row{absence(2, 20, 19)}, nil, nil, []string{falsified}},
 		{"an outage of the server", []row{outage(2, 21, 34)}, nil, []interval{{at(20), at(33)}}, nil},
-		{"of which nothing says anything", []row{outage(2, 100, 134)}, nil, []interval{{at(20), at(33)}}, []string{missed}},
-		{"that was short", nil, nil, []interval{{at(20), at(26)}}, nil},
+		{"an unrecorded outage", []row{outage(2, 100, 134)}, nil, []interval{{at(20), at(33)}}, []string{missed}},
+		{"a short outage", nil, nil, []interval{{at(20), at(26)}}, nil},
 		{"while the daemon did not run", []row{absence(2, 24, 50)}, []interval{{at(25), at(49)}}, []interval{{at(20), at(33)}}, nil},
 		{"after which the daemon was killed", []row{absence(2, 40, 50)}, []interval{{at(41), at(49)}}, []interval{{at(20), at(33)}}, nil},
 		{"a reconnect", []row{outage(2, 20, 24)}, nil, nil, []string{needless}},
-		{"no reason that there is", []row{nameless}, nil, nil, []string{groundless}},
+		{"an unknown reason", []row{nameless}, nil, nil, []string{groundless}},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			j := newJudge(&past{}, nil)

@@ -8,12 +8,12 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// shown is a ConfigMap as a server shows it.
+// shown is a ConfigMap in the server's form.
 func shown(version, value string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":%q},"data":{"k":%q}}`, version, value)
 }
 
-// case is a history of one object: created at 3, updated at 5 and 7, deleted at 9; the journal began at 2.
+// story is a history of one object: created at 3, updated at 5 and 7, deleted at 9; the journal began at 2.
 func story() (*past, []row) {
 	p := &past{
 		objects: map[identity]*timeline{{"configmaps", "u"}: {kind: "configmaps", namespace: "n", name: "a", uid: "u", sights: []sighting{
@@ -23,13 +23,13 @@ func story() (*past, []row) {
 		blind: map[string][]span{}, start: map[string]string{"configmaps": "2"},
 	}
 	rows := []row{
-		told(1, event.Created, "3", nil, shown("3", "one")), told(2, event.Updated, "5", shown("3", "one"), shown("5", "two")),
-		told(3, event.Updated, "7", shown("5", "two"), shown("7", "three")), told(4, event.Deleted, "9", shown("7", "three"), nil),
+		recordedRow(1, event.Created, "3", nil, shown("3", "one")), recordedRow(2, event.Updated, "5", shown("3", "one"), shown("5", "two")),
+		recordedRow(3, event.Updated, "7", shown("5", "two"), shown("7", "three")), recordedRow(4, event.Deleted, "9", shown("7", "three"), nil),
 	}
 	return p, rows
 }
 
-func told(seq int64, op event.Op, version string, before, after []byte) row {
+func recordedRow(seq int64, op event.Op, version string, before, after []byte) row {
 	return row{
 		seq: seq, id: fmt.Sprintf("%s-%s", op, version), op: op, kind: "configmaps", namespace: "n", name: "a", uid: "u",
 		version: version, before: before, after: after,
@@ -45,100 +45,100 @@ func derived(r row) row {
 	return r
 }
 
-// TestJudge: a judge that finds nothing where there is something is worth nothing.
+// TestJudge: the judge must find each planted fault.
 func TestJudge(t *testing.T) {
 	server := map[identity][]byte{}
 	for _, tc := range []struct {
 		why  string
 		make func(p *past, rows []row) []row
-		want []string // the faults
+		want []string // the expected faults
 	}{
 		{"all is well", func(_ *past, rows []row) []row { return rows }, nil},
-		{"a version is not there", func(_ *past, rows []row) []row {
-			return []row{rows[0], told(2, event.Updated, "7", shown("3", "one"), shown("7", "three")), rows[3]}
+		{"a missing version", func(_ *past, rows []row) []row {
+			return []row{rows[0], recordedRow(2, event.Updated, "7", shown("3", "one"), shown("7", "three")), rows[3]}
 		}, []string{lost}},
-		{"the last version is not there", func(_ *past, rows []row) []row { return rows[:3] }, []string{diverged, lost}},
-		{"nothing is there", func(*past, []row) []row { return nil }, []string{lost}},
-		{"what was before the journal is not asked for", func(p *past, rows []row) []row {
+		{"a missing last version", func(_ *past, rows []row) []row { return rows[:3] }, []string{diverged, lost}},
+		{"an empty journal", func(*past, []row) []row { return nil }, []string{lost}},
+		{"versions before the journal are not required", func(p *past, rows []row) []row {
 			p.start["configmaps"] = "5"
-			first := told(2, event.Snapshot, "5", nil, shown("5", "two"))
+			first := recordedRow(2, event.Snapshot, "5", nil, shown("5", "two"))
 			return []row{first, rows[2], rows[3]}
 		}, nil},
-		{"but what was before the journal excuses nothing after it began", func(p *past, rows []row) []row {
+		{"but later versions of such an object are", func(p *past, rows []row) []row {
 			p.start["configmaps"] = "5"
-			return []row{rows[0], told(3, event.Updated, "7", shown("3", "one"), shown("7", "three")), rows[3]}
+			return []row{rows[0], recordedRow(3, event.Updated, "7", shown("3", "one"), shown("7", "three")), rows[3]}
 		}, []string{lost}},
 		{"in a gap, with the right net change", func(_ *past, rows []row) []row {
-			return []row{rows[0], gap(2, "3", "7", "expired"), derived(told(3, event.Updated, "7", shown("3", "one"), shown("7", "three"))), rows[3]}
+			return []row{rows[0], gap(2, "3", "7", "expired"), derived(recordedRow(3, event.Updated, "7", shown("3", "one"), shown("7", "three"))), rows[3]}
 		}, nil},
 		{"the gap ends too early", func(_ *past, rows []row) []row {
-			return []row{rows[0], gap(2, "3", "4", "expired"), derived(told(3, event.Updated, "7", shown("3", "one"), shown("7", "three"))), rows[3]}
+			return []row{rows[0], gap(2, "3", "4", "expired"), derived(recordedRow(3, event.Updated, "7", shown("3", "one"), shown("7", "three"))), rows[3]}
 		}, []string{lost}},
 		{"the gap is another namespace's", func(_ *past, rows []row) []row {
 			g := gap(2, "3", "7", "expired")
 			g.namespace = "m"
-			return []row{rows[0], g, derived(told(3, event.Updated, "7", shown("3", "one"), shown("7", "three"))), rows[3]}
+			return []row{rows[0], g, derived(recordedRow(3, event.Updated, "7", shown("3", "one"), shown("7", "three"))), rows[3]}
 		}, []string{groundless, lost}},
 		{"the gap comes too late", func(_ *past, rows []row) []row {
-			return []row{rows[0], told(2, event.Updated, "7", shown("3", "one"), shown("7", "three")), gap(3, "3", "7", "expired"), rows[3]}
+			return []row{rows[0], recordedRow(2, event.Updated, "7", shown("3", "one"), shown("7", "three")), gap(3, "3", "7", "expired"), rows[3]}
 		}, []string{lost, needless}},
-		{"a gap whose net change is not what the server had", func(_ *past, rows []row) []row {
-			return []row{rows[0], gap(2, "3", "7", "expired"), derived(told(3, event.Updated, "7", shown("3", "one"), shown("7", "two"))),
-				told(4, event.Deleted, "9", shown("7", "two"), nil)}
+		{"a gap whose net change differs from the server", func(_ *past, rows []row) []row {
+			return []row{rows[0], gap(2, "3", "7", "expired"), derived(recordedRow(3, event.Updated, "7", shown("3", "one"), shown("7", "two"))),
+				recordedRow(4, event.Deleted, "9", shown("7", "two"), nil)}
 		}, []string{falsified}},
-		{"a gap whose net change does not begin with what was recorded", func(_ *past, rows []row) []row {
-			return []row{rows[0], gap(2, "3", "7", "expired"), derived(told(3, event.Updated, "7", shown("5", "two"), shown("7", "three"))), rows[3]}
+		{"a gap whose net change does not begin with the recorded state", func(_ *past, rows []row) []row {
+			return []row{rows[0], gap(2, "3", "7", "expired"), derived(recordedRow(3, event.Updated, "7", shown("5", "two"), shown("7", "three"))), rows[3]}
 		}, []string{broken}},
 		{"a gap without its net change", func(_ *past, rows []row) []row { return []row{rows[0], rows[1], gap(3, "5", "9", "expired")} }, []string{diverged}},
-		{"a deletion that was missed", func(_ *past, rows []row) []row {
-			return []row{rows[0], rows[1], gap(3, "5", "9", "expired"), derived(told(4, event.Deleted, "5", shown("5", "two"), nil))}
+		{"a missed deletion", func(_ *past, rows []row) []row {
+			return []row{rows[0], rows[1], gap(3, "5", "9", "expired"), derived(recordedRow(4, event.Deleted, "5", shown("5", "two"), nil))}
 		}, nil},
 		{"a gap without a reason", func(_ *past, rows []row) []row {
-			return []row{rows[0], gap(2, "3", "7", ""), derived(told(3, event.Updated, "7", shown("3", "one"), shown("7", "three"))), rows[3]}
+			return []row{rows[0], gap(2, "3", "7", ""), derived(recordedRow(3, event.Updated, "7", shown("3", "one"), shown("7", "three"))), rows[3]}
 		}, []string{groundless, groundless, lost}},
 		{"a net change without a gap", func(_ *past, rows []row) []row {
 			rows[1].derived = true
 			return rows
 		}, []string{groundless}},
-		{"a version that nobody saw", func(_ *past, rows []row) []row {
-			return []row{rows[0], rows[1], rows[2], told(4, event.Updated, "8", shown("7", "three"), shown("8", "four")), told(5, event.Deleted, "9", shown("8", "four"), nil)}
+		{"an unknown version", func(_ *past, rows []row) []row {
+			return []row{rows[0], rows[1], rows[2], recordedRow(4, event.Updated, "8", shown("7", "three"), shown("8", "four")), recordedRow(5, event.Deleted, "9", shown("8", "four"), nil)}
 		}, []string{invented}},
-		{"an object that nobody saw", func(_ *past, rows []row) []row {
-			other := told(5, event.Created, "8", nil, shown("8", "four"))
+		{"an unknown object", func(_ *past, rows []row) []row {
+			other := recordedRow(5, event.Created, "8", nil, shown("8", "four"))
 			other.uid = "v"
 			return append(rows, other)
 		}, []string{diverged, invented}},
-		{"the witness was blind", func(p *past, rows []row) []row {
+		{"the watcher was blind", func(p *past, rows []row) []row {
 			p.blind["configmaps"] = []span{{"7", "8"}}
-			return []row{rows[0], rows[1], rows[2], told(4, event.Updated, "8", shown("7", "three"), shown("8", "four")), told(5, event.Deleted, "9", shown("8", "four"), nil)}
+			return []row{rows[0], rows[1], rows[2], recordedRow(4, event.Updated, "8", shown("7", "three"), shown("8", "four")), recordedRow(5, event.Deleted, "9", shown("8", "four"), nil)}
 		}, nil},
-		{"a change twice", func(_ *past, rows []row) []row {
-			again := told(4, event.Updated, "7", shown("7", "three"), shown("7", "three"))
+		{"a duplicate change", func(_ *past, rows []row) []row {
+			again := recordedRow(4, event.Updated, "7", shown("7", "three"), shown("7", "three"))
 			again.id = "another"
-			return []row{rows[0], rows[1], rows[2], again, told(5, event.Deleted, "9", shown("7", "three"), nil)}
+			return []row{rows[0], rows[1], rows[2], again, recordedRow(5, event.Deleted, "9", shown("7", "three"), nil)}
 		}, []string{twice}},
-		{"an id twice", func(_ *past, rows []row) []row {
+		{"a duplicate id", func(_ *past, rows []row) []row {
 			rows[2].id = rows[1].id
 			return rows
 		}, []string{twice}},
-		{"versions the wrong way round", func(_ *past, rows []row) []row {
-			return []row{rows[0], told(2, event.Updated, "7", shown("3", "one"), shown("7", "three")),
-				told(3, event.Updated, "5", shown("7", "three"), shown("5", "two")), told(4, event.Deleted, "9", shown("5", "two"), nil)}
+		{"versions out of order", func(_ *past, rows []row) []row {
+			return []row{rows[0], recordedRow(2, event.Updated, "7", shown("3", "one"), shown("7", "three")),
+				recordedRow(3, event.Updated, "5", shown("7", "three"), shown("5", "two")), recordedRow(4, event.Deleted, "9", shown("5", "two"), nil)}
 		}, []string{lost, twice}},
 		{"rows out of order", func(_ *past, rows []row) []row {
 			rows[2].seq = 1
 			return rows
 		}, []string{disorder}},
-		{"a change that leads elsewhere", func(_ *past, rows []row) []row {
+		{"a change to another state", func(_ *past, rows []row) []row {
 			rows[1].after, rows[2].before = shown("5", "lie"), shown("5", "lie")
 			return rows
 		}, []string{falsified}},
-		{"a deletion that was not", func(p *past, rows []row) []row {
+		{"a deletion that did not happen", func(p *past, rows []row) []row {
 			sights := &p.objects[identity{"configmaps", "u"}].sights
 			*sights = (*sights)[:3]
 			return rows
 		}, []string{invented}},
-		{"something is hidden that need not be", func(_ *past, rows []row) []row {
+		{"something is hidden unnecessarily", func(_ *past, rows []row) []row {
 			rows[2].after, rows[3].before = shown("7", "hidden #0123456789abcdef"), shown("7", "hidden #0123456789abcdef")
 			return rows
 		}, []string{falsified, falsified}},
@@ -168,7 +168,7 @@ func same(t *testing.T, j *judge, want []string) {
 	}
 }
 
-// TestJudgeReplay: what the journal leads to is held against the server.
+// TestJudgeReplay: the replayed journal is compared with the server.
 func TestJudgeReplay(t *testing.T) {
 	id := identity{"configmaps", "u"}
 	for _, tc := range []struct {
@@ -195,7 +195,7 @@ func TestJudgeReplay(t *testing.T) {
 	}
 }
 
-// TestJudgeHidden: of a Secret every value must be a marker, the same for the same value only.
+// TestJudgeHidden: every value of a Secret must be a marker, and equal markers mean equal values.
 func TestJudgeHidden(t *testing.T) {
 	secret := func(version, value string) []byte {
 		return fmt.Appendf(nil, `{"kind":"Secret","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":%q},"data":{"k":%q}}`, version, value)
@@ -203,7 +203,7 @@ func TestJudgeHidden(t *testing.T) {
 	const one, two = "hidden #0123456789abcdef", "hidden #fedcba9876543210"
 	for _, tc := range []struct {
 		why           string
-		first, second string // what the journal has for eA==, eA==
+		first, second string // the journal's texts for eA==, eA==
 		want          []string
 	}{
 		{"hidden", one, one, nil},
@@ -216,7 +216,7 @@ func TestJudgeHidden(t *testing.T) {
 				{version: "3", what: added, json: secret("3", "eA==")}, {version: "5", what: modified, json: secret("5", "eA==")},
 			}}}}, nil, "n")
 			for _, r := range []row{
-				told(1, event.Created, "3", nil, secret("3", tc.first)), told(2, event.Updated, "5", secret("3", tc.first), secret("5", tc.second)),
+				recordedRow(1, event.Created, "3", nil, secret("3", tc.first)), recordedRow(2, event.Updated, "5", secret("3", tc.first), secret("5", tc.second)),
 			} {
 				r.kind = "secrets"
 				j.row(r)
@@ -226,10 +226,10 @@ func TestJudgeHidden(t *testing.T) {
 	}
 }
 
-// TestJudgeSink: what a sink got is held against the journal.
+// TestJudgeSink: a sink's messages are compared with the journal.
 func TestJudgeSink(t *testing.T) {
 	body := func(seq int64, op event.Op, version string) receipt {
-		r := told(seq, op, version, nil, nil)
+		r := recordedRow(seq, op, version, nil, nil)
 		return receipt{fmt.Appendf(nil, `{"id":%q,"data":{"op":%q,"resource":{"uid":"u","resourceVersion":%q}}}`, r.id, op, version)}
 	}
 	all := []receipt{body(1, event.Created, "3"), body(2, event.Updated, "5"), body(3, event.Updated, "7"), body(4, event.Deleted, "9")}
@@ -240,12 +240,12 @@ func TestJudgeSink(t *testing.T) {
 	}{
 		{"everything once", all, nil},
 		{"everything twice", append(slices.Clone(all), all...), nil},
-		{"some again after a crash", []receipt{all[0], all[1], all[0], all[1], all[2], all[3]}, nil},
+		{"duplicates after a crash", []receipt{all[0], all[1], all[0], all[1], all[2], all[3]}, nil},
 		{"one is missing", []receipt{all[0], all[1], all[3]}, []string{missed}},
 		{"two in the wrong order", []receipt{all[0], all[2], all[1], all[3]}, []string{disorder}},
 		{"a torn line", append(slices.Clone(all), receipt{all[0].body[:30]}), []string{torn}},
 		{"other bytes under the same id", append(slices.Clone(all), receipt{append([]byte(" "), all[0].body...)}), []string{torn}},
-		{"what the journal does not have", append(slices.Clone(all), body(5, event.Updated, "11")), []string{invented}},
+		{"an event that is not in the journal", append(slices.Clone(all), body(5, event.Updated, "11")), []string{invented}},
 		{"another version under an id", append(slices.Clone(all[:3]), receipt{[]byte(`{"id":"deleted-9","data":{"op":"deleted","resource":{"uid":"u","resourceVersion":"8"}}}`)}), []string{falsified}},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestJudgeSink(t *testing.T) {
 			same(t, j, tc.want)
 		})
 	}
-	t.Run("what it does not want", func(t *testing.T) {
+	t.Run("an event that the sink does not want", func(t *testing.T) {
 		p, rows := story()
 		j := newJudge(p, nil, "n")
 		for _, r := range rows {

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// historyChanged is the reason of a gap behind which there is another history.
+// historyChanged is the reason of a gap that is followed by another history.
 const historyChanged = "history-changed"
 
-// forks tells whether a gap's reason is that: or that nobody can tell.
+// forks reports whether a gap's reason is a changed history, or one that may have changed.
 func forks(reason string) bool {
 	return strings.Contains(reason, historyChanged) || strings.Contains(reason, "unverified")
 }
 
-// fork goes on with another past of a kind: what was recorded so far ought to be in the former one, and is
-// what the next changes begin with.
+// fork switches a kind to the other history. The rows so far should be of the former one, and the next changes
+// begin with their states.
 func (j *judge) fork(kind string) {
 	for id, t := range j.past.objects {
 		if id.kind != kind || !slices.Contains(j.within, t.namespace) {
 			continue
 		}
-		c := j.courses[id]
+		c := j.progresses[id]
 		if c == nil {
-			c = &course{t: t}
+			c = &progress{t: t}
 		}
 		j.skipped(c, len(t.sights), j.last, nil)
 		delete(j.past.objects, id)
@@ -32,11 +32,11 @@ func (j *judge) fork(kind string) {
 			j.past.objects[id] = t
 		}
 	}
-	for id, c := range j.courses {
+	for id, c := range j.progresses {
 		if id.kind != kind {
 			continue
 		}
-		if j.past.objects[id] == nil { // it never was
+		if j.past.objects[id] == nil { // it never existed
 			j.past.objects[id] = &timeline{kind: c.t.kind, namespace: c.t.namespace, name: c.t.name, uid: c.t.uid}
 			if c.live {
 				j.past.objects[id].sights = []sighting{{version: c.at, what: deleted, vague: true}}
@@ -46,7 +46,7 @@ func (j *judge) fork(kind string) {
 	}
 	j.past.blind[kind], j.past.start[kind] = j.next.blind[kind], j.next.start[kind]
 	for s := range j.recorded {
-		if s.kind == kind { // versions of the other history do not compare with it
+		if s.kind == kind { // versions of the other history are not comparable with it
 			delete(j.recorded, s)
 		}
 	}

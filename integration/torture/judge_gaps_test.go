@@ -9,20 +9,20 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// chasm is a gap and what the judge found out about it.
-type chasm struct {
+// judgedGap is a gap and the judge's findings about it.
+type judgedGap struct {
 	row
-	missed span // what it excuses
+	missed span // the versions that it excuses
 	none   bool // it excuses nothing
 }
 
-func (g *chasm) String() string {
+func (g *judgedGap) String() string {
 	s := fmt.Sprintf("%d gap in %s of %s, %q, from %q to %q, between %s and %s", g.seq, g.kind, orAll(g.namespace),
 		g.gap.Reason, g.gap.From, g.gap.To, clock(g.since), clock(g.at))
 	if g.none {
 		return s + ", which excuses nothing"
 	}
-	return s + fmt.Sprintf(", which excuses what is after %q, up to %q", g.missed.from, g.missed.to)
+	return s + fmt.Sprintf(", which excuses versions after %q, up to %q", g.missed.from, g.missed.to)
 }
 
 func orAll(namespace string) string {
@@ -32,24 +32,23 @@ func orAll(namespace string) string {
 	return namespace
 }
 
-// gapRow judges a gap: something that was done to the server must have made it necessary, and it must not be
-// wider than that.
+// gapRow judges a gap: an action on the server must have made it necessary, and it must not be wider than that.
 func (j *judge) gapRow(r row) {
 	if r.gap == nil || r.gap.Reason == "" {
 		j.find(groundless, "a gap without a reason: %v", &r)
 		return
 	}
 	reasons := strings.Split(r.gap.Reason, ", ")
-	t := r.at.Add(time.Millisecond) // the journal cuts off what is less
+	t := r.at.Add(time.Millisecond) // the journal truncates to milliseconds
 	recorded := j.recorded[stream{r.kind, r.namespace}]
-	why := j.causes.why(r.kind, r.namespace, reasons, t, recorded)
-	g := chasm{row: r, missed: span{later(r.gap.From, why.missed.from), why.missed.to}}
+	why := j.causes.gapCause(r.kind, r.namespace, reasons, t, recorded)
+	g := judgedGap{row: r, missed: span{later(r.gap.From, why.missed.from), why.missed.to}}
 	g.none = len(why.needless) > 0 || why.missed.to == ""
 	if to := r.gap.To; to != "" && compare(to, g.missed.to) < 0 {
 		g.missed.to = to
 	}
 	if forks(r.gap.Reason) {
-		g.missed.from = "" // a version of another history does not compare
+		g.missed.from = "" // versions of another history are not comparable
 	}
 	wrong := why.needless
 	if len(wrong) == 0 {
@@ -64,7 +63,7 @@ func (j *judge) gapRow(r row) {
 	}
 }
 
-// wider tells where a gap is wider than what caused it, or elsewhere.
+// wider returns the ways in which a gap exceeds its cause.
 func wider(r *row, why cause, recorded string) (wide []string) {
 	from, to := r.gap.From, r.gap.To
 	if why.missed.to == "" {
@@ -73,22 +72,22 @@ func wider(r *row, why cause, recorded string) (wide []string) {
 		wide = append(wide, fmt.Sprintf("the list that followed it was at %s", why.missed.to))
 	}
 	if strings.Contains(r.gap.Reason, "a list was interrupted") {
-		// It begins at the newest object that was kept, which says less than what the daemon knew.
+		// It begins at the newest object that was kept, which may be older than the daemon's position.
 		return wide
 	}
 	if why.refused != nil && !forks(r.gap.Reason) && !slices.Contains(why.refused, from) {
-		wide = append(wide, fmt.Sprintf("the server refused to go on only after %v", why.refused[max(0, len(why.refused)-5):]))
+		wide = append(wide, fmt.Sprintf("the server refused to resume only from %v", why.refused[max(0, len(why.refused)-5):]))
 	}
 	if compare(from, recorded) < 0 {
-		wide = append(wide, fmt.Sprintf("what came later, at %s, is recorded", recorded))
+		wide = append(wide, fmt.Sprintf("a later version, %s, is recorded", recorded))
 	}
 	return wide
 }
 
-// stream names a list-and-watch of the daemon; without a namespace, that of all.
+// stream identifies a list-and-watch of the daemon; without a namespace, it covers all.
 type stream struct{ kind, namespace string }
 
-// sawRow notes how far a stream is, by a row that tells what a watch did.
+// sawRow updates a stream's position from a row of a watch.
 func (j *judge) sawRow(r *row) {
 	if r.derived || r.op == event.Snapshot {
 		return
@@ -98,20 +97,19 @@ func (j *judge) sawRow(r *row) {
 	}
 }
 
-// covers tells whether a gap excuses that a version of an object is not there.
-func (g *chasm) covers(t *timeline, s sighting) bool {
+// covers reports whether a gap excuses the absence of an object's version.
+func (g *judgedGap) covers(t *timeline, s sighting) bool {
 	if g.none || g.kind != t.kind || g.namespace != "" && g.namespace != t.namespace {
 		return false
 	}
 	if !s.vague {
 		return g.missed.has(s.version)
 	}
-	// Some version after s.after, up to this one, must be within.
+	// Some version after s.after, up to this one, must be within the gap.
 	return (g.missed.from == "" || compare(s.version, g.missed.from) > 0) && (s.after == "" || compare(s.after, g.missed.to) < 0)
 }
 
-// gapsBetween describes the gaps of an object's streams between two rows, for who wonders why they excuse
-// nothing.
+// gapsBetween describes the gaps of an object's streams between two rows, to explain why they excuse nothing.
 func (j *judge) gapsBetween(t *timeline, from, to int64) string {
 	var b strings.Builder
 	for i := range j.gaps {
@@ -122,7 +120,7 @@ func (j *judge) gapsBetween(t *timeline, from, to int64) string {
 	return b.String()
 }
 
-// reasons counts the gaps by their reasons.
+// reasons counts the gaps by reason.
 func (j *judge) reasons() map[string]int {
 	counts := map[string]int{}
 	for i := range j.gaps {

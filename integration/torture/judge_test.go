@@ -11,84 +11,85 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// row is a change of a journal.
+// row is a change in a journal.
 type row struct {
 	seq                                 int64
 	id                                  string
 	op                                  event.Op
 	kind, namespace, name, uid, version string
-	derived                             bool // a relist told it: it happened in an interval
+	derived                             bool // derived by a relist: it happened within an interval
 	quiet                               bool
 	gap                                 *event.GapInfo
 	absence                             *event.Absence
-	since, at                           time.Time // since is that of a gap or an absence
+	since, at                           time.Time // since is the begin of a gap or an absence
 	before, after                       []byte
 }
 
-// fault is what a judge finds.
+// fault is a finding of a judge.
 type fault struct {
 	what string // one of the words below
 	text string
 }
 
-// The faults.
+// The kinds of faults.
 const (
-	lost       = "lost"       // the server showed it, and no row, and no gap that had to be, has it
-	needless   = "needless"   // a gap that nothing made necessary, or that is wider than that
-	invented   = "invented"   // nobody but the journal saw it
-	twice      = "twice"      // a change or an id is there again
+	lost       = "lost"       // shown by the server, but in no row and no necessary gap
+	needless   = "needless"   // an unnecessary gap, or one that is wider than necessary
+	invented   = "invented"   // only in the journal
+	twice      = "twice"      // a duplicate change or id
 	disorder   = "disorder"   // an older version follows a newer one
-	falsified  = "falsified"  // a row has not what the server showed, or hides too little or too much
-	broken     = "broken"     // a change does not begin with what the one before led to
+	falsified  = "falsified"  // a row differs from the server's version, or hides too little or too much
+	broken     = "broken"     // a change does not begin with the previous state
 	groundless = "groundless" // a net change without a gap, or a gap without a reason
-	diverged   = "diverged"   // replayed, the journal is not what the server has
-	missed     = "missed"     // a sink did not get it
-	torn       = "torn"       // what a sink got is not whole, or not the same as before
+	diverged   = "diverged"   // the replayed journal differs from the server
+	missed     = "missed"     // not received by a sink
+	torn       = "torn"       // received by a sink incompletely, or with different bytes than before
 )
 
-// judge compares a journal, and what sinks got, with what a witness saw. Rows come first, in their order.
+// judge compares a journal, and the messages received by sinks, with a watcher's history. Rows come first, in
+// order.
 type judge struct {
 	past   *past
-	within []string // namespaces; of others a journal may have what it likes
+	within []string // namespaces that are judged
 	faults []fault
-	// next, if set, is what another witness saw in another history of the server: it counts for a stream from
-	// the gap on that says so.
+	// next, if set, is the history of another watcher after the server's history was replaced: it applies to a
+	// stream from the gap that reports the change.
 	next   *past
 	forked map[string]bool // kinds in the other history
-	// early, if set, allows rows of the other history before that gap: a stream that is resumed when the
-	// server has gone on beyond it finds out only when it is current. It counts them.
+	// early, if set, allows and counts rows of the other history before that gap: a stream that is resumed
+	// after the server has overtaken it notices only once it is current.
 	early *int
-	// causes are what can have made gaps necessary; nil: nothing can.
-	causes  *causes
-	courses map[identity]*course
-	gaps    []chasm
-	// began is when the first row was recorded.
+	// causes are the possible causes of gaps; nil means that nothing can cause one.
+	causes     *causes
+	progresses map[identity]*progress
+	gaps       []judgedGap
+	// began is the time of the first row.
 	began    time.Time
 	absences []interval
-	// recorded is the newest version of a stream that was recorded as it happened.
+	// recorded is the newest version of a stream that was recorded from a watch.
 	recorded map[stream]string
 	ids      map[string]bool
-	loud     []row // what sinks may get, without objects
+	listed   []row // expected at sinks, without objects
 	last     int64
-	masks    map[string]string // object, path and marker to a plain value, and the other way
+	masks    map[string]string // object, path and marker to a plain value, and vice versa
 
-	// What was judged.
-	exact, net, unwitnessed int
+	// Counts of judged versions.
+	exact, net, unseen int
 }
 
-// course is how far an object is in its timeline.
-type course struct {
+// progress is the judged part of an object's timeline.
+type progress struct {
 	t     *timeline
-	next  int    // the first sighting that is not judged yet
+	next  int    // the first sighting not judged yet
 	seq   int64  // of the last row
 	live  bool   // the last row left an object
-	state string // that one, canonical
+	state string // that object, canonical
 	at    string // its version
 }
 
 func newJudge(p *past, c *causes, within ...string) *judge {
 	return &judge{
-		past: p, causes: c, within: within, courses: map[identity]*course{}, recorded: map[stream]string{},
+		past: p, causes: c, within: within, progresses: map[identity]*progress{}, recorded: map[stream]string{},
 		ids: map[string]bool{}, forked: map[string]bool{}, masks: map[string]string{},
 	}
 }
@@ -108,13 +109,13 @@ func (j *judge) row(r row) {
 	}
 	j.last = r.seq
 	if j.ids[r.id] {
-		j.find(twice, "the id %s of %v", r.id, &r)
+		j.find(twice, "duplicate id %s of %v", r.id, &r)
 	}
 	j.ids[r.id] = true
 	if !r.quiet {
 		note := r
 		note.before, note.after = nil, nil
-		j.loud = append(j.loud, note)
+		j.listed = append(j.listed, note)
 	}
 	if j.began.IsZero() {
 		j.began = r.at
@@ -131,7 +132,7 @@ func (j *judge) row(r row) {
 	if !slices.Contains(j.within, r.namespace) {
 		return
 	}
-	c := j.course(&r)
+	c := j.progress(&r)
 	i, ok := j.place(c, &r)
 	if ok {
 		j.skipped(c, i, r.seq, &r)
@@ -140,7 +141,7 @@ func (j *judge) row(r row) {
 	}
 	j.chain(c, &r)
 	if r.after != nil {
-		shown := r.after // of which nobody knows better
+		shown := r.after // the watcher has no better one
 		if ok {
 			shown = c.t.sights[i].json
 		}
@@ -150,17 +151,17 @@ func (j *judge) row(r row) {
 	c.seq, c.live, c.at = r.seq, r.after != nil, r.version
 }
 
-func (j *judge) course(r *row) *course {
+func (j *judge) progress(r *row) *progress {
 	id := identity{r.kind, r.uid}
-	c := j.courses[id]
+	c := j.progresses[id]
 	if c == nil {
 		t := j.past.objects[id]
 		if t == nil {
 			t = &timeline{kind: r.kind, namespace: r.namespace, name: r.name, uid: r.uid}
 			j.past.objects[id] = t
 		}
-		c = &course{t: t}
-		j.courses[id] = c
+		c = &progress{t: t}
+		j.progresses[id] = c
 	}
 	if c.t.namespace != r.namespace || c.t.name != r.name {
 		j.find(falsified, "%v is %s/%s", r, c.t.namespace, c.t.name)
@@ -168,15 +169,14 @@ func (j *judge) course(r *row) *course {
 	return c
 }
 
-// place finds the sighting that a row tells of. One that the witness could not see is taken on trust,
-// and counted.
-func (j *judge) place(c *course, r *row) (int, bool) {
+// place finds the sighting of a row. A version that the watcher could not see is accepted and counted.
+func (j *judge) place(c *progress, r *row) (int, bool) {
 	goes := r.op == event.Deleted || r.op == event.Left
 	i := slices.IndexFunc(c.t.sights, func(s sighting) bool {
 		switch {
 		case goes != (s.what == deleted):
 			return false
-		case s.vague: // a derived deletion has the last version that was known
+		case s.vague: // a derived deletion has the last known version
 			return r.derived || span{s.after, s.version}.has(r.version)
 		case goes && r.derived:
 			return r.version == c.at
@@ -185,7 +185,7 @@ func (j *judge) place(c *course, r *row) (int, bool) {
 	})
 	switch {
 	case i >= 0 && i < c.next:
-		j.find(twice, "%v: the object is at %s already", r, c.at)
+		j.find(twice, "%v: the object is already at %s", r, c.at)
 		return 0, false
 	case i >= 0:
 		return i, true
@@ -193,26 +193,26 @@ func (j *judge) place(c *course, r *row) (int, bool) {
 		*j.early++
 		return 0, false
 	case r.derived && goes || !j.past.blindAt(r.kind, r.version):
-		j.find(invented, "%v: the witness saw no such version", r)
+		j.find(invented, "%v: the watcher saw no such version", r)
 		return 0, false
 	}
-	j.unwitnessed++
+	j.unseen++
 	s := sighting{version: r.version, what: present, json: r.after}
 	if goes {
 		s = sighting{version: r.version, what: deleted}
 	}
 	i, known := slices.BinarySearchFunc(c.t.sights, s, func(a, b sighting) int { return compare(a.version, b.version) })
 	if known || i < c.next {
-		j.find(disorder, "%v: the object is at %s already", r, c.at)
+		j.find(disorder, "%v: the object is already at %s", r, c.at)
 		return 0, false
 	}
 	c.t.sights = slices.Insert(c.t.sights, i, s)
 	return i, true
 }
 
-// skipped judges the sightings of an object up to the one at end, which is told by the row with the number
-// seq: each must lie in a gap that was told between the object's last row and this one.
-func (j *judge) skipped(c *course, end int, seq int64, next *row) {
+// skipped judges the sightings of an object up to the one at end, which belongs to the row with number seq:
+// each must lie in a gap between the object's last row and this one.
+func (j *judge) skipped(c *progress, end int, seq int64, next *row) {
 	for _, s := range c.t.sights[c.next:end] {
 		if c.seq == 0 && compare(s.version, j.past.start[c.t.kind]) <= 0 {
 			continue // before the journal began
@@ -223,20 +223,20 @@ func (j *judge) skipped(c *course, end int, seq int64, next *row) {
 		}
 		then := "nothing follows"
 		if next != nil {
-			then = "then comes " + next.String()
+			then = "followed by " + next.String()
 		}
 		j.find(lost, "%s %s %s/%s %s at %s, after %s (row %d); %s%s", s.what, c.t.kind, c.t.namespace, c.t.name, c.t.uid, s.version, c.at, c.seq, then,
 			j.gapsBetween(c.t, c.seq, seq))
 	}
 }
 
-// excused tells whether a gap between the object's last row and the one with the number seq has a version.
-func (j *judge) excused(c *course, s sighting, seq int64) bool {
-	return slices.ContainsFunc(j.gaps, func(g chasm) bool { return g.seq > c.seq && g.seq < seq && g.covers(c.t, s) })
+// excused reports whether a gap between the object's last row and the one with number seq covers a version.
+func (j *judge) excused(c *progress, s sighting, seq int64) bool {
+	return slices.ContainsFunc(j.gaps, func(g judgedGap) bool { return g.seq > c.seq && g.seq < seq && g.covers(c.t, s) })
 }
 
-// chain checks that a change begins with what the last one led to.
-func (j *judge) chain(c *course, r *row) {
+// chain checks that a change begins with the previous state.
+func (j *judge) chain(c *progress, r *row) {
 	goes := r.op == event.Deleted || r.op == event.Left
 	if c.live != (goes || r.op == event.Updated) {
 		j.find(broken, "%v: before it the object is live: %v", r, c.live)
@@ -254,20 +254,20 @@ func (j *judge) chain(c *course, r *row) {
 	}
 }
 
-// content compares what a change led to with what the server showed.
-func (j *judge) content(c *course, r *row, shown []byte) {
+// content compares the state after a change with the server's version.
+func (j *judge) content(c *progress, r *row, shown []byte) {
 	after, marks, err := canonical(r.kind, r.after, true)
 	if err != nil {
 		j.find(falsified, "%v, after: %v", r, err)
 		return
 	}
 	c.state = after
-	if bytes.Equal(shown, r.after) { // taken on trust
+	if bytes.Equal(shown, r.after) { // accepted without a sighting
 		return
 	}
 	want, plain, err := canonical(r.kind, shown, false)
 	if err != nil {
-		j.find(falsified, "the witness, of %v: %v", r, err)
+		j.find(falsified, "the watcher's version of %v: %v", r, err)
 		return
 	}
 	if after != want {
@@ -277,7 +277,7 @@ func (j *judge) content(c *course, r *row, shown []byte) {
 	j.marks(r, marks, plain)
 }
 
-// marks checks that within a field equal values, and only those, have equal markers.
+// marks checks that within a field, markers are equal exactly if the values are.
 func (j *judge) marks(r *row, marks, plain []hidden) {
 	order := func(a, b hidden) int { return strings.Compare(a.path, b.path) }
 	slices.SortFunc(marks, order)
@@ -297,28 +297,28 @@ func (j *judge) marks(r *row, marks, plain []hidden) {
 }
 
 // ground checks that a net change follows a gap.
-func (j *judge) ground(c *course, r *row) {
+func (j *judge) ground(c *progress, r *row) {
 	if !r.derived || r.op == event.Snapshot {
 		return
 	}
-	if !slices.ContainsFunc(j.gaps, func(g chasm) bool {
+	if !slices.ContainsFunc(j.gaps, func(g judgedGap) bool {
 		return g.kind == r.kind && (g.namespace == "" || g.namespace == r.namespace) && g.seq > c.seq
 	}) {
 		j.find(groundless, "%v is a net change without a gap", r)
 	}
 }
 
-// end judges what is left when there are no more rows: what the journal has no row of, and whether it leads
-// to what the server has, by object.
+// end judges the rest after the last row: versions without a row, and whether the replayed journal equals the
+// server's objects.
 func (j *judge) end(server map[identity][]byte) {
 	for id, t := range j.past.objects {
 		if !slices.Contains(j.within, t.namespace) {
 			continue
 		}
-		c := j.courses[id]
+		c := j.progresses[id]
 		if c == nil {
-			c = &course{t: t}
-			j.courses[id] = c
+			c = &progress{t: t}
+			j.progresses[id] = c
 		}
 		j.skipped(c, len(t.sights), j.last+1, nil)
 		if _, there := server[id]; there != c.live {
@@ -326,9 +326,9 @@ func (j *judge) end(server map[identity][]byte) {
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(server), func(a, b identity) int { return strings.Compare(a.uid, b.uid) }) {
-		c := j.courses[id]
+		c := j.progresses[id]
 		if c == nil {
-			j.find(diverged, "the server has %v, the journal never had", id)
+			j.find(diverged, "the server has %v, the journal does not", id)
 			continue
 		}
 		want, _, err := canonical(id.kind, server[id], false)
@@ -338,7 +338,7 @@ func (j *judge) end(server map[identity][]byte) {
 	}
 }
 
-// verdict is what was found, by what it is; empty if all is well.
+// verdict lists the faults by kind, or is empty.
 func (j *judge) verdict() string {
 	var b strings.Builder
 	counts := map[string]int{}

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestParseAsk: what counts as an ask, and as which.
-func TestParseAsk(t *testing.T) {
-	for url, want := range map[string]ask{
+// TestParseRequest: which requests count, and as which kind.
+func TestParseRequest(t *testing.T) {
+	for url, want := range map[string]request{
 		"/api/v1/configmaps":                                                   {kind: "configmaps", what: lists},
 		"/api/v1/configmaps?limit=500&continue=abc":                            {kind: "configmaps", what: lists},
 		"/api/v1/configmaps?limit=1":                                           {kind: "configmaps", what: probes},
@@ -26,7 +26,7 @@ func TestParseAsk(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, url, nil)
 		r.Header.Set("Authorization", "Bearer run-12")
-		got := parseAsk(r)
+		got := parseRequest(r)
 		if want.kind == "" {
 			if got != nil {
 				t.Errorf("%s is %v", url, got)
@@ -34,18 +34,18 @@ func TestParseAsk(t *testing.T) {
 			continue
 		}
 		r.Header.Set("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-		if audit := parseAsk(r); want.what == lists && audit.what != audits {
+		if audit := parseRequest(r); want.what == lists && audit.what != audits {
 			t.Errorf("%s for metadata is %v", url, audit)
 		}
 		if want.run = 12; got == nil {
-			t.Errorf("%s is no ask", url)
+			t.Errorf("%s is not counted", url)
 		} else if got.at = (time.Time{}); *got != want {
 			t.Errorf("%s is %+v, want %+v", url, *got, want)
 		}
 	}
 }
 
-// TestListener: what is noted of an answer, in whatever pieces it comes.
+// TestListener: the contents noted of a response, in pieces of any size.
 func TestListener(t *testing.T) {
 	object := func(version string, end bool) *metav1.PartialObjectMetadata {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
@@ -77,31 +77,31 @@ func TestListener(t *testing.T) {
 	const gone = `{"type":"ERROR","object":{"kind":"Status","code":410}}` + "\n"
 	for _, tc := range []struct {
 		why      string
-		ask      ask
+		request  request
 		protobuf bool
 		text     []byte
-		want     ask
+		want     request
 	}{
-		{"a watch in protobuf", ask{what: watches, from: "5"}, true,
-			join(frame("ADDED", object("7", false)), frame("BOOKMARK", object("12", false))), ask{what: watches, from: "5", to: "12"}},
-		{"refused in protobuf", ask{what: watches, from: "5"}, true,
-			frame("ERROR", &metav1.Status{Code: http.StatusGone}), ask{what: watches, from: "5", code: 410, at410: "5"}},
-		{"refused in JSON", ask{what: watches, from: "5"}, false, []byte(gone), ask{what: watches, from: "5", code: 410, at410: "5"}},
-		{"refused later on", ask{what: watches, from: "5"}, true,
-			join(frame("ADDED", object("7", false)), frame("ERROR", &metav1.Status{Code: http.StatusGone})), ask{what: watches, from: "5", to: "7", code: 410, at410: "7"}},
-		{"another error", ask{what: watches, from: "5"}, true,
-			frame("ERROR", &metav1.Status{Code: http.StatusInternalServerError}), ask{what: watches, from: "5", code: 500}},
-		{"a streaming list, and the watch that it becomes", ask{what: streams}, true,
-			join(frame("ADDED", object("3", false)), frame("BOOKMARK", object("9", true)), frame("MODIFIED", object("10", false))), ask{what: streams, whole: true, list: "9", to: "10"}},
-		{"a streaming list without its end", ask{what: streams}, true,
-			join(frame("ADDED", object("3", false)), frame("BOOKMARK", object("9", true))[:9]), ask{what: streams}},
-		{"a streaming list in JSON", ask{what: streams}, false,
+		{"a watch in protobuf", request{what: watches, from: "5"}, true,
+			join(frame("ADDED", object("7", false)), frame("BOOKMARK", object("12", false))), request{what: watches, from: "5", to: "12"}},
+		{"refused in protobuf", request{what: watches, from: "5"}, true,
+			frame("ERROR", &metav1.Status{Code: http.StatusGone}), request{what: watches, from: "5", code: 410, at410: "5"}},
+		{"refused in JSON", request{what: watches, from: "5"}, false, []byte(gone), request{what: watches, from: "5", code: 410, at410: "5"}},
+		{"refused later on", request{what: watches, from: "5"}, true,
+			join(frame("ADDED", object("7", false)), frame("ERROR", &metav1.Status{Code: http.StatusGone})), request{what: watches, from: "5", to: "7", code: 410, at410: "7"}},
+		{"another error", request{what: watches, from: "5"}, true,
+			frame("ERROR", &metav1.Status{Code: http.StatusInternalServerError}), request{what: watches, from: "5", code: 500}},
+		{"a streaming list that becomes a watch", request{what: streams}, true,
+			join(frame("ADDED", object("3", false)), frame("BOOKMARK", object("9", true)), frame("MODIFIED", object("10", false))), request{what: streams, whole: true, list: "9", to: "10"}},
+		{"a streaming list without its end", request{what: streams}, true,
+			join(frame("ADDED", object("3", false)), frame("BOOKMARK", object("9", true))[:9]), request{what: streams}},
+		{"a streaming list in JSON", request{what: streams}, false,
 			[]byte(`{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n" +
-				`{"type":"ADDED","object":{"metadata":{"resourceVersion":"11"}}}` + "\n"), ask{what: streams, whole: true, list: "9", to: "11"}},
+				`{"type":"ADDED","object":{"metadata":{"resourceVersion":"11"}}}` + "\n"), request{what: streams, whole: true, list: "9", to: "11"}},
 	} {
 		for _, size := range []int{1, 7, 1 << 10} {
-			a := tc.ask
-			l := &listener{observer: &observer{causes: &causes{}}, ask: &a, protobuf: tc.protobuf}
+			a := tc.request
+			l := &listener{observer: &observer{causes: &causes{}}, request: &a, protobuf: tc.protobuf}
 			for rest := tc.text; len(rest) > 0; {
 				n := min(size, len(rest))
 				l.frames(rest[:n])
@@ -112,9 +112,9 @@ func TestListener(t *testing.T) {
 			}
 		}
 	}
-	l := &listener{observer: &observer{causes: &causes{}}, ask: &ask{}}
+	l := &listener{observer: &observer{causes: &causes{}}, request: &request{}}
 	if l.frames([]byte("no JSON\n")); l.failed() == nil {
-		t.Error("what cannot be read is no failure")
+		t.Error("an unreadable response is not a failure")
 	}
 }
 
@@ -122,13 +122,13 @@ func TestListener(t *testing.T) {
 func TestListenerPage(t *testing.T) {
 	for _, tc := range []struct {
 		text string
-		want ask
+		want request
 	}{
-		{`{"items":[{}],"metadata":{"resourceVersion":"8"}}`, ask{whole: true, list: "8"}},
-		{`{"items":[{}],"metadata":{"resourceVersion":"8","continue":"abc"}}`, ask{}},
+		{`{"items":[{}],"metadata":{"resourceVersion":"8"}}`, request{whole: true, list: "8"}},
+		{`{"items":[{}],"metadata":{"resourceVersion":"8","continue":"abc"}}`, request{}},
 	} {
-		a := ask{}
-		l := &listener{observer: &observer{causes: &causes{}}, ask: &a}
+		a := request{}
+		l := &listener{observer: &observer{causes: &causes{}}, request: &a}
 		l.keep([]byte(tc.text[:9]))
 		l.keep([]byte(tc.text[9:]))
 		l.page()

@@ -14,25 +14,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// listener reads an answer of the server, by apimachinery's types rather than the engine.
+// listener reads a response of the server, with apimachinery's types rather than the engine.
 type listener struct {
 	*observer
-	ask      *ask
+	request  *request
 	protobuf bool
 	encoding string
-	text     []byte // not read yet
-	bad      bool   // it cannot be read on
+	text     []byte // not parsed yet
+	bad      bool   // the response is unreadable
 }
 
-// heard is what a frame of a watch says.
+// heard is the content of a watch frame.
 type heard struct {
 	kind    string // such as ADDED
 	version string
-	end     bool // of the list with which it began
+	end     bool // of the list with which the watch began
 	code    int32
 }
 
-// frames reads what a watch shows.
+// frames reads the frames of a watch.
 func (l *listener) frames(p []byte) {
 	if l.bad {
 		return
@@ -50,16 +50,16 @@ func (l *listener) frames(p []byte) {
 		}
 		if err != nil {
 			l.bad = true
-			l.fail(fmt.Errorf("read a frame of %v: %w", l.ask, err))
+			l.fail(fmt.Errorf("read a frame of %v: %w", l.request, err))
 			return
 		}
-		l.note(func() { l.ask.hear(h) })
+		l.note(func() { l.request.hear(h) })
 	}
 }
 
-// cut returns the next frame, and the length of that with what delimits it.
+// cut returns the next frame, and its length including the delimiter.
 func (l *listener) cut() (frame []byte, n int) {
-	if !l.protobuf { // API servers end each with a newline
+	if !l.protobuf { // API servers end each frame with a newline
 		n = bytes.IndexByte(l.text, '\n') + 1
 		return l.text[:n], n
 	}
@@ -111,16 +111,16 @@ func protobufFrame(b []byte) (heard, error) {
 		err := s.Unmarshal(raw)
 		return heard{kind: e.Type, code: s.Code}, err
 	}
-	var o metav1.PartialObjectMetadata // of every kind, the first field is the metadata
+	var o metav1.PartialObjectMetadata // in every kind, the first field is the metadata
 	err = o.Unmarshal(raw)
 	return heard{e.Type, o.ResourceVersion, o.Annotations[initialEnd] == "true", 0}, err
 }
 
-// bare is a message of protobuf without what says its type.
+// bare returns a protobuf message without its envelope.
 func bare(b []byte) ([]byte, error) {
 	b, ok := bytes.CutPrefix(b, []byte("k8s\x00"))
 	if !ok {
-		return nil, fmt.Errorf("it is no object: %.50q", b)
+		return nil, fmt.Errorf("not an object: %.50q", b)
 	}
 	var u runtime.Unknown
 	err := u.Unmarshal(b)
@@ -128,7 +128,7 @@ func bare(b []byte) ([]byte, error) {
 }
 
 // hear notes a frame.
-func (a *ask) hear(h heard) {
+func (a *request) hear(h heard) {
 	switch {
 	case h.kind == "ERROR":
 		a.code, a.until = int(h.code), time.Now()
@@ -149,18 +149,18 @@ func later(a, b string) string {
 	return a
 }
 
-// keep keeps a page until it is whole.
+// keep collects a page until it is complete.
 func (l *listener) keep(p []byte) { l.text = append(l.text, p...) }
 
 // page reads a page of a list.
 func (l *listener) page() {
 	version, more, err := l.pageMeta()
 	if err != nil {
-		l.fail(fmt.Errorf("read the answer to %v: %w", l.ask, err))
+		l.fail(fmt.Errorf("read the response to %v: %w", l.request, err))
 		return
 	}
 	if !more {
-		l.note(func() { l.ask.whole, l.ask.list = true, version })
+		l.note(func() { l.request.whole, l.request.list = true, version })
 	}
 }
 

@@ -1,12 +1,12 @@
-// Package torture proves the promise of `tattler run` on a real control plane: what the server shows is
-// journaled once and delivered at least once, though the daemon is killed at random, servers restart and
-// forget, connections break, sinks misbehave and the disk fills.
+// Package torture tests the promise of `tattler run` on a real control plane: every version that the server
+// shows is journaled once and delivered at least once, although the daemon is killed at random, servers restart
+// and forget, connections break, sinks misbehave and the disk fills.
 //
-// A witness of its own, which shares no code with the engine, records every version that the server shows
-// it; a judge compares. An observer between the daemon and the server notes what the daemon asked and what the
-// server refused, so that the judge forgives a gap only where something that was done to the server made it
-// necessary. TATTLER_TORTURE_KILLS=1000 makes it long; TATTLER_TORTURE_SEED repeats the choices
-// of a former run, though not the timing of the servers.
+// A separate watcher, which shares no code with the engine, records every version that the server shows it, and
+// a judge compares. An observer between the daemon and the server notes the daemon's requests and the server's
+// refusals, so that the judge excuses a gap only if an action on the server made it necessary.
+// TATTLER_TORTURE_KILLS=1000 makes a long run; TATTLER_TORTURE_SEED repeats the choices of an earlier run, but
+// not the timing of the servers.
 package torture
 
 import (
@@ -27,13 +27,13 @@ import (
 
 const (
 	seedEnv = "TATTLER_TORTURE_SEED"
-	// keepEnv names a directory to which a failed run copies what it left behind.
+	// keepEnv names a directory to which a failed run copies its files.
 	keepEnv = "TATTLER_TORTURE_KEEP"
-	// playEnv makes the test binary the command.
+	// playEnv makes the test binary act as the command.
 	playEnv = "TATTLER_TORTURE_PLAY"
 )
 
-// plane is the control plane of all tests, which run one after the other, each in namespaces of its own.
+// plane is the control plane of all tests, which run one after the other in separate namespaces.
 var plane *devcluster.Cluster
 
 var (
@@ -43,7 +43,7 @@ var (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(playEnv) != "" {
-		go func() { // who started us is gone, and nobody else would end us
+		go func() { // the parent process is gone, so nothing else would end us
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			os.Exit(3)
 		}()
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// chance is what a test makes its choices with, and says how to repeat them.
+// chance returns a test's random numbers and logs how to repeat them.
 func chance(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := cmp.Or(seed, rand.Uint64N(1e9))
@@ -66,18 +66,18 @@ func chance(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// often is how long it takes until something is looked at again.
-const often = 20 * time.Millisecond
+// pollInterval is the interval between two checks of a condition.
+const pollInterval = 20 * time.Millisecond
 
-// within waits until f returns nil, whose last error it returns after the limit.
+// within waits until f returns nil. After limit it returns f's last error.
 func within(ctx context.Context, limit time.Duration, f func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
 	defer cancel()
-	return clustertest.Poll(ctx, often, f)
+	return clustertest.Poll(ctx, pollInterval, f)
 }
 
-// rest lets some time go by: the time in which something may happen.
-func rest(ctx context.Context, d time.Duration) {
+// pause lets time pass in which something may happen.
+func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):

@@ -25,9 +25,8 @@ import (
 	"time"
 )
 
-// observer is what the daemon takes for the API server. It passes on what is asked and answered, and notes
-// which lists and watches there were, and which the server refused: see causes. What it notes of an answer,
-// it notes before the daemon gets that.
+// observer acts as the API server for the daemon. It passes on requests and responses, and notes lists, watches
+// and refusals: see causes. It notes each part of a response before the daemon receives it.
 type observer struct {
 	*causes
 	server *httptest.Server
@@ -40,7 +39,7 @@ type observer struct {
 // connKey is the context key of a request's connection.
 type connKey struct{}
 
-// newObserver passes on, with the credentials of a kubeconfig, until the test's end.
+// newObserver passes on requests, with the credentials of a kubeconfig, until the end of the test.
 func newObserver(t *testing.T, kubeconfig string) *observer {
 	t.Helper()
 	to, err := url.Parse(plane.URL())
@@ -49,7 +48,7 @@ func newObserver(t *testing.T, kubeconfig string) *observer {
 	}
 	o := &observer{causes: &causes{}, to: to}
 	transport := &http.Transport{TLSClientConfig: credentials(t, kubeconfig), ForceAttemptHTTP2: true, DisableCompression: true}
-	silent := log.New(io.Discard, "", 0) // what is cut on purpose
+	silent := log.New(io.Discard, "", 0) // connections are cut on purpose
 	o.server = httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(o.to)
@@ -76,7 +75,7 @@ func newObserver(t *testing.T, kubeconfig string) *observer {
 	return o
 }
 
-// credentials is how a kubeconfig of devcluster reaches the server.
+// credentials returns the TLS configuration of a devcluster kubeconfig.
 func credentials(t *testing.T, kubeconfig string) *tls.Config {
 	t.Helper()
 	var c struct {
@@ -102,7 +101,7 @@ func credentials(t *testing.T, kubeconfig string) *tls.Config {
 }
 
 // kubeconfig writes the kubeconfig of a run of the daemon, which reaches the observer through an address. The
-// token names the run.
+// token identifies the run.
 func (o *observer) kubeconfig(path, address string, run int) error {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: o.server.Certificate().Raw})
 	data, err := json.Marshal(fields{
@@ -133,25 +132,25 @@ func (o *observer) failed() error {
 	return errors.Join(o.errs...)
 }
 
-// askKey is the context key of an ask.
-type askKey struct{}
+// requestKey is the context key of a request.
+type requestKey struct{}
 
-// asked notes what is asked.
+// asked notes a request.
 func (o *observer) asked(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if a := parseAsk(r); a != nil {
+		if a := parseRequest(r); a != nil {
 			o.add(a)
-			r = r.WithContext(context.WithValue(r.Context(), askKey{}, a))
+			r = r.WithContext(context.WithValue(r.Context(), requestKey{}, a))
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// collection is the path of one, in a namespace or in all.
+// collection matches the path of a collection, in a namespace or over all.
 var collection = regexp.MustCompile(`^(/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/([^/]+))?/([^/]+)$`)
 
-// parseAsk returns nil for what is no list and no watch of our kinds.
-func parseAsk(r *http.Request) *ask {
+// parseRequest returns nil unless the request is a list or watch of our kinds.
+func parseRequest(r *http.Request) *request {
 	m := collection.FindStringSubmatch(r.URL.Path)
 	if m == nil || r.Method != http.MethodGet {
 		return nil
@@ -160,7 +159,7 @@ func parseAsk(r *http.Request) *ask {
 		if m[1]+"/"+m[3] != k.path("", "") {
 			continue
 		}
-		a := &ask{at: time.Now(), kind: k.name(), namespace: m[2], what: lists}
+		a := &request{at: time.Now(), kind: k.name(), namespace: m[2], what: lists}
 		_, _ = fmt.Sscanf(r.Header.Get("Authorization"), "Bearer run-%d", &a.run)
 		switch q := r.URL.Query(); {
 		case q.Get("sendInitialEvents") == "true":
@@ -177,7 +176,7 @@ func parseAsk(r *http.Request) *ask {
 	return nil
 }
 
-// unanswered breaks the daemon's connection, as that to the server is broken.
+// unanswered breaks the daemon's connection, like the one to the server.
 func (o *observer) unanswered(_ http.ResponseWriter, r *http.Request, _ error) {
 	cutOff(r)
 	panic(http.ErrAbortHandler)
@@ -185,20 +184,20 @@ func (o *observer) unanswered(_ http.ResponseWriter, r *http.Request, _ error) {
 
 func cutOff(r *http.Request) {
 	if r.Context().Err() != nil {
-		return // it was the daemon that went
+		return // the daemon closed it
 	}
 	if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 		if t, ok := c.(*tls.Conn); ok {
 			c = t.NetConn()
 		}
-		snap(c)
+		reset(c)
 	}
 }
 
-// answered reads the answer along.
+// answered reads the response while the daemon does.
 func (o *observer) answered(resp *http.Response) error {
-	a, _ := resp.Request.Context().Value(askKey{}).(*ask)
-	body := &overheard{ReadCloser: resp.Body, request: resp.Request}
+	a, _ := resp.Request.Context().Value(requestKey{}).(*request)
+	body := &teeBody{ReadCloser: resp.Body, request: resp.Request}
 	resp.Body = body
 	if a == nil {
 		return nil
@@ -212,7 +211,7 @@ func (o *observer) answered(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK || a.what == probes || a.what == audits {
 		return nil
 	}
-	l := &listener{observer: o, ask: a, protobuf: strings.Contains(resp.Header.Get("Content-Type"), "protobuf"), encoding: resp.Header.Get("Content-Encoding")}
+	l := &listener{observer: o, request: a, protobuf: strings.Contains(resp.Header.Get("Content-Type"), "protobuf"), encoding: resp.Header.Get("Content-Encoding")}
 	body.hear, body.end = l.frames, func() {}
 	if a.what == lists {
 		body.hear, body.end = l.keep, l.page
@@ -220,16 +219,16 @@ func (o *observer) answered(resp *http.Response) error {
 	return nil
 }
 
-// overheard is a body that somebody else reads along.
-type overheard struct {
+// teeBody is a body that a listener also reads.
+type teeBody struct {
 	io.ReadCloser
 	request *http.Request
 	hear    func([]byte)
-	end     func() // of a whole answer
+	end     func() // called at the end of a complete response
 }
 
 // Read implements io.Reader.
-func (b *overheard) Read(p []byte) (int, error) {
+func (b *teeBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.hear != nil {
 		b.hear(p[:n])

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// proxy lies between the daemon and the observer, which is the API server to it: it passes bytes on, until it is told otherwise.
+// proxy lies between the daemon and the observer. It passes bytes on until a fault is set.
 type proxy struct {
 	listener net.Listener
 	to       string
@@ -15,18 +15,18 @@ type proxy struct {
 	mu      sync.Mutex
 	pairs   map[*pair]struct{}
 	refused bool
-	fuse    int64 // bytes from the server after which a new connection breaks; 0: none
+	fuse    int64 // bytes from the server after which a new connection breaks; 0: never
 }
 
-// pair is a connection and its other half.
+// pair is a connection and its counterpart.
 type pair struct {
 	near, far net.Conn
 	once      sync.Once
-	stalled   chan struct{} // closed where nothing is to come through any more
+	stalled   chan struct{} // closed once nothing may pass any more
 	stall     sync.Once
 }
 
-// newProxy listens until the test's end.
+// newProxy listens until the end of the test.
 func newProxy(t *testing.T, o *observer) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,12 +57,12 @@ func (p *proxy) serve(near net.Conn) {
 	refused, fuse := p.refused, p.fuse
 	p.mu.Unlock()
 	if refused {
-		snap(near)
+		reset(near)
 		return
 	}
 	far, err := net.Dial("tcp", p.to)
 	if err != nil {
-		snap(near) // as a server that is not there
+		reset(near) // like an unreachable server
 		return
 	}
 	c := &pair{near: near, far: far, stalled: make(chan struct{})}
@@ -80,14 +80,14 @@ func (p *proxy) serve(near net.Conn) {
 	both.Wait()
 }
 
-// pass copies until one end or the fuse does not go on, and breaks both.
+// pass copies until one end closes or the fuse blows, and breaks both.
 func (c *pair) pass(to io.Writer, from io.Reader, fuse int64) {
-	defer c.snap()
+	defer c.reset()
 	buf := make([]byte, 16<<10)
 	for sent := int64(0); ; {
 		n, err := from.Read(buf)
 		select {
-		case <-c.stalled: // it reads, so that the other side thinks all is well
+		case <-c.stalled: // keep reading, so that the other side notices nothing
 			n = 0
 		default:
 		}
@@ -102,15 +102,15 @@ func (c *pair) pass(to io.Writer, from io.Reader, fuse int64) {
 	}
 }
 
-// snap closes both ends with a reset.
-func (c *pair) snap() {
+// reset closes both ends with a reset.
+func (c *pair) reset() {
 	c.once.Do(func() {
-		snap(c.near)
-		snap(c.far)
+		reset(c.near)
+		reset(c.far)
 	})
 }
 
-func snap(c net.Conn) {
+func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
@@ -132,12 +132,12 @@ func (p *proxy) each(f func(*pair)) {
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
 // cut breaks every connection.
-func (p *proxy) cut() { p.each((*pair).snap) }
+func (p *proxy) cut() { p.each((*pair).reset) }
 
-// hush makes every connection silent for good; new ones are not.
-func (p *proxy) hush() { p.each(func(c *pair) { c.stall.Do(func() { close(c.stalled) }) }) }
+// silence stalls the existing connections forever, but not new ones.
+func (p *proxy) silence() { p.each(func(c *pair) { c.stall.Do(func() { close(c.stalled) }) }) }
 
-// refuse breaks new connections at once, or not, and those that there are.
+// refuse breaks existing and new connections at once, or accepts them again.
 func (p *proxy) refuse(on bool) {
 	p.mu.Lock()
 	p.refused = on
@@ -147,8 +147,8 @@ func (p *proxy) refuse(on bool) {
 	}
 }
 
-// fray breaks connections after so many bytes, in the midst of whatever comes; 0 ends it.
-func (p *proxy) fray(after int64) {
+// breakAfter breaks connections after that many bytes, wherever that is; 0 ends it.
+func (p *proxy) breakAfter(after int64) {
 	p.mu.Lock()
 	p.fuse = after
 	p.mu.Unlock()

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// hookSecret signs what is sent to receivers.
+// hookSecret signs the messages to receivers.
 const hookSecret = "a secret of the torture"
 
-// receiver is a webhook that answers as it likes.
+// receiver is a webhook with random responses.
 type receiver struct {
 	*httptest.Server
 
 	mu      sync.Mutex
 	rng     *rand.Rand
-	calm    bool          // it answers 200 at once
-	pause   time.Duration // before each answer until then
+	calm    bool          // always 200, at once
+	pause   time.Duration // before each response until then
 	got     []receipt
 	answers map[string]int
 	errs    []error
@@ -43,13 +43,13 @@ func newReceiver(t *testing.T, rng *rand.Rand) *receiver {
 	return r
 }
 
-// ServeHTTP takes a message, or not, and says so, or something else.
+// ServeHTTP accepts a message or not, and responds truthfully or not.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // the sender was killed: it is no message
+		return // the sender was killed: an incomplete message
 	}
-	rest(req.Context(), r.paused())
+	pause(req.Context(), r.paused())
 	switch answer := r.take(req, body); answer {
 	case "ok":
 	case "500", "500, but taken":
@@ -65,12 +65,12 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	default: // a reset
 		c, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
-			snap(c)
+			reset(c)
 		}
 	}
 }
 
-// take chooses the answer, and keeps what is taken.
+// take chooses the response and stores an accepted message.
 func (r *receiver) take(req *http.Request, body []byte) (answer string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *receiver) take(req *http.Request, body []byte) (answer string) {
 	return answer
 }
 
-// signed checks the signature as https://www.standardwebhooks.com has it.
+// signed checks the signature as specified by https://www.standardwebhooks.com.
 func signed(req *http.Request, body []byte) error {
 	h := req.Header
 	mac := hmac.New(sha256.New, []byte(hookSecret))
@@ -114,14 +114,14 @@ func signed(req *http.Request, body []byte) error {
 	return nil
 }
 
-// soothe makes it answer 200 from now on.
-func (r *receiver) soothe() {
+// calmDown makes it respond with 200 from now on.
+func (r *receiver) calmDown() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calm = true
 }
 
-// paused is how long it takes to answer.
+// paused is the delay of a response.
 func (r *receiver) paused() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,5 +137,5 @@ func (r *receiver) receipts() []receipt {
 	return r.got[:len(r.got):len(r.got)]
 }
 
-// hookTimeout is how long the daemon waits for an answer.
+// hookTimeout is the daemon's timeout for responses.
 const hookTimeout = 500 * time.Millisecond

@@ -20,9 +20,9 @@ var (
 	clusterRoleBindings = resource{"rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding"}
 )
 
-// TestRightsWithdrawn takes from the running daemon the right to one kind, and gives it back.
+// TestRightsWithdrawn revokes the running daemon's right to one kind, and grants it again.
 func TestRightsWithdrawn(t *testing.T) {
-	t.Parallel() // to what leaves the servers alone
+	t.Parallel() // to tests that leave the servers alone
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 	must := func(errs ...error) {
@@ -31,7 +31,7 @@ func TestRightsWithdrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, err := watch(ctx)
+	w, err := startWatcher(ctx)
 	must(err)
 	t.Cleanup(w.stop)
 	name := fmt.Sprintf("rights-%x", time.Now().UnixNano())
@@ -70,22 +70,22 @@ func TestRightsWithdrawn(t *testing.T) {
 	t.Cleanup(h.stop)
 	must(h.some(ctx, 60))
 
-	// A watch that is open stays so: the server looks at rights when one begins. It keeps at least 75 s of
-	// history, which may be less than what secrets are away.
-	away := deed{what: "the right to secrets is withdrawn", forgets: true, kind: secrets.name(), began: time.Now()}
+	// An open watch stays open: the server checks rights when one begins. The server keeps at least 75 s of
+	// history, which may be less than the time without the right.
+	away := action{what: "the right to secrets is withdrawn", forgets: true, kind: secrets.name(), began: time.Now()}
 	o.begin(&away)
 	grant(configMaps, deployments, gadgets)
 	const blind, seeing = "cannot be watched any more", "is watched again"
 	must(within(ctx, 30*time.Second, func() error {
 		p.cut()
-		rest(ctx, 500*time.Millisecond)
+		pause(ctx, 500*time.Millisecond)
 		if d.errors.count("secrets in namespace "+name+" "+blind) == 0 {
-			return errors.New("the daemon does not say that it may not watch secrets")
+			return errors.New("the daemon does not report that it may not watch secrets")
 		}
 		return nil
 	}))
 	must(h.some(ctx, 60))
-	one := &hand{api: w.api, witness: w, rng: rng}
+	one := &hand{api: w.api, watcher: w, rng: rng}
 	arrived := func(r resource, name string) error {
 		data, err := os.ReadFile(changes)
 		if err == nil && !bytes.Contains(data, []byte("/"+r.plural+"/"+name+"\"")) {
@@ -93,7 +93,7 @@ func TestRightsWithdrawn(t *testing.T) {
 		}
 		return err
 	}
-	for _, r := range []resource{configMaps, deployments, gadgets} { // the others go on
+	for _, r := range []resource{configMaps, deployments, gadgets} { // the other streams continue
 		must(one.create(ctx, r, name, "meanwhile"))
 		must(within(ctx, 30*time.Second, func() error { return arrived(r, "meanwhile") }))
 	}
@@ -102,7 +102,7 @@ func TestRightsWithdrawn(t *testing.T) {
 	grant(kinds...)
 	must(within(ctx, 3*time.Minute, func() error {
 		if d.errors.count("secrets in namespace "+name+" "+seeing) == 0 {
-			return errors.New("the daemon does not say that secrets are watched again")
+			return errors.New("the daemon does not report that secrets are watched again")
 		}
 		return nil
 	}))
@@ -124,7 +124,7 @@ func TestRightsWithdrawn(t *testing.T) {
 		}
 	}
 
-	seen, err := w.testify()
+	seen, err := w.finish()
 	must(err)
 	j := newJudge(seen, o.causes, name)
 	readJournal(ctx, t, d.journal, j)
@@ -136,7 +136,7 @@ func TestRightsWithdrawn(t *testing.T) {
 	t.Logf("judged: %d versions in the journal, %d within %d gaps", j.exact, j.net, len(j.gaps))
 }
 
-// role may watch some kinds.
+// role allows watching some kinds.
 func role(name string, allowed ...resource) fields {
 	rules := []fields{}
 	for _, r := range allowed {

@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// torture is a daemon that is killed again and again, and everything around it.
+// torture is a daemon that is killed repeatedly, and its environment.
 type torture struct {
 	*testing.T
 	rng        *rand.Rand
 	namespaces []string
-	witness    *witness
+	watcher    *watcher
 	hands      *hands
 	pace       float32 // of the hands
 	observer   *observer
 	proxy      *proxy
 	disk       *disk
 	daemon     *daemon
-	all, some  *receiver  // of everything, and of what comes and goes
-	slow       *receiver  // of everything, and far behind until all is settled
-	out        []interval // the API server, after each time that it was killed
+	all, some  *receiver  // for everything, and for creations and deletions
+	slow       *receiver  // for everything, and far behind until the drain
+	out        []interval // times from each kill of the API server to its readiness
 	done       map[string]int
 }
 
-// TestTorture kills the daemon again and again while all else goes wrong, too, and then judges.
+// TestTorture kills the daemon repeatedly while everything else fails, too, and then judges.
 func TestTorture(t *testing.T) {
 	kills := int(kills)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(kills)*20*time.Second)
@@ -46,11 +46,11 @@ func TestTorture(t *testing.T) {
 		}
 		left -= n
 	}
-	to.settle(ctx)
+	to.drain(ctx)
 	to.judge(ctx)
 }
 
-// newTorture prepares a torture whose hands write at most pace times in a second; 0: 100 to 300.
+// newTorture prepares a torture whose hands make at most pace writes a second; 0: 100 to 300.
 func newTorture(ctx context.Context, t *testing.T, pace float32) *torture {
 	t.Helper()
 	to := &torture{T: t, rng: chance(t), observer: newObserver(t, plane.Kubeconfig()), disk: newDisk(t), done: map[string]int{}}
@@ -68,11 +68,11 @@ func newTorture(ctx context.Context, t *testing.T, pace float32) *torture {
 		err = makeNamespaces(ctx, a, to.namespaces...)
 	}
 	if err == nil {
-		to.witness, err = watch(ctx)
+		to.watcher, err = startWatcher(ctx)
 	}
 	if err == nil {
-		t.Cleanup(to.witness.stop)
-		to.hands, err = newHands(ctx, to.witness, to.rng, to.pace, to.namespaces...)
+		t.Cleanup(to.watcher.stop)
+		to.hands, err = newHands(ctx, to.watcher, to.rng, to.pace, to.namespaces...)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func newTorture(ctx context.Context, t *testing.T, pace float32) *torture {
 func (to *torture) config() fields {
 	watched := fields{"resources": fields{"include": kindNames()}}
 	if to.rng.IntN(2) == 0 {
-		watched["namespaces"] = fields{"include": to.namespaces} // streams for each
+		watched["namespaces"] = fields{"include": to.namespaces} // one stream each
 	}
 	hook := func(name string, r *receiver, more fields) fields {
 		sink := fields{
@@ -137,14 +137,15 @@ func (to *torture) journal() string { return filepath.Join(to.disk.dir, "journal
 
 func (to *torture) changes() string { return filepath.Join(to.disk.dir, "changes.jsonl") }
 
-// trouble is what goes wrong in a round, while the daemon runs or while it does not.
+// trouble is a failure during a round, while the daemon runs or while it is down.
 type trouble struct {
 	name     string
 	forgets  bool // the server may forget its history
 	up, down func(context.Context) error
 }
 
-// deck is what the next rounds bring: of each trouble one, and some with connections only, in any order.
+// deck returns the troubles of the next rounds: each trouble once, some of the connections more often, in
+// random order.
 func (to *torture) deck() []trouble {
 	p := to.proxy
 	forget := func(ctx context.Context) error { return errors.Join(plane.Compact(ctx), to.restart(ctx)) }
@@ -157,25 +158,25 @@ func (to *torture) deck() []trouble {
 		{name: "connections are cut", up: func(ctx context.Context) error {
 			for range 3 {
 				p.cut()
-				rest(ctx, to.between(50, 300))
+				pause(ctx, to.between(50, 300))
 			}
 			return nil
 		}},
-		{name: "connections break in the midst of a frame", up: func(ctx context.Context) error {
-			p.fray(4<<10 + to.rng.Int64N(60<<10))
-			rest(ctx, to.between(300, 1200))
-			p.fray(0)
+		{name: "connections break within a frame", up: func(ctx context.Context) error {
+			p.breakAfter(4<<10 + to.rng.Int64N(60<<10))
+			pause(ctx, to.between(300, 1200))
+			p.breakAfter(0)
 			return nil
 		}},
 		{name: "the server cannot be reached", up: func(ctx context.Context) error {
 			p.refuse(true)
-			rest(ctx, to.between(100, 1500))
+			pause(ctx, to.between(100, 1500))
 			p.refuse(false)
 			return nil
 		}},
 		{name: "connections fall silent", up: func(ctx context.Context) error {
-			p.hush()
-			rest(ctx, to.between(100, 1500))
+			p.silence()
+			pause(ctx, to.between(100, 1500))
 			return nil
 		}},
 		{name: "the API server is killed", forgets: true, up: to.restart},
@@ -200,7 +201,7 @@ func (to *torture) deck() []trouble {
 	return deck
 }
 
-// restart kills the API server, starts it, and notes for how long it was away.
+// restart kills the API server, starts it, and records the outage.
 func (to *torture) restart(ctx context.Context) error {
 	err := plane.KillAPIServer()
 	from := time.Now()
@@ -213,16 +214,16 @@ func (to *torture) between(least, most int) time.Duration {
 	return time.Duration(least+to.rng.IntN(most-least)) * time.Millisecond
 }
 
-// begin kills the daemon in its first lists, and lets it complete them.
+// begin kills the daemon in its first lists, then lets it complete them.
 func (to *torture) begin(ctx context.Context) {
 	to.Helper()
 	for range 3 {
 		to.daemon.start()
-		rest(ctx, to.between(200, 1500))
+		pause(ctx, to.between(200, 1500))
 		to.daemon.kill()
 	}
 	to.daemon.ready(ctx)
-	if err := to.witness.begin(ctx); err != nil {
+	if err := to.watcher.begin(ctx); err != nil {
 		to.Fatal(err)
 	}
 }
@@ -233,13 +234,13 @@ func (to *torture) round(ctx context.Context, f trouble) {
 	if !to.daemon.alive() {
 		to.daemon.start()
 	}
-	// Every run with a trouble gets as far as to record; others are killed anywhere.
+	// A run with a trouble records something before its kill; others are killed at any moment.
 	if f.up != nil || to.rng.IntN(3) > 0 {
 		to.daemon.ready(ctx)
 	}
-	rest(ctx, to.between(1, 500))
+	pause(ctx, to.between(1, 500))
 	to.do(ctx, f, f.up)
-	rest(ctx, to.between(1, 700))
+	pause(ctx, to.between(1, 700))
 	to.daemon.kill()
 	to.do(ctx, f, f.down)
 	to.done[f.name]++
@@ -250,7 +251,7 @@ func (to *torture) do(ctx context.Context, f trouble, what func(context.Context)
 	if what == nil {
 		return
 	}
-	if err := to.observer.during(ctx, to.witness.api, deed{what: f.name, forgets: f.forgets}, what); err != nil {
+	if err := to.observer.during(ctx, to.watcher.api, action{what: f.name, forgets: f.forgets}, what); err != nil {
 		to.Fatalf("%s: %v", f.name, err)
 	}
 }
@@ -270,7 +271,7 @@ func (to *torture) fill(ctx context.Context) error {
 		}
 		err := within(ctx, 2*time.Second, func() error {
 			if to.daemon.errors.count("cannot be recorded") == before {
-				return errors.New("the daemon does not say that nothing can be recorded")
+				return errors.New("the daemon does not report that nothing can be recorded")
 			}
 			return nil
 		})
@@ -289,6 +290,6 @@ func (to *torture) fillFor(ctx context.Context, d time.Duration) error {
 	}
 	pid := to.daemon.running.cmd.Process.Pid
 	err := to.disk.fill(pid)
-	rest(ctx, d)
+	pause(ctx, d)
 	return errors.Join(err, to.disk.free(pid))
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// judge holds everything against the witness, and returns who did.
+// judge compares everything with the watcher's history, and returns the judge.
 func (to *torture) judge(ctx context.Context) *judge {
 	to.Helper()
-	if err := within(ctx, time.Minute, to.witness.behind); err != nil {
+	if err := within(ctx, time.Minute, to.watcher.behind); err != nil {
 		to.Error(err)
 	}
-	server := state(ctx, to.T, to.witness.api, to.namespaces)
-	p, err := to.witness.testify()
+	server := state(ctx, to.T, to.watcher.api, to.namespaces)
+	p, err := to.watcher.finish()
 	if err != nil {
 		to.Error(err)
 	}
@@ -30,9 +30,9 @@ func (to *torture) judge(ctx context.Context) *judge {
 	j.end(server)
 	j.away(to.daemon.off)
 	j.unreached(to.out, to.daemon.off)
-	loud := func(r *row) bool { return true }
+	listed := func(r *row) bool { return true }
 	later := func(r *row) bool { return r.op != event.Snapshot }
-	j.sink("file", loud, fileLines(to.T, to.changes()))
+	j.sink("file", listed, fileLines(to.T, to.changes()))
 	j.sink("all", later, to.all.receipts())
 	j.sink("slow", later, to.slow.receipts())
 	j.sink("some", func(r *row) bool { return r.op == event.Created || r.op == event.Deleted }, to.some.receipts())
@@ -41,54 +41,54 @@ func (to *torture) judge(ctx context.Context) *judge {
 		to.Error(verdict)
 	}
 	to.Logf("the gaps: %v", j.reasons())
-	to.Logf("judged: %d versions in the journal, %d within %d gaps, %d that the witness could not see; %d runs; troubles %v; answers %v %v; disk: %s",
-		j.exact, j.net, len(j.gaps), j.unwitnessed, to.daemon.runs, to.done, to.all.answers, to.some.answers, to.disk.how)
+	to.Logf("judged: %d versions in the journal, %d within %d gaps, %d that the watcher could not see; %d runs; troubles %v; answers %v %v; disk: %s",
+		j.exact, j.net, len(j.gaps), j.unseen, to.daemon.runs, to.done, to.all.answers, to.some.answers, to.disk.how)
 	if err := errors.Join(slices.Concat(to.all.errs, to.some.errs, to.slow.errs)...); err != nil {
 		to.Error(err)
 	}
 	if full := to.done["the disk is full"] + to.done["the disk is full, and stays so"]; full > 0 && to.disk.fill != nil && to.done[noticed] == 0 {
-		to.Errorf("the disk was full %d times, and the daemon never noticed", full)
+		to.Errorf("the disk was full %d times, but the daemon never noticed", full)
 	}
-	if j.unwitnessed*10 > j.exact {
-		to.Errorf("the witness could not see %d of %d versions: too many", j.unwitnessed, j.exact)
+	if j.unseen*10 > j.exact {
+		to.Errorf("the watcher could not see %d of %d versions: too many", j.unseen, j.exact)
 	}
-	to.smoke(j)
+	to.checkCommand(j)
 	return j
 }
 
-// smoke asks the command for what was judged: it tells each change as the sinks got it.
-func (to *torture) smoke(j *judge) {
+// checkCommand compares the output of the command with the judged rows and the sinks' messages.
+func (to *torture) checkCommand(j *judge) {
 	to.Helper()
 	out, _ := to.daemon.tattler("log", "--journal", to.daemon.journal, "-o", "json", "--limit", "0", "--noise")
-	told := map[string]string{}
+	printed := map[string]string{}
 	for line := range strings.Lines(out) {
 		var e struct{ ID string }
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			to.Fatalf("tattler log printed %.200q: %v", line, err)
 		}
-		told[e.ID] = strings.TrimSpace(line)
+		printed[e.ID] = strings.TrimSpace(line)
 	}
-	for i := range j.loud {
-		if r := &j.loud[i]; r.op != event.Snapshot && told[r.id] == "" {
-			to.Errorf("tattler log does not tell %v", r)
+	for i := range j.listed {
+		if r := &j.listed[i]; r.op != event.Snapshot && printed[r.id] == "" {
+			to.Errorf("tattler log does not print %v", r)
 		}
 	}
 	others := 0
 	for _, g := range to.all.receipts() {
 		var e struct{ ID string }
-		if err := json.Unmarshal(g.body, &e); err == nil && told[e.ID] != string(g.body) {
+		if err := json.Unmarshal(g.body, &e); err == nil && printed[e.ID] != string(g.body) {
 			if others++; others < 3 {
-				to.Errorf("tattler log tells\n%s\nand a sink got\n%s", told[e.ID], g.body)
+				to.Errorf("tattler log prints\n%s\nbut a sink received\n%s", printed[e.ID], g.body)
 			}
 		}
 	}
-	r := j.loud[to.rng.IntN(len(j.loud))]
+	r := j.listed[to.rng.IntN(len(j.listed))]
 	if text, _ := to.daemon.tattler("show", "--journal", to.daemon.journal, r.id); !strings.Contains(text, r.id) || !strings.Contains(text, r.name) {
-		to.Errorf("tattler show %s tells %s", r.id, text)
+		to.Errorf("tattler show %s prints %s", r.id, text)
 	}
 }
 
-// state is what the server has of our kinds in namespaces.
+// state returns the server's objects of our kinds in namespaces.
 func state(ctx context.Context, t *testing.T, a *api, namespaces []string) map[identity][]byte {
 	t.Helper()
 	all := map[identity][]byte{}
@@ -107,7 +107,7 @@ func state(ctx context.Context, t *testing.T, a *api, namespaces []string) map[i
 	return all
 }
 
-// readJournal has a judge judge a journal, which must be whole.
+// readJournal passes the rows of a journal, which must be intact, to a judge.
 func readJournal(ctx context.Context, t *testing.T, path string, j *judge) {
 	t.Helper()
 	r, err := journal.OpenReader(ctx, path)
@@ -135,7 +135,7 @@ func readJournal(ctx context.Context, t *testing.T, path string, j *judge) {
 	}
 }
 
-// whole leaves out what a full disk tore: a line that is the beginning of one that is there whole.
+// whole removes lines torn by a full disk: those that are the beginning of another line.
 func whole(t *testing.T, lines []receipt) []receipt {
 	t.Helper()
 	sorted := slices.SortedFunc(slices.Values(lines), func(a, b receipt) int { return cmp.Compare(string(a.body), string(b.body)) })

@@ -18,14 +18,14 @@ func compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// span is a range of versions, from exclusive, to inclusive; an empty bound is none.
+// span is a range of versions, from exclusive, to inclusive; an empty bound is open.
 type span struct{ from, to string }
 
 func (s span) has(v string) bool {
 	return (s.from == "" || compare(v, s.from) > 0) && (s.to == "" || compare(v, s.to) <= 0)
 }
 
-// stem is what the judge reads of an object.
+// stem is the part of an object that the judge reads.
 type stem struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -38,13 +38,14 @@ type stem struct {
 	} `json:"metadata"`
 }
 
-// marker is what hides a value.
+// marker matches the replacement of a hidden value.
 var marker = regexp.MustCompile(`^hidden #[0-9a-f]{16}$`)
 
-// masked stands for whatever is hidden.
+// masked replaces every hidden value.
 const masked = "\x00masked"
 
-// hides tells what must be hidden of a kind: the values that the hands write where no tool may show them.
+// hides reports whether a field of a kind must be hidden: the values that the hands write and tools must not
+// show.
 func hides(kind string, path []string) bool {
 	switch kind {
 	case secrets.name():
@@ -59,12 +60,12 @@ func hides(kind string, path []string) bool {
 	return false
 }
 
-// hidden is a value and what stood for it.
+// hidden is a value and its marker.
 type hidden struct{ path, marker, plain string }
 
-// canonical is an object's JSON with sorted keys and with masks where something must be hidden, and what
-// the masks stand for. Recorded tells what the tool wrote from what the server says: of that, every hidden
-// place must be a marker, and no other may be.
+// canonical returns an object's JSON with sorted keys and masks for hidden values, and the hidden values.
+// recorded says that the object is from the journal rather than from the server: then every hidden place must
+// have a marker, and no other place may.
 func canonical(kind string, raw []byte, recorded bool) (text string, under []hidden, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -112,7 +113,7 @@ func canonical(kind string, raw []byte, recorded bool) (text string, under []hid
 	return string(b), under, err
 }
 
-// itemOf completes an item of a list, which has neither kind nor version of the API.
+// itemOf completes an item of a list, which has neither kind nor apiVersion.
 func itemOf(t *testing.T, r resource, item json.RawMessage) (id identity, namespace string, body []byte) {
 	t.Helper()
 	var s stem

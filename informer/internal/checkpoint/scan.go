@@ -139,7 +139,7 @@ func (s *scanner) judge(broken int64) error {
 	}
 }
 
-// findCommit looks for the next commit, at any byte. The error is io.EOF if there is none.
+// findCommit looks for the next commit, at any byte. At the end of the file the error is io.EOF.
 func (s *scanner) findCommit() (c commit, at int64, err error) {
 	for {
 		if want := min(recordHead+maxCommit, s.size-s.off); int64(len(s.buf)) < want {

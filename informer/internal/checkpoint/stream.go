@@ -67,7 +67,7 @@ func (s *Stream) Close() {
 	s.dir.release(s.name)
 }
 
-// Load reads the file that an earlier Run left. The error is fs.ErrNotExist if there is none. After any error,
+// Load reads the file that an earlier Run left. Without a file, the error is fs.ErrNotExist. After any error,
 // including a *DamagedError, there is nothing to resume from and Run writes a new file. fingerprint must be the
 // one in the Options of the next Run.
 func (s *Stream) Load(fingerprint string) (*State, error) {

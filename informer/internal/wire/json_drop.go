@@ -5,7 +5,7 @@ import "errors"
 // span is a range of bytes.
 type span struct{ from, to int }
 
-// jsonDropManaged returns a copy of raw without managedFields, or raw itself if there are none or it cannot be
+// jsonDropManaged returns a copy of raw without managedFields, or raw itself if it has none or cannot be
 // read.
 func jsonDropManaged(raw []byte) []byte {
 	var cuts []span

@@ -118,7 +118,7 @@ func mapEntry(b []byte) (key, value []byte, bad string) {
 	return key, value, m.bad
 }
 
-// protoDropManaged returns a copy of raw without managedFields, or raw itself if there are none or it cannot be
+// protoDropManaged returns a copy of raw without managedFields, or raw itself if it has none or cannot be
 // read.
 func protoDropManaged(raw []byte) []byte {
 	var out []byte

@@ -16,26 +16,26 @@ import (
 	"github.com/tattler-dev/tattler/integration/bus"
 )
 
-// options say what to show, and where.
+// options configure the demo.
 type options struct {
 	Tattler  string        // the program: a path, or a name to look up
 	Log      []string      // arguments of tattler log --follow
 	Pause    time.Duration // after each step
-	NATS     bool          // deliver to a NATS server in this process, too, and tell what a subscriber sees
-	Dim      bool          // narrate in a terminal's faint letters
-	Out, Err io.Writer     // tattler's; the narration goes to Err as well, at the same time
+	NATS     bool          // also deliver to a NATS server in this process, and show what a subscriber receives
+	Dim      bool          // narrate in faint letters
+	Out, Err io.Writer     // for tattler's output; the narration is also written to Err, concurrently
 }
 
-// demo is a running control plane, and how to talk to it.
+// demo is a running control plane and the clients of it.
 type demo struct {
 	options
 	cluster *devcluster.Cluster
-	dir     string // the manifests, kubectl's home, and what tattler keeps; goes with the cluster
+	dir     string // the manifests, kubectl's home, and tattler's files; removed with the cluster
 	daemon  *process
 	bus     *bus.Server // nil without NATS
 }
 
-// run shows the demo. On return, all that it started has ended.
+// run plays the demo. When it returns, everything that it started has ended.
 func run(ctx context.Context, o options) (err error) {
 	tattler, err := exec.LookPath(o.Tattler)
 	if err != nil {
@@ -47,7 +47,7 @@ func run(ctx context.Context, o options) (err error) {
 	o.narrate("starting a control plane (10 to 20 seconds)")
 	cluster, err := devcluster.Start(ctx, devcluster.Options{Nodes: 2, Out: o.Err})
 	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx) // without the logs of servers that we ended
+		return context.Cause(ctx) // without the logs of servers that we stopped
 	}
 	if err != nil {
 		return err
@@ -63,16 +63,16 @@ func run(ctx context.Context, o options) (err error) {
 		if d.bus, err = bus.Start(filepath.Join(d.dir, "nats")); err != nil {
 			return err
 		}
-		defer d.bus.Close() // before the cluster takes its folder away
+		defer d.bus.Close() // before the cluster removes its folder
 	}
 	if err := d.show(ctx); err != nil {
 		return err
 	}
-	o.narrate("that was all; ending the control plane. For a cluster to play with: make cluster")
+	o.narrate("done; stopping the control plane. For a cluster to play with: make cluster")
 	return nil
 }
 
-// prepare makes the manifests and the objects that are there from the beginning.
+// prepare writes the manifests and creates the initial objects.
 func (d *demo) prepare(ctx context.Context) error {
 	files, err := fs.Sub(manifests, "manifests")
 	if err != nil {
@@ -89,7 +89,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	return nil
 }
 
-// show has the daemon record and, below its eyes, lets the steps happen; then it asks for what was recorded.
+// show starts the daemon, plays the steps while it records, and then queries the journal.
 func (d *demo) show(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -109,13 +109,13 @@ func (d *demo) show(ctx context.Context) (err error) {
 	if err := d.ask(ctx); err != nil || d.bus == nil {
 		return err
 	}
-	if err := d.daemon.stop(); err != nil { // once its sinks have all
+	if err := d.daemon.stop(); err != nil { // after its sinks have received everything
 		return err
 	}
-	return d.hear(ctx)
+	return d.showBus(ctx)
 }
 
-// record starts the daemon, and waits until it records.
+// record starts the daemon and waits until it records.
 func (d *demo) record(ctx context.Context, cancel context.CancelCauseFunc) error {
 	args := []string{"run", "--to", "file:" + eventsFile}
 	if d.bus != nil {
@@ -133,7 +133,7 @@ func (d *demo) record(ctx context.Context, cancel context.CancelCauseFunc) error
 	return nil
 }
 
-// play lets the steps happen, as long as tattler lives.
+// play plays the steps until the end or until the daemon exits.
 func (d *demo) play(ctx context.Context, cancel context.CancelCauseFunc) error {
 	for _, s := range steps {
 		if err := d.step(ctx, cancel, s); err != nil {
@@ -155,7 +155,7 @@ func (d *demo) pause(ctx context.Context) error {
 	}
 }
 
-// ask has tattler answer questions about what has happened, and looks into the file of events.
+// ask runs the questions with tattler and checks the file of events.
 func (d *demo) ask(ctx context.Context) error {
 	for _, q := range questions {
 		d.narrate(q.say)
@@ -199,7 +199,7 @@ func (d *demo) step(ctx context.Context, cancel context.CancelCauseFunc, s step)
 	return d.record(ctx, cancel)
 }
 
-// shell is how one would type the arguments.
+// shell returns the arguments as typed in a shell.
 func shell(args []string) string {
 	typed := make([]string, len(args))
 	for i, a := range args {
@@ -210,7 +210,7 @@ func shell(args []string) string {
 	return strings.Join(typed, " ")
 }
 
-// narrate writes a line that cannot be taken for tattler's.
+// narrate writes a line that is distinguishable from tattler's.
 func (o options) narrate(line string) {
 	line = "# " + line
 	if o.Dim {
@@ -219,7 +219,7 @@ func (o options) narrate(line string) {
 	fmt.Fprintln(o.Err, line)
 }
 
-// kubectl runs the control plane's own kubectl beside the manifests; what it says is for errors only.
+// kubectl runs the control plane's kubectl in the folder of the manifests; its output is only used in errors.
 func (d *demo) kubectl(ctx context.Context, args []string) error {
 	cmd := exec.CommandContext(ctx, d.cluster.Binaries().Path("kubectl"), args...)
 	cmd.Dir = d.dir

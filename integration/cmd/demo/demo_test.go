@@ -28,7 +28,7 @@ func buildTattler(t *testing.T) string {
 	return bin
 }
 
-// emptyTemp makes the temporary folder one that the test must leave empty.
+// emptyTemp sets a temporary folder that must be empty at the end of the test.
 func emptyTemp(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func emptyTemp(t *testing.T) {
 	})
 }
 
-// output is a buffer that tattler and the demo may write to at the same time.
+// output is a buffer to which tattler and the demo may write concurrently.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -59,7 +59,7 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// TestDemo plays all of it and looks for what a visitor shall have seen.
+// TestDemo plays the whole demo and checks the visible output.
 func TestDemo(t *testing.T) {
 	bin := buildTattler(t)
 	emptyTemp(t)
@@ -78,13 +78,13 @@ func TestDemo(t *testing.T) {
 		"the value":          "LOG_LEVEL: info → debug",
 		"the changed line":   "+ http.timeout=5s",
 		"the Secret":         "data.password: changed (hidden",
-		"the label's going":  "metadata.labels.tier",
+		"the removed label":  "metadata.labels.tier",
 		"the new kind":       "widget/blue",
 		"the list's element": "spec.parts[name=wheel].count: 4 → 6",
 		"the deletions":      "- cm/web-config",
 	} {
 		if !strings.Contains(strings.ReplaceAll(shown, "  ", " "), line) {
-			t.Errorf("%s is not shown: no %q", what, line)
+			t.Errorf("%s is not displayed: no %q", what, line)
 		}
 	}
 	for _, event := range []string{
@@ -95,16 +95,16 @@ func TestDemo(t *testing.T) {
 		}
 	}
 	if said := regexp.MustCompile(`the stream CHANGES has \d+ events, each of them once`); !said.MatchString(status.String()) {
-		t.Errorf("it does not say %s", said)
+		t.Errorf("no match of %s", said)
 	}
 	for _, secret := range []string{"battery-staple", "correct-horse", "YmF0dGVyeS1zdGFwbGU", "Y29ycmVjdC1ob3JzZQ"} {
 		if strings.Contains(shown+status.String(), secret) {
-			t.Errorf("a value of the Secret is shown: %s", secret)
+			t.Errorf("a value of the Secret is displayed: %s", secret)
 		}
 	}
 }
 
-// script makes a program that stands for tattler.
+// script makes a program that replaces tattler.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tattler")
@@ -114,7 +114,7 @@ func script(t *testing.T, body string) string {
 	return path
 }
 
-// TestEndsEarly is about a tattler that does not live to see the demo.
+// TestEndsEarly: the demo fails if tattler exits early.
 func TestEndsEarly(t *testing.T) {
 	d := &demo{dir: t.TempDir(), options: options{
 		Tattler: script(t, "echo no such thing >&2; exit 3\n"), Out: io.Discard, Err: io.Discard,
@@ -124,7 +124,7 @@ func TestEndsEarly(t *testing.T) {
 	}
 }
 
-// TestIDsIn: an event that is there twice, or torn, is found.
+// TestIDsIn: duplicate and torn events are found.
 func TestIDsIn(t *testing.T) {
 	for _, tc := range []struct {
 		text string
@@ -146,13 +146,13 @@ func TestIDsIn(t *testing.T) {
 	}
 }
 
-// TestSame: what the bus has too much, twice or not at all is found.
+// TestSame: extra, duplicate and missing events on the bus are found.
 func TestSame(t *testing.T) {
 	for _, tc := range []struct {
 		bus, err string
 	}{
 		{"ab", ""},
-		{"ba", ""}, // of several objects, there is no order between them
+		{"ba", ""}, // events of several objects have no common order
 		{"aba", "twice"},
 		{"a", "only 1"},
 		{"abc", "not in " + eventsFile},
@@ -167,7 +167,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// trigger cancels when it is told a text.
+// trigger cancels when a text is written to it.
 type trigger struct {
 	text   string
 	cancel context.CancelFunc
@@ -180,7 +180,7 @@ func (w trigger) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestInterrupt ends the demo at its two ends; emptyTemp sees that nothing remains.
+// TestInterrupt interrupts the demo at its start and in the middle; emptyTemp checks that nothing remains.
 func TestInterrupt(t *testing.T) {
 	tattler := script(t, "echo msg=recording >&2\ntrap 'exit 0' INT\nwhile :; do sleep 0.1; done\n")
 	for name, text := range map[string]string{

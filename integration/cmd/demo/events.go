@@ -12,10 +12,10 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// ids are those of events that are each there once.
+// ids are unique event ids.
 type ids map[string]bool
 
-// add notes an event; that it is there twice is an error.
+// add records an event; a duplicate is an error.
 func (s ids) add(id, place string) error {
 	if s[id] {
 		return fmt.Errorf("event %s is in %s twice", id, place)
@@ -24,7 +24,7 @@ func (s ids) add(id, place string) error {
 	return nil
 }
 
-// idsIn are those of a file of events.
+// idsIn returns the ids in a file of events.
 func idsIn(path string) (ids, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -47,11 +47,12 @@ func idsIn(path string) (ids, error) {
 	}
 }
 
-// hear tells what a subscriber to the bus sees, now that the daemon has delivered all: what the file has.
-func (d *demo) hear(ctx context.Context) error {
+// showBus narrates the events that a subscriber of the bus receives after the daemon has delivered everything:
+// the same as in the file.
+func (d *demo) showBus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
-	d.narrate("what a subscriber of " + busStream + " sees")
+	d.narrate("events received by a subscriber of " + busStream)
 	events, err := d.bus.Read(ctx)
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func (d *demo) hear(ctx context.Context) error {
 	return nil
 }
 
-// same holds the events of the bus against the ids of the file.
+// same compares the events of the bus with the ids of the file.
 func same(events []event.Event, want ids) error {
 	seen := ids{}
 	for _, e := range events {
@@ -78,7 +79,7 @@ func same(events []event.Event, want ids) error {
 			return err
 		}
 		if !want[e.ID] {
-			return fmt.Errorf("event %s is in %s, and not in %s", e.ID, busStream, eventsFile)
+			return fmt.Errorf("event %s is in %s, but not in %s", e.ID, busStream, eventsFile)
 		}
 	}
 	if len(seen) < len(want) {
@@ -87,7 +88,7 @@ func same(events []event.Event, want ids) error {
 	return nil
 }
 
-// line is an event: what happened to what, and its id.
+// line formats an event: the operation, the object, and the id.
 func line(e *event.Event) string {
 	r := e.Data.Resource
 	name := r.Name

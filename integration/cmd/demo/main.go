@@ -1,11 +1,12 @@
-// Command demo shows what tattler does: it starts a control plane of its own and tattler run on it, lets
-// things happen with kubectl, shows what is recorded, kills tattler on the way, and ends all. It leaves no
-// process and, but for the cache of the control plane's programs, no file; also when it is interrupted.
+// Command demo demonstrates tattler: it starts a separate control plane and tattler run on it, changes objects
+// with kubectl, shows what is recorded, kills tattler on the way, and stops everything. Even when interrupted,
+// it leaves no process and no file except the cache of the control plane's programs.
 //
 //	demo [-tattler FILE] [-pause DURATION] [-nats] [LOG ARGUMENT…]
 //
-// The arguments go to tattler log; without any, it shows the namespace in which things happen. With -nats the
-// changes are also delivered to a NATS server within the demo, and what a subscriber sees is shown at the end.
+// The arguments are passed to tattler log; by default, it shows the namespace of the demo. With -nats the
+// changes are also delivered to a NATS server within the demo, and the events that a subscriber receives are
+// shown at the end.
 package main
 
 import (
@@ -18,7 +19,7 @@ import (
 	"time"
 )
 
-// Exit statuses: failed, and interrupted as a shell counts it.
+// Exit statuses: failed, and interrupted in the convention of shells.
 const (
 	exitFailed      = 1
 	exitInterrupted = 130
@@ -41,9 +42,9 @@ func main() {
 
 func parse() options {
 	o := options{Out: os.Stdout, Err: os.Stderr}
-	flag.StringVar(&o.Tattler, "tattler", "tattler", "the program to show")
-	flag.DurationVar(&o.Pause, "pause", 2500*time.Millisecond, "time to read, after each thing that happens")
-	flag.BoolVar(&o.NATS, "nats", false, "deliver to a NATS server, too, and show what a subscriber sees")
+	flag.StringVar(&o.Tattler, "tattler", "tattler", "path or name of the tattler command")
+	flag.DurationVar(&o.Pause, "pause", 2500*time.Millisecond, "pause after each step")
+	flag.BoolVar(&o.NATS, "nats", false, "also deliver to a NATS server, and show what a subscriber receives")
 	flag.Parse()
 	if o.Log = flag.Args(); len(o.Log) == 0 {
 		o.Log = []string{"-n", namespace}

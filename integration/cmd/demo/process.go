@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// recordingMark is in the line in which tattler run says that it has seen everything there was.
+// recordingMark is in the line that tattler run logs once it has caught up.
 const recordingMark = "msg=recording"
 
 const (
-	readyLimit = 60 * time.Second // to say the mark
-	endLimit   = 20 * time.Second // to end after an interrupt
+	readyLimit = 60 * time.Second // until the mark is logged
+	endLimit   = 20 * time.Second // from an interrupt to the exit
 )
 
 // process is a running tattler.
 type process struct {
-	name   string // as one would type it
+	name   string // the command as typed
 	cmd    *exec.Cmd
-	ready  chan struct{} // closed when it has said its mark
-	done   chan struct{} // closed when it has ended and err is set
+	ready  chan struct{} // closed once the mark was logged
+	done   chan struct{} // closed once the process has ended and err is set
 	err    error
-	ending atomic.Bool // its end is our doing
+	ending atomic.Bool // we are ending it
 }
 
-// start starts tattler with its output where ours goes, so that it finds a terminal if there is one. Its
-// status lines pass through us, because we wait for one with the mark.
+// start starts tattler with our standard output, so that it finds a terminal if there is one. Its status lines
+// pass through us, because we wait for the line with the mark.
 func (d *demo) start(ctx context.Context, mark string, args ...string) (*process, error) {
 	p := &process{
 		name:  "tattler " + shell(args),
@@ -61,7 +61,7 @@ func (d *demo) start(ctx context.Context, mark string, args ...string) (*process
 	return p, nil
 }
 
-// environment is that of every tattler: what it keeps is kept beside the manifests.
+// environment is the environment of every tattler process: its files are kept next to the manifests.
 func (d *demo) environment() []string {
 	env := append(os.Environ(), "XDG_STATE_HOME="+d.dir+"/state", "XDG_CONFIG_HOME="+d.dir+"/config")
 	if d.cluster != nil {
@@ -70,12 +70,12 @@ func (d *demo) environment() []string {
 	return env
 }
 
-// relay copies its status lines until it closes them.
+// relay copies the status lines until the process closes them.
 func (p *process) relay(from io.Reader, to io.Writer, mark string) {
 	said := false
 	for lines := bufio.NewReader(from); ; {
 		line, err := lines.ReadString('\n')
-		_, _ = io.WriteString(to, line) // a closed terminal is no reason to stop reading
+		_, _ = io.WriteString(to, line) // continue reading if the terminal is closed
 		if !said && strings.Contains(line, mark) {
 			said = true
 			close(p.ready)
@@ -99,12 +99,12 @@ func (p *process) waitReady(ctx context.Context) error {
 	}
 }
 
-// errEarly is the end of a process that was not asked to end.
+// errEarly is returned for a process that ended by itself.
 var errEarly = errors.New("ended before the demo did")
 
 func (p *process) early() error { return fmt.Errorf("%s %w: %w", p.name, errEarly, p.err) }
 
-// guard ends what hangs on the context when the process ends by itself.
+// guard cancels the context when the process ends by itself.
 func (p *process) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 	go func() {
 		select {
@@ -117,18 +117,18 @@ func (p *process) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 	}()
 }
 
-// kill ends it as kill -9 does.
+// kill ends the process with SIGKILL.
 func (p *process) kill() {
 	p.ending.Store(true)
-	_ = p.cmd.Process.Kill() // it is gone if this fails
+	_ = p.cmd.Process.Kill() // an error means that it has ended
 	<-p.done
 }
 
-// stop interrupts it, as Ctrl-C does, and waits for its end. It is an error if that takes long or if
-// its status is not 0.
+// stop interrupts the process, like Ctrl-C, and waits for its end. It fails if that takes too long or the exit
+// status is not 0.
 func (p *process) stop() error {
 	p.ending.Store(true)
-	// It may have ended by itself, or by the Ctrl-C that ends us.
+	// The process may have ended by itself, or by the Ctrl-C that ends us.
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("interrupt tattler: %w", err)
 	}

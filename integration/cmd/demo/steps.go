@@ -6,28 +6,28 @@ import (
 	"github.com/tattler-dev/tattler/integration/bus"
 )
 
-// namespace is where things happen.
+// namespace is the namespace of the demo.
 const namespace = "shop"
 
 //go:embed manifests
 var manifests embed.FS
 
-// rolledOut waits until the Deployment is what its spec says.
+// rolledOut waits until the Deployment matches its spec.
 var rolledOut = []string{"rollout", "status", "deployment/web", "--timeout=90s"}
 
-// preparation makes what is there before tattler looks.
+// preparation creates the objects that exist before tattler starts.
 var preparation = [][]string{
 	{"config", "set-context", "--current", "--namespace=" + namespace},
 	{"apply", "-f", "shop.yaml"},
 	rolledOut,
 }
 
-// step is one thing that happens.
+// step is one step of the demo.
 type step struct {
 	say  string
-	do   [][]string // kubectl commands, shown
-	wait [][]string // kubectl commands that return when the cluster has done its part, not shown
-	// crash kills the daemon after the commands, and starts it again when the cluster has done its part.
+	do   [][]string // kubectl commands, displayed
+	wait [][]string // kubectl commands that wait for the cluster, not displayed
+	// crash kills the daemon after the commands, and restarts it once wait has returned.
 	crash bool
 }
 
@@ -47,15 +47,15 @@ var steps = []step{
 		do:  [][]string{{"apply", "-f", "web-config.yaml"}},
 	},
 	{
-		say: "a new password, which nobody gets to see",
+		say: "a new password, which is never shown",
 		do:  [][]string{{"apply", "-f", "web-db.yaml"}},
 	},
 	{
-		say: "a label is taken away; the API server does not record by whom",
+		say: "a label is removed; the API server does not record the manager",
 		do:  [][]string{{"label", "deployment/web", "tier-"}},
 	},
 	{
-		say: "a kind that did not exist, and two objects of it",
+		say: "a new kind, and two objects of it",
 		do: [][]string{
 			{"apply", "-f", "widgets-crd.yaml"},
 			{"wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s"},
@@ -63,7 +63,7 @@ var steps = []step{
 		},
 	},
 	{
-		say: "a change in a list, matched by the keys that the CRD declares",
+		say: "a change in a list, whose elements are matched by the CRD's merge keys",
 		do: [][]string{{
 			"patch", "widget", "blue", "--type=merge",
 			"--patch", `{"spec":{"parts":[{"name":"bolt","count":12},{"name":"wheel","count":6}]}}`,
@@ -74,19 +74,19 @@ var steps = []step{
 		do:  [][]string{{"delete", "widget/red", "configmap/web-config"}},
 	},
 	{
-		say:  "and the end of the shop",
+		say:  "and the shop is deleted",
 		do:   [][]string{{"delete", "deployment/web", "service/web"}},
 		wait: [][]string{{"wait", "--for=delete", "pod", "--selector=app=web", "--timeout=60s"}},
 	},
 }
 
-// eventsFile is what the daemon delivers to.
+// eventsFile is the daemon's file sink.
 const eventsFile = "changes.jsonl"
 
-// busStream is what it delivers to with -nats, as one would name it.
+// busStream describes the stream to which it delivers with -nats.
 const busStream = "the stream " + bus.Stream
 
-// question is what one would ask afterwards.
+// question is a question that a user would ask afterwards.
 type question struct {
 	say  string
 	args []string
@@ -94,5 +94,5 @@ type question struct {
 
 var questions = []question{
 	{"who changed the image of deployment web, and when?", []string{"log", "deploy/web", "-n", namespace, "--path", "spec.**.image"}},
-	{"how is the daemon?", []string{"status"}},
+	{"what is the state of the daemon?", []string{"status"}},
 }

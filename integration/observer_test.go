@@ -21,23 +21,24 @@ import (
 	"github.com/tattler-dev/tattler/devcluster"
 )
 
-// witness watches objects by client-go alone, and keeps every version: what tattler log says is compared with them.
-type witness struct {
+// observer watches objects with client-go alone and keeps every version, for comparison with the output of
+// tattler log.
+type observer struct {
 	mu      sync.Mutex
 	objects map[string][]sighting           // by "namespace/type/name", in the words of the log
-	owned   map[types.UID]map[string]string // the keys of what an object owns
-	answers []time.Time                     // when the API server answered
+	owned   map[types.UID]map[string]string // the keys of an object's dependents
+	answers []time.Time                     // times of the API server's responses
 }
 
-// sighting is a version of an object, and when it was seen.
+// sighting is a version of an object and the time at which it was seen.
 type sighting struct {
 	*unstructured.Unstructured
 	at   time.Time
 	gone bool
 }
 
-// witnessed are the kinds that it watches.
-var witnessed = map[string]schema.GroupVersionResource{
+// observedKinds are the kinds that an observer watches.
+var observedKinds = map[string]schema.GroupVersionResource{
 	"deploy": {Group: "apps", Version: "v1", Resource: "deployments"}, "rs": {Group: "apps", Version: "v1", Resource: "replicasets"},
 	"sts": {Group: "apps", Version: "v1", Resource: "statefulsets"}, "pod": {Version: "v1", Resource: "pods"},
 	"job": {Group: "batch", Version: "v1", Resource: "jobs"}, "cj": {Group: "batch", Version: "v1", Resource: "cronjobs"},
@@ -45,8 +46,8 @@ var witnessed = map[string]schema.GroupVersionResource{
 	"hpa": {Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"},
 }
 
-// startWitness watches until the test ends.
-func startWitness(t *testing.T, c *devcluster.Cluster) *witness {
+// startObserver watches until the test ends.
+func startObserver(t *testing.T, c *devcluster.Cluster) *observer {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
@@ -57,7 +58,7 @@ func startWitness(t *testing.T, c *devcluster.Cluster) *witness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &witness{objects: map[string][]sighting{}, owned: map[types.UID]map[string]string{}}
+	w := &observer{objects: map[string][]sighting{}, owned: map[types.UID]map[string]string{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
 	t.Cleanup(func() {
@@ -66,10 +67,10 @@ func startWitness(t *testing.T, c *devcluster.Cluster) *witness {
 	})
 	watching.Go(func() {
 		for ; ctx.Err() == nil; wait(500 * time.Millisecond) {
-			w.ask(ctx, client.Resource(witnessed["cm"]).Namespace("kube-system"))
+			w.ask(ctx, client.Resource(observedKinds["cm"]).Namespace("kube-system"))
 		}
 	})
-	for word, gvr := range witnessed {
+	for word, gvr := range observedKinds {
 		list, err := client.Resource(gvr).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -79,15 +80,15 @@ func startWitness(t *testing.T, c *devcluster.Cluster) *witness {
 		}
 		watching.Go(func() {
 			if err := w.watch(ctx, client.Resource(gvr), word, list.GetResourceVersion()); ctx.Err() == nil {
-				t.Errorf("the witness of %s: %v", word, err)
+				t.Errorf("observe %s: %v", word, err)
 			}
 		})
 	}
 	return w
 }
 
-// ask notes when the API server answers.
-func (w *witness) ask(ctx context.Context, client dynamic.ResourceInterface) {
+// ask records when the API server answers.
+func (w *observer) ask(ctx context.Context, client dynamic.ResourceInterface) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if _, err := client.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
@@ -98,8 +99,8 @@ func (w *witness) ask(ctx context.Context, client dynamic.ResourceInterface) {
 	w.answers = append(w.answers, time.Now())
 }
 
-// silence is the longest time between two answers of the API server, from one moment to another.
-func (w *witness) silence(from, to time.Time) time.Duration {
+// silence returns the longest time between two responses of the API server in an interval.
+func (w *observer) silence(from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	longest, last := time.Duration(0), from
@@ -111,8 +112,8 @@ func (w *witness) silence(from, to time.Time) time.Duration {
 	return longest
 }
 
-// watch sees what follows a version, also where an API server was frozen or away for a while.
-func (w *witness) watch(ctx context.Context, client dynamic.ResourceInterface, word, version string) error {
+// watch receives the events after a version, also across outages of the API server.
+func (w *observer) watch(ctx context.Context, client dynamic.ResourceInterface, word, version string) error {
 	for ctx.Err() == nil {
 		stream, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
 		if err != nil {
@@ -121,7 +122,7 @@ func (w *witness) watch(ctx context.Context, client dynamic.ResourceInterface, w
 		}
 		for e := range stream.ResultChan() {
 			o, ok := e.Object.(*unstructured.Unstructured)
-			if status, bad := e.Object.(*metav1.Status); bad && status.Code != http.StatusGone { // it was frozen
+			if status, bad := e.Object.(*metav1.Status); bad && status.Code != http.StatusGone { // the server was frozen
 				break
 			}
 			if !ok || e.Type == kubewatch.Error {
@@ -138,7 +139,7 @@ func (w *witness) watch(ctx context.Context, client dynamic.ResourceInterface, w
 	return nil
 }
 
-func (w *witness) see(word string, o *unstructured.Unstructured, gone bool) {
+func (w *observer) see(word string, o *unstructured.Unstructured, gone bool) {
 	key := o.GetNamespace() + "/" + word + "/" + o.GetName()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +153,7 @@ func (w *witness) see(word string, o *unstructured.Unstructured, gone bool) {
 }
 
 // of returns the versions of an object.
-func (w *witness) of(ns, word, name string) []sighting {
+func (w *observer) of(ns, word, name string) []sighting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if seen := w.objects[ns+"/"+word+"/"+name]; len(seen) > 0 {
@@ -161,8 +162,8 @@ func (w *witness) of(ns, word, name string) []sighting {
 	return w.objects["/"+word+"/"+name]
 }
 
-// family returns the versions of all that objects own, by their keys.
-func (w *witness) family(of []sighting) map[string][]sighting {
+// family returns the versions of all dependents, by their keys.
+func (w *observer) family(of []sighting) map[string][]sighting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := map[string][]sighting{}
@@ -181,7 +182,7 @@ func (w *witness) family(of []sighting) map[string][]sighting {
 	return all
 }
 
-// podsOf are the versions of a family's pods. Pods of a StatefulSet have the same name one after another.
+// podsOf returns the versions of a family's pods. Successive pods of a StatefulSet have the same name.
 func podsOf(family map[string][]sighting) map[types.UID][]sighting {
 	pods := map[types.UID][]sighting{}
 	for key, seen := range family {
@@ -194,7 +195,7 @@ func podsOf(family map[string][]sighting) map[types.UID][]sighting {
 	return pods
 }
 
-// times are all times that a version of an object says: its managers', its conditions' and its containers'.
+// times returns all times in a version of an object: its managers', its conditions' and its containers'.
 func (s sighting) times() map[int64]bool {
 	all := map[int64]bool{}
 	var walk func(v any)
@@ -218,7 +219,8 @@ func (s sighting) times() map[int64]bool {
 	return all
 }
 
-// wroteSpec is when the spec of a version was written: the last time of a manager, but for those of the status.
+// wroteSpec returns the time at which the spec was written: the last time of a manager that does not write the
+// status.
 func (s sighting) wroteSpec() time.Time {
 	var last time.Time
 	for _, m := range s.GetManagedFields() {
@@ -229,8 +231,9 @@ func (s sighting) wroteSpec() time.Time {
 	return last
 }
 
-// mayHaveWrittenSpec are the times at which the spec of the first version of a generation may have been written. The API
-// server records none for the subresource scale: then it is when the version was seen, give or take a second.
+// mayHaveWrittenSpec returns the possible times of the write of the spec of the first version of a generation.
+// The API server records no time for the subresource scale: then it is the time at which the version was seen,
+// plus or minus a second.
 func (s sighting) mayHaveWrittenSpec() []time.Time {
 	for _, m := range s.GetManagedFields() {
 		if m.Time == nil {

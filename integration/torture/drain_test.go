@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// settle ends the trouble and waits until everything that was written has arrived everywhere.
-func (to *torture) settle(ctx context.Context) {
+// drain ends all faults and waits until everything written has been received by every sink.
+func (to *torture) drain(ctx context.Context) {
 	to.Helper()
 	to.hands.stop()
-	to.all.soothe()
-	to.some.soothe()
+	to.all.calmDown()
+	to.some.calmDown()
 	if all, slow := len(to.all.receipts()), len(to.slow.receipts()); slow > all/2 {
-		to.Errorf("the slow sink has got %d messages and the others %d: it is not behind", slow, all)
+		to.Errorf("the slow sink has %d messages and the others %d: it is not behind", slow, all)
 	}
-	to.slow.soothe()
+	to.slow.calmDown()
 	to.daemon.ready(ctx)
-	// Objects that are written last of all: what a sink gets of them comes after all else of their streams.
+	// The last objects written: a sink receives them after everything else of their streams.
 	a, err := newAPI()
 	if err != nil {
 		to.Fatal(err)
 	}
-	h := &hand{api: a, witness: to.witness, rng: to.rng}
+	h := &hand{api: a, watcher: to.watcher, rng: to.rng}
 	var last []string
 	for _, ns := range to.namespaces {
 		for _, r := range kinds {
@@ -46,7 +46,7 @@ func (to *torture) settle(ctx context.Context) {
 	to.daemon.end()
 }
 
-// arrived waits until a sink has got the objects that were written last, as long as it gets anything.
+// arrived waits until a sink has received the last objects, as long as it receives anything.
 func (to *torture) arrived(ctx context.Context, got func() []receipt, last []string) error {
 	const patience = 2 * time.Minute
 	for most, since := 0, time.Now(); ; {
@@ -66,8 +66,8 @@ func (to *torture) arrived(ctx context.Context, got func() []receipt, last []str
 		case i < 0:
 			return nil
 		case ctx.Err() != nil, time.Since(since) > patience:
-			return fmt.Errorf("it has not got %s, and of %d messages the last one %v ago", last[i], most, time.Since(since).Round(time.Second))
+			return fmt.Errorf("%s is missing, and the last of %d messages arrived %v ago", last[i], most, time.Since(since).Round(time.Second))
 		}
-		rest(ctx, max(100*time.Millisecond, 5*time.Since(began))) // to look at much takes long
+		pause(ctx, max(100*time.Millisecond, 5*time.Since(began))) // checking many messages takes long
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// canary is a value that must be found nowhere.
+// canary is a value that must not be found anywhere.
 type canary struct {
 	where string
 	value string
 }
 
-// forms are how a value can be written: as it is, and as base64 has it at each alignment, once and twice.
+// forms returns the encodings of a value: plain, and base64 at each alignment, once and twice.
 func forms(value string) [][]byte {
 	forms := [][]byte{[]byte(value)}
 	once := base64s([]byte(value))
@@ -29,44 +29,44 @@ func forms(value string) [][]byte {
 	return forms
 }
 
-// base64s is what of the base64 of a text that holds a value does not depend on what stands before and
-// after it, for each alignment.
+// base64s returns, for each alignment, the part of a text's base64 that depends only on the value, not on the
+// text around it.
 func base64s(value []byte) [][]byte {
 	var out [][]byte
 	for shift := range 3 {
 		text := base64.StdEncoding.EncodeToString(append(make([]byte, shift), value...))
-		from := (shift*8 + 5) / 6 // the first digit that is of the value only
+		from := (shift*8 + 5) / 6 // the first digit that depends only on the value
 		to := (shift + len(value)) * 8 / 6
 		out = append(out, []byte(text[from:to]))
 	}
 	return out
 }
 
-// aviary is all canaries of a test. What is looked for is how they all begin.
-type aviary struct {
+// canaries is the set of a test's canaries. Searches look for their common prefix.
+type canaries struct {
 	*testing.T
 	begin   string
 	needles [][]byte
 	all     []canary
-	// looked counts what was searched, by what it is: a search of nothing finds nothing.
+	// looked counts the searched texts by kind: a search of nothing finds nothing.
 	looked map[string]int
 }
 
-func newAviary(t *testing.T) *aviary {
-	a := &aviary{T: t, begin: "cnry" + rand.Text()[:10], looked: map[string]int{}}
+func newCanaries(t *testing.T) *canaries {
+	a := &canaries{T: t, begin: "cnry" + rand.Text()[:10], looked: map[string]int{}}
 	a.needles = forms(a.begin)
 	return a
 }
 
 // plant makes a canary.
-func (a *aviary) plant(where string) string {
+func (a *canaries) plant(where string) string {
 	c := canary{where, a.begin + rand.Text()[:10]}
 	a.all = append(a.all, c)
 	return c.value
 }
 
-// which names the canary that is near a place of a text.
-func (a *aviary) which(near []byte) string {
+// which identifies the canary near a position in a text.
+func (a *canaries) which(near []byte) string {
 	for _, c := range a.all {
 		for _, f := range forms(c.value) {
 			if bytes.Contains(near, f) {
@@ -77,8 +77,8 @@ func (a *aviary) which(near []byte) string {
 	return "somewhere"
 }
 
-// search fails the test where a text holds a canary.
-func (a *aviary) search(what string, text []byte) {
+// search fails the test if a text contains a canary.
+func (a *canaries) search(what string, text []byte) {
 	a.Helper()
 	a.looked[what] += len(text)
 	for _, f := range a.needles {
@@ -89,18 +89,18 @@ func (a *aviary) search(what string, text []byte) {
 	}
 }
 
-// parrot is a webhook that says in its refusals what it was sent, credentials first.
-type parrot struct {
+// echoHook is a webhook that repeats every message in its refusals, credentials first.
+type echoHook struct {
 	*httptest.Server
 	mu     sync.Mutex
 	n      int
-	poison []byte // a message that it refuses for good
+	poison []byte // a message that it refuses permanently
 	text   bytes.Buffer
 }
 
-func newParrot(t *testing.T) *parrot {
+func newEchoHook(t *testing.T) *echoHook {
 	t.Helper()
-	p := &parrot{}
+	p := &echoHook{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -127,7 +127,7 @@ func newParrot(t *testing.T) *parrot {
 	return p
 }
 
-func (p *parrot) heard() []byte {
+func (p *echoHook) received() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return bytes.Clone(p.text.Bytes())

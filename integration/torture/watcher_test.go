@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// what a sighting is of.
+// what is the kind of a sighting.
 type what string
 
 const (
 	added    what = "ADDED"
 	modified what = "MODIFIED"
 	deleted  what = "DELETED"
-	// present is a version that a list or an answer to a write showed: added or modified.
+	// present is a version in a list or in the response to a write: added or modified.
 	present what = "PRESENT"
 )
 
@@ -26,61 +26,61 @@ const (
 type sighting struct {
 	version string
 	what    what
-	json    []byte // of a deletion: none
-	told    bool   // only a writer was told of it
-	// vague is a deletion of which only a bound is known: it was in (after, version].
+	json    []byte // nil for a deletion
+	written bool   // known only from the response to a write
+	// vague is a deletion whose version is only known to be in (after, version].
 	vague bool
 	after string
 }
 
-// identity tells objects apart.
+// identity identifies an object.
 type identity struct{ kind, uid string }
 
-// timeline is what is known of one object.
+// timeline is the known history of one object.
 type timeline struct {
 	kind, namespace, name, uid string
-	sights                     []sighting // in the order of versions, once sorted
+	sights                     []sighting // sorted by version at the end
 }
 
-// past is what a witness knows.
+// past is a watcher's knowledge.
 type past struct {
 	objects map[identity]*timeline
-	// blind are the versions, by kind, that the witness could not see.
+	// blind has, by kind, the versions that the watcher could not see.
 	blind map[string][]span
-	// start is, by kind, the version up to which a journal need not know what was.
+	// start has, by kind, the version up to which a journal need not have entries.
 	start map[string]string
 }
 
-// witness records what the server shows. It lists and watches each kind by itself, with encoding/json and
-// over its own connections.
-type witness struct {
+// watcher records the versions that the server shows. It lists and watches each kind with encoding/json over
+// its own connections.
+type watcher struct {
 	api *api
 
 	mu sync.Mutex
 	past
-	at   map[string]string // by kind: everything up to there was seen, or is blind
+	at   map[string]string // by kind: everything up to this version was seen, or is blind
 	gaps []relist
 	errs []error
-	last map[string]string // by kind: the newest version that a writer was told of
+	last map[string]string // by kind: the newest version in a response to a write
 
 	stop func()
 }
 
-// relist is a list behind a gap in the watch of a kind, and the UIDs that it had.
+// relist is a list after a gap in the watch of a kind, and its UIDs.
 type relist struct {
 	kind   string
-	missed span // the list was at its end
+	missed span // up to the list's version
 	uids   map[string]bool
 }
 
-// watch starts a witness.
-func watch(ctx context.Context) (*witness, error) {
+// startWatcher starts a watcher.
+func startWatcher(ctx context.Context) (*watcher, error) {
 	a, err := newAPI()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	w := &witness{
+	w := &watcher{
 		api: a, at: map[string]string{}, last: map[string]string{},
 		past: past{objects: map[identity]*timeline{}, blind: map[string][]span{}, start: map[string]string{}},
 	}
@@ -89,7 +89,7 @@ func watch(ctx context.Context) (*witness, error) {
 		loops.Go(func() {
 			for ctx.Err() == nil {
 				w.follow(ctx, r)
-				rest(ctx, 10*time.Millisecond)
+				pause(ctx, 10*time.Millisecond)
 			}
 		})
 	}
@@ -101,32 +101,32 @@ func watch(ctx context.Context) (*witness, error) {
 	return w, nil
 }
 
-// begun tells which kinds are not seen at all.
-func (w *witness) begun() error {
+// begun returns an error if some kind has not been listed yet.
+func (w *watcher) begun() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, r := range kinds {
 		if w.at[r.name()] == "" {
-			return fmt.Errorf("the witness has not seen %s", r.plural)
+			return fmt.Errorf("the watcher has not seen %s", r.plural)
 		}
 	}
 	return nil
 }
 
-// behind tells of which kinds the witness did not see what a writer was told of.
-func (w *witness) behind() error {
+// behind returns an error if the watcher has not seen a version that was written.
+func (w *watcher) behind() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for kind, version := range w.last {
 		if compare(w.at[kind], version) < 0 {
-			return fmt.Errorf("the witness is at %s of %s, not at %s", w.at[kind], kind, version)
+			return fmt.Errorf("the watcher is at %s of %s, not at %s", w.at[kind], kind, version)
 		}
 	}
 	return nil
 }
 
-// begin says that a journal need not know what was up to now: it has begun.
-func (w *witness) begin(ctx context.Context) error {
+// begin sets the current version as the start of the journal.
+func (w *watcher) begin(ctx context.Context) error {
 	for _, r := range kinds {
 		_, version, err := w.api.list(ctx, r)
 		if err != nil {
@@ -139,20 +139,20 @@ func (w *witness) begin(ctx context.Context) error {
 	return nil
 }
 
-func (w *witness) fail(err error) {
+func (w *watcher) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.errs = append(w.errs, err)
 }
 
-func (w *witness) where(r resource) string {
+func (w *watcher) where(r resource) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.at[r.name()]
 }
 
-// follow watches a kind from where it is until the connection ends; where it cannot, it lists.
-func (w *witness) follow(ctx context.Context, r resource) {
+// follow watches a kind from its position until the connection ends, or lists it.
+func (w *watcher) follow(ctx context.Context, r resource) {
 	if w.where(r) == "" {
 		w.list(ctx, r)
 		return
@@ -173,7 +173,7 @@ func (w *witness) follow(ctx context.Context, r resource) {
 			Object json.RawMessage `json:"object"`
 		}
 		if d.Decode(&e) != nil {
-			return // the connection is gone; what was not whole comes again
+			return // the connection is gone; an incomplete frame will come again
 		}
 		if e.Type == "ERROR" {
 			var status struct{ Code int }
@@ -189,11 +189,11 @@ func (w *witness) follow(ctx context.Context, r resource) {
 	}
 }
 
-// see notes an event of a watch.
-func (w *witness) see(r resource, kind what, object []byte) error {
+// see records a watch event.
+func (w *watcher) see(r resource, kind what, object []byte) error {
 	var o stem
 	if err := json.Unmarshal(object, &o); err != nil {
-		return fmt.Errorf("the witness read %.200q: %w", object, err)
+		return fmt.Errorf("the watcher read %.200q: %w", object, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,7 +201,7 @@ func (w *witness) see(r resource, kind what, object []byte) error {
 	if old := w.at[r.name()]; compare(version, old) > 0 {
 		w.at[r.name()] = version
 	} else if kind != "BOOKMARK" {
-		return fmt.Errorf("the witness at %s of %s was shown %s %s at %s", old, r.plural, kind, o.Metadata.Name, version)
+		return fmt.Errorf("the watcher at %s of %s was shown %s %s at %s", old, r.plural, kind, o.Metadata.Name, version)
 	}
 	switch kind {
 	case "BOOKMARK":
@@ -210,13 +210,13 @@ func (w *witness) see(r resource, kind what, object []byte) error {
 	case added, modified:
 		w.add(r, &o, sighting{version: version, what: kind, json: bytes.Clone(object)})
 	default:
-		return fmt.Errorf("the witness was shown %q", kind)
+		return fmt.Errorf("the watcher was shown %q", kind)
 	}
 	return nil
 }
 
-// add adds a sighting; a version that is known is only made more exact. w.mu is held.
-func (w *witness) add(r resource, o *stem, s sighting) {
+// add adds a sighting; a known version is only made more exact. w.mu is held.
+func (w *watcher) add(r resource, o *stem, s sighting) {
 	id := identity{r.name(), o.Metadata.UID}
 	t := w.objects[id]
 	if t == nil {
@@ -228,18 +228,18 @@ func (w *witness) add(r resource, o *stem, s sighting) {
 			if t.sights[i].what == present {
 				t.sights[i].what = s.what
 			}
-			t.sights[i].told = t.sights[i].told && s.told
+			t.sights[i].written = t.sights[i].written && s.written
 			return
 		}
 	}
 	t.sights = append(t.sights, s)
 }
 
-// list notes what there is, and that everything since the last version is unknown.
-func (w *witness) list(ctx context.Context, r resource) {
+// list records the current objects and marks the versions since the last position as blind.
+func (w *watcher) list(ctx context.Context, r resource) {
 	items, version, err := w.api.list(ctx, r)
 	if err != nil {
-		return // it is tried again
+		return // retried later
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -249,10 +249,10 @@ func (w *witness) list(ctx context.Context, r resource) {
 		var o fields
 		var s stem
 		if err := errors.Join(json.Unmarshal(item, &s), decode(item, &o)); err != nil {
-			w.errs = append(w.errs, fmt.Errorf("the witness listed %.200q: %w", item, err))
+			w.errs = append(w.errs, fmt.Errorf("the watcher listed %.200q: %w", item, err))
 			return
 		}
-		o["apiVersion"], o["kind"] = r.apiVersion(), r.kind // items have none
+		o["apiVersion"], o["kind"] = r.apiVersion(), r.kind // items have neither
 		whole, err := json.Marshal(o)
 		if err != nil {
 			w.errs = append(w.errs, err)
@@ -269,16 +269,16 @@ func (w *witness) list(ctx context.Context, r resource) {
 	w.at[r.name()] = version
 }
 
-// decode keeps numbers as they are written.
+// decode keeps numbers in their original form.
 func decode(raw []byte, to *fields) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	return d.Decode(to)
 }
 
-// vanished notes the deletions that only lists show. It does so at the end: while a list is under way,
-// writers make objects that are too new for it, and hear of others that were gone by then.
-func (w *witness) vanished() {
+// vanished adds the deletions that only lists reveal. It runs at the end: during a list, writers create newer
+// objects and learn of versions of others that were already deleted.
+func (w *watcher) vanished() {
 	for _, l := range w.gaps {
 		for id, t := range w.objects {
 			before := func(s sighting) bool { return compare(s.version, l.missed.to) <= 0 }
@@ -290,30 +290,31 @@ func (w *witness) vanished() {
 	}
 }
 
-// answered notes what a writer was told: a version that the server has, whether it was watched or not.
-func (w *witness) answered(r resource, object []byte) {
+// answered records the object in the response to a write: a version that exists on the server, whether it was
+// watched or not.
+func (w *watcher) answered(r resource, object []byte) {
 	var o stem
 	if json.Unmarshal(object, &o) != nil || o.Kind != r.kind || o.Metadata.DeletionTimestamp != "" {
-		return // the last write to one that is deleted is its end, whatever the answer looks like
+		return // the last write to a deleted object is its end, whatever the response looks like
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.add(r, &o, sighting{version: o.Metadata.ResourceVersion, what: present, json: bytes.Clone(object), told: true})
+	w.add(r, &o, sighting{version: o.Metadata.ResourceVersion, what: present, json: bytes.Clone(object), written: true})
 	if compare(o.Metadata.ResourceVersion, w.last[r.name()]) > 0 {
 		w.last[r.name()] = o.Metadata.ResourceVersion
 	}
 }
 
-// testify ends the witness and returns what it knows, sorted. What a writer was told of, and the witness
-// had to see and did not, is an error: the witness is not to be trusted.
-func (w *witness) testify() (*past, error) {
+// finish ends the watcher and returns its history, sorted. If a write confirmed a version that the watcher had
+// to see and did not, that is an error: the watcher cannot be trusted.
+func (w *watcher) finish() (*past, error) {
 	w.stop()
 	w.vanished()
 	for _, t := range w.objects {
 		slices.SortStableFunc(t.sights, func(a, b sighting) int { return compare(a.version, b.version) })
 		for _, s := range t.sights {
-			if s.told && !w.blindAt(t.kind, s.version) {
-				w.errs = append(w.errs, fmt.Errorf("the witness did not see %s %s at %s, which was written", t.kind, t.name, s.version))
+			if s.written && !w.blindAt(t.kind, s.version) {
+				w.errs = append(w.errs, fmt.Errorf("the watcher did not see %s %s at %s, which was written", t.kind, t.name, s.version))
 			}
 		}
 	}
