@@ -72,17 +72,17 @@ func TestOtherRules(t *testing.T) {
 			keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, _ func(func())) {
 				// The scenario's own key is a random one.
 				kept := r.memory
-				turn := func(o *redact.Redactor, meanwhile func(*informertest.Server)) {
+				ownerSem := func(o *redact.Redactor, meanwhile func(*informertest.Server)) {
 					r.stop()
 					meanwhile(r.server)
 					r.begin(Options{Types: []string{"configmaps"}, Kept: kept, Redactor: o})
 				}
-				turn(hiding(t, c.first...), func(*informertest.Server) {})
+				ownerSem(hiding(t, c.first...), func(*informertest.Server) {})
 				r.take()
 				r.mu.Lock()
 				r.dump.Reset()
 				r.mu.Unlock()
-				turn(hiding(t, c.then...), c.meanwhile)
+				ownerSem(hiding(t, c.then...), c.meanwhile)
 				r.want(c.why, c.want...)
 				if hides := len(c.then) > 0 && c.then[0] == "data.greeting"; hides && strings.Contains(r.dump.String(), "s3cret") {
 					t.Errorf("what is hidden now was told: %s", r.dump.String())
@@ -146,17 +146,17 @@ func TestOtherRulesUnread(t *testing.T) {
 	}
 	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, _ func(func())) {
 		kept := r.memory
-		turn := func(o *redact.Redactor) {
+		ownerSem := func(o *redact.Redactor) {
 			r.stop()
 			r.begin(Options{Types: []string{"configmaps"}, Kept: kept, Redactor: o})
 		}
-		turn(hiding(t))
+		ownerSem(hiding(t))
 		r.take()
 		r.mu.Lock()
 		r.dump.Reset()
 		r.mu.Unlock()
 		r.server.Intercept(unreadable(r, "shop/a"))
-		turn(hiding(t, "data.greeting"))
+		ownerSem(hiding(t, "data.greeting"))
 		got := r.take()
 		if len(got) != 3 || !strings.HasPrefix(got[0], "problem: ") || got[1] != "gap configmaps transform" {
 			r.Errorf("the list: %q", got)
@@ -172,7 +172,7 @@ func TestOtherRulesUnread(t *testing.T) {
 		if strings.Contains(r.dump.String(), "s3cret") {
 			r.Errorf("what is hidden now was told: %s", r.dump.String())
 		}
-		turn(hiding(t, "data.greeting"))
+		ownerSem(hiding(t, "data.greeting"))
 		r.want("nothing has changed", "ready: 1 kinds, 2 objects")
 		if st := kept.streams["configmaps||"]; !strings.HasSuffix(st.Pipeline, hiding(t, "data.greeting").Fingerprint()) {
 			r.Errorf("all are of these rules: %+v", st.State)

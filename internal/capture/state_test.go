@@ -154,7 +154,7 @@ func TestOutage(t *testing.T) {
 						}
 						continue
 					}
-					o.hear(at(i.at), i.key, informer.Status{State: i.state, Err: i.err, Synced: true, Since: start.Add(-time.Hour)})
+					o.observe(at(i.at), i.key, informer.Status{State: i.state, Err: i.err, Synced: true, Since: start.Add(-time.Hour)})
 				}
 				if away := o.tick(at(s)); away != nil {
 					got = append(got, *away)
@@ -193,10 +193,10 @@ func TestSilence(t *testing.T) {
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			var o outage
-			o.hear(at(60), a, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(5)})
-			o.hear(at(60), b, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(12)})
-			o.hear(at(63), a, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
-			o.hear(at(63), b, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
+			o.observe(at(60), a, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(5)})
+			o.observe(at(60), b, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(12)})
+			o.observe(at(63), a, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
+			o.observe(at(63), b, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
 			got := o.tick(at(64))
 			if got == nil || got.Silent != tt.silent || !got.Since.Equal(tt.since) || !got.Until.Equal(at(63)) {
 				t.Errorf("got %+v, want silent %v since %v until %v", got, tt.silent, tt.since, at(63))

@@ -30,7 +30,7 @@ func TestTargets(t *testing.T) {
 		{"globs are for kinds that come, too", "pods,*.Example.com,deploy*", "pods *.example.com deploy*", ""},
 		{"a glob and a name", "deploy* web", "", `"deploy*": a glob of kinds takes no names`},
 		{"a glob and a name, in the other form", "deploy*/web", "", `"deploy*/web": a glob of kinds takes no names`},
-		{"no glob", "*..x", "", `"*..x" is no glob of kinds`},
+		{"no glob", "*..x", "", `"*..x" is not a glob of kinds`},
 		{"a mixture of the forms", "deploy/web pods", "", `"pods" is not TYPE/NAME`},
 		{"an empty name", "deploy/", "", `"deploy/" is not TYPE/NAME`},
 		{"an empty type", "pods,", "", "empty type"},
@@ -149,7 +149,7 @@ func TestOwnership(t *testing.T) {
 		t.Errorf("%d still wait", len(o.waiting))
 	}
 	check("is not waited for twice", uids(o.admit(now, obj("pod3", "later"), false))+fmt.Sprint(len(o.waiting)), "0")
-	check("but may turn out to be ours", uids(o.admit(now, obj("later", "web"), false)), "later")
+	check("but may ownerSem out to be ours", uids(o.admit(now, obj("later", "web"), false)), "later")
 	check("and then its objects are", uids(o.admit(now, obj("pod3", "later"), false)), "pod3")
 
 	known := obj("rs2", "web2")

@@ -61,7 +61,7 @@ func recorded(t *testing.T) (path string, ids []string) {
 	err = errors.Join(r.Close(), j.SetCursor(t.Context(), "hook", 4), j.Pause(t.Context(), "log", true))
 	for i := range 2 {
 		d := journal.DeadLetter{Sink: "hook", Seq: int64(i + 1), ID: ids[i], Reason: "400 Bad Request", Attempts: 3, At: start}
-		_, buried := j.Bury(t.Context(), d)
+		_, buried := j.SetAside(t.Context(), d)
 		err = errors.Join(err, buried)
 	}
 	if err := errors.Join(err, j.Close()); err != nil {

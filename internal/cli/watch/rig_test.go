@@ -34,7 +34,7 @@ type fakeWatcher struct {
 
 func (f *fakeWatcher) Messages() <-chan capture.Message { return f.out }
 
-func (f *fakeWatcher) Unsettled() []string {
+func (f *fakeWatcher) Unstarted() []string {
 	names, _ := f.unsettled.Load().([]string)
 	return names
 }

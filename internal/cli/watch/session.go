@@ -33,7 +33,7 @@ type watcher interface {
 	Run(ctx context.Context) error
 	Messages() <-chan capture.Message
 	Progress() (kinds, settled, objects int)
-	Unsettled() []string
+	Unstarted() []string
 }
 
 // ended is closed when the watcher's Run has returned; its error is to be read after that.
@@ -214,7 +214,7 @@ func (s *session) drawProgress() {
 
 // tellSlow says what a start waits for. Kinds that are live are shown already.
 func (s *session) tellSlow() {
-	if names := s.watcher.Unsettled(); !s.ready && len(names) > 0 {
+	if names := s.watcher.Unstarted(); !s.ready && len(names) > 0 {
 		s.status.Line("no answer yet about %s: %s; changes of the others are shown",
 			count(len(names), "kind"), s.some(names))
 	}
