@@ -5,7 +5,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
-// hidden returns an object's JSON with its secret values redacted; raw itself if there are none.
+// hidden returns an object's JSON with its secret values redacted, or raw itself.
 func hidden(r *redact.Redactor, resource string, raw []byte) ([]byte, error) {
 	if !r.Wants(resource, raw) {
 		return raw, nil

@@ -64,7 +64,7 @@ type Kept interface {
 	// State returns the kept state of a stream, or nil. It is called each time the stream is opened, and again
 	// after an error. It omits sums that were made with another key (redact.Redactor.SumKeyID).
 	State(ctx context.Context, s Stream) (*State, error)
-	// Since is the time of the last kept batch; zero if there is none. A first list reports objects created
+	// Since is the time of the last kept batch, or zero. A first list reports objects created
 	// after it as created.
 	Since() time.Time
 }

@@ -115,9 +115,9 @@ type Journal struct {
 	// Removed counts changes removed by retention.
 	Removed int64 `json:"removed"`
 	// ClockJump is the number of seconds by which the clock is ahead of the elapsed time, or behind if
-	// negative. Retention ignores the jump for ClockDoubt more seconds. Both are 0 while the clock is trusted.
-	ClockJump  int64 `json:"clockJumpSeconds,omitempty"`
-	ClockDoubt int64 `json:"clockDoubtSeconds,omitempty"`
+	// negative. Retention ignores the jump for ClockHold more seconds. Both are 0 while the clock is trusted.
+	ClockJump int64 `json:"clockJumpSeconds,omitempty"`
+	ClockHold int64 `json:"clockDoubtSeconds,omitempty"`
 	// Error is why nothing can be written now; empty otherwise. Failures counts failed writes.
 	Error    string    `json:"error,omitempty"`
 	ErrorAt  time.Time `json:"errorAt,omitzero"`
@@ -125,7 +125,7 @@ type Journal struct {
 	// ReadError is why the journal cannot be read now; empty otherwise. Values read from it are then 0: the
 	// sizes and numbers above, and each sink's Behind, LagSeconds and Dead.
 	ReadError string `json:"readError,omitempty"`
-	// WritingSince is when the current write began; zero if there is none. A write that does not end hangs.
+	// WritingSince is when the current write began, or zero. A write that does not end hangs.
 	WritingSince time.Time `json:"writingSince,omitzero"`
 }
 
@@ -146,9 +146,9 @@ type Sink struct {
 	Cursor     int64   `json:"cursor"`
 	Behind     int64   `json:"behind"`
 	LagSeconds float64 `json:"lagSeconds"`
-	// Dead counts the kept dead letters; Buried the changes set aside since the start.
+	// Dead counts the kept dead letters; SetAside the changes set aside since the start.
 	Dead      int64 `json:"dead"`
-	Buried    int64 `json:"buried"`
+	SetAside  int64 `json:"buried"`
 	Delivered int64 `json:"delivered"`
 	// Held counts changes that the sink has accepted and delivers later, such as at the end of quiet hours. The
 	// cursor stays before them.
@@ -163,7 +163,7 @@ type Sink struct {
 	Error        string    `json:"error,omitempty"`
 	ErrorAt      time.Time `json:"errorAt,omitzero"`
 	RetryAt      time.Time `json:"retryAt,omitzero"`
-	// Stuck is the change that blocks the sink; nil if there is none.
+	// Stuck is the change that blocks the sink, or nil.
 	Stuck *Stuck `json:"stuck,omitempty"`
 }
 

@@ -144,14 +144,14 @@ func TestOutagesFollow(t *testing.T) {
 	}
 	o := outages{ended: at(5)}
 	o.count(at(1), batch(7)) // of the absence before
-	if row := o.hear(away(3, 12)); row != nil {
+	if row := o.observe(away(3, 12)); row != nil {
 		t.Errorf("%+v", row)
 	}
 	o.count(at(12.5), batch(3))
 	if row := o.due(at(13)); row != nil {
 		t.Errorf("before everything is caught up with: %+v", row)
 	}
-	first := o.hear(away(11, 30)) // the next one, at once
+	first := o.observe(away(11, 30)) // the next one, at once
 	if first == nil || !first.Since.Equal(at(5)) || !first.At.Equal(at(12)) || first.Absence.Changes != 3 {
 		t.Fatalf("%+v", first)
 	}
@@ -161,7 +161,7 @@ func TestOutagesFollow(t *testing.T) {
 	if second == nil || !second.Since.Equal(at(12)) || !second.At.Equal(at(30)) || second.Absence.Changes != 4 {
 		t.Fatalf("%+v", second)
 	}
-	if row := o.hear(away(40, 44)); row != nil || o.due(at(60)) != nil {
+	if row := o.observe(away(40, 44)); row != nil || o.due(at(60)) != nil {
 		t.Error("4 s are no absence")
 	}
 	o.count(at(61), batch(1))

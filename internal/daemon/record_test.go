@@ -88,7 +88,7 @@ func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	ended := make(chan error, 2)
-	rec := &recorder{journal: j, state: &state{}, tell: func(m capture.Message) {
+	rec := &recorder{journal: j, state: &state{}, onMessage: func(m capture.Message) {
 		if m.Problem != nil {
 			r.Error(m.Problem)
 		}
@@ -188,7 +188,7 @@ func TestReadyOnceWritten(t *testing.T) {
 		}
 	})
 	told, written := 0, 0
-	rec := &recorder{journal: j, state: &state{}, tell: func(m capture.Message) {
+	rec := &recorder{journal: j, state: &state{}, onMessage: func(m capture.Message) {
 		if m.Ready == nil {
 			return
 		}

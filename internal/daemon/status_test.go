@@ -171,13 +171,13 @@ func TestStateOfSeveralWatchers(t *testing.T) {
 			go func() { ended <- w.Run(ctx) }()
 			go func() {
 				for m := range w.Messages() {
-					s.hear(m)
+					s.observe(m)
 				}
 			}()
 			<-time.After(time.Second)
 			synctest.Wait()
 			var st control.Status
-			if s.tell(&st); len(st.Streams) != 1 || !st.Settled || s.watching() != w {
+			if s.fill(&st); len(st.Streams) != 1 || !st.Settled || s.watching() != w {
 				t.Errorf("%+v", st)
 			}
 			cancel()
@@ -196,14 +196,14 @@ func TestStateOfSeveralWatchers(t *testing.T) {
 		}
 		var st control.Status
 		s.ended(nil, errors.New("no answer"))
-		if s.tell(&st); st.Away != "no answer" || st.AwaySince.IsZero() || st.Streams[0].Error != "no answer" {
+		if s.fill(&st); st.Away != "no answer" || st.AwaySince.IsZero() || st.Streams[0].Error != "no answer" {
 			t.Errorf("%+v", st)
 		}
 		s.wrote(journal.Appended{}, errors.New("disk full"))
 		s.wrote(journal.Appended{Rows: 5, Quiet: 2, Duplicates: 1}, nil)
 		st = control.Status{}
 		want := control.Journal{Recorded: 5, Quiet: 2, Duplicates: 1, Commits: 1, Failures: 1}
-		if s.tell(&st); st.Journal != want {
+		if s.fill(&st); st.Journal != want {
 			t.Errorf("%+v", st.Journal)
 		}
 	})

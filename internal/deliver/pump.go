@@ -54,8 +54,8 @@ type Pump struct {
 	mu     sync.Mutex // guards the fields below
 	paused bool
 	woken  bool   // the state changed since the last nap
-	rouse  func() // ends the current nap; nil if there is none
-	abort  func() // ends the sink's current call; nil if there is none
+	rouse  func() // ends the current nap, or nil
+	abort  func() // ends the sink's current call, or nil
 	status Status
 }
 

@@ -18,7 +18,7 @@ type Stuck struct {
 	Error    string
 }
 
-// stuck is the message of a Stuck; there is none without a message.
+// stuck is the message of a Stuck; nil without one.
 type stuck struct {
 	taken
 	since    time.Time

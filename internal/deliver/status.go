@@ -31,7 +31,7 @@ type Status struct {
 	// one. These events are delivered.
 	FilterErrors int64
 	FilterError  string
-	// Stuck is the change that blocks the sink; nil if there is none.
+	// Stuck is the change that blocks the sink, or nil.
 	Stuck *Stuck
 	// Error is the last error and ErrorAt its time; they remain when the sink works again. Retry is the next
 	// attempt's time, zero unless State is Retrying.

@@ -22,14 +22,14 @@ import (
 //	Ownership     The pump may keep items of Read, but shares them: it must not modify them.
 //	Errors        Are temporary: the pump waits and retries.
 type Store interface {
-	// Read yields the items after a sequence number, oldest first, until there are no more or the pump stops.
+	// Read yields the items after a sequence number, oldest first, until the end or until the pump stops.
 	// An item without an Event only means that nothing up to its Seq is to be delivered, such as quiet changes:
 	// the newest recorded item is always yielded, in this form or complete. After an error it yields nothing.
 	// The pump sends between two items, which may take long: hold no lock meanwhile.
 	Read(ctx context.Context, after int64) iter.Seq2[Item, error]
 	// Wait returns nil when there may be items after a sequence number.
 	Wait(ctx context.Context, after int64) error
-	// Last returns the newest sequence number; 0 if there is none.
+	// Last returns the newest sequence number, or 0.
 	Last(ctx context.Context) (int64, error)
 
 	// Cursor returns the sequence number up to which a sink is done.
@@ -64,7 +64,7 @@ type Item struct {
 	Text func(w io.Writer) error
 	// Story adds the change to a story, as sink.Message.Story does; may be nil, and is nil if Options.Whole is
 	// false.
-	Story func(so sink.Story, told bool) sink.Story
+	Story func(so sink.Story, sent bool) sink.Story
 	// Size is roughly the number of bytes that Event, JSON and Text keep in memory; it bounds a batch.
 	Size int
 	// Err reports that the change cannot be read, for instance because it is damaged. Event holds what is

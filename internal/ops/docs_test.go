@@ -23,7 +23,7 @@ func TestDocsAreFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table strings.Builder
-	table.WriteString("| metric | type | labels | what it is |\n| --- | --- | --- | --- |\n")
+	table.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
 	for _, m := range metrics {
 		labels := ""
 		if len(m.labels) > 0 {

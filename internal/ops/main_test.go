@@ -57,13 +57,13 @@ func full() control.Status {
 			{Resource: "widgets.example.com", Version: "v1", State: control.Gone, Since: began, Error: "geheim", Gaps: 1},
 		},
 		Journal: control.Journal{
-			Path: "/geheim/journal.db", Used: 1000, Free: 200, Log: 30, Limit: 4000, States: 2500, ClockJump: 31536000, ClockDoubt: 3600, Age: 86400, First: 5, Last: 987654321,
+			Path: "/geheim/journal.db", Used: 1000, Free: 200, Log: 30, Limit: 4000, States: 2500, ClockJump: 31536000, ClockHold: 3600, Age: 86400, First: 5, Last: 987654321,
 			Oldest: began.Add(-time.Hour), Newest: began.Add(1500 * time.Millisecond),
 			Recorded: 50, Quiet: 20, Duplicates: 3, Commits: 7, Removed: 4, Error: "geheim: no space left on device", ErrorAt: began, Failures: 2,
 		},
 		Sinks: []control.Sink{
 			{Name: "file", To: "file /geheim.jsonl", State: "running", Cursor: 987654321, Delivered: 30, Attempts: 12},
-			{Name: "hook", To: "webhook https://geheim", State: "retrying", Cursor: 987654321, Behind: 8, LagSeconds: 61.5, Dead: 2, Buried: 1,
+			{Name: "hook", To: "webhook https://geheim", State: "retrying", Cursor: 987654321, Behind: 8, LagSeconds: 61.5, Dead: 2, SetAside: 1,
 				Delivered: 22, Attempts: 33, Failures: 5, Lost: 6, FilterErrors: 9, FilterError: "geheim", Error: "geheim", ErrorAt: began, RetryAt: began},
 		},
 	}

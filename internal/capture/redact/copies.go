@@ -35,7 +35,7 @@ func repeatsManifest(key, value string) bool {
 	return c != "" && (strings.Contains(c, "last-applied") || strings.ContainsAny(value, "{[:=") || isZipped(value) || len(value) > 128)
 }
 
-// copyEnding returns the entry of copies that a name ends with; empty if there is none.
+// copyEnding returns the entry of copies that a name ends with, or empty.
 func copyEnding(key string) string {
 	if len(key) < len("last-spec") || len(key) > 512 {
 		return ""

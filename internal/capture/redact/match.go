@@ -92,7 +92,7 @@ func (m *matcher) any(s string) bool {
 	return end >= 0
 }
 
-// find returns the offset after the first end of a word at or after from; -1 if there is none. state is the
+// find returns the offset after the first end of a word at or after from, or -1. state is the
 // state of the search so far, 0 at the start.
 func (m *matcher) find(s string, from int, state uint32) (now uint32, end int) {
 	next := m.next

@@ -67,7 +67,7 @@ var tokens = []token{
 // maxToken is the offset by which a token has had letters and digits.
 const maxToken = 512
 
-// length returns the length in bytes of the token at the start of s; 0 if there is none. before is the
+// length returns the length in bytes of the token at the start of s, or 0. before is the
 // preceding byte.
 func (t *token) length(s string, before byte) int {
 	if !strings.HasPrefix(s, t.prefix) || isWordByte(before) && isWordByte(t.prefix[0]) {

@@ -52,7 +52,7 @@ func TestStatus(t *testing.T) {
 		},
 		Journal: control.Journal{
 			Path: "/var/lib/tattler/journal.db", Used: 327_155_712, Limit: 1 << 30, Age: 30 * 24 * 3600,
-			States: 600 << 20, ClockJump: 365 * 24 * 3600, ClockDoubt: 23 * 3600,
+			States: 600 << 20, ClockJump: 365 * 24 * 3600, ClockHold: 23 * 3600,
 			First: 1, Last: 12345, Oldest: before(50 * time.Hour), Newest: before(time.Second), Recorded: 12345, Quiet: 8001, Removed: 12,
 			Error: "append journal: disk full", ErrorAt: before(3 * time.Minute),
 		},

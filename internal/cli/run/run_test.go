@@ -25,8 +25,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestTell: whatever keeps something from being recorded is one line of the log.
-func TestTell(t *testing.T) {
+// TestLogMessage: whatever keeps something from being recorded is one line of the log.
+func TestLogMessage(t *testing.T) {
 	cluster := &kube.Cluster{Config: &rest.Config{Host: "https://h"}, Name: "prod"}
 	secrets := capture.Resource{Resource: "secrets"}
 	since := time.Unix(1000, 0)
@@ -51,7 +51,7 @@ func TestTell(t *testing.T) {
 		{"and its end", capture.Message{Away: &capture.Away{Since: since, Until: since.Add(time.Minute), Relisted: 2}}, []string{`after=1m0s relisted=2`}},
 	} {
 		var out bytes.Buffer
-		tell(logger(&out, config.Log{Format: "text", Level: "info"}), cluster, tc.m)
+		logMessage(logger(&out, config.Log{Format: "text", Level: "info"}), cluster, tc.m)
 		if n := strings.Count(out.String(), "level=WARN"); strings.Contains(tc.why, "may not") && n != 1 {
 			t.Errorf("%s: %d warnings", tc.why, n)
 		}

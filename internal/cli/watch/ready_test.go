@@ -91,7 +91,7 @@ func TestReady(t *testing.T) {
 		t.Run(tt.why, func(t *testing.T) {
 			r, err := play(t, tt.o, func(r *rig) {
 				r.pass(900 * time.Millisecond)
-				r.tell(capture.Message{Ready: &tt.r})
+				r.receive(capture.Message{Ready: &tt.r})
 				r.interrupt()
 			})
 			if err != nil || r.err.String() != tt.want || r.out.Len() > 0 {
@@ -123,7 +123,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			r, err := play(t, tt.o, func(r *rig) {
-				r.tell(capture.Message{Ready: &tt.r})
+				r.receive(capture.Message{Ready: &tt.r})
 				r.interrupt()
 			})
 			if tt.want == "" {

@@ -145,8 +145,8 @@ func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
 	return r, err
 }
 
-// tell hands a message to the session and waits until it is done with it.
-func (r *rig) tell(m capture.Message) {
+// receive hands a message to the session and waits until it is done with it.
+func (r *rig) receive(m capture.Message) {
 	r.fakeWatcher.out <- m
 	synctest.Wait()
 }
@@ -158,9 +158,9 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (r *rig) change(c change.Change) { r.tell(capture.Message{Change: &c}) }
+func (r *rig) change(c change.Change) { r.receive(capture.Message{Change: &c}) }
 
-func (r *rig) becomesReady() { r.tell(capture.Message{Ready: &capture.Ready{Kinds: 1}}) }
+func (r *rig) becomesReady() { r.receive(capture.Message{Ready: &capture.Ready{Kinds: 1}}) }
 
 // created is a change with a line of its own.
 func created(name string) change.Change {

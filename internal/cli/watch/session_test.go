@@ -42,7 +42,7 @@ func TestEnds(t *testing.T) {
 		{"discovery took too long", Options{}, func(r *rig) { r.fail <- fmt.Errorf("ask: %w", context.DeadlineExceeded) },
 			`the API server of context "prod" at https://h does not answer`},
 		{"nothing that was asked for may be watched", Options{}, func(r *rig) {
-			r.tell(capture.Message{Ready: &capture.Ready{}})
+			r.receive(capture.Message{Ready: &capture.Ready{}})
 		}, "the server has nothing that can be watched there"},
 		{"--timeout", Options{Timeout: time.Second}, func(r *rig) { r.becomesReady() }, ""},
 		{"--timeout, with some streams", Options{Timeout: time.Second}, func(r *rig) { r.started.Store(&[3]int{3, 1, 0}) }, ""},
@@ -201,11 +201,11 @@ func TestAway(t *testing.T) {
 			"! API server was away 14 s; resumed, 1 stream relisted (net changes only)\n", ""},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			r, err := play(t, Options{}, func(r *rig) { r.tell(capture.Message{Away: &tt.away}); r.interrupt() })
+			r, err := play(t, Options{}, func(r *rig) { r.receive(capture.Message{Away: &tt.away}); r.interrupt() })
 			if err != nil || !strings.HasSuffix(r.out.String(), tt.out) || (tt.out == "") != (r.out.Len() == 0) || r.err.String() != tt.err {
 				t.Errorf("%v\nstdout %q\nstderr %q", err, r.out.String(), r.err.String())
 			}
-			r, err = play(t, Options{Output: "json"}, func(r *rig) { r.tell(capture.Message{Away: &tt.away}); r.interrupt() })
+			r, err = play(t, Options{Output: "json"}, func(r *rig) { r.receive(capture.Message{Away: &tt.away}); r.interrupt() })
 			if err != nil || r.out.Len() > 0 || r.err.String() != tt.out+tt.err {
 				t.Errorf("-o json: %v\nstdout %q\nstderr %q", err, r.out.String(), r.err.String())
 			}

@@ -19,7 +19,7 @@ import (
 // TestProblem: what comes from elsewhere is one line, and does not command the terminal.
 func TestProblem(t *testing.T) {
 	r, _ := play(t, Options{}, func(r *rig) {
-		r.tell(capture.Message{Problem: errors.New("read pods/x: a\n  b\x1b[2J")})
+		r.receive(capture.Message{Problem: errors.New("read pods/x: a\n  b\x1b[2J")})
 		r.interrupt()
 	})
 	if got, want := r.err.String(), "! read pods/x: a b\\x1b[2J\n"; got != want {
