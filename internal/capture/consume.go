@@ -30,7 +30,7 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *feed.Feed
 		if k.GroupResource() == crds {
 			w.crdsChanged(b.Deltas)
 		}
-		if k.silent {
+		if k.discoveryOnly {
 			continue
 		}
 		if w.o.Kept != nil {
@@ -115,8 +115,8 @@ func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
 
 // delta builds the change of a delta and sends it.
 func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64, d feed.Delta) bool {
-	_, o, was := w.began(k, key)
-	old := made(o, epoch == was, &d)
+	_, o, was := w.listState(k, key)
+	old := formOf(o, epoch == was, &d)
 	if old == rewritten {
 		return true
 	}
@@ -150,9 +150,9 @@ func (w *Watcher) admit(ctx context.Context, k *kind, c change.Change, shown boo
 	case <-ctx.Done():
 		return false
 	}
-	n := noted{c, !shown || (c.Op == event.Snapshot && !w.o.Initial)}
+	n := pendingChange{c, !shown || (c.Op == event.Snapshot && !w.o.Initial)}
 	for _, a := range w.owners.admit(time.Now(), n, k.named(c.Name)) {
-		if !a.unshown && !w.send(ctx, Message{Change: &a.Change}) {
+		if !a.revealOnly && !w.send(ctx, Message{Change: &a.Change}) {
 			return false
 		}
 	}

@@ -181,7 +181,7 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 		w.kinds[k.GroupResource()] = k
 	}
 	if first {
-		w.waiting = len(slices.DeleteFunc(slices.Clone(todo.open), func(k *kind) bool { return k.silent }))
+		w.waiting = len(slices.DeleteFunc(slices.Clone(todo.open), func(k *kind) bool { return k.discoveryOnly }))
 		w.startedIfDone()
 	} else {
 		for _, k := range todo.open {

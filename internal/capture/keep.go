@@ -112,7 +112,7 @@ func (w *Watcher) pipeline(k *kind) string {
 
 // restores returns the function that loads the state of a source's streams; nil if they are not kept.
 func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.Stream) (*feed.Restored, error) {
-	if w.o.Kept == nil || k.silent {
+	if w.o.Kept == nil || k.discoveryOnly {
 		return nil
 	}
 	return func(ctx context.Context, is informer.Stream) (*feed.Restored, error) {
@@ -132,20 +132,20 @@ func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.S
 			s.interrupted = &informer.Gap{Since: st.At, Reason: cmp.Or(st.Reason, "a list was interrupted")}
 			st.Objects = newest(st.Objects, &s.interrupted.From)
 		}
-		s.others, s.epoch = nil, st.Epoch
+		s.foreign, s.epoch = nil, st.Epoch
 		if st.Trusted = st.Objects == nil || st.Pipeline == w.pipeline(k); !st.Trusted {
-			s.others = &others{version: st.Version, at: st.At, reason: "redaction rules changed"}
+			s.foreign = &foreign{version: st.Version, at: st.At, reason: "redaction rules changed"}
 			if strings.HasSuffix(st.Pipeline, w.o.Redactor.Fingerprint()) {
-				s.others.reason = "API version changed"
+				s.foreign.reason = "API version changed"
 			}
 		}
 		return &st.Restored, nil
 	}
 }
 
-// others describes the state that a stream started with, if its objects were made differently: with other
+// foreign describes the state that a stream started with, if its objects were made differently: with other
 // redaction rules or in another API version.
-type others struct {
+type foreign struct {
 	version string
 	at      time.Time
 	reason  string // why the gap exists
@@ -163,19 +163,19 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase != feed.Listing, Version: b.Version,
 		Pipeline: w.pipeline(k), Identity: identity, Served: b.Served, At: time.Now(),
 	}
-	first, o, was := w.began(k, key)
+	first, o, was := w.listState(k, key)
 	if o != nil && b.Gap != nil && unread(b.Gap.Reason) {
 		o.unread = true
 	}
-	if g := w.interrupted(k, key); g != nil {
-		b.Gap = behind(g, &b, out.At)
+	if g := w.takeInterrupted(k, key); g != nil {
+		b.Gap = joinGap(g, &b, out.At)
 	}
 	out.EverLive = out.Live || !first
 	if o != nil && (!out.Live || o.unread) {
 		out.Pipeline = ""
 	}
 	for i := range b.Deltas {
-		v, err := w.version(ctx, k, o, &b.Deltas[i], first, made(o, b.Epoch == was, &b.Deltas[i]))
+		v, err := w.version(ctx, k, o, &b.Deltas[i], first, formOf(o, b.Epoch == was, &b.Deltas[i]))
 		if err != nil && !w.send(ctx, Message{Problem: err}) {
 			return false
 		}
@@ -206,7 +206,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		w.mu.Lock()
 		s := k.streams[key]
 		if s.first = false; o != nil && !o.unread {
-			s.others = nil
+			s.foreign = nil
 		}
 		w.mu.Unlock()
 		w.delivered(k, key, b.Epoch)
@@ -218,24 +218,24 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 type form int
 
 const (
-	asNow     form = iota
-	otherwise      // redacted by other rules, or in another API version
+	sameForm  form = iota
+	otherForm      // redacted by other rules, or in another API version
 	rewritten      // the same version as the server sent it, made differently here
 	converted      // the same version, served in another form
 )
 
-// made returns how the old object of a delta was made. sameEpoch is false if the old state was complete in
+// formOf returns how the old object of a delta was made. sameEpoch is false if the old state was complete in
 // another epoch: an equal version may then be another object, which is a change.
-func made(o *others, sameEpoch bool, d *feed.Delta) form {
-	others := o != nil && d.Relisted && !d.Old.IsZero()
+func formOf(o *foreign, sameEpoch bool, d *feed.Delta) form {
+	other := o != nil && d.Relisted && !d.Old.IsZero()
 	was, is := d.Old.Sum(), d.New.Sum()
 	switch same := d.Op == informer.Updated && d.Old.ResourceVersion == d.New.ResourceVersion && d.New.ResourceVersion != ""; {
 	case !same || !sameEpoch:
-		if others {
-			return otherwise
+		if other {
+			return otherForm
 		}
-		return asNow
-	case was == is && is != 0, others && was == 0:
+		return sameForm
+	case was == is && is != 0, other && was == 0:
 		return rewritten
 	}
 	return converted
@@ -264,8 +264,8 @@ func (w *Watcher) newSchema(ctx context.Context, k *kind, changes []Version) []b
 	return b
 }
 
-// interrupted returns, once, the gap after a kept state that ended in the middle of a list.
-func (w *Watcher) interrupted(k *kind, key streamKey) (g *informer.Gap) {
+// takeInterrupted returns, once, the gap after a kept state that ended in the middle of a list.
+func (w *Watcher) takeInterrupted(k *kind, key streamKey) (g *informer.Gap) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := k.streams[key]
@@ -273,8 +273,8 @@ func (w *Watcher) interrupted(k *kind, key streamKey) (g *informer.Gap) {
 	return g
 }
 
-// behind completes the gap after the kept state at the stream's first batch, which may have a gap itself.
-func behind(g *informer.Gap, b *feed.Batch, now time.Time) *informer.Gap {
+// joinGap completes the gap after the kept state at the stream's first batch, which may have a gap itself.
+func joinGap(g *informer.Gap, b *feed.Batch, now time.Time) *informer.Gap {
 	if g.To, g.Until = b.Version, now; b.Gap != nil {
 		g.To, g.Reason = b.Gap.To, g.Reason+", "+b.Gap.Reason
 	}
@@ -299,23 +299,23 @@ func newest(objects iter.Seq2[feed.RestoredObject, error], version *string) iter
 	}
 }
 
-// began reports whether the stream's first list is under way, the differently made state that it is compared
+// listState reports whether the stream's first list is under way, the differently made state that it is compared
 // with, if any, and the epoch of the last complete state. Only the stream's consumer changes these.
-func (w *Watcher) began(k *kind, key streamKey) (first bool, o *others, epoch int64) {
+func (w *Watcher) listState(k *kind, key streamKey) (first bool, o *foreign, epoch int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := k.streams[key]
-	return s.first, s.others, s.epoch
+	return s.first, s.foreign, s.epoch
 }
 
 // version builds one version of a batch. An error beside a version means that part of it is unknown; an error
 // without one means that its object cannot be read.
-func (w *Watcher) version(ctx context.Context, k *kind, o *others, d *feed.Delta, first bool, old form) (*Version, error) {
+func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delta, first bool, old form) (*Version, error) {
 	if old == rewritten {
 		return rewrite(k.resource(), d)
 	}
 	var hide func(before, after map[string]any) error
-	if old == otherwise || old == converted && o != nil {
+	if old == otherForm || old == converted && o != nil {
 		hide = func(before, after map[string]any) error {
 			err := w.o.Redactor.Again(k.GroupResource(), before)
 			w.o.Redactor.Reveal(k.GroupResource(), before, after)

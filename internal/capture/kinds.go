@@ -19,8 +19,8 @@ import (
 // mutable fields unless stated otherwise.
 type kind struct {
 	target
-	silent bool // only wakes discovery
-	late   bool // found after the start, which does not wait for it
+	discoveryOnly bool // only wakes discovery
+	late          bool // found after the start, which does not wait for it
 
 	// appeared is set if the kind was first served while watching: the objects of its first list were created.
 	appeared atomic.Bool
@@ -61,9 +61,9 @@ type streamState struct {
 	interrupted *informer.Gap
 	// epoch is the epoch of the last complete state.
 	epoch int64
-	// others is set while a list is compared with objects that were made differently, such as with other
+	// foreign is set while a list is compared with objects that were made differently, such as with other
 	// redaction rules. It stays set if the list could not read some of them.
-	others *others
+	foreign *foreign
 	// moved is the version in which the kind was watched before, until the gap for that is reported.
 	moved string
 	// lastErr is why the stream was last not live. gaps counts reported gaps; lists and watches count those of
@@ -72,8 +72,8 @@ type streamState struct {
 	gaps, lists, watches int64
 }
 
-func (w *Watcher) newKind(t target, silent bool) *kind {
-	k := &kind{target: t, silent: silent, streams: map[streamKey]*streamState{}}
+func (w *Watcher) newKind(t target, discoveryOnly bool) *kind {
+	k := &kind{target: t, discoveryOnly: discoveryOnly, streams: map[streamKey]*streamState{}}
 	names := k.names
 	if k.all() || k.owned {
 		names = []string{""} // one source for all of them
@@ -94,7 +94,7 @@ func (w *Watcher) newKind(t target, silent bool) *kind {
 
 // selection returns what a source of the kind selects: everything, or the object with one name.
 func (w *Watcher) selection(k *kind, name string) informer.Selection {
-	if k.silent {
+	if k.discoveryOnly {
 		return informer.Selection{}
 	}
 	sel := informer.Selection{Labels: k.scope.Labels, Fields: k.scope.Fields}
@@ -139,7 +139,7 @@ func (w *Watcher) open(ctx context.Context, k *kind) error {
 // transform redacts secrets before the engine stores an object. A kind that only wakes discovery keeps metadata
 // only.
 func (w *Watcher) transform(k *kind) *informer.Transform {
-	if k.silent {
+	if k.discoveryOnly {
 		return &informer.Transform{Name: "metadata", Version: 1, Apply: func(u *unstructured.Unstructured) error {
 			delete(u.Object, "spec")
 			delete(u.Object, "status")

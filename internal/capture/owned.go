@@ -29,14 +29,14 @@ type ownership struct {
 	waiting []waitingChange
 }
 
-// noted is a change on its way through the ownership.
-type noted struct {
+// pendingChange is a change on its way through the ownership.
+type pendingChange struct {
 	change.Change
-	unshown bool // not sent; it only reveals an owner
+	revealOnly bool // not sent; it only reveals an owner
 }
 
 type waitingChange struct {
-	noted
+	pendingChange
 	until time.Time
 }
 
@@ -46,9 +46,9 @@ func newOwnership() *ownership {
 
 // admit takes a change of a named object, or of one that may be owned. It returns the changes now known to
 // belong: owners first, and changes of one object in order.
-func (o *ownership) admit(now time.Time, c noted, named bool) (out []noted) {
+func (o *ownership) admit(now time.Time, c pendingChange, named bool) (out []pendingChange) {
 	if c.UID == "" { // some extensions' objects have no UID; they only come here by name
-		return []noted{c}
+		return []pendingChange{c}
 	}
 	o.owner[c.UID] = ""
 	if c.Owner != nil {
@@ -57,7 +57,7 @@ func (o *ownership) admit(now time.Time, c noted, named bool) (out []noted) {
 	switch ours, known := o.belongs(c.UID); {
 	case ours || named:
 		out = o.accept(c)
-	case known || o.orphans[c.UID] || c.unshown: // an unshown change has served its purpose
+	case known || o.orphans[c.UID] || c.revealOnly: // an revealOnly change has served its purpose
 	default:
 		if len(o.waiting) == ownerWaiting {
 			o.dropOldest()
@@ -90,15 +90,15 @@ func (o *ownership) belongs(uid string) (ours, known bool) {
 }
 
 // accept returns the change, after the waiting changes of its object and before those that waited for it.
-func (o *ownership) accept(c noted) []noted {
+func (o *ownership) accept(c pendingChange) []pendingChange {
 	fresh := !o.ours[c.UID]
 	o.ours[c.UID] = true
 	if !fresh || len(o.waiting) == 0 {
-		return []noted{c}
+		return []pendingChange{c}
 	}
-	out := append(o.take(func(w *noted) bool { return w.UID == c.UID }), c)
+	out := append(o.take(func(w *pendingChange) bool { return w.UID == c.UID }), c)
 	for {
-		next := o.take(func(w *noted) bool {
+		next := o.take(func(w *pendingChange) bool {
 			ours, _ := o.belongs(w.Owner.UID)
 			return ours && !o.waits(w.Owner.UID)
 		})
@@ -124,9 +124,9 @@ func (o *ownership) waits(uid string) bool {
 }
 
 // take removes and returns the waiting changes that match.
-func (o *ownership) take(match func(*noted) bool) (taken []noted) {
+func (o *ownership) take(match func(*pendingChange) bool) (taken []pendingChange) {
 	for i := 0; i < len(o.waiting); {
-		if w := &o.waiting[i].noted; match(w) {
+		if w := &o.waiting[i].pendingChange; match(w) {
 			taken = append(taken, *w)
 			o.waiting = slices.Delete(o.waiting, i, i+1)
 		} else {
@@ -160,7 +160,7 @@ func (o *ownership) expire(now time.Time) {
 // dropOldest drops the change that has waited longest. If its owner arrives after all, later changes are
 // admitted.
 func (o *ownership) dropOldest() {
-	c := o.waiting[0].noted
+	c := o.waiting[0].pendingChange
 	o.waiting = o.waiting[1:]
 	if _, exists := o.owner[c.UID]; exists {
 		o.orphans[c.UID] = true

@@ -21,11 +21,11 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 	key := streamKey{source, st.Stream.Namespace}
 	s := k.streams[key]
 	s.status = st
-	s.try(st)
+	s.noteTrying(st)
 	if st.Err != nil {
 		s.lastErr = st.Err
 	}
-	if !k.silent {
+	if !k.discoveryOnly {
 		w.outage.observe(time.Now(), outageKey{k.GroupResource(), key}, st)
 	}
 	switch st.State {
@@ -63,7 +63,7 @@ func (w *Watcher) blindness() (reported []error) {
 				where += " in namespace " + key.namespace
 			}
 			switch {
-			case k.silent || !s.blind:
+			case k.discoveryOnly || !s.blind:
 			case !s.blindReported:
 				s.blindReported = true
 				refused, cause = append(refused, where), cmp.Or(cause, s.status.Err)
@@ -121,7 +121,7 @@ func (w *Watcher) markStarted(k *kind) {
 		}
 	}
 	k.started = true
-	if !k.silent && !k.late {
+	if !k.discoveryOnly && !k.late {
 		w.waiting--
 		w.startedIfDone()
 	}
@@ -157,7 +157,7 @@ func (w *Watcher) describe() (r *Ready, found map[string]bool) {
 		r.Unfilled = w.catalog.unfilled(w.ruled())
 	}
 	for _, k := range w.kinds {
-		if k.silent {
+		if k.discoveryOnly {
 			continue
 		}
 		for _, st := range k.status() {
@@ -206,7 +206,7 @@ func (w *Watcher) Progress() (kinds, started, objects int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range w.kinds {
-		if k.silent {
+		if k.discoveryOnly {
 			continue
 		}
 		kinds++
@@ -277,7 +277,7 @@ func (w *Watcher) Unstarted() []string {
 	defer w.mu.Unlock()
 	var names []string
 	for gr, k := range w.kinds {
-		if !k.started && !k.silent {
+		if !k.started && !k.discoveryOnly {
 			names = append(names, gr)
 		}
 	}

@@ -24,7 +24,7 @@ func TestOutage(t *testing.T) {
 		state informer.State
 		err   error
 		gap   bool
-		apart bool // the gap stands alone
+		apart bool // the gap is separate
 	}
 	for _, tt := range []struct {
 		why  string
@@ -72,7 +72,7 @@ func TestOutage(t *testing.T) {
 			},
 		},
 		{
-			"a kind that is not served any more does not keep it open",
+			"a kind that is no longer served does not keep it open",
 			[]in{
 				{at: 0, key: a, state: informer.Waiting, err: refused},
 				{at: 0, key: b, state: informer.Waiting, err: refused},
@@ -175,7 +175,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestSilence: an API server that freezes keeps its connections, which are given up only later. The absence
+// TestSilence: an API server that freezes keeps its connections, which are closed only later. The absence
 // counts from the newest sign of life of all streams.
 func TestSilence(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 42, 0, 0, time.UTC)
@@ -212,7 +212,7 @@ func TestGapWithoutOutageStandsAlone(t *testing.T) {
 	}
 }
 
-// TestNetChanges: only gaps that an absence of the server explains may be summed up with it.
+// TestNetChanges: only gaps that an outage of the server explains may be combined with it.
 func TestNetChanges(t *testing.T) {
 	for reason, want := range map[string]bool{
 		informer.ReasonExpired: true,

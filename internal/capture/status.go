@@ -74,7 +74,7 @@ func (w *Watcher) lastKnown() (all []StreamStatus, open map[opened]map[string]in
 	defer w.mu.Unlock()
 	open = map[opened]map[string]int{}
 	for _, k := range w.kinds {
-		if k.silent {
+		if k.discoveryOnly {
 			continue
 		}
 		for key, s := range k.streams {
@@ -95,32 +95,32 @@ func (w *Watcher) lastKnown() (all []StreamStatus, open map[opened]map[string]in
 
 // set takes the engine's status of the stream.
 func (s *StreamStatus) set(now informer.Status) {
-	s.State, s.Since, s.Objects, s.Version = doing(now), now.Since, now.Objects, now.Version
+	s.State, s.Since, s.Objects, s.Version = stateFor(now), now.Since, now.Objects, now.Version
 	if now.Err != nil {
 		s.Err = now.Err
 	}
 	switch { // the engine may be a moment ahead of its reports
-	case !tries(s.State):
+	case !connecting(s.State):
 		s.Trying = time.Time{}
 	case s.Trying.IsZero():
 		s.Trying = s.Since
 	}
 }
 
-// try records since when the stream has been trying to become live; the watcher's mu is held.
-func (s *streamState) try(now informer.Status) {
+// noteTrying records since when the stream has been trying to become live; the watcher's mu is held.
+func (s *streamState) noteTrying(now informer.Status) {
 	switch {
-	case !tries(doing(now)):
+	case !connecting(stateFor(now)):
 		s.trying = time.Time{}
 	case s.trying.IsZero():
 		s.trying = time.Now()
 	}
 }
 
-// tries reports whether a stream in this state should be live and is not.
-func tries(s StreamState) bool { return s == StreamListing || s == StreamWaiting }
+// connecting reports whether a stream in this state should be live and is not.
+func connecting(s StreamState) bool { return s == StreamListing || s == StreamWaiting }
 
-func doing(st informer.Status) StreamState {
+func stateFor(st informer.Status) StreamState {
 	switch {
 	case st.State == informer.Parked:
 		return StreamGone
@@ -157,7 +157,7 @@ func (w *Watcher) Unselected(groupResource, namespace, selection string) bool {
 		return false
 	}
 	k := w.kinds[groupResource]
-	if k == nil || k.silent {
+	if k == nil || k.discoveryOnly {
 		return true
 	}
 	complete := true

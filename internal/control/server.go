@@ -31,8 +31,8 @@ const (
 	statusTime = 5 * time.Second
 	orderTime  = 8 * time.Second
 	deadTime   = 110 * time.Second
-	// farewell is the time that answers may still take when Serve ends.
-	farewell = time.Second
+	// shutdownTime is the time that answers may still take when Serve ends.
+	shutdownTime = time.Second
 )
 
 // Serve answers requests on a listener until ctx ends, then closes it and returns nil. It returns an error if
@@ -58,7 +58,7 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 		return fmt.Errorf("serve the socket: %w", err)
 	case <-ctx.Done():
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if s.Shutdown(last) != nil {
 		_ = s.Close() // a client does not read; the listener is closed already
@@ -149,9 +149,9 @@ func (o *order) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a, err = o.do(ctx, q)
 	}
 	if err = busy(err); err != nil {
-		o.log.Warn("an order was not followed", "order", o.path, "sink", q.Sink, "err", err)
+		o.log.Warn("order refused", "order", o.path, "sink", q.Sink, "err", err)
 	} else {
-		o.log.Info("an order was followed", "order", o.path, "sink", q.Sink, "letters", len(q.IDs))
+		o.log.Info("order carried out", "order", o.path, "sink", q.Sink, "letters", len(q.IDs))
 	}
 	answer(w, a, err)
 }

@@ -58,10 +58,10 @@ func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, err
 	case journal.OriginOwn, journal.OriginOthers:
 		st.Objects = k.objects(ctx, name)
 	case journal.OriginLost:
-		st.Reason = "nothing recorded since " + h.At.UTC().Format(time.RFC3339)
+		st.Reason = "nothing is known since " + h.At.UTC().Format(time.RFC3339)
 	}
 	if from == journal.OriginOthers {
-		st.Reason = "the configuration of watched kinds changed"
+		st.Reason = "what is watched was changed"
 	}
 	if h.Live && !k.isDamaged(name) {
 		st.Version = h.Version

@@ -18,8 +18,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestKeptDamagedPage: of a page that cannot be read nobody knows which objects it has. However often it is
-// asked for, the state then ends with an error: without one, what is missing would be told as deleted.
+// TestKeptDamagedPage: the objects of an unreadable page are unknown. Each time the state is requested, it ends
+// with an error: otherwise the missing objects would be reported as deleted.
 func TestKeptDamagedPage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})
@@ -81,7 +81,7 @@ func TestKeptDamagedPage(t *testing.T) {
 	}
 }
 
-// TestDeadLettersPushOut: a dead letter that pushes out another one is said.
+// TestDeadLettersPushOut: a dead letter that displaces another one is logged.
 func TestDeadLettersPushOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})

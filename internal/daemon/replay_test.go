@@ -15,8 +15,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/file"
 )
 
-// TestReplayFile: what a replay promises is written, also to a file whose sink has just been opened and takes what
-// the file ends with for what a crash had sent again. The order comes before a start, or after it.
+// TestReplayFile: a replay writes what it promises, also to a file whose sink was just opened and regards the
+// file's end as possibly repeated after a crash. The order comes before a start, or after it.
 func TestReplayFile(t *testing.T) {
 	r, dir := newRig(t), t.TempDir()
 	c := &control.Client{Journal: filepath.Join(dir, "journal.db")}

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// glance is how long /healthz waits for the status: kubelet's probes wait a second.
-	glance = 500 * time.Millisecond
+	// healthTimeout is how long /healthz waits for the status: kubelet's probes wait a second.
+	healthTimeout = 500 * time.Millisecond
 	// stuck is how long the daemon may fail to report before it counts as stuck.
 	stuck = time.Minute
 	// stuckWrite is how long one write may take: a busy disk takes seconds.
 	stuckWrite = 5 * time.Minute
-	// blip is how long a stream, or the API server, may be away without a report: API servers restart.
-	blip = time.Minute
-	// slow is how long a stream may list, or alternate between listing and failing, before it counts as not
+	// reconnectGrace is how long a stream, or the API server, may be away without a report: API servers restart.
+	reconnectGrace = time.Minute
+	// listGrace is how long a stream may list, or alternate between listing and failing, before it counts as not
 	// live: the list of a huge kind takes minutes.
-	slow = 10 * time.Minute
+	listGrace = 10 * time.Minute
 	// maxKinds bounds the number of kinds in an answer of /readyz.
 	maxKinds = 20
 )
@@ -35,7 +35,7 @@ const (
 // or if a write to the journal does not end. An error while reporting is not a reason: the daemon still
 // answers.
 func (h *handler) healthz(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), glance)
+	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()
 	s, err := h.asker.status(ctx)
 	reason := ""
@@ -78,7 +78,7 @@ func unready(s *control.Status, now time.Time) (reasons []string) {
 	if !s.Settled {
 		reasons = append(reasons, "the start has not settled")
 	}
-	if s.Away != "" && now.Sub(s.AwaySince) > blip {
+	if s.Away != "" && now.Sub(s.AwaySince) > reconnectGrace {
 		reasons = append(reasons, "the API server cannot be reached"+since(s.AwaySince, now))
 	}
 	if s.Journal.Error != "" {
@@ -87,7 +87,7 @@ func unready(s *control.Status, now time.Time) (reasons []string) {
 	if s.Journal.ReadError != "" {
 		reasons = append(reasons, "the journal cannot be read")
 	}
-	return append(reasons, blind(s, now)...)
+	return append(reasons, notLiveKinds(s, now)...)
 }
 
 // missing summarizes the streams of a kind that are not live and should be.
@@ -96,9 +96,9 @@ type missing struct {
 	first       *control.Stream // the one that has not been live for longest
 }
 
-// blind names the kinds with streams that are not live: during the start all that may become live; later those
+// notLiveKinds names the kinds with streams that are not live: during the start all that may become live; later those
 // that have been waiting, or not live, for too long.
-func blind(s *control.Status, now time.Time) (reasons []string) {
+func notLiveKinds(s *control.Status, now time.Time) (reasons []string) {
 	kinds := map[string]*missing{}
 	for i := range s.Streams {
 		st := &s.Streams[i]
@@ -108,17 +108,19 @@ func blind(s *control.Status, now time.Time) (reasons []string) {
 			kinds[st.Resource] = k
 		}
 		k.of++
-		if !isBlind(st, s.Settled, now) {
+		if !overdue(st, s.Settled, now) {
 			continue
 		}
-		if k.streams++; k.streams == 1 || dark(st).Before(dark(k.first)) {
+		if k.streams++; k.streams == 1 || notLiveSince(st).Before(notLiveSince(k.first)) {
 			k.first = st
 		}
 	}
 	maps.DeleteFunc(kinds, func(_ string, k *missing) bool { return k.streams == 0 })
 	names := slices.Sorted(maps.Keys(kinds))
 	// The first to fail most likely has the cause.
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(dark(kinds[a].first).Unix(), dark(kinds[b].first).Unix()) })
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(notLiveSince(kinds[a].first).Unix(), notLiveSince(kinds[b].first).Unix())
+	})
 	for i, name := range names {
 		if i == maxKinds {
 			return append(reasons, fmt.Sprintf("and %d more kinds", len(names)-i))
@@ -136,19 +138,19 @@ func blind(s *control.Status, now time.Time) (reasons []string) {
 	return reasons
 }
 
-// isBlind reports whether a stream should be live, is not, and has exceeded its time.
-func isBlind(s *control.Stream, settled bool, now time.Time) bool {
+// overdue reports whether a stream should be live, is not, and has exceeded its time.
+func overdue(s *control.Stream, settled bool, now time.Time) bool {
 	switch {
 	case s.State != control.Listing && s.State != control.Waiting:
 		return false
-	case !settled, s.State == control.Waiting && now.Sub(s.Since) > blip:
+	case !settled, s.State == control.Waiting && now.Sub(s.Since) > reconnectGrace:
 		return true
 	}
-	return !s.TryingSince.IsZero() && now.Sub(s.TryingSince) > slow
+	return !s.TryingSince.IsZero() && now.Sub(s.TryingSince) > listGrace
 }
 
-// dark returns since when a stream has not been live, as far as known.
-func dark(s *control.Stream) time.Time {
+// notLiveSince returns since when a stream has not been live, as far as known.
+func notLiveSince(s *control.Stream) time.Time {
 	if s.TryingSince.IsZero() {
 		return s.Since
 	}

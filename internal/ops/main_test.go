@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write testdata/metrics.txt and docs/met
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// golden compares a file with what it should be, or writes it.
+// golden compares a file with its expected text, or writes it.
 func golden(t *testing.T, file, want string) {
 	t.Helper()
 	if *update {
@@ -30,15 +30,14 @@ func golden(t *testing.T, file, want string) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is not what the code says: run `go test ./internal/ops -update`; it should be:\n%s", file, want)
+		t.Errorf("%s does not match the code: run `go test ./internal/ops -update`; it should be:\n%s", file, want)
 	}
 }
 
 // began is when the daemon of full was started.
 var began = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
-// full is a status in which everything is set, also what may not be told to everyone: it contains the
-// word geheim.
+// full is a status with everything set, including what must not be public: that contains the word geheim.
 func full() control.Status {
 	return control.Status{
 		Version: "v1.2.3", Cluster: "geheim-cluster", PID: 17, Started: began, Settled: true,
@@ -69,7 +68,7 @@ func full() control.Status {
 	}
 }
 
-// answering is a Status function that always says the same.
+// answering returns a Status function with a fixed result.
 func answering(s control.Status) func(context.Context) (control.Status, error) {
 	return func(context.Context) (control.Status, error) { return s, nil }
 }

@@ -167,7 +167,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", "text/plain; charset=utf-8")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
-	if !h.means(r.Host) {
+	if !h.serves(r.Host) {
 		refuse(w, http.StatusMisdirectedRequest, "this server is for loopback names and addresses, such as localhost")
 		return
 	}
@@ -184,10 +184,10 @@ func (h *handler) enter() bool {
 	return !h.closing
 }
 
-// means reports whether a request's host is ours. If only this machine can reach us, so can its browser: a web
+// serves reports whether a request's host is ours. If only this machine can reach us, so can its browser: a web
 // page that points its own name here (DNS rebinding) could read our answers. Its requests carry that name.
 // Clients without a host are not browsers.
-func (h *handler) means(host string) bool {
+func (h *handler) serves(host string) bool {
 	if h.hosts == nil || host == "" {
 		return true
 	}

@@ -109,7 +109,7 @@ func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 	switch o.Output {
 	case "", "text", "json", "yaml":
 	default:
-		return nil, nil, capture.Usage("unknown output %q: want text, json or yaml", o.Output)
+		return nil, nil, capture.Usage("unknown output %q: say text, json or yaml", o.Output)
 	}
 	if err := o.Scope.Validate(); err != nil {
 		return nil, nil, err
