@@ -33,7 +33,7 @@ func start(ctx context.Context, in harness.Input, sinks ...deliver.Options) *run
 		Config:  &rest.Config{Host: in.Server.URL, BearerToken: in.Server.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: in.Server.CAFile}, QPS: 50, Burst: 300},
 		Cluster: "bench", Scopes: []capture.Scope{{Types: []string{"pods"}}},
 		Journal: r.path, Key: filepath.Join(in.Dir, "key"), Sinks: sinks,
-		Tell: func(m capture.Message) {
+		OnMessage: func(m capture.Message) {
 			if m.Ready != nil {
 				close(r.ready)
 			}

@@ -75,7 +75,7 @@ func TestRightsWithdrawn(t *testing.T) {
 	away := action{what: "the right to secrets is withdrawn", forgets: true, kind: secrets.name(), began: time.Now()}
 	o.begin(&away)
 	grant(configMaps, deployments, gadgets)
-	const blind, seeing = "cannot be watched any more", "is watched again"
+	const blind, seeing = "can no longer be watched", "is watched again"
 	must(within(ctx, 30*time.Second, func() error {
 		p.cut()
 		pause(ctx, 500*time.Millisecond)

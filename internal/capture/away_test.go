@@ -54,7 +54,7 @@ func TestServerAway(t *testing.T) {
 	})
 }
 
-// TestGapThatAnOutageDoesNotExplain stands alone, though a stream was cut.
+// TestGapThatAnOutageDoesNotExplain: such a gap is reported separately, even if a stream broke.
 func TestGapThatAnOutageDoesNotExplain(t *testing.T) {
 	scenario(t, Options{Types: []string{"configmaps"}}, nil, func(r *rig) {
 		r.take()
@@ -85,7 +85,7 @@ func TestGapWithoutAnOutage(t *testing.T) {
 	})
 }
 
-// TestExtensionAway: an aggregated API that is down is not the API server.
+// TestExtensionAway: an outage of an aggregated API is not one of the API server.
 func TestExtensionAway(t *testing.T) {
 	scenario(t, Options{}, define, func(r *rig) {
 		r.take()
@@ -105,7 +105,7 @@ func TestExtensionAway(t *testing.T) {
 	})
 }
 
-// TestRefusalAfterAnOutage: a server that is back and refuses is not away, and the refusal is told.
+// TestRefusalAfterAnOutage: a server that is back and refuses is not away, and the refusal is reported.
 func TestRefusalAfterAnOutage(t *testing.T) {
 	scenario(t, Options{Types: []string{"configmaps,pods"}}, nil, func(r *rig) {
 		r.take()
@@ -116,13 +116,13 @@ func TestRefusalAfterAnOutage(t *testing.T) {
 		r.pass(20 * time.Second)
 		got := r.take()
 		if len(got) != 3 || got[0] != "away: 2 streams" ||
-			!strings.HasPrefix(got[1], "problem: pods cannot be watched any more") || !strings.HasSuffix(got[2], "2 streams, 0 relisted") {
+			!strings.HasPrefix(got[1], "problem: pods can no longer be watched") || !strings.HasSuffix(got[2], "2 streams, 0 relisted") {
 			r.Errorf("got %q", got)
 		}
 	})
 }
 
-// TestRightsThatGo are told once when they go, and once when they are back.
+// TestRightsThatGo: withdrawn rights are reported once when they go, and once when they are back.
 func TestRightsThatGo(t *testing.T) {
 	scenario(t, Options{Types: []string{"configmaps,pods"}}, nil, func(r *rig) {
 		r.server.Put(cmGVR, "n", "a", data("k", "1"))
@@ -131,13 +131,13 @@ func TestRightsThatGo(t *testing.T) {
 		r.server.Cut()
 		r.pass(5 * time.Minute) // of refusals, a minute apart
 		got := r.take()
-		var told []string
+		var reported []string
 		for _, m := range got {
 			if strings.HasPrefix(m, "problem: ") {
-				told = append(told, m)
+				reported = append(reported, m)
 			}
 		}
-		if len(told) != 1 || !strings.HasPrefix(told[0], "problem: configmaps cannot be watched any more") {
+		if len(reported) != 1 || !strings.HasPrefix(reported[0], "problem: configmaps can no longer be watched") {
 			r.Errorf("got %q", got)
 		}
 		r.server.Put(cmGVR, "n", "a", data("k", "2"))
@@ -152,7 +152,7 @@ func TestRightsThatGo(t *testing.T) {
 	})
 }
 
-// TestAllRightsThatGo: several kinds that are refused at once are one message.
+// TestAllRightsThatGo: several kinds that are refused at once give one message.
 func TestAllRightsThatGo(t *testing.T) {
 	scenario(t, Options{Types: []string{"configmaps,pods"}}, nil, func(r *rig) {
 		r.take()
@@ -163,7 +163,7 @@ func TestAllRightsThatGo(t *testing.T) {
 		r.server.Cut()
 		r.pass(5 * time.Minute)
 		got := slices.DeleteFunc(r.take(), func(m string) bool { return !strings.HasPrefix(m, "problem: ") })
-		if len(got) != 1 || !strings.HasPrefix(got[0], "problem: configmaps, pods cannot be watched any more, their changes are not seen: ") {
+		if len(got) != 1 || !strings.HasPrefix(got[0], "problem: configmaps, pods can no longer be watched, their changes are missed: ") {
 			r.Errorf("got %q", got)
 		}
 	})

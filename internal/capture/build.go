@@ -13,17 +13,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
-// builder makes changes of deltas.
+// builder builds changes from deltas.
 type builder struct {
 	change.Builder
 	schemas *openapi.Schemas
-	// decode reads two versions: jsonmap.DecodePair, or, where nobody is shown the objects,
-	// jsonmap.DecodeChanged.
+	// decode decodes two versions: jsonmap.DecodePair, or jsonmap.DecodeChanged where no caller reads the
+	// objects.
 	decode func(before, after []byte) (b, a map[string]any, err error)
 }
 
-// version is a change with the JSON of its objects. Hide, if not nil, makes of the object before it what the
-// rules make now, as far as that can be known. What is the same in both objects may be one value in memory.
+// version builds a change with the JSON of its objects. If hide is not nil, it redacts the old object by the
+// current rules, as far as that is possible. Parts that are equal in both objects may share memory.
 func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.Delta, hide func(before, after map[string]any) error) (v Version, shown bool, err error) {
 	c := &v.Change
 	*c = change.Change{
@@ -35,8 +35,8 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 		c.ResourceVersion = cmp.Or(d.Final.ResourceVersion, d.Old.ResourceVersion)
 	}
 	if v.Sum = d.New.Sum(); op == event.Converted {
-		// A form may come back, and go again: the time makes each conversion its own. What is recorded once is not
-		// found again, so no second finding has to have the same number.
+		// An object can change form and back again, so the time makes each conversion unique. A recorded
+		// conversion is not found a second time, so the number need not be reproducible.
 		v.Form = max(1, v.Sum^uint64(d.At.UnixNano())) //nolint:gosec // a time after 1970
 	}
 	before, after, err := b.objects(&v, d, hide)
@@ -46,13 +46,13 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 	var schema diff.Schema
 	if op.Differs() {
 		if schema, err = b.schemas.For(ctx, r.Group, r.Version, r.Kind); err != nil {
-			schema = nil // diff's stated fallback; Schemas counts it
+			schema = nil // diff falls back to comparing without a schema; Schemas counts it
 		}
 	}
 	return v, b.Build(c, before, after, schema), nil
 }
 
-// objects reads both versions of a delta, and notes their JSON.
+// objects decodes both versions of a delta and stores their JSON in v.
 func (b *builder) objects(v *Version, d *feed.Delta, hide func(before, after map[string]any) error) (before, after map[string]any, err error) {
 	if v.BeforeJSON, err = d.Old.JSON(); err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func (b *builder) objects(v *Version, d *feed.Delta, hide func(before, after map
 	if hide == nil || v.BeforeJSON == nil {
 		return b.decode(v.BeforeJSON, v.AfterJSON)
 	}
-	if before, err = jsonmap.Decode(v.BeforeJSON); err != nil { // apart from after, which is hidden already
+	if before, err = jsonmap.Decode(v.BeforeJSON); err != nil { // shares nothing with after, which is already redacted
 		return nil, nil, err
 	}
 	if _, after, err = jsonmap.DecodePair(nil, v.AfterJSON); err != nil {
@@ -76,7 +76,7 @@ func (b *builder) objects(v *Version, d *feed.Delta, hide func(before, after map
 	return before, after, err
 }
 
-// object reads a version; an absent one is nil.
+// object decodes a version; nil if it is absent.
 func object(v feed.Version) (map[string]any, error) {
 	raw, err := v.JSON()
 	if raw == nil || err != nil {

@@ -16,28 +16,28 @@ import (
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
-// Catalog is what discovery says the server has.
+// Catalog lists the resource types that the server reports by discovery.
 type Catalog struct {
 	// all holds every served version of every kind, in discovery's order: the server's priority.
 	all []Resource
 	// preferred holds one version per group and resource, in the same order.
 	preferred []Resource
-	// failed are the groups that did not answer, such as an aggregated API that is down: what they
-	// have is unknown, not absent.
+	// failed holds the groups that did not answer, such as an aggregated API that is down. Their types are
+	// unknown, not absent.
 	failed map[string]error
 }
 
-var errNothing = errors.New("ask the server what it has: none of its API groups answers with anything that can be watched")
+var errNothing = errors.New("discover API resources: no API group reports anything that can be watched")
 
-// FetchCatalog asks the server what it has. Groups that do not answer do not fail it; only a
-// server that answers nothing does.
+// FetchCatalog runs discovery. It tolerates groups that do not answer, and fails only if the server reports
+// nothing.
 func FetchCatalog(ctx context.Context, d discovery.DiscoveryInterfaceWithContext) (*Catalog, error) {
 	groups, lists, err := d.ServerGroupsAndResourcesWithContext(ctx)
 	c := &Catalog{failed: map[string]error{}}
 	if err != nil {
 		var partial *discovery.ErrGroupDiscoveryFailed
 		if !errors.As(err, &partial) {
-			return nil, fmt.Errorf("ask the server what it has: %w", err)
+			return nil, fmt.Errorf("discover API resources: %w", err)
 		}
 		for gv, cause := range partial.Groups {
 			c.failed[gv.Group] = cause
@@ -50,14 +50,14 @@ func FetchCatalog(ctx context.Context, d discovery.DiscoveryInterfaceWithContext
 	for _, g := range groups {
 		c.addGroup(g, byVersion)
 	}
-	if len(c.all) == 0 { // client-go reports no error where no group at all answers
+	if len(c.all) == 0 { // client-go returns no error if no group answers
 		return nil, errNothing
 	}
 	return c, nil
 }
 
-// addGroup takes the group's preferred version first, so that a resource which it lacks is taken
-// from the next version in the server's order.
+// addGroup adds the group's preferred version first; resources missing from it are added from the next version
+// in the server's order.
 func (c *Catalog) addGroup(g *metav1.APIGroup, lists map[string]*metav1.APIResourceList) {
 	versions := []string{g.PreferredVersion.GroupVersion}
 	for _, v := range g.Versions {
@@ -85,7 +85,7 @@ func (c *Catalog) addGroup(g *metav1.APIGroup, lists map[string]*metav1.APIResou
 	}
 }
 
-// watchable converts what can be listed and watched; subresources and the like cannot.
+// watchable converts a resource that can be listed and watched; ok is false for others, such as subresources.
 func watchable(groupVersion string, a *metav1.APIResource) (Resource, bool) {
 	gv, err := schema.ParseGroupVersion(groupVersion)
 	if err != nil || strings.Contains(a.Name, "/") ||
@@ -112,13 +112,14 @@ func watchable(groupVersion string, a *metav1.APIResource) (Resource, bool) {
 	return r, true
 }
 
-// builtIn tells the API groups of Kubernetes from those of custom resources and extensions.
+// builtIn reports whether r is in an API group of Kubernetes itself, not in one of a custom resource or
+// extension.
 func builtIn(r Resource) bool {
 	return !strings.Contains(r.Group, ".") || strings.HasSuffix(r.Group, ".k8s.io")
 }
 
-// Everything returns each watchable kind once, in its preferred version. Events are served by two
-// groups; the core one stands for both.
+// Everything returns each watchable kind once, in its preferred version. Two groups serve events; only the core
+// one is returned.
 func (c *Catalog) Everything() []Resource {
 	out := make([]Resource, 0, len(c.preferred))
 	core := slices.ContainsFunc(c.preferred, func(r Resource) bool {
@@ -133,9 +134,9 @@ func (c *Catalog) Everything() []Resource {
 	return out
 }
 
-// CheckRule returns an UnknownTypeError where a rule's resource, as package rules has it, names no kind of
-// the server. One that a later definition of a custom resource could fill is Pending: it has a group of such, or
-// is a glob; and so is any while an API group does not answer.
+// CheckRule returns an UnknownTypeError if a rule's resource, in the syntax of package rules, matches no kind
+// of the server. The error is Pending if a custom resource could still fill it (its group is a custom one, or
+// it is a glob), or while an API group does not answer.
 func (c *Catalog) CheckRule(text string) error {
 	lower := strings.ToLower(text)
 	for _, r := range c.preferred {
@@ -149,16 +150,16 @@ func (c *Catalog) CheckRule(text string) error {
 	return err
 }
 
-// otherNames are those that a resource has beside its plural.
+// otherNames returns a resource's names besides its plural.
 func otherNames(r Resource) []string {
 	return append([]string{r.Singular, strings.ToLower(r.Kind)}, r.ShortNames...)
 }
 
-// Failed are the groups that did not answer, in order: what they have is unknown.
+// Failed returns the groups that did not answer, sorted. Their types are unknown.
 func (c *Catalog) Failed() []string { return slices.Sorted(maps.Keys(c.failed)) }
 
-// Find returns the entry of a group and resource in the wanted version, or in the preferred one
-// where that version is not served any more.
+// Find returns a group's resource in the wanted version, or in the preferred one if that version is no longer
+// served.
 func (c *Catalog) Find(group, resource, version string) (Resource, bool) {
 	for _, r := range c.all {
 		if r.Group == group && r.Resource == resource && r.Version == version {
@@ -173,14 +174,14 @@ func (c *Catalog) Find(group, resource, version string) (Resource, bool) {
 	return Resource{}, false
 }
 
-// UnknownTypeError says that the server has no such resource type.
+// UnknownTypeError reports that the server has no such resource type.
 type UnknownTypeError struct {
 	Type string
-	// Near is a type of the server that looks like it, or empty.
+	// Near is a similar type that the server has, or empty.
 	Near string
-	// Failed are API groups that did not answer and may have it.
+	// Failed lists API groups that did not answer and may have the type.
 	Failed []string
-	// Pending says that a custom resource may come to have this type: see CheckRule.
+	// Pending reports that a custom resource may still define this type; see CheckRule.
 	Pending bool
 }
 
@@ -201,19 +202,19 @@ func (e *UnknownTypeError) Error() string {
 	return s
 }
 
-// AmbiguousTypeError says that a name stands for several resource types.
+// AmbiguousTypeError reports that a name matches several resource types.
 type AmbiguousTypeError struct {
 	Type       string
 	Candidates []string
 }
 
 func (e *AmbiguousTypeError) Error() string {
-	return fmt.Sprintf("resource type %q is ambiguous: say one of %s", e.Type, strings.Join(e.Candidates, ", "))
+	return fmt.Sprintf("resource type %q is ambiguous: use one of %s", e.Type, strings.Join(e.Candidates, ", "))
 }
 
-// Resolve finds what kubectl would find for a name: plural, singular, kind, short name or category,
-// with ".group" or ".version.group" where wanted; a dot alone is the core group. A category gives
-// several. Names are compared without regard to case, as kubectl does.
+// Resolve finds the types that kubectl would find for a name: plural, singular, kind, short name or category,
+// optionally with ".group" or ".version.group". A trailing dot selects the core group. A category gives several
+// types. Names are case-insensitive, as in kubectl.
 func (c *Catalog) Resolve(name string) ([]Resource, error) {
 	arg := strings.ToLower(name)
 	if typ, core := strings.CutSuffix(arg, "."); core {
@@ -249,13 +250,13 @@ func (c *Catalog) Resolve(name string) ([]Resource, error) {
 	return nil, c.unknown(name)
 }
 
-// named compares a full name: the plural, the singular or the kind.
+// named reports whether arg is r's plural, singular or kind.
 func named(r Resource, arg string) bool {
 	return arg == r.Resource || arg == r.Singular || arg == strings.ToLower(r.Kind)
 }
 
-// one decides between groups as a kubectl user expects: the core group before the built-in ones
-// before all others; what is left of several is ambiguous.
+// one picks a group as a kubectl user expects: the core group, then built-in groups, then all others. Several
+// matches in the same class are ambiguous.
 func one(name string, found []Resource) ([]Resource, error) {
 	for _, better := range []func(Resource) bool{
 		func(r Resource) bool { return r.Group == "" },

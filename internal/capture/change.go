@@ -1,8 +1,8 @@
-// Package capture turns what the API server says into changes: which kinds to watch, what happened to
-// their objects, and what must stay hidden.
+// Package capture turns API server responses into changes: it decides which kinds to watch, builds the changes
+// of their objects, and redacts secret values.
 package capture
 
 import "github.com/tattler-dev/tattler/internal/change"
 
-// Resource is a kind that the server has.
+// Resource is a resource type of the server.
 type Resource = change.Resource

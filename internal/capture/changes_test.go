@@ -39,8 +39,8 @@ func TestSelector(t *testing.T) {
 	})
 }
 
-// TestSelectorWhenTheServerDoesNotSay: an object that went, of which nobody says where, is held back
-// for a moment only, and not called deleted.
+// TestSelectorWhenTheServerDoesNotSay: if the server cannot say whether an object was deleted, it is held back
+// briefly and not reported as deleted.
 func TestSelectorWhenTheServerDoesNotSay(t *testing.T) {
 	one := func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/configmaps/a") }
 	for why, hook := range map[string]func(http.ResponseWriter, *http.Request) bool{
@@ -68,7 +68,7 @@ func TestSelectorWhenTheServerDoesNotSay(t *testing.T) {
 				r.pass(5 * time.Second)
 				r.server.Put(cmGVR, "n", "c", labelled("web"))
 				got += "\n" + strings.Join(r.take(), "\n")
-				for _, want := range []string{"\nproblem: cannot tell whether configmaps/a was deleted or left", "\nleft configmaps/a", "\ncreated configmaps/c"} {
+				for _, want := range []string{"\nproblem: determine whether configmaps/a was deleted or left", "\nleft configmaps/a", "\ncreated configmaps/c"} {
 					if !strings.Contains(got, want) {
 						r.Errorf("%s is missing after five seconds:%s", want, got)
 					}
@@ -81,7 +81,7 @@ func TestSelectorWhenTheServerDoesNotSay(t *testing.T) {
 	}
 }
 
-// owned is a pod or ReplicaSet with a controller.
+// owned returns a pod or ReplicaSet with a controller.
 func owned(kind, name, uid string, spec string) map[string]any {
 	o := meta(map[string]any{"ownerReferences": []any{map[string]any{"kind": kind, "name": name, "uid": uid, "controller": true}}})
 	o["spec"] = map[string]any{"v": spec}
@@ -125,7 +125,7 @@ func TestOwnedObjects(t *testing.T) {
 				}
 				r.server.Put(podsGVR, "n", name, fields)
 			}
-			r.want("only what it owns", "updated pods/web-1-a spec.v by ?")
+			r.want("only its dependents", "updated pods/web-1-a spec.v by ?")
 
 			r.server.Put(podsGVR, "n", "web-2-a", owned("ReplicaSet", "web-2", "uid-8", "1")) // uid-8 itself
 			r.want("a pod before its ReplicaSet waits", []string{}...)
@@ -133,7 +133,7 @@ func TestOwnedObjects(t *testing.T) {
 	}
 }
 
-// TestPodBeforeItsReplicaSet: streams are not ordered among each other.
+// TestPodBeforeItsReplicaSet: streams are not ordered relative to each other.
 func TestPodBeforeItsReplicaSet(t *testing.T) {
 	before := func(s *informertest.Server) {
 		s.Put(deployGVR, "n", "web", nil) // uid-1
@@ -142,7 +142,7 @@ func TestPodBeforeItsReplicaSet(t *testing.T) {
 		r.want("the start", "ready: 3 kinds, 1 objects")
 		r.server.Put(podsGVR, "n", "p", owned("ReplicaSet", "web-2", "uid-3", "1")) // uid-2
 		r.server.Put(podsGVR, "n", "p", owned("ReplicaSet", "web-2", "uid-3", "2"))
-		r.want("nobody knows whose it is", []string{}...)
+		r.want("its owner is unknown", []string{}...)
 		r.server.Put(rsGVR, "n", "web-2", owned("Deployment", "web", "uid-1", "1")) // uid-3
 		r.inOrder("the ReplicaSet brings it", "created replicasets/web-2", "created pods/p", "updated pods/p spec.v by ?")
 		r.server.Delete(deployGVR, "n", "web")
@@ -154,7 +154,7 @@ func TestPodBeforeItsReplicaSet(t *testing.T) {
 	})
 }
 
-// TestNamedObjects have a source each, so that rights by name suffice.
+// TestNamedObjects: each named object has its own source, so that rights by name suffice.
 func TestNamedObjects(t *testing.T) {
 	scenario(t, Options{Types: []string{"configmaps", "a", "b", "a"}}, nil, func(r *rig) {
 		r.want("the start", "ready: 1 kinds, 0 objects")
@@ -170,7 +170,7 @@ func TestNamedObjects(t *testing.T) {
 	})
 }
 
-// template is a Deployment with a container, written by kubectl-create and, its image, by another.
+// template returns a Deployment with a container, written by kubectl-create, and an image by another manager.
 func template(image, manager string, labels map[string]any) map[string]any {
 	raw := fmt.Sprintf(`{"metadata": {"creationTimestamp": "2000-01-01T00:00:00Z", "managedFields": [
 		{"manager": "kubectl-create", "operation": "Update", "apiVersion": "apps/v1", "time": "2000-01-01T00:00:00Z", "fieldsType": "FieldsV1",
@@ -204,7 +204,7 @@ func TestAttribution(t *testing.T) {
 		r.server.Put(deployGVR, "n", "web", template("shop/web:1.5", "kubectl-set", labels))
 		r.want("the image's manager, by the merge key", "updated deployments/web spec.template.spec.containers[name=app].image by kubectl-set")
 		r.server.Put(deployGVR, "n", "web", template("shop/web:1.5", "kubectl-set", map[string]any{"app": "web"}))
-		r.want("nobody knows who removed a label", "updated deployments/web metadata.labels.tier by ?")
+		r.want("the remover of a label is unknown", "updated deployments/web metadata.labels.tier by ?")
 		quiet := template("shop/web:1.5", "kubectl-set", map[string]any{"app": "web"})
 		quiet["metadata"].(map[string]any)["generation"] = 7
 		r.server.Put(deployGVR, "n", "web", quiet)
@@ -239,7 +239,7 @@ func TestPaths(t *testing.T) {
 	scenario(t, Options{Types: []string{"configmaps"}, Ignore: patterns(t, "data.k")}, before, func(r *rig) {
 		r.want("the start", "ready: 1 kinds, 1 objects")
 		r.server.Put(cmGVR, "n", "a", data("k", "2"))
-		r.want("nothing but what is ignored", "")
+		r.want("only ignored fields", "")
 		r.server.Put(cmGVR, "n", "a", map[string]any{"data": map[string]any{"k": "3", "other": "1"}})
 		r.want("the rest", "updated configmaps/a data.other by ?")
 	})

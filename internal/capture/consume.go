@@ -16,7 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// consume turns one source's batches into changes until its feed or ctx ends.
+// consume turns the batches of one source into changes until its feed or ctx ends.
 func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *feed.Feed) {
 	for {
 		b, err := f.Next(ctx)
@@ -30,7 +30,7 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *feed.Feed
 		if k.GroupResource() == crds {
 			w.crdsChanged(b.Deltas)
 		}
-		if k.silent {
+		if k.discoveryOnly {
 			continue
 		}
 		if w.o.Kept != nil {
@@ -53,7 +53,7 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *feed.Feed
 	}
 }
 
-// gap tells that versions are missing. Like all below, it returns false when ctx has ended.
+// gap sends a gap change. Like the functions below, it returns false once ctx has ended.
 func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b feed.Batch) bool {
 	c, err := w.gapChange(k, key, b)
 	if err != nil && !w.send(ctx, Message{Problem: err}) {
@@ -62,7 +62,8 @@ func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b feed.Batch)
 	return w.send(ctx, Message{Change: &c})
 }
 
-// gapChange is the change that tells of a gap, and why versions could not be read where that made it.
+// gapChange builds the change that reports a gap. The error says why versions could not be read, if that caused
+// it.
 func (w *Watcher) gapChange(k *kind, key streamKey, b feed.Batch) (change.Change, error) {
 	r, reason := k.resource(), b.Gap.Reason
 	w.mu.Lock()
@@ -81,7 +82,7 @@ func (w *Watcher) gapChange(k *kind, key streamKey, b feed.Batch) (change.Change
 	}, w.lost(k, key, b.Gap.Reason)
 }
 
-// netChanges is true for a gap of which only steps are missing, as after any absence of the server.
+// netChanges reports whether only intermediate versions are missing, as after any outage of the server.
 func netChanges(reason string) bool {
 	for _, r := range strings.Split(reason, ", ") {
 		if r != informer.ReasonExpired && r != informer.ReasonHistoryChanged {
@@ -91,12 +92,12 @@ func netChanges(reason string) bool {
 	return true
 }
 
-// unread is true for a gap of which versions could not be read.
+// unread reports whether versions could not be read.
 func unread(reason string) bool {
 	return strings.Contains(reason, informer.ReasonTransform) || strings.Contains(reason, informer.ReasonUnreadable)
 }
 
-// lost is why versions could not be read, where that made the gap.
+// lost returns why versions could not be read, if that caused the gap.
 func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
 	if !unread(reason) {
 		return nil
@@ -112,10 +113,10 @@ func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
 	return nil
 }
 
-// delta decides what happened, builds the change and hands it on.
+// delta builds the change of a delta and sends it.
 func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64, d feed.Delta) bool {
-	_, o, was := w.began(k, key)
-	old := made(o, epoch == was, &d)
+	_, o, was := w.listState(k, key)
+	old := formOf(o, epoch == was, &d)
 	if old == rewritten {
 		return true
 	}
@@ -131,7 +132,7 @@ func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64
 		return w.send(ctx, Message{Problem: err})
 	}
 	if op == event.Converted && len(v.Fields) == 0 {
-		return true // it shows in nothing
+		return true // no visible field changed
 	}
 	v.Epoch = epoch
 	if w.owners == nil {
@@ -140,27 +141,27 @@ func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64
 	return w.admit(ctx, k, v.Change, shown)
 }
 
-// admit hands on what belongs to the named objects. It keeps its turn meanwhile, so that an owner's
-// change is never overtaken by those it released.
+// admit sends the changes that belong to the named objects. It holds ownerSem meanwhile, so that the changes an
+// owner releases never overtake the owner's own.
 func (w *Watcher) admit(ctx context.Context, k *kind, c change.Change, shown bool) bool {
 	select {
-	case w.turn <- struct{}{}:
-		defer func() { <-w.turn }()
+	case w.ownerSem <- struct{}{}:
+		defer func() { <-w.ownerSem }()
 	case <-ctx.Done():
 		return false
 	}
-	n := noted{c, !shown || (c.Op == event.Snapshot && !w.o.Initial)}
+	n := pendingChange{c, !shown || (c.Op == event.Snapshot && !w.o.Initial)}
 	for _, a := range w.owners.admit(time.Now(), n, k.named(c.Name)) {
-		if !a.unshown && !w.send(ctx, Message{Change: &a.Change}) {
+		if !a.revealOnly && !w.send(ctx, Message{Change: &a.Change}) {
 			return false
 		}
 	}
 	return true
 }
 
-// op returns what the delta was for the user: an object that a selector began or ceased to match was
-// not created or deleted. First says that a first list is still
-// under way, though the delta was not made by it alone.
+// op returns the operation as the user sees it: an object that starts or stops matching a selector was not
+// created or deleted. first is set while the stream's first list is still under way, even if the delta did not
+// come from it.
 func (w *Watcher) op(ctx context.Context, k *kind, d *feed.Delta, old form, first bool) (event.Op, error) {
 	selects := k.scope.selects()
 	switch {
@@ -183,7 +184,7 @@ func (w *Watcher) op(ctx context.Context, k *kind, d *feed.Delta, old form, firs
 	}
 	there, err := w.exists(ctx, k, d)
 	if err != nil {
-		return event.Left, fmt.Errorf("cannot tell whether %s/%s was deleted or left the selection: %w",
+		return event.Left, fmt.Errorf("determine whether %s/%s was deleted or left the selection: %w",
 			k.GroupResource(), d.Key.Name, err)
 	}
 	if there {
@@ -192,11 +193,10 @@ func (w *Watcher) op(ctx context.Context, k *kind, d *feed.Delta, old form, firs
 	return event.Deleted, nil
 }
 
-// existed tells an object that began to match a selector from one that was created. A creation is
-// one write, which leaves one entry of managed fields that is as old as the object; so several
-// entries, or a later one, tell of an earlier life. Where a list found the object, it is older than
-// the last look. All times are the server's, in whole seconds: an object that its creator changes
-// within a second counts as created.
+// existed reports whether an object existed before it matched the selector. A creation is a single write, which
+// leaves one managedFields entry as old as the object; several entries, or a later one, mean an earlier life.
+// If last is set, a list found the object, and existed compares its creation with the previous look. All times
+// are the server's, in whole seconds: an object that its creator changes within a second counts as created.
 func existed(obj map[string]any, last time.Time) bool {
 	made := change.Timestamp(obj, "creationTimestamp")
 	if !last.IsZero() {
@@ -216,7 +216,7 @@ func existed(obj map[string]any, last time.Time) bool {
 	return false
 }
 
-// exists asks the server for the very object.
+// exists asks the server whether the object with the same UID still exists.
 func (w *Watcher) exists(ctx context.Context, k *kind, d *feed.Delta) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -233,7 +233,7 @@ func (w *Watcher) exists(ctx context.Context, k *kind, d *feed.Delta) (bool, err
 		} `json:"metadata"`
 	}
 	if err := json.UnmarshalCaseSensitivePreserveInts(body, &obj); err != nil {
-		return false, fmt.Errorf("read the server's answer: %w", err)
+		return false, fmt.Errorf("decode the server's response: %w", err)
 	}
 	return obj.Metadata.UID == string(d.UID), nil
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 )
 
-// serve has the server serve ConfigMaps in another form: with data.a0, which nobody wrote.
+// serve makes the server serve ConfigMaps in another form: with data.a0, which no manager wrote.
 func (r *rig) serve(value string) {
 	r.server.ChangeForm(cmGVR, func(o map[string]any) { o["data"].(map[string]any)["a0"] = value })
 }
 
-// inForms is keeping with a server of which the form can change.
+// inForms is keeping with a server that can change the served form.
 func inForms(t *testing.T, o Options, test func(r *rig, again func(func()))) {
 	t.Helper()
 	before := func(s *informertest.Server) {
@@ -36,8 +36,8 @@ func inForms(t *testing.T, o Options, test func(r *rig, again func(func()))) {
 	})
 }
 
-// TestConverted: the API server serves objects in another form, and their versions stay. That is recorded as
-// what it is, quietly, and nobody wrote it.
+// TestConverted: the API server serves objects in another form with unchanged versions. That is recorded as a
+// quiet conversion without a writer.
 func TestConverted(t *testing.T) {
 	red := []string{"converted configmaps/a data.a0 by ?", "converted configmaps/b data.a0 by ?"}
 	const opened = "ready: 1 kinds, 2 objects"
@@ -95,7 +95,7 @@ func TestConverted(t *testing.T) {
 			r.pass(5 * time.Minute)
 			r.want("a default", red...)
 			if strings.Contains(r.dump.String(), "s3cret") {
-				t.Errorf("what is hidden was told: %s", r.dump.String())
+				t.Errorf("a hidden value was reported: %s", r.dump.String())
 			}
 		})
 	})
@@ -113,19 +113,19 @@ func TestConverted(t *testing.T) {
 	})
 }
 
-// TestConvertedSoon: after a CRD has changed, the watcher looks at once whether something is served in another
-// form, and not within a minute.
+// TestConvertedSoon: after a CRD has changed, the watcher checks for another served form at once, and not
+// within a minute.
 func TestConvertedSoon(t *testing.T) {
 	o := Options{Types: []string{"configmap*"}}
 	scenario(t, o, func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }, func(r *rig) {
-		var looks atomic.Int32 // at the index of OpenAPI documents
+		var looks atomic.Int32 // requests for the index of OpenAPI documents
 		r.server.Intercept(func(_ http.ResponseWriter, req *http.Request) bool {
 			if req.URL.Path == "/openapi/v3" {
 				looks.Add(1)
 			}
 			return false
 		})
-		for looks.Load() == 0 { // the next look of every minute is far
+		for looks.Load() == 0 { // the next poll of every minute is far away
 			r.pass(time.Second)
 		}
 		r.take()
@@ -141,8 +141,8 @@ func TestConvertedSoon(t *testing.T) {
 	})
 }
 
-// TestConvertedUnderOtherRules: rules and the server's form have both changed. Sums are of what the server
-// sent, so they say which objects the server serves otherwise.
+// TestConvertedUnderOtherRules: the rules and the server's form have both changed. Sums are of the server's
+// data, so they show which objects are served in another form.
 func TestConvertedUnderOtherRules(t *testing.T) {
 	const opened = "ready: 1 kinds, 2 objects"
 	for _, c := range []struct {
@@ -168,14 +168,14 @@ func TestConvertedUnderOtherRules(t *testing.T) {
 				r.pass(5 * time.Minute)
 				r.want(c.why, c.want...)
 				if strings.Contains(r.dump.String(), `"k":"1"`) {
-					t.Errorf("what is hidden now was told: %s", r.dump.String())
+					t.Errorf("a value hidden by the new rules was reported: %s", r.dump.String())
 				}
 			})
 		})
 	}
 }
 
-// state checks that every object that is kept has this text, and a sum.
+// state checks that every kept object has this text, and a sum.
 func (r *rig) state(text string) {
 	r.Helper()
 	n := 0
@@ -194,7 +194,7 @@ func (r *rig) state(text string) {
 	}
 }
 
-// TestSumsNeedTheKey: a sum that is kept cannot be computed without the redaction key.
+// TestSumsNeedTheKey: a kept sum cannot be computed without the redaction key.
 func TestSumsNeedTheKey(t *testing.T) {
 	sums := map[uint64]int{}
 	for _, key := range []string{"a key of sixteen bytes", "another key of so many bytes"} {

@@ -13,13 +13,14 @@ import (
 
 const crds = "customresourcedefinitions.apiextensions.k8s.io"
 
-// How discovery is followed: now and then, and in quick steps after a CRD changed, because the
-// server takes a moment between accepting a CRD and serving its objects.
+// Discovery is polled at intervals, and in quick steps after a CRD changed: the server needs a moment between
+// accepting a CRD and serving its objects.
 const (
 	pollDiscovery = 30 * time.Second
 	firstStep     = 200 * time.Millisecond
 	lastStep      = 4 * time.Second
-	// discoveryTimeout bounds a look: a server that accepts and says nothing must not hang us.
+	// discoveryTimeout bounds one poll, so that a server that accepts connections but never answers does not
+	// block us.
 	discoveryTimeout = 20 * time.Second
 )
 
@@ -35,7 +36,7 @@ func (w *Watcher) discover(ctx context.Context) {
 			return
 		case <-w.wake:
 			step = firstStep
-			if soon := time.Now().Add(step); soon.Before(due) { // those who keep waking do not put it off
+			if soon := time.Now().Add(step); soon.Before(due) { // frequent wake-ups must not postpone it
 				due = soon
 				timer.Reset(step)
 			}
@@ -55,18 +56,17 @@ func (w *Watcher) discover(ctx context.Context) {
 	}
 }
 
-// refreshSchemas has the documents of changed CRDs fetched again when they are next needed, and looks whether
-// their objects are served in another form. The server publishes the documents some time after the CRD, so
-// this is done at every look until the last.
+// refreshSchemas invalidates the schemas of changed CRDs and checks whether their objects are served in another
+// form. The server publishes schemas some time after the CRD, so each quick poll repeats this until the last.
 func (w *Watcher) refreshSchemas(ctx context.Context, last bool) {
 	if w.invalidateSchemas(last) {
 		ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 		defer cancel()
-		_ = w.cluster.RefreshForms(ctx) // the cluster asks every minute anyway
+		_ = w.cluster.RefreshForms(ctx) // the cluster repeats this every minute anyway
 	}
 }
 
-// invalidateSchemas returns false where no CRD has changed.
+// invalidateSchemas reports whether any CRD had changed.
 func (w *Watcher) invalidateSchemas(last bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +84,7 @@ func (w *Watcher) invalidateSchemas(last bool) bool {
 	return true
 }
 
-// crdsChanged looks at discovery soon, and at the schemas of the CRDs' groups.
+// crdsChanged schedules an early poll of discovery and marks the CRDs' groups as changed.
 func (w *Watcher) crdsChanged(deltas []feed.Delta) {
 	for _, d := range deltas {
 		if _, group, ok := strings.Cut(d.Key.Name, "."); ok && !d.Initial { // a CRD's name is PLURAL.GROUP
@@ -99,7 +99,7 @@ func (w *Watcher) crdsChanged(deltas []feed.Delta) {
 func (w *Watcher) wakeSoon() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // a look is due already
+	default: // a poll is already due
 	}
 }
 
@@ -107,21 +107,21 @@ func (w *Watcher) fetchCatalog(ctx context.Context) (*Catalog, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	c, err := FetchCatalog(ctx, w.discovery)
-	if err != nil && ctx.Err() != nil { // which reads in many ways, some of them misleading
-		return nil, fmt.Errorf("ask the server what it has: no answer within %v: %w", discoveryTimeout, ctx.Err())
+	if err != nil && ctx.Err() != nil { // whose error takes many, sometimes misleading forms
+		return nil, fmt.Errorf("discover API resources: no answer within %v: %w", discoveryTimeout, ctx.Err())
 	}
 	return c, err
 }
 
-// work is what a look at discovery leaves to do.
+// work lists what a poll of discovery leaves to do.
 type work struct {
 	open  []*kind
-	retry []*kind // parked, but served
+	retry []*kind // parked, but served again
 	lost  []*kind // parked, and not served
 }
 
-// reconcile opens what discovery has and we do not watch. What discovery lost is kept while its
-// group did not answer, and while its streams go on. Only one goroutine calls it.
+// reconcile opens the kinds that discovery reports and that are not watched yet. A kind that discovery no
+// longer reports stays while its group does not answer and while its streams run. Only one goroutine calls it.
 func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
 	todo := w.compare(c)
 	for _, k := range todo.lost {
@@ -138,7 +138,7 @@ func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
 	}
 }
 
-// compare decides what a look at discovery means, and notes it.
+// compare derives the work from a poll of discovery and updates the kinds.
 func (w *Watcher) compare(c *Catalog) (todo work) {
 	w.learn(c)
 	w.mu.Lock()
@@ -172,7 +172,7 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 	}
 	for _, k := range w.kinds {
 		if !served[k.GroupResource()] && c.failed[k.Group] == nil && k.parked() {
-			k.appeared.Store(true) // where it comes back, so do its objects
+			k.appeared.Store(true) // if it comes back, its objects were created
 			todo.lost = append(todo.lost, k)
 		}
 	}
@@ -181,7 +181,7 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 		w.kinds[k.GroupResource()] = k
 	}
 	if first {
-		w.waiting = len(slices.DeleteFunc(slices.Clone(todo.open), func(k *kind) bool { return k.silent }))
+		w.waiting = len(slices.DeleteFunc(slices.Clone(todo.open), func(k *kind) bool { return k.discoveryOnly }))
 		w.startedIfDone()
 	} else {
 		for _, k := range todo.open {

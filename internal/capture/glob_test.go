@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 )
 
-// TestGlobs: kinds that appear are taken by the first scope whose glob they match.
+// TestGlobs: the first scope with a matching glob takes a kind that appears.
 func TestGlobs(t *testing.T) {
 	o := Options{Scopes: []Scope{
 		{Types: []string{"secrets,*.Example.com"}, Namespaces: Namespaces{Include: []string{"shop"}}},
@@ -26,7 +26,7 @@ func TestGlobs(t *testing.T) {
 		r.server.Put(deployGVR, "shop", "d", nil)
 		r.server.Put(rsGVR, "shop", "r", nil)
 		r.server.Put(secretGVR, "other", "s", nil)
-		r.want("what the globs match, and no more", "created deployments/d", "created replicasets/r")
+		r.want("only kinds that the globs match", "created deployments/d", "created replicasets/r")
 		define(r.server)
 		r.server.Put(widgetsGVR, "shop", "a", nil)
 		r.server.Put(widgetsGVR, "other", "b", nil)
@@ -35,7 +35,7 @@ func TestGlobs(t *testing.T) {
 	})
 }
 
-// TestNamesNeedNoDiscovery: where kinds are named, none that appears is wanted.
+// TestNamesNeedNoDiscovery: if kinds are named, kinds that appear later are not wanted.
 func TestNamesNeedNoDiscovery(t *testing.T) {
 	scenario(t, Options{Types: []string{"pods"}}, nil, func(r *rig) {
 		r.want("the start", "ready: 1 kinds, 0 objects")
@@ -47,7 +47,7 @@ func TestNamesNeedNoDiscovery(t *testing.T) {
 	})
 }
 
-// TestFirstScopeDecides: noise is what a scope leaves to those after it.
+// TestFirstScopeDecides: a kind that one scope leaves out as noise is left to the scopes after it.
 func TestFirstScopeDecides(t *testing.T) {
 	o := Options{Scopes: []Scope{
 		{Types: []string{"*"}, Except: []string{"configmaps"}, Labels: "app=web"},
@@ -80,7 +80,7 @@ func TestUnknownTypes(t *testing.T) {
 	}
 }
 
-// planned is the plan for scopes on a server with some kinds.
+// planned returns the plan for scopes on a server with some kinds.
 func planned(t *testing.T, scopes ...Scope) (*Plan, error) {
 	t.Helper()
 	s := informertest.NewServer()
@@ -107,7 +107,7 @@ func TestPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := planned(t,
 			Scope{Types: []string{"pods/a", "pods/b"}},
-			Scope{Types: []string{"deployments/web"}}, // and not what it owns
+			Scope{Types: []string{"deployments/web"}}, // without its dependents
 			Scope{Types: []string{"secrets"}, Fields: "metadata.name=s", Namespaces: Namespaces{Include: []string{"shop", "pay"}}},
 			Scope{Types: []string{"nodes"}},
 			Scope{Types: []string{"conf*,*.x.io"}, Labels: "a=b", Namespaces: Namespaces{Exclude: []string{"kube-system", "test-*"}}},

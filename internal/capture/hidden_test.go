@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestSecretsStayHidden: no message holds the canary, however it got into the cluster.
+// TestSecretsStayHidden: no message contains the canary, however it got into the cluster.
 func TestSecretsStayHidden(t *testing.T) {
 	const canary = "canary-4711"
 	encoded := base64.StdEncoding.EncodeToString([]byte(canary))
@@ -39,25 +39,25 @@ func TestSecretsStayHidden(t *testing.T) {
 		r.server.Put(podsGVR, "n", "p", pod(canary+"2"))
 		r.pass(time.Second)
 		r.server.Delete(secretGVR, "n", "s")
-		r.want("all is told",
+		r.want("everything is reported",
 			"snapshot secrets/s", "snapshot pods/p", "ready: 2 kinds, 2 objects", "updated secrets/s data.password by ?",
 			"updated pods/p spec.containers[name=app].env[name=DB_PASSWORD].value by ?", "deleted secrets/s")
 		r.stop()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		told := r.dump.String()
+		reported := r.dump.String()
 		for _, text := range []string{canary, encoded, strings.TrimRight(encoded, "=")} {
-			if strings.Contains(told, text) {
-				t.Errorf("told: %s", text)
+			if strings.Contains(reported, text) {
+				t.Errorf("reported: %s", text)
 			}
 		}
-		if !strings.Contains(told, "hidden #") {
-			t.Errorf("no marker in %s", told)
+		if !strings.Contains(reported, "hidden #") {
+			t.Errorf("no marker in %s", reported)
 		}
 	})
 }
 
-// oneUnreadable lists ConfigMaps of which one is none; it knows no streaming lists.
+// oneUnreadable lists ConfigMaps, one of which is invalid; it does not support streaming lists.
 func oneUnreadable(w http.ResponseWriter, r *http.Request) bool {
 	if collection("configmaps")(r) && r.URL.Query().Has("sendInitialEvents") {
 		informertest.Refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "no streaming lists")
@@ -72,7 +72,7 @@ func oneUnreadable(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// TestUnreadable: what cannot be read is a problem and a gap, and ends nothing.
+// TestUnreadable: an unreadable object gives a problem and a gap, and ends nothing.
 func TestUnreadable(t *testing.T) {
 	before := func(s *informertest.Server) {
 		s.Skip(5)

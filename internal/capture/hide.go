@@ -5,7 +5,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
-// hidden returns an object's JSON without what must not be seen: raw itself where there is nothing of that.
+// hidden returns an object's JSON with its secret values redacted, or raw itself.
 func hidden(r *redact.Redactor, resource string, raw []byte) ([]byte, error) {
 	if !r.Wants(resource, raw) {
 		return raw, nil
@@ -13,7 +13,7 @@ func hidden(r *redact.Redactor, resource string, raw []byte) ([]byte, error) {
 	var obj map[string]any
 	var all bool
 	var err error
-	if r.Ruled(resource) { // what a rule names may be anywhere
+	if r.Ruled(resource) { // a rule's fields may be anywhere
 		obj, err = jsonmap.Decode(raw)
 	} else {
 		obj, all, err = jsonmap.DecodeObject(raw)
@@ -25,7 +25,7 @@ func hidden(r *redact.Redactor, resource string, raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !hid && all { // else raw has values that nobody has looked at
+	if !hid && all { // otherwise raw has values that were not checked
 		return raw, nil
 	}
 	return jsonmap.Encode(obj)

@@ -16,73 +16,72 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// Stream names a list-and-watch, the same from run to run.
+// Stream identifies a list-and-watch across runs.
 type Stream struct {
-	// Resource is in the version that is watched now, which is no part of the name.
+	// Resource is in the version being watched, which is not part of the identity.
 	Resource Resource
-	// Namespace is empty for the whole cluster. Selection tells what else narrows the stream.
+	// Namespace is empty for the whole cluster. Selection describes the other filters of the stream.
 	Namespace, Selection string
 }
 
-// Batch is what a stream told at once. Kept whole, and in order, batches are what a stream is resumed
-// from: the objects that their changes add up to are its state at Version.
+// Batch holds changes that a stream delivered together. A stream is resumed from its batches: the objects that
+// result from all changes so far are its state at Version.
 type Batch struct {
 	Stream Stream
 	Epoch  int64
-	// Live says that the state is complete, at Version; else a list is under way, and Version empty. It is also empty
-	// while an object is out of date because a version of it could not be read: then there is nothing to resume from.
-	// EverLive says that it was complete once.
+	// Live is set if the state is complete at Version. Otherwise a list is under way and Version is empty.
+	// Version is also empty while an object is out of date because one of its versions could not be read: the
+	// stream cannot be resumed then. EverLive is set once the state was complete.
 	Live, EverLive bool
 	Version        string
-	// Pipeline identifies what made the bytes of the objects, at its end the redaction rules: empty while
-	// a list compares with what others made, and after one that could not read every object. Identity is
-	// the cluster's, where it is known.
+	// Pipeline identifies how the objects' bytes were made; it ends with the fingerprint of the redaction
+	// rules. It is empty while a list is compared with objects made differently, and after a list that could
+	// not read every object. Identity is the cluster's, if known.
 	Pipeline, Identity string
-	// Served is that of the feed.Batch: the form in which the server served the kind.
+	// Served is the form in which the server served the kind, as in feed.Batch.
 	Served  uint64
 	At      time.Time
 	Changes []Version
-	// Schema tells how the kind's lists are compared: see openapi.Unmarshal. It is nil unless the batch
-	// is the first to need it, or it has changed.
+	// Schema describes how the kind's lists are compared; see openapi.Unmarshal. It is nil unless the batch is
+	// the first to need it or it has changed.
 	Schema []byte
 }
 
-// Version is a change with the objects' JSON as the stream gave them, redacted and with their managed
-// fields; nil where the change has no such object. Its Before and After are nil.
+// Version is a change with its objects' JSON, redacted and with managed fields; nil where the change has no
+// such object. Before and After are nil.
 type Version struct {
 	change.Change
 	BeforeJSON, AfterJSON []byte
-	// Sum is the feed.Version's of the object after; 0: not known.
+	// Sum is the new object's feed.Version sum; 0 if unknown.
 	Sum uint64
-	// Rewritten is no change and has no operation: it is the version that was kept, as other redaction
-	// rules make it, or in another form of which nothing is shown.
+	// Rewritten means the same version, redacted by other rules or served in another form with no visible
+	// difference. It is not a change and has no operation.
 	Rewritten bool
 }
 
-// Kept is what a consumer of batches has kept.
+// Kept gives access to the state that a consumer of batches has kept.
 type Kept interface {
-	// State returns what was kept of a stream; nil if nothing was. It is called once for each time that
-	// the stream is opened, and again after an error. Sums that were made with another key
-	// (redact.Redactor.SumKeyID) it leaves out.
+	// State returns the kept state of a stream, or nil. It is called each time the stream is opened, and again
+	// after an error. It omits sums that were made with another key (redact.Redactor.SumKeyID).
 	State(ctx context.Context, s Stream) (*State, error)
-	// Since is when anything was kept last; zero if nothing was. Objects that were created after it
-	// are told as such, also by a first list.
+	// Since is the time of the last kept batch, or zero. A first list reports objects created
+	// after it as created.
 	Since() time.Time
 }
 
-// State is what was kept of a stream. Without a version there is a gap behind it, unless At is zero: then
-// nothing of what the stream watches was ever watched, and there is no more than an epoch.
+// State is the kept state of a stream. Without a version, a gap follows it. If At is zero too, nothing of the
+// stream was ever watched, and only the epoch is set.
 type State struct {
 	feed.Restored
-	// WasLive says that the stream's first list was completed once.
+	// WasLive reports that the stream's first list was once completed.
 	WasLive bool
-	// Pipeline is that of the batches.
+	// Pipeline is the batches' pipeline.
 	Pipeline string
-	// Reason is why there is no version to go on from, unless a list was interrupted.
+	// Reason is why there is no version to resume from, unless a list was interrupted.
 	Reason string
 }
 
-// stream names a stream of a kind to who keeps it.
+// stream returns the identity of a stream of k.
 func (k *kind) stream(key streamKey) Stream {
 	sel := k.selections[key.source]
 	return Stream{
@@ -91,7 +90,7 @@ func (k *kind) stream(key streamKey) Stream {
 	}
 }
 
-// selectionName tells what a source of the kind selects, also what is filtered here.
+// selectionName describes what a source of the kind selects, including filters applied here.
 func (k *kind) selectionName(sel informer.Selection) string {
 	var parts []string
 	if sel.Labels != "" || sel.Fields != "" {
@@ -106,14 +105,14 @@ func (k *kind) selectionName(sel informer.Selection) string {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// pipeline identifies what makes the bytes of a kind's objects.
+// pipeline identifies how the bytes of a kind's objects are made.
 func (w *Watcher) pipeline(k *kind) string {
 	return "1 " + k.resource().Version + " " + w.o.Redactor.Fingerprint()
 }
 
-// restores is how a source of the kind gets the state of its streams; nil if it does not.
+// restores returns the function that loads the state of a source's streams; nil if they are not kept.
 func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.Stream) (*feed.Restored, error) {
-	if w.o.Kept == nil || k.silent {
+	if w.o.Kept == nil || k.discoveryOnly {
 		return nil
 	}
 	return func(ctx context.Context, is informer.Stream) (*feed.Restored, error) {
@@ -133,50 +132,50 @@ func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.S
 			s.interrupted = &informer.Gap{Since: st.At, Reason: cmp.Or(st.Reason, "a list was interrupted")}
 			st.Objects = newest(st.Objects, &s.interrupted.From)
 		}
-		s.others, s.epoch = nil, st.Epoch
+		s.foreign, s.epoch = nil, st.Epoch
 		if st.Trusted = st.Objects == nil || st.Pipeline == w.pipeline(k); !st.Trusted {
-			s.others = &others{version: st.Version, at: st.At, reason: "redaction rules changed"}
+			s.foreign = &foreign{version: st.Version, at: st.At, reason: "redaction rules changed"}
 			if strings.HasSuffix(st.Pipeline, w.o.Redactor.Fingerprint()) {
-				s.others.reason = "API version changed"
+				s.foreign.reason = "API version changed"
 			}
 		}
 		return &st.Restored, nil
 	}
 }
 
-// others is the state that a stream began with where it was made otherwise than objects are made now:
-// with other redaction rules, or in another version of the API.
-type others struct {
+// foreign describes the state that a stream started with, if its objects were made differently: with other
+// redaction rules or in another API version.
+type foreign struct {
 	version string
 	at      time.Time
-	reason  string // of the gap
-	told    bool   // the gap
-	unread  bool   // the list could not read all objects: what it could not stays as others made it
+	reason  string // why the gap exists
+	gapSent bool   // the gap was sent
+	unread  bool   // the list could not read all objects; the unread ones stay as they were made
 }
 
-// batch hands on what a stream told, as changes that belong together.
+// batch sends a feed's batch as one Batch.
 func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batch) bool {
 	if b.Phase == feed.Listing && b.Gap == nil && len(b.Deltas) == 0 {
-		return true // nothing was read yet: what was kept still stands where it stood
+		return true // nothing was read yet: the kept state is unchanged
 	}
-	identity, _ := w.cluster.Identity(ctx) // without it a restart knows less, and lists
+	identity, _ := w.cluster.Identity(ctx) // without it a restart cannot resume, and lists
 	out := Batch{
 		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase != feed.Listing, Version: b.Version,
 		Pipeline: w.pipeline(k), Identity: identity, Served: b.Served, At: time.Now(),
 	}
-	first, o, was := w.began(k, key)
+	first, o, was := w.listState(k, key)
 	if o != nil && b.Gap != nil && unread(b.Gap.Reason) {
 		o.unread = true
 	}
-	if g := w.interrupted(k, key); g != nil {
-		b.Gap = behind(g, &b, out.At)
+	if g := w.takeInterrupted(k, key); g != nil {
+		b.Gap = joinGap(g, &b, out.At)
 	}
 	out.EverLive = out.Live || !first
 	if o != nil && (!out.Live || o.unread) {
 		out.Pipeline = ""
 	}
 	for i := range b.Deltas {
-		v, err := w.version(ctx, k, o, &b.Deltas[i], first, made(o, b.Epoch == was, &b.Deltas[i]))
+		v, err := w.version(ctx, k, o, &b.Deltas[i], first, formOf(o, b.Epoch == was, &b.Deltas[i]))
 		if err != nil && !w.send(ctx, Message{Problem: err}) {
 			return false
 		}
@@ -185,7 +184,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		}
 		v.Epoch = b.Epoch
 		out.Changes = append(out.Changes, *v)
-		if o != nil && !o.told && b.Deltas[i].Relisted && !v.Rewritten && v.Op != event.Converted && b.Gap == nil {
+		if o != nil && !o.gapSent && b.Deltas[i].Relisted && !v.Rewritten && v.Op != event.Converted && b.Gap == nil {
 			b.Gap = &informer.Gap{From: o.version, To: b.Version, Since: o.at, Until: out.At, Reason: o.reason}
 		}
 	}
@@ -196,10 +195,10 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		}
 		out.Changes = slices.Insert(out.Changes, 0, Version{Change: c})
 		if o != nil {
-			o.told = true
+			o.gapSent = true
 		}
 	}
-	out.Schema = w.untoldSchema(ctx, k, out.Changes)
+	out.Schema = w.newSchema(ctx, k, out.Changes)
 	if !w.send(ctx, Message{Batch: &out}) {
 		return false
 	}
@@ -207,7 +206,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		w.mu.Lock()
 		s := k.streams[key]
 		if s.first = false; o != nil && !o.unread {
-			s.others = nil
+			s.foreign = nil
 		}
 		w.mu.Unlock()
 		w.delivered(k, key, b.Epoch)
@@ -215,42 +214,42 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 	return true
 }
 
-// form is how a delta's old object was made.
+// form says how a delta's old object was made.
 type form int
 
 const (
-	asNow     form = iota
-	otherwise      // its hidden values are others
-	rewritten      // it is the same version of what the server sent, and only that was made of it otherwise
-	converted      // it is the same version, which the server served in another form
+	sameForm  form = iota
+	otherForm      // redacted by other rules, or in another API version
+	rewritten      // the same version as the server sent it, made differently here
+	converted      // the same version, served in another form
 )
 
-// made tells how the old object of a delta was made. SameEpoch is false where the old state was complete in
-// another epoch: there the same version may be another object, which is a change.
-func made(o *others, sameEpoch bool, d *feed.Delta) form {
-	others := o != nil && d.Relisted && !d.Old.IsZero()
+// formOf returns how the old object of a delta was made. sameEpoch is false if the old state was complete in
+// another epoch: an equal version may then be another object, which is a change.
+func formOf(o *foreign, sameEpoch bool, d *feed.Delta) form {
+	other := o != nil && d.Relisted && !d.Old.IsZero()
 	was, is := d.Old.Sum(), d.New.Sum()
 	switch same := d.Op == informer.Updated && d.Old.ResourceVersion == d.New.ResourceVersion && d.New.ResourceVersion != ""; {
 	case !same || !sameEpoch:
-		if others {
-			return otherwise
+		if other {
+			return otherForm
 		}
-		return asNow
-	case was == is && is != 0, others && was == 0:
+		return sameForm
+	case was == is && is != 0, other && was == 0:
 		return rewritten
 	}
 	return converted
 }
 
-// untoldSchema is the kind's schema, if these changes need it and it was not told.
-func (w *Watcher) untoldSchema(ctx context.Context, k *kind, changes []Version) []byte {
+// newSchema returns the kind's schema if these changes need it and no batch has carried it.
+func (w *Watcher) newSchema(ctx context.Context, k *kind, changes []Version) []byte {
 	if !slices.ContainsFunc(changes, func(v Version) bool { return v.Op.Differs() }) {
 		return nil
 	}
 	r := k.resource()
 	s, err := w.builder.schemas.For(ctx, r.Group, r.Version, r.Kind)
 	if err != nil {
-		return nil // the change was made without it, too
+		return nil // the change was built without it, too
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -259,15 +258,14 @@ func (w *Watcher) untoldSchema(ctx context.Context, k *kind, changes []Version) 
 	}
 	b, err := openapi.Marshal(s)
 	if err != nil {
-		return nil // there is nothing to tell of it
+		return nil // it cannot be stored
 	}
 	k.schema = s
 	return b
 }
 
-// interrupted is the gap behind what was kept of a stream, if that was in the midst of a list; it tells that
-// once.
-func (w *Watcher) interrupted(k *kind, key streamKey) (g *informer.Gap) {
+// takeInterrupted returns, once, the gap after a kept state that ended in the middle of a list.
+func (w *Watcher) takeInterrupted(k *kind, key streamKey) (g *informer.Gap) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := k.streams[key]
@@ -275,15 +273,15 @@ func (w *Watcher) interrupted(k *kind, key streamKey) (g *informer.Gap) {
 	return g
 }
 
-// behind is the gap behind what was kept of a stream, at its first batch, which may have one of its own.
-func behind(g *informer.Gap, b *feed.Batch, now time.Time) *informer.Gap {
+// joinGap completes the gap after the kept state at the stream's first batch, which may have a gap itself.
+func joinGap(g *informer.Gap, b *feed.Batch, now time.Time) *informer.Gap {
 	if g.To, g.Until = b.Version, now; b.Gap != nil {
 		g.To, g.Reason = b.Gap.To, g.Reason+", "+b.Gap.Reason
 	}
 	return g
 }
 
-// newest notes the newest version of the objects that pass, behind which there is a gap.
+// newest records the newest version among the objects it passes on, as the start of the gap.
 func newest(objects iter.Seq2[feed.RestoredObject, error], version *string) iter.Seq2[feed.RestoredObject, error] {
 	if objects == nil {
 		return nil
@@ -301,23 +299,23 @@ func newest(objects iter.Seq2[feed.RestoredObject, error], version *string) iter
 	}
 }
 
-// began tells whether the first list of a stream is under way, what it is compared with, where that
-// was made otherwise, and the epoch of its last complete state. Only the stream's consumer changes that.
-func (w *Watcher) began(k *kind, key streamKey) (first bool, o *others, epoch int64) {
+// listState reports whether the stream's first list is under way, the differently made state that it is compared
+// with, if any, and the epoch of the last complete state. Only the stream's consumer changes these.
+func (w *Watcher) listState(k *kind, key streamKey) (first bool, o *foreign, epoch int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := k.streams[key]
-	return s.first, s.others, s.epoch
+	return s.first, s.foreign, s.epoch
 }
 
-// version makes one version of a batch. An error goes with it where something is not known of it, and
-// without it where its object cannot be read.
-func (w *Watcher) version(ctx context.Context, k *kind, o *others, d *feed.Delta, first bool, old form) (*Version, error) {
+// version builds one version of a batch. An error beside a version means that part of it is unknown; an error
+// without one means that its object cannot be read.
+func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delta, first bool, old form) (*Version, error) {
 	if old == rewritten {
 		return rewrite(k.resource(), d)
 	}
 	var hide func(before, after map[string]any) error
-	if old == otherwise || old == converted && o != nil {
+	if old == otherForm || old == converted && o != nil {
 		hide = func(before, after map[string]any) error {
 			err := w.o.Redactor.Again(k.GroupResource(), before)
 			w.o.Redactor.Reveal(k.GroupResource(), before, after)
@@ -340,7 +338,7 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *others, d *feed.Delta
 	return &v, unsure
 }
 
-// rewrite is the version of an object in the form that it has now.
+// rewrite returns the version of an object in its current form.
 func rewrite(r Resource, d *feed.Delta) (*Version, error) {
 	v := &Version{Rewritten: true, Sum: d.New.Sum(), Change: change.Change{
 		Resource: r, Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion, At: d.At,
@@ -352,7 +350,7 @@ func rewrite(r Resource, d *feed.Delta) (*Version, error) {
 	return v, nil
 }
 
-// reopen has a kind opened anew, from what was kept: its feed could not be followed.
+// reopen schedules k to be opened again from its kept state, because its consumer fell behind.
 func (w *Watcher) reopen(k *kind) {
 	w.mu.Lock()
 	k.behind = true
@@ -360,7 +358,7 @@ func (w *Watcher) reopen(k *kind) {
 	w.wakeSoon()
 }
 
-// reopenBehind opens those kinds anew that could not be followed.
+// reopenBehind reopens the kinds that fell behind.
 func (w *Watcher) reopenBehind(ctx context.Context) {
 	w.mu.Lock()
 	var behind []*kind
@@ -376,7 +374,7 @@ func (w *Watcher) reopenBehind(ctx context.Context) {
 			return
 		}
 		w.mu.Lock()
-		k.remember()
+		k.keepCounts()
 		k.behind, k.feeds = false, nil
 		w.mu.Unlock()
 		err := w.open(ctx, k)
@@ -387,7 +385,7 @@ func (w *Watcher) reopenBehind(ctx context.Context) {
 	}
 }
 
-// flush waits until everything that was told is kept.
+// flush waits until every batch sent so far is kept.
 func (w *Watcher) flush(ctx context.Context) bool {
 	kept := make(chan struct{})
 	if !w.send(ctx, Message{Flush: kept}) {

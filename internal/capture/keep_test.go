@@ -22,7 +22,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 )
 
-// memory keeps batches as a journal does. It forgets nothing when its watcher ends.
+// memory keeps batches as a journal does. It survives the end of its watcher.
 type memory struct {
 	mu      sync.Mutex
 	fail    error // of State
@@ -32,7 +32,7 @@ type memory struct {
 	sumKey  string
 }
 
-// sums drops the sums that another key made.
+// sums drops the sums made with another key.
 func (m *memory) sums(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,7 @@ func (m *memory) State(_ context.Context, s Stream) (*State, error) {
 		return nil, m.fail
 	}
 	out, objects := st.State, maps.Clone(st.objects)
-	if objects == nil { // nothing is known of any
+	if objects == nil { // no objects are known
 		return &out, nil
 	}
 	out.Objects = iter.Seq2[feed.RestoredObject, error](func(yield func(feed.RestoredObject, error) bool) {
@@ -116,8 +116,8 @@ func (m *memory) keep(b *Batch) {
 	}
 }
 
-// keeping is a scenario whose watcher tells batches. Again stops it, does something to the server, and
-// starts another on what was kept.
+// keeping is a scenario whose watcher sends batches. again stops it, changes the server, and starts another
+// watcher from the kept state.
 func keeping(t *testing.T, o Options, before func(*informertest.Server), test func(r *rig, again func(meanwhile func()))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestKept(t *testing.T) {
 		s.Put(cmGVR, "shop", "b", data("k", "1"))
 	}
 	o := Options{Types: []string{"configmaps"}}
-	t.Run("a restart tells what happened meanwhile, and that alone", func(t *testing.T) {
+	t.Run("a restart reports only the changes since then", func(t *testing.T) {
 		keeping(t, o, before, func(r *rig, again func(func())) {
 			r.want("the first start", "snapshot configmaps/a", "snapshot configmaps/b", "ready: 1 kinds, 2 objects")
 			r.server.Put(cmGVR, "shop", "a", data("k", "2"))
@@ -162,7 +162,7 @@ func TestKept(t *testing.T) {
 			r.want("nothing happened", "ready: 1 kinds, 2 objects")
 		})
 	})
-	t.Run("what the server has forgotten is a gap, and net changes", func(t *testing.T) {
+	t.Run("expired changes give a gap and net changes", func(t *testing.T) {
 		keeping(t, o, before, func(r *rig, again func(func())) {
 			r.take()
 			again(func() {
@@ -175,7 +175,7 @@ func TestKept(t *testing.T) {
 				"ready: 1 kinds, 1 objects")
 		})
 	})
-	t.Run("what cannot be read is asked for again, and nothing is listed meanwhile", func(t *testing.T) {
+	t.Run("an unreadable state is requested again, and nothing is listed meanwhile", func(t *testing.T) {
 		keeping(t, o, before, func(r *rig, again func(func())) {
 			r.take()
 			again(func() { r.memory.fail = errors.New("the disk is gone") })
@@ -201,14 +201,13 @@ func TestKept(t *testing.T) {
 		}, func(r *rig, again func(func())) {
 			r.take()
 			r.stop()
-			r.begin(Options{Types: []string{"secrets"}, Kept: r.memory}) // with a key of its own
-			r.want("no marker means the same any more, and nothing has changed", "rewritten secrets/a", "ready: 1 kinds, 1 objects")
+			r.begin(Options{Types: []string{"secrets"}, Kept: r.memory}) // with its own key
+			r.want("the markers differ, but nothing has changed", "rewritten secrets/a", "ready: 1 kinds, 1 objects")
 		})
 	})
 }
 
-// TestKeptFirstList ends a watcher in its first list: what the next one finds existed before anybody
-// looked.
+// TestKeptFirstList ends a watcher during its first list: objects that the next one finds existed before.
 func TestKeptFirstList(t *testing.T) {
 	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }
 	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
@@ -222,8 +221,8 @@ func TestKeptFirstList(t *testing.T) {
 	})
 }
 
-// TestKeptNothing starts a watcher on a state without objects: what it finds is a first list, and whether
-// something of it was watched before is a gap.
+// TestKeptNothing starts a watcher on a state without objects: it finds a first list, with a gap only if some
+// of it was watched before.
 func TestKeptNothing(t *testing.T) {
 	for _, c := range []struct {
 		why   string
@@ -231,7 +230,7 @@ func TestKeptNothing(t *testing.T) {
 		want  []string
 	}{
 		{"only in which history the others are", State{}, nil},
-		{"it was watched once", State{Reason: "nothing is known since then", Restored: feed.Restored{At: time.Now()}}, []string{"gap configmaps nothing is known since then"}},
+		{"it was watched once", State{Reason: "nothing recorded since then", Restored: feed.Restored{At: time.Now()}}, []string{"gap configmaps nothing recorded since then"}},
 	} {
 		c.state.Epoch = 5
 		o := Options{Types: []string{"configmaps"}}
@@ -248,8 +247,8 @@ func TestKeptNothing(t *testing.T) {
 	}
 }
 
-// TestKeptNothingOfAKindThatAppears: what its first list selects was created, though other streams are in a
-// later history.
+// TestKeptNothingOfAKindThatAppears: the objects of its first list were created, even if other streams are in a
+// later epoch.
 func TestKeptNothingOfAKindThatAppears(t *testing.T) {
 	o := Options{Types: []string{"*.example.com"}, Labels: "app=web"}
 	keeping(t, o, nil, func(r *rig, _ func(func())) {
@@ -266,7 +265,7 @@ func TestKeptNothingOfAKindThatAppears(t *testing.T) {
 	})
 }
 
-// TestKeptGapAndAnother: the gap behind what was kept and one of the first batch are one, of both reasons.
+// TestKeptGapAndAnother: the gap after the kept state and one of the first batch become one, with both reasons.
 func TestKeptGapAndAnother(t *testing.T) {
 	before := func(s *informertest.Server) { s.Skip(5) }
 	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
@@ -283,7 +282,7 @@ func TestKeptGapAndAnother(t *testing.T) {
 	})
 }
 
-// TestNewest: a gap behind an interrupted list begins with the newest version that was kept.
+// TestNewest: a gap after an interrupted list starts at the newest kept version.
 func TestNewest(t *testing.T) {
 	var from string
 	versions := []string{"9", "12", "", "101", "99"}
@@ -308,7 +307,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestBatches checks what a batch says beside its changes.
+// TestBatches checks the fields of a batch other than its changes.
 func TestBatches(t *testing.T) {
 	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }
 	keeping(t, Options{Types: []string{"configmaps"}, Labels: "x!=y"}, before, func(r *rig, _ func(func())) {
@@ -327,8 +326,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// TestBehind has a consumer stop for so long that a feed exceeds its budget: the stream is resumed
-// from what was kept, and nothing is missing or told twice.
+// TestBehind stops a consumer until a feed exceeds its budget: the stream is resumed from the kept state, and
+// no change is missing or repeated.
 func TestBehind(t *testing.T) {
 	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "0")) }
 	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
@@ -341,12 +340,12 @@ func TestBehind(t *testing.T) {
 			r.server.Put(cmGVR, "shop", "a", data("k", strconv.Itoa(i+1)))
 			synctest.Wait()
 		}
-		r.watcher.budget = 0 // what comes in one burst has room
+		r.watcher.budget = 0 // a single burst fits
 		release()
 		r.pass(time.Minute)
-		told := r.take()
-		if len(told) != versions {
-			r.Errorf("%d changes were told of %d:\n%s", len(told), versions, strings.Join(told, "\n"))
+		got := r.take()
+		if len(got) != versions {
+			r.Errorf("got %d changes of %d:\n%s", len(got), versions, strings.Join(got, "\n"))
 		}
 		r.memory.mu.Lock()
 		defer r.memory.mu.Unlock()

@@ -15,32 +15,31 @@ import (
 	"github.com/tattler-dev/tattler/informer/feed"
 )
 
-// kind is a resource that is being watched: a source for all its objects, or one for each name.
-// Watcher.mu guards what changes, except where it says otherwise.
+// kind is a watched resource type, with one source for all its objects or one per name. Watcher.mu guards its
+// mutable fields unless stated otherwise.
 type kind struct {
 	target
-	silent bool // only wakes discovery
-	late   bool // found after the start, which does not wait for it
+	discoveryOnly bool // only wakes discovery
+	late          bool // found after the start, which does not wait for it
 
-	// appeared while watching: what its first list holds was created.
+	// appeared is set if the kind was first served while watching: the objects of its first list were created.
 	appeared atomic.Bool
-	// served is the resource in the version that it is watched in now, where that is not the
-	// target's any more.
+	// served is the resource in the version now being watched, if it differs from the target's.
 	served atomic.Pointer[Resource]
 
 	selections []informer.Selection
 	streams    map[streamKey]*streamState
-	feeds      []*feed.Feed // each of a source of its own
-	settled    bool
+	feeds      []*feed.Feed // one source each
+	started    bool
 
-	schema diff.Schema // that was told with a batch
-	behind bool        // its feed could not be followed: it is opened anew
+	schema diff.Schema // last sent with a batch
+	behind bool        // its feed overflowed; it will be reopened
 
-	cancel context.CancelFunc // of the consumers; used by reconcile's goroutine alone
+	cancel context.CancelFunc // of the consumers; used only by reconcile's goroutine
 	done   sync.WaitGroup
 }
 
-// streamKey names a stream among those of its kind: the source's place and the namespace.
+// streamKey identifies a stream within its kind: the index of the source, and the namespace.
 type streamKey struct {
 	source    int
 	namespace string
@@ -48,33 +47,33 @@ type streamKey struct {
 
 type streamState struct {
 	status informer.Status
-	// delivered is true once the initial state was handed on whole.
+	// delivered is set once the initial state was sent completely.
 	delivered bool
-	// live is true for a stream that watches, or did before it failed.
+	// live is set for a stream that watches, or did before it failed.
 	live bool
-	// blind is true for a stream that was live and is refused now; blindTold once that was told.
-	blind, blindTold bool
-	// trying is since when the stream tries to be live and is not; zero in the other states.
+	// blind is set for a stream that was live and is now refused; blindReported once that was reported.
+	blind, blindReported bool
+	// trying is the time since which the stream has been trying to become live; zero in other states.
 	trying time.Time
-	// first is true until the first list of the stream, over all runs, is complete.
+	// first is set until the stream's first list, across runs, is complete.
 	first bool
-	// interrupted is the gap that is to be told where what was kept of the stream was in the midst of a list.
+	// interrupted is the gap to report if the kept state ended in the middle of a list.
 	interrupted *informer.Gap
-	// epoch is that of the last complete state.
+	// epoch is the epoch of the last complete state.
 	epoch int64
-	// others is set while a list compares with objects that were made otherwise, such as with other
-	// redaction rules, and from then on if it could not read some.
-	others *others
-	// moved is the version under which the kind was watched before, until the gap of that is told.
+	// foreign is set while a list is compared with objects that were made differently, such as with other
+	// redaction rules. It stays set if the list could not read some of them.
+	foreign *foreign
+	// moved is the version in which the kind was watched before, until the gap for that is reported.
 	moved string
-	// lastErr is why it was not live the last time; gaps counts those that were told, and lists and
-	// watches those of sources before the present one.
+	// lastErr is why the stream was last not live. gaps counts reported gaps; lists and watches count those of
+	// earlier sources.
 	lastErr              error
 	gaps, lists, watches int64
 }
 
-func (w *Watcher) newKind(t target, silent bool) *kind {
-	k := &kind{target: t, silent: silent, streams: map[streamKey]*streamState{}}
+func (w *Watcher) newKind(t target, discoveryOnly bool) *kind {
+	k := &kind{target: t, discoveryOnly: discoveryOnly, streams: map[streamKey]*streamState{}}
 	names := k.names
 	if k.all() || k.owned {
 		names = []string{""} // one source for all of them
@@ -93,9 +92,9 @@ func (w *Watcher) newKind(t target, silent bool) *kind {
 	return k
 }
 
-// selection is what a source of the kind keeps: all, or the object of one name.
+// selection returns what a source of the kind selects: everything, or the object with one name.
 func (w *Watcher) selection(k *kind, name string) informer.Selection {
-	if k.silent {
+	if k.discoveryOnly {
 		return informer.Selection{}
 	}
 	sel := informer.Selection{Labels: k.scope.Labels, Fields: k.scope.Fields}
@@ -112,7 +111,7 @@ func (w *Watcher) selection(k *kind, name string) informer.Selection {
 	return sel
 }
 
-// open starts the sources of a kind and their consumers.
+// open starts the kind's sources and their consumers.
 func (w *Watcher) open(ctx context.Context, k *kind) error {
 	ctx, k.cancel = context.WithCancel(ctx)
 	transform := w.transform(k)
@@ -124,7 +123,7 @@ func (w *Watcher) open(ctx context.Context, k *kind) error {
 			},
 			Restore: w.restores(k, i), SumKey: w.o.Redactor.SumKey(),
 			Budget: w.budget,
-			Strict: w.o.Kept != nil, // what a feed missed is asked for again
+			Strict: w.o.Kept != nil, // a consumer that falls behind reopens the feed
 		})
 		if err != nil {
 			return err
@@ -137,10 +136,10 @@ func (w *Watcher) open(ctx context.Context, k *kind) error {
 	return nil
 }
 
-// transform hides secrets before the engine stores an object. What only wakes discovery keeps
-// nothing but its metadata.
+// transform redacts secrets before the engine stores an object. A kind that only wakes discovery keeps metadata
+// only.
 func (w *Watcher) transform(k *kind) *informer.Transform {
-	if k.silent {
+	if k.discoveryOnly {
 		return &informer.Transform{Name: "metadata", Version: 1, Apply: func(u *unstructured.Unstructured) error {
 			delete(u.Object, "spec")
 			delete(u.Object, "status")
@@ -154,7 +153,7 @@ func (w *Watcher) transform(k *kind) *informer.Transform {
 	}
 }
 
-// resource is the resource in the version that it is watched in now. Anybody may call it.
+// resource returns the resource in the version now being watched. It is safe for concurrent use.
 func (k *kind) resource() Resource {
 	if r := k.served.Load(); r != nil {
 		return *r
@@ -162,7 +161,7 @@ func (k *kind) resource() Resource {
 	return k.Resource
 }
 
-// move has a parked kind watched in another version from its next retry on.
+// move makes a parked kind watch another version from its next retry on.
 func (k *kind) move(to Resource) {
 	from := k.resource().Version
 	if from == to.Version {
@@ -174,28 +173,28 @@ func (k *kind) move(to Resource) {
 	}
 }
 
-// rename takes over the short names that the server has now.
+// rename adopts the server's current short names.
 func (k *kind) rename(to Resource) {
 	if r := k.resource(); r.Version == to.Version && !slices.Equal(r.ShortNames, to.ShortNames) {
 		k.served.Store(&to)
 	}
 }
 
-// retry lists a parked kind against what is known of it.
+// retry makes a parked kind list again, compared with its known state.
 func (k *kind) retry() {
 	for _, f := range k.feeds {
 		f.Retry(k.resource().Version)
 	}
 }
 
-// retire tells the deletions that the watch of a parked kind did not live to send.
+// retire reports the deletions that a parked kind's watch ended too early to deliver.
 func (k *kind) retire() {
 	for _, f := range k.feeds {
 		f.Retire()
 	}
 }
 
-// parked is true where every stream of the kind was told that the kind is not served.
+// parked reports whether every stream of the kind is parked.
 func (k *kind) parked() bool {
 	for _, st := range k.streams {
 		if st.status.State != informer.Parked {

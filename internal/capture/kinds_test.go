@@ -11,14 +11,14 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// define makes a CRD, and serves its kind a moment later, as an API server does.
+// define creates a CRD, and serves its kind a moment later, as an API server does.
 func define(s *informertest.Server) {
 	s.Put(crdGVR, "", "widgets.example.com", nil)
 	s.Serve(widgetsGVR, "Widget")
 }
 
-// undefine takes the CRD and its objects away. A real server tells of the objects before it ends
-// their watches; silently is a watch that did not live to hear it.
+// undefine removes the CRD and its objects. A real server sends the deletions before it ends the watches;
+// silently simulates a watch that ended too early to receive them.
 func undefine(s *informertest.Server, silently bool) {
 	if silently {
 		s.Unserve(widgetsGVR)
@@ -44,10 +44,10 @@ func TestKindThatAppearsGoesAndComesBack(t *testing.T) {
 		r.want("it is watched", "created widgets/c")
 
 		undefine(r.server, false)
-		r.want("what the watch was told", crdDeleted, "deleted widgets/a", "deleted widgets/b", "deleted widgets/c")
+		r.want("the deletions that the watch received", crdDeleted, "deleted widgets/a", "deleted widgets/b", "deleted widgets/c")
 		r.server.Unserve(widgetsGVR)
 		r.pass(5 * time.Minute)
-		r.want("is told once", []string{}...)
+		r.want("each is reported once", []string{}...)
 
 		define(r.server)
 		r.server.Put(widgetsGVR, "n", "a", nil)
@@ -56,13 +56,13 @@ func TestKindThatAppearsGoesAndComesBack(t *testing.T) {
 
 		undefine(r.server, true)
 		r.pass(10 * time.Second)
-		r.want("deletions that the watch did not live to send are told", crdDeleted, "gap widgets not served", "deleted widgets/a")
+		r.want("deletions that the watch ended too early to send are reported", crdDeleted, "gap widgets not served", "deleted widgets/a")
 		r.pass(5 * time.Minute)
 		r.want("once, however often discovery is asked", []string{}...)
 	})
 }
 
-// TestKindThatGoesBeforeItsFirstList: discovery still has it, the server does not.
+// TestKindThatGoesBeforeItsFirstList: discovery still has the kind, but the server no longer serves it.
 func TestKindThatGoesBeforeItsFirstList(t *testing.T) {
 	hook := refuse(http.StatusNotFound, metav1.StatusReasonNotFound, collection("widgets"))
 	before := func(s *informertest.Server) {
@@ -73,7 +73,7 @@ func TestKindThatGoesBeforeItsFirstList(t *testing.T) {
 		r.want("the start", "ready: 8 kinds, 1 objects, hidden events", "failing: widgets.example.com")
 		asked := len(r.server.Requests())
 		r.pass(10 * time.Minute)
-		if n := len(r.server.Requests()) - asked; n > 400 { // 3 in 30 s, and the watches' own
+		if n := len(r.server.Requests()) - asked; n > 400 { // 3 in 30 s, besides the watches' own
 			r.Errorf("%d requests in 10 minutes", n)
 		}
 		r.server.Unserve(widgetsGVR)
@@ -86,8 +86,8 @@ func TestKindThatGoesBeforeItsFirstList(t *testing.T) {
 	})
 }
 
-// TestKindThatIsMissingForAWhile: an API server that starts may not know its custom
-// resources at first. A kind that answers 404 stays while discovery has it.
+// TestKindThatIsMissingForAWhile: an API server that is starting may not know its custom resources at first. A
+// kind that answers 404 stays while discovery has it.
 func TestKindThatIsMissingForAWhile(t *testing.T) {
 	before := func(s *informertest.Server) {
 		define(s)
@@ -107,7 +107,7 @@ func TestKindThatIsMissingForAWhile(t *testing.T) {
 		}
 		r.server.Intercept(nil)
 		r.pass(time.Minute)
-		r.inOrder("what happened, without a gap", "deleted widgets/b")
+		r.inOrder("the changes, without a gap", "deleted widgets/b")
 	})
 }
 
@@ -143,7 +143,7 @@ func TestVersionThatIsNotServedAnyMore(t *testing.T) {
 				r.pass(time.Minute)
 				r.inOrder("only real differences, and why some may be missing", tt.gap, "deleted widgets/b")
 				r.server.Put(v2, "n", "a", data("k", "1"))
-				r.want("the API's version is nobody's change", "updated widgets/a quietly apiVersion by ? metadata.resourceVersion by ?")
+				r.want("the API version has no writer", "updated widgets/a quietly apiVersion by ? metadata.resourceVersion by ?")
 				r.server.Put(v2, "n", "a", data("k", "2"))
 				r.want("it goes on", "updated widgets/a data.k by ?")
 			})
@@ -201,7 +201,7 @@ func TestDiscoveryThatFails(t *testing.T) {
 			r.want("it is watched", "created widgets/b")
 		})
 	})
-	t.Run("at the start, for one group: what it has was there", func(t *testing.T) {
+	t.Run("at the start, for one group: its objects existed", func(t *testing.T) {
 		stale := func(s *informertest.Server) {
 			before(s)
 			s.SetStale("example.com", true)
@@ -224,7 +224,7 @@ func TestDiscoveryThatFails(t *testing.T) {
 	})
 }
 
-// TestQuietStart: CRDs that exist are no reason to ask discovery again.
+// TestQuietStart: existing CRDs are not a reason to poll discovery again.
 func TestQuietStart(t *testing.T) {
 	scenario(t, Options{}, define, func(r *rig) {
 		r.pass(25 * time.Second)
@@ -240,8 +240,8 @@ func TestQuietStart(t *testing.T) {
 	})
 }
 
-// TestBusyCRDs: a controller that writes CRDs all the time must not hide a new
-// kind, nor must each write cost a look.
+// TestBusyCRDs: a controller that writes CRDs all the time must not hide a new kind, nor must each write cause
+// a poll.
 func TestBusyCRDs(t *testing.T) {
 	scenario(t, Options{Types: []string{"customresourcedefinitions,widgets"}}, define, func(r *rig) {
 		r.take()
@@ -263,12 +263,12 @@ func TestBusyCRDs(t *testing.T) {
 	})
 }
 
-// TestKindThatAppearsDuringTheStart: what discovery finds later does not count as part of the start.
+// TestKindThatAppearsDuringTheStart: kinds that discovery finds later are not part of the start.
 func TestKindThatAppearsDuringTheStart(t *testing.T) {
 	before := func(s *informertest.Server) {
 		s.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 			if collection("pods")(r) {
-				<-r.Context().Done() // which the engine sees to
+				<-r.Context().Done() // the engine ends it
 				panic(http.ErrAbortHandler)
 			}
 			return false

@@ -12,39 +12,38 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// outageKey names a stream among all.
+// outageKey identifies a stream among those of all kinds.
 type outageKey struct {
 	resource string
 	streamKey
 }
 
-// outage sums up an absence of the API server that cuts many streams at about the same time.
-// Its owner guards it.
+// outage combines the failures of many streams into one outage of the API server. Its owner guards it.
 type outage struct {
-	begun time.Time // when the first stream was cut
+	begun time.Time // when the first stream failed
 	since time.Time // the last sign of life before that
-	// silent: the connection was given up after a silence, so that the absence began before it was noticed.
-	silent bool
-	err    error
-	told   bool
-	calm   time.Time // when the last cut stream came back
-	cut    map[outageKey]bool
-	// down are the streams that are not back. False is for those that do not prove the absence:
-	// they may outlast it.
+	// silent is set if the connection was closed after a silence, so that the outage began before it was
+	// noticed.
+	silent   bool
+	err      error
+	reported bool
+	calm     time.Time // when the last failed stream recovered
+	cut      map[outageKey]bool
+	// down holds the streams that have not recovered. False marks streams that do not prove the outage; they
+	// may outlast it.
 	down     map[outageKey]bool
 	relisted map[outageKey]bool
 }
 
-// Times that make one event of many: a cut shorter than grace is not worth a word on the way, and
-// streams come back within calmAfter of each other.
+// An outage shorter than grace is not reported while it lasts. Streams recover within calmAfter of each other.
 const (
 	grace     = 1500 * time.Millisecond
 	calmAfter = time.Second
 )
 
-// hear takes a transition of a stream that was live before. It may stay in its state: Since is not
-// when this happened.
-func (o *outage) hear(now time.Time, key outageKey, st informer.Status) {
+// observe takes a state transition of a stream that was live before. The state may stay the same, so st.Since
+// is not the time of the transition.
+func (o *outage) observe(now time.Time, key outageKey, st informer.Status) {
 	if st.State == informer.Waiting && st.Synced && serverAway(st.Err) {
 		proof := provesAbsence(key, st.Err)
 		if o.down == nil && !proof {
@@ -57,7 +56,7 @@ func (o *outage) hear(now time.Time, key outageKey, st informer.Status) {
 			}
 		}
 		if proof {
-			o.err = st.Err // the first says how the stream broke, later ones why it does not come back
+			o.err = st.Err // the first error says how the stream broke, later ones why it does not recover
 		} else {
 			o.back(key, now)
 		}
@@ -67,27 +66,27 @@ func (o *outage) hear(now time.Time, key outageKey, st informer.Status) {
 		o.cut[key], o.down[key] = true, proof
 		return
 	}
-	if st.State != informer.ListingState && st.State != informer.Starting { // those may yet fail
+	if st.State != informer.ListingState && st.State != informer.Starting { // these may still fail
 		o.back(key, now)
 		delete(o.down, key)
 	}
 }
 
-// alive takes the last sign of life of a stream: the newest one of all is the server's.
+// alive takes a stream's last sign of life; the newest of all streams is the server's.
 func (o *outage) alive(at time.Time) {
 	if !at.IsZero() && at.Before(o.begun) && (o.since.Equal(o.begun) || at.After(o.since)) {
 		o.since = at
 	}
 }
 
-// back notes when a stream ceased to prove the absence.
+// back records when a stream stopped proving the outage.
 func (o *outage) back(key outageKey, at time.Time) {
 	if o.down[key] {
 		o.calm = at
 	}
 }
 
-// away is true while a stream proves the absence.
+// away reports whether a stream proves the outage.
 func (o *outage) away() bool {
 	for _, proof := range o.down {
 		if proof {
@@ -97,7 +96,7 @@ func (o *outage) away() bool {
 	return false
 }
 
-// gap notes that a stream lost its place; true says that this absence accounts for it.
+// gap records that a stream could not resume. It reports whether this outage caused it.
 func (o *outage) gap(key outageKey) bool {
 	if !o.cut[key] {
 		return false
@@ -106,16 +105,16 @@ func (o *outage) gap(key outageKey) bool {
 	return true
 }
 
-// tick returns what there is to tell: that the server is away, then that it is back.
+// tick returns the next report, if one is due: that the server is away, then that it is back.
 func (o *outage) tick(now time.Time) *Away {
 	switch {
 	case o.down == nil:
 		return nil
 	case o.away():
-		if o.told || now.Sub(o.begun) < grace {
+		if o.reported || now.Sub(o.begun) < grace {
 			return nil
 		}
-		o.told = true
+		o.reported = true
 		return &Away{Since: o.since, Silent: o.silent, Err: o.err, Streams: len(o.cut)}
 	case now.Sub(o.calm) < calmAfter:
 		return nil
@@ -125,16 +124,16 @@ func (o *outage) tick(now time.Time) *Away {
 	return a
 }
 
-// fellSilent tells a connection that was given up because nothing came any more from one that broke. HTTP/2's
-// failed ping has no type of its own (golang.org/x/net/http2: errClientConnPingTimeout, "client connection lost").
+// fellSilent reports whether the connection was closed because of silence and did not break. HTTP/2's failed
+// ping has no error type (golang.org/x/net/http2: errClientConnPingTimeout, "client connection lost").
 func fellSilent(err error) bool {
 	var broken net.Error
 	return err != nil && (errors.As(err, &broken) && broken.Timeout() ||
 		strings.Contains(err.Error(), "client connection lost") || strings.Contains(err.Error(), "fell silent"))
 }
 
-// serverAway tells a server that is not there, or shutting down or starting up, from one that
-// answers and refuses.
+// serverAway reports whether the server is unreachable, starting or shutting down, as opposed to refusing the
+// request.
 func serverAway(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -143,9 +142,9 @@ func serverAway(err error) bool {
 	return status.Status().Code >= 500
 }
 
-// provesAbsence tells an absence of the server from that of an extension: an aggregated API, or a
-// conversion webhook, that is down lets the server answer 5xx for its kinds alone. Their groups have
-// a dot in their names.
+// provesAbsence reports whether the failure shows an outage of the server itself. An aggregated API or a
+// conversion webhook that is down makes the server answer 5xx for its own kinds only; their groups have a dot
+// in the name.
 func provesAbsence(key outageKey, err error) bool {
 	_, group, _ := strings.Cut(key.resource, ".")
 	var broken net.Error

@@ -7,36 +7,36 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// Bounds of what waits for its owner. Streams are not ordered among each other, so that a pod may
-// be seen before the ReplicaSet that owns it; milliseconds are usual.
+// Limits of changes that wait for their owner. Streams are not ordered relative to each other, so a pod may
+// arrive before the ReplicaSet that owns it, usually by milliseconds.
 const (
 	ownerPatience = 5 * time.Second
 	ownerWaiting  = 1000
-	// ownerDepth bounds the way up: a CronJob owns Jobs, which own pods. What users write may be a
-	// circle.
+	// ownerDepth bounds the chain of owners: a CronJob owns Jobs, which own pods. Users may write circular
+	// references.
 	ownerDepth = 4
 )
 
-// ownership decides which objects belong to the named ones. It is used by one goroutine. Its size is
-// that of the objects that exist: none is remembered when it is gone.
+// ownership decides which objects belong to the named ones. A single goroutine uses it. It forgets deleted
+// objects, so its size is bounded by the existing ones.
 type ownership struct {
-	// owner holds the UID of each object's controller, by its own; empty where it has none.
+	// owner maps an object's UID to its controller's UID; empty if it has none.
 	owner map[string]string
-	// ours are the UIDs of the named objects, and of those that were admitted with them.
+	// ours holds the UIDs of the named objects and of the objects admitted with them.
 	ours map[string]bool
-	// orphans are objects whose owner did not appear in time.
+	// orphans are objects whose owner did not arrive in time.
 	orphans map[string]bool
 	waiting []waitingChange
 }
 
-// noted is a change on its way through the ownership.
-type noted struct {
+// pendingChange is a change on its way through the ownership.
+type pendingChange struct {
 	change.Change
-	unshown bool // only of use to know its owner
+	revealOnly bool // not sent; it only reveals an owner
 }
 
 type waitingChange struct {
-	noted
+	pendingChange
 	until time.Time
 }
 
@@ -44,11 +44,11 @@ func newOwnership() *ownership {
 	return &ownership{owner: map[string]string{}, ours: map[string]bool{}, orphans: map[string]bool{}}
 }
 
-// admit takes a change of a named object, or of one that may be owned, and returns the changes that
-// are now known to belong: owners first, and those of one object in order.
-func (o *ownership) admit(now time.Time, c noted, named bool) (out []noted) {
-	if c.UID == "" { // as some extensions' objects, which only come here by name
-		return []noted{c}
+// admit takes a change of a named object, or of one that may be owned. It returns the changes now known to
+// belong: owners first, and changes of one object in order.
+func (o *ownership) admit(now time.Time, c pendingChange, named bool) (out []pendingChange) {
+	if c.UID == "" { // some extensions' objects have no UID; they only come here by name
+		return []pendingChange{c}
 	}
 	o.owner[c.UID] = ""
 	if c.Owner != nil {
@@ -57,10 +57,10 @@ func (o *ownership) admit(now time.Time, c noted, named bool) (out []noted) {
 	switch ours, known := o.belongs(c.UID); {
 	case ours || named:
 		out = o.accept(c)
-	case known || o.orphans[c.UID] || c.unshown: // an unshown change has told what it had to
+	case known || o.orphans[c.UID] || c.revealOnly: // an revealOnly change has served its purpose
 	default:
 		if len(o.waiting) == ownerWaiting {
-			o.giveUp()
+			o.dropOldest()
 		}
 		o.waiting = append(o.waiting, waitingChange{c, now.Add(ownerPatience)})
 	}
@@ -70,8 +70,8 @@ func (o *ownership) admit(now time.Time, c noted, named bool) (out []noted) {
 	return out
 }
 
-// belongs follows the owners up to one of ours. It is known that there is none where the way ends at
-// an object without an owner.
+// belongs follows the chain of owners to one of ours. known is true with ours false if the chain ends at an
+// object without an owner.
 func (o *ownership) belongs(uid string) (ours, known bool) {
 	for range ownerDepth {
 		if o.ours[uid] {
@@ -89,17 +89,16 @@ func (o *ownership) belongs(uid string) (ours, known bool) {
 	return false, true
 }
 
-// accept returns the change behind those of its object that waited, and before those that waited
-// for it.
-func (o *ownership) accept(c noted) []noted {
+// accept returns the change, after the waiting changes of its object and before those that waited for it.
+func (o *ownership) accept(c pendingChange) []pendingChange {
 	fresh := !o.ours[c.UID]
 	o.ours[c.UID] = true
 	if !fresh || len(o.waiting) == 0 {
-		return []noted{c}
+		return []pendingChange{c}
 	}
-	out := append(o.take(func(w *noted) bool { return w.UID == c.UID }), c)
+	out := append(o.take(func(w *pendingChange) bool { return w.UID == c.UID }), c)
 	for {
-		next := o.take(func(w *noted) bool {
+		next := o.take(func(w *pendingChange) bool {
 			ours, _ := o.belongs(w.Owner.UID)
 			return ours && !o.waits(w.Owner.UID)
 		})
@@ -119,15 +118,15 @@ func (o *ownership) accept(c noted) []noted {
 	return out
 }
 
-// waits is true while a change of the object waits.
+// waits reports whether a change of the object is waiting.
 func (o *ownership) waits(uid string) bool {
 	return slices.ContainsFunc(o.waiting, func(w waitingChange) bool { return w.UID == uid })
 }
 
-// take removes what waits and matches.
-func (o *ownership) take(match func(*noted) bool) (taken []noted) {
+// take removes and returns the waiting changes that match.
+func (o *ownership) take(match func(*pendingChange) bool) (taken []pendingChange) {
 	for i := 0; i < len(o.waiting); {
-		if w := &o.waiting[i].noted; match(w) {
+		if w := &o.waiting[i].pendingChange; match(w) {
 			taken = append(taken, *w)
 			o.waiting = slices.Delete(o.waiting, i, i+1)
 		} else {
@@ -137,7 +136,7 @@ func (o *ownership) take(match func(*noted) bool) (taken []noted) {
 	return taken
 }
 
-// forget drops an object that is gone; what it owned outlives it for a while, and stays ours.
+// forget drops a deleted object. Its dependents may outlive it and remain ours.
 func (o *ownership) forget(uid string) {
 	if ours, _ := o.belongs(uid); ours {
 		for child, owner := range o.owner {
@@ -151,16 +150,17 @@ func (o *ownership) forget(uid string) {
 	delete(o.orphans, uid)
 }
 
-// expire gives up on owners that did not appear: they are of kinds that are not watched, or gone.
+// expire drops changes whose owner did not arrive: it is deleted or its kind is not watched.
 func (o *ownership) expire(now time.Time) {
 	for len(o.waiting) > 0 && !now.Before(o.waiting[0].until) {
-		o.giveUp()
+		o.dropOldest()
 	}
 }
 
-// giveUp drops what has waited longest. Should its owner appear after all, later changes are admitted.
-func (o *ownership) giveUp() {
-	c := o.waiting[0].noted
+// dropOldest drops the change that has waited longest. If its owner arrives after all, later changes are
+// admitted.
+func (o *ownership) dropOldest() {
+	c := o.waiting[0].pendingChange
 	o.waiting = o.waiting[1:]
 	if _, exists := o.owner[c.UID]; exists {
 		o.orphans[c.UID] = true

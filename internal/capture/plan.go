@@ -8,24 +8,23 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// Plan is what a Watcher would watch of what the server has now.
+// Plan is what a Watcher would watch, given the server's current resource types.
 type Plan struct {
 	// Kinds are in discovery's order.
 	Kinds []Planned
-	// Hidden are the kinds left out as noise, by plural name. Unmatched are globs that no kind matches
-	// (yet).
+	// Hidden are kinds left out as noise, by plural name. Unmatched are globs that match no kind (yet).
 	Hidden, Unmatched []string
-	// Globs may match kinds that appear. Where there is one, the definitions of custom resources are
-	// listed and watched, too.
+	// Globs may match kinds that appear later. If there are any, CustomResourceDefinitions are listed and
+	// watched too.
 	Globs []Glob
-	// Catalog is what the server has.
+	// Catalog is the server's resource types.
 	Catalog *Catalog
 }
 
-// Planned is a kind, and what its watch asks for.
+// Planned is a kind with the requests of its watch.
 type Planned struct {
 	Resource Resource
-	// Scope is the index of the scope that decides.
+	// Scope is the index of the scope that applies.
 	Scope   int
 	Streams []Selected
 }
@@ -33,10 +32,10 @@ type Planned struct {
 // Glob is a glob of a scope.
 type Glob struct {
 	Pattern string
-	// Scope is the index of the scope; Narrowed says that it leaves kinds out.
+	// Scope is the index of the scope. Narrowed is set if the scope excludes kinds.
 	Scope    int
 	Narrowed bool
-	// Namespaces are where streams are, each one; empty for the whole cluster.
+	// Namespaces are watched by one stream each; empty for the whole cluster.
 	Namespaces []string
 }
 
@@ -44,15 +43,15 @@ type Glob struct {
 type Selected struct {
 	// Namespace is empty for the whole cluster.
 	Namespace string
-	// Labels and Fields are selectors. Name is set where the fields select the object of one name, for
-	// which rights by name suffice.
+	// Labels and Fields are selectors. Name is set if the fields select a single object by name, which needs
+	// only rights on that name.
 	Labels, Fields, Name string
-	// Filtered says that only some of what is listed is taken: globs of namespaces are matched here.
+	// Filtered is set if listed objects are filtered here, because the server cannot match namespace globs.
 	Filtered bool
 }
 
-// Plan asks the server what it has and returns what Run would watch of it with Options.Kept. It is for a
-// Watcher that does not run.
+// Plan runs discovery and returns what Run would watch with Options.Kept. Call it on a Watcher that does not
+// run.
 func (w *Watcher) Plan(ctx context.Context) (*Plan, error) {
 	catalog, err := w.prepare(ctx, false)
 	if err != nil {
@@ -82,7 +81,7 @@ func (w *Watcher) Plan(ctx context.Context) (*Plan, error) {
 	return p, nil
 }
 
-// index is where a scope is among the watcher's.
+// index returns a scope's index in the watcher.
 func (w *Watcher) index(s *Scope) int {
 	for i := range w.scopes {
 		if s == &w.scopes[i] {
@@ -92,9 +91,9 @@ func (w *Watcher) index(s *Scope) int {
 	return -1
 }
 
-// nameIn is the name that a field selector asks for; empty where it asks for none.
+// nameIn returns the name that a field selector requires; empty if it requires none.
 //
-// Source: k8s.io/apiserver/pkg/endpoints/request.RequestInfoFactory, which takes it for the request's.
+// Source: k8s.io/apiserver/pkg/endpoints/request.RequestInfoFactory, which uses it as the request's name.
 func nameIn(selector string) string {
 	sel, err := fields.ParseSelector(selector)
 	if err != nil {
@@ -104,8 +103,7 @@ func nameIn(selector string) string {
 	return name
 }
 
-// plan is what should be watched of a catalog: each kind as the first scope wants it that has it. w.mu
-// is held.
+// plan returns what to watch of a catalog: each kind as in the first scope that selects it. w.mu is held.
 func (w *Watcher) plan(c *Catalog) []target {
 	var ts []target
 	taken := map[string]bool{}
@@ -125,8 +123,8 @@ func (w *Watcher) plan(c *Catalog) []target {
 	return ts
 }
 
-// wanted is what a scope has of a catalog. What is watched already stays in its version while that is
-// served.
+// wanted returns what a scope selects from a catalog. A kind that is already watched keeps its version while
+// that is served.
 func (w *Watcher) wanted(c *Catalog, s *Scope) []target {
 	var ts []target
 	for _, t := range s.targets {
@@ -148,12 +146,12 @@ func (w *Watcher) wanted(c *Catalog, s *Scope) []target {
 	return ts
 }
 
-// follows tells whether kinds that appear may be taken.
+// follows reports whether kinds that appear later may be selected.
 func (w *Watcher) follows() bool {
 	return slices.ContainsFunc(w.scopes, func(s Scope) bool { return len(s.globs) > 0 })
 }
 
-// pinned is the version in which the kind is watched, or else is to be.
+// pinned returns the version in which the kind is watched, or r's version.
 func (w *Watcher) pinned(r Resource) string {
 	if k := w.kinds[r.GroupResource()]; k != nil {
 		return k.resource().Version

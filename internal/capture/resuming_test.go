@@ -12,8 +12,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestKilledWhileResuming: what was read of what happened meanwhile is kept with its version. A watcher that ends before
-// it has caught up is followed by one that goes on from there, without a gap.
+// TestKilledWhileResuming: changes read while resuming are kept with their version. If a watcher ends before it
+// has caught up, the next one resumes from there, without a gap.
 func TestKilledWhileResuming(t *testing.T) {
 	before := func(s *informertest.Server) {
 		s.Put(cmGVR, "shop", "a", data("k", "1"))
@@ -39,7 +39,7 @@ func TestKilledWhileResuming(t *testing.T) {
 			})
 		})
 		r.pass(time.Second)
-		r.want("the first of what happened; and nothing is ready", "updated configmaps/a data.k by ?")
+		r.want("the first change, and nothing is ready", "updated configmaps/a data.k by ?")
 		r.memory.mu.Lock()
 		if st := r.memory.streams["configmaps||"]; st.Version != version || !st.WasLive || st.Pipeline == "" {
 			t.Errorf("kept: %+v, want version %s", st.State, version)
@@ -50,7 +50,7 @@ func TestKilledWhileResuming(t *testing.T) {
 	})
 }
 
-// modified is the watch frame of an object as it is now.
+// modified returns the watch frame of an object in its current state.
 func modified(t *testing.T, s *informertest.Server, key string) string {
 	t.Helper()
 	o := maps.Clone(s.Objects(cmGVR)[key])

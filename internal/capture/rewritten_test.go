@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 )
 
-// hiding returns what hides these paths of ConfigMaps, always with the same key.
+// hiding returns a redactor for these paths of ConfigMaps, always with the same key.
 func hiding(t *testing.T, paths ...string) *redact.Redactor {
 	t.Helper()
 	var user []rules.Rule
@@ -31,17 +31,17 @@ func hiding(t *testing.T, paths ...string) *redact.Redactor {
 	return r
 }
 
-// TestOtherRules has a watcher go on, with other redaction rules, from what another one has kept.
+// TestOtherRules resumes a watcher, with other redaction rules, from what another one has kept.
 func TestOtherRules(t *testing.T) {
 	const opened, gap = "ready: 1 kinds, 2 objects", "gap configmaps redaction rules changed"
 	for _, c := range []struct {
 		why       string
-		first     []string // what is hidden at first, and then
+		first     []string // hidden at first, and later
 		then      []string
 		meanwhile func(*informertest.Server)
 		want      []string
 	}{
-		{"nothing happened: what shows too much is written anew, and no change is told", nil, []string{"data.greeting"},
+		{"nothing happened: versions that show too much are rewritten, and no change is reported", nil, []string{"data.greeting"},
 			func(*informertest.Server) {}, []string{"rewritten configmaps/a", opened}},
 		{"a rule that is taken back", []string{"data.greeting"}, nil,
 			func(*informertest.Server) {}, []string{"rewritten configmaps/a", opened}},
@@ -50,17 +50,17 @@ func TestOtherRules(t *testing.T) {
 		{"an update that was missed is net, behind a gap", nil, []string{"data.greeting"},
 			func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("greeting", "new")) },
 			[]string{gap, "updated configmaps/a data.greeting by ?", opened}},
-		{"another field of what is hidden now", nil, []string{"data.greeting"},
+		{"another field of a newly hidden object", nil, []string{"data.greeting"},
 			func(s *informertest.Server) {
 				s.Put(cmGVR, "shop", "a", map[string]any{"data": map[string]any{"greeting": "s3cret", "b": "1"}})
 			},
 			[]string{gap, "updated configmaps/a data.b by ?", opened}},
-		{"another field of what was hidden", []string{"data.greeting"}, nil,
+		{"another field of a previously hidden object", []string{"data.greeting"}, nil,
 			func(s *informertest.Server) {
 				s.Put(cmGVR, "shop", "a", map[string]any{"data": map[string]any{"greeting": "s3cret", "b": "1"}})
 			},
 			[]string{gap, "updated configmaps/a data.b by ?", opened}},
-		{"what came and went", nil, []string{"data.greeting"},
+		{"objects that came and went", nil, []string{"data.greeting"},
 			func(s *informertest.Server) { s.Delete(cmGVR, "shop", "a"); s.Put(cmGVR, "shop", "c", data("k", "1")) },
 			[]string{gap, "deleted configmaps/a", "created configmaps/c", opened}},
 	} {
@@ -70,22 +70,22 @@ func TestOtherRules(t *testing.T) {
 				s.Put(cmGVR, "shop", "b", data("k", "1"))
 			}
 			keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, _ func(func())) {
-				// The scenario's own key is a random one.
+				// The scenario's own key is random.
 				kept := r.memory
-				turn := func(o *redact.Redactor, meanwhile func(*informertest.Server)) {
+				ownerSem := func(o *redact.Redactor, meanwhile func(*informertest.Server)) {
 					r.stop()
 					meanwhile(r.server)
 					r.begin(Options{Types: []string{"configmaps"}, Kept: kept, Redactor: o})
 				}
-				turn(hiding(t, c.first...), func(*informertest.Server) {})
+				ownerSem(hiding(t, c.first...), func(*informertest.Server) {})
 				r.take()
 				r.mu.Lock()
 				r.dump.Reset()
 				r.mu.Unlock()
-				turn(hiding(t, c.then...), c.meanwhile)
+				ownerSem(hiding(t, c.then...), c.meanwhile)
 				r.want(c.why, c.want...)
 				if hides := len(c.then) > 0 && c.then[0] == "data.greeting"; hides && strings.Contains(r.dump.String(), "s3cret") {
-					t.Errorf("what is hidden now was told: %s", r.dump.String())
+					t.Errorf("a value hidden by the new rules was reported: %s", r.dump.String())
 				}
 				r.ofNoRules(strings.Contains(c.want[0], "rewritten"))
 				r.server.Put(cmGVR, "shop", "b", data("k", "2"))
@@ -95,8 +95,8 @@ func TestOtherRules(t *testing.T) {
 	}
 }
 
-// ofNoRules checks that a state is of no rules until a list is through that compares with what others made:
-// a watcher that ends before leaves some of it so.
+// ofNoRules checks that a state has no pipeline until a list that compares with differently made objects is
+// complete: a watcher that ends before leaves some of them.
 func (r *rig) ofNoRules(listing bool) {
 	r.Helper()
 	r.mu.Lock()
@@ -115,12 +115,12 @@ func (r *rig) ofNoRules(listing bool) {
 		}
 	}
 	if listing && n == 0 {
-		r.Error("no batch of the list was told")
+		r.Error("no batch of the list was sent")
 	}
 }
 
-// TestOtherRulesInterrupted ends a watcher in the list that compares with what other rules made: the
-// next one knows that some of it is still so.
+// TestOtherRulesInterrupted ends a watcher during the list that compares with objects made by other rules: the
+// next one knows that some of them remain.
 func TestOtherRulesInterrupted(t *testing.T) {
 	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("greeting", "s3cret")) }
 	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
@@ -137,8 +137,8 @@ func TestOtherRulesInterrupted(t *testing.T) {
 	})
 }
 
-// TestOtherRulesUnread has the list that compares with what other rules made not read an object: the version
-// that stays of it shows too much, and is hidden when it is told.
+// TestOtherRulesUnread: the list that compares with objects made by other rules cannot read one object. The
+// remaining version of it shows too much, and is redacted when it is reported.
 func TestOtherRulesUnread(t *testing.T) {
 	before := func(s *informertest.Server) {
 		s.Put(cmGVR, "shop", "a", data("greeting", "s3cret"))
@@ -146,17 +146,17 @@ func TestOtherRulesUnread(t *testing.T) {
 	}
 	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, _ func(func())) {
 		kept := r.memory
-		turn := func(o *redact.Redactor) {
+		ownerSem := func(o *redact.Redactor) {
 			r.stop()
 			r.begin(Options{Types: []string{"configmaps"}, Kept: kept, Redactor: o})
 		}
-		turn(hiding(t))
+		ownerSem(hiding(t))
 		r.take()
 		r.mu.Lock()
 		r.dump.Reset()
 		r.mu.Unlock()
 		r.server.Intercept(unreadable(r, "shop/a"))
-		turn(hiding(t, "data.greeting"))
+		ownerSem(hiding(t, "data.greeting"))
 		got := r.take()
 		if len(got) != 3 || !strings.HasPrefix(got[0], "problem: ") || got[1] != "gap configmaps transform" {
 			r.Errorf("the list: %q", got)
@@ -170,9 +170,9 @@ func TestOtherRulesUnread(t *testing.T) {
 		r.server.Put(cmGVR, "shop", "a", data("greeting", "newer"))
 		r.inOrder("and again", "updated configmaps/a data.greeting by ?")
 		if strings.Contains(r.dump.String(), "s3cret") {
-			r.Errorf("what is hidden now was told: %s", r.dump.String())
+			r.Errorf("a value hidden by the new rules was reported: %s", r.dump.String())
 		}
-		turn(hiding(t, "data.greeting"))
+		ownerSem(hiding(t, "data.greeting"))
 		r.want("nothing has changed", "ready: 1 kinds, 2 objects")
 		if st := kept.streams["configmaps||"]; !strings.HasSuffix(st.Pipeline, hiding(t, "data.greeting").Fingerprint()) {
 			r.Errorf("all are of these rules: %+v", st.State)
@@ -180,7 +180,7 @@ func TestOtherRulesUnread(t *testing.T) {
 	})
 }
 
-// unreadable lists ConfigMaps as the server has them, one of them with a number that is none.
+// unreadable lists ConfigMaps as the server has them, one of them with an invalid number.
 func unreadable(r *rig, name string) func(http.ResponseWriter, *http.Request) bool {
 	var items []string
 	for key, o := range r.server.Objects(cmGVR) {
@@ -208,36 +208,36 @@ func unreadable(r *rig, name string) func(http.ResponseWriter, *http.Request) bo
 	}
 }
 
-// TestMade tells what a list finds to be made otherwise from what has changed.
-func TestMade(t *testing.T) {
+// TestFormOf distinguishes objects that a list finds to be made differently from changed ones.
+func TestFormOf(t *testing.T) {
 	w := &Watcher{o: Options{Redactor: hiding(t)}}
 	k := &kind{target: target{Resource: Resource{Version: "v1", Resource: "configmaps"}}}
 	if p := w.pipeline(k); !strings.HasSuffix(p, w.o.Redactor.Fingerprint()) {
 		t.Errorf("%q does not end with the rules: the journal looks for that", p)
 	}
-	o := &others{}
+	o := &foreign{}
 	old, now := feed.NewVersion("5", []byte("{}")), feed.NewVersion("5", []byte(`{"a":1}`))
 	later := feed.NewVersion("6", []byte("{}"))
 	for _, c := range []struct {
 		why  string
-		same bool // the epoch
+		same bool // as the epoch
 		d    feed.Delta
 		want form
 	}{
 		{"the same version", true, feed.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, rewritten},
-		{"a later one", true, feed.Delta{Op: informer.Updated, Old: old, New: later, Relisted: true}, otherwise},
-		{"the same number in another history is another version", false, feed.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, otherwise},
-		{"a server without versions", true, feed.Delta{Op: informer.Updated, Old: feed.NewVersion("", []byte("{}")), New: feed.NewVersion("", []byte(`{"a":1}`)), Relisted: true}, otherwise},
-		{"a deletion", true, feed.Delta{Op: informer.Deleted, Old: old, Relisted: true}, otherwise},
-		{"an addition has nothing before it", true, feed.Delta{Op: informer.Added, New: now, Relisted: true}, asNow},
-		{"what the watch tells follows what the list told", true, feed.Delta{Op: informer.Updated, Old: now, New: later}, asNow},
+		{"a later one", true, feed.Delta{Op: informer.Updated, Old: old, New: later, Relisted: true}, otherForm},
+		{"the same number in another history is another version", false, feed.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}, otherForm},
+		{"a server without versions", true, feed.Delta{Op: informer.Updated, Old: feed.NewVersion("", []byte("{}")), New: feed.NewVersion("", []byte(`{"a":1}`)), Relisted: true}, otherForm},
+		{"a deletion", true, feed.Delta{Op: informer.Deleted, Old: old, Relisted: true}, otherForm},
+		{"an addition has nothing before it", true, feed.Delta{Op: informer.Added, New: now, Relisted: true}, sameForm},
+		{"a watch event follows the list", true, feed.Delta{Op: informer.Updated, Old: now, New: later}, sameForm},
 	} {
-		if got := made(o, c.same, &c.d); got != c.want {
+		if got := formOf(o, c.same, &c.d); got != c.want {
 			t.Errorf("%s: %d, want %d", c.why, got, c.want)
 		}
 	}
-	for same, want := range map[bool]form{true: converted, false: asNow} {
-		if got := made(nil, same, &feed.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}); got != want {
+	for same, want := range map[bool]form{true: converted, false: sameForm} {
+		if got := formOf(nil, same, &feed.Delta{Op: informer.Updated, Old: old, New: now, Relisted: true}); got != want {
 			t.Errorf("the same rules, the same epoch %v: %d, want %d", same, got, want)
 		}
 	}

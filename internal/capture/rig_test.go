@@ -47,18 +47,18 @@ type rig struct {
 	server  *informertest.Server
 	watcher *Watcher
 	cancel  context.CancelFunc
-	ended   chan error // what Run returned
+	ended   chan error // Run's result
 
 	budget int64   // of feeds
-	memory *memory // keeps batches, where the watcher tells them
+	memory *memory // keeps batches, if the watcher sends them
 
 	mu    sync.Mutex
 	lines []string
 	held  chan struct{} // nil while the reader reads
-	dump  bytes.Buffer  // everything that was told, whole
+	dump  bytes.Buffer  // all messages, in full
 }
 
-// scenario runs a test in a bubble. Before fills the server.
+// scenario runs a test in a bubble. before fills the server.
 func scenario(t *testing.T, o Options, before func(*informertest.Server), test func(*rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func (r *rig) begin(o Options) {
 	go func() { r.ended <- r.watcher.Run(ctx) }()
 }
 
-// read writes down what a watcher tells, until it ends, and keeps batches.
+// read records a watcher's messages until it ends, and keeps batches.
 func (r *rig) read(w *Watcher, kept *memory) {
 	for m := range w.Messages() {
 		if m.Batch != nil {
@@ -142,7 +142,7 @@ func (r *rig) read(w *Watcher, kept *memory) {
 	}
 }
 
-// hold stops reading, behind the next message, until the returned function is called.
+// hold stops reading, after the next message, until the returned function is called.
 func (r *rig) hold() (release func()) {
 	held := make(chan struct{})
 	r.mu.Lock()
@@ -156,7 +156,7 @@ func (r *rig) hold() (release func()) {
 	}
 }
 
-// stop ends the watcher, which must take it well.
+// stop ends the watcher, which must not fail.
 func (r *rig) stop() {
 	r.Helper()
 	r.cancel()
@@ -165,7 +165,7 @@ func (r *rig) stop() {
 	}
 }
 
-// take returns what was told since it was last asked, once everything is at rest.
+// take returns the messages since its last call, once everything is idle.
 func (r *rig) take() []string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -175,8 +175,8 @@ func (r *rig) take() []string {
 	return lines
 }
 
-// want compares what was told since the last call. Kinds have no order among each other, so that
-// lines are compared as sets.
+// want compares the messages since the last call. Kinds are not ordered relative to each other, so lines are
+// compared as sets.
 func (r *rig) want(why string, want ...string) {
 	r.Helper()
 	got := r.take()
@@ -187,7 +187,7 @@ func (r *rig) want(why string, want ...string) {
 	}
 }
 
-// inOrder is want where the order is promised.
+// inOrder is want for a guaranteed order.
 func (r *rig) inOrder(why string, want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.take(), "\n")); diff != "" {
@@ -195,7 +195,7 @@ func (r *rig) inOrder(why string, want ...string) {
 	}
 }
 
-// pass lets time pass.
+// pass advances the time.
 func (r *rig) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -271,10 +271,10 @@ func describeChange(c *change.Change) string {
 	return text
 }
 
-// describeConversion has all fields: each quiet or not, by the rules.
+// describeConversion lists all fields, each as quiet or listed by the rules.
 func describeConversion(c *change.Change) (text string) {
 	if !c.Quiet {
-		text = " loudly"
+		text = " listed"
 	}
 	if c.Manager != "?" || len(c.Managers) > 0 || !c.Time.Equal(c.At) || !c.Since.IsZero() {
 		text += fmt.Sprintf(" by %s %v in %v..%v at %v", c.Manager, c.Managers, c.Since, c.At, c.Time)
@@ -285,7 +285,7 @@ func describeConversion(c *change.Change) (text string) {
 	return text
 }
 
-// refuse answers with a status what matches.
+// refuse answers matching requests with a status.
 func refuse(code int32, reason metav1.StatusReason, match func(*http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if match(r) {
@@ -305,7 +305,7 @@ func data(key, value string) map[string]any {
 	return map[string]any{"data": map[string]any{key: value}}
 }
 
-// meta is an object of which only the metadata matters.
+// meta returns an object with only metadata.
 func meta(m map[string]any) map[string]any { return map[string]any{"metadata": m} }
 
 func labelled(value string) map[string]any {

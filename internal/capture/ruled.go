@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// checkRules returns an error for a resource in the redaction rules that the server does not have and that no custom
-// resource may come to be: a rule that is mistyped hides nothing.
+// checkRules returns an error for a resource in the redaction rules that the server does not have and that no
+// custom resource can define later: a mistyped rule would hide nothing.
 func (w *Watcher) checkRules(c *Catalog) error {
 	for _, text := range w.ruled() {
 		var unknown *UnknownTypeError
@@ -17,8 +17,8 @@ func (w *Watcher) checkRules(c *Catalog) error {
 	return nil
 }
 
-// UnfilledRules are the resources in the redaction rules that the server does not have now, in their order. Anybody
-// may call it.
+// UnfilledRules returns the resources in the redaction rules that the server does not have now, in the rules'
+// order. It is safe for concurrent use.
 func (w *Watcher) UnfilledRules() []string {
 	w.mu.Lock()
 	c := w.catalog
@@ -29,7 +29,7 @@ func (w *Watcher) UnfilledRules() []string {
 	return c.unfilled(w.ruled())
 }
 
-// unfilled are those of some resources of rules that the server does not have, each once.
+// unfilled returns those of the rules' resources that the server does not have, each once.
 func (c *Catalog) unfilled(resources []string) (out []string) {
 	for _, text := range resources {
 		if c.CheckRule(text) != nil && !slices.Contains(out, text) {
@@ -39,15 +39,15 @@ func (c *Catalog) unfilled(resources []string) (out []string) {
 	return out
 }
 
-// ruled are the resources that the redaction rules name.
+// ruled returns the resources that the redaction rules name.
 func (w *Watcher) ruled() []string {
-	if w.o.Redactor == nil { // a plan may have none
+	if w.o.Redactor == nil { // optional for a plan
 		return nil
 	}
 	return w.o.Redactor.Resources()
 }
 
-// learn has rules know the names of kinds, before objects of theirs are looked at.
+// learn registers the kinds' names with the rules before their objects are read.
 func (w *Watcher) learn(c *Catalog) {
 	for _, r := range c.preferred {
 		if w.o.Redactor != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 )
 
-// TestRuledKinds: a rule that calls a kind by another name than its plural hides, and one whose kind is still to
-// come does so from that kind's first object on; until then it is named.
+// TestRuledKinds: a rule may name a kind by something other than its plural. A rule for a kind that does not
+// exist yet applies from that kind's first object on; until then the kind is reported.
 func TestRuledKinds(t *testing.T) {
 	redactor, err := redact.New(redact.NewRandomKey(), []rules.Rule{
 		{Resources: []string{"configmap", "Widget.example.com"}, Paths: []string{"data.hint", "spec.hint"}},
@@ -39,13 +39,13 @@ func TestRuledKinds(t *testing.T) {
 		r.stop()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if told := r.dump.String(); strings.Contains(told, "canary") || !strings.Contains(told, "hidden #") {
-			t.Errorf("reported: %s", told)
+		if reported := r.dump.String(); strings.Contains(reported, "canary") || !strings.Contains(reported, "hidden #") {
+			t.Errorf("reported: %s", reported)
 		}
 	})
 }
 
-// TestCheckRule decides what stops the start: what no definition of a custom resource can fill.
+// TestCheckRule lists the rules that stop the start: those that no custom resource can fill.
 func TestCheckRule(t *testing.T) {
 	for _, tc := range []struct {
 		why, text string
@@ -63,7 +63,7 @@ func TestCheckRule(t *testing.T) {
 		{"a mistake in a built-in group", "deploymnts.apps", `did you mean "deployments.apps"?`, false},
 		{"the core group", "widgets.", `no resource type "widgets."`, false},
 		{"a word without a group", "gizmos", `no resource type "gizmos"`, false},
-		{"what may come", "gizmos.example.com", `no resource type "gizmos.example.com" (yet)`, true},
+		{"may still appear", "gizmos.example.com", `no resource type "gizmos.example.com" (yet)`, true},
 		{"a mistake that may be none", "widgts.a.example.com", `(yet); did you mean "widgets.a.example.com"?`, true},
 		{"a glob that waits", "*.x.io", `no resource type "*.x.io" (yet)`, true},
 	} {
@@ -77,7 +77,7 @@ func TestCheckRule(t *testing.T) {
 		case !errors.As(err, &unknown) || !strings.Contains(err.Error(), tc.want) || unknown.Pending != tc.pending:
 			t.Errorf("%s: %v, want %s", tc.why, err, tc.want)
 		case strings.EqualFold(unknown.Near, tc.text):
-			t.Errorf("%s: it proposes what was said: %v", tc.why, err)
+			t.Errorf("%s: it suggests the same name: %v", tc.why, err)
 		}
 	}
 	c := testCatalog()

@@ -10,18 +10,18 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 )
 
-// Scope is some kinds, and which of their objects are watched.
+// Scope selects kinds and their objects.
 type Scope struct {
-	// Types are as in Options. Except are types that are left out of them, globs too.
+	// Types are as in Options. Except lists types to leave out, including globs.
 	Types, Except  []string
 	Namespaces     Namespaces
 	Labels, Fields string
-	// Noise also takes hidden kinds that a glob selects. Those that are named are watched in any case.
+	// Noise includes hidden kinds that a glob selects. Kinds selected by name are always watched.
 	Noise bool
 
-	targets []target // of Types that are names
-	globs   []string // of Types that are globs; without any Types, of everything
-	except  []string // globs, and names as rules.MatchAny takes them
+	targets []target // the names in Types
+	globs   []string // the globs in Types; everything if Types is empty
+	except  []string // globs, and names in the form of rules.MatchAny
 }
 
 func (s *Scope) validate() error {
@@ -37,7 +37,7 @@ func (s *Scope) validate() error {
 	return nil
 }
 
-// resolve finds what is asked for; follow adds what named objects own.
+// resolve looks up the scope's types; follow adds the kinds that named objects own.
 func (s *Scope) resolve(c *Catalog, follow bool) (err error) {
 	if s.targets, s.globs, err = c.targets(s.Types, follow); err != nil {
 		return err
@@ -64,19 +64,19 @@ func (s *Scope) resolve(c *Catalog, follow bool) (err error) {
 	return nil
 }
 
-// selects tells whether an object may enter and leave the scope without being created or deleted.
+// selects reports whether an object may enter and leave the scope without being created or deleted.
 func (s *Scope) selects() bool { return s.Labels != "" || s.Fields != "" }
 
-// excludes tells whether a kind is left out of the scope, whatever else selects it.
+// excludes reports whether the scope leaves out a kind, whatever else selects it.
 func (s *Scope) excludes(r Resource) bool { return rules.MatchAny(s.except, r.Group, r.Resource) }
 
-// globbed tells whether a glob of the scope selects a kind. Where namespaces are included, that is no
-// wish for kinds without namespaces.
+// globbed reports whether a glob of the scope selects a kind. A scope with included namespaces does not select
+// cluster-scoped kinds.
 func (s *Scope) globbed(r Resource) bool {
 	return rules.MatchAny(s.globs, r.Group, r.Resource) && (r.Namespaced || len(s.Namespaces.Include) == 0)
 }
 
-// unmatched are the scope's globs that nothing in a catalog matches (yet).
+// unmatched returns the scope's globs that match nothing in a catalog (yet).
 func (s *Scope) unmatched(c *Catalog) []string {
 	return slices.DeleteFunc(slices.Clone(s.globs), func(g string) bool {
 		return slices.ContainsFunc(c.preferred, func(r Resource) bool {
@@ -85,5 +85,5 @@ func (s *Scope) unmatched(c *Catalog) []string {
 	})
 }
 
-// IsKindGlob tells a glob of kinds from a kind's name.
+// IsKindGlob reports whether s is a glob and not the name of a kind.
 func IsKindGlob(s string) bool { return strings.Contains(s, "*") }

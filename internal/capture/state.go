@@ -14,41 +14,42 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// onState hears of every transition of a stream. The engine calls it; it does not block.
+// onState takes every state transition of a stream. The engine calls it, so it must not block.
 func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := streamKey{source, st.Stream.Namespace}
 	s := k.streams[key]
 	s.status = st
-	s.try(st)
+	s.noteTrying(st)
 	if st.Err != nil {
 		s.lastErr = st.Err
 	}
-	if !k.silent {
-		w.outage.hear(time.Now(), outageKey{k.GroupResource(), key}, st)
+	if !k.discoveryOnly {
+		w.outage.observe(time.Now(), outageKey{k.GroupResource(), key}, st)
 	}
 	switch st.State {
 	case informer.Watching:
 		s.live = true
-		s.blind = s.blind && s.blindTold // else nobody need hear of it
+		s.blind = s.blind && s.blindReported // recovered before anything was reported
 	case informer.Waiting:
-		// 404 is a kind that goes: its deletions tell that.
+		// 404 means that the kind is going away, which its deletions report.
 		if st.Synced && st.Err != nil && !serverAway(st.Err) && !apierrors.IsNotFound(st.Err) {
 			s.blind = true
 		}
 	case informer.Parked:
-		if s.live { // else discovery was asked already, and says that it is served
+		if s.live { // otherwise discovery was asked already and says that it is served
 			s.live = false
 			w.wakeSoon()
 		}
 	}
-	w.settle(k)
+	w.markStarted(k)
 }
 
-// blindness says, once each, that live streams were refused, such as by rights that were withdrawn, and that they are
-// live again: what changed meanwhile is then recorded as net changes. Those of one moment are one message.
-func (w *Watcher) blindness() (told []error) {
+// blindness returns one error for live streams that were refused, for instance because rights were withdrawn,
+// and one for those that are live again; changes in between are recorded as net changes. Each stream is
+// reported once per transition.
+func (w *Watcher) blindness() (reported []error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var refused, seeing []string
@@ -62,24 +63,24 @@ func (w *Watcher) blindness() (told []error) {
 				where += " in namespace " + key.namespace
 			}
 			switch {
-			case k.silent || !s.blind:
-			case !s.blindTold:
-				s.blindTold = true
+			case k.discoveryOnly || !s.blind:
+			case !s.blindReported:
+				s.blindReported = true
 				refused, cause = append(refused, where), cmp.Or(cause, s.status.Err)
 			case s.status.State == informer.Watching:
-				s.blind, s.blindTold = false, false
+				s.blind, s.blindReported = false, false
 				seeing = append(seeing, where)
 			}
 		}
 	}
 	if len(refused) > 0 {
-		told = append(told, fmt.Errorf("%s cannot be watched any more, %s changes are not seen: %w",
+		reported = append(reported, fmt.Errorf("%s can no longer be watched, %s changes are missed: %w",
 			strings.Join(refused, ", "), oneOrMore(refused, "its", "their"), cause))
 	}
 	if len(seeing) > 0 {
-		told = append(told, fmt.Errorf("%s %s watched again", strings.Join(seeing, ", "), oneOrMore(seeing, "is", "are")))
+		reported = append(reported, fmt.Errorf("%s %s watched again", strings.Join(seeing, ", "), oneOrMore(seeing, "is", "are")))
 	}
-	return told
+	return reported
 }
 
 func oneOrMore(all []string, one, more string) string {
@@ -89,29 +90,29 @@ func oneOrMore(all []string, one, more string) string {
 	return more
 }
 
-// delivered notes that the state of a stream, of an epoch, was handed on whole.
+// delivered records that a stream's state was sent completely, in an epoch.
 func (w *Watcher) delivered(k *kind, key streamKey, epoch int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := k.streams[key]
 	s.delivered, s.moved, s.epoch = true, "", epoch
-	w.settle(k)
+	w.markStarted(k)
 }
 
-// fail notes that a kind cannot be opened.
+// fail records that a kind cannot be opened.
 func (w *Watcher) fail(k *kind, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range k.streams {
 		s.status.Err, s.lastErr = err, err
 	}
-	w.settle(k)
+	w.markStarted(k)
 }
 
-// settle counts a kind as started once each of its streams is live or was refused, and announces
-// readiness after the last one; w.mu is held.
-func (w *Watcher) settle(k *kind) {
-	if k.settled {
+// markStarted counts a kind as started once each of its streams is live or was refused, and announces readiness
+// after the last one; w.mu is held.
+func (w *Watcher) markStarted(k *kind) {
+	if k.started {
 		return
 	}
 	for _, s := range k.streams {
@@ -119,22 +120,22 @@ func (w *Watcher) settle(k *kind) {
 			return
 		}
 	}
-	k.settled = true
-	if !k.silent && !k.late {
+	k.started = true
+	if !k.discoveryOnly && !k.late {
 		w.waiting--
 		w.startedIfDone()
 	}
 }
 
-// startedIfDone is called when waiting was set, and when it was counted down; w.mu is held. It has
-// follow announce it: a refusal is heard inside the engine, which must not wait for our reader.
+// startedIfDone is called after each change of w.waiting; w.mu is held. It leaves the announcement to follow:
+// refusals arrive inside the engine, which must not wait for our reader.
 func (w *Watcher) startedIfDone() {
 	if w.waiting == 0 {
 		close(w.started)
 	}
 }
 
-// announce tells what is watched, once.
+// announce sends Ready, once.
 func (w *Watcher) announce(ctx context.Context) {
 	r, found := w.describe()
 	for _, rs := range [][]Refusal{r.Forbidden, r.Failing} {
@@ -147,7 +148,7 @@ func (w *Watcher) announce(ctx context.Context) {
 	w.send(ctx, Message{Ready: r})
 }
 
-// describe says what is watched, and in which namespaces objects were found.
+// describe returns what is watched, and the namespaces in which objects were found.
 func (w *Watcher) describe() (r *Ready, found map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,7 +157,7 @@ func (w *Watcher) describe() (r *Ready, found map[string]bool) {
 		r.Unfilled = w.catalog.unfilled(w.ruled())
 	}
 	for _, k := range w.kinds {
-		if k.silent {
+		if k.discoveryOnly {
 			continue
 		}
 		for _, st := range k.status() {
@@ -181,7 +182,7 @@ func (w *Watcher) describe() (r *Ready, found map[string]bool) {
 	return r, found
 }
 
-// missingNamespaces are the named namespaces that do not exist, as far as we may ask.
+// missingNamespaces returns the named namespaces that do not exist, as far as we have the rights to ask.
 func (w *Watcher) missingNamespaces(ctx context.Context, found map[string]bool) []string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -199,27 +200,27 @@ func (w *Watcher) missingNamespaces(ctx context.Context, found map[string]bool) 
 	return missing
 }
 
-// Progress tells how far the start is: how many kinds there are, how many are settled, and how many
-// objects they hold. Anybody may call it.
-func (w *Watcher) Progress() (kinds, settled, objects int) {
+// Progress reports how far the start is: the number of kinds, how many have started, and how many objects they
+// hold. It is safe for concurrent use.
+func (w *Watcher) Progress() (kinds, started, objects int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range w.kinds {
-		if k.silent {
+		if k.discoveryOnly {
 			continue
 		}
 		kinds++
-		if k.settled {
-			settled++
+		if k.started {
+			started++
 		}
 		for _, st := range k.status() {
 			objects += st.Objects
 		}
 	}
-	return kinds, settled, objects
+	return kinds, started, objects
 }
 
-// status is that of every stream of the kind, as of now.
+// status returns the current status of each of the kind's streams.
 func (k *kind) status() []informer.Status {
 	var all []informer.Status
 	for _, f := range k.feeds {
@@ -228,7 +229,7 @@ func (k *kind) status() []informer.Status {
 	return all
 }
 
-// refusal tells whether any stream of the kind is live, and why one is not.
+// refusal reports whether any stream of the kind is live, and why one is not.
 func (k *kind) refusal() (live bool, err error) {
 	for _, key := range slices.SortedFunc(maps.Keys(k.streams), compareStreams) {
 		st := k.streams[key].status
@@ -241,7 +242,7 @@ func (k *kind) refusal() (live bool, err error) {
 	return live, err
 }
 
-// refused describes why a kind is not watched, or where it is not.
+// refused describes why a kind is not watched, or in which namespaces.
 func (k *kind) refused(live bool, err error) Refusal {
 	r := Refusal{Resource: k.resource(), Err: err}
 	for _, key := range slices.SortedFunc(maps.Keys(k.streams), compareStreams) {
@@ -252,8 +253,7 @@ func (k *kind) refused(live bool, err error) Refusal {
 	return r
 }
 
-// absent are the objects that were asked for by name and that the server, as far as it answers,
-// does not have.
+// absent returns the objects requested by name that the server does not have, as far as it answers.
 func (k *kind) absent() []string {
 	var names []string
 	for i, f := range k.feeds {
@@ -271,14 +271,13 @@ func (k *kind) absent() []string {
 	return names
 }
 
-// Unsettled names the kinds that have neither come to be live nor been refused, in order. Anybody
-// may call it.
-func (w *Watcher) Unsettled() []string {
+// Unstarted returns the kinds that are neither live nor refused yet, sorted. It is safe for concurrent use.
+func (w *Watcher) Unstarted() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var names []string
 	for gr, k := range w.kinds {
-		if !k.settled && !k.silent {
+		if !k.started && !k.discoveryOnly {
 			names = append(names, gr)
 		}
 	}

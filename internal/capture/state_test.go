@@ -24,7 +24,7 @@ func TestOutage(t *testing.T) {
 		state informer.State
 		err   error
 		gap   bool
-		apart bool // the gap stands alone
+		apart bool // the gap is separate
 	}
 	for _, tt := range []struct {
 		why  string
@@ -72,7 +72,7 @@ func TestOutage(t *testing.T) {
 			},
 		},
 		{
-			"a kind that is not served any more does not keep it open",
+			"a kind that is no longer served does not keep it open",
 			[]in{
 				{at: 0, key: a, state: informer.Waiting, err: refused},
 				{at: 0, key: b, state: informer.Waiting, err: refused},
@@ -154,7 +154,7 @@ func TestOutage(t *testing.T) {
 						}
 						continue
 					}
-					o.hear(at(i.at), i.key, informer.Status{State: i.state, Err: i.err, Synced: true, Since: start.Add(-time.Hour)})
+					o.observe(at(i.at), i.key, informer.Status{State: i.state, Err: i.err, Synced: true, Since: start.Add(-time.Hour)})
 				}
 				if away := o.tick(at(s)); away != nil {
 					got = append(got, *away)
@@ -175,7 +175,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestSilence: an API server that freezes keeps its connections, which are given up only later. The absence
+// TestSilence: an API server that freezes keeps its connections, which are closed only later. The absence
 // counts from the newest sign of life of all streams.
 func TestSilence(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 42, 0, 0, time.UTC)
@@ -193,10 +193,10 @@ func TestSilence(t *testing.T) {
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			var o outage
-			o.hear(at(60), a, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(5)})
-			o.hear(at(60), b, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(12)})
-			o.hear(at(63), a, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
-			o.hear(at(63), b, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
+			o.observe(at(60), a, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(5)})
+			o.observe(at(60), b, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(12)})
+			o.observe(at(63), a, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
+			o.observe(at(63), b, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
 			got := o.tick(at(64))
 			if got == nil || got.Silent != tt.silent || !got.Since.Equal(tt.since) || !got.Until.Equal(at(63)) {
 				t.Errorf("got %+v, want silent %v since %v until %v", got, tt.silent, tt.since, at(63))
@@ -212,7 +212,7 @@ func TestGapWithoutOutageStandsAlone(t *testing.T) {
 	}
 }
 
-// TestNetChanges: only gaps that an absence of the server explains may be summed up with it.
+// TestNetChanges: only gaps that an outage of the server explains may be combined with it.
 func TestNetChanges(t *testing.T) {
 	for reason, want := range map[string]bool{
 		informer.ReasonExpired: true,

@@ -13,9 +13,9 @@ import (
 // StreamState is what a stream is doing.
 type StreamState string
 
-// The states. A StreamLive one is up to date, a StreamListing one on its way to be; StreamWaiting is
-// between attempts, StreamForbidden refused by the server's rules and tried now and then, StreamGone of a
-// kind that the server does not serve (now).
+// The states: StreamLive is up to date; StreamListing is catching up; StreamWaiting waits before the next
+// attempt; StreamForbidden lacks rights and is retried at intervals; StreamGone belongs to a kind that the
+// server does not serve now.
 const (
 	StreamLive      StreamState = "live"
 	StreamListing   StreamState = "listing"
@@ -24,30 +24,30 @@ const (
 	StreamGone      StreamState = "gone"
 )
 
-// StreamStatus is where a stream stands.
+// StreamStatus is the status of a stream.
 type StreamStatus struct {
 	Stream
 	State StreamState
-	// Since is when it came to be in this state; zero where it never was opened.
+	// Since is when it entered this state; zero if it was never opened.
 	Since time.Time
-	// Trying is since when it tries to be live and is not, through any number of lists and waits; zero where
-	// State is neither StreamListing nor StreamWaiting.
+	// Trying is the time since which it has been trying to become live, across any number of lists and waits;
+	// zero unless State is StreamListing or StreamWaiting.
 	Trying time.Time
-	// Err is why it is not live, or was not the last time; nil if nothing ever failed.
+	// Err is why it is not live, or last was not; nil if it never failed.
 	Err     error
 	Objects int
-	// Version is the resource version up to which the stream was read; empty before its first list.
+	// Version is the resource version up to which the stream has been read; empty before its first list.
 	Version string
-	// Lists and Watches count requests that were begun; Gaps those gaps that were told.
+	// Lists and Watches count started requests, Gaps the reported gaps.
 	Lists, Watches, Gaps int64
 }
 
-// Streams tells where every stream stands: one for each kind, selection and namespace, sorted by these.
-// Anybody may call it, also before Run and after its end. What only wakes discovery is not among them.
+// Streams returns the status of every stream, one per kind, selection and namespace, sorted by these. It is
+// safe for concurrent use, also before Run and after it. Streams that only wake discovery are left out.
 func (w *Watcher) Streams() []StreamStatus {
-	all, open := w.heard()
+	all, open := w.lastKnown()
 	for of, at := range open {
-		for _, now := range of.source.Status() { // asked without w.mu: the engine is not to wait for this
+		for _, now := range of.source.Status() { // without w.mu: the engine must not wait for this
 			if i, ok := at[now.Stream.Namespace]; ok {
 				all[i].set(now)
 				all[i].Lists += int64(now.Lists)
@@ -68,13 +68,13 @@ type opened struct {
 	source *informer.Source
 }
 
-// heard is what streams have told of themselves, and for each source where its namespaces stand in that.
-func (w *Watcher) heard() (all []StreamStatus, open map[opened]map[string]int) {
+// lastKnown returns the streams' last reported status and, for each source, the index of each namespace in it.
+func (w *Watcher) lastKnown() (all []StreamStatus, open map[opened]map[string]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	open = map[opened]map[string]int{}
 	for _, k := range w.kinds {
-		if k.silent {
+		if k.discoveryOnly {
 			continue
 		}
 		for key, s := range k.streams {
@@ -93,34 +93,34 @@ func (w *Watcher) heard() (all []StreamStatus, open map[opened]map[string]int) {
 	return all, open
 }
 
-// set takes what the engine says of the stream.
+// set takes the engine's status of the stream.
 func (s *StreamStatus) set(now informer.Status) {
-	s.State, s.Since, s.Objects, s.Version = doing(now), now.Since, now.Objects, now.Version
+	s.State, s.Since, s.Objects, s.Version = stateFor(now), now.Since, now.Objects, now.Version
 	if now.Err != nil {
 		s.Err = now.Err
 	}
-	switch { // the engine may be a moment ahead of what it has told
-	case !tries(s.State):
+	switch { // the engine may be a moment ahead of its reports
+	case !connecting(s.State):
 		s.Trying = time.Time{}
 	case s.Trying.IsZero():
 		s.Trying = s.Since
 	}
 }
 
-// try notes since when the stream tries to be live; the watcher's mu is held.
-func (s *streamState) try(now informer.Status) {
+// noteTrying records since when the stream has been trying to become live; the watcher's mu is held.
+func (s *streamState) noteTrying(now informer.Status) {
 	switch {
-	case !tries(doing(now)):
+	case !connecting(stateFor(now)):
 		s.trying = time.Time{}
 	case s.trying.IsZero():
 		s.trying = time.Now()
 	}
 }
 
-// tries is true of the states of a stream that should be live and is not.
-func tries(s StreamState) bool { return s == StreamListing || s == StreamWaiting }
+// connecting reports whether a stream in this state should be live and is not.
+func connecting(s StreamState) bool { return s == StreamListing || s == StreamWaiting }
 
-func doing(st informer.Status) StreamState {
+func stateFor(st informer.Status) StreamState {
 	switch {
 	case st.State == informer.Parked:
 		return StreamGone
@@ -128,14 +128,14 @@ func doing(st informer.Status) StreamState {
 		return StreamForbidden
 	case st.Err != nil, st.State == informer.Waiting, st.State == informer.Stopped:
 		return StreamWaiting
-	case st.State == informer.Watching && st.Synced: // one that resumed may still be catching up
+	case st.State == informer.Watching && st.Synced: // a resumed watch may still be catching up
 		return StreamLive
 	}
 	return StreamListing
 }
 
-// remember keeps what a kind's sources counted, which are about to be replaced; w.mu is held.
-func (k *kind) remember() {
+// keepCounts saves the counters of a kind's sources, which are about to be replaced; w.mu is held.
+func (k *kind) keepCounts() {
 	for i, f := range k.feeds {
 		for _, st := range f.Source().Status() {
 			if s := k.streams[streamKey{i, st.Stream.Namespace}]; s != nil {
@@ -146,10 +146,10 @@ func (k *kind) remember() {
 	}
 }
 
-// Unselected tells that no scope selects a stream of an earlier run any more, which is known only of a kind
-// that the server has now: either nothing of it is watched, or its streams are others, and each of them
-// has told its whole state. A kind that the server does not have, or of which the API group does not
-// answer, may come back, and then be selected. Anybody may call it.
+// Unselected reports that no scope selects a stream of an earlier run any longer. It is only known for a kind
+// that the server has now: either the kind is not watched, or it has other streams and each of them has
+// delivered its complete state. A kind that the server lacks, or whose API group does not answer, may come back
+// and be selected then. It is safe for concurrent use.
 func (w *Watcher) Unselected(groupResource, namespace, selection string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,7 +157,7 @@ func (w *Watcher) Unselected(groupResource, namespace, selection string) bool {
 		return false
 	}
 	k := w.kinds[groupResource]
-	if k == nil || k.silent {
+	if k == nil || k.discoveryOnly {
 		return true
 	}
 	complete := true
@@ -170,7 +170,7 @@ func (w *Watcher) Unselected(groupResource, namespace, selection string) bool {
 	return complete
 }
 
-// serves tells that the server has a kind now. What a group that does not answer has, the catalog lacks.
+// serves reports whether the server has a kind now. The catalog lacks the kinds of groups that do not answer.
 func (c *Catalog) serves(groupResource string) bool {
 	return slices.ContainsFunc(c.preferred, func(r Resource) bool { return r.GroupResource() == groupResource })
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// one returns the status of the only stream of a resource, and what it says in short.
+// one returns the status of a resource's only stream, and a summary of it.
 func (r *rig) one(resource string) (StreamStatus, string) {
 	r.Helper()
 	synctest.Wait()
@@ -33,7 +33,7 @@ func (r *rig) one(resource string) (StreamStatus, string) {
 	return found[0], fmt.Sprintf("%s, %d objects", found[0].State, found[0].Objects)
 }
 
-// TestStreams makes each state happen, and each way from one to the next.
+// TestStreams produces each state, and each transition.
 func TestStreams(t *testing.T) {
 	before := func(s *informertest.Server) {
 		define(s)
@@ -68,7 +68,7 @@ func TestStreams(t *testing.T) {
 			if !strings.HasSuffix(req.URL.Path, "/configmaps") || q.Get("resourceVersion") != "" || q.Get("limit") == "1" {
 				return false
 			}
-			w.Header().Set("Content-Type", "application/json") // the list begins, and does not go on
+			w.Header().Set("Content-Type", "application/json") // the list starts but does not continue
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush()
 			select {
@@ -105,7 +105,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// TestStreamsListing: a list that takes its time is seen, and so is one that begins before Run.
+// TestStreamsListing: a slow list is visible, and so is one that starts before Run.
 func TestStreamsListing(t *testing.T) {
 	var held chan struct{} // of the bubble
 	before := func(s *informertest.Server) {
@@ -138,8 +138,8 @@ func TestStreamsListing(t *testing.T) {
 	})
 }
 
-// TestDoing has what is hard to make happen.
-func TestDoing(t *testing.T) {
+// TestStateFor has states that are hard to produce.
+func TestStateFor(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", nil)
 	for _, tc := range []struct {
 		why  string
@@ -153,13 +153,13 @@ func TestDoing(t *testing.T) {
 		{"never opened", informer.Status{Err: errors.New("no such selector")}, StreamWaiting},
 		{"unauthorized is a matter of time", informer.Status{State: informer.Waiting, Err: apierrors.NewUnauthorized("")}, StreamWaiting},
 	} {
-		if got := doing(tc.st); got != tc.want {
+		if got := stateFor(tc.st); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.why, got, tc.want)
 		}
 	}
 }
 
-// TestStreamsAreNamed: one row for each kind, selection and namespace, in order.
+// TestStreamsAreNamed: there is one row for each kind, selection and namespace, in order.
 func TestStreamsAreNamed(t *testing.T) {
 	o := Options{Scopes: []Scope{
 		{Types: []string{"configmaps", "a", "b"}, Namespaces: Namespaces{Include: []string{"n", "m"}}},
@@ -182,7 +182,7 @@ func TestStreamsAreNamed(t *testing.T) {
 	})
 }
 
-// TestStreamsAreReopened: a feed that could not be followed has its kind opened anew; the counts go on.
+// TestStreamsAreReopened: a feed that fell behind has its kind reopened; the counters continue.
 func TestStreamsAreReopened(t *testing.T) {
 	keeping(t, Options{Types: []string{"configmaps"}}, nil, func(r *rig, _ func(func())) {
 		r.take()
@@ -196,7 +196,7 @@ func TestStreamsAreReopened(t *testing.T) {
 	})
 }
 
-// TestUnselected: what an earlier run watched is given up only where it is known that nobody wants it.
+// TestUnselected: a stream of an earlier run is only dropped if it is known that no scope selects it.
 func TestUnselected(t *testing.T) {
 	gone := schema.GroupVersionResource{Group: "gone.example.com", Version: "v1", Resource: "gadgets"}
 	before := func(s *informertest.Server) {
@@ -222,7 +222,7 @@ func TestUnselected(t *testing.T) {
 			kind, namespace, selects string
 			want                     bool
 		}{
-			{"what is watched", "configmaps", "a", "", false},
+			{"watched", "configmaps", "a", "", false},
 			{"a namespace that was taken out", "configmaps", "b", "", true},
 			{"all namespaces before, one now", "configmaps", "", "", true},
 			{"globs are watched over the whole cluster, matched or not", "pods", "", `namespaces=["team-*"] without=[]`, false},
@@ -231,7 +231,7 @@ func TestUnselected(t *testing.T) {
 			{"the new selection may not be watched: the old one's place is worth keeping", "secrets", "a", "", false},
 			{"another selection", "deployments.apps", "", `labels="app=y" fields=""`, true},
 			{"no selection before", "deployments.apps", "", "", true},
-			{"what is selected", "deployments.apps", "", `labels="app=x" fields=""`, false},
+			{"selected", "deployments.apps", "", `labels="app=x" fields=""`, false},
 			{"a kind that no scope has", "nodes", "", "", true},
 			{"a kind that the server never had", "gizmos.example.com", "", "", false},
 			{"a kind of a group that does not answer", "gadgets.gone.example.com", "", "", false},
@@ -248,13 +248,13 @@ func TestUnselected(t *testing.T) {
 		define(r.server)
 		r.pass(time.Minute)
 		if _, text := r.one("widgets"); !strings.HasPrefix(text, "live") || !r.watcher.Unselected("widgets.example.com", "a", "") {
-			t.Errorf("%s; back, and nobody asks for that namespace", text)
+			t.Errorf("%s; back, and no scope selects that namespace", text)
 		}
 		r.take()
 	})
 }
 
-// TestTrying: whatever a stream does meanwhile, it is not live since it began to try.
+// TestTrying: whatever state a stream passes through, it has not been live since it started to try.
 func TestTrying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("connection reset")
@@ -262,7 +262,7 @@ func TestTrying(t *testing.T) {
 		for _, tc := range []struct {
 			why  string
 			st   informer.Status
-			want time.Duration // since when it tries; negative: it does not
+			want time.Duration // how long it has been trying; negative: it is not
 		}{
 			{"its first list", informer.Status{State: informer.ListingState}, 0},
 			{"that fails", informer.Status{State: informer.Waiting, Err: broken}, time.Minute},
@@ -272,10 +272,10 @@ func TestTrying(t *testing.T) {
 			{"and may", informer.Status{State: informer.ListingState}, 0},
 			{"it is live", informer.Status{State: informer.Watching, Synced: true}, -1},
 			{"it was cut", informer.Status{State: informer.Waiting, Synced: true, Err: broken}, 0},
-			{"it lists anew", informer.Status{State: informer.ListingState, Synced: true}, time.Minute},
+			{"it lists again", informer.Status{State: informer.ListingState, Synced: true}, time.Minute},
 			{"its kind went", informer.Status{State: informer.Parked}, -1},
 		} {
-			s.try(tc.st)
+			s.noteTrying(tc.st)
 			got := time.Duration(-1)
 			if !s.trying.IsZero() {
 				got = time.Since(s.trying)

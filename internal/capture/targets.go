@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 )
 
-// UsageError is a wrong word of the command line, as opposed to a failure.
+// UsageError reports a wrong command-line argument, as opposed to a failure.
 type UsageError struct{ Text string }
 
 func (e *UsageError) Error() string { return e.Text }
@@ -19,17 +19,16 @@ func Usage(format string, args ...any) error {
 	return &UsageError{Text: fmt.Sprintf(format, args...)}
 }
 
-// target is a kind that is to be watched: all of its objects, or those with one of the names, or
-// those that a named object owns.
+// target is a kind to watch: all its objects, those with given names, or those that a named object owns.
 type target struct {
 	Resource
 	names []string // empty: all
-	owned bool     // also the objects that a named one owns, directly or not
+	owned bool     // also the objects owned by a named one, directly or indirectly
 	scope *Scope
 }
 
-// Owns returns the kinds whose objects a kind's own, as controllers, each by its group-resource. What a custom
-// resource owns is not stated anywhere, so it has no entry.
+// Owns returns, by group-resource, the kinds whose objects a kind's objects own as controllers. Custom
+// resources have no entry: the API does not state what they own.
 func Owns() map[string][]string {
 	return map[string][]string{
 		"deployments.apps":       {"replicasets.apps"},
@@ -42,7 +41,7 @@ func Owns() map[string][]string {
 	}
 }
 
-// ownedKinds returns the kinds whose objects a kind's own, directly or not.
+// ownedKinds returns the kinds whose objects a kind's objects own, directly or indirectly.
 func ownedKinds(resource string) (all []string) {
 	for _, r := range Owns()[resource] {
 		all = append(append(all, r), ownedKinds(r)...)
@@ -50,8 +49,8 @@ func ownedKinds(resource string) (all []string) {
 	return all
 }
 
-// targets reads kubectl's forms: TYPE[,TYPE…] [NAME…] or TYPE/NAME…. A type may be a glob; no argument
-// is the glob of everything. With follow, what named objects own is added.
+// targets parses kubectl's forms: TYPE[,TYPE…] [NAME…] or TYPE/NAME…. A type may be a glob; without
+// arguments it is *. With follow, it adds the kinds that named objects own.
 func (c *Catalog) targets(args []string, follow bool) (ts []target, globs []string, err error) {
 	switch {
 	case len(args) == 0:
@@ -78,7 +77,7 @@ func (c *Catalog) targets(args []string, follow bool) (ts []target, globs []stri
 	return ts, globs, nil
 }
 
-// objects reads TYPE/NAME….
+// objects parses TYPE/NAME….
 func (c *Catalog) objects(args []string) (ts []target, err error) {
 	for _, a := range args {
 		typ, name, _ := strings.Cut(a, "/")
@@ -95,7 +94,7 @@ func (c *Catalog) objects(args []string) (ts []target, err error) {
 	return ts, nil
 }
 
-// types reads TYPE[,TYPE…], for all objects or those with one of the names.
+// types parses TYPE[,TYPE…], for all objects or those with the given names.
 func (c *Catalog) types(list string, names []string) (ts []target, globs []string, err error) {
 	for _, typ := range strings.Split(list, ",") {
 		lower := strings.ToLower(typ)
@@ -109,7 +108,7 @@ func (c *Catalog) types(list string, names []string) (ts []target, globs []strin
 		case len(names) > 0:
 			return nil, nil, Usage("%q: a glob of kinds takes no names", typ)
 		case rules.CheckResource(lower) != nil:
-			return nil, nil, Usage("%q is no glob of kinds: want plural and group, such as deploy* or *.example.com", typ)
+			return nil, nil, Usage("%q is not a glob of kinds: want plural and group, such as deploy* or *.example.com", typ)
 		default:
 			globs = append(globs, lower)
 		}
@@ -133,7 +132,7 @@ func (c *Catalog) add(ts *[]target, typ string, names []string) error {
 	return nil
 }
 
-// merge keeps one target per kind, so that no object is watched, or told, twice.
+// merge keeps one target per kind, so that no object is watched or reported twice.
 func merge(ts *[]target, t target) {
 	for i, have := range *ts {
 		if have.GroupResource() != t.GroupResource() {
@@ -155,23 +154,23 @@ func merge(ts *[]target, t target) {
 	*ts = append(*ts, t)
 }
 
-// all is true where every object of the kind is wanted.
+// all reports whether every object of the kind is wanted.
 func (t target) all() bool { return len(t.names) == 0 && !t.owned }
 
-// named is true for an object that the user asked for, other than by its owner.
+// named reports whether the user asked for the object, other than through its owner.
 func (t target) named(name string) bool {
 	return t.all() || slices.Contains(t.names, name)
 }
 
-// Namespaces says which namespaces are watched. The zero value is the whole cluster.
+// Namespaces selects the watched namespaces. The zero value is the whole cluster.
 type Namespaces struct {
-	// Include and Exclude are names or globs (*, ?, [a-z]). An empty Include is every namespace
-	// and the cluster-scoped kinds.
+	// Include and Exclude are names or globs (*, ?, [a-z]). An empty Include selects every namespace and the
+	// cluster-scoped kinds.
 	Include, Exclude []string
 }
 
-// Validate checks the globs, and that the exclusions leave something: no namespace at all would read
-// as every namespace.
+// Validate checks the globs, and that the exclusions leave something: an empty selection would mean every
+// namespace.
 func (n Namespaces) Validate() error {
 	for _, p := range slices.Concat(n.Include, n.Exclude) {
 		if p == "" {
@@ -189,8 +188,8 @@ func (n Namespaces) Validate() error {
 	return nil
 }
 
-// exact are the included namespaces, each once, where the server can select them one by one. It is
-// not empty if Include is not and has no globs; see Validate.
+// exact returns the included namespaces, each once, if the server can select them individually. It is not empty
+// if Include is not empty and has no globs; see Validate.
 func (n Namespaces) exact() []string {
 	if slices.ContainsFunc(n.Include, isGlob) {
 		return nil
@@ -199,7 +198,7 @@ func (n Namespaces) exact() []string {
 	return slices.Compact(names)
 }
 
-// excluded is the field selector for the exclusions that the server understands: names, no globs.
+// excluded returns the field selector for the exclusions that are names. The server cannot match globs.
 func (n Namespaces) excluded() string {
 	if len(n.Include) > 0 {
 		return ""
@@ -213,7 +212,7 @@ func (n Namespaces) excluded() string {
 	return strings.Join(terms, ",")
 }
 
-// keep is the filter for what the server cannot select; nil where it can select everything.
+// keep returns the filter for the namespaces that the server cannot select; nil if it can select them all.
 func (n Namespaces) keep() func(namespace, name string) bool {
 	if !slices.ContainsFunc(slices.Concat(n.Include, n.Exclude), isGlob) {
 		return nil
@@ -223,7 +222,7 @@ func (n Namespaces) keep() func(namespace, name string) bool {
 	}
 }
 
-// String names the namespaces for a person.
+// String describes the namespaces for display.
 func (n Namespaces) String() string {
 	s := "all namespaces"
 	switch {

@@ -22,7 +22,7 @@ func TestTargets(t *testing.T) {
 		{"nothing is everything", "", "*", ""},
 		{"types", "pods,deploy", "pods deployments.apps", ""},
 		{"a type and names", "pods a b", "pods[a b]", ""},
-		{"a named deployment brings what it owns", "deploy/web", "deployments.apps[web] replicasets.apps+ pods+", ""},
+		{"a named deployment includes its dependents", "deploy/web", "deployments.apps[web] replicasets.apps+ pods+", ""},
 		{"a named pod beside it stays named", "deploy/web pod/x", "deployments.apps[web] pods[x]+ replicasets.apps+", ""},
 		{"two types and a name", "deploy,pods web", "deployments.apps[web] pods[web]+ replicasets.apps+", ""},
 		{"the same twice is once", "pods,po,Pod", "pods", ""},
@@ -30,7 +30,7 @@ func TestTargets(t *testing.T) {
 		{"globs are for kinds that come, too", "pods,*.Example.com,deploy*", "pods *.example.com deploy*", ""},
 		{"a glob and a name", "deploy* web", "", `"deploy*": a glob of kinds takes no names`},
 		{"a glob and a name, in the other form", "deploy*/web", "", `"deploy*/web": a glob of kinds takes no names`},
-		{"no glob", "*..x", "", `"*..x" is no glob of kinds`},
+		{"no glob", "*..x", "", `"*..x" is not a glob of kinds`},
 		{"a mixture of the forms", "deploy/web pods", "", `"pods" is not TYPE/NAME`},
 		{"an empty name", "deploy/", "", `"deploy/" is not TYPE/NAME`},
 		{"an empty type", "pods,", "", "empty type"},
@@ -109,7 +109,7 @@ func TestNamespaces(t *testing.T) {
 		"a broken glob":             {Include: []string{"a["}},
 		"an empty name":             {Include: []string{""}},
 		"nothing is not everything": {Include: []string{"a"}, Exclude: []string{"a"}},
-		"nor is what a glob leaves": {Include: []string{"team-a", "team-b"}, Exclude: []string{"team-*"}},
+		"nor the rest after a glob": {Include: []string{"team-a", "team-b"}, Exclude: []string{"team-*"}},
 	} {
 		if err := n.Validate(); !errors.As(err, &u) {
 			t.Errorf("%s: %v", why, err)
@@ -122,7 +122,7 @@ func TestNamespaces(t *testing.T) {
 
 func TestOwnership(t *testing.T) {
 	now := time.Unix(1000, 0)
-	uids := func(cs []noted) string {
+	uids := func(cs []pendingChange) string {
 		var s []string
 		for _, c := range cs {
 			s = append(s, c.UID)
@@ -141,20 +141,20 @@ func TestOwnership(t *testing.T) {
 	check("the ReplicaSet before its Deployment waits", uids(o.admit(now, obj("rs", "web"), false)), "")
 	check("the Deployment releases all, owners first", uids(o.admit(now, obj("web", ""), true)), "web rs pod pod")
 	check("then they pass at once", uids(o.admit(now, obj("pod", "rs"), false)), "pod")
-	check("what nobody owns is not ours", uids(o.admit(now, obj("lone", ""), false)), "")
-	check("nor what it owns", uids(o.admit(now, obj("pod2", "lone"), false)), "")
+	check("an object without an owner is not ours", uids(o.admit(now, obj("lone", ""), false)), "")
+	check("nor its dependents", uids(o.admit(now, obj("pod2", "lone"), false)), "")
 	check("an unknown owner", uids(o.admit(now, obj("pod3", "later"), false)), "")
 	o.expire(now.Add(ownerPatience))
 	if len(o.waiting) != 0 {
 		t.Errorf("%d still wait", len(o.waiting))
 	}
 	check("is not waited for twice", uids(o.admit(now, obj("pod3", "later"), false))+fmt.Sprint(len(o.waiting)), "0")
-	check("but may turn out to be ours", uids(o.admit(now, obj("later", "web"), false)), "later")
+	check("but may ownerSem out to be ours", uids(o.admit(now, obj("later", "web"), false)), "later")
 	check("and then its objects are", uids(o.admit(now, obj("pod3", "later"), false)), "pod3")
 
 	known := obj("rs2", "web2")
-	known.unshown = true
-	check("what is not shown does not wait", uids(o.admit(now, known, false))+fmt.Sprint(len(o.waiting)), "0")
+	known.revealOnly = true
+	check("an revealOnly change does not wait", uids(o.admit(now, known, false))+fmt.Sprint(len(o.waiting)), "0")
 	check("its pod does", uids(o.admit(now, obj("pod4", "rs2"), false)), "")
 	check("and is found over it", uids(o.admit(now, obj("web2", ""), true)), "web2 pod4")
 
@@ -162,8 +162,8 @@ func TestOwnership(t *testing.T) {
 	check("also the owner's own", uids(o.admit(now, deleted("rs3", "web3"), false)), "")
 	check("and both come in order", uids(o.admit(now, obj("web3", ""), true)), "web3 rs3 pod5")
 
-	for _, c := range []noted{obj("pod6", "rs4"), obj("rs4", "web4"), obj("web4", "")} { // the lists' order
-		c.unshown = true
+	for _, c := range []pendingChange{obj("pod6", "rs4"), obj("rs4", "web4"), obj("web4", "")} { // the lists' order
+		c.revealOnly = true
 		o.admit(now, c, c.UID == "web4")
 	}
 	check("an owner goes", uids(o.admit(now, deleted("web4", ""), true)), "web4")
@@ -174,10 +174,10 @@ func TestOwnership(t *testing.T) {
 	o.admit(now, obj("circle2", "circle1"), false)
 	o.expire(now.Add(ownerPatience))
 	check("owners in a circle own nothing", uids(o.admit(now, obj("circle1", "circle2"), false)), "")
-	check("an object without a UID is what was named", uids(o.admit(now, obj("", ""), true)), "")
+	check("an object without a UID is a named one", uids(o.admit(now, obj("", ""), true)), "")
 }
 
-// TestOwnershipIsBounded: nothing is kept of what is gone, and only so much waits.
+// TestOwnershipIsBounded: deleted objects are forgotten, and the number of waiting changes is limited.
 func TestOwnershipIsBounded(t *testing.T) {
 	now := time.Unix(1000, 0)
 	o := newOwnership()
@@ -202,15 +202,15 @@ func TestOwnershipIsBounded(t *testing.T) {
 	}
 }
 
-func obj(uid, owner string) noted {
-	c := noted{Change: change.Change{Op: event.Updated, UID: uid}}
+func obj(uid, owner string) pendingChange {
+	c := pendingChange{Change: change.Change{Op: event.Updated, UID: uid}}
 	if owner != "" {
 		c.Owner = &event.Owner{UID: owner}
 	}
 	return c
 }
 
-func deleted(uid, owner string) noted {
+func deleted(uid, owner string) pendingChange {
 	c := obj(uid, owner)
 	c.Op = event.Deleted
 	return c

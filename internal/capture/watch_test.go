@@ -19,7 +19,7 @@ func TestFirstLook(t *testing.T) {
 		s.Put(cmGVR, "shop", "a", data("k", "1"))
 		s.Put(cmGVR, "shop", "b", data("k", "1"))
 	}
-	t.Run("what exists is no news", func(t *testing.T) {
+	t.Run("existing objects are not reported", func(t *testing.T) {
 		scenario(t, Options{Types: []string{"configmaps"}}, before, func(r *rig) {
 			r.want("the start", "ready: 1 kinds, 2 objects")
 			if kinds, settled, objects := r.watcher.Progress(); kinds != 1 || settled != 1 || objects != 2 {
@@ -98,12 +98,12 @@ func TestSelectedNamespaces(t *testing.T) {
 
 func TestMissingNamespaces(t *testing.T) {
 	o := Options{Types: []string{"configmaps"}, Namespaces: Namespaces{Include: []string{"empty", "shop", "typo"}}}
-	before := func(s *informertest.Server) { // who finds objects in shop need not ask for it
+	before := func(s *informertest.Server) { // a namespace with objects need not be requested
 		s.Put(nsGVR, "", "empty", nil)
 		s.Put(cmGVR, "shop", "a", nil)
 	}
 	scenario(t, o, before, func(r *rig) {
-		r.want("only what does not exist", "ready: 1 kinds, 1 objects, missing typo")
+		r.want("only the missing one", "ready: 1 kinds, 1 objects, missing typo")
 		r.server.Put(cmGVR, "typo", "b", nil)
 		r.want("it may yet appear", "created configmaps/b")
 	})
@@ -129,7 +129,7 @@ func TestForbidden(t *testing.T) {
 			s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, func(r *http.Request) bool { return strings.Count(r.URL.Path, "/") > 1 }))
 		}
 		scenario(t, Options{Types: []string{"configmaps,secrets"}}, before, func(r *rig) {
-			r.want("is told at once", "ready: 0 kinds, 0 objects", "forbidden: configmaps", "forbidden: secrets")
+			r.want("is reported at once", "ready: 0 kinds, 0 objects", "forbidden: configmaps", "forbidden: secrets")
 		})
 	})
 	t.Run("in one of two namespaces", func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestFailingAtTheStart(t *testing.T) {
 		r.want("it does not hold up the start", "ready: 1 kinds, 0 objects", "failing: configmaps")
 		r.server.Intercept(nil)
 		r.pass(time.Minute)
-		r.want("what was there is no news", []string{}...)
+		r.want("existing objects are not reported", []string{}...)
 		r.server.Put(cmGVR, "n", "b", nil)
 		r.want("it is watched", "created configmaps/b")
 	})
@@ -165,11 +165,11 @@ func TestFailingAtTheStart(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	var u *UsageError
 	for why, o := range map[string]Options{
-		"a label selector":          {Labels: "a in ("},
-		"a field selector":          {Fields: "a"},
-		"all namespaces excluded":   {Namespaces: Namespaces{Include: []string{"a"}, Exclude: []string{"a"}}},
-		"a name beside a selector":  {Types: []string{"configmaps", "a"}, Labels: "app=x"},
-		"what it owns and selector": {Types: []string{"deploy/web"}, Fields: "metadata.name=x"},
+		"a label selector":         {Labels: "a in ("},
+		"a field selector":         {Fields: "a"},
+		"all namespaces excluded":  {Namespaces: Namespaces{Include: []string{"a"}, Exclude: []string{"a"}}},
+		"a name beside a selector": {Types: []string{"configmaps", "a"}, Labels: "app=x"},
+		"dependents and selector":  {Types: []string{"deploy/web"}, Fields: "metadata.name=x"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -187,14 +187,14 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// startErr is what Run returns by itself.
+// startErr returns the error with which Run ends by itself.
 func startErr(t *testing.T, o Options) error {
 	t.Helper()
 	r := start(t, o, nil)
 	defer r.cancel()
 	err := <-r.ended
 	if got := r.take(); len(got) != 0 {
-		t.Errorf("told before the error: %s", got)
+		t.Errorf("sent before the error: %s", got)
 	}
 	return err
 }
@@ -213,13 +213,13 @@ func TestRunFails(t *testing.T) {
 		"a server that says nothing": func(s *informertest.Server) {
 			s.Intercept(func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true })
 		},
-		"a server that knows nobody": func(s *informertest.Server) {
+		"a server that authenticates no one": func(s *informertest.Server) {
 			s.Intercept(refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, func(*http.Request) bool { return true }))
 		},
-		"a server that is no API server": func(s *informertest.Server) {
+		"not an API server": func(s *informertest.Server) {
 			s.Intercept(func(w http.ResponseWriter, _ *http.Request) bool { _, _ = io.WriteString(w, "<html>"); return true })
 		},
-		"a server of which no group answers": func(s *informertest.Server) {
+		"a server without an answering group": func(s *informertest.Server) {
 			for _, g := range []string{"", "apps", "apiextensions.k8s.io"} {
 				s.SetStale(g, true)
 			}
@@ -244,10 +244,10 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// TestEndWhenever: the end on request is no error, whatever the watcher is at, and leaves no
-// goroutine (the bubble, and TestMain).
+// TestEndWhenever: stopping on request is not an error, whatever the watcher is doing, and leaves no goroutine
+// (checked by the bubble and TestMain).
 func TestEndWhenever(t *testing.T) {
-	t.Run("while it asks what there is", func(t *testing.T) {
+	t.Run("during discovery", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := start(t, Options{}, func(s *informertest.Server) {
 				s.Intercept(func(_ http.ResponseWriter, r *http.Request) bool { <-r.Context().Done(); return true })
@@ -256,7 +256,7 @@ func TestEndWhenever(t *testing.T) {
 			r.stop()
 		})
 	})
-	t.Run("while nobody reads", func(t *testing.T) {
+	t.Run("while no one reads", func(t *testing.T) {
 		for _, types := range []string{"configmaps", "deploy/web"} {
 			scenario(t, Options{Types: []string{types}, Initial: true}, func(s *informertest.Server) {
 				s.Put(deployGVR, "n", "web", nil)

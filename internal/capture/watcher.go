@@ -19,95 +19,96 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
-// Options say what to watch and how to read it.
+// Options select what to watch and how.
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
-	// Types are the command line's TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none is everything. A type with a *
-	// is a glob of plural and group, such as deploy* or *.example.com, which kinds that appear match, too.
+	// Types are command-line arguments: TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none means everything. A type
+	// with a * is a glob of plural and group, such as deploy* or *.example.com; it also matches kinds that
+	// appear later.
 	Types      []string
 	Namespaces Namespaces
 	// Labels and Fields are selectors in the server's syntax.
 	Labels, Fields string
-	// Hidden kinds (events, leases, …) are left out where they are not named, unless Noise is set.
+	// Noise includes hidden kinds (events, leases, …) even if they are not named.
 	Noise bool
-	// Scopes, if any, stand instead of the fields above. The first that selects a kind decides how all
-	// its objects are watched.
+	// Scopes, if any, replace the fields above. The first scope that selects a kind applies to all its objects.
 	Scopes []Scope
-	// Initial also reports what exists at the start, as snapshots.
+	// Initial also reports the objects that exist at the start, as snapshots.
 	Initial bool
 	// Only and Ignore narrow the fields of updates.
 	Only, Ignore []diff.Pattern
 
-	// Redactor hides values. A resource in its user's rules that the server does not have is an error of Run and
-	// Plan, unless it may come: see Watcher.UnfilledRules.
+	// Redactor redacts values. If its user rules name a resource that the server does not have, Run and Plan
+	// fail, unless the resource may still appear: see Watcher.UnfilledRules.
 	Redactor *redact.Redactor
 	Quiet    *quiet.Set
 
-	// Kept, if set, has batches told instead of changes, and streams resumed from what was kept of them.
+	// Kept, if set, makes the Watcher send batches, not single changes, and resume streams from their kept
+	// state.
 	Kept Kept
-	// Audited, if set, is called after every audit of a stream: see informer.Hooks. It must be quick.
+	// Audited, if set, is called after every audit of a stream; see informer.Hooks. It must return quickly.
 	Audited func(informer.AuditInfo)
 }
 
-// Message is what a Watcher tells: exactly one of its fields is set.
+// Message is one message of a Watcher: exactly one field is set.
 type Message struct {
 	Change *change.Change
-	// Batch takes the place of Change where Options.Kept is set.
+	// Batch is sent in place of Change if Options.Kept is set.
 	Batch *Batch
-	// Flush is to be closed once every Batch that came before it is kept: a stream is about to be
-	// resumed from them.
+	// Flush is closed by the reader once every earlier Batch is kept: a stream is about to be resumed from
+	// them.
 	Flush chan<- struct{} `json:"-"`
-	// Ready comes once: every stream is live, or known not to become so.
+	// Ready is sent once, when every stream is live or was refused.
 	Ready *Ready
 	Away  *Away
-	// Problem is something that was skipped, or done without, such as an object that cannot be read or
-	// a kind that may not be watched any more.
+	// Problem reports something skipped or missing, such as an object that cannot be decoded or a kind that may
+	// no longer be watched.
 	Problem error
 }
 
 // Ready describes what is watched after the start.
 type Ready struct {
-	// Kinds are live, at least in some of the namespaces; Objects are what they hold.
+	// Kinds counts the kinds that are live, at least in some namespaces, and Objects their objects.
 	Kinds, Objects int
 	// Hidden are the kinds left out as noise, by plural name.
 	Hidden []string
-	// Forbidden may not be watched; Failing do not answer or cannot select what was asked. Both
-	// are tried again, and may concern only some of the namespaces.
+	// Forbidden kinds may not be watched; Failing ones do not answer or reject the selector. Both are retried,
+	// and may concern only some of the namespaces.
 	Forbidden, Failing []Refusal
-	// Missing are the namespaces asked for that do not exist (yet), Absent the objects, as TYPE/NAME,
-	// Unmatched the globs that no kind matches (yet), Unfilled as Watcher.UnfilledRules.
+	// Missing are requested namespaces that do not exist (yet), Absent requested objects as TYPE/NAME,
+	// Unmatched globs that match no kind (yet); Unfilled is as in Watcher.UnfilledRules.
 	Missing, Absent, Unmatched, Unfilled []string
 }
 
-// Refusal is a kind that cannot be watched now, and why.
+// Refusal is a kind that cannot be watched now, with the reason.
 type Refusal struct {
 	Resource Resource
 	Err      error
-	// Namespaces are set where the kind is watched in others.
+	// Namespaces are set if the kind is watched in other namespaces.
 	Namespaces []string
 }
 
-// Away tells that the API server could not be reached, and when it could be again.
+// Away reports an outage of the API server: first its start, then its end.
 type Away struct {
-	// Since is when the first stream was cut, Until when the last was live again; zero while away.
+	// Since is when the first stream broke, Until when the last one recovered; Until is zero during the outage.
 	Since, Until time.Time
-	// Silent is true where the server ceased to answer and the connection stayed open: Since is then the last
-	// sign of life before the connection was given up.
+	// Silent is set if the server stopped answering while the connection stayed open. Since is then the last
+	// sign of life before the connection was closed.
 	Silent bool
 	// Err is the latest failure.
 	Err error
-	// Streams were cut; Relisted of them had to be listed: their changes are net changes.
+	// Streams counts the broken streams, Relisted those that had to list again: their changes are net changes.
 	Streams, Relisted int
 }
 
-// Watcher follows a cluster: discovery, one source per kind and name, and the changes they give.
+// Watcher watches a cluster: it runs discovery and one source per kind or name, and sends their changes.
 //
-//	Ordering         Changes of one object come in order. Between kinds there is none.
-//	What may be      Nothing, but what a gap Change announces.
+//	Ordering         Changes of one object are in order. There is no order between kinds.
+//	What may be      Nothing, except what a gap change announces.
 //	skipped
-//	Slow consumers   Hold back the feeds, which fold into net changes beyond their budget.
-//	After close      Messages is closed when Run has returned.
+//	Slow consumers   Block the feeds, which fold into net changes beyond their budget.
+//	After close      Run closes Messages when it returns.
 type Watcher struct {
 	o         Options
 	cluster   *informer.Cluster
@@ -115,24 +116,24 @@ type Watcher struct {
 	builder   *builder
 	budget    int64 // of each feed; 0: the default
 	out       chan Message
-	wake      chan struct{} // looks at discovery again soon
-	started   chan struct{} // closed when every kind has settled
+	wake      chan struct{} // requests an early poll of discovery
+	started   chan struct{} // closed when every kind has started
 
 	scopes []Scope
 
 	mu      sync.Mutex
-	catalog *Catalog         // of the latest look; nil before the first
-	unknown map[string]error // groups that never answered: what they have may have been there
+	catalog *Catalog         // of the latest poll; nil before the first
+	unknown map[string]error // groups that never answered: their objects may be old
 	kinds   map[string]*kind // by group and resource
-	// changedGroups are those of CRDs that changed a moment ago.
+	// changedGroups are the groups of recently changed CRDs.
 	changedGroups map[string]bool
 	hidden        map[string]bool
 	unmatched     []string // globs
-	waiting       int      // kinds of the first look that have not settled
+	waiting       int      // kinds of the first poll that have not started
 	outage        outage
 
-	turn   chan struct{} // holds a token while a change is admitted and handed on, which keeps owners first
-	owners *ownership    // guarded by turn; nil where nothing is watched for its owner
+	ownerSem chan struct{} // holds a token while a change is admitted and sent, which keeps owners first
+	owners   *ownership    // guarded by ownerSem; nil if no kind is watched for its owner
 }
 
 // New prepares a Watcher; it does not talk to the server.
@@ -148,8 +149,8 @@ func New(o Options) (*Watcher, error) {
 	}
 	w := &Watcher{
 		o: o, scopes: scopes, out: make(chan Message, 64), wake: make(chan struct{}, 1), started: make(chan struct{}),
-		turn:  make(chan struct{}, 1),
-		kinds: map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
+		ownerSem: make(chan struct{}, 1),
+		kinds:    map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
 	}
 	var err error
 	if w.cluster, err = informer.NewCluster(o.Config, informer.Options{Hooks: informer.Hooks{Audit: o.Audited}}); err != nil {
@@ -166,43 +167,42 @@ func New(o Options) (*Watcher, error) {
 		schemas: openapi.New(func(ctx context.Context, path string) ([]byte, error) { return w.cluster.Get(ctx, path, nil) }),
 		decode:  jsonmap.DecodePair,
 	}
-	if o.Kept != nil { // as JSON
+	if o.Kept != nil { // consumers get JSON
 		w.builder.decode = jsonmap.DecodeChanged
 	}
 	return w, nil
 }
 
-// Messages is what the watcher tells. The reader must read until it is closed or its context ends.
+// Messages returns the watcher's messages. The reader must read until the channel closes or its context ends.
 func (w *Watcher) Messages() <-chan Message { return w.out }
 
-// Run watches until ctx ends, and returns nil then. It returns an error where nothing can be
-// watched: the server does not answer, or a type is unknown. A Watcher runs once.
+// Run watches until ctx ends, then returns nil. It fails if nothing can be watched: the server does not answer,
+// or a type is unknown. A Watcher runs once.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer close(w.out)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	catalog, err := w.prepare(ctx, w.o.Kept == nil)
 	if ctx.Err() != nil {
-		return nil // the end on request came first
+		return nil // stopping is not a failure
 	}
 	if err != nil {
 		return err
 	}
-	w.reconcile(ctx, catalog) // before Run, so that the feeds are there from the first list on
+	w.reconcile(ctx, catalog) // before Run, so that the feeds exist before the first list
 	ended := make(chan error, 1)
 	go func() { ended <- w.cluster.Run(ctx) }()
 	var both sync.WaitGroup
 	both.Go(func() { w.discover(ctx) })
 	both.Go(func() { w.follow(ctx) })
 	both.Wait()
-	for _, k := range w.kinds { // nobody is left to change them
+	for _, k := range w.kinds { // the goroutines that change them have ended
 		k.stop()
 	}
 	return <-ended
 }
 
-// prepare asks the server what it has, and finds in that what is asked for; follow adds what named
-// objects own.
+// prepare runs discovery and resolves the scopes; follow adds the kinds that named objects own.
 func (w *Watcher) prepare(ctx context.Context, follow bool) (*Catalog, error) {
 	catalog, err := w.fetchCatalog(ctx)
 	if err != nil {
@@ -225,7 +225,7 @@ func (w *Watcher) prepare(ctx context.Context, follow bool) (*Catalog, error) {
 	return catalog, nil
 }
 
-// send hands a message on; it gives up when ctx ends.
+// send sends a message; false if ctx ended first.
 func (w *Watcher) send(ctx context.Context, m Message) bool {
 	select {
 	case w.out <- m:
@@ -235,7 +235,7 @@ func (w *Watcher) send(ctx context.Context, m Message) bool {
 	}
 }
 
-// follow announces the start, outages and their ends, and gives up on owners, until ctx ends.
+// follow announces the start and outages, and expires waiting changes, until ctx ends.
 func (w *Watcher) follow(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -255,12 +255,12 @@ func (w *Watcher) follow(ctx context.Context) {
 
 func (w *Watcher) tick(ctx context.Context, now time.Time) {
 	select {
-	case w.turn <- struct{}{}:
+	case w.ownerSem <- struct{}{}:
 		if w.owners != nil {
 			w.owners.expire(now)
 		}
-		<-w.turn
-	default: // our reader is slow: the next tick will do
+		<-w.ownerSem
+	default: // our reader is slow: retry at the next tick
 	}
 	w.mu.Lock()
 	away := w.outage.tick(now)

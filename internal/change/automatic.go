@@ -8,25 +8,24 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// components are the field managers of the programs of Kubernetes itself. Distributions that are one program are
-// named, too.
+// components are the field managers of Kubernetes' own programs, including single-binary distributions.
 //
-// Source: k8s.io/kubernetes 1.36, whose programs take their names for it, and the API server's own writes.
+// Source: k8s.io/kubernetes 1.36, whose programs use their names as managers, and the API server's own writes.
 var components = []string{
 	"kube-controller-manager", "cloud-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kube-apiserver", "k3s", "k0s",
 }
 
-// bookkeeping are kinds that components and operators write to find each other, or to say what they do.
+// bookkeeping are kinds that components and operators write to find each other or to report what they do.
 var bookkeeping = map[string]bool{
 	"Event": true, "Event.events.k8s.io": true, "Lease.coordination.k8s.io": true, "Endpoints": true, "EndpointSlice.discovery.k8s.io": true,
 }
 
-// Automatic reports whether a change is what controllers do of their own accord: a status, what a component of
-// Kubernetes wrote, the coming and going of objects that have a controller, conversions, and kinds that are nothing
-// but bookkeeping. What an operator writes elsewhere is not known from what a person's tool writes. A gap and an
-// absence are not automatic.
+// Automatic reports whether a change is controllers' routine: a status, a write by a Kubernetes component,
+// objects with a controller that appear and disappear, conversions, and bookkeeping kinds. An operator's other
+// writes cannot be distinguished from those of a person's tool. Gaps and absences are not automatic.
 //
-// The server does not say who deleted an object: of one that has a controller, that counts as the controller's.
+// The server does not record who deleted an object; the deletion of an object with a controller counts as the
+// controller's.
 func (c *Change) Automatic() bool {
 	kind := c.Resource.Kind
 	if c.Resource.Group != "" {
@@ -44,8 +43,8 @@ func (c *Change) Automatic() bool {
 	}
 }
 
-// writtenByComponents judges an update by its fields that are not quiet. Of a field that was removed nobody knows who
-// did it: such a field is judged as the others are, and a person's if there are no others.
+// writtenByComponents judges an update by its fields that are not quiet. The writer of a removed field is
+// unknown: it is judged like the other fields, or as a person's if there are no others.
 func (c *Change) writtenByComponents(kind string) bool {
 	unknown := 0
 	for _, f := range c.Fields {
@@ -62,12 +61,13 @@ func (c *Change) writtenByComponents(kind string) bool {
 	return unknown == 0
 }
 
-// counted reports whether a field is the finalizer that a Job's controller takes away from a pod that it has counted.
+// counted reports whether a field is the finalizer that a Job's controller removes from a pod once it has
+// counted it.
 func (c *Change) counted(kind string, f FieldChange) bool {
 	return kind == "Pod" && c.Owner != nil && c.Owner.Kind == "Job" && f.Manager == "?" && strings.HasPrefix(f.Path.String(), "metadata.finalizers")
 }
 
-// isStatus reports whether a field says how an object is, and not what somebody wants it to be.
+// isStatus reports whether a field describes an object's state, as opposed to its desired state.
 func isStatus(kind string, f FieldChange) bool {
 	switch name := func(i int) string {
 		if i >= len(f.Path) || f.Path[i].Kind != diff.Field {
@@ -80,7 +80,7 @@ func isStatus(kind string, f FieldChange) bool {
 	case name(0) == "metadata":
 		return slices.Contains([]string{"resourceVersion", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"}, name(1))
 	case kind == "Pod":
-		return name(0) == "spec" && name(1) == "nodeName" // the scheduler's
+		return name(0) == "spec" && name(1) == "nodeName" // written by the scheduler
 	case kind == "PersistentVolumeClaim":
 		return name(0) == "spec" && name(1) == "volumeName"
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestAutomatic: what somebody wanted is told from what controllers do of their own accord.
+// TestAutomatic distinguishes a user's changes from controllers' routine.
 func TestAutomatic(t *testing.T) {
 	deployment := Resource{Group: "apps", Resource: "deployments", Kind: "Deployment"}
 	pod := Resource{Resource: "pods", Kind: "Pod"}

@@ -9,19 +9,19 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/quiet"
 )
 
-// Builder makes changes of versions: it diffs, attributes and marks what is quiet. It is safe for
-// concurrent use.
+// Builder completes changes: it diffs the versions, attributes fields to managers and marks quiet ones. It is
+// safe for concurrent use.
 type Builder struct {
 	Quiet *quiet.Set
-	// Only and Ignore are the user's paths: an update shows the fields that Only touches and Ignore
-	// does not cover.
+	// Only and Ignore are the user's paths: an update shows the fields that Only matches and Ignore does not
+	// cover.
 	Only, Ignore []diff.Pattern
 }
 
-// Build completes a change of which Op, Resource, Namespace, Name, At and Since are set: it differs by
-// before and after, of which one may be nil. They become the change's; their managed fields are cut
-// off once they have told who wrote what. A nil schema leaves the diff to what it can tell by itself.
-// It returns false where the user's paths leave nothing of the change.
+// Build completes a change whose Op, Resource, Namespace, Name, At and Since are set, from its two versions, of
+// which one may be nil. The change keeps them, and their managed fields are removed after attribution. With a
+// nil schema, lists are compared without merge keys from the server. Build returns false if the user's paths
+// leave nothing of the change.
 func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Schema) (shown bool) {
 	latest := after
 	if latest == nil {
@@ -55,14 +55,14 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 	return shown
 }
 
-// converted completes a conversion. Nobody wrote what differs, and when it came to be served so is not known.
+// converted completes a conversion. It has no writer, and its time is unknown.
 func (b *Builder) converted(c *Change, schema diff.Schema) bool {
 	shown := c.Blind || b.fields(c, managers.Entries{}, schema)
 	c.Time, c.Since, c.Net, c.Quiet = c.At, time.Time{}, false, true
 	return shown
 }
 
-// fields fills in what differs. It returns false where the user's paths leave nothing.
+// fields fills in the differences. It returns false if the user's paths leave nothing.
 func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema) bool {
 	c.Quiet = true
 	manager, several := "", false
@@ -77,7 +77,7 @@ func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema
 		}
 		touched = true
 		fc := FieldChange{Change: f, Manager: managers.Unknown, Quiet: b.isQuiet(c.Resource, f.Path)}
-		if f.Op != diff.Remove { // the server does not say who removed a field
+		if f.Op != diff.Remove { // the server does not record who removed a field
 			fc.Manager, fc.Subresource = entries.Owner(f.Path, f.To)
 		}
 		if !fc.Quiet {
@@ -94,13 +94,13 @@ func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema
 	return touched && !(ignored && c.Quiet)
 }
 
-// isQuiet asks the rules. The version of the API is quiet besides: it is the one that we asked for, and
-// changes when that is not served any more.
+// isQuiet applies the rules. The API version is always quiet: it is the version that we requested, and changes
+// when the server stops serving that.
 func (b *Builder) isQuiet(r Resource, p diff.Path) bool {
 	return len(p) == 1 && p[0].Name == "apiVersion" || b.Quiet.Quiet(r.Group, r.Resource, p)
 }
 
-// shows applies --path to an object that comes or goes as a whole.
+// shows applies --path to an object that appears or disappears.
 func (b *Builder) shows(after, before map[string]any) bool {
 	if len(b.Only) == 0 {
 		return true
@@ -130,23 +130,23 @@ func touches(ps []diff.Pattern, c diff.Change) bool {
 	return false
 }
 
-// Metadata is the metadata of an object; nil if it has none.
+// Metadata returns an object's metadata; nil if it has none.
 func Metadata(obj map[string]any) map[string]any {
 	m, _ := obj["metadata"].(map[string]any)
 	return m
 }
 
-// dropManagedFields takes out what attribution has read: it repeats the whole object and differs
-// with every write.
+// dropManagedFields removes managedFields after attribution: they repeat the whole object and differ with every
+// write.
 func dropManagedFields(obj map[string]any) {
 	meta := Metadata(obj)
-	if _, ok := meta["managedFields"]; !ok { // such metadata may be shared, and is not written to
+	if _, ok := meta["managedFields"]; !ok { // metadata without it may be shared, and is not written to
 		return
 	}
 	delete(meta, "managedFields")
 }
 
-// controller is the owner whose controller field is true; there is at most one.
+// controller returns the owner whose controller field is true; there is at most one.
 func controller(obj map[string]any) *event.Owner {
 	refs, _ := Metadata(obj)["ownerReferences"].([]any)
 	for _, r := range refs {
@@ -162,7 +162,7 @@ func controller(obj map[string]any) *event.Owner {
 	return nil
 }
 
-// Timestamp reads a time field of the metadata; the server writes whole seconds.
+// Timestamp returns a time field of the metadata; the server writes whole seconds.
 func Timestamp(obj map[string]any, field string) time.Time {
 	s, _ := Metadata(obj)[field].(string)
 	t, err := time.Parse(time.RFC3339, s)
@@ -179,8 +179,8 @@ func created(obj map[string]any, fallback time.Time) time.Time {
 	return fallback
 }
 
-// notBefore narrows the interval in which an object went: it was there when it was created, and when it was written
-// last.
+// notBefore narrows the interval of a deletion: the object existed when it was created and when it was last
+// written.
 func notBefore(since, at time.Time, entries managers.Entries, obj map[string]any) time.Time {
 	if since.IsZero() {
 		return since
@@ -197,9 +197,9 @@ func notBefore(since, at time.Time, entries managers.Entries, obj map[string]any
 	return since
 }
 
-// written is when an update happened: the time that its managers' entries give, where they give one
-// and it lies in the interval in which the update can have happened. An entry's time tells its
-// last change, in whole seconds; a write that changed nothing of the entry leaves it old.
+// written returns the time of an update: the managers' entries' time, if there is one within the interval in
+// which the update can have happened. An entry holds the time of its last change, in whole seconds; a write
+// that does not change the entry leaves its time.
 func written(c *Change) time.Time {
 	var last time.Time
 	for _, f := range c.Fields {
@@ -223,7 +223,7 @@ func written(c *Change) time.Time {
 	return last
 }
 
-// Subject names the object for an error: "configmaps/web in shop".
+// Subject names the object in errors: "configmaps/web in shop".
 func (c *Change) Subject() string {
 	s := c.Resource.GroupResource() + "/" + c.Name
 	if c.Namespace != "" {
@@ -232,11 +232,11 @@ func (c *Change) Subject() string {
 	return s
 }
 
-// Touches tells whether a change is of something that one of the paths names; what comes or goes is of
-// all that it has.
+// Touches reports whether a change affects one of the paths. An object that appears or disappears affects all
+// the paths it has.
 func (c *Change) Touches(paths []diff.Pattern) bool {
 	if c.Blind {
-		return true // nobody can tell any more
+		return true // the fields are no longer known
 	}
 	if !c.Op.Differs() {
 		return (&Builder{Only: paths}).shows(c.After, c.Before)

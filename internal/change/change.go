@@ -1,5 +1,5 @@
-// Package change holds a change as the tool's rooms hand it to each other, and makes one of two
-// versions of an object: what differs, who wrote it, and what is quiet. It asks nobody: the versions
+// Package change defines a change, as passed between the tool's packages, and builds one from two versions of
+// an object: its differences, their writers, and whether they are quiet. It makes no requests: the versions
 // come from a stream or from the journal.
 package change
 
@@ -21,48 +21,48 @@ type Change struct {
 	UID             string
 	ResourceVersion string
 	Owner           *event.Owner
-	// Before and After are redacted and shared: read them, do not write them. Before is nil for
-	// objects that appear, After for those that go.
+	// Before and After are redacted and shared; do not modify them. Before is nil for objects that appear,
+	// After for objects that disappear.
 	Before, After map[string]any
 	// Fields are the differences of an update or a conversion, quiet ones included, in path order.
 	Fields []FieldChange
 	// Managers are the managedFields entries after the write.
 	Managers []event.Manager
-	// Manager wrote the change as a whole: the one owner of all that is not quiet; "?" otherwise.
+	// Manager wrote the change as a whole: the only owner of all fields that are not quiet; otherwise "?".
 	Manager string
-	// Quiet is true for an update of which every field is quiet, and for every conversion.
+	// Quiet is set for an update whose fields are all quiet, and for every conversion.
 	Quiet bool
-	// At is when it was seen. Since is set where it can have happened long before: after Since. Net says that a list
-	// derived it: what happened between the two came to this.
+	// At is when the change was seen. Since is set if it may have happened long before: then it happened after
+	// Since. Net is set if a list derived the change, as the net result of that interval.
 	At, Since time.Time
 	Net       bool
-	// Time is when it happened, where the object says so; else At.
+	// Time is when it happened, if the object records that; else At.
 	Time time.Time
 	Gap  *event.GapInfo
 	// Absence is set for an absence, which lasted from Since to At.
 	Absence *event.Absence
-	// Epoch counts the histories of the server, from 1 on; see event.Data.
+	// Epoch counts the histories of the server, from 1; see event.Data.
 	Epoch int64
 	// Form distinguishes the conversions of one version; see event.Data.
 	Form uint64
-	// Away is true for a gap that an Away message sums up with others.
+	// Away is set for a gap that an Away message reports together with others.
 	Away bool
-	// Blind is true for an update, a conversion, a deletion or what left of which is not known what was before: a
-	// purge has removed it. It has no Fields then, whatever it changed.
+	// Blind is set for an update, conversion, deletion or departure whose earlier state is unknown, because a
+	// purge removed it. It has no Fields then, whatever it changed.
 	Blind bool
 
 	severity event.Severity // see Judge
 }
 
-// FieldChange is one changed field and who owns it now.
+// FieldChange is a changed field and its current owner.
 type FieldChange struct {
 	diff.Change
-	Manager     string // "?" where the server does not say
+	Manager     string // "?" if the server does not record it
 	Subresource string
 	Quiet       bool
 }
 
-// Resource is a kind that the server has, as discovery names it.
+// Resource is a resource type of the server, as named by discovery.
 type Resource struct {
 	Group, Version string
 	// Resource is the plural, Singular the lower-case singular, Short the first short name.
@@ -73,7 +73,7 @@ type Resource struct {
 	ShortNames                []string
 }
 
-// GVR names the resource to the engine.
+// GVR returns the resource's name for the engine.
 func (r Resource) GVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
 }
@@ -81,8 +81,8 @@ func (r Resource) GVR() schema.GroupVersionResource {
 // GroupResource is "deployments.apps", or "pods" in the core group.
 func (r Resource) GroupResource() string { return r.GVR().GroupResource().String() }
 
-// Span is when it happened: one moment where the object says so, or where it was seen as it happened; else the
-// interval in which it happened.
+// Span returns when the change happened: a single moment if the object records it or it was seen as it
+// happened; otherwise the interval in which it happened.
 func (c *Change) Span() (from, to time.Time) {
 	at := c.Time
 	if at.IsZero() {
@@ -94,5 +94,5 @@ func (c *Change) Span() (from, to time.Time) {
 	return c.Since, c.At
 }
 
-// Gone tells the changes after which the object is not there, or not ours, any more.
+// Gone reports whether the object no longer exists, or no longer matches, after the change.
 func (c *Change) Gone() bool { return c.Op == event.Deleted || c.Op == event.Left }

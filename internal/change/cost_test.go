@@ -14,17 +14,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
-// shape is what makes an object costly.
+// shape describes an object that is costly to process.
 type shape struct {
-	depth, leaves, steps int // levels around the leaves, and how many of them have leaves of their own
+	depth, leaves, steps int // levels above the leaves, and how many of them have leaves themselves
 	list                 bool
 	name, managers       int // the length of names; entries of managed fields
 }
 
-// maxObject bounds what a test makes; an API server takes about 3 MiB.
+// maxObject bounds the objects of a test; an API server accepts about 3 MiB.
 const maxObject = 1 << 20
 
-// object makes an object of which every leaf has a value; nil where it would be larger than any can be.
+// object returns an object whose leaves all have values; nil if it exceeds the possible size.
 func (s shape) object(t *testing.T, value string) []byte {
 	t.Helper()
 	leaf := strings.Repeat("n", s.name)
@@ -67,8 +67,8 @@ func (s shape) object(t *testing.T, value string) []byte {
 	return raw
 }
 
-// checkCost builds a change between two versions of an object, its event and its text, and compares what that
-// takes with what the object has.
+// checkCost builds a change between two versions of an object, its event and its text, and compares the cost
+// with the object's size.
 func checkCost(t *testing.T, s shape) {
 	t.Helper()
 	rules, err := quiet.New()
@@ -117,7 +117,7 @@ func checkCost(t *testing.T, s shape) {
 	}
 }
 
-// TestCost: no object makes its recorder pay far more than it has.
+// TestCost: no object costs its recorder far more than its size.
 func TestCost(t *testing.T) {
 	for _, s := range []shape{
 		{leaves: 6000, name: 30},

@@ -5,9 +5,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
-// Event makes the public form of a change in the named cluster. It is lean: what was created, entered
-// or seen at the start comes whole, so does the last known object of what was deleted or left, and an
-// update comes as its changes, quiet ones included and marked. It shares the change's objects.
+// Event returns the public form of a change in the named cluster. It is compact: an object that was created,
+// entered or was seen at the start is complete, as is the last known object after a deletion or departure; an
+// update has its changes, with quiet ones included and marked. It shares the change's objects.
 func Event(cluster string, c *Change) event.Event {
 	d := event.Data{
 		Op: c.Op,
@@ -23,7 +23,7 @@ func Event(cluster string, c *Change) event.Event {
 		Epoch:    c.Epoch,
 		Quiet:    c.Quiet,
 		Form:     c.Form,
-		// what was before is left out
+		// the earlier state is missing
 		Truncated: c.Blind,
 	}
 	if !c.Since.IsZero() {
@@ -51,7 +51,7 @@ func Event(cluster string, c *Change) event.Event {
 	return event.New(cluster, at, d)
 }
 
-// Severity says how bad a change is, by the objects, or as Judge has found.
+// Severity returns the severity, derived from the objects or stored by Judge.
 func (c *Change) Severity() event.Severity {
 	switch {
 	case c.severity != "":
@@ -68,5 +68,5 @@ func (c *Change) Severity() event.Severity {
 	return severity.Of(c.Op, kind, c.Before, c.After)
 }
 
-// Judge finds the severity while the objects are there: for a change that is handed on without them.
+// Judge stores the severity while the objects are available, for a change that is passed on without them.
 func (c *Change) Judge() { c.severity = c.Severity() }

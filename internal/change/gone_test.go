@@ -7,7 +7,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestGone: an object that went while nobody watched was there when it was written last.
+// TestGone: an object deleted while no daemon ran existed when it was last written.
 func TestGone(t *testing.T) {
 	at := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	object := func(created, written time.Time) map[string]any {

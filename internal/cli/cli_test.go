@@ -73,7 +73,7 @@ func TestUsage(t *testing.T) {
 		{"a sink of no kind", "run --to ftp://x", "read --to ftp:…: "},
 		{"no such format, before there is a journal", "sinks -o xml", `unknown output "xml": say text or json`},
 		{"two files to begin", "config init a b", "too many arguments; usage: tattler config init [FILE]; see `tattler config init --help`"},
-		{"a key that there is not", "config explain sinks.nmae", "explain sinks.nmae: there is no such key; did you mean sinks[].name?"},
+		{"a key that there is not", "config explain sinks.nmae", "explain sinks.nmae: no such key; did you mean sinks[].name?"},
 		{"a file, and what it says", "run -c f pods", "-c says what is watched: leave out TYPE, and the flags that select"},
 		{"a slip below a command", "sinks resum x", "unknown command \"resum\" (did you mean \"resume\"?); see `tattler sinks --help`"},
 		{"a sink of no name", "sinks pause", "an argument is missing; usage: tattler sinks pause NAME...; see `tattler sinks pause --help`"},

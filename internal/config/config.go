@@ -1,10 +1,10 @@
-// Package config reads the configuration file of `tattler run`: strictly, with errors that name the
-// line, the key and what to do.
+// Package config reads the configuration file of `tattler run`, strictly. Its errors name the line and the key,
+// and say what to do.
 //
-// The comments of the types below are the reference of the keys: docs/config.md, `config explain` and
-// the file that `config init` writes are made of them. Which types of sinks there are, the caller says
-// (Loader.Sinks): their options are read here, and are otherwise unknown to this package. Whether a
-// resource exists only the server knows; it is not checked here.
+// The comments of the types below document the keys: docs/config.md, `config explain` and the file that `config
+// init` writes are generated from them. The caller supplies the types of sinks (Loader.Sinks); this package
+// reads their options and knows nothing else about them. Whether a resource exists is not checked here, because
+// only the server knows.
 package config
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/tattler-dev/tattler/internal/where"
 )
 
-// What the first two keys of a file say.
+// The values of a file's first two keys.
 const (
 	APIVersion = "tattler.dev/v1alpha1"
 	Kind       = "Config"
 )
 
-// Config is a configuration file, its defaults filled in.
+// Config is a configuration file with defaults filled in.
 type Config struct {
-	// APIVersion is the version of this form.
+	// APIVersion is the version of the file format.
 	APIVersion string `yaml:"apiVersion" enum:"tattler.dev/v1alpha1"`
 	// Kind marks the file as a configuration of Tattler.
 	Kind string `yaml:"kind" enum:"Config"`
@@ -35,8 +35,8 @@ type Config struct {
 	// Quiet adds rules to the built-in ones. An update that changes only quiet fields is recorded, but neither
 	// listed nor delivered.
 	Quiet []Rule `yaml:"quiet"`
-	// Redact adds rules to the built-in ones. The values that they select are replaced by keyed hashes before
-	// anything compares, stores or sends them.
+	// Redact adds rules to the built-in ones. Their values are replaced by keyed hashes before they are
+	// compared, stored or sent.
 	Redact []Rule `yaml:"redact"`
 	// RedactionKey is the file that holds the key for these hashes: 32 random bytes in base64. Keep it on another
 	// volume than the journal, since whoever has both can try values. The default is redaction.key in
@@ -53,11 +53,11 @@ type Config struct {
 	places map[string]place
 }
 
-// place is where a key's value begins; both count from 1.
+// place is the position of a key's value; both count from 1.
 type place struct{ line, column int }
 
-// Blame is an error about a key of the file, such as watch[0].resources.include[1], that was found where
-// the cluster was asked.
+// Blame returns an error about a key of the file, such as watch[0].resources.include[1], that only a request to
+// the cluster revealed.
 func (c *Config) Blame(key, format string, args ...any) *Error {
 	at := c.places[key]
 	return &Error{File: c.file, Line: at.line, Column: at.column, Key: key, Reason: fmt.Sprintf(format, args...)}
@@ -73,10 +73,10 @@ type Cluster struct {
 
 // Watch selects kinds, and their objects.
 type Watch struct {
-	// Resources are the kinds, as kubectl names them (pods, deploy, deployments.apps, a category such as
-	// all), or globs, in which * stands for any run of characters: of the plural (deploy*), or, with a
-	// dot, of plural and group (*.example.com). A name must be one of a kind that the server has; a glob
-	// also matches kinds that come later.
+	// Resources are the kinds, as kubectl names them (pods, deploy, deployments.apps, a category such as all),
+	// or globs. A * in a glob matches any run of characters: of the plural (deploy*), or, with a dot, of plural
+	// and group (*.example.com). A name must be that of a kind of the server; a glob also matches kinds that
+	// appear later.
 	Resources Selection `yaml:"resources"`
 	// Namespaces are the namespaces, as names or globs; * means all of them. With any other list, kinds without
 	// namespaces are left out unless resources includes them by name.
@@ -91,7 +91,7 @@ type Watch struct {
 	Noise bool `yaml:"noise"`
 }
 
-// Selection is what is taken, and what of it is not.
+// Selection has a list to take and a list to leave out.
 type Selection struct {
 	// Include lists what to take. Without it, everything is taken.
 	Include []string `yaml:"include"`
@@ -99,17 +99,17 @@ type Selection struct {
 	Exclude []string `yaml:"exclude"`
 }
 
-// Rule names fields of kinds.
+// Rule selects fields of kinds.
 type Rule struct {
-	// Resources are kinds as tattler watch takes them, with a group where wanted: configmaps, deploy,
-	// widgets.example.com. A * stands for any run of characters. A redaction rule for a kind that the
-	// server does not have is an error, unless it has the group of a custom resource that may come.
+	// Resources are kinds as in tattler watch, with a group where needed: configmaps, deploy,
+	// widgets.example.com. A * matches any run of characters. A redaction rule for a kind that the server does
+	// not have is an error, unless its group is that of a custom resource, which may appear later.
 	Resources []string `yaml:"resources"`
 	// Paths are patterns as docs/paths.md defines them, such as data.*password*.
 	Paths []string `yaml:"paths"`
 }
 
-// Rules are rules as the packages quiet and redact take them.
+// Rules returns rules in the form of the packages quiet and redact.
 func Rules(list []Rule) []rules.Rule {
 	out := make([]rules.Rule, len(list))
 	for i, r := range list {
@@ -118,7 +118,7 @@ func Rules(list []Rule) []rules.Rule {
 	return out
 }
 
-// Journal is where changes are kept.
+// Journal configures the journal.
 type Journal struct {
 	// Path is the journal's file. --journal overrides it. Without both it is $TATTLER_JOURNAL or else journal.db in a
 	// directory per cluster in $XDG_STATE_HOME/tattler.
@@ -133,7 +133,7 @@ type Journal struct {
 	Retain         Retain `yaml:"retain"`
 }
 
-// Retain limits the journal, by age and by size; whichever limit is reached first counts.
+// Retain limits the journal by age and by size, whichever is reached first.
 type Retain struct {
 	// Age is how long a change is kept; 0 means for ever.
 	Age time.Duration `yaml:"age" default:"30d"`
@@ -143,20 +143,20 @@ type Retain struct {
 	Size Size `yaml:"size" default:"1Gi"`
 }
 
-// Sink is a place that changes are delivered to. Besides these keys it has one that is named as its
-// type (file, webhook, log), with the options of that type.
+// Sink is a destination of changes. Besides these keys it has one named after its type (file, webhook, log),
+// with the options of that type.
 type Sink struct {
 	// Name identifies the sink, in letters, digits, dots, dashes and underscores. The journal keeps the sink's position
 	// under this name, so a renamed sink starts over.
 	Name string `yaml:"name"`
-	// Where is a CEL expression that selects changes, such as op == "deleted" || touches("spec.**"). Without it, every
-	// change is delivered. A change on which it fails is delivered, too, and marked.
+	// Where is a CEL expression that selects changes, such as op == "deleted" || touches("spec.**"). Without
+	// it, every change is delivered. If it fails on a change, the change is delivered and marked.
 	Where string `yaml:"where"`
 	// Include adds to the events of updates what they leave out otherwise: the whole object before or after the
 	// update, or the difference as an RFC 6902 patch.
 	Include []string `yaml:"include" enum:"before,after,patch"`
-	// MaxBytes limits the event's JSON, to 4Ki or more; 0 means unlimited. A larger event is cut and says so
-	// (truncated).
+	// MaxBytes limits the event's JSON, to 4Ki or more; 0 means unlimited. A larger event is cut and marked as
+	// truncated.
 	MaxBytes Size `yaml:"maxBytes" default:"0"`
 	// Snapshots also delivers the objects that exist when a kind is watched for the first time.
 	Snapshots bool `yaml:"snapshots"`
@@ -167,10 +167,10 @@ type Sink struct {
 	Paused bool  `yaml:"paused"`
 	Retry  Retry `yaml:"retry"`
 
-	// Type is the key of the sink's type, and Options what is below it: what SinkType.New returned.
+	// Type is the key of the sink's type, and Options its value: the result of SinkType.New.
 	Type    string  `yaml:"-"`
 	Options Options `yaml:"-"`
-	// Filter is Where compiled, or nil.
+	// Filter is the compiled Where, or nil.
 	Filter *where.Expr `yaml:"-"`
 
 	secrets []secret
@@ -182,8 +182,8 @@ type Retry struct {
 	Min time.Duration `yaml:"min" default:"1s"`
 	// Max is the longest wait.
 	Max time.Duration `yaml:"max" default:"5m"`
-	// Attempts is how often a change is sent that the receiver rejects, before it becomes a dead letter. Temporary
-	// errors are repeated until giveUp.
+	// Attempts is how often a change is sent that the receiver rejects, before it becomes a dead letter.
+	// Temporary errors are retried until giveUp.
 	Attempts int `yaml:"attempts" default:"3"`
 	// GiveUp is how long one change may block the sink before it becomes a dead letter, counted from its first error
 	// since the daemon's start; 0 means for ever. If a receiver stays down, one change is lost to the dead letters
@@ -191,7 +191,7 @@ type Retry struct {
 	GiveUp time.Duration `yaml:"giveUp" default:"0s"`
 }
 
-// Listen is the HTTP server for /metrics, /healthz and /readyz.
+// Listen configures the HTTP server for /metrics, /healthz and /readyz.
 type Listen struct {
 	// Address is HOST:PORT, or :PORT for every interface. Without it, there is no server.
 	Address string `yaml:"address"`
@@ -199,7 +199,7 @@ type Listen struct {
 	Pprof bool `yaml:"pprof"`
 }
 
-// Log is the daemon's own log, on stderr.
+// Log configures the daemon's log, on stderr.
 type Log struct {
 	// Format is text for people or json for machines.
 	Format string `yaml:"format" enum:"text,json" default:"text"`
@@ -207,7 +207,7 @@ type Log struct {
 	Level string `yaml:"level" enum:"debug,info,warn,error" default:"info"`
 }
 
-// Default returns what an empty file would say, apiVersion and kind included.
+// Default returns the configuration of an empty file, including apiVersion and kind.
 func Default() *Config {
 	c := &Config{APIVersion: APIVersion, Kind: Kind}
 	setDefaults(c)

@@ -46,7 +46,7 @@ type fakeTLS struct {
 	Insecure bool `yaml:"insecure"`
 }
 
-// secretText is a text with rules of its own, which repeat it in their error.
+// secretText is a text with validation, whose error repeats it.
 type secretText string
 
 func (s *secretText) UnmarshalText(text []byte) error {
@@ -63,7 +63,7 @@ func (o *fakeHook) Validate() error {
 		return err // it repeats the URL
 	}
 	if u.Scheme != "https" && u.Scheme != "http" {
-		return fmt.Errorf("url: %q is no http URL", o.URL)
+		return fmt.Errorf("url: %q is not an http URL", o.URL)
 	}
 	return nil
 }

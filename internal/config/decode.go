@@ -12,18 +12,18 @@ import (
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
-// decoder fills structs from YAML by their yaml tags, strictly: it knows every key, and takes text only
-// where text is wanted. What is wrong is noted, and it goes on with the next key.
+// decoder fills structs from YAML by their yaml tags, strictly: it knows every key, and accepts text only where
+// text is wanted. It records errors and continues with the next key.
 type decoder struct {
 	*input
 	types     []SinkType
 	lookupEnv func(name string) (string, bool)
 	readFile  func(path string) ([]byte, error)
-	// secrets, where set, are what ${env:…} and ${file:…} stand for; elsewhere these are errors.
+	// secrets, if set, resolve ${env:…} and ${file:…}; elsewhere these are errors.
 	secrets *secrets
 }
 
-// field is a struct's field as the file sees it.
+// field is a struct's field as it appears in the file.
 type field struct {
 	name  string
 	index int
@@ -38,7 +38,7 @@ func fieldsOf(typ reflect.Type) []field {
 		if !f.IsExported() || name == "-" {
 			continue
 		}
-		name = cmp.Or(name, strings.ToLower(f.Name)) // as yaml does
+		name = cmp.Or(name, strings.ToLower(f.Name)) // as the yaml package does
 		fd := field{name: name, index: i}
 		if e := f.Tag.Get("enum"); e != "" {
 			fd.enum = strings.Split(e, ",")
@@ -48,7 +48,7 @@ func fieldsOf(typ reflect.Type) []field {
 	return out
 }
 
-// value decodes a node. A key without a value is as if it were absent, where it has a list or an object.
+// value decodes a node. A key without a value counts as absent if it takes a list or an object.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, key string, enum []string) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -103,7 +103,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, key string) {
 				known = append(known, f.name)
 			}
 			if isSink {
-				if described("sinks[]." + name.Value) { // by the reference, which has the sinks of every program
+				if described("sinks[]." + name.Value) { // in the reference, which has the sinks of every program
 					d.strange[key] = true
 					d.fail(name, at, inCloud)
 					continue
@@ -115,7 +115,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, key string) {
 	}
 }
 
-// pairs iterates over keys and values; a key that occurs twice, or is no text, is an error.
+// pairs iterates over keys and values; a key that occurs twice or is not text is an error.
 func (d *decoder) pairs(n *yaml.Node, key string) func(func(name, value *yaml.Node) bool) {
 	return func(yield func(name, value *yaml.Node) bool) {
 		first := map[string]int{}
@@ -126,9 +126,9 @@ func (d *decoder) pairs(n *yaml.Node, key string) func(func(name, value *yaml.No
 			case name.Tag == "!!merge":
 				d.fail(name, key, "<< is not supported: write the keys out")
 			case name.Kind != yaml.ScalarNode:
-				d.fail(name, key, "a key is a text; this is %s", nodeKind(name))
+				d.fail(name, key, "a key must be text; this is %s", nodeKind(name))
 			case twice:
-				d.fail(name, join(key, name.Value), "this key is in line %d already", line)
+				d.fail(name, join(key, name.Value), "this key is already in line %d", line)
 			default:
 				first[name.Value] = name.Line
 				if !yield(name, value) {
@@ -139,7 +139,7 @@ func (d *decoder) pairs(n *yaml.Node, key string) func(func(name, value *yaml.No
 	}
 }
 
-// unknown says what somebody may have meant: a key that looks like it, or where the key belongs.
+// unknown suggests a key that looks like the unknown one, or says where it belongs.
 func (d *decoder) unknown(name *yaml.Node, key string, known []string) {
 	at := join(key, name.Value)
 	d.strange[key] = true

@@ -8,16 +8,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Error is one thing that is wrong with a file.
+// Error is one problem in a file.
 type Error struct {
 	File string
-	// Line and Column count from 1; 0 where there is none.
+	// Line and Column count from 1; 0 if unknown.
 	Line, Column int
-	// Key is the key's path, such as sinks[0].where; empty where the file itself is wrong.
+	// Key is the key's path, such as sinks[0].where; empty for the file as a whole.
 	Key string
-	// Reason says what is wrong, and what to do.
+	// Reason says what is wrong and what to do.
 	Reason string
-	// Excerpt, if any, shows the mistake; it is lines without an end.
+	// Excerpt, if any, shows the mistake as lines without a final newline.
 	Excerpt string
 }
 
@@ -41,10 +41,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors is everything that is wrong with a file, in its order. It is not empty.
+// Errors are all the problems of a file, in file order. It is not empty.
 type Errors []*Error
 
-// shown bounds how much an error says: a file in another form has a mistake in every line.
+// shown limits the number of errors in the text: a file in another format has one in every line.
 const shown = 20
 
 func (es Errors) Error() string {
@@ -67,16 +67,16 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
-// input is what is being read, and what is wrong with it.
+// input is the file being read, with its errors.
 type input struct {
 	name    string
 	lines   []string
-	places  map[string]*yaml.Node // of keys' values
-	strange map[string]bool       // keys that have an unknown one: perhaps the one that seems to be missing
+	places  map[string]*yaml.Node // of the keys' values
+	strange map[string]bool       // keys with an unknown key below: it may be a misspelling of one that seems to be missing
 	errs    Errors
 }
 
-// fail notes an error at a node; nil is the file as a whole.
+// fail records an error at a node; nil is the file as a whole.
 func (f *input) fail(n *yaml.Node, key, format string, args ...any) {
 	e := &Error{File: f.name, Key: key, Reason: fmt.Sprintf(format, args...)}
 	if n != nil {
@@ -85,7 +85,7 @@ func (f *input) fail(n *yaml.Node, key, format string, args ...any) {
 	f.errs = append(f.errs, e)
 }
 
-// failAt notes an error at a key's value, or, where the key is absent, at what it would be in.
+// failAt records an error at a key's value or, if the key is absent, at its parent.
 func (f *input) failAt(key, format string, args ...any) {
 	if f.blamed(key) {
 		return
@@ -97,7 +97,7 @@ func (f *input) failAt(key, format string, args ...any) {
 	f.fail(f.places[at], key, format, args...)
 }
 
-// positions are the places of the keys' values.
+// positions returns the positions of the keys' values.
 func (f *input) positions() map[string]place {
 	out := map[string]place{}
 	for key, n := range f.places {
@@ -108,13 +108,13 @@ func (f *input) positions() map[string]place {
 	return out
 }
 
-// blamed tells whether something is wrong with a key, or with what it is in, already: what else seems
-// wrong would follow from that.
+// blamed reports whether there is already an error about the key or its parents: further errors would only
+// follow from that.
 func (f *input) blamed(key string) bool {
 	return slices.ContainsFunc(f.errs, func(e *Error) bool { return e.Key == "" || e.Key == key || isBelow(key, e.Key) })
 }
 
-// isBelow tells whether a key is in the value of another.
+// isBelow reports whether a key is within the value of another.
 func isBelow(key, above string) bool {
 	rest, ok := strings.CutPrefix(key, above)
 	return ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "["))

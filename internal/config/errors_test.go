@@ -11,10 +11,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var updateErrors = flag.Bool("update-errors", false, "write what errors say into testdata/errors.txtar")
+var updateErrors = flag.Bool("update-errors", false, "write the errors into testdata/errors.txtar")
 
-// TestErrors reads testdata/errors.txtar: files as strangers write them, each with what is said of it. A
-// file whose name begins with = is what is expected of the one before.
+// TestErrors reads testdata/errors.txtar: files as users write them, each with its expected errors. A file
+// whose name starts with = holds the errors of the file before it.
 func TestErrors(t *testing.T) {
 	path := filepath.Join("testdata", "errors.txtar")
 	archive, err := txtar.ParseFile(path)
@@ -35,7 +35,7 @@ func TestErrors(t *testing.T) {
 		got := err.Error() + "\n"
 		for _, credential := range []string{"s3cr3t", "fr0mf1le", "hunter2"} {
 			if strings.Contains(got, credential) {
-				t.Errorf("%s: the error tells the credential: %s", in.Name, got)
+				t.Errorf("%s: the error contains the credential: %s", in.Name, got)
 			}
 		}
 		if *updateErrors {
@@ -46,7 +46,7 @@ func TestErrors(t *testing.T) {
 		}
 		var list Errors
 		if !errors.As(err, &list) || len(list.Unwrap()) == 0 {
-			t.Errorf("%s: %T is no Errors", in.Name, err)
+			t.Errorf("%s: %T is not Errors", in.Name, err)
 		}
 	}
 	if *updateErrors {
@@ -65,12 +65,12 @@ func TestManyErrorsAreFew(t *testing.T) {
 
 func TestParseIsBounded(t *testing.T) {
 	_, err := loader().Parse("t.yaml", []byte(head+strings.Repeat("#\n", maxFile/2)))
-	if err == nil || err.Error() != "t.yaml: more than 1 MiB: this is no configuration" {
+	if err == nil || err.Error() != "t.yaml: more than 1 MiB: this is not a configuration" {
 		t.Errorf("%v", err)
 	}
 }
 
-// FuzzParse: whatever the text, there is a configuration or an error that says where.
+// FuzzParse: any text gives a configuration or an error with a position.
 func FuzzParse(f *testing.F) {
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "errors.txtar"))
 	if err != nil {

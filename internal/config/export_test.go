@@ -2,7 +2,7 @@ package config
 
 import "reflect"
 
-// Decoded notes the path of every key that the decoder fills in a type.
+// Decoded records the path of every key that the decoder fills in a type.
 func Decoded(typ reflect.Type, prefix string, out map[string]bool) {
 	for _, f := range fieldsOf(typ) {
 		at, inner := prefix+f.name, typ.Field(f.index).Type

@@ -14,16 +14,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Loader reads configurations. Its zero value knows no type of sink.
+// Loader reads configurations. The zero value knows no types of sinks.
 type Loader struct {
-	// Sinks are the types of sinks that the program has.
+	// Sinks are the program's types of sinks.
 	Sinks []SinkType
-	// LookupEnv and ReadFile find credentials; nil is the process's environment and files.
+	// LookupEnv and ReadFile find credentials; nil means the process's environment and files.
 	LookupEnv func(name string) (string, bool)
 	ReadFile  func(path string) ([]byte, error)
 }
 
-// Load reads a file. An error about what is in it is Errors.
+// Load reads a file. Errors in its content are of type Errors.
 func (l *Loader) Load(path string) (*Config, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -32,7 +32,7 @@ func (l *Loader) Load(path string) (*Config, error) {
 	return l.Parse(path, text)
 }
 
-// Parse reads the text of a configuration; name is what errors call it. The error is Errors.
+// Parse reads the text of a configuration; errors call it name. The error is of type Errors.
 func (l *Loader) Parse(name string, text []byte) (*Config, error) {
 	f := &input{name: name, places: map[string]*yaml.Node{}, strange: map[string]bool{}, lines: strings.Split(string(text), "\n")}
 	root := f.document(text)
@@ -49,7 +49,7 @@ func (l *Loader) Parse(name string, text []byte) (*Config, error) {
 		d.readFile = readFile
 	}
 	d.value(root, reflect.ValueOf(c).Elem(), "", nil)
-	f.places[""] = nil // what is missing in the whole is in no line
+	f.places[""] = nil // a missing top-level key has no line
 	c.validate(d)
 	if err := f.err(); err != nil {
 		return nil, err
@@ -58,10 +58,10 @@ func (l *Loader) Parse(name string, text []byte) (*Config, error) {
 	return c, nil
 }
 
-// document parses the YAML; nil means that an error was noted.
+// document parses the YAML; nil means that an error was recorded.
 func (f *input) document(text []byte) *yaml.Node {
 	if len(text) > maxFile {
-		f.fail(nil, "", "more than 1 MiB: this is no configuration")
+		f.fail(nil, "", "more than 1 MiB: this is not a configuration")
 		return nil
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -77,7 +77,7 @@ func (f *input) document(text []byte) *yaml.Node {
 	}
 	switch err := dec.Decode(&more); {
 	case err == nil:
-		f.fail(&more, "", "a second document; a configuration is one")
+		f.fail(&more, "", "a second document; a configuration is a single one")
 		return nil
 	case !errors.Is(err, io.EOF):
 		f.syntaxError(err)
@@ -92,11 +92,11 @@ func isEmpty(doc *yaml.Node) bool {
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
-// syntaxError says where YAML ends. The library names the line, sometimes the one before.
+// syntaxError records a YAML syntax error. The library names the line, sometimes the one before.
 func (f *input) syntaxError(err error) {
 	reason, at := err.Error(), &yaml.Node{}
 	if m := yamlLine.FindStringSubmatch(reason); m != nil {
-		at.Line, _ = strconv.Atoi(m[1]) // digits
+		at.Line, _ = strconv.Atoi(m[1]) // digits only
 		reason = reason[len(m[0]):]
 	}
 	reason = strings.TrimPrefix(reason, "yaml: ")
@@ -106,7 +106,7 @@ func (f *input) syntaxError(err error) {
 			return
 		}
 	}
-	f.fail(at, "", "no YAML: %s%s", reason, syntaxHints[reason])
+	f.fail(at, "", "invalid YAML: %s%s", reason, syntaxHints[reason])
 }
 
 // indentTab returns the column of a tab before a line's text, or 0.
@@ -115,7 +115,7 @@ func indentTab(line string) int {
 	return strings.IndexByte(indent, '\t') + 1
 }
 
-// syntaxHints are what the library's reasons mean most often.
+// syntaxHints explain the most frequent causes of the library's errors.
 var syntaxHints = map[string]string{
 	"did not find expected alphabetic or numeric character": `; a text that begins with * or & is in quotes: "*"`,
 	"mapping values are not allowed in this context":        "; a text with a colon and a space is in quotes",

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Size is a number of bytes. Its text is a whole number with a unit as Kubernetes writes it (Ki, Mi,
-// Gi, Ti; k, M, G, T are powers of 1000), with or without a B after it.
+// Size is a number of bytes. Its text is a whole number with a unit as in Kubernetes (Ki, Mi, Gi, Ti; k, M, G,
+// T are powers of 1000), optionally followed by a B.
 type Size int64
 
 var units = []struct {
@@ -18,7 +18,7 @@ var units = []struct {
 	bytes Size
 }{{"Ti", 1 << 40}, {"T", 1e12}, {"Gi", 1 << 30}, {"G", 1e9}, {"Mi", 1 << 20}, {"M", 1e6}, {"Ki", 1 << 10}, {"k", 1e3}, {"K", 1e3}, {"", 1}}
 
-// UnmarshalText reads a size.
+// UnmarshalText parses a size.
 func (s *Size) UnmarshalText(text []byte) error {
 	number := strings.TrimSuffix(string(text), "B")
 	for _, u := range units {
@@ -33,10 +33,10 @@ func (s *Size) UnmarshalText(text []byte) error {
 		*s = Size(n) * u.bytes
 		return nil
 	}
-	return fmt.Errorf("%q is no size: want a whole number with a unit, such as 100Mi or 1Gi", text)
+	return fmt.Errorf("%q is not a size: want a whole number with a unit, such as 100Mi or 1Gi", text)
 }
 
-// String is the shortest exact text: 100Mi.
+// String returns the shortest exact text: 100Mi.
 func (s Size) String() string {
 	for _, u := range units {
 		if s != 0 && s%u.bytes == 0 && u.name != "K" {
@@ -48,7 +48,7 @@ func (s Size) String() string {
 
 var days = regexp.MustCompile(`^(\d{1,6})([dw])`)
 
-// parseDuration reads Go's durations, which may begin with weeks and days: 30d, 1d12h, 90s.
+// parseDuration parses Go's durations, optionally preceded by weeks and days: 30d, 1d12h, 90s.
 func parseDuration(text string) (time.Duration, error) {
 	var sum time.Duration
 	rest := text
@@ -70,7 +70,7 @@ func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(rest)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no duration: want a number with a unit, such as 90s, 12h or 30d", text)
+		return 0, fmt.Errorf("%q is not a duration: want a number with a unit, such as 90s, 12h or 30d", text)
 	case d < 0:
 		return 0, fmt.Errorf("%q is negative", text)
 	case d > math.MaxInt64-sum:

@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
-// reference.json is made of the types' comments and tags by `go test ./internal/config -update`.
+// reference.json is generated from the types' comments and tags by `go test ./internal/config -update`.
 //
 //go:embed reference.json
 var referenceText []byte
@@ -22,20 +22,20 @@ var referenceText []byte
 //go:embed example.yaml
 var exampleText string
 
-// Key is a key of the file as the reference has it.
+// Key is a key of the file in the reference.
 type Key struct {
-	// Path is the key with those above it: sinks[].retry.min.
+	// Path is the key with its parents: sinks[].retry.min.
 	Path string `json:"path"`
-	// Type says what it takes, in words.
+	// Type describes the accepted values in words.
 	Type string `json:"type"`
-	// Default is what an absent key stands for; empty where that is nothing.
+	// Default is the value of an absent key; empty for none.
 	Default string `json:"default,omitempty"`
-	// Doc says what it does, in sentences.
+	// Doc describes the key, in sentences.
 	Doc string `json:"doc"`
 }
 
-// Keys is the reference: every key of the file, in its order, those of the sinks' types included, also of the
-// types that only tattler-cloud has.
+// Keys is the reference: every key of the file, in file order, including those of all sinks, also those only in
+// tattler-cloud.
 var Keys = sync.OnceValue(func() []Key {
 	var keys []Key
 	if err := json.Unmarshal(referenceText, &keys); err != nil {
@@ -44,7 +44,7 @@ var Keys = sync.OnceValue(func() []Key {
 	return keys
 })
 
-// described tells whether the reference has a key.
+// described reports whether the reference has a key.
 func described(path string) bool {
 	return slices.ContainsFunc(Keys(), func(k Key) bool { return k.Path == path })
 }
@@ -59,7 +59,7 @@ func home(name string) string {
 	return ""
 }
 
-// plain is a key's path as people write it: sinks.where, sinks[0].where and sinks[].where are one.
+// plain normalizes a key's path: sinks.where, sinks[0].where and sinks[].where are equal.
 func plain(path string) string {
 	var b strings.Builder
 	within := false
@@ -72,8 +72,8 @@ func plain(path string) string {
 	return b.String()
 }
 
-// Explain says what a key is, and which keys are below it. The empty key is the file. A key that does
-// not exist is an error that says which one may be meant.
+// Explain describes a key and the keys below it. The empty key is the file. For an unknown key, the error
+// suggests a similar one.
 func Explain(key string) (string, error) {
 	var b strings.Builder
 	want, found := plain(key), key == ""
@@ -94,13 +94,13 @@ func Explain(key string) (string, error) {
 		return strings.TrimPrefix(b.String(), "\n"), nil
 	}
 	if near := spell.Nearest(want, paths); near != "" {
-		return "", fmt.Errorf("explain %s: there is no such key; did you mean %s?", key, Keys()[slices.Index(paths, near)].Path)
+		return "", fmt.Errorf("explain %s: no such key; did you mean %s?", key, Keys()[slices.Index(paths, near)].Path)
 	}
 	_, last, _ := cutLast(key)
 	if at := home(last); at != "" {
-		return "", fmt.Errorf("explain %s: there is no such key; did you mean %s?", key, at)
+		return "", fmt.Errorf("explain %s: no such key; did you mean %s?", key, at)
 	}
-	return "", fmt.Errorf("explain %s: there is no such key; `tattler config explain` lists them", key)
+	return "", fmt.Errorf("explain %s: no such key; `tattler config explain` lists them", key)
 }
 
 func cutLast(key string) (before, after string, found bool) {
@@ -115,7 +115,7 @@ func (k Key) kind() string {
 	return k.Type + ", default " + k.Default
 }
 
-// wrap breaks a text into lines of some 90 characters, each after the indent.
+// wrap breaks a text into lines of about 90 characters, each after the indent.
 func wrap(text, indent string) string {
 	var lines []string
 	line := ""
@@ -129,8 +129,8 @@ func wrap(text, indent string) string {
 	return strings.Join(append(lines, indent+line), "\n")
 }
 
-// Example is a file to begin with: every line that may stay as it is, is there as a comment. A line that
-// begins with # and no space is a key that can be taken in by deleting the #.
+// Example is a file to start with. Prose is in comments with a space after the #; a line with # and no space is
+// a key, enabled by deleting the #.
 var Example = sync.OnceValue(func() string {
 	var b bytes.Buffer
 	t := template.Must(template.New("example").Funcs(template.FuncMap{"doc": comment}).Parse(exampleText))
@@ -140,17 +140,17 @@ var Example = sync.OnceValue(func() string {
 	return b.String()
 })
 
-// comment is a key's text from the reference as a comment.
+// comment returns a key's text from the reference as a comment.
 func comment(indent int, path string) (string, error) {
 	i := slices.IndexFunc(Keys(), func(k Key) bool { return k.Path == path })
 	if i < 0 {
-		return "", fmt.Errorf("there is no key %s", path)
+		return "", fmt.Errorf("no such key: %s", path)
 	}
 	text := wrap(Keys()[i].Doc, strings.Repeat(" ", indent)+"# ")
 	return strings.TrimLeft(text, " "), nil
 }
 
-// Markdown is the reference as docs/config.md has it.
+// Markdown returns the reference as in docs/config.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString(markdownHead)
@@ -166,7 +166,7 @@ func Markdown() string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n## A file to begin with\n\n`tattler config init` writes it:\n\n```yaml\n%s```\n", Example())
+	fmt.Fprintf(&b, "\n## Example file\n\n`tattler config init` writes it:\n\n```yaml\n%s```\n", Example())
 	return b.String()
 }
 
@@ -185,57 +185,57 @@ func below(top string) string {
 	return b.String()
 }
 
-// cell escapes what means something in a table of Markdown.
+// cell escapes characters with a meaning in Markdown tables.
 var cell = strings.NewReplacer("|", `\|`, "*", `\*`)
 
-// expressions are the examples of where that docs/config.md shows.
+// expressions are the examples of where in docs/config.md.
 var expressions = []struct{ cel, selects string }{
 	{`op == "deleted" && resource.namespace == "shop"`, "deletions in one namespace"},
-	{`resource.kind in ["Deployment", "StatefulSet", "DaemonSet"] && touches("spec.**")`, "changes of what workloads should be, not of their status; and new and deleted ones"},
+	{`resource.kind in ["Deployment", "StatefulSet", "DaemonSet"] && touches("spec.**")`, "changes of the desired state of workloads, not of their status; and new and deleted workloads"},
 	{`touches("spec.**.image")`, "new images, of workloads, pods and custom resources"},
 	{`resource.kind == "Node" && touches("spec.unschedulable")`, "nodes that are cordoned or uncordoned"},
-	{`changes.exists(c, c.manager.startsWith("kubectl"))`, "updates that somebody made with kubectl"},
+	{`changes.exists(c, c.manager.startsWith("kubectl"))`, "updates made with kubectl"},
 	{`op == "updated" && !changes.exists(c, c.manager == "argocd-controller")`, "updates that Argo CD did not make"},
-	{`resource.kind == "Deployment" && has(after.spec) && after.spec.replicas == 0`, "Deployments that are scaled to nothing (needs `include: [after]`)"},
-	{`changes.exists(c, c.path == "spec.replicas" && c.from > c.to)`, "what is scaled down"},
+	{`resource.kind == "Deployment" && has(after.spec) && after.spec.replicas == 0`, "Deployments scaled to zero (needs `include: [after]`)"},
+	{`changes.exists(c, c.path == "spec.replicas" && c.from > c.to)`, "scaling down"},
 	{`resource.group == "rbac.authorization.k8s.io" && op != "snapshot"`, "changes of rights"},
-	{`op in ["gap", "absent"]`, "what Tattler missed, and when it did not watch"},
-	{`!resource.namespace.matches("^(kube-|ci-)") && resource.owner.kind != "Job"`, "all but some namespaces, and what Jobs own"},
+	{`op in ["gap", "absent"]`, "gaps and absences"},
+	{`!resource.namespace.matches("^(kube-|ci-)") && resource.owner.kind != "Job"`, "everything except some namespaces and objects owned by Jobs"},
 	{`has(after.metadata) && has(after.metadata.labels) && "team" in after.metadata.labels && after.metadata.labels.team == "shop"`, "objects of one team, by a label that others may lack (needs `include: [after]`)"},
 }
 
 const markdownHead = `# The configuration
 
-<!-- Made of the comments of package internal/config and of the sinks by ` + "`go test ./internal/config -update`" + `. -->
+<!-- Generated from the comments of internal/config and of the sinks by ` + "`go test ./internal/config -update`" + `. -->
 
-` + "`tattler run -c FILE`" + ` reads one YAML file, strictly: an unknown key, a wrong type, a key that occurs twice are
-errors that name the line. ` + "`tattler config check -c FILE`" + ` says what a file would do, ` + "`tattler config explain KEY`" + `
-what a key is.
+` + "`tattler run -c FILE`" + ` reads one YAML file, strictly: an unknown key, a wrong type, or a repeated key is an
+error that names the line. ` + "`tattler config check -c FILE`" + ` shows what a file would do, ` + "`tattler config explain KEY`" + `
+describes a key.
 
 - A duration is a number with a unit, or several: ` + "`90s`, `1h30m`, `12h`, `30d`, `2w`" + `.
 - A size is a whole number with a unit: ` + "`64Ki`, `100Mi`, `1Gi`" + ` are powers of 1024, ` + "`100M`" + ` of 1000; without one it is
   bytes.
-- In the options of a sink, ` + "`${env:NAME}`" + ` stands for an environment variable and ` + "`${file:/path}`" + ` for what is in a
-  file, without the end of its last line. One that is unset, unreadable or empty is an error. The text ` + "`${`" + ` is
+- In the options of a sink, ` + "`${env:NAME}`" + ` is replaced by an environment variable and ` + "`${file:/path}`" + ` by the content of a
+  file, without the final line end. A reference that is unset, unreadable or empty is an error. The text ` + "`${`" + ` is
   written ` + "`$${`" + `.
-- Paths and patterns are those of [paths.md](paths.md).
+- For paths and patterns, see [paths.md](paths.md).
 - ` + "`where`" + ` is written in [CEL](https://cel.dev), with these variables:
 
 | | |
 | --- | --- |
 | ` + "`op`" + ` | what happened: snapshot, created, updated, deleted, entered, left, gap, converted or absent |
-| ` + "`severity`" + ` | how bad it is: failure (such as CrashLoopBackOff, a rollout beyond its deadline, a node that is not ready), warning, recovery or change |
+| ` + "`severity`" + ` | failure (such as CrashLoopBackOff, a rollout beyond its deadline, a node that is not ready), warning, recovery or change |
 | ` + "`resource`" + ` | the object's group, version, resource (its plural), kind, namespace, name, uid, resourceVersion, owner |
 | ` + "`changes`" + ` | an update's fields, each with path, op (add, remove, replace), from, to, manager, subresource, quiet |
-| ` + "`before`, `after`" + ` | the object; empty where there is none |
-| ` + "`touches(\"PATTERN\")`" + ` | something changed at, above or below what the pattern selects, or is there in an object that came or went; quiet fields do not count |
+| ` + "`before`, `after`" + ` | the object, or empty |
+| ` + "`touches(\"PATTERN\")`" + ` | reports whether a field at, above or below the pattern changed, or exists in an object that appeared or disappeared; quiet fields do not count |
 
 An expression fails on a change whose object lacks a key that it reads, has another type there, or is so large
-that evaluation costs too much. The sink gets such a change, with the cause in the event's ` + "`data.filterError`" + `: whoever
-may write objects could hide changes otherwise. Test a key that may be absent first, and the kind:
+that evaluation costs too much. The sink gets such a change, with the cause in the event's ` + "`data.filterError`" + `: otherwise,
+users who write objects could hide changes. First test the kind, and any key that may be absent:
 ` + "`resource.kind == \"Deployment\" && has(after.spec) && after.spec.replicas > 3`" + `.
 
-A manager is the name under which a program writes (` + "`kubectl-set`, `helm`, `argocd-controller`" + `): a tool, not a person.
-Who used it, only the API server's audit log knows. Examples:
+A manager is a program's name for its writes (` + "`kubectl-set`, `helm`, `argocd-controller`" + `): a tool, not a person.
+Only the API server's audit log knows the person. Examples:
 
 `

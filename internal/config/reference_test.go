@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write reference.json and docs/config.md")
 
-// TestReferenceIsFresh makes the reference from the comments and tags of the types that are decoded: of
-// this package, and of every sink's Options, those of tattler-cloud included.
+// TestReferenceIsFresh generates the reference from the comments and tags of the decoded types: those of this
+// package and every sink's Options, including tattler-cloud's.
 func TestReferenceIsFresh(t *testing.T) {
 	keys := readSource(t, ".").keys(t, "", "Config")
 	imports := map[string]*source{"sink": readSource(t, "../sink"), "amazon": readSource(t, "../../cloud/internal/amazon")}
@@ -29,7 +29,7 @@ func TestReferenceIsFresh(t *testing.T) {
 			s := readSource(t, dir)
 			s.imports = imports
 			if s.structs["Options"] == nil {
-				continue // sinktest is no sink
+				continue // sinktest is not a sink
 			}
 			path := "sinks[]." + filepath.Base(dir)
 			sinks = append(sinks, Key{Path: path, Type: "object", Doc: s.purpose + from.note})
@@ -62,7 +62,7 @@ func golden(t *testing.T, file string, want []byte) {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("%s is not what the comments say: run `go test ./internal/config -update`", file)
+		t.Errorf("%s does not match the comments: run `go test ./internal/config -update`", file)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestExample(t *testing.T) {
 		t.Errorf("the example says %+v", c)
 	}
 
-	// Whatever is a comment without a space can be taken in, all at once.
+	// Comments without a space can all be enabled at once.
 	taken := regexp.MustCompile(`(?m)^#(\S| +\S)`).ReplaceAllStringFunc(example, func(s string) string {
 		if strings.HasPrefix(s, "# ") && !strings.HasPrefix(s, "#  ") {
 			return s

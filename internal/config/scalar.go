@@ -20,7 +20,7 @@ var (
 	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// setDefaults fills the structs that p points to with what their default tags say.
+// setDefaults fills the structs that p points to from their default tags.
 func setDefaults(p any) {
 	v := reflect.ValueOf(p).Elem()
 	for i := range v.NumField() {
@@ -38,7 +38,7 @@ func setDefaults(p any) {
 	}
 }
 
-// setText reads the text of a scalar.
+// setText parses the text of a scalar.
 func setText(v reflect.Value, text string) error {
 	switch {
 	case v.Type() == durationType:
@@ -74,7 +74,7 @@ func setText(v reflect.Value, text string) error {
 	return nil
 }
 
-// scalar decodes text, numbers and truths. What a credential stands for is not repeated in an error.
+// scalar decodes text, numbers and booleans. Errors do not repeat credentials.
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, key string, enum []string) {
 	text := n.Value
 	isText := v.Kind() == reflect.String && !v.Addr().Type().Implements(textType)
@@ -86,7 +86,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, key string, enum []strin
 		d.fail(n, key, "no value; want %s", wanted(v, enum))
 		return
 	case isText && n.Tag != "!!str":
-		d.fail(n, key, "want text, and this is %s: put it in quotes", nodeKind(n))
+		d.fail(n, key, "want text; this is %s: put it in quotes", nodeKind(n))
 		return
 	case v.Kind() == reflect.Bool && slices.Contains([]string{"yes", "no", "on", "off"}, strings.ToLower(text)):
 		d.fail(n, key, "want true or false")
@@ -106,7 +106,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, key string, enum []strin
 	case len(enum) == 1 && text != enum[0]:
 		d.fail(n, key, "want %s", enum[0])
 	case enum != nil && !slices.Contains(enum, text):
-		d.fail(n, key, "%q is none of %s%s", d.secrets.hide(text), strings.Join(enum, ", "), meant(text, enum))
+		d.fail(n, key, "%q is not one of %s%s", d.secrets.hide(text), strings.Join(enum, ", "), meant(text, enum))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// secret is a credential and what it is called in the file.
+// secret is a credential with its reference in the file.
 type secret struct{ value, source string }
 
 // secrets are the credentials of one sink.
@@ -27,7 +27,7 @@ func (d *decoder) expand(text string) (string, error) {
 		return text, nil
 	}
 	if d.secrets == nil {
-		return "", errors.New("${…} is for credentials, in the options of sinks; write what is meant")
+		return "", errors.New("${…} is only for credentials in the options of sinks; write the value itself")
 	}
 	var b strings.Builder
 	for {
@@ -69,7 +69,7 @@ func (s *secrets) read(reference string) (value string, err error) {
 		}
 		value = strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
 	default:
-		return "", fmt.Errorf("${%s} is not known: want ${env:NAME} or ${file:/path}; the text ${ is written $${", reference)
+		return "", fmt.Errorf("${%s} is unknown: want ${env:NAME} or ${file:/path}; the text ${ is written $${", reference)
 	}
 	if value == "" {
 		return "", fmt.Errorf("the credential ${%s} is empty", reference)
@@ -86,8 +86,8 @@ func (s *secrets) hide(text string) string {
 	return hide(text, s.found)
 }
 
-// hide replaces credentials, also in the forms that they have in URLs and in quotes. The longest first:
-// one may hold another.
+// hide replaces credentials, also in their URL-escaped and quoted forms. The longest comes first, because one
+// may contain another.
 func hide(text string, list []secret) string {
 	var forms []secret
 	for _, s := range list {
@@ -106,14 +106,14 @@ func hide(text string, list []secret) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// Hide replaces the sink's credentials in a text, such as that of an error, by what they are called in
-// the file. It finds them as they are, in URLs and in quotes.
+// Hide replaces the sink's credentials in a text, such as an error, by their references in the file. It finds
+// them verbatim, in URLs and in quotes.
 func (s *Sink) Hide(text string) string { return hide(text, s.secrets) }
 
-// maxFile bounds a configuration and a credential, in bytes: a larger one is another file.
+// maxFile bounds a configuration and a credential, in bytes: a larger file is something else.
 const maxFile = 1 << 20
 
-// readFile reads a file that may be a pipe, but not endless.
+// readFile reads a file, which may be a pipe, up to a limit.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
-// TestShippedSinks sets every key of every sink that the reference has, and loads the example with them.
+// TestShippedSinks sets every key of every sink in the reference, and loads the example with them.
 func TestShippedSinks(t *testing.T) {
 	l := &config.Loader{Sinks: kinds.Tattler().Types(), LookupEnv: func(string) (string, bool) { return "hunter2", true }}
 	c, err := l.Parse("t.yaml", []byte(`apiVersion: tattler.dev/v1alpha1
@@ -52,8 +52,8 @@ sinks:
 	}
 }
 
-// TestKeysAreDecoded compares the reference with the fields that the decoder fills. Those that only tattler-cloud
-// fills are compared there.
+// TestKeysAreDecoded compares the reference with the fields that the decoder fills. The fields that only
+// tattler-cloud has are compared there.
 func TestKeysAreDecoded(t *testing.T) {
 	want := map[string]bool{}
 	config.Decoded(reflect.TypeFor[config.Config](), "", want)
@@ -75,6 +75,6 @@ func TestKeysAreDecoded(t *testing.T) {
 		delete(want, k.Path)
 	}
 	for path := range want {
-		t.Errorf("the reference lacks %s", path)
+		t.Errorf("%s is missing in the reference", path)
 	}
 }

@@ -13,33 +13,35 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Options are the options of a type of sinks: a pointer to a struct with yaml tags, of texts, numbers,
-// truths, durations, encoding.TextUnmarshalers, and structs, lists and maps of these.
+// Options are the options of a type of sinks: a pointer to a struct with yaml tags, of strings, numbers,
+// booleans, durations, encoding.TextUnmarshalers, and structs, lists and maps of these.
 type Options interface {
-	// Validate says what is wrong. It talks to nobody. Options that also have ClearText(reference, value string)
-	// error are asked about each credential that the file names by a reference, such as ${env:TOKEN}.
+	// Validate checks the options without any request. If the options also have ClearText(reference, value
+	// string) error, it is called for each credential that the file names by a reference, such as ${env:TOKEN}.
 	Validate() error
 }
 
-// SinkType is a type of sinks that a program has.
+// SinkType is a type of sinks of a program.
 type SinkType struct {
 	// Name is the type's key in a sink: file, webhook, log.
 	Name string
-	// New returns the options' defaults; each call another pointer.
+	// New returns the default options, a new pointer in each call.
 	New func() Options
-	// Schemes are the forms of an address for --to: what stands before the colon, and the options for an
-	// address, which comes whole. Its error names no credential.
+	// Schemes map the schemes of addresses for --to, the text before the colon, to a function that returns the
+	// options for a complete address. Its error names no credential.
 	Schemes map[string]func(address string) (Options, error)
-	// Takes claims addresses of a scheme that several types have, such as the URLs that a chat service
-	// hands out; nil takes what no other claims.
+	// Takes claims addresses of a scheme that several types have, such as the URLs of chat services; nil takes
+	// the addresses that no other type claims.
 	Takes func(address *url.URL) bool
-	// Place are the keys in an address's query that say where it goes, such as an exchange: they count for
-	// the sink's name. They hold no credential. A sink of --to begins anew where one is added.
+	// Place lists the keys in an address's query that are part of its destination, such as an exchange: they
+	// are included in the sink's name. They hold no credential. A sink of --to starts over if one is added.
 	Place []string
-	// Identity, if set, is what of an address the sink's name is made of, instead of the address without user and
-	// query: what says where it goes, and nothing that may be renewed. Only a hash of it is kept.
+	// Identity, if set, returns the part of an address from which the sink's name is made, in place of the
+	// address without user and query: its destination, without parts that may be renewed. Only a hash of it is
+	// kept.
 	Identity func(address string) string
-	// Secret says that the path of an address is a credential, and with the type's own schemes all of it.
+	// Secret means that the path of an address is a credential; with the type's own schemes, the whole address
+	// is.
 	Secret bool
 }
 
@@ -53,10 +55,10 @@ func (d *decoder) typeNames() []string {
 	return names
 }
 
-// sink decodes the options of a sink, in which credentials may stand.
+// sink decodes the options of a sink, which may contain credentials.
 func (d *decoder) sink(name, value *yaml.Node, s *Sink, key string) {
 	if s.Type != "" {
-		d.fail(name, key, "this sink has the type %s already: write two sinks", s.Type)
+		d.fail(name, key, "this sink already has the type %s: write two sinks", s.Type)
 		return
 	}
 	s.Type = name.Value
@@ -67,14 +69,14 @@ func (d *decoder) sink(name, value *yaml.Node, s *Sink, key string) {
 	before := len(d.errs)
 	inner.value(value, reflect.ValueOf(s.Options).Elem(), key, nil)
 	s.secrets = inner.secrets.found
-	if len(d.errs) == before { // else Validate would complain of what could not be read
+	if len(d.errs) == before { // otherwise Validate would report values that could not be read
 		if err := s.validate(); err != nil {
 			inner.invalid(key, s.Hide(err.Error()))
 		}
 	}
 }
 
-// validate is that of the options, and of where their credentials go.
+// validate checks the options, and that credentials are not sent in clear text.
 func (s *Sink) validate() error {
 	if err := s.Options.Validate(); err != nil {
 		return err
@@ -93,7 +95,7 @@ func (s *Sink) validate() error {
 	return nil
 }
 
-// invalid notes what Validate says; where that begins with a key and a colon, at the key.
+// invalid records an error of Validate: at the key, if it starts with a key and a colon.
 func (d *decoder) invalid(key, reason string) {
 	if name, rest, found := strings.Cut(reason, ": "); found && !strings.ContainsAny(name, " \"") {
 		key, reason = key+"."+name, rest
@@ -101,10 +103,10 @@ func (d *decoder) invalid(key, reason string) {
 	d.failAt(key, "%s", reason)
 }
 
-// SinkFromURL makes a sink of an address as --to takes it: file:changes.jsonl, https://example.com/x,
-// log: or - for stdout. Which there are, the types say. It is named after its type and address, so that
-// the same address goes on where it was; user, password and query of a URL do not count, but for the keys
-// that are the type's Place, or what is its Identity.
+// SinkFromURL returns the sink for an address of --to: file:changes.jsonl, https://example.com/x, log: or - for
+// stdout. The types define the addresses. The sink is named after its type and address, so that the same
+// address resumes where it was. A URL's user, password and query are left out, except for the keys in the
+// type's Place or as its Identity decides.
 func (l *Loader) SinkFromURL(address string) (Sink, error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	if address == "-" {
@@ -129,8 +131,8 @@ func (l *Loader) SinkFromURL(address string) (Sink, error) {
 	return sink, nil
 }
 
-// typeFor is the type that has an address's scheme; of several the one that claims it, else the one that
-// claims nothing.
+// typeFor returns the type for an address's scheme: if there are several, the one that claims it, or else the
+// one that claims none.
 func (l *Loader) typeFor(address, scheme string) *SinkType {
 	var having []*SinkType
 	for i := range l.Sinks {
@@ -154,13 +156,13 @@ func (l *Loader) typeFor(address, scheme string) *SinkType {
 	return first
 }
 
-// inCloud says where a sink is that the reference has and the program lacks.
+// inCloud points to the program with a sink that the reference has and this program lacks.
 const inCloud = "this program has no such sink; tattler-cloud has: see docs/sinks"
 
-// elsewhere are the schemes that tattler-cloud has besides; its tests see to that.
+// elsewhere are the additional schemes of tattler-cloud; its tests check them.
 var elsewhere = []string{"azureservicebus", "gcppubsub", "sns", "sqs"}
 
-// wanted says which addresses there are.
+// wanted describes the valid addresses.
 func (l *Loader) wanted(address string, hasScheme bool) string {
 	scheme, _, _ := strings.Cut(address, ":")
 	if hasScheme && slices.Contains(elsewhere, strings.ToLower(scheme)) {
@@ -180,16 +182,16 @@ func (l *Loader) wanted(address string, hasScheme bool) string {
 	return reason
 }
 
-// Add adds a sink that SinkFromURL made to those of a file. A name that is taken is an error.
+// Add adds a sink of SinkFromURL to those of a file. A duplicate name is an error.
 func (c *Config) Add(s Sink) error {
 	if slices.ContainsFunc(c.Sinks, func(other Sink) bool { return other.Name == s.Name }) {
-		return fmt.Errorf("add sink: there is one with the name %s already, perhaps to the same address", s.Name)
+		return fmt.Errorf("add sink: a sink named %s exists already, perhaps with the same address", s.Name)
 	}
 	c.Sinks = append(c.Sinks, s)
 	return nil
 }
 
-// sinkName is the type, and a hash of the address where there is one.
+// sinkName returns the type, with a hash of the address if there is one.
 func sinkName(t *SinkType, scheme, rest, address string) string {
 	if rest == "" {
 		return t.Name
@@ -200,10 +202,10 @@ func sinkName(t *SinkType, scheme, rest, address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		u.User, u.RawQuery, u.Fragment = nil, "", ""
 		rest = u.String()
-	} else if authority, ok := strings.CutPrefix(rest, "//"); ok && scheme != "file" { // several hosts, which url does not read
+	} else if authority, ok := strings.CutPrefix(rest, "//"); ok && scheme != "file" { // several hosts, which package url cannot parse
 		authority, _, _ = strings.Cut(authority, "?")
 		rest = scheme + "://" + authority[strings.LastIndexByte(authority, '@')+1:]
-	} else if scheme != "file" { // a name, such as an ARN: the same in every directory
+	} else if scheme != "file" { // a name, such as an ARN: it does not depend on the directory
 		rest, _, _ = strings.Cut(scheme+":"+rest, "?")
 	} else if abs, err := filepath.Abs(rest); err == nil {
 		rest = scheme + ":" + abs
@@ -216,10 +218,10 @@ func hash(s string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// place is what a query says of where an address goes; empty where it says nothing.
+// place returns the part of a query that belongs to the destination, or empty.
 func (t *SinkType) place(address string) string {
 	_, query, _ := strings.Cut(address, "?")
-	values, _ := url.ParseQuery(query) // the type has read it
+	values, _ := url.ParseQuery(query) // the type has parsed it
 	for key := range values {
 		if !slices.Contains(t.Place, key) {
 			values.Del(key)
@@ -231,9 +233,9 @@ func (t *SinkType) place(address string) string {
 	return "?" + values.Encode()
 }
 
-// shorten leaves out of an address what may be a credential. Of one that no type takes, or whose type says
-// that it is one, only the scheme is left, or the host where that is a web server's. What looks like a host
-// may be a user and a password that is not escaped, where an @ comes later.
+// shorten removes possible credentials from an address. If no type takes it, or its type marks it as a
+// credential, only the scheme is left, or the host of a web server. An apparent host may be a user with an
+// unescaped password, if an @ follows.
 func shorten(address string, t *SinkType) string {
 	u, err := url.Parse(address)
 	web := err == nil && (u.Scheme == "http" || u.Scheme == "https")

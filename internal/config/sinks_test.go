@@ -34,7 +34,7 @@ func TestSinkFromURL(t *testing.T) {
 	}
 }
 
-// TestSinkNamesAreStable: a cursor is kept under the name.
+// TestSinkNamesAreStable: a cursor is stored under the name.
 func TestSinkNamesAreStable(t *testing.T) {
 	name := func(address string) string {
 		s, err := loader().SinkFromURL(address)
@@ -43,7 +43,7 @@ func TestSinkNamesAreStable(t *testing.T) {
 		}
 		return s.Name
 	}
-	const pinned = "webhook-54cef8f4" // a new value would begin every sink of --to anew
+	const pinned = "webhook-54cef8f4" // a new value would make every sink of --to start over
 	if got := name("https://example.com/x"); got != pinned {
 		t.Errorf("name %s, want %s for ever", got, pinned)
 	}
@@ -56,14 +56,14 @@ func TestSinkNamesAreStable(t *testing.T) {
 	here, opaque := name("file:changes.jsonl"), name("log:arn:a:b")
 	t.Chdir(t.TempDir())
 	if name("log:arn:a:b?key=value") != opaque {
-		t.Error("what is no file has another name in another directory, or with a query")
+		t.Error("an address that is not a file has another name in another directory, or with a query")
 	}
 	if name("file:changes.jsonl") == here {
 		t.Error("files in two directories have one name")
 	}
 }
 
-// TestPlacesHaveNames: what a type calls a place makes another sink; all else in a query does not.
+// TestPlacesHaveNames: the keys of a type's Place make another sink; other keys of a query do not.
 func TestPlacesHaveNames(t *testing.T) {
 	l := loader()
 	for i := range l.Sinks {
@@ -92,7 +92,7 @@ func TestSinkFromURLErrors(t *testing.T) {
 		{"nothing", "", "want an address"},
 		{"no address", "file:", "read --to file:: path: a file sink needs one"},
 		{"an address that its type does not take", "chat:", "read --to chat:…: want chat://TOKEN@CHANNEL"},
-		{"a wrong URL does not tell its password", "https://user:w0rd@x/%zz", "read --to https:…: parse"},
+		{"a wrong URL does not reveal its password", "https://user:w0rd@x/%zz", "read --to https:…: parse"},
 	} {
 		_, err := loader().SinkFromURL(tc.address)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "w0rd") {
@@ -101,7 +101,8 @@ func TestSinkFromURLErrors(t *testing.T) {
 	}
 }
 
-// TestShorten: a password that holds a slash makes a host of the user and what stands before it.
+// TestShorten: in an address whose password contains a slash, the user and the text before the slash look like
+// a host.
 func TestShorten(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://user:1337/w0rd@x":       "https:…",
@@ -160,6 +161,6 @@ func TestAdd(t *testing.T) {
 func TestHideFindsTheLongest(t *testing.T) {
 	c := parse(t, head+"sinks:\n- name: a\n  webhook: {url: 'https://x', headers: {A: '${env:SHORT}', B: '${env:LONG}'}}\n")
 	if got := c.Sinks[0].Hide("hunter2-and-more, hunter2"); got != "${env:LONG}, ${env:SHORT}" {
-		t.Errorf("the rest of a credential that begins like another is told: %s", got)
+		t.Errorf("the rest of a credential that starts like another is shown: %s", got)
 	}
 }

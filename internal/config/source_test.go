@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// source is what the reference needs of a package.
+// source is the part of a package that the reference needs.
 type source struct {
 	structs  map[string]*ast.StructType
 	comments map[string]string
 	enums    map[string][]string // the constants of a named type
-	imports  map[string]*source  // the packages of which a sink's options may have structs, by name
+	imports  map[string]*source  // the packages with structs for a sink's options, by name
 	purpose  string              // the first sentence of the package's comment, without its subject
 }
 
@@ -96,7 +96,7 @@ func (s *source) keys(t *testing.T, prefix, typ string) (out []Key) {
 			doc = s.comments[below]
 		}
 		if doc == "" && strings.Contains(before, " and "+f.Names[0].Name+" ") {
-			doc = before // Cert and Key are …
+			doc = before // such as: Cert and Key are …
 		}
 		before = doc
 		k := Key{Path: prefix + name, Type: words, Default: tag.Get("default"), Doc: s.doc(typ, name, doc)}
@@ -115,13 +115,13 @@ func (s *source) keys(t *testing.T, prefix, typ string) (out []Key) {
 	return out
 }
 
-// imported is where a struct that words calls PACKAGE.NAME comes from.
+// imported returns the source of a struct that words calls PACKAGE.NAME.
 func (s *source) imported(typ string) (from *source, name string, ok bool) {
 	pkg, name, ok := strings.Cut(typ, ".")
 	return s.imports[pkg], name, ok
 }
 
-// words says what a type takes; below is the struct whose keys are below it.
+// words describes the values of a type; below is the struct whose keys are below it.
 func (s *source) words(e ast.Expr, enum string) (words, below string) {
 	if enum != "" {
 		words = strings.ReplaceAll(enum, ",", ", ")
@@ -171,8 +171,8 @@ var (
 	pair  = regexp.MustCompile(`^([A-Z]\w*) and ([A-Z]\w*) `)
 )
 
-// doc has a comment speak of keys: it leaves out the name of the key, which stands before it, and calls the struct's
-// other keys as the file does where they are no plain words.
+// doc rewrites a comment for keys: it drops the key's name at the start, and replaces the names of the struct's
+// other fields by their keys, unless they are plain words.
 func (s *source) doc(typ, name, comment string) string {
 	first, rest, _ := strings.Cut(comment, " ")
 	if first == "" {
@@ -201,7 +201,7 @@ func (s *source) doc(typ, name, comment string) string {
 	}
 	text := inner.ReplaceAllStringFunc(strings.TrimSpace(first+" "+rest), key)
 	if pair.MatchString(comment) {
-		return text // it begins with keys
+		return text // it starts with several keys
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
 }

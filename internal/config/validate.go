@@ -21,7 +21,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/where"
 )
 
-// The least that makes sense: what is below is a slip of the unit.
+// Lower limits: anything less is probably a wrong unit.
 const (
 	minAge      = time.Minute
 	minSize     = Size(1 << 20)
@@ -29,21 +29,21 @@ const (
 	minGiveUp   = time.Minute
 )
 
-// validate notes what the types do not say.
+// validate checks what the types do not express.
 func (c *Config) validate(d *decoder) {
 	for _, key := range []string{"apiVersion", "kind"} {
 		if d.places[key] == nil {
-			d.failAt(key, "missing; the file begins with apiVersion: %s and kind: %s", APIVersion, Kind)
+			d.failAt(key, "missing; the file must start with apiVersion: %s and kind: %s", APIVersion, Kind)
 		}
 	}
 	if name := c.Cluster.Name; strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
-		d.failAt("cluster.name", "a name is one line of text")
+		d.failAt("cluster.name", "a name must be one line of text")
 	}
 	d.watches(c.Watch)
 	d.rules("quiet", c.Quiet, false)
 	d.rules("redact", c.Redact, true)
 	if strings.HasPrefix(c.RedactionKey, "~") {
-		d.failAt("redactionKey", "~ is not expanded here: write the directory out")
+		d.failAt("redactionKey", "~ is not expanded here: write the full path")
 	}
 	c.Journal.validate(d)
 	d.sinks(c.Sinks)
@@ -52,7 +52,7 @@ func (c *Config) validate(d *decoder) {
 
 func (d *decoder) watches(list []Watch) {
 	if n := d.places["watch"]; len(list) == 0 && n != nil && n.Kind == yaml.SequenceNode {
-		d.failAt("watch", "nothing to watch; leave the key out to watch everything")
+		d.failAt("watch", "nothing to watch; omit the key to watch everything")
 	}
 	for i, w := range list {
 		at := fmt.Sprintf("watch[%d]", i)
@@ -65,12 +65,12 @@ func (d *decoder) watches(list []Watch) {
 			d.failAt(at+".fieldSelector", "invalid selector: %v", err)
 		}
 		if i > 0 && list[i-1].takesAll() {
-			d.failAt(at, "never reached: watch[%d] selects every kind, and the first entry that selects a kind decides", i-1)
+			d.failAt(at, "never reached: watch[%d] selects every kind, and the first entry that selects a kind applies", i-1)
 		}
 	}
 }
 
-// takesAll is true where no kind is left for a later entry.
+// takesAll reports whether no kind is left for a later entry.
 func (w Watch) takesAll() bool {
 	r := w.Resources
 	return (len(r.Include) == 0 || slices.Contains(r.Include, "*")) && len(r.Exclude) == 0 && w.Noise
@@ -79,7 +79,7 @@ func (w Watch) takesAll() bool {
 // selection checks each name or glob, and that something is left.
 func (d *decoder) selection(key string, s Selection, check func(string) error) {
 	if n := d.places[key+".include"]; len(s.Include) == 0 && n != nil && n.Kind == yaml.SequenceNode {
-		d.failAt(key+".include", "an empty list selects nothing; leave the key out to select everything")
+		d.failAt(key+".include", "an empty list selects nothing; omit the key to select everything")
 	}
 	d.each(key+".include", s.Include, check)
 	d.each(key+".exclude", s.Exclude, check)
@@ -110,7 +110,7 @@ func matchesAny(globs []string, s string) bool {
 	})
 }
 
-// resourceForm is what kubectl takes for a type, or a glob of it.
+// resourceForm matches a type as kubectl takes it, or a glob.
 var resourceForm = regexp.MustCompile(`^[A-Za-z0-9*]([A-Za-z0-9*-]*[A-Za-z0-9*])?(\.[A-Za-z0-9*-]+)*\.?$`)
 
 func checkResource(text string) error {
@@ -120,7 +120,7 @@ func checkResource(text string) error {
 	case strings.Contains(text, ","):
 		return fmt.Errorf("%q: want one kind in each element of the list", text)
 	case !resourceForm.MatchString(text), strings.Contains(text, "*") && rules.CheckResource(strings.ToLower(text)) != nil:
-		return fmt.Errorf("%q is no kind: want a name such as pods, deployments.apps or *.example.com", text)
+		return fmt.Errorf("%q is not a kind: want a name such as pods, deployments.apps or *.example.com", text)
 	}
 	return nil
 }
@@ -133,16 +133,16 @@ func checkNamespace(text string) error {
 		return fmt.Errorf("invalid glob %q: %w", text, err)
 	}
 	if !isGlob(text) && !namespaceForm.MatchString(text) {
-		return fmt.Errorf("%q is no name of a namespace: want lower-case letters, digits and dashes", text)
+		return fmt.Errorf("%q is not a namespace name: want lower-case letters, digits and dashes", text)
 	}
 	return nil
 }
 
 var namespaceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// rules checks quiet and redact rules as their packages will, each at its place.
+// rules checks quiet and redact rules as their packages do, with the position of each.
 func (d *decoder) rules(key string, list []Rule, redacts bool) {
-	random := redact.NewRandomKey() // checks need one; nothing is hidden with it
+	random := redact.NewRandomKey() // checks need a key; nothing is redacted with it
 	for i, r := range list {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		if len(r.Resources) == 0 || len(r.Paths) == 0 {
@@ -161,13 +161,13 @@ func (d *decoder) rules(key string, list []Rule, redacts bool) {
 
 func (j Journal) validate(d *decoder) {
 	if strings.HasPrefix(j.Path, "~") {
-		d.failAt("journal.path", "~ is not expanded here: write the directory out")
+		d.failAt("journal.path", "~ is not expanded here: write the full path")
 	}
 	if j.Retain.Age != 0 && j.Retain.Age < minAge {
 		d.failAt("journal.retain.age", "at least 1m, or 0 to keep everything")
 	}
 	if j.Retain.Size != 0 && j.Retain.Size < minSize {
-		d.failAt("journal.retain.size", "at least %s, or 0 for no bound", minSize)
+		d.failAt("journal.retain.size", "at least %s, or 0 for no limit", minSize)
 	}
 }
 
@@ -180,11 +180,11 @@ func (d *decoder) sinks(list []Sink) {
 		other, taken := first[s.Name]
 		switch {
 		case s.Name == "" && d.places[at+".name"] == nil:
-			d.failAt(at+".name", "missing; a sink needs a name of its own")
+			d.failAt(at+".name", "missing; every sink needs a name")
 		case !sinkNameForm.MatchString(s.Name):
 			d.failAt(at+".name", "%q: want at most 63 letters, digits, dots, dashes and underscores", s.Name)
 		case taken:
-			d.failAt(at+".name", "sinks[%d] has the name %s already", other, s.Name)
+			d.failAt(at+".name", "sinks[%d] already has the name %s", other, s.Name)
 		default:
 			first[s.Name] = i
 		}
@@ -195,17 +195,17 @@ func (d *decoder) sinks(list []Sink) {
 	}
 }
 
-// shape checks what all types of sinks have.
+// shape checks the options that all types of sinks have.
 func (d *decoder) shape(s *Sink, at string) {
 	if d.places[at+".where"] != nil {
 		d.filter(s, at+".where")
 	}
 	if s.MaxBytes != 0 && s.MaxBytes < minMaxBytes {
-		d.failAt(at+".maxBytes", "at least %s, or 0 for no bound", minMaxBytes)
+		d.failAt(at+".maxBytes", "at least %s, or 0 for no limit", minMaxBytes)
 	}
 	for i, part := range s.Include {
 		if slices.Contains(s.Include[:i], part) {
-			d.failAt(fmt.Sprintf("%s.include[%d]", at, i), "%s is there already", part)
+			d.failAt(fmt.Sprintf("%s.include[%d]", at, i), "%s is listed twice", part)
 		}
 	}
 	switch r := s.Retry; {
@@ -216,7 +216,7 @@ func (d *decoder) shape(s *Sink, at string) {
 	case r.Attempts < 1:
 		d.failAt(at+".retry.attempts", "at least 1")
 	case r.GiveUp != 0 && r.GiveUp < minGiveUp:
-		d.failAt(at+".retry.giveUp", "at least %s, or 0 to try for ever", minGiveUp)
+		d.failAt(at+".retry.giveUp", "at least %s, or 0 to retry forever", minGiveUp)
 	}
 }
 
@@ -234,7 +234,7 @@ func (d *decoder) filter(s *Sink, key string) {
 	}
 }
 
-// misplaced points to a mistake in an expression.
+// misplaced returns an error at the position of a mistake in an expression.
 func (d *decoder) misplaced(wrong *where.Error, key string) *Error {
 	n := d.places[key]
 	e := &Error{File: d.name, Line: n.Line, Column: n.Column, Key: key, Reason: wrong.Reason, Excerpt: wrong.Excerpt()}
@@ -246,11 +246,11 @@ func (d *decoder) misplaced(wrong *where.Error, key string) *Error {
 	return e
 }
 
-// within finds a place of a scalar's text in the file, where the text stands there as it is: a block
-// that begins with |, or one line.
+// within finds the file position of an offset in a scalar's text, if the text is in the file verbatim: a block
+// that starts with |, or a single line.
 func (d *decoder) within(n *yaml.Node, line, column int) (fileLine, fileColumn int, ok bool) {
 	if n.Style&yaml.LiteralStyle != 0 && n.Line+line <= len(d.lines) {
-		begin := d.lines[n.Line] // the first line of the block tells the indentation
+		begin := d.lines[n.Line] // the block's first line shows the indentation
 		return n.Line + line, len(begin) - len(strings.TrimLeft(begin, " ")) + column, true
 	}
 	if n.Line < 1 || n.Line > len(d.lines) {

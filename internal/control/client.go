@@ -15,28 +15,28 @@ import (
 	"time"
 )
 
-// Client asks the daemon that writes a journal. Where none does, the error is a *NoDaemonError; what the
-// daemon refuses is a *Refusal; one that does not answer within some seconds is ErrSilent.
+// Client sends requests to the daemon that writes a journal. If none runs, the error is a *NoDaemonError; if
+// the daemon refuses, a *Refusal; if it does not answer within some seconds, ErrSilent.
 type Client struct {
-	// Journal is the journal's file, absolute.
+	// Journal is the absolute path of the journal file.
 	Journal string
 
-	patience, long time.Duration // tests have less
+	patience, long time.Duration // shorter in tests
 }
 
-// How long the daemon may take: longer than it takes itself at most.
+// Time limits of requests. They exceed the daemon's own.
 const (
 	patience = orderTime + 4*time.Second
 	long     = deadTime + 10*time.Second
-	// maxAnswer bounds what is read of an answer.
+	// maxAnswer bounds the size of an answer, in bytes.
 	maxAnswer = 64 << 20
-	// deadBatch is how many dead letters are replayed by one request: slow receivers may take a while.
+	// deadBatch is the number of dead letters replayed per request: slow receivers may take a while.
 	deadBatch = 10
 )
 
 var _ Orders = (*Client)(nil)
 
-// Status asks for the daemon's state.
+// Status returns the daemon's state.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	err = c.ask(ctx, http.MethodGet, pathStatus, c.patience, nil, &s)
 	return s, err
@@ -72,7 +72,7 @@ func (c *Client) Skip(ctx context.Context, sink, id string) (s Skipped, err erro
 	return s, err
 }
 
-// ReplayDead implements Orders, some letters at a time.
+// ReplayDead implements Orders, with several requests.
 func (c *Client) ReplayDead(ctx context.Context, sink string, ids []string) (done Retried, err error) {
 	for len(ids) > 0 && err == nil {
 		n := min(len(ids), deadBatch)
@@ -106,7 +106,7 @@ func orElse(d, other time.Duration) time.Duration {
 	return d
 }
 
-// ask sends a request and reads the answer to it, on a connection of its own.
+// ask sends a request on its own connection and decodes the answer.
 func (c *Client) ask(ctx context.Context, method, path string, limit time.Duration, q, to any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, orElse(limit, patience), ErrSilent)
 	defer cancel()
@@ -116,7 +116,7 @@ func (c *Client) ask(ctx context.Context, method, path string, limit time.Durati
 			return fmt.Errorf("ask the daemon: %w", err)
 		}
 	}
-	// The name stands for whoever is at the socket.
+	// The host name is a placeholder: the connection goes to the socket.
 	r, err := http.NewRequestWithContext(ctx, method, "http://tattler"+path, &body)
 	if err != nil {
 		return fmt.Errorf("ask the daemon: %w", err)
@@ -133,11 +133,11 @@ func (c *Client) ask(ctx context.Context, method, path string, limit time.Durati
 		return c.explain(ctx, err)
 	}
 	defer resp.Body.Close()
-	return c.explain(ctx, understand(resp, to))
+	return c.explain(ctx, decodeAnswer(resp, to))
 }
 
-// understand reads an answer.
-func understand(resp *http.Response, to any) error {
+// decodeAnswer decodes an answer.
+func decodeAnswer(resp *http.Response, to any) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return err
@@ -146,8 +146,8 @@ func understand(resp *http.Response, to any) error {
 		return json.Unmarshal(b, to)
 	}
 	var e errorAnswer
-	if json.Unmarshal(b, &e) != nil || e.Error == "" { // not one of ours: it does not know the request
-		return fmt.Errorf("its answer is %s: is it of another version?", resp.Status)
+	if json.Unmarshal(b, &e) != nil || e.Error == "" { // not from our server: it does not know the request
+		return fmt.Errorf("it answered %s: is it another version?", resp.Status)
 	}
 	if resp.StatusCode == http.StatusUnprocessableEntity {
 		return &Refusal{e.Error}
@@ -155,31 +155,31 @@ func understand(resp *http.Response, to any) error {
 	return errors.New(e.Error)
 }
 
-// explain makes an error one that a user understands.
+// explain turns an error into one that a user understands.
 func (c *Client) explain(ctx context.Context, err error) error {
 	var refusal *Refusal
 	var sent *url.Error
 	switch {
 	case err == nil || errors.As(err, &refusal):
 		return err
-	case nobody(err):
+	case notServed(err):
 		return &NoDaemonError{c.Journal, err}
 	case errors.Is(err, fs.ErrPermission):
 		if errors.As(err, &sent) {
 			err = sent.Err
 		}
-		return fmt.Errorf("the daemon that records into %s belongs to another user, and answers that one alone: %w", c.Journal, err)
+		return fmt.Errorf("the daemon that records into %s belongs to another user, and only answers that user: %w", c.Journal, err)
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrSilent):
 		err = ErrSilent
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		err = errors.New("it ended before it had answered")
+		err = errors.New("it ended before it answered")
 	case errors.As(err, &sent):
 		err = sent.Err
 	}
 	return fmt.Errorf("the daemon that records into %s: %w", c.Journal, err)
 }
 
-// nobody reports whether an error of a connection says that nobody serves the socket.
-func nobody(err error) bool {
+// notServed reports whether a connection error means that no process serves the socket.
+func notServed(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTSOCK)
 }

@@ -57,7 +57,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestErrors: who asks is told whether he is wrong or the daemon.
+// TestErrors: an error shows whether the caller or the daemon is at fault.
 func TestErrors(t *testing.T) {
 	ctx, o := t.Context(), &orders{}
 	c := served(t, inDir(t), o)
@@ -73,7 +73,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	if r, err := c.ReplayDead(ctx, "x", []string{"a", "b"}); r.Taken != 1 || err == nil || !strings.Contains(err.Error(), "disk full") {
-		t.Errorf("what was done before it failed is told: %+v, %v", r, err)
+		t.Errorf("what was done before the failure is returned: %+v, %v", r, err)
 	}
 }
 
@@ -91,11 +91,11 @@ func TestRequests(t *testing.T) {
 		{"no JSON", "POST", pathPause, js, "{", 400, "unexpected EOF"},
 		{"nothing", "POST", pathPause, js, "", 400, "EOF"},
 		{"another type", "POST", pathPause, "text/plain", `{"sink":"x"}`, 400, "not JSON"},
-		{"a key that is none is not left out", "POST", pathPause, js, `{"sink":"x","for":"1h"}`, 400, `unknown field \"for\"`},
-		{"two at once", "POST", pathPause, js, `{"sink":"x"}{"sink":"y"}`, 400, "more than one"},
+		{"an unknown key is not ignored", "POST", pathPause, js, `{"sink":"x","for":"1h"}`, 400, `unknown field \"for\"`},
+		{"two at once", "POST", pathPause, js, `{"sink":"x"}{"sink":"y"}`, 400, "more than one value"},
 		{"too much", "POST", pathPause, js, `{"sink":"` + strings.Repeat("x", maxBody) + `"}`, 400, "too large"},
-		{"a replay from nowhere must not be one of everything", "POST", pathReplay, js, `{"sink":"x"}`, 400, "where to begin"},
-		{"which is meant", "POST", pathSkip, js, `{"sink":"x","ids":["a","b"]}`, 400, "one change at most"},
+		{"a replay without a start must not replay everything", "POST", pathReplay, js, `{"sink":"x"}`, 400, "from: required"},
+		{"ambiguous", "POST", pathSkip, js, `{"sink":"x","ids":["a","b"]}`, 400, "at most one change"},
 		{"an order by GET", "GET", pathPause, js, "", 405, "Method Not Allowed"},
 		{"no such order", "POST", "/v1/sinks/explode", js, `{}`, 404, "not found"},
 	} {
@@ -115,8 +115,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestNobody: the ways in which no daemon is there, and those in which one is.
-func TestNobody(t *testing.T) {
+// TestNoDaemon: the ways in which no daemon is there, and those in which one is.
+func TestNoDaemon(t *testing.T) {
 	ctx := t.Context()
 	for _, tc := range []struct {
 		why  string
@@ -150,17 +150,17 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// TestAnotherUser: the socket of another's daemon is no daemon that does not run.
+// TestAnotherUser: the socket of another user's daemon differs from a daemon that does not run.
 func TestAnotherUser(t *testing.T) {
 	c := &Client{Journal: "/j.db"}
 	refused := &url.Error{Op: "Get", URL: "http://tattler/v1/status", Err: &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)}}
 	err := c.explain(t.Context(), refused)
-	if want := "the daemon that records into /j.db belongs to another user, and answers that one alone: dial unix: connect: permission denied"; err.Error() != want {
+	if want := "the daemon that records into /j.db belongs to another user, and only answers that user: dial unix: connect: permission denied"; err.Error() != want {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestEndsMeanwhile: a daemon that goes away while it is asked.
+// TestEndsMeanwhile: a daemon that goes away during a request.
 func TestEndsMeanwhile(t *testing.T) {
 	j := inDir(t)
 	l, err := Listen(j)
@@ -185,7 +185,7 @@ func TestEndsMeanwhile(t *testing.T) {
 	<-done
 }
 
-// TestOrderThatTakesTooLong: a sink that hangs does not keep who asks.
+// TestOrderThatTakesTooLong: a sink that hangs does not hang the caller.
 func TestOrderThatTakesTooLong(t *testing.T) {
 	slow := &order{path: pathReplay, limit: time.Millisecond, log: slog.New(slog.DiscardHandler), do: func(ctx context.Context, _ request) (any, error) {
 		<-ctx.Done()
@@ -206,7 +206,7 @@ func TestOrderThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// TestSocket: it is the owner's, replaces that of a killed daemon, and nothing else.
+// TestSocket: the socket belongs to the owner, and replaces that of a killed daemon and nothing else.
 func TestSocket(t *testing.T) {
 	j := inDir(t)
 	abandon(t, j)
@@ -236,7 +236,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestSocketIsRemoved: after its end nobody finds one that nobody serves.
+// TestSocketIsRemoved: after the daemon's end, no unserved socket is left.
 func TestSocketIsRemoved(t *testing.T) {
 	j := inDir(t)
 	t.Run("while it is served", func(t *testing.T) { served(t, j, &orders{}) })
@@ -248,7 +248,7 @@ func TestSocketIsRemoved(t *testing.T) {
 	}
 }
 
-// TestLongPath: a journal may be deeper than a socket's address is long.
+// TestLongPath: a journal's path may be longer than a socket's address.
 func TestLongPath(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -289,7 +289,7 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// TestServeBreaks: a listener that breaks is said.
+// TestServeBreaks: a listener that fails gives an error.
 func TestServeBreaks(t *testing.T) {
 	l, err := Listen(inDir(t))
 	if err != nil {

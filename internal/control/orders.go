@@ -7,68 +7,68 @@ import (
 	"time"
 )
 
-// Orders is what can be asked of a daemon, beside its Status. What is returned without an error is
-// durable: a restart does not change it. Names and ids that do not exist are a *Refusal.
+// Orders are the requests to a daemon besides its Status. Results without an error are durable across restarts.
+// Names and ids that do not exist give a *Refusal.
 type Orders interface {
-	// Pause stops delivering to a sink after the batch that is on its way, or has it go on.
+	// Pause stops delivering to a sink after the current batch, or resumes it.
 	Pause(ctx context.Context, sink string, paused bool) error
-	// Replay has a sink get again what it got since a place, and all that follows, also while it is
-	// paused: then once it is resumed. It never leaves out what the sink has not got yet.
+	// Replay sends a sink again what it received since a place, and everything after it. If the sink is paused,
+	// that happens once it is resumed. Changes that the sink has not received yet are never skipped.
 	Replay(ctx context.Context, sink string, from Place) (Replayed, error)
-	// Skip makes a dead letter of the change that holds a sink up, and has it go on with the next. An id, or how
-	// one begins, must be that change's; empty is any.
+	// Skip sets aside the change that blocks a sink, and continues with the next. A non-empty id must be that
+	// change's id or a prefix of it.
 	Skip(ctx context.Context, sink, id string) (Skipped, error)
-	// ReplayDead sends dead letters once more, by their ids. An error says why the rest was not sent;
-	// what the answer counts was.
+	// ReplayDead sends dead letters once more, by their ids. An error says why the rest was not sent; the
+	// result counts those that were.
 	ReplayDead(ctx context.Context, sink string, ids []string) (Retried, error)
-	// DropDead gives dead letters up, by their ids, and returns how many there were.
+	// DropDead drops dead letters, by their ids, and returns their number.
 	DropDead(ctx context.Context, sink string, ids []string) (int, error)
-	// Remove forgets the place and the dead letters of a sink that is configured no more.
+	// Remove drops the cursor and the dead letters of a sink that is no longer configured.
 	Remove(ctx context.Context, sink string) error
 }
 
-// Place is where a replay begins: at the first change that was seen at Since or later, or else behind the
-// sequence number After. The zero value is the beginning of what is kept.
+// Place is the start of a replay: the first change seen at Since or later, or the one after the sequence number
+// After. The zero value is the oldest kept change.
 type Place struct {
 	Since time.Time `json:"since,omitzero"`
 	After int64     `json:"after,omitempty"`
 }
 
-// Replayed is what Replay did.
+// Replayed is the result of Replay.
 type Replayed struct {
-	// Again is how many changes the sink goes back, those that its filter leaves out included; 0: it had
-	// not got so far.
+	// Again is the number of changes that the sink goes back, including those that its filter leaves out; 0 if
+	// it had not got that far.
 	Again int64 `json:"again"`
-	// Behind is how many there are to deliver now.
+	// Behind is the number of changes now to be delivered.
 	Behind int64 `json:"behind"`
-	// Paused says that the sink is.
+	// Paused reports that the sink is paused.
 	Paused bool `json:"paused"`
 }
 
-// Skipped is the change that Skip made a dead letter of.
+// Skipped is the change that Skip set aside.
 type Skipped struct {
 	ID      string `json:"id"`
 	Subject string `json:"subject"`
-	// Error is why the sink did not take it.
+	// Error is why the sink did not accept it.
 	Error string `json:"error"`
 }
 
-// Retried is what ReplayDead did.
+// Retried is the result of ReplayDead.
 type Retried struct {
-	// Taken are no dead letters any more; Refused stay, with the new reason.
+	// Taken are no longer dead letters; Refused stay, with the new reason.
 	Taken   int `json:"taken"`
 	Refused int `json:"refused"`
 }
 
-// Refusal is why an order is not followed: it makes no sense. The text is for the user.
+// Refusal is why an order was refused: it makes no sense. The text is for the user.
 type Refusal struct{ Text string }
 
 func (r *Refusal) Error() string { return r.Text }
 
-// Refuse makes a Refusal.
+// Refuse returns a Refusal.
 func Refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
-// NoDaemonError says that nobody serves the journal's socket: no daemon runs, or it was killed.
+// NoDaemonError reports that no process serves the journal's socket: no daemon runs, or it was killed.
 type NoDaemonError struct {
 	Journal string
 	Err     error
@@ -79,10 +79,10 @@ func (e *NoDaemonError) Error() string {
 }
 func (e *NoDaemonError) Unwrap() error { return e.Err }
 
-// ErrSilent says that a daemon was reached and did not answer in time.
+// ErrSilent reports that a daemon accepted the connection but did not answer in time.
 var ErrSilent = errors.New("it does not answer")
 
-// The requests: a GET for the status, and else a POST of a request.
+// The requests: a GET for the status, a POST of a request for the others.
 const (
 	pathStatus     = "/v1/status"
 	pathPause      = "/v1/sinks/pause"
@@ -97,9 +97,9 @@ const (
 type (
 	request struct {
 		Sink string `json:"sink"`
-		// From is that of a replay, where it must be said.
+		// From is the start of a replay, for which it is required.
 		From *Place `json:"from,omitempty"`
-		// IDs are those of dead letters; of Skip at most one.
+		// IDs are ids of dead letters; at most one for Skip.
 		IDs []string `json:"ids,omitempty"`
 	}
 	doneAnswer    struct{}
@@ -111,7 +111,7 @@ type (
 	droppedAnswer struct {
 		Dropped int `json:"dropped"`
 	}
-	// errorAnswer comes with a status that is not 200: 422 with a Refusal, 400 and 500 else.
+	// errorAnswer is sent with a status other than 200: 422 for a Refusal, otherwise 400 or 500.
 	errorAnswer struct {
 		Error string `json:"error"`
 	}

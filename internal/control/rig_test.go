@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// orders notes what it is asked, and answers as a test says.
+// orders records its requests, and answers as a test requires.
 type orders struct {
 	mu   sync.Mutex
 	seen []string
@@ -60,7 +60,7 @@ func (o *orders) Remove(_ context.Context, sink string) error {
 	return o.note("remove %s", sink)
 }
 
-// served serves the orders beside a journal, and returns a client of it.
+// served serves the orders beside a journal, and returns a client for it.
 func served(t *testing.T, journal string, o *orders) *Client {
 	t.Helper()
 	l, err := Listen(journal)
@@ -83,7 +83,7 @@ func served(t *testing.T, journal string, o *orders) *Client {
 	return &Client{Journal: journal}
 }
 
-// raw sends a request as it is, and returns code and answer.
+// raw sends an unmodified request, and returns the code and the answer.
 func raw(t *testing.T, journal, method, path, contentType string, body io.Reader) (int, string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{
@@ -107,7 +107,7 @@ func raw(t *testing.T, journal, method, path, contentType string, body io.Reader
 	return resp.StatusCode, string(b)
 }
 
-// abandon leaves the socket of a daemon that was killed.
+// abandon leaves the socket of a killed daemon behind.
 func abandon(t *testing.T, journal string) {
 	t.Helper()
 	l, err := Listen(journal)
@@ -119,7 +119,7 @@ func abandon(t *testing.T, journal string) {
 	}
 }
 
-// mute is a daemon that hangs: it takes connections and says nothing.
+// mute is a daemon that hangs: it accepts connections and never answers.
 func mute(t *testing.T, journal string) {
 	t.Helper()
 	l, err := Listen(journal)

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// Announce notes in a directory of the user that a daemon serves the socket beside a journal, for commands that name
-// no journal: see Running. Withdraw removes the note. Notes that killed daemons have left are removed.
+// Announce records, in a directory of the user, that a daemon serves the socket beside a journal, for commands
+// that do not name a journal; see Running. withdraw removes the record. Announce also removes records of killed
+// daemons.
 func Announce(ctx context.Context, dir, journal string) (withdraw func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("announce the daemon: %w", err)
@@ -37,7 +38,7 @@ func Announce(ctx context.Context, dir, journal string) (withdraw func() error, 
 	}, nil
 }
 
-// Running returns the journals of the daemons that are announced in a directory and serve their sockets, sorted.
+// Running returns the journals of the announced daemons that serve their sockets, sorted.
 func Running(ctx context.Context, dir string) (journals []string) {
 	for _, journal := range notes(dir) {
 		if serves(ctx, journal) {
@@ -48,10 +49,10 @@ func Running(ctx context.Context, dir string) (journals []string) {
 	return journals
 }
 
-// notes are the files of a directory, and the journals that they name.
+// notes maps the record files of a directory to the journals that they name.
 func notes(dir string) map[string]string {
 	all := map[string]string{}
-	entries, _ := os.ReadDir(dir) // without a directory nothing is announced
+	entries, _ := os.ReadDir(dir) // without a directory there are no records
 	for _, e := range entries {
 		note := filepath.Join(dir, e.Name())
 		if journal, err := os.ReadFile(note); err == nil && filepath.IsAbs(string(journal)) {
@@ -61,15 +62,15 @@ func notes(dir string) map[string]string {
 	return all
 }
 
-// serves reports whether anybody accepts connections at the socket beside a journal.
-func serves(ctx context.Context, journal string) bool { return knock(ctx, journal) == nil }
+// serves reports whether a process accepts connections at the socket beside a journal.
+func serves(ctx context.Context, journal string) bool { return probe(ctx, journal) == nil }
 
-// Recording reports whether a daemon serves the socket beside a journal, as far as this user can know: one of another
-// user counts.
-func Recording(ctx context.Context, journal string) bool { return !nobody(knock(ctx, journal)) }
+// Recording reports whether a daemon serves the socket beside a journal, as far as this user can see; another
+// user's daemon counts.
+func Recording(ctx context.Context, journal string) bool { return !notServed(probe(ctx, journal)) }
 
-// knock connects to the socket beside a journal.
-func knock(ctx context.Context, journal string) error {
+// probe connects to the socket beside a journal.
+func probe(ctx context.Context, journal string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	c, err := dial(ctx, SocketPath(journal))

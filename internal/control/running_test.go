@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAnnounce: only daemons that serve their sockets are found, and what a killed one left is cleared away.
+// TestAnnounce: only daemons that serve their sockets are found, and records of killed ones are removed.
 func TestAnnounce(t *testing.T) {
 	dir, rooms := filepath.Join(t.TempDir(), "running"), t.TempDir()
 	if got := Running(t.Context(), dir); got != nil {
@@ -54,7 +54,7 @@ func TestAnnounce(t *testing.T) {
 		if err := withdraws[j](); err != nil {
 			t.Error(err)
 		}
-		if err := withdraws[j](); err != nil { // somebody else has removed it
+		if err := withdraws[j](); err != nil { // already removed by another process
 			t.Error(err)
 		}
 	}

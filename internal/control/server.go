@@ -14,29 +14,29 @@ import (
 	"time"
 )
 
-// Options are those of Serve.
+// Options configure Serve.
 type Options struct {
 	Status func(context.Context) (Status, error)
-	// Orders follows orders; nil refuses them, because the daemon starts.
+	// Orders carries out orders; nil refuses them, because the daemon is starting.
 	Orders Orders
-	// Log hears of orders, and of what fails; nil discards.
+	// Log receives orders and failures; nil discards them.
 	Log *slog.Logger
 }
 
 const (
-	// maxBody bounds a request.
+	// maxBody bounds a request, in bytes.
 	maxBody = 1 << 20
-	// statusTime bounds how long the state is gathered, orderTime how long an order may take: what waits
-	// for a sink that hangs must not hang who asks. A dead letter takes as long as its sink's sending.
+	// statusTime bounds collecting the state, orderTime an order, so that a hanging sink does not hang the
+	// caller. Each dead letter takes as long as sending it.
 	statusTime = 5 * time.Second
 	orderTime  = 8 * time.Second
 	deadTime   = 110 * time.Second
-	// farewell is how long answers may still take when Serve ends.
-	farewell = time.Second
+	// shutdownTime is the time that answers may still take when Serve ends.
+	shutdownTime = time.Second
 )
 
-// Serve answers on a listener until ctx ends, and closes it. It returns nil then, or why the listener
-// broke.
+// Serve answers requests on a listener until ctx ends, then closes it and returns nil. It returns an error if
+// the listener fails.
 func Serve(ctx context.Context, l net.Listener, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -58,10 +58,10 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 		return fmt.Errorf("serve the socket: %w", err)
 	case <-ctx.Done():
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if s.Shutdown(last) != nil {
-		_ = s.Close() // somebody does not read; the listener is closed already
+		_ = s.Close() // a client does not read; the listener is closed already
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the socket: %w", err)
@@ -93,7 +93,7 @@ func handler(o Options) http.Handler {
 	})
 	serve(pathReplay, orderTime, func(ctx context.Context, q request) (any, error) {
 		if q.From == nil {
-			return nil, malformed("from: say where to begin")
+			return nil, malformed("from: required")
 		}
 		return o.Orders.Replay(ctx, q.Sink, *q.From)
 	})
@@ -102,13 +102,13 @@ func handler(o Options) http.Handler {
 	})
 	serve(pathSkip, orderTime, func(ctx context.Context, q request) (any, error) {
 		if len(q.IDs) > 1 {
-			return nil, malformed("ids: one change at most holds a sink up")
+			return nil, malformed("ids: at most one change blocks a sink")
 		}
 		return o.Orders.Skip(ctx, q.Sink, strings.Join(q.IDs, ""))
 	})
 	serve(pathReplayDead, deadTime, func(ctx context.Context, q request) (any, error) {
 		done, err := o.Orders.ReplayDead(ctx, q.Sink, q.IDs)
-		if err != nil && done != (Retried{}) { // both are to be told
+		if err != nil && done != (Retried{}) { // report both
 			return retriedAnswer{done, busy(err).Error()}, nil
 		}
 		return retriedAnswer{Retried: done}, err
@@ -120,7 +120,7 @@ func handler(o Options) http.Handler {
 	return mux
 }
 
-// malformedError is a request that does not say what it must.
+// malformedError reports an invalid request.
 type malformedError struct{ text string }
 
 func (e *malformedError) Error() string { return e.text }
@@ -129,7 +129,7 @@ func malformed(format string, args ...any) error {
 	return &malformedError{fmt.Sprintf(format, args...)}
 }
 
-// order serves one order.
+// order handles one kind of order.
 type order struct {
 	path  string
 	limit time.Duration
@@ -137,8 +137,8 @@ type order struct {
 	log   *slog.Logger
 }
 
-// ServeHTTP logs each order: who looks for a change that was not delivered must find that somebody has
-// paused the sink.
+// ServeHTTP logs each order: a user looking for an undelivered change must be able to see that the sink was
+// paused.
 func (o *order) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q request
 	err := read(w, r, &q)
@@ -149,23 +149,22 @@ func (o *order) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a, err = o.do(ctx, q)
 	}
 	if err = busy(err); err != nil {
-		o.log.Warn("an order was not followed", "order", o.path, "sink", q.Sink, "err", err)
+		o.log.Warn("order refused", "order", o.path, "sink", q.Sink, "err", err)
 	} else {
-		o.log.Info("an order was followed", "order", o.path, "sink", q.Sink, "letters", len(q.IDs))
+		o.log.Info("order carried out", "order", o.path, "sink", q.Sink, "letters", len(q.IDs))
 	}
 	answer(w, a, err)
 }
 
-// busy says more than that a deadline was exceeded: what waits is a sink that is in the midst of a delivery,
-// or the disk.
+// busy explains an exceeded deadline: the sink is in the middle of a delivery, or the disk is slow.
 func busy(err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("it takes too long: the sink is in the midst of a delivery that does not end, or the disk is slow; try again: %w", err)
+	return fmt.Errorf("it takes too long: the sink's current delivery does not end, or the disk is slow; try again: %w", err)
 }
 
-// read decodes a request, strictly: what is not understood is not left out.
+// read decodes a request strictly: unknown fields are errors.
 func read(w http.ResponseWriter, r *http.Request, to any) error {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return malformed("the request is not JSON: its Content-Type is %q", r.Header.Get("Content-Type"))
@@ -176,12 +175,12 @@ func read(w http.ResponseWriter, r *http.Request, to any) error {
 		return malformed("read the request: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return malformed("read the request: there is more than one")
+		return malformed("read the request: more than one value")
 	}
 	return nil
 }
 
-// answer writes what an order came to.
+// answer writes the result of an order.
 func answer(w http.ResponseWriter, a any, err error) {
 	code := http.StatusOK
 	if err != nil {
@@ -197,5 +196,5 @@ func answer(w http.ResponseWriter, a any, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(a) // who asked has gone
+	_ = json.NewEncoder(w).Encode(a) // the client has gone
 }

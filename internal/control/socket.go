@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// SocketPath is where the daemon that writes a journal is asked: beside it. A symbolic link to the journal has the
-// file's socket.
+// SocketPath returns the socket of the daemon that writes a journal: it is beside the file. A symbolic link to
+// the journal gives the file's socket.
 func SocketPath(journal string) string {
 	if info, err := os.Lstat(journal); err == nil && info.Mode().Type() == os.ModeSymlink {
 		if file, err := filepath.EvalSymlinks(journal); err == nil {
@@ -21,13 +21,13 @@ func SocketPath(journal string) string {
 	return journal + ".sock"
 }
 
-// maxAddress is how long the address of a socket may be on every system that has them.
+// maxAddress is the length of a socket address, in bytes, that every system allows.
 //
 // Source: sun_path in sys/un.h: 104 bytes on macOS and the BSDs, 108 on Linux, the last one a zero.
 const maxAddress = 103
 
-// Listen opens the socket beside a journal, for its owner alone. One that a killed daemon has left is
-// replaced: only who has the journal's lock may call this, and it calls Remove when it serves no more.
+// Listen opens the socket beside a journal, accessible only to its owner. It replaces one that a killed daemon
+// left behind: the caller must hold the journal's lock, and must call Remove when done.
 func Listen(journal string) (net.Listener, error) {
 	l, err := listen(SocketPath(journal))
 	if err != nil {
@@ -38,20 +38,20 @@ func Listen(journal string) (net.Listener, error) {
 
 func listen(path string) (net.Listener, error) {
 	if fi, err := os.Lstat(path); err == nil && fi.Mode().Type() != fs.ModeSocket {
-		return nil, fmt.Errorf("%s is in the way: it is no socket", path)
+		return nil, fmt.Errorf("%s is in the way: it is not a socket", path)
 	}
-	// A socket is made in a directory that others cannot enter, and moved once its rights are set.
-	room := path + ".new"
-	if err := os.RemoveAll(room); err != nil {
+	// The socket is made in a directory that others cannot enter, and moved once its permissions are set.
+	dir := path + ".new"
+	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(room, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(room)
-	address, done := filepath.Join(room, "s"), func() {}
+	defer os.RemoveAll(dir)
+	address, done := filepath.Join(dir, "s"), func() {}
 	if len(address) > maxAddress {
-		link, remove, err := shortcut(room)
+		link, remove, err := shortLink(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false) // it would look for it under its first name
-	made := filepath.Join(room, "s")
+	made := filepath.Join(dir, "s")
 	err = os.Chmod(made, 0o600)
 	if err == nil {
 		err = os.Rename(made, path)
@@ -74,7 +74,7 @@ func listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Remove removes the socket beside a journal; there may be none.
+// Remove removes the socket beside a journal, if there is one.
 func Remove(journal string) error {
 	if err := os.Remove(SocketPath(journal)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket beside the journal: %w", err)
@@ -82,25 +82,25 @@ func Remove(journal string) error {
 	return nil
 }
 
-// shortcut makes a link to what has too long a path to be addressed, in a directory of its own, which
-// remove removes.
-func shortcut(to string) (link string, remove func(), err error) {
-	room, err := os.MkdirTemp("", "tattler-")
+// shortLink makes a link to a path that is too long for a socket address, in a temporary directory; remove
+// deletes both.
+func shortLink(to string) (link string, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "tattler-")
 	if err != nil {
-		return "", nil, fmt.Errorf("%s is longer than the %d bytes that a socket's address can have, and there is no place for a link to it: %s; choose a shorter path for the journal",
-			to, maxAddress, err.Error()) // not wrapped: it is not the socket that does not exist
+		return "", nil, fmt.Errorf("%s exceeds the %d bytes of a socket address, and no link to it could be made: %s; choose a shorter path for the journal",
+			to, maxAddress, err.Error()) // not wrapped: the socket is not what is missing
 	}
-	link = filepath.Join(room, "l")
+	link = filepath.Join(dir, "l")
 	if err := os.Symlink(to, link); err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(room))
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return link, func() { _ = os.RemoveAll(room) }, nil // what stays is an empty directory
+	return link, func() { _ = os.RemoveAll(dir) }, nil // at worst, an empty directory remains
 }
 
-// dial connects to a socket, whatever the length of its path.
+// dial connects to a socket with a path of any length.
 func dial(ctx context.Context, path string) (net.Conn, error) {
 	if len(path) > maxAddress {
-		link, remove, err := shortcut(path)
+		link, remove, err := shortLink(path)
 		if err != nil {
 			return nil, err
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 )
 
-// TestAbsence: each time that the daemon did not run is told once, with what was caught up with: after a stop, which
-// it notes, after a kill, of which the last sign of life is the newest batch, and after a history that was lost.
+// TestAbsence: each time that the daemon did not run is reported once, with the changes caught up: after a
+// stop, which it records; after a kill, whose last sign of life is the newest batch; and after a lost history.
 func TestAbsence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir, got := newRig(t), t.TempDir(), &sent{}
@@ -65,7 +65,7 @@ func TestAbsence(t *testing.T) {
 	})
 }
 
-// absent is the data of an absence's event.
+// absent returns the data of an absence's event.
 func absent(from, to time.Time, changes, incomplete int64) event.Data {
 	severity := event.Normal
 	if incomplete > 0 {
@@ -77,7 +77,7 @@ func absent(from, to time.Time, changes, incomplete int64) event.Data {
 	}
 }
 
-// forgetEnd has a journal look like that of a daemon that was killed, and returns the last sign of life.
+// forgetEnd makes a journal look like that of a killed daemon, and returns the last sign of life.
 func forgetEnd(t *testing.T, path string) time.Time {
 	t.Helper()
 	c, err := sqlite3.Open("file:" + path)

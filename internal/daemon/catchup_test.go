@@ -22,7 +22,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// podJSON is a pod's JSON, some 9 KB, as a kubelet leaves it after so many writes of its status.
+// podJSON returns a pod's JSON, about 9 KB, as a kubelet leaves it after a number of writes of its status.
 func podJSON(i, version int) []byte {
 	stamp := time.Date(2026, 11, 1, 0, 0, version, 0, time.UTC).Format(time.RFC3339)
 	var spec, fields, statuses, owned strings.Builder
@@ -66,7 +66,7 @@ func newBacklog(tb testing.TB, pods int) *backlog {
 	return &backlog{TB: tb, Journal: j, pods: pods, latest: make([][]byte, pods)}
 }
 
-// add appends the next changes, each as seen at a moment.
+// add appends the next changes, each with the time at which it was seen.
 func (b *backlog) add(count int, at time.Time) {
 	b.Helper()
 	batch := journal.Batch{Stream: journal.Stream{GroupResource: "pods"}, Head: journal.Head{Version: strconv.Itoa(b.n), Live: true, At: at}}
@@ -88,14 +88,14 @@ func (b *backlog) add(count int, at time.Time) {
 	}
 }
 
-// counter is a sink that takes everything, and knows when it has so many.
+// counter is a sink that accepts everything, and knows when it has a number of changes.
 type counter struct {
 	want int
 	done chan struct{}
 
 	mu   sync.Mutex
 	got  int
-	lags []time.Duration // from when a change was seen; of those that are
+	lags []time.Duration // from when a change was seen, if live
 	live bool            // measured
 }
 
@@ -115,7 +115,7 @@ func (c *counter) Send(_ context.Context, ms []sink.Message) (int, error) {
 	return len(ms), nil
 }
 
-// pumping is what delivers from a backlog.
+// pumping is a running delivery from a backlog.
 type pumping struct {
 	b      *backlog
 	cancel context.CancelFunc
@@ -177,9 +177,9 @@ func newPumped(from deliver.From, want int) *pumped {
 	return &pumped{&counter{want: want, done: make(chan struct{})}, "sink-" + strconv.Itoa(runs), from}
 }
 
-// BenchmarkCatchUp has sinks that were down get a backlog of updates of pods of 9 KB, 64 of each and more, in turn:
-// changes/s is what the slowest of them gets. Apart, they begin at different places of it. A live sink beside them
-// gets what is recorded meanwhile, 100 changes a second. CATCHUP_PODS is how many pods there are.
+// BenchmarkCatchUp measures sinks that were down and receive a backlog of updates, at least 64 of each 9 KB
+// pod, in turn: changes/s is for the slowest of them. Apart means that they start at different places. A live
+// sink beside them receives the changes recorded meanwhile, 100 a second. CATCHUP_PODS is the number of pods.
 func BenchmarkCatchUp(b *testing.B) {
 	pods, versions := 500, 64
 	if v := os.Getenv("CATCHUP_PODS"); v != "" {
@@ -214,7 +214,7 @@ func BenchmarkCatchUp(b *testing.B) {
 	}
 }
 
-// catchUp delivers a backlog to so many sinks, each of which is so many changes behind the one before.
+// catchUp delivers a backlog to a number of sinks, each of which is a number of changes behind the one before.
 func (b *backlog) catchUp(tb *testing.B, lagging, total, apart int) {
 	var sinks []*pumped
 	for i := range lagging {
@@ -243,7 +243,7 @@ func (b *backlog) catchUp(tb *testing.B, lagging, total, apart int) {
 	tb.ReportMetric(float64((cpu(tb)-used).Microseconds())/float64(sent), "cpu-µs/change")
 }
 
-// cpu is what the process has used.
+// cpu returns the CPU time of the process.
 func cpu(tb testing.TB) time.Duration {
 	tb.Helper()
 	var u syscall.Rusage
@@ -253,7 +253,7 @@ func cpu(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// beside measures a live sink beside some that lag for as long as it takes.
+// beside measures a live sink beside lagging ones, for as long as these take.
 func (b *backlog) beside(tb *testing.B, lagging int) {
 	const changes = 1000
 	live := newPumped(deliver.Now, changes)

@@ -10,34 +10,34 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestClockTick has wall clocks do what they do. Each step is a tick of a minute, repeated.
+// TestClockTick simulates wall clocks. Each step is a tick of a minute, repeated.
 func TestClockTick(t *testing.T) {
 	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	type step struct {
 		why   string
 		ticks int
-		off   time.Duration // of the wall clock, from the time that has passed
-		want  time.Duration // of what is removed by
+		off   time.Duration // of the wall clock, from the elapsed time
+		want  time.Duration // of the time to remove changes by
 		jump  bool
 	}
 	for _, tc := range []struct {
 		why   string
 		age   time.Duration
-		kept  time.Duration // since the clock was kept
+		kept  time.Duration // since the clock was stored
 		steps []step
 	}{
 		{"a clock that is right", 30 * day, 0, []step{{"for days", 5000, 0, 0, false}}},
 		{"small steps are taken over at once", 30 * day, 0, []step{{"a suspended laptop", 1, 14 * time.Hour, 14 * time.Hour, false}, {"again", 1, 30 * time.Hour, 30 * time.Hour, false}}},
 		{"a year ahead, put right in time", 30 * day, 0, []step{{"right", 3, 0, 0, false}, {"wrong", 1439, year, 0, true}, {"right", 1, 0, 0, false}, {"wrong again", 1439, year, 0, true}}},
-		{"a year ahead, for good", 30 * day, 0, []step{{"doubted", 1439, year, 0, true}, {"believed", 1, year, year, false}}},
-		{"a jump upon a jump begins anew", 30 * day, 0, []step{{"a week", 1400, 7 * day, 0, true}, {"a year", 1440, year, 0, true}, {"believed", 1, year, year, false}}},
+		{"a year ahead, for good", 30 * day, 0, []step{{"held", 1439, year, 0, true}, {"believed", 1, year, year, false}}},
+		{"a jump after a jump starts over", 30 * day, 0, []step{{"a week", 1400, 7 * day, 0, true}, {"a year", 1440, year, 0, true}, {"believed", 1, year, year, false}}},
 		{"a year behind", 30 * day, 0, []step{{"removes less", 600, -year, -year, true}, {"put right", 1, 0, 0, false}}},
 		{"no battery: 1970 until the network is there", 30 * day, 0, []step{{"1970", 5, -56 * year, -56 * year, true}, {"put right", 1, 0, 0, false}}},
-		{"switched off for a month", 30 * day, 30 * day, []step{{"doubted", 1439, 0, -30 * day, true}, {"believed", 1, 0, 0, false}}},
+		{"switched off for a month", 30 * day, 30 * day, []step{{"held", 1439, 0, -30 * day, true}, {"believed", 1, 0, 0, false}}},
 		{"switched off for a night", 30 * day, 14 * time.Hour, []step{{"believed", 1, 0, 0, false}}},
-		{"what is kept for an hour is doubted for one", time.Hour, 0, []step{{"doubted", 59, day, 0, true}, {"believed", 1, day, day, false}}},
-		{"and never for less than some ticks", time.Minute, 0, []step{{"doubted", 9, day, 0, true}, {"believed", 1, day, day, false}}},
+		{"changes kept for an hour are held for one", time.Hour, 0, []step{{"held", 59, day, 0, true}, {"believed", 1, day, day, false}}},
+		{"and never for less than some ticks", time.Minute, 0, []step{{"held", 9, day, 0, true}, {"believed", 1, day, day, false}}},
 	} {
 		c := &clock{Clock: journal.Clock{At: start.Add(-tc.kept)}, age: tc.age}
 		at := start
@@ -48,13 +48,13 @@ func TestClockTick(t *testing.T) {
 				if want := at.Add(s.want); !got.Equal(want) || (c.jump != 0) != s.jump {
 					t.Fatalf("%s: %s, tick %d: %v, jump %v; want %v", tc.why, s.why, i, got, c.jump, want)
 				}
-				c = &clock{Clock: c.Clock, age: c.age, jump: c.jump} // what a tick needs is in here
+				c = &clock{Clock: c.Clock, age: c.age, jump: c.jump} // everything that a tick needs is in here
 			}
 		}
 	}
 }
 
-// TestClockRestarts: a daemon that is started again and again believes a jump all the same, and no earlier.
+// TestClockRestarts: a daemon that is restarted repeatedly accepts a jump, too, and no earlier.
 func TestClockRestarts(t *testing.T) {
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	kept := journal.Clock{At: start}
@@ -74,8 +74,7 @@ func TestClockRestarts(t *testing.T) {
 	}
 }
 
-// TestClockJumps: a clock that jumps a year ahead, while the daemon runs or while it does not, removes nothing
-// that is not old.
+// TestClockJumps: a clock that jumps a year ahead, while the daemon runs or not, removes only old changes.
 func TestClockJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -86,10 +85,10 @@ func TestClockJumps(t *testing.T) {
 		r.put("a", "1")
 		d := r.daemon(dir, o)
 		r.put("a", "2")
-		check := func(why string, first, jumped, doubt int64) {
+		check := func(why string, first, jumped, hold int64) {
 			t.Helper()
-			if j := d.status().Journal; j.First != first || j.ClockJump != jumped || j.ClockDoubt != doubt {
-				t.Errorf("%s: first %d, jump %d, doubted for %d; want %d, %d, %d\n%s", why, j.First, j.ClockJump, j.ClockDoubt, first, jumped, doubt, d.log.String())
+			if j := d.status().Journal; j.First != first || j.ClockJump != jumped || j.ClockHold != hold {
+				t.Errorf("%s: first %d, jump %d, held for %d; want %d, %d, %d\n%s", why, j.First, j.ClockJump, j.ClockHold, first, jumped, hold, d.log.String())
 			}
 		}
 		d.pass(5 * time.Minute)

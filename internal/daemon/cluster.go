@@ -7,27 +7,27 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// sameCluster is for a journal that was made under another name of the cluster, which may be a new name, or
-// a slip. It is an error where it records another cluster: every object of that would be told as deleted.
-// A cluster that was made anew under the same name is no slip.
+// sameCluster checks a journal made under another cluster name, which may be a new name or a mistake. It fails
+// if the journal records another cluster, because all its objects would be reported as deleted. A cluster that
+// was recreated under the same name is accepted.
 func (d *daemon) sameCluster(ctx context.Context) error {
 	was, err := d.journal.Identity(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the journal which cluster it records: %w", err)
+		return fmt.Errorf("read the journal's cluster: %w", err)
 	}
 	if was == "" {
-		return nil // not known
+		return nil // unknown
 	}
 	cluster, err := informer.NewCluster(d.o.Config, informer.Options{})
 	if err != nil {
-		return fmt.Errorf("ask which cluster it is: %w", err)
+		return fmt.Errorf("identify the cluster: %w", err)
 	}
 	now, err := cluster.Identity(ctx)
 	if err != nil {
-		return fmt.Errorf("ask which cluster it is: %w", err)
+		return fmt.Errorf("identify the cluster: %w", err)
 	}
 	if now != "" && now != was {
-		return fmt.Errorf("the journal %s records another cluster, %q: all that it has would be told as deleted; choose another file for %q, or, if this is that cluster, made anew, set cluster.name: %s",
+		return fmt.Errorf("the journal %s records another cluster, %q: all its objects would be reported as deleted; choose another file for %q or, if this is the same cluster, recreated, set cluster.name: %s",
 			d.journal.Path(), d.journal.Cluster(), d.o.Cluster, d.journal.Cluster())
 	}
 	return nil

@@ -28,12 +28,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// serve has the server serve ConfigMaps in another form: with data.a0, which nobody wrote.
+// serve makes the server serve ConfigMaps in another form: with data.a0, which no manager wrote.
 func (r *rig) serve(value string) {
 	r.server.ChangeForm(configMaps, func(o map[string]any) { o["data"].(map[string]any)["a0"] = value })
 }
 
-// recorded is what a journal tells, oldest first.
+// recorded returns a journal's changes, oldest first.
 func recorded(t *testing.T, path string, q journal.Query) (all []string) {
 	t.Helper()
 	reader, err := journal.OpenReader(t.Context(), path)
@@ -55,7 +55,7 @@ func recorded(t *testing.T, path string, q journal.Query) (all []string) {
 }
 
 // TestConverted: the server serves objects in another form, while the daemon runs and while it does not. The
-// journal has the new states, and one quiet change for each object, by nobody. Nothing is delivered.
+// journal has the new states, and one quiet change without a writer for each object. Nothing is delivered.
 func TestConverted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -76,7 +76,7 @@ func TestConverted(t *testing.T) {
 		if d := cmp.Diff(counted, d.status().Audits); d != "" {
 			t.Errorf("audits (-want +got):\n%s", d)
 		}
-		for _, form := range []string{"blue", "red"} { // one that comes back is a conversion of its own
+		for _, form := range []string{"blue", "red"} { // a form that comes back is another conversion
 			r.serve(form)
 			d.pass(15 * time.Minute)
 			want = append(want, "converted a by ?", "converted b by ?")
@@ -91,8 +91,8 @@ func TestConverted(t *testing.T) {
 		if d := cmp.Diff(append(slices.Clone(want), want[:2]...), recorded(t, path, journal.Query{Quiet: true})); d != "" {
 			t.Errorf("while it did not (-want +got):\n%s", d)
 		}
-		if told := recorded(t, path, journal.Query{}); told != nil {
-			t.Errorf("what is not quiet: %q", told)
+		if listed := recorded(t, path, journal.Query{}); listed != nil {
+			t.Errorf("not quiet: %q", listed)
 		}
 		d.stop()
 		d = r.daemon(dir, o)
@@ -112,7 +112,7 @@ func TestConverted(t *testing.T) {
 	})
 }
 
-// states are the last ones of a kind; the journal must not be open.
+// states returns the last states of a kind; the journal must not be open.
 func states(t *testing.T, path, resource string) (all []journal.Object) {
 	t.Helper()
 	j, err := journal.Open(t.Context(), path, journal.Options{})
@@ -133,7 +133,7 @@ func states(t *testing.T, path, resource string) (all []journal.Object) {
 	return all
 }
 
-// TestSecretSum: the sum of a Secret that is in the file needs the key: values cannot be tried against it.
+// TestSecretSum: computing the stored sum of a Secret requires the key, so values cannot be tried against it.
 func TestSecretSum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -165,7 +165,7 @@ func TestSecretSum(t *testing.T) {
 	})
 }
 
-// served is an object's JSON, without its type.
+// served returns an object's JSON, without its type.
 func (r *rig) served(path string) string {
 	r.Helper()
 	client, err := rest.HTTPClientFor(r.server.Config())

@@ -20,51 +20,51 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options say what a daemon does.
+// Options configure a daemon.
 type Options struct {
-	// Config reaches the API server. Cluster is its name in events; a journal keeps the one that it was
-	// made with.
+	// Config reaches the API server. Cluster is its name in events; a journal keeps the name that it was
+	// created with.
 	Config  *rest.Config
 	Cluster string
 	Scopes  []capture.Scope
-	// Journal and Key are files; see LoadKey. Network allows the journal on a network file system.
+	// Journal and Key are files; see LoadKey. Network permits a journal on a network file system.
 	Journal, Key string
 	Network      bool
-	// MigrateInPlace keeps no copy of a journal that is migrated; see journal.Copy.
+	// MigrateInPlace migrates a journal without keeping a copy; see journal.Copy.
 	MigrateInPlace bool
 	Retention      journal.Retention
 	// Quiet and Redact are the user's rules, beside the built-in ones.
 	Quiet, Redact []rules.Rule
-	// Sinks are what is delivered to; their Store is the daemon's to set. That one starts Paused holds for one
-	// that the journal does not know: others are what they were told to be last.
+	// Sinks are the destinations. The daemon sets their Store. Paused applies to a sink that the journal does
+	// not know; for others, the journal has the state.
 	Sinks []deliver.Options
-	// Open, if set, opens what sinks write to, once the journal is this daemon's: until then another one may
-	// be writing there.
+	// Open, if set, opens the sinks' outputs once this daemon has the journal: before that, another daemon may
+	// be writing to them.
 	Open func() error
-	// Text writes a change for people, for sinks that show it; nil: they write what they can.
+	// Text writes a change for people, for sinks that show it; if nil, they use their own form.
 	Text func(io.Writer, change.Change) error
-	// Story adds a change to the story of its object, for sinks that narrate; nil: they write what they can. See
-	// sink.Message.
-	Story func(so sink.Story, told bool, c change.Change) sink.Story
+	// Story adds a change to the story of its object, for sinks that narrate; if nil, they use their own form.
+	// See sink.Message.
+	Story func(so sink.Story, sent bool, c change.Change) sink.Story
 	Log   *slog.Logger
-	// Tell, if set, hears what the watcher tells beside changes. It must not block.
-	Tell func(capture.Message)
-	// Serve, if set, serves the daemon's state elsewhere than at the socket beside the journal, from before the
-	// journal is opened, which can take minutes (see control.Status.Starting), until its context ends, after
-	// everything else. An error of it ends the daemon.
+	// OnMessage, if set, receives the watcher's messages other than changes. It must not block.
+	OnMessage func(capture.Message)
+	// Serve, if set, serves the daemon's state in addition to the socket beside the journal. It runs from
+	// before the journal is opened, which can take minutes (see control.Status.Starting), until its context
+	// ends, after everything else. An error of it ends the daemon.
 	Serve func(ctx context.Context, status func(context.Context) (control.Status, error)) error
-	// Announce is a directory in which the daemon announces itself while it serves its socket; empty: nowhere. See
-	// control.Announce.
+	// Announce is a directory in which the daemon announces itself while it serves its socket; empty: nowhere.
+	// See control.Announce.
 	Announce string
 
-	listen  func(journal string) (net.Listener, error) // nil: control.Listen; that of tests is in memory
-	wall    func() time.Time                           // nil: time.Now; tests have it jump
+	listen  func(journal string) (net.Listener, error) // nil: control.Listen; tests have one in memory
+	wall    func() time.Time                           // nil: time.Now; tests make it jump
 	reserve int64                                      // 0: journal.DefaultReserve; tests have small disks
 }
 
@@ -76,19 +76,18 @@ type daemon struct {
 	stores   *stores // of the pumps
 	redactor *redact.Redactor
 	rules    *quiet.Set
-	pumps    []*deliver.Pump // of o.Sinks, in their order
+	pumps    []*deliver.Pump // of o.Sinks, in that order
 	listener net.Listener
-	withdraw func() error // the announcement; nil: there is none
+	withdraw func() error // the announcement, or nil
 	state    state
-	full     chan struct{} // has one once the disk is full
-	crowded  bool          // the states take half of what the journal may, which was logged
+	full     chan struct{} // receives an element once the disk is full
+	crowded  bool          // the states take half of the journal's limit, which was logged
 }
 
-// Run records and delivers until ctx ends, then drains the sinks, each for as long as its options say,
-// and returns nil. All the while it serves its state and takes orders at a socket beside the journal. It
-// returns an error where it cannot start: options are wrong, another daemon has the journal, the API
-// server does not answer; or where its state cannot be served any more. Else what fails after the start is tried
-// again.
+// Run records and delivers until ctx ends, then drains the sinks, each for as long as its options permit, and
+// returns nil. Meanwhile it serves its state and takes orders at a socket beside the journal. It fails if it
+// cannot start (options are wrong, another daemon has the journal, the API server does not answer) or if its
+// state can no longer be served. Other failures after the start are retried.
 func Run(ctx context.Context, o Options) (err error) {
 	d := newDaemon(o)
 	ctx, cancel := context.WithCancel(ctx)
@@ -130,7 +129,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return errors.Join(err, obeyed(), answered())
 }
 
-// serve runs a server until end is called, which waits for it; broken is called where it fails before.
+// serve starts a server. end stops it and waits; broken is called if it fails before.
 func serve(ctx context.Context, broken func(), run func(context.Context) error) (end func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	failed := make(chan error, 1)
@@ -147,17 +146,17 @@ func serve(ctx context.Context, broken func(), run func(context.Context) error) 
 	}
 }
 
-// serveSocket answers at the socket beside the journal.
+// serveSocket serves the socket beside the journal.
 func (d *daemon) serveSocket(ctx context.Context) error {
 	pumps := map[string]*deliver.Pump{}
 	for i, p := range d.pumps {
 		pumps[d.o.Sinks[i].Name] = p
 	}
-	orders := &desk.Desk{Journal: d.journal, Reader: d.reader, Pumps: pumps}
+	orders := &sinkadmin.Admin{Journal: d.journal, Reader: d.reader, Pumps: pumps}
 	return control.Serve(ctx, d.listener, control.Options{Status: d.status, Orders: orders, Log: d.o.Log})
 }
 
-// newDaemon is a daemon of which nothing is open.
+// newDaemon returns a daemon with nothing open.
 func newDaemon(o Options) *daemon {
 	d := &daemon{o: o, full: make(chan struct{}, 1)}
 	d.state.started, d.state.starting = time.Now(), "opening the journal"
@@ -176,7 +175,7 @@ func newDaemon(o Options) *daemon {
 	return d
 }
 
-// open opens what a daemon needs, and leaves nothing open on an error.
+// open opens what a daemon needs; after an error, nothing stays open.
 func (d *daemon) open(ctx context.Context) error {
 	key, err := LoadKey(d.o.Key)
 	if err != nil {
@@ -195,7 +194,7 @@ func (d *daemon) open(ctx context.Context) error {
 		if err := d.sameCluster(ctx); err != nil {
 			return errors.Join(err, d.close())
 		}
-		d.o.Log.Warn("the journal was made under another name of the cluster, which events keep", "journal", name, "now", d.o.Cluster)
+		d.o.Log.Warn("the journal was created under another cluster name, which events keep", "journal", name, "now", d.o.Cluster)
 	}
 	if err := d.openBeside(ctx); err != nil {
 		return errors.Join(err, d.closeSinks(ctx), d.close())
@@ -204,7 +203,7 @@ func (d *daemon) open(ctx context.Context) error {
 	return nil
 }
 
-// openJournal opens the journal, which may take minutes where it has to be migrated.
+// openJournal opens the journal, which may take minutes if it must be migrated.
 func (d *daemon) openJournal(ctx context.Context) (err error) {
 	migrated, answered := false, func() {}
 	d.journal, err = journal.Open(ctx, d.o.Journal, journal.Options{
@@ -223,7 +222,7 @@ func (d *daemon) openJournal(ctx context.Context) (err error) {
 			d.o.Log.Info(doing)
 		},
 		PerhapsNetwork: func(fileSystem string) {
-			d.o.Log.Warn("the journal is on a file system that may be a network's: make sure that no second daemon writes it, and set journal.network: true",
+			d.o.Log.Warn("the journal's file system may be a network one: make sure that no second daemon writes it, and set journal.network: true",
 				"journal", d.o.Journal, "file system", fileSystem)
 		},
 	})
@@ -232,20 +231,20 @@ func (d *daemon) openJournal(ctx context.Context) (err error) {
 	}
 	copies, err := journal.Copies(d.journal.Path())
 	if err != nil {
-		d.o.Log.Warn("the copy from before the migration cannot be found", "err", err)
+		d.o.Log.Warn("cannot find the copy from before the migration", "err", err)
 	}
 	for _, c := range copies {
-		d.o.Log.Info("the journal is migrated: tattler journal restore puts the copy from before it back", "copy", c.Path, "bytes", c.Size, "kept", journal.CopyAge)
+		d.o.Log.Info("migrated the journal: tattler journal restore brings back the copy from before", "copy", c.Path, "bytes", c.Size, "kept", journal.CopyAge)
 	}
 	return nil
 }
 
-// answerEarly serves the state at the socket while the journal is migrated, which has its lock, until end is called. A
-// socket that fails costs no migration: the daemon's own fails later, too.
+// answerEarly serves the state at the socket while the journal, whose lock we hold, is migrated, until end is
+// called. A failing socket does not stop the migration: the daemon's own would fail later as well.
 func (d *daemon) answerEarly(ctx context.Context) (end func()) {
 	l, err := d.o.listen(d.o.Journal)
 	if err != nil {
-		d.o.Log.Warn("tattler status cannot be answered during the migration", "err", err)
+		d.o.Log.Warn("cannot answer tattler status during the migration", "err", err)
 		return func() {}
 	}
 	stop := serve(ctx, func() {}, func(ctx context.Context) error {
@@ -258,7 +257,7 @@ func (d *daemon) answerEarly(ctx context.Context) (end func()) {
 	}
 }
 
-// openBeside opens what needs the journal.
+// openBeside opens everything that needs the journal.
 func (d *daemon) openBeside(ctx context.Context) (err error) {
 	if d.reader, err = journal.OpenReader(ctx, d.journal.Path()); err != nil {
 		return err
@@ -280,19 +279,19 @@ func (d *daemon) openBeside(ctx context.Context) (err error) {
 	}
 	var announced error
 	if d.withdraw, announced = control.Announce(ctx, d.o.Announce, d.journal.Path()); announced != nil {
-		d.o.Log.Debug("commands that name no journal do not find this daemon", "err", announced)
+		d.o.Log.Debug("commands without a journal argument do not find this daemon", "err", announced)
 	}
 	return nil
 }
 
-// close closes what is open. The journal, whose lock says that somebody serves the socket, goes last.
+// close closes everything. The journal goes last, because its lock means that the socket is served.
 func (d *daemon) close() error {
 	var errs []error
 	if d.withdraw != nil {
 		errs = append(errs, d.withdraw())
 	}
 	if d.listener != nil {
-		_ = d.listener.Close() // closed by who served it, unless nobody did
+		_ = d.listener.Close() // closed already, unless it was never served
 		errs = append(errs, control.Remove(d.journal.Path()))
 	}
 	if d.stores != nil {
@@ -304,7 +303,7 @@ func (d *daemon) close() error {
 	return errors.Join(append(errs, d.journal.Close())...)
 }
 
-// closeSinks closes the sinks where no pump comes to do it.
+// closeSinks closes the sinks if no pump gets to do it.
 func (d *daemon) closeSinks(ctx context.Context) error {
 	var errs []error
 	for _, o := range d.o.Sinks {
@@ -315,7 +314,7 @@ func (d *daemon) closeSinks(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// openPumps makes a pump for each sink, paused where it was.
+// openPumps creates a pump for each sink, paused if it was paused before.
 func (d *daemon) openPumps(ctx context.Context) error {
 	all, err := d.journal.Sinks(ctx)
 	if err != nil {
@@ -342,17 +341,17 @@ func (d *daemon) openPumps(ctx context.Context) error {
 		d.pumps = append(d.pumps, p)
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		d.o.Log.Warn("a sink is configured no more: it keeps its place; tattler sinks remove forgets it", "sink", name)
+		d.o.Log.Warn("a sink is no longer configured; the journal keeps its cursor until tattler sinks remove drops it", "sink", name)
 	}
 	return nil
 }
 
-// startPaused decides whether a sink starts paused: what the configuration says is for one that the journal
-// does not know yet, which remembers it as if tattler sinks pause had said so.
+// startPaused decides whether a sink starts paused. The configuration applies to a sink that the journal does
+// not know yet; the journal then stores it like a tattler sinks pause.
 func (d *daemon) startPaused(ctx context.Context, o *deliver.Options, kept journal.Sink, known bool) error {
 	switch {
 	case known && o.Paused && !kept.Paused:
-		d.o.Log.Warn("paused in the configuration is for a new sink: tattler sinks pause pauses this one", "sink", o.Name)
+		d.o.Log.Warn("ignoring paused in the configuration, which is for new sinks: use tattler sinks pause", "sink", o.Name)
 	case !known && o.Paused && o.Name != "":
 		if err := d.journal.Pause(ctx, o.Name, true); err != nil {
 			return fmt.Errorf("pause sink %s: %w", o.Name, err)

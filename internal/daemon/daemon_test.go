@@ -19,7 +19,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// failing is a sink that takes nothing while it is down.
+// failing is a sink that accepts nothing while it is down.
 type failing struct {
 	sent
 	down bool
@@ -32,7 +32,7 @@ func (f *failing) Send(ctx context.Context, ms []sink.Message) (int, error) {
 	return f.sent.Send(ctx, ms)
 }
 
-// run runs a daemon while f does something.
+// run runs a daemon while f runs.
 func (r *rig) run(dir string, f func(), sinks ...deliver.Options) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 		if err := r.run(dir, func() { r.put("a", "2") }, sinks...); err != nil {
 			t.Error(err)
 		}
-		r.put("b", "1") // while it is not there
+		r.put("b", "1") // while it is stopped
 		down.down = false
 		if err := r.run(dir, func() { r.put("b", "2") }, sinks...); err != nil {
 			t.Error(err)
@@ -92,7 +92,7 @@ func TestRunCannotStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := r.run(dir, func() {}, deliver.Options{Name: "x"}); err == nil || !strings.Contains(err.Error(), "sink x") {
-			t.Errorf("a sink that is none: %v", err)
+			t.Errorf("an invalid sink: %v", err)
 		}
 		if err := r.run(dir, func() {}); err != nil {
 			t.Errorf("after all that: %v", err)
@@ -100,7 +100,7 @@ func TestRunCannotStart(t *testing.T) {
 	})
 }
 
-// opening is a sink that is to be opened before it can be sent to.
+// opening is a sink that must be opened before anything is sent to it.
 type opening struct {
 	failing
 	opened, closed int
@@ -111,7 +111,7 @@ func (o *opening) Close(context.Context) error {
 	return nil
 }
 
-// TestOpen: what sinks write to is opened once nobody else can be writing there, and closed in any case.
+// TestOpen: outputs of sinks are opened once no other daemon can write there, and always closed.
 func TestOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir, to := newRig(t), t.TempDir(), &opening{}
@@ -150,7 +150,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// TestOtherClusterName: a new name does not change the ids of what is in the journal, and that is said.
+// TestOtherClusterName: a new name does not change the ids in the journal, and is logged.
 func TestOtherClusterName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -172,14 +172,14 @@ func TestOtherClusterName(t *testing.T) {
 	})
 }
 
-// TestOtherCluster: a journal of another cluster is no place for this one, whose objects it does not have.
+// TestOtherCluster: a journal of another cluster must not be used for this one, which lacks its objects.
 func TestOtherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 		prod, other, dir := newRig(t), newRig(t), t.TempDir()
 		for i, r := range []*rig{prod, other} {
 			r.server.Serve(namespaces, "Namespace")
-			for n := range i { // which leads to another UID
+			for n := range i { // this gives another UID
 				r.put(fmt.Sprint("x", n), "1")
 			}
 			r.server.Put(namespaces, "", "kube-system", nil)
@@ -199,14 +199,14 @@ func TestOtherCluster(t *testing.T) {
 			})
 			return strings.Join(got.lines, ", "), err
 		}
-		if told, err := run(other, "other"); err == nil || !strings.Contains(err.Error(), `records another cluster, "test"`) || told != "" {
-			t.Errorf("a slip: told %q, %v", told, err)
+		if log, err := run(other, "other"); err == nil || !strings.Contains(err.Error(), `records another cluster, "test"`) || log != "" {
+			t.Errorf("a mistake: log %q, %v", log, err)
 		}
-		if told, err := run(prod, "renamed"); err != nil || told != "" {
-			t.Errorf("a new name: told %q, %v", told, err)
+		if log, err := run(prod, "renamed"); err != nil || log != "" {
+			t.Errorf("a new name: log %q, %v", log, err)
 		}
-		if told, err := run(other, "test"); err != nil || !strings.Contains(told, "deleted a") {
-			t.Errorf("the cluster was made anew: told %q, %v", told, err)
+		if log, err := run(other, "test"); err != nil || !strings.Contains(log, "deleted a") {
+			t.Errorf("the cluster was recreated: log %q, %v", log, err)
 		}
 	})
 }

@@ -1,3 +1,3 @@
-// Package daemon is `tattler run`: it puts capture, journal, sinks and answers together, and takes them
+// Package daemon is `tattler run`: it assembles capture, journal, sinks and the control socket, and shuts them
 // down in order.
 package daemon

@@ -16,8 +16,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestFullDisk: a daemon that has filled its disk goes on by itself, without a gap. The disk is in a mount namespace
-// of a child of this test, which is this test again.
+// TestFullDisk: a daemon that has filled its disk recovers by itself, without a gap. The disk is in a mount
+// namespace of a child process, which runs this test again.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv("DAEMON_DISK"); dir != "" {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=72m,mode=0700"); err != nil {
@@ -79,7 +79,7 @@ func fillsDisk(t *testing.T, dir string) {
 			t.Fatalf("%d changes: %+v, %+v\n%s", written, s.Journal, s.Streams, d.log.String())
 		}
 	}
-	if !strings.Contains(d.log.String(), "the disk is full: the oldest changes were removed") || strings.Contains(d.log.String(), "no room for the journal's reserve") {
+	if !strings.Contains(d.log.String(), "the disk is full: removed the oldest changes") || strings.Contains(d.log.String(), "no room for the journal's reserve") {
 		t.Errorf("logged:\n%s", d.log.String())
 	}
 	d.stop()

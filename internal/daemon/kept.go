@@ -15,17 +15,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// kept has capture resume its streams from the journal.
+// kept lets capture resume its streams from the journal.
 type kept struct {
 	journal *journal.Journal
 	log     *slog.Logger
 	since   time.Time
 
 	mu      sync.Mutex
-	damaged map[journal.Stream]bool // streams of which an object cannot be read
+	damaged map[journal.Stream]bool // streams with an object that cannot be read
 }
 
-// newKept looks when anything was recorded last.
+// newKept determines when the last change was recorded.
 func newKept(ctx context.Context, j *journal.Journal, log *slog.Logger) (*kept, error) {
 	streams, err := j.Streams(ctx)
 	if err != nil {
@@ -43,9 +43,9 @@ func newKept(ctx context.Context, j *journal.Journal, log *slog.Logger) (*kept, 
 // Since implements capture.Kept.
 func (k *kept) Since() time.Time { return k.since }
 
-// State implements capture.Kept. A stream that is new goes on with what others, under another
-// configuration, have kept of its objects, and where that cannot be told with nothing but the reason of a
-// gap. One with an object that cannot be read is listed against the others.
+// State implements capture.Kept. A new stream continues from the state that other streams, under another
+// configuration, have kept of its objects; if that is not possible, it only gets the reason of a gap. A stream
+// with an unreadable object lists, and is compared with the other objects.
 func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, error) {
 	name := streamOf(s)
 	from, h, err := k.journal.Resume(ctx, name)
@@ -72,9 +72,8 @@ func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, err
 	return st, nil
 }
 
-// objects yields the last states of a stream. The first one that is damaged ends it with an error: the
-// state will be asked for again, and then leaves out what is damaged. Where that is a page of the file, it
-// ends there each time.
+// objects yields the last states of a stream. The first damaged one ends it with an error; State is then called
+// again and leaves that object out. A damaged page of the file ends it each time.
 func (k *kept) objects(ctx context.Context, name journal.Stream) iter.Seq2[feed.RestoredObject, error] {
 	return func(yield func(feed.RestoredObject, error) bool) {
 		for o, err := range k.journal.Objects(ctx, name) {
@@ -93,7 +92,7 @@ func (k *kept) objects(ctx context.Context, name journal.Stream) iter.Seq2[feed.
 	}
 }
 
-// note says what is damaged, and whether it can be left out.
+// note logs damage, and reports whether the object can be left out.
 func (k *kept) note(name journal.Stream, o journal.Object, err error) (leaveOut bool) {
 	again := k.isDamaged(name)
 	k.mu.Lock()
@@ -101,12 +100,12 @@ func (k *kept) note(name journal.Stream, o journal.Object, err error) (leaveOut 
 	k.mu.Unlock()
 	switch {
 	case o.Name != "":
-		k.log.Error("an object in the journal is damaged: it is read from the cluster again",
+		k.log.Error("an object in the journal is damaged; reading it from the cluster again",
 			"stream", name.GroupResource, "namespace", o.Namespace, "name", o.Name, "err", err)
 		return again
-	case !again: // it is asked for every few seconds
-		k.log.Error("a page of the journal is damaged, and nobody knows which objects it has: this is not recorded until the file is replaced. "+
-			"`tattler journal verify` tells what can be read; stop the daemon and move the journal away, and it begins anew",
+	case !again: // State is called every few seconds
+		k.log.Error("a page of the journal is damaged, and its objects are unknown: this kind is not recorded until the file is replaced. "+
+			"`tattler journal verify` shows what can be read; stop the daemon and move the journal away to start a new one",
 			"stream", name.GroupResource, "err", err)
 	}
 	return false

@@ -18,8 +18,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestKeptDamagedPage: of a page that cannot be read nobody knows which objects it has. However often it is
-// asked for, the state then ends with an error: without one, what is missing would be told as deleted.
+// TestKeptDamagedPage: the objects of an unreadable page are unknown. Each time the state is requested, it ends
+// with an error: otherwise the missing objects would be reported as deleted.
 func TestKeptDamagedPage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})
@@ -81,7 +81,7 @@ func TestKeptDamagedPage(t *testing.T) {
 	}
 }
 
-// TestDeadLettersPushOut: a dead letter that pushes out another one is said.
+// TestDeadLettersPushOut: a dead letter that displaces another one is logged.
 func TestDeadLettersPushOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})
@@ -90,7 +90,7 @@ func TestDeadLettersPushOut(t *testing.T) {
 	}
 	var log bytes.Buffer
 	o := &outbox{journal: j, log: slog.New(slog.NewTextHandler(&log, nil))}
-	if err := errors.Join(o.Bury(t.Context(), deliver.DeadLetter{Sink: "hook", Seq: 1}), j.Close()); err != nil || log.Len() > 0 {
+	if err := errors.Join(o.SetAside(t.Context(), deliver.DeadLetter{Sink: "hook", Seq: 1}), j.Close()); err != nil || log.Len() > 0 {
 		t.Fatalf("%v: %s", err, log.String())
 	}
 	c, err := sqlite3.Open("file:" + path)
@@ -107,7 +107,7 @@ func TestDeadLettersPushOut(t *testing.T) {
 	}
 	defer j.Close()
 	o.journal = j
-	if err := o.Bury(t.Context(), deliver.DeadLetter{Sink: "hook", Seq: 1 << 40}); err != nil || !strings.Contains(log.String(), "sink=hook lost=1 kept=10000") {
+	if err := o.SetAside(t.Context(), deliver.DeadLetter{Sink: "hook", Seq: 1 << 40}); err != nil || !strings.Contains(log.String(), "sink=hook lost=1 kept=10000") {
 		t.Errorf("%v: %s", err, log.String())
 	}
 }

@@ -4,8 +4,8 @@ package daemon
 
 import "io/fs"
 
-// private knows nothing of who may read a file here.
+// private cannot check permissions here.
 func private(fs.FileInfo) bool { return true }
 
-// syncDir does nothing: not every other system can.
+// syncDir does nothing: not all of these systems can.
 func syncDir(string) error { return nil }

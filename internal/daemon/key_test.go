@@ -38,7 +38,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestKeyIsSafe: a crash of the machine takes neither a new key nor the folders that were made for it.
+// TestKeyIsSafe: a new key and its new directories survive a crash of the machine.
 func TestKeyIsSafe(t *testing.T) {
 	top := t.TempDir()
 	path := filepath.Join(top, "config", "tattler", "redaction.key")
@@ -60,7 +60,7 @@ func TestKeyIsSafe(t *testing.T) {
 	}
 	broken := errors.New("disk gone")
 	if _, err := loadKey(filepath.Join(top, "other"), func(string) error { return broken }); !errors.Is(err, broken) {
-		t.Errorf("what is not safe is no success: %v", err)
+		t.Errorf("an unsafe key is a success: %v", err)
 	}
 	if err := syncDir(top); err != nil {
 		t.Error(err)

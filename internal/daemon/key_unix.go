@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// private tells whether a file is its owner's alone. A group may read one that root owns, as is usual for
-// keys: so it is with a Secret in the volume of a pod whose user is not root.
+// private reports whether only its owner may read a file. A file of root may be readable by its group, which is
+// common for keys, and needed for a Secret in a volume of a pod whose user is not root.
 //
 // Source: PostgreSQL's rule for ssl_key_file; Kubernetes gives a volume's files to the pod's fsGroup.
 func private(info fs.FileInfo) bool {
@@ -19,9 +19,9 @@ func private(info fs.FileInfo) bool {
 	return mode&0o077 == 0 || ok && st.Uid == 0 && mode&0o037 == 0
 }
 
-// syncDir has what was made in a folder survive a crash of the machine, where the file system can.
+// syncDir makes new entries of a directory survive a crash of the machine, if the file system supports that.
 //
-// Source: fsync(2), which also names EINVAL for what cannot be synchronized.
+// Source: fsync(2), which also names EINVAL for files that cannot be synchronized.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// owned is a file of somebody's.
+// owned is a file with an owner and a mode.
 type owned struct {
 	fs.FileInfo
 	mode fs.FileMode

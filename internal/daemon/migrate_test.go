@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/ops"
 )
 
-// holding is a log that stops whoever logs a text, until it is let go on.
+// holding is a log that blocks when a text is logged, until it is released.
 type holding struct {
 	slog.Handler
 	text    string
@@ -33,8 +33,8 @@ func (h *holding) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// migrating starts a daemon on a journal of an older format, that stops before it migrates or copies it. The address
-// is the one for platforms.
+// migrating starts a daemon on a journal of an older format, and blocks it before it migrates or copies it. The
+// address is that of the HTTP server.
 func migrating(t *testing.T, at string) (h *holding, o Options, address string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,8 +77,8 @@ func get(t *testing.T, address, path string) (code int, body string) {
 	return resp.StatusCode, string(b)
 }
 
-// TestHealthWhileMigrating: a daemon whose journal is migrated, which may take minutes, is alive and says what it
-// does; it is not ready. Then it goes on, and the copy is there.
+// TestHealthWhileMigrating: a daemon that migrates its journal, which may take minutes, is alive and reports
+// the current step, but is not ready. Then it continues, and the copy exists.
 func TestHealthWhileMigrating(t *testing.T) {
 	for _, doing := range []string{"copying the journal before its migration to format 4", "migrating the journal from format 3 to 4"} {
 		h, o, address := migrating(t, doing)
@@ -101,7 +101,7 @@ func TestHealthWhileMigrating(t *testing.T) {
 			t.Errorf("/metrics: %d %s", code, body)
 		}
 		close(h.goOn)
-		for code := 0; code != http.StatusOK; { // bounded by the test's own time
+		for code := 0; code != http.StatusOK; { // limited by the test's timeout
 			code, _ = get(t, address, "/readyz")
 		}
 		if code, body := get(t, address, "/healthz"); code != http.StatusOK || body != "ok\n" {
@@ -117,7 +117,7 @@ func TestHealthWhileMigrating(t *testing.T) {
 	}
 }
 
-// TestEndWhileMigrating: to be ended before the journal is migrated is no failure, and leaves it as it was.
+// TestEndWhileMigrating: stopping before the migration is not a failure, and leaves the journal unchanged.
 func TestEndWhileMigrating(t *testing.T) {
 	h, o, _ := migrating(t, "migrating")
 	before, err := os.ReadFile(o.Journal)
@@ -141,8 +141,8 @@ func TestEndWhileMigrating(t *testing.T) {
 	}
 }
 
-// TestStatusWhileMigrating: the socket beside the journal answers during a migration, says what is done, and refuses
-// orders. It goes if the migration is ended.
+// TestStatusWhileMigrating: during a migration, the socket beside the journal answers, reports the current
+// step, and refuses orders. It disappears if the migration is ended.
 func TestStatusWhileMigrating(t *testing.T) {
 	for _, doing := range []string{"copying the journal before its migration to format 4", "migrating the journal from format 3 to 4"} {
 		for _, goesOn := range []bool{true, false} {
@@ -163,7 +163,7 @@ func TestStatusWhileMigrating(t *testing.T) {
 				cancel()
 			}
 			close(h.goOn)
-			for goesOn { // bounded by the test's own time
+			for goesOn { // limited by the test's timeout
 				if s, err := client.Status(t.Context()); err == nil && s.Starting == "" {
 					break
 				}

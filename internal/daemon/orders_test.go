@@ -17,18 +17,18 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// picky is a sink that refuses some names for good. It is safe for concurrent use.
+// picky is a sink that refuses some names permanently. It is safe for concurrent use.
 type picky struct {
 	mu      sync.Mutex
 	sent    sent
 	refuses string
-	blocks  string // a name at which it fails as if that would pass
+	blocks  string // a name on which it fails with a temporary error
 }
 
 func (p *picky) String() string              { return "picky" }
@@ -69,7 +69,7 @@ func (p *picky) lines() string {
 	return strings.Join(p.sent.lines, ", ")
 }
 
-// await waits until a condition holds: this test runs in real time, for a socket lives outside of a bubble.
+// await waits for a condition: this test runs in real time, because a socket is outside of a bubble.
 func await(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !f(); {
@@ -80,7 +80,7 @@ func await(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// TestOrders runs a daemon that is asked and told at its socket, over two runs.
+// TestOrders runs a daemon and sends requests to its socket, over two runs.
 func TestOrders(t *testing.T) {
 	r, dir, got := newRig(t), t.TempDir(), &picky{}
 	c := &control.Client{Journal: filepath.Join(dir, "journal.db")}
@@ -126,7 +126,7 @@ func TestOrders(t *testing.T) {
 		return s.Sinks[0]
 	}
 
-	await(t, "what was there", func() bool { return hook().Behind == 0 })
+	await(t, "the existing objects", func() bool { return hook().Behind == 0 })
 	must(c.Pause(ctx, "hook", true))
 	r.put("a", "1")
 	await(t, "a change that waits", func() bool { return hook().Behind == 1 })
@@ -142,7 +142,7 @@ func TestOrders(t *testing.T) {
 		t.Errorf("paused before the restart: %+v", s)
 	}
 	must(c.Pause(ctx, "hook", false))
-	await(t, "what waited", func() bool { return got.lines() == "created a" })
+	await(t, "the waiting change", func() bool { return got.lines() == "created a" })
 
 	got.refuse("b")
 	r.put("b", "1")
@@ -203,23 +203,23 @@ func TestOrders(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// letters are the dead letters of hook.
-func letters(t *testing.T, path string) []desk.Letter {
+// letters returns the dead letters of hook.
+func letters(t *testing.T, path string) []sinkadmin.Letter {
 	t.Helper()
 	r, err := journal.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	all, err := desk.Letters(t.Context(), r, "hook")
+	all, err := sinkadmin.Letters(t.Context(), r, "hook")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-// TestPausedInFile: what the configuration says holds once; then the verbs' word stands. And a sink that is
-// configured no more is said to be.
+// TestPausedInFile: the configuration's value applies once; after that, the verbs' changes persist. A sink that
+// is no longer configured is logged.
 func TestPausedInFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir, got := newRig(t), t.TempDir(), &sent{}
@@ -238,7 +238,7 @@ func TestPausedInFile(t *testing.T) {
 		}
 		d.stop()
 
-		away, err := desk.Open(t.Context(), filepath.Join(dir, "journal.db"))
+		away, err := sinkadmin.Open(t.Context(), filepath.Join(dir, "journal.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,13 +251,13 @@ func TestPausedInFile(t *testing.T) {
 		if s := d.status(); s.Sinks[0].State != "running" || cmp.Diff([]string{"created a"}, got.lines) != "" {
 			t.Errorf("resumed: %+v, %v", s.Sinks[0], got.lines)
 		}
-		if !strings.Contains(d.log.String(), "is for a new sink") {
-			t.Errorf("it is not said that the file does not decide: %s", d.log.String())
+		if !strings.Contains(d.log.String(), "is for new sinks") {
+			t.Errorf("it is not logged that the file does not apply: %s", d.log.String())
 		}
 		d.stop()
 
 		d = r.daemon(dir, Options{})
-		if s := d.status(); len(s.Sinks) != 0 || cmp.Diff([]string{"hook"}, s.Left) != "" || !strings.Contains(d.log.String(), "configured no more") {
+		if s := d.status(); len(s.Sinks) != 0 || cmp.Diff([]string{"hook"}, s.Left) != "" || !strings.Contains(d.log.String(), "no longer configured") {
 			t.Errorf("it is left: %+v; %s", s, d.log.String())
 		}
 		d.stop()

@@ -9,33 +9,34 @@ import (
 )
 
 const (
-	// minOutage is how long the API server must have been unreachable for that to be an absence. A reconnect takes
-	// less, a restart of the server more.
+	// minOutage is how long the API server must be unreachable to count as an absence. A reconnect takes less,
+	// a restart of the server more.
 	minOutage = 5 * time.Second
-	// caughtUp is how long nothing old may have come for everything to be caught up with.
+	// caughtUp is how long no old change may arrive before an absence counts as caught up.
 	caughtUp = 2 * time.Second
-	// lateKept is how long it is remembered what came late: an outage may be noticed after it is over.
+	// lateKept is how long late changes are remembered: an outage may be noticed after it is over.
 	lateKept = time.Minute
 )
 
 // outages turns outages of the API server into absences.
 type outages struct {
-	open  time.Time // since when the server is away; zero if it is there
-	over  *absence  // one that has ended, while its changes may still come
+	open  time.Time // when the server went away; zero if it is there
+	over  *absence  // an absence that has ended, while its changes may still arrive
 	until time.Time // its end
 	ended time.Time // the end of the last absence
 	late  []late
 }
 
-// late is what came within a second and may have happened long before.
+// late counts changes that arrived within a second and may have happened long before.
 type late struct {
 	at      time.Time
 	changes int64
 	gaps    map[journal.Stream]bool
 }
 
-// hear takes what the watcher says about the API server. It returns an absence that another one follows at once.
-func (o *outages) hear(a *capture.Away) *journal.Row {
+// observe takes the watcher's report about the API server. It returns an absence that another one follows at
+// once.
+func (o *outages) observe(a *capture.Away) *journal.Row {
 	since := a.Since
 	if since.Before(o.ended) {
 		since = o.ended
@@ -56,7 +57,7 @@ func (o *outages) hear(a *capture.Away) *journal.Row {
 	return before
 }
 
-// count notes what may have happened long before it was seen.
+// count records changes that may have happened long before they were seen.
 func (o *outages) count(now time.Time, b *journal.Batch) {
 	n := &absence{gaps: map[journal.Stream]bool{}}
 	if n.count(b); n.Changes == 0 && len(n.gaps) == 0 {
@@ -72,7 +73,7 @@ func (o *outages) count(now time.Time, b *journal.Batch) {
 	}
 }
 
-// due returns the absence that is over, if nothing that belongs to it has come for a while.
+// due returns the absence that is over, if none of its changes has arrived for a while.
 func (o *outages) due(now time.Time) *journal.Row {
 	if o.over == nil && o.open.IsZero() {
 		for len(o.late) > 0 && now.Sub(o.late[0].at) > lateKept {
@@ -90,7 +91,7 @@ func (o *outages) due(now time.Time) *journal.Row {
 	return o.row()
 }
 
-// row returns the absence that is over, as it stands now; nil where there is none.
+// row returns the absence that is over, in its current state, or nil.
 func (o *outages) row() *journal.Row {
 	if o.over == nil {
 		return nil

@@ -15,12 +15,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestOutages: an outage of the API server is an absence, from the last sign of life to the return, with what was caught
-// up with; a reconnect is none.
+// TestOutages: an outage of the API server is an absence, from the last sign of life to the return, with the
+// changes caught up; a reconnect is not.
 func TestOutages(t *testing.T) {
 	for _, tc := range []struct {
 		why string
-		// run makes an outage, and returns when it began and ended.
+		// run causes an outage, and returns when it started and ended.
 		run                 func(r *rig, d *running) (from, to time.Time)
 		changes, incomplete int64
 		none                bool
@@ -96,7 +96,7 @@ func TestOutages(t *testing.T) {
 				}
 				o := got.absences[0].Observed
 				if d := o.After.Sub(from).Abs(); d > time.Second {
-					t.Errorf("it begins at %v, %v from the last sign of life", o.After, d)
+					t.Errorf("it starts at %v, %v from the last sign of life", o.After, d)
 				}
 				if o.At.Before(to) {
 					t.Errorf("it ends at %v, before the server was back at %v", o.At, to)
@@ -106,7 +106,7 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// TestStopInOutage: of a daemon that is stopped while the server is away, the absence begins with that.
+// TestStopInOutage: if a daemon is stopped while the server is away, the absence starts with the outage.
 func TestStopInOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir, got := newRig(t), t.TempDir(), &sent{}
@@ -129,7 +129,7 @@ func TestStopInOutage(t *testing.T) {
 	})
 }
 
-// TestOutagesFollow: absences do not overlap, and each counts what came after its own beginning.
+// TestOutagesFollow: absences do not overlap, and each counts the changes after its own start.
 func TestOutagesFollow(t *testing.T) {
 	at := func(s float64) time.Time {
 		return time.Unix(1_700_000_000, 0).Add(time.Duration(s * float64(time.Second)))
@@ -144,14 +144,14 @@ func TestOutagesFollow(t *testing.T) {
 	}
 	o := outages{ended: at(5)}
 	o.count(at(1), batch(7)) // of the absence before
-	if row := o.hear(away(3, 12)); row != nil {
+	if row := o.observe(away(3, 12)); row != nil {
 		t.Errorf("%+v", row)
 	}
 	o.count(at(12.5), batch(3))
 	if row := o.due(at(13)); row != nil {
 		t.Errorf("before everything is caught up with: %+v", row)
 	}
-	first := o.hear(away(11, 30)) // the next one, at once
+	first := o.observe(away(11, 30)) // the next one, at once
 	if first == nil || !first.Since.Equal(at(5)) || !first.At.Equal(at(12)) || first.Absence.Changes != 3 {
 		t.Fatalf("%+v", first)
 	}
@@ -161,8 +161,8 @@ func TestOutagesFollow(t *testing.T) {
 	if second == nil || !second.Since.Equal(at(12)) || !second.At.Equal(at(30)) || second.Absence.Changes != 4 {
 		t.Fatalf("%+v", second)
 	}
-	if row := o.hear(away(40, 44)); row != nil || o.due(at(60)) != nil {
-		t.Error("4 s are no absence")
+	if row := o.observe(away(40, 44)); row != nil || o.due(at(60)) != nil {
+		t.Error("4 s are not an absence")
 	}
 	o.count(at(61), batch(1))
 	if o.due(at(200)); len(o.late) != 0 {

@@ -15,22 +15,22 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// outbox shows the journal to a pump.
+// outbox adapts the journal to a pump.
 type outbox struct {
 	journal *journal.Journal
 	reader  *journal.Reader // the pump's own: pumps do not wait for each other
 	shelf   *shelf
 	tell    *history.Teller
-	lean    bool                                                       // the sink needs no objects of updates
-	text    func(io.Writer, change.Change) error                       // nil: sinks write what they can
-	story   func(so sink.Story, told bool, c change.Change) sink.Story // nil: sinks narrate in their own words
+	lean    bool                                                       // the sink does not need the objects of updates
+	text    func(io.Writer, change.Change) error                       // nil: sinks use their own form
+	story   func(so sink.Story, sent bool, c change.Change) sink.Story // nil: sinks use their own words
 	log     *slog.Logger
 }
 
 // Read implements deliver.Store.
 func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, error] {
 	return func(yield func(deliver.Item, error) bool) {
-		last, err := o.journal.Last(ctx) // before reading: what comes meanwhile is not passed over
+		last, err := o.journal.Last(ctx) // before reading, so that later changes are not skipped
 		if err != nil {
 			yield(deliver.Item{}, err)
 			return
@@ -54,8 +54,7 @@ func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, 
 	}
 }
 
-// item makes what is delivered of an entry. That its content is damaged stands in the item; an error
-// is one that may pass.
+// item builds the item of an entry. Damaged content is reported in the item; an error is temporary.
 func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, err error) {
 	it.Seq = e.Seq
 	if e.Quiet {
@@ -65,10 +64,10 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 	var damage *journal.DamagedError
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		return it, nil // retention was quicker
+		return it, nil // retention was faster
 	case errors.As(err, &damage):
 		it.Err = err
-	case errors.Is(err, journal.ErrPurged): // the change says so
+	case errors.Is(err, journal.ErrPurged): // the change says so itself
 	case err != nil:
 		return it, err
 	}
@@ -81,14 +80,14 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 		ev.Data.Before, ev.Data.After = c.Before, c.After
 	}
 	it.Event, it.JSON, it.Size = &ev, sync.OnceValues(ev.MarshalJSON), decodedGrowth*decoded
-	if o.lean && e.Op.Differs() { // the objects are gone
+	if o.lean && e.Op.Differs() { // the objects were purged
 		it.Size = 1<<10 + changesSize(ev.Data.Changes)
 	}
 	if o.text != nil && !o.lean && it.Err == nil {
 		it.Text = func(w io.Writer) error { return o.text(w, c) }
 	}
 	if o.story != nil && !o.lean && it.Err == nil {
-		it.Story = func(so sink.Story, told bool) sink.Story { return o.story(so, told, c) }
+		it.Story = func(so sink.Story, sent bool) sink.Story { return o.story(so, sent, c) }
 	}
 	return it, nil
 }
@@ -132,9 +131,9 @@ func (o *outbox) Repeats(ctx context.Context, sink string) (int64, error) {
 	return o.journal.Repeats(ctx, sink)
 }
 
-// Bury implements deliver.Store.
-func (o *outbox) Bury(ctx context.Context, d deliver.DeadLetter) error {
-	pushed, err := o.journal.Bury(ctx, letter(d))
+// SetAside implements deliver.Store.
+func (o *outbox) SetAside(ctx context.Context, d deliver.DeadLetter) error {
+	pushed, err := o.journal.SetAside(ctx, letter(d))
 	o.pushedOut(d.Sink, pushed)
 	return err
 }
@@ -150,10 +149,10 @@ func letter(d deliver.DeadLetter) journal.DeadLetter {
 	return journal.DeadLetter{Sink: d.Sink, Seq: d.Seq, ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, At: d.At}
 }
 
-// pushedOut logs that older dead letters are lost.
+// pushedOut logs that older dead letters were lost.
 func (o *outbox) pushedOut(sink string, pushed int64) {
 	if pushed > 0 {
-		o.log.Error("a sink has more dead letters than are kept: the oldest are lost", "sink", sink, "lost", pushed, "kept", journal.MaxDeadLetters)
+		o.log.Error("too many dead letters: the sink's oldest are lost", "sink", sink, "lost", pushed, "kept", journal.MaxDeadLetters)
 	}
 }
 
@@ -174,9 +173,9 @@ func (o *outbox) DeadLetters(ctx context.Context, sink string) iter.Seq2[deliver
 	}
 }
 
-// Exhume implements deliver.Store.
-func (o *outbox) Exhume(ctx context.Context, d deliver.DeadLetter) error {
-	return o.journal.Exhume(ctx, d.Sink, d.Seq)
+// DropDeadLetter implements deliver.Store.
+func (o *outbox) DropDeadLetter(ctx context.Context, d deliver.DeadLetter) error {
+	return o.journal.DropDeadLetters(ctx, d.Sink, d.Seq)
 }
 
 var _ deliver.Store = (*outbox)(nil)

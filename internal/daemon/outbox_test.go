@@ -24,7 +24,7 @@ type narrator struct{ *counter }
 
 func (narrator) Narrates() bool { return true }
 
-// TestOutboxWhole: a sink gets the objects of updates, and their text, if its options need them.
+// TestOutboxWhole: a sink receives the objects of updates, and their text, if its options need them.
 func TestOutboxWhole(t *testing.T) {
 	b := newBacklog(t, 1)
 	b.add(1, time.Now())

@@ -14,38 +14,38 @@ import (
 const (
 	// maxRows is about how many changes are written at once. More wait in the feeds, compressed.
 	maxRows = 500
-	// idleCommit is how long a batch without changes waits for one with some: it only says that a stream
-	// got on, of which a crash may lose a little.
+	// idleCommit is how long a batch without changes waits for one with changes: it only advances a stream's
+	// version, and a crash may lose a little of that.
 	idleCommit = time.Second
 )
 
-// recorder writes what a watcher tells into the journal.
+// recorder writes a watcher's batches to the journal.
 type recorder struct {
 	journal *journal.Journal
 	state   *state
-	// tell hears of everything that is not a batch; of Ready once what came before it is written.
-	tell func(capture.Message)
+	// onMessage receives all other messages; Ready once the earlier batches are written.
+	onMessage func(capture.Message)
 
 	pending []journal.Batch
 	rows    int
-	flush   []chan<- struct{} // to be closed once pending is written
-	ready   *capture.Ready    // to be told once pending is written
+	flush   []chan<- struct{} // to close once pending is written
+	ready   *capture.Ready    // to pass on once pending is written
 	broken  bool              // nothing can be written
 	live    map[journal.Stream]bool
 
-	// absence is what is written once everything is caught up with; nil: there was none, or it is written.
+	// absence is written once everything is caught up; nil before an absence and after the write.
 	absence *absence
 	outages outages
 }
 
-// absence is a time in which nothing was recorded, and what was caught up with so far.
+// absence is a time in which nothing was recorded, with the changes caught up so far.
 type absence struct {
 	since time.Time
 	event.Absence
 	gaps map[journal.Stream]bool
 }
 
-// count counts what is caught up with.
+// count counts the changes of a batch that are caught up.
 func (a *absence) count(b *journal.Batch) {
 	for i := range b.Rows {
 		switch v := &b.Rows[i]; {
@@ -58,14 +58,15 @@ func (a *absence) count(b *journal.Batch) {
 	}
 }
 
-// row is the absence as the journal has it, which ended at a moment; so many collections still cannot be watched.
+// row returns the absence's row in the journal, given its end and the number of collections that still cannot
+// be watched.
 func (a *absence) row(end time.Time, failing int) journal.Row {
 	a.Incomplete = int64(len(a.gaps) + failing)
 	return journal.Row{Meta: journal.Meta{Op: event.Absent, Kind: journal.AbsenceKind, Since: a.since, At: end, Time: end, Absence: &a.Absence}}
 }
 
-// run writes until messages is closed. Where that fails it says so, once, and drops what comes: the
-// watcher has to be stopped, and another one started, which resumes from what is written.
+// run writes until messages is closed. If that fails, it calls failed, once, and drops the rest: the watcher
+// must be stopped, and another one started, which resumes from the journal.
 func (r *recorder) run(ctx context.Context, messages <-chan capture.Message, failed func(error)) {
 	r.live = map[journal.Stream]bool{}
 	tick := time.NewTicker(idleCommit)
@@ -79,7 +80,7 @@ func (r *recorder) run(ctx context.Context, messages <-chan capture.Message, fai
 			due = true
 			r.absent(r.outages.due(now))
 		}
-		for more := true; more && open && r.rows < maxRows; { // what has come meanwhile goes with it
+		for more := true; more && open && r.rows < maxRows; { // include what has arrived meanwhile
 			select {
 			case m, ok := <-messages:
 				due = r.take(m) || !ok || due
@@ -101,7 +102,7 @@ func (r *recorder) run(ctx context.Context, messages <-chan capture.Message, fai
 	}
 }
 
-// take notes a message, and tells whether something is to be written now.
+// take adds a message to the pending ones, and reports whether to write now.
 func (r *recorder) take(m capture.Message) (due bool) {
 	switch {
 	case m.Batch != nil && r.broken:
@@ -130,22 +131,22 @@ func (r *recorder) take(m capture.Message) (due bool) {
 		r.ready = m.Ready
 		return true
 	case m != (capture.Message{}):
-		if m.Away != nil && r.absence == nil { // else that covers it
-			r.absent(r.outages.hear(m.Away))
+		if m.Away != nil && r.absence == nil { // otherwise the absence covers it
+			r.absent(r.outages.observe(m.Away))
 		}
-		r.tell(m)
+		r.onMessage(m)
 	}
 	return false
 }
 
-// absent has an absence written; nil is none.
+// absent adds an absence to the pending rows; nil adds nothing.
 func (r *recorder) absent(row *journal.Row) {
 	if row != nil && !r.broken {
 		r.pending = append(r.pending, journal.Batch{Rows: []journal.Row{*row}})
 	}
 }
 
-// write commits what is pending.
+// write commits the pending rows.
 func (r *recorder) write(ctx context.Context) error {
 	if len(r.pending) > 0 {
 		r.state.writes()
@@ -155,7 +156,7 @@ func (r *recorder) write(ctx context.Context) error {
 		}
 	}
 	if r.ready != nil {
-		r.tell(capture.Message{Ready: r.ready})
+		r.onMessage(capture.Message{Ready: r.ready})
 		r.ready = nil
 	}
 	for _, done := range r.flush {

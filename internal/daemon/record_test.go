@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// rig records what happens on a server into a journal.
+// rig records the changes of a server into a journal.
 type rig struct {
 	*testing.T
 	server   *informertest.Server
@@ -63,13 +63,13 @@ func (r *rig) put(name, value string) {
 	r.server.Put(configMaps, "shop", name, map[string]any{"data": map[string]any{"k": value}})
 }
 
-// during records while f does something, and until it has settled.
+// during records while f runs, and until everything has settled.
 func (r *rig) during(f func()) {
 	r.Helper()
 	r.with(func(*journal.Journal) { f() }, func(err error) { r.Error(err) })
 }
 
-// with is during for who looks into the journal, or breaks it.
+// with is during for tests that inspect or break the journal.
 func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 	r.Helper()
 	j, err := journal.Open(r.Context(), r.path, journal.Options{Cluster: "test"})
@@ -88,7 +88,7 @@ func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	ended := make(chan error, 2)
-	rec := &recorder{journal: j, state: &state{}, tell: func(m capture.Message) {
+	rec := &recorder{journal: j, state: &state{}, onMessage: func(m capture.Message) {
 		if m.Problem != nil {
 			r.Error(m.Problem)
 		}
@@ -112,8 +112,8 @@ func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 	}
 }
 
-// told reads the journal, oldest first.
-func (r *rig) told() []string {
+// changes reads the journal, oldest first.
+func (r *rig) changes() []string {
 	r.Helper()
 	reader, err := journal.OpenReader(r.Context(), r.path)
 	if err != nil {
@@ -156,7 +156,7 @@ func TestRecord(t *testing.T) {
 			r.put("b", "1")
 			r.server.Delete(configMaps, "shop", "b")
 		})
-		r.put("a", "3") // while nobody records
+		r.put("a", "3") // while no daemon records
 		r.put("a", "4")
 		r.during(func() { r.put("a", "5") })
 		r.during(func() {})
@@ -169,13 +169,13 @@ func TestRecord(t *testing.T) {
 			"updated a data.k 2→3", "updated a data.k 3→4", "updated a data.k 4→5",
 			"gap expired", "updated a data.k 5→7",
 		}
-		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.told(), "\n")); diff != "" {
+		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.changes(), "\n")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestReadyOnceWritten: who hears that changes are recorded, and kills the process, finds what there was in the journal.
+// TestReadyOnceWritten: a process that is killed right after Ready finds the existing objects in the journal.
 func TestReadyOnceWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})
@@ -187,12 +187,12 @@ func TestReadyOnceWritten(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	told, written := 0, 0
-	rec := &recorder{journal: j, state: &state{}, tell: func(m capture.Message) {
+	ready, written := 0, 0
+	rec := &recorder{journal: j, state: &state{}, onMessage: func(m capture.Message) {
 		if m.Ready == nil {
 			return
 		}
-		told++
+		ready++
 		reader, err := journal.OpenReader(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
@@ -218,13 +218,13 @@ func TestReadyOnceWritten(t *testing.T) {
 	messages <- capture.Message{Ready: &capture.Ready{Kinds: 1}}
 	close(messages)
 	rec.run(t.Context(), messages, func(err error) { t.Error(err) })
-	if told != 1 || written != 3 {
-		t.Errorf("it was told %d times, with %d objects in the journal, want once, with 3", told, written)
+	if ready != 1 || written != 3 {
+		t.Errorf("Ready came %d times, with %d objects in the journal, want once, with 3", ready, written)
 	}
 }
 
-// TestOtherScope changes what is watched: what is known of it is not told again, and what happened to it
-// meanwhile is.
+// TestOtherScope changes the watched kinds: known objects are not reported again, but their changes in between
+// are.
 func TestOtherScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -249,13 +249,13 @@ func TestOtherScope(t *testing.T) {
 		r.during(func() { pay("b", "4") })
 		want := []string{
 			"snapshot b", "snapshot same", "snapshot a", "snapshot gone",
-			"updated a data.k 1→2", "deleted gone", "updated a data.k 2→3", // goes on, without a gap
+			"updated a data.k 1→2", "deleted gone", "updated a data.k 2→3", // continues without a gap
 			"gap what is watched was changed", "updated b data.k 1→3", "snapshot c", "updated a data.k 3→4",
 			"updated a data.k 4→5", "updated b data.k 3→4",
 		}
-		got := r.told()
+		got := r.changes()
 		if slices.Index(got, want[7]) > slices.Index(got, want[8]) {
-			t.Error("the gap comes after what it tells of")
+			t.Error("the gap comes after the changes that it announces")
 		}
 		slices.Sort(want) // a list has no order
 		slices.Sort(got)
@@ -265,7 +265,7 @@ func TestOtherScope(t *testing.T) {
 	})
 }
 
-// TestGlobAndBack: what a glob left out is another selection, of which nothing is known.
+// TestGlobAndBack: a kind that a glob left out has another selection, with unknown state.
 func TestGlobAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -275,13 +275,13 @@ func TestGlobAndBack(t *testing.T) {
 		r.during(func() {})
 		r.namespaces.Exclude = nil
 		r.during(func() { r.server.Put(configMaps, "kube-x", "hidden", map[string]any{"data": map[string]any{"k": "2"}}) })
-		if got := strings.Join(r.told(), "\n"); !strings.Contains(got, "snapshot hidden\n") || !strings.HasSuffix(got, "updated hidden data.k 1→2") {
-			t.Errorf("told\n%s", got)
+		if got := strings.Join(r.changes(), "\n"); !strings.Contains(got, "snapshot hidden\n") || !strings.HasSuffix(got, "updated hidden data.k 1→2") {
+			t.Errorf("got\n%s", got)
 		}
 	})
 }
 
-// TestLabelsAndBack: a stream that another one took objects from does not go on as if it had them.
+// TestLabelsAndBack: a stream whose objects another one has taken over does not resume as if it had them.
 func TestLabelsAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -299,7 +299,7 @@ func TestLabelsAndBack(t *testing.T) {
 		labelled("a", "2")
 		r.server.Delete(configMaps, "shop", "gone")
 		r.during(func() {})
-		got := strings.Join(r.told(), "\n")
+		got := strings.Join(r.changes(), "\n")
 		for _, want := range []string{"updated a data.k 1→2", "deleted gone", "gap what is watched was changed"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in\n%s", want, got)
@@ -311,7 +311,7 @@ func TestLabelsAndBack(t *testing.T) {
 	})
 }
 
-// TestTakenApart: what a selection took from a stream, no part of the stream goes on without.
+// TestTakenApart: a stream does not resume without the objects that a selection took from it.
 func TestTakenApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -329,7 +329,7 @@ func TestTakenApart(t *testing.T) {
 		r.put("b", "2")
 		r.labels, r.namespaces.Include = "", []string{"shop"}
 		r.during(func() {})
-		got := strings.Join(r.told(), "\n")
+		got := strings.Join(r.changes(), "\n")
 		for _, want := range []string{"updated b data.k 1→2", "deleted gone", "gap what is watched was changed"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in\n%s", want, got)
@@ -338,7 +338,8 @@ func TestTakenApart(t *testing.T) {
 	})
 }
 
-// TestTwoOfAll: each of two namespaces goes on where all stood, and what is new in them was created.
+// TestTwoOfAll: each of two namespaces resumes where the whole cluster stood, and new objects in them were
+// created.
 func TestTwoOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -352,16 +353,15 @@ func TestTwoOfAll(t *testing.T) {
 		put("pay", "new-pay")
 		r.namespaces.Include = []string{"shop", "pay"}
 		r.during(func() {})
-		got := r.told()
+		got := r.changes()
 		slices.Sort(got)
 		if want := []string{"created new-pay", "created new-shop", "snapshot a", "snapshot b"}; !slices.Equal(got, want) {
-			t.Errorf("told %q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }
 
-// TestNothingRead ends a watcher before it could ask the server for anything: the next one goes on where the
-// one before it stood.
+// TestNothingRead ends a watcher before its first request: the next one resumes where the previous one stood.
 func TestNothingRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -374,14 +374,14 @@ func TestNothingRead(t *testing.T) {
 		r.put("a", "3")
 		r.during(func() {})
 		want := []string{"snapshot a", "updated a data.k 1→2", "updated a data.k 2→3"}
-		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.told(), "\n")); diff != "" {
+		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.changes(), "\n")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestBeginsAnew: where nobody can tell what is known of what is watched now, a gap says since when that is so,
-// once, and what exists is a snapshot.
+// TestBeginsAnew: if the state of the newly watched objects is unknown, a gap reports since when, once, and
+// existing objects are snapshots.
 func TestBeginsAnew(t *testing.T) {
 	labelled := func(r *rig, name, value string) {
 		r.server.Put(configMaps, "shop", name, map[string]any{
@@ -389,8 +389,8 @@ func TestBeginsAnew(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		why   string
-		first func(*rig) // how it was watched
-		then  func(*rig) // and how it is
+		first func(*rig) // the first configuration
+		then  func(*rig) // and the second
 	}{
 		{"a selector is added", func(*rig) {}, func(r *rig) { r.labels = "tier=web" }},
 		{"a selector is another one", func(r *rig) { r.labels = "tier" }, func(r *rig) { r.labels = "tier=web" }},
@@ -414,7 +414,7 @@ func TestBeginsAnew(t *testing.T) {
 				"snapshot a", "snapshot gone", "gap nothing is known since " + last.UTC().Format(time.RFC3339), "snapshot a",
 				"updated a data.k 2→3", "updated a data.k 3→4",
 			}
-			got := r.told()
+			got := r.changes()
 			slices.Sort(got[:2]) // a list has no order
 			if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(got, "\n")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
@@ -423,7 +423,7 @@ func TestBeginsAnew(t *testing.T) {
 	}
 }
 
-// forget has the journal forget a stream, as when the configuration leaves it out.
+// forget makes the journal drop a stream, as when the configuration leaves it out.
 func (r *rig) forget(s journal.Stream) {
 	r.Helper()
 	j, err := journal.Open(r.Context(), r.path, journal.Options{})
@@ -435,7 +435,7 @@ func (r *rig) forget(s journal.Stream) {
 	}
 }
 
-// TestAnewInAnotherHistory: a stream that begins in a later history of the server is not taken for one of the
+// TestAnewInAnotherHistory: a stream that starts in a later epoch of the server is not confused with one of the
 // first, in which the same version was another change.
 func TestAnewInAnotherHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -447,14 +447,14 @@ func TestAnewInAnotherHistory(t *testing.T) {
 		r.during(func() {})
 		r.labels = "!nothing"
 		r.during(func() { r.put("a", "2") })
-		got := strings.Join(r.told(), "\n")
+		got := strings.Join(r.changes(), "\n")
 		if !strings.HasSuffix(got, "updated a data.k 1→2") || !strings.Contains(got, "gap history-changed") {
-			t.Errorf("told\n%s", got)
+			t.Errorf("got\n%s", got)
 		}
 	})
 }
 
-// TestRecordFails has the journal fail for a while: what was not written is written by the next.
+// TestRecordFails makes the journal fail for a while: the next watcher writes the missing changes.
 func TestRecordFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -477,13 +477,13 @@ func TestRecordFails(t *testing.T) {
 		}
 		r.during(func() {})
 		want := []string{"snapshot a", "updated a data.k 1→2", "updated a data.k 2→3"}
-		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.told(), "\n")); diff != "" {
+		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(r.changes(), "\n")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }
 
-// sent keeps what a sink is sent.
+// sent stores a sink's messages.
 type sent struct {
 	ids, lines []string
 	absences   []event.Data
@@ -503,7 +503,7 @@ func (s *sent) Send(_ context.Context, ms []sink.Message) (int, error) {
 	return len(ms), nil
 }
 
-// TestDeliver has a pump read what is recorded: each change once, from where it stood.
+// TestDeliver has a pump read the recorded changes: each change once, from its cursor.
 func TestDeliver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, got := newRig(t), &sent{}

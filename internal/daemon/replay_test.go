@@ -10,13 +10,13 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink/file"
 )
 
-// TestReplayFile: what a replay promises is written, also to a file whose sink has just been opened and takes what
-// the file ends with for what a crash had sent again. The order comes before a start, or after it.
+// TestReplayFile: a replay writes what it promises, also to a file whose sink was just opened and regards the
+// file's end as possibly repeated after a crash. The order comes before a start, or after it.
 func TestReplayFile(t *testing.T) {
 	r, dir := newRig(t), t.TempDir()
 	c := &control.Client{Journal: filepath.Join(dir, "journal.db")}
@@ -73,7 +73,7 @@ func TestReplayFile(t *testing.T) {
 	written(6, 6)
 	stop()
 
-	away, err := desk.Open(t.Context(), c.Journal)
+	away, err := sinkadmin.Open(t.Context(), c.Journal)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// retainEvery is how often what is too old is removed.
+	// retainEvery is the interval of removing old changes.
 	retainEvery = time.Minute
-	// statesEvery is how many times that passes until states are measured again, which reads all of them.
+	// statesEvery is the number of these intervals between measurements of the states, which read all of them.
 	statesEvery = 10
 )
 
-// retain keeps the journal within its bounds, until ctx ends, and makes room as soon as the disk is full. A sink
-// that is further behind than changes are kept does not hold them: the disk would fill for one dead receiver.
+// retain keeps the journal within its limits until ctx ends, and frees space as soon as the disk is full.
+// Changes are not kept for a sink that is too far behind: one dead receiver would fill the disk.
 func (d *daemon) retain(ctx context.Context) {
 	kept, err := d.journal.Clock(ctx)
 	if err != nil && ctx.Err() == nil {
-		d.o.Log.Error("reading the clock of the journal failed", "err", err)
+		d.o.Log.Error("reading the journal's clock failed", "err", err)
 	}
 	r := retainer{daemon: d, clock: clock{Clock: kept, age: d.o.Retention.Age}, last: time.Now()}
 	tick := time.NewTicker(retainEvery)
@@ -45,21 +45,21 @@ func (d *daemon) retain(ctx context.Context) {
 	}
 }
 
-// retainer removes old changes, now and then.
+// retainer removes old changes periodically.
 type retainer struct {
 	*daemon
 	clock
-	last       time.Time // when it did so
-	unreserved bool      // there was no room for the reserve, which was logged
+	last       time.Time // when it last did
+	unreserved bool      // there was no space for the reserve, which was logged
 }
 
-// shrink removes what is too old or too much, and logs what that takes from sinks; the journal counts it.
+// shrink removes changes that exceed the limits, and logs which sinks lose changes; the journal counts them.
 func (r *retainer) shrink(ctx context.Context) {
 	now := time.Now()
 	at, err := r.now(ctx, now.Sub(r.last))
 	r.last = now
 	if err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrFull) {
-		r.o.Log.Error("keeping the clock in the journal failed", "err", err)
+		r.o.Log.Error("storing the clock in the journal failed", "err", err)
 	}
 	newest, err := r.journal.Last(ctx)
 	if err == nil {
@@ -79,13 +79,13 @@ func (r *retainer) remove(ctx context.Context, at time.Time, newest int64) error
 		}
 	}
 	done, err := r.journal.Retain(ctx, at, keep, newest)
-	r.state.removed(int64(done.Removed)) // also where it failed then
+	r.state.removed(int64(done.Removed)) // even if it failed later
 	if done.Full {
-		r.o.Log.Error("the disk is full: the oldest changes were removed to go on recording; make it larger, or journal.retain.size smaller",
+		r.o.Log.Error("the disk is full: removed the oldest changes to continue recording; enlarge the disk or reduce journal.retain.size",
 			"removed", done.Removed, "used", done.Used)
 	}
 	for _, c := range done.Copies {
-		r.o.Log.Info("the copy of the journal from before a migration is removed: it was old, or the disk was full", "copy", c.Path, "bytes", c.Size)
+		r.o.Log.Info("removed the copy of the journal from before a migration: it was old, or the disk was full", "copy", c.Path, "bytes", c.Size)
 	}
 	if done.Unreserved != nil && !r.unreserved {
 		r.o.Log.Warn("the disk has no room for the journal's reserve: once it is full, old changes cannot be removed", "err", done.Unreserved)
@@ -93,13 +93,13 @@ func (r *retainer) remove(ctx context.Context, at time.Time, newest int64) error
 	r.unreserved = done.Unreserved != nil
 	for _, m := range done.Lost {
 		if configured[m.Sink] {
-			r.o.Log.Error("a sink was too far behind: changes are removed that it did not get", "sink", m.Sink, "lost", m.Changes)
+			r.o.Log.Error("a sink was too far behind and loses changes to retention", "sink", m.Sink, "lost", m.Changes)
 		}
 	}
 	return err
 }
 
-// measure notes what the last states take, and warns when they leave little to the history.
+// measure records the size of the last states, and warns if they leave little space for the history.
 func (d *daemon) measure(ctx context.Context) {
 	size, err := d.reader.States(ctx)
 	if err != nil {
@@ -110,17 +110,16 @@ func (d *daemon) measure(ctx context.Context) {
 	}
 	now := control.Journal{States: size, Limit: d.o.Retention.Size}
 	if d.state.measured(size); now.Crowded() && !d.crowded {
-		d.o.Log.Warn("the last states of what is watched take half of journal.retain.size or more: the history gets what they leave, and a quarter at least",
+		d.o.Log.Warn("the last states of watched objects take half of journal.retain.size or more: the history gets the rest, at least a quarter",
 			"states", size, "limit", now.Limit)
 	}
 	d.crowded = now.Crowded()
 }
 
-// forgetStreams has the journal forget streams that the configuration selects no more: else it kept their
-// objects as live for ever. That is done once the start has settled, and from then on now and then, for a
-// kind may come back later, and then under another selection. See capture.Watcher.Unselected for what is
-// not forgotten. A stream that is selected again after it was forgotten begins with a gap and a first list:
-// what exists then is a snapshot, not a change.
+// forgetStreams makes the journal drop streams that the configuration no longer selects, whose objects would
+// otherwise stay live forever. It runs once the start has settled, and periodically after that, because a kind
+// may come back later under another selection. See capture.Watcher.Unselected for the exceptions. A dropped
+// stream that is selected again starts with a gap and a first list: its objects are snapshots, not changes.
 func (d *daemon) forgetStreams(ctx context.Context) error {
 	w := d.state.watching()
 	if w == nil {
@@ -138,7 +137,7 @@ func (d *daemon) forgetStreams(ctx context.Context) error {
 		if err := d.journal.Forget(ctx, name); err != nil {
 			return err
 		}
-		d.o.Log.Info("a kind is no longer watched in this way: what was recorded of it stays",
+		d.o.Log.Info("a kind is no longer watched with this selection; its history stays",
 			"kind", name.GroupResource, "namespace", name.Namespace, "selection", name.Selection)
 	}
 	return nil

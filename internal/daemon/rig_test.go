@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 )
 
-// nowhere is a listener that nobody reaches: with a socket a bubble would never be at rest.
+// nowhere is a listener without connections: with a real socket, a bubble would never be idle.
 func nowhere(string) (net.Listener, error) { return &silent{closed: make(chan struct{})}, nil }
 
 type silent struct {
@@ -34,7 +34,7 @@ func (s *silent) Close() error {
 	return nil
 }
 
-// lines is a log that a test reads while it is written.
+// lines is a log that a test reads while it is being written.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -61,7 +61,7 @@ type running struct {
 	ended  chan error
 }
 
-// daemon starts one; what the options leave out is filled in.
+// daemon starts one; options that are not set are filled in.
 func (r *rig) daemon(dir string, o Options) *running {
 	r.Helper()
 	d := &running{rig: r, ended: make(chan error, 1)}
@@ -89,7 +89,7 @@ func (r *rig) daemon(dir string, o Options) *running {
 	return d
 }
 
-// status is the state once everything is at rest.
+// status returns the state once everything is idle.
 func (d *running) status() control.Status {
 	d.Helper()
 	synctest.Wait()
@@ -100,13 +100,13 @@ func (d *running) status() control.Status {
 	return s
 }
 
-// pass lets time pass.
+// pass advances the time.
 func (d *running) pass(t time.Duration) {
 	<-time.After(t)
 	synctest.Wait()
 }
 
-// stop ends the daemon, which must take it well.
+// stop ends the daemon, which must not fail.
 func (d *running) stop() {
 	d.Helper()
 	d.cancel()
@@ -115,7 +115,7 @@ func (d *running) stop() {
 	}
 }
 
-// open opens a daemon that does not run.
+// open opens a daemon without running it.
 func open(ctx context.Context, o Options) (*daemon, error) {
 	d := newDaemon(o)
 	return d, d.open(ctx)

@@ -27,11 +27,11 @@ import (
 
 var hideGreeting = rules.Rule{Resources: []string{"configmaps"}, Paths: []string{"data.k"}}
 
-// marker is what stands for a hidden value.
+// marker matches the replacement of a hidden value.
 var marker = regexp.MustCompile(`hidden #[0-9a-f]{16}`)
 
-// TestOtherRules records on under other redaction rules: no change is invented, what was recorded reads
-// as it did, and what is recorded from then on does not show what is hidden.
+// TestOtherRules continues recording under other redaction rules: no change is invented, earlier changes read
+// the same, and later changes do not show newly hidden values.
 func TestOtherRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -51,7 +51,7 @@ func TestOtherRules(t *testing.T) {
 		r.during(func() { r.put("a", "s3cret-3") })
 		r.during(func() { r.put("a", "s3cret-4") })
 		use()
-		r.put("b", "s3cret-5") // while nobody records
+		r.put("b", "s3cret-5") // while no daemon records
 		r.during(func() { r.put("a", "s3cret-6") })
 		use(hideGreeting)
 		r.put("b", "s3cret-7")
@@ -60,16 +60,16 @@ func TestOtherRules(t *testing.T) {
 		want := []string{
 			"snapshot a", "snapshot b", "snapshot c", "updated a data.k s3cret-1→s3cret-2",
 			"updated a data.k *→*", "updated a data.k *→*",
-			"gap redaction rules changed", "updated b data.k *→s3cret-5", // nobody knows what was hidden
+			"gap redaction rules changed", "updated b data.k *→s3cret-5", // the hidden value is unknown
 			"updated a data.k s3cret-4→s3cret-6",
 			"gap redaction rules changed", "updated b data.k *→*", "deleted c",
 		}
-		told := r.told()
-		slices.Sort(told[:3]) // a list has no order
-		for i := range told {
-			told[i] = marker.ReplaceAllString(told[i], "*")
+		changes := r.changes()
+		slices.Sort(changes[:3]) // a list has no order
+		for i := range changes {
+			changes[i] = marker.ReplaceAllString(changes[i], "*")
 		}
-		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(told, "\n")); diff != "" {
+		if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(changes, "\n")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		r.shows(t, 5, 6, false)
@@ -77,7 +77,7 @@ func TestOtherRules(t *testing.T) {
 	})
 }
 
-// shows tells whether what is recorded between two numbers shows a value, by looking at every content.
+// shows reports whether the changes recorded between two numbers show a value, by checking all content.
 func (r *rig) shows(t *testing.T, from, to int64, want bool) {
 	t.Helper()
 	reader, err := journal.OpenReader(t.Context(), r.path)
@@ -99,8 +99,8 @@ func (r *rig) shows(t *testing.T, from, to int64, want bool) {
 	}
 }
 
-// TestPurgeOtherRules is the whole way: a daemon that shows a value, one whose rules hide it and that says
-// so, the purge, and a daemon that has nothing to say.
+// TestPurgeOtherRules is the whole procedure: a daemon that shows a value, one whose rules hide it and that
+// warns, the purge, and a daemon without a warning.
 func TestPurgeOtherRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -146,15 +146,15 @@ func TestPurgeOtherRules(t *testing.T) {
 			t.Errorf("after the purge: %s", said)
 		}
 		r.path = path
-		told := r.told()
-		if len(told) != 2 || !strings.HasPrefix(told[0], "updated a") || !strings.HasPrefix(told[1], "updated a") {
-			t.Errorf("it tells %q", told)
+		changes := r.changes()
+		if len(changes) != 2 || !strings.HasPrefix(changes[0], "updated a") || !strings.HasPrefix(changes[1], "updated a") {
+			t.Errorf("got %q", changes)
 		}
 		r.disk(dir, "s3cret")
 	})
 }
 
-// disk looks for a text in all files of a folder.
+// disk looks for a text in all files of a directory.
 func (r *rig) disk(dir, text string) {
 	r.Helper()
 	files, err := os.ReadDir(dir)
@@ -169,8 +169,8 @@ func (r *rig) disk(dir, text string) {
 	}
 }
 
-// TestKeptDamaged harms the last state of an object in the file: that is said, nothing of it is served,
-// its stream is listed, and then it is whole again.
+// TestKeptDamaged damages the last state of an object in the file: that is logged, the state is not used, its
+// stream lists, and then it is complete again.
 func TestKeptDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -181,9 +181,9 @@ func TestKeptDamaged(t *testing.T) {
 		}
 		r.path = filepath.Join(dir, "journal.db")
 		harm(t, r.path)
-		r.put("b", "2") // while nobody records
+		r.put("b", "2") // while no daemon records
 		sink := &failing{}
-		again := func() { // what cannot be read is asked for again, first
+		again := func() { // first, the unreadable state is requested again
 			<-time.After(10 * time.Second)
 			synctest.Wait()
 			r.put("a", "2")
@@ -216,8 +216,8 @@ func TestKeptDamaged(t *testing.T) {
 		if len(got) != 5 || len(sink.lines) != 3 {
 			t.Fatalf("recorded %q, delivered %q", got, sink.lines)
 		}
-		slices.Sort(got[:2]) // what comes of one list has no order
-		// The version that is read again mends the change that led to it.
+		slices.Sort(got[:2]) // the results of one list have no order
+		// The version that is read again repairs the change that led to it.
 		want := []string{"snapshot a", "snapshot b", "gap ", "updated b", "updated a"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -242,7 +242,7 @@ func TestKeptDamaged(t *testing.T) {
 	})
 }
 
-// harm changes the last state of a, behind the checksums of the pages.
+// harm changes the last state of a, without the page checksums noticing.
 func harm(t *testing.T, path string) {
 	t.Helper()
 	c, err := sqlite3.Open("file:" + path)

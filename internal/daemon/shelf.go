@@ -9,11 +9,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 )
 
-// shelves hold the changes that pumps have read last, so that sinks which follow each other closely share the work: a
-// change is read, decoded and compared once. Each pump fills a shelf of its own, and takes from all. Where there is no
-// room, the largest shelf gives way: a sink that lags cannot push out all that others are about to read.
+// shelves hold the changes that pumps have read recently, so that sinks at similar positions share the work: a
+// change is read, decoded and diffed once. Each pump fills its own shelf, and takes from all. When the limit is
+// reached, the largest shelf shrinks: a lagging sink cannot push out the changes that others are about to read.
 type shelves struct {
-	limit int // bytes of all
+	limit int // bytes of all shelves
 
 	mu    sync.Mutex
 	all   []*shelf
@@ -25,31 +25,31 @@ func newShelves(limit int) *shelves {
 	return &shelves{limit: limit, items: map[int64]*shared{}}
 }
 
-// shared is a change that was read, or is being read.
+// shared is a change that was read or is being read.
 type shared struct {
-	done chan struct{} // closed once it was
+	done chan struct{} // closed once it is read
 	item deliver.Item
 	err  error
 }
 
-// bytes is about what it takes.
+// bytes returns its approximate memory.
 func (s *shared) bytes() int { return s.item.Size + 1<<10 }
 
-// shelf is that of one pump.
+// shelf is the shelf of one pump.
 type shelf struct {
 	of    *shelves
-	order []int64 // what it holds, as it was read
+	order []int64 // in the order of reading
 	size  int
 }
 
-// add makes the shelf of another pump, before any is used.
+// add adds another pump's shelf. Call it before any shelf is used.
 func (s *shelves) add() *shelf {
 	one := &shelf{of: s}
 	s.all = append(s.all, one)
 	return one
 }
 
-// item returns the change with a sequence number, which is read if no shelf has it.
+// item returns the change with a sequence number, reading it if no shelf has it.
 func (s *shelf) item(ctx context.Context, seq int64, read func() (deliver.Item, error)) (deliver.Item, error) {
 	if len(s.of.all) == 1 {
 		return read()
@@ -61,7 +61,7 @@ func (s *shelf) item(ctx context.Context, seq int64, read func() (deliver.Item, 
 		case <-ctx.Done():
 			return deliver.Item{}, context.Cause(ctx)
 		}
-		if is.err != nil { // it may be about the other's context
+		if is.err != nil { // it may be due to the other's context
 			return read()
 		}
 		return is.item, nil
@@ -72,7 +72,7 @@ func (s *shelf) item(ctx context.Context, seq int64, read func() (deliver.Item, 
 	return is.item, is.err
 }
 
-// find returns the change with a sequence number, and whether the caller is to read it.
+// find returns the change with a sequence number, and whether the caller must read it.
 func (s *shelves) find(seq int64) (is *shared, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *shelves) find(seq int64) (is *shared, mine bool) {
 	return is, true
 }
 
-// put puts a change that was read on the shelf.
+// put adds a change to the shelf.
 func (s *shelf) put(seq int64, is *shared) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()

@@ -39,7 +39,7 @@ func shelvesOf(n, limit int) (*shelves, []*shelf) {
 	return all, each
 }
 
-// TestShelvesShare has three sinks read the same changes at once: each is read once.
+// TestShelvesShare: three sinks read the same changes at once, and each change is read once.
 func TestShelvesShare(t *testing.T) {
 	_, each := shelvesOf(3, 1<<20)
 	m := &made{of: map[int64]int{}, size: 1000}
@@ -59,8 +59,8 @@ func TestShelvesShare(t *testing.T) {
 	}
 }
 
-// TestShelvesOfLaggard has one sink read a long way behind two that follow closely: these still share, and
-// the shelves stay within their bound.
+// TestShelvesOfLaggard: one sink reads far behind two that follow each other closely. These still share, and
+// the shelves stay within their limit.
 func TestShelvesOfLaggard(t *testing.T) {
 	all, each := shelvesOf(3, 64<<10)
 	m := &made{of: map[int64]int{}, size: 1 << 10}
@@ -88,8 +88,8 @@ func TestShelvesOfLaggard(t *testing.T) {
 	}
 }
 
-// TestShelvesError has the sink that reads a change fail: the one that waits reads it itself, and one whose context
-// ends does not wait.
+// TestShelvesError: if the sink that reads a change fails, the one that waits reads it itself, and one whose
+// context ends does not wait.
 func TestShelvesError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, each := shelvesOf(3, 1<<20)
@@ -100,14 +100,14 @@ func TestShelvesError(t *testing.T) {
 				return deliver.Item{}, failed
 			})
 			if !errors.Is(err, failed) {
-				t.Errorf("who reads gets %v", err)
+				t.Errorf("the reader gets %v", err)
 			}
 		}()
 		synctest.Wait()
 		ended, end := context.WithCancel(t.Context())
 		end()
 		if _, err := each[2].item(ended, 1, nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("who stops waiting gets %v", err)
+			t.Errorf("the caller that stops waiting gets %v", err)
 		}
 		got := make(chan deliver.Item, 1)
 		go func() {
@@ -120,7 +120,7 @@ func TestShelvesError(t *testing.T) {
 		synctest.Wait()
 		close(fail)
 		if it := <-got; it.Seq != 1 {
-			t.Errorf("who waits gets change %d", it.Seq)
+			t.Errorf("the waiting caller gets change %d", it.Seq)
 		}
 		synctest.Wait()
 		if len(all.items) != 0 {

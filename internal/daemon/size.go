@@ -2,11 +2,11 @@ package daemon
 
 import "github.com/tattler-dev/tattler/event"
 
-// decodedGrowth is about how much larger a decoded object is than its JSON, of which an event may have a copy; measured
-// on pods.
+// decodedGrowth is about how much larger a decoded object is than its JSON, which an event may also hold;
+// measured on pods.
 const decodedGrowth = 7
 
-// changesSize is about how many bytes changes keep in memory, with their JSON.
+// changesSize returns about how many bytes changes keep in memory, including their JSON.
 func changesSize(changes []event.Change) int {
 	n := 0
 	for i := range changes {
@@ -16,7 +16,7 @@ func changesSize(changes []event.Change) int {
 	return n
 }
 
-// valueSize is about how many bytes a decoded value and its JSON keep in memory.
+// valueSize returns about how many bytes a decoded value and its JSON keep in memory.
 func valueSize(v any) int {
 	switch v := v.(type) {
 	case string:

@@ -11,7 +11,7 @@ import (
 
 // TestChangesSize compares the estimate with the heap.
 func TestChangesSize(t *testing.T) {
-	const count = 10_000 // so many that what other tests left behind does not show
+	const count = 10_000 // so many that leftovers of other tests do not show
 	for _, value := range []string{`"text of some length"`, `{"name":"a","list":[1,"two",{"x":"y"}],"labels":{"app":"web","tier":"front"}}`, `[1,2,3,4,5]`} {
 		var start, end runtime.MemStats
 		var kept [][]event.Change

@@ -11,41 +11,41 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// state is what a daemon remembers of its run, to tell it. Several goroutines use it.
+// state collects a daemon's state for reports. It is safe for concurrent use.
 type state struct {
 	started time.Time
 
 	mu sync.Mutex
-	// starting is what is done before anything else is open: see control.Status
+	// starting is what is done before anything else is open; see control.Status
 	starting string
-	watcher  *capture.Watcher // the one that runs, or did last
-	stopped  error            // why it does not run any more; nil while it does
-	settled  bool             // the first one told that it is ready
-	ready    bool             // the present one has
-	away     error            // of the API server; nil while it is there
+	watcher  *capture.Watcher // the current one, or the last
+	stopped  error            // why it stopped; nil while it runs
+	settled  bool             // the first one was ready
+	ready    bool             // the current one is ready
+	away     error            // of the API server; nil while it is reachable
 	awayAt   time.Time
-	earlier  map[journal.Stream]counts // what watchers before the present one counted
-	audits   map[audits]control.Audits // with their counts
+	earlier  map[journal.Stream]counts // the counters of earlier watchers
+	audits   map[audits]control.Audits // with their counters
 
 	recorded, quiet, duplicates, commits int64
 	failures, gone                       int64
 	states                               int64 // bytes; 0: not measured yet
 	unwritten                            error // the last attempt to write failed
 	unwrittenAt                          time.Time
-	writing                              time.Time     // since when; zero between writes
-	jump, doubt                          time.Duration // of the clock, and for how long it is doubted yet; see clock
+	writing                              time.Time     // start of the current write; zero between writes
+	jump, hold                           time.Duration // of the clock, and how much longer it is ignored; see clock
 }
 
-// counts are of a stream.
+// counts are the counters of a stream.
 type counts struct{ lists, watches, gaps int64 }
 
-// audits are those of a kind that compare contents, or do not.
+// audits identifies the audits of a kind that compare contents, or those that do not.
 type audits struct {
 	resource string
 	contents bool
 }
 
-// audited notes an audit.
+// audited counts an audit.
 func (s *state) audited(resource string, info informer.AuditInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *state) audited(resource string, info informer.AuditInfo) {
 	s.audits[of] = n
 }
 
-// watches notes that another watcher takes over.
+// watches records that another watcher takes over.
 func (s *state) watches(w *capture.Watcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +82,8 @@ func (s *state) watches(w *capture.Watcher) {
 	s.watcher, s.stopped, s.ready = w, nil, false
 }
 
-// ended notes that the watcher does not run any more, as capture.Watcher and recorder say why. That it
-// finds nothing to watch after the start means that the API server does not answer.
+// ended records that the watcher stopped, with the errors of the recorder and of the watcher. After the start,
+// a watcher that finds nothing to watch means that the API server does not answer.
 func (s *state) ended(unwritten, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +100,8 @@ func (s *state) ended(unwritten, err error) {
 	}
 }
 
-// hear takes what the watcher tells beside changes.
-func (s *state) hear(m capture.Message) {
+// observe takes the watcher's messages other than changes.
+func (s *state) observe(m capture.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -114,7 +114,7 @@ func (s *state) hear(m capture.Message) {
 	}
 }
 
-// watching is the watcher once it has settled; nil before, and while there is none.
+// watching returns the watcher once it has settled; nil before, and otherwise.
 func (s *state) watching() *capture.Watcher {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,28 +131,28 @@ func (s *state) hasSettled() bool {
 	return s.settled
 }
 
-// starts notes what the daemon does before it watches; nothing: that is done.
+// starts records what the daemon does before it watches; empty when that is done.
 func (s *state) starts(doing string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.starting = doing
 }
 
-// doing is what starts has noted.
+// doing returns what starts recorded.
 func (s *state) doing() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.starting
 }
 
-// writes notes that a commit begins.
+// writes records that a commit begins.
 func (s *state) writes() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writing = time.Now()
 }
 
-// wrote notes a commit, or why there was none.
+// wrote records a commit or its failure.
 func (s *state) wrote(a journal.Appended, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,23 +168,23 @@ func (s *state) wrote(a journal.Appended, err error) {
 	s.duplicates += int64(a.Duplicates)
 }
 
-// removed notes what retention removed.
+// removed counts changes removed by retention.
 func (s *state) removed(changes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone += changes
 }
 
-// judges notes how far the clock has jumped, and for how much longer that is doubted.
-func (s *state) judges(jump, doubt time.Duration) {
+// judges records how far the clock has jumped, and for how much longer that is ignored.
+func (s *state) judges(jump, hold time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.jump, s.doubt = jump, doubt; jump == 0 {
-		s.doubt = 0
+	if s.jump, s.hold = jump, hold; jump == 0 {
+		s.hold = 0
 	}
 }
 
-// measured notes what the last states take.
+// measured records the size of the last states.
 func (s *state) measured(states int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

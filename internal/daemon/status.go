@@ -13,12 +13,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// status tells the daemon's state. It waits for nobody but who reads the journal, and for that not long;
-// where the journal cannot be read, the state says so, and the rest of it is right.
+// status returns the daemon's state. It only waits for reads of the journal, and not for long. If the journal
+// cannot be read, the state says so, and the rest of it is correct.
 func (d *daemon) status(ctx context.Context) (control.Status, error) {
 	s := control.Status{
 		Version: buildinfo.Version(), Cluster: d.o.Cluster, PID: os.Getpid(), Started: d.state.started, Starting: d.state.doing(),
@@ -31,20 +31,20 @@ func (d *daemon) status(ctx context.Context) (control.Status, error) {
 		return s, nil
 	}
 	s.Cluster, s.Journal.Path = d.journal.Cluster(), d.journal.Path()
-	d.state.tell(&s)
-	err := errors.Join(d.tellJournal(ctx, &s.Journal), d.tellSinks(ctx, &s))
+	d.state.fill(&s)
+	err := errors.Join(d.addJournal(ctx, &s.Journal), d.addSinks(ctx, &s))
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		return s, fmt.Errorf("tell the state: %w", ctx.Err())
+		return s, fmt.Errorf("report the state: %w", ctx.Err())
 	default:
 		s.Journal.ReadError = err.Error()
 	}
 	return s, nil
 }
 
-// tell adds what was remembered.
-func (s *state) tell(to *control.Status) {
+// fill adds what state has collected.
+func (s *state) fill(to *control.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to.Settled = s.settled
@@ -55,7 +55,7 @@ func (s *state) tell(to *control.Status) {
 	j.Recorded, j.Quiet, j.Duplicates, j.Commits = s.recorded, s.quiet, s.duplicates, s.commits
 	j.Removed, j.Failures, j.WritingSince = s.gone, s.failures, s.writing
 	j.States = s.states
-	j.ClockJump, j.ClockDoubt = int64(s.jump/time.Second), int64(s.doubt/time.Second)
+	j.ClockJump, j.ClockHold = int64(s.jump/time.Second), int64(s.hold/time.Second)
 	if s.unwritten != nil {
 		j.Error, j.ErrorAt = s.unwritten.Error(), s.unwrittenAt
 	}
@@ -72,7 +72,7 @@ func (s *state) tell(to *control.Status) {
 	}
 }
 
-// stream tells of one stream; s.mu is held.
+// stream returns the state of one stream; s.mu is held.
 func (s *state) stream(st *capture.StreamStatus) control.Stream {
 	was := s.earlier[streamOf(st.Stream)]
 	row := control.Stream{
@@ -86,7 +86,7 @@ func (s *state) stream(st *capture.StreamStatus) control.Stream {
 	return row
 }
 
-func (d *daemon) tellJournal(ctx context.Context, j *control.Journal) error {
+func (d *daemon) addJournal(ctx context.Context, j *control.Journal) error {
 	size, err := d.reader.Size(ctx)
 	if err != nil {
 		return err
@@ -96,9 +96,9 @@ func (d *daemon) tellJournal(ctx context.Context, j *control.Journal) error {
 	return nil
 }
 
-// tellSinks tells of the sinks that are configured, and names those that are not any more. With an error,
-// what the pumps know is told.
-func (d *daemon) tellSinks(ctx context.Context, s *control.Status) error {
+// addSinks adds the configured sinks, and names those that are no longer configured. On an error, it still adds
+// what the pumps know.
+func (d *daemon) addSinks(ctx context.Context, s *control.Status) error {
 	now := time.Now()
 	kept, err := d.reader.Sinks(ctx)
 	last, lerr := d.reader.Last(ctx)
@@ -111,7 +111,7 @@ func (d *daemon) tellSinks(ctx context.Context, s *control.Status) error {
 	for i, p := range d.pumps {
 		st := p.Status()
 		row := control.Sink{
-			Name: st.Name, To: st.Sink, State: string(st.State), Cursor: st.Cursor, Dead: int64(standing[st.Name].Dead), Buried: st.Dead,
+			Name: st.Name, To: st.Sink, State: string(st.State), Cursor: st.Cursor, Dead: int64(standing[st.Name].Dead), SetAside: st.Dead,
 			Delivered: st.Delivered, Held: st.Held, Attempts: st.Attempts, Failures: st.Failures, Lost: standing[st.Name].Lost,
 			FilterErrors: st.FilterErrors, FilterError: st.FilterError, Error: st.Error, ErrorAt: st.ErrorAt, RetryAt: st.Retry,
 		}
@@ -122,7 +122,7 @@ func (d *daemon) tellSinks(ctx context.Context, s *control.Status) error {
 			}
 		}
 		if err == nil {
-			err = desk.Place(ctx, d.reader, &row, st.Cursor, last, now)
+			err = sinkadmin.Place(ctx, d.reader, &row, st.Cursor, last, now)
 		}
 		configured[st.Name] = true
 		s.Sinks = append(s.Sinks, row)

@@ -38,7 +38,7 @@ func TestStatus(t *testing.T) {
 		s := d.status()
 		stuck := s.Sinks[1].Stuck
 		if stuck == nil || stuck.ID == "" || stuck.Attempts < 2 {
-			t.Fatalf("what holds the sink up: %+v", stuck)
+			t.Fatalf("the blocking change: %+v", stuck)
 		}
 		want := control.Status{
 			Version: s.Version, Cluster: "test", PID: os.Getpid(), Started: began, Settled: true,
@@ -80,7 +80,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// TestStatusUnwritten has the journal fail: that is told, and so is that nothing is watched meanwhile.
+// TestStatusUnwritten makes the journal fail: that is reported, and so is that nothing is watched meanwhile.
 func TestStatusUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -118,7 +118,7 @@ func TestStatusUnwritten(t *testing.T) {
 		gone, stop := context.WithCancel(t.Context())
 		stop()
 		if _, err := d.status(gone); !errors.Is(err, context.Canceled) {
-			t.Errorf("who asked has gone: %v", err)
+			t.Errorf("the caller has gone: %v", err)
 		}
 		cancel()
 		if err := <-ended; err != nil {
@@ -130,7 +130,7 @@ func TestStatusUnwritten(t *testing.T) {
 	})
 }
 
-// TestStatusUnread: that the journal cannot be read is no failure to write it.
+// TestStatusUnread: an unreadable journal is not a failed write.
 func TestStatusUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, err := open(t.Context(), Options{
@@ -154,7 +154,7 @@ func TestStatusUnread(t *testing.T) {
 	})
 }
 
-// TestStateOfSeveralWatchers: what is counted never falls, and what has passed is not told.
+// TestStateOfSeveralWatchers: counters never decrease, and past errors are not reported.
 func TestStateOfSeveralWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -171,13 +171,13 @@ func TestStateOfSeveralWatchers(t *testing.T) {
 			go func() { ended <- w.Run(ctx) }()
 			go func() {
 				for m := range w.Messages() {
-					s.hear(m)
+					s.observe(m)
 				}
 			}()
 			<-time.After(time.Second)
 			synctest.Wait()
 			var st control.Status
-			if s.tell(&st); len(st.Streams) != 1 || !st.Settled || s.watching() != w {
+			if s.fill(&st); len(st.Streams) != 1 || !st.Settled || s.watching() != w {
 				t.Errorf("%+v", st)
 			}
 			cancel()
@@ -196,20 +196,20 @@ func TestStateOfSeveralWatchers(t *testing.T) {
 		}
 		var st control.Status
 		s.ended(nil, errors.New("no answer"))
-		if s.tell(&st); st.Away != "no answer" || st.AwaySince.IsZero() || st.Streams[0].Error != "no answer" {
+		if s.fill(&st); st.Away != "no answer" || st.AwaySince.IsZero() || st.Streams[0].Error != "no answer" {
 			t.Errorf("%+v", st)
 		}
 		s.wrote(journal.Appended{}, errors.New("disk full"))
 		s.wrote(journal.Appended{Rows: 5, Quiet: 2, Duplicates: 1}, nil)
 		st = control.Status{}
 		want := control.Journal{Recorded: 5, Quiet: 2, Duplicates: 1, Commits: 1, Failures: 1}
-		if s.tell(&st); st.Journal != want {
+		if s.fill(&st); st.Journal != want {
 			t.Errorf("%+v", st.Journal)
 		}
 	})
 }
 
-// TestShrink checks that a sink that is behind what is kept is named, and one that is not is not.
+// TestShrink checks that a sink that loses changes is named, and another one is not.
 func TestShrink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -232,7 +232,7 @@ func TestShrink(t *testing.T) {
 		}
 		check(2, 2)
 		d.pass(2 * time.Hour)
-		check(2, 2) // what is lost is told once
+		check(2, 2) // lost changes are logged once
 		r.put("a", "3")
 		d.pass(2 * time.Hour)
 		check(3, 3)
@@ -243,8 +243,8 @@ func TestShrink(t *testing.T) {
 	})
 }
 
-// TestLost: what a sink would not have got is not lost to it, and what is lost stays so when the daemon has
-// ended.
+// TestLost: changes that a sink would not have received are not lost to it, and lost ones stay counted after
+// the daemon's end.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -259,7 +259,7 @@ func TestLost(t *testing.T) {
 			}
 		}
 		d := r.daemon(dir, o)
-		r.put("a", "1") // quiet: nothing but its version
+		r.put("a", "1") // quiet: only its version
 		d.pass(2 * time.Hour)
 		check(d, 2, 0, 1)
 		if said := d.log.String(); strings.Contains(said, "sink=changes lost") || strings.Count(said, "sink=all lost=1") != 1 {
@@ -280,7 +280,7 @@ var (
 	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-// TestForgetStreams: what is selected no more is forgotten, once it is known that it is not.
+// TestForgetStreams: a stream that is no longer selected is dropped, once that is certain.
 func TestForgetStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -324,8 +324,8 @@ func TestForgetStreams(t *testing.T) {
 		check("not at once", "configmaps", "configmaps shop", "secrets", "widgets.example.com")
 		r.server.Unserve(widgets)
 		log := run(10*time.Minute, some)
-		check("what the server does not have now may be selected when it comes back", "configmaps shop", "widgets.example.com")
-		if n := strings.Count(log, "no longer watched in this way"); n != 2 {
+		check("kinds that the server lacks now may be selected when they come back", "configmaps shop", "widgets.example.com")
+		if n := strings.Count(log, "no longer watched with this selection"); n != 2 {
 			t.Errorf("said: %s", log)
 		}
 		r.server.Serve(widgets, "Widget")
@@ -334,7 +334,7 @@ func TestForgetStreams(t *testing.T) {
 	})
 }
 
-// TestServe: an error of who serves the state ends the daemon, and so does a socket that cannot be opened.
+// TestServe: an error of Options.Serve ends the daemon, and so does a socket that cannot be opened.
 func TestServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, dir := newRig(t), t.TempDir()
@@ -362,7 +362,7 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// TestCrowded: states that take half of what the journal may hold are logged once, and told.
+// TestCrowded: states that take half of the journal's limit are logged once, and reported.
 func TestCrowded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

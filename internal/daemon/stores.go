@@ -10,21 +10,21 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// What all pumps together keep in memory beside their batches.
+// Memory limits of all pumps together, besides their batches.
 const (
-	forwardBytes = 24 << 20 // of the versions that lagging ones read next; see journal.Reader.ReadForwards
+	forwardBytes = 24 << 20 // of the versions that lagging pumps read next; see journal.Reader.ReadForwards
 	shelfBytes   = 8 << 20  // of the changes that they share
-	versionBytes = 8 << 20  // of the objects as these left them; see history.Teller.KeepVersions
+	versionBytes = 8 << 20  // of the objects after these changes; see history.Teller.KeepVersions
 )
 
-// stores are what the pumps read, one each.
+// stores are the stores that the pumps read, one each.
 type stores struct {
 	outboxes []*outbox
-	readers  []*journal.Reader // theirs, and the last one for what they share
+	readers  []*journal.Reader // theirs, and the last one for shared versions
 }
 
-// openStores opens what pumps with these options read from a journal. Those that need the objects of updates share
-// what they read with each other, and so do the others.
+// openStores opens the stores for pumps with these options. Pumps that need the objects of updates share what
+// they read with each other, and so do the others.
 func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, o *Options) (*stores, error) {
 	s, sinks, n := &stores{}, o.Sinks, len(o.Sinks)
 	for i := range n + 1 {
@@ -46,7 +46,7 @@ func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, o *Op
 			journal: j, reader: s.readers[i], shelf: groups[whole].add(), tell: teller, lean: !whole, text: o.Text, story: o.Story, log: o.Log,
 		})
 	}
-	for whole := range groups { // a pump alone shares nothing
+	for whole := range groups { // a single pump shares nothing
 		if len(groups[!whole].all) < 2 {
 			groups[whole].limit = shelfBytes
 		}

@@ -12,14 +12,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// Waits between attempts to go on after the journal could not be written.
+// Waits between attempts to continue after a failed write to the journal.
 const (
 	firstWait = time.Second
 	lastWait  = 30 * time.Second
 )
 
-// capture watches until ctx ends. After the journal could not be written it watches anew, from what
-// is written.
+// capture watches until ctx ends. After a failed write to the journal it starts over, from the journal's state.
 func (d *daemon) capture(ctx context.Context) error {
 	wait, started := firstWait, false
 	for ctx.Err() == nil {
@@ -27,19 +26,19 @@ func (d *daemon) capture(ctx context.Context) error {
 		unwritten, err := d.watch(ctx)
 		started = started || unwritten != nil
 		switch {
-		case ctx.Err() != nil: // the end on request
+		case ctx.Err() != nil: // stopped on request
 			if unwritten != nil {
-				d.o.Log.Error("the last changes are not recorded; the next start asks for them again", "err", unwritten)
+				d.o.Log.Error("the last changes are not recorded; the next start requests them again", "err", unwritten)
 			}
 			continue
 		case !started:
 			return err
 		}
-		d.o.Log.Error("changes cannot be recorded; they will be asked for again", "err", errors.Join(unwritten, err), "in", wait)
+		d.o.Log.Error("cannot record changes; requesting them again later", "err", errors.Join(unwritten, err), "in", wait)
 		if errors.Is(unwritten, journal.ErrFull) {
 			select {
 			case d.full <- struct{}{}:
-			default: // retention knows already
+			default: // retention is already pending
 			}
 		}
 		select {
@@ -53,8 +52,8 @@ func (d *daemon) capture(ctx context.Context) error {
 	return nil
 }
 
-// watch records what one watcher tells. Unwritten is why the journal could not be written, which ended
-// it; err why there is nothing to watch.
+// watch records the batches of one watcher. unwritten is why the journal could not be written, which ended the
+// watcher; err is why there is nothing to watch.
 func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
 	k, err := newKept(ctx, d.journal, d.o.Log)
 	if err != nil {
@@ -69,13 +68,13 @@ func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.state.watches(w)
-	rec := &recorder{journal: d.journal, state: &d.state, tell: d.tell}
+	rec := &recorder{journal: d.journal, state: &d.state, onMessage: d.onMessage}
 	if rec.absence, err = d.absent(ctx); err != nil {
 		return nil, err
 	}
 	var recording sync.WaitGroup
 	recording.Go(func() {
-		// What came before the end is written, too.
+		// Batches from before the end are written, too.
 		rec.run(context.WithoutCancel(ctx), w.Messages(), func(err error) {
 			unwritten = err
 			cancel()
@@ -86,17 +85,17 @@ func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
 	d.state.ended(unwritten, err)
 	if unwritten == nil {
 		since := time.Now()
-		if !rec.outages.open.IsZero() { // nothing was recorded since then
+		if !rec.outages.open.IsZero() { // nothing has been recorded since then
 			since = rec.outages.open
 		}
 		if noteErr := d.journal.NoteAbsent(context.WithoutCancel(ctx), since); noteErr != nil {
-			d.o.Log.Warn("the end of recording cannot be noted: the next absence seems longer", "err", noteErr)
+			d.o.Log.Warn("cannot store the end of recording: the next absence will seem longer", "err", noteErr)
 		}
 	}
 	return unwritten, err
 }
 
-// absent is the time up to now in which nothing was recorded; nil in a new journal.
+// absent returns the time up to now in which nothing was recorded; nil in a new journal.
 func (d *daemon) absent(ctx context.Context) (*absence, error) {
 	since, err := d.journal.AbsentSince(ctx)
 	if err != nil || since.IsZero() {
@@ -109,24 +108,24 @@ func (d *daemon) absent(ctx context.Context) (*absence, error) {
 	return &absence{since: since, Absence: event.Absence{Reason: reason}, gaps: map[journal.Stream]bool{}}, nil
 }
 
-// audited counts an audit, and logs what it found.
+// audited counts an audit, and logs its finding.
 func (d *daemon) audited(info informer.AuditInfo) {
 	resource, log := info.Stream.Resource.GroupResource().String(), d.o.Log
 	switch log = log.With("resource", resource, "namespace", info.Stream.Namespace); {
 	case errors.Is(info.Err, informer.ErrMissed):
-		log.Warn("an audit found changes that the watch had not shown: everything is listed, and the net change recorded behind a gap")
+		log.Warn("an audit found changes that the watch had missed: listing again, and recording the net changes after a gap")
 	case info.Err != nil:
-		log.Debug("an audit could not decide and is repeated", "err", info.Err)
+		log.Debug("an audit was inconclusive and will be repeated", "err", info.Err)
 	}
 	d.state.audited(resource, info)
 }
 
-func (d *daemon) tell(m capture.Message) {
-	d.state.hear(m)
+func (d *daemon) onMessage(m capture.Message) {
+	d.state.observe(m)
 	if m.Problem != nil {
 		d.o.Log.Warn("watch", "problem", m.Problem)
 	}
-	if d.o.Tell != nil {
-		d.o.Tell(m)
+	if d.o.OnMessage != nil {
+		d.o.OnMessage(m)
 	}
 }

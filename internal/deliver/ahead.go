@@ -5,15 +5,15 @@ import (
 	"iter"
 )
 
-// ahead reads a store for one batch after the other: what the store has read beyond a batch is there for the
-// next one. The zero value reads nothing.
+// ahead reads a store in consecutive batches: items read beyond one batch are kept for the next. The zero value
+// reads nothing.
 type ahead struct {
-	at   int64 // all up to it was yielded
+	at   int64 // everything up to it was yielded
 	pull func() (Item, error, bool)
 	stop func()
 }
 
-// from has next go on after a sequence number.
+// from makes next continue after a sequence number.
 func (a *ahead) from(ctx context.Context, s Store, seq int64) {
 	if a.pull != nil && a.at == seq {
 		return
@@ -23,7 +23,7 @@ func (a *ahead) from(ctx context.Context, s Store, seq int64) {
 	a.pull, a.stop = iter.Pull2(s.Read(ctx, seq))
 }
 
-// next returns the next item; false where there is no more, or after an error.
+// next returns the next item; false at the end, or after an error.
 func (a *ahead) next() (item Item, ok bool, err error) {
 	item, err, ok = a.pull()
 	if !ok || err != nil {
@@ -34,7 +34,7 @@ func (a *ahead) next() (item Item, ok bool, err error) {
 	return item, ok, err
 }
 
-// close lets go of what was read.
+// close drops the items that were read.
 func (a *ahead) close() {
 	if a.stop != nil {
 		a.stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// counted is a store that counts its readings: those that yield something, and those that are open.
+// counted is a store that counts its reads: those that yield something, and those that are open.
 type counted struct {
 	*sinktest.Store
 	fruitful, open atomic.Int64
@@ -35,12 +35,12 @@ func (c *counted) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item,
 	}
 }
 
-// TestReadOnce: many batches take one reading of the store, and none stays open while it is not read from.
+// TestReadOnce: many batches take one read of the store, and no read stays open while unused.
 func TestReadOnce(t *testing.T) {
 	for _, tc := range []struct {
 		why    string
-		fourth func(r *rig) error // what happens with the fourth batch of 100
-		want   int64              // readings
+		fourth func(r *rig) error // the outcome of the fourth batch of 100
+		want   int64              // reads
 	}{
 		{"all is taken", func(*rig) error { return nil }, 1},
 		{"the sink fails", func(*rig) error { return errDown }, 2},
@@ -60,7 +60,7 @@ func TestReadOnce(t *testing.T) {
 					}
 					return len(ms), nil
 				}
-				r.start() // until all is taken, or the pump waits
+				r.start() // until all is accepted, or the pump waits
 				if got := c.open.Load(); got != 0 {
 					t.Errorf("%d readings are open while nothing is read", got)
 				}

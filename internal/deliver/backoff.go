@@ -8,8 +8,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// backoff is how long to wait after so many failures in a row, the first being 1: at least as long as
-// the receiver asks for.
+// backoff returns the wait after a number of consecutive failures, the first being 1; at least as long as the
+// receiver asks for.
 func (r Retry) backoff(failures int, err error) time.Duration {
 	d := r.Max
 	if shift := failures - 1; shift < 32 && r.Min < r.Max>>shift {

@@ -11,37 +11,37 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// batch is what is sent at a time.
+// batch is what is sent at once.
 type batch struct {
 	items    []Item // of messages: without their events
 	messages []sink.Message
 	bytes    int
 	scanned  int
-	upTo     int64 // all up to it was looked at
+	upTo     int64 // everything up to it was read
 }
 
 func (b *batch) full(most int) bool {
 	return len(b.messages) >= most || b.bytes >= batchBytes || b.scanned >= batchScanned
 }
 
-// result is what came of a batch.
+// result is the outcome of a batch.
 type result struct {
-	read   int64 // as far as was looked
-	acked  int
-	held   bool // the sink holds something
-	more   bool // there was something: there may be more
-	buried bool // errors ended with a dead letter
-	err    error
+	read     int64 // everything up to it was read
+	acked    int
+	held     bool // the sink holds messages
+	more     bool // there were items, so there may be more
+	setAside bool // an error ended by setting the change aside
+	err      error
 }
 
-// once delivers one batch, and commits.
+// once delivers one batch and commits the cursor.
 func (p *Pump) once(ctx context.Context) result {
 	if err := p.take(ctx); err != nil {
 		return result{err: err}
 	}
 	defer p.pass()
 	r := p.deliver(ctx)
-	if r.err != nil || p.ahead.at != p.read { // it may be long until that is read again
+	if r.err != nil || p.ahead.at != p.read { // it may take long until that is read again
 		p.ahead.close()
 	}
 	ctx, cancel := finishing(ctx)
@@ -53,7 +53,8 @@ func (p *Pump) once(ctx context.Context) result {
 	return r
 }
 
-// finishing is ctx, or, where it has ended, time to note what was done by then: it would be done again.
+// finishing returns ctx or, once that has ended, a short context for recording the work done, which would
+// otherwise be repeated.
 func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
 		return ctx, func() {}
@@ -65,12 +66,12 @@ func (p *Pump) deliver(ctx context.Context) result {
 	if err := p.prepare(ctx); err != nil {
 		return result{err: err}
 	}
-	if p.sent { // the last commit failed: what is sent on top of it would be sent again after a crash
+	if p.sent { // the last commit failed: anything sent now would be sent again after a crash
 		if err := p.flush(ctx, true); err != nil {
 			return result{err: err}
 		}
 	}
-	if r, did := p.tell(ctx); did {
+	if r, did := p.flushDue(ctx); did {
 		return r
 	}
 	b, err := p.gather(ctx)
@@ -83,7 +84,7 @@ func (p *Pump) deliver(ctx context.Context) result {
 		return result{more: more}
 	}
 	acked, err := p.send(ctx, b.messages)
-	p.alone = err != nil && acked == 0 // one of many may be to blame
+	p.alone = err != nil && acked == 0 // one message of the batch may be the cause
 	p.took(&b, acked)
 	if acked == len(b.messages) {
 		p.move(b.upTo)
@@ -103,42 +104,42 @@ func (p *Pump) deliver(ctx context.Context) result {
 	return p.passing(ctx, acked, err)
 }
 
-// isPermanent tells whether a message is to blame: also one that is too long, and cannot be cut.
+// isPermanent reports whether the message is the cause, including one that is too long and cannot be cut.
 func isPermanent(err error) bool {
 	var permanent *sink.PermanentError
 	var long *sink.TooLargeError
 	return errors.As(err, &permanent) || errors.As(err, &long)
 }
 
-// most is how many messages a batch has.
+// most returns the maximum number of messages in a batch.
 func (p *Pump) most() int {
 	if p.alone {
 		return 1
 	}
-	return p.room()
+	return p.holdBudget()
 }
 
-// cut tells whether a message that is too long can be made shorter; it will be when it is made next.
+// cut reports whether a message that is too long can be shortened; message does so when it builds it next.
 func (p *Pump) cut(m sink.Message, err error) bool {
 	var long *sink.TooLargeError
 	if !errors.As(err, &long) {
 		return false
 	}
 	limit := long.Limit
-	if limit <= 0 || limit >= len(m.Body) { // the receiver counts what we do not see, or does not say
+	if limit <= 0 || limit >= len(m.Body) { // the receiver counts bytes that we do not see, or gives no limit
 		limit = len(m.Body) / 2
 	}
 	if limit < MinMaxBytes {
 		limit = MinMaxBytes
 	}
-	if limit >= len(m.Body) || p.short.id == m.ID && p.short.bytes <= limit { // as short as it gets
+	if limit >= len(m.Body) || p.short.id == m.ID && p.short.bytes <= limit { // as short as possible
 		return false
 	}
 	p.short = short{id: m.ID, bytes: limit}
 	return true
 }
 
-// refused counts the attempts of a message that the sink will never take; after the last it is buried.
+// refused counts the attempts of a message that the sink will never accept; after the last it is set aside.
 func (p *Pump) refused(ctx context.Context, item Item, m sink.Message, acked int, err error) result {
 	if p.poison.id != m.ID {
 		p.poison = poison{id: m.ID}
@@ -147,16 +148,16 @@ func (p *Pump) refused(ctx context.Context, item Item, m sink.Message, acked int
 	if p.poison.attempts < p.o.Retry.Attempts {
 		return result{acked: acked, err: err}
 	}
-	if err := p.bury(ctx, item.Seq, m.Event, p.poison.attempts, err); err != nil {
+	if err := p.setAside(ctx, item.Seq, m.Event, p.poison.attempts, err); err != nil {
 		p.poison.attempts--
 		return result{acked: acked, err: err}
 	}
 	p.poison = poison{}
-	return result{acked: acked, more: true, buried: true}
+	return result{acked: acked, more: true, setAside: true}
 }
 
-// send sends once. It holds the sink to its contract: what it says must fit together. No error, but
-// fewer messages than all, come from a sink that was too slow for one call.
+// send calls Send once and checks the sink's contract: its results must be consistent. Fewer messages than
+// sent, without an error, come from a sink that was too slow for one call.
 func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
 	p.report(func(s *Status) { s.Attempts++ })
 	sending, cancel := p.sending(ctx)
@@ -164,7 +165,7 @@ func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
 	acked, err := p.o.Sink.Send(sending, ms)
 	switch {
 	case acked < 0 || acked > len(ms):
-		// Not wrapped: the message that the sink means is not known, so none is to blame.
+		// Not wrapped: it is unknown which message the sink means, so none is the cause.
 		return 0, fmt.Errorf("sink acknowledged %d of %d messages (%s)", acked, len(ms), fmt.Sprint(err))
 	case acked == len(ms):
 		return acked, nil
@@ -176,12 +177,11 @@ func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
 	return acked, err
 }
 
-// yieldEvery is for how long a pump that lags reads before it leaves the processor to one that does not: each time
-// costs a system call or two.
+// yieldEvery is how long a lagging pump reads before it yields the processor to others; each yield costs a
+// system call or two.
 const yieldEvery = 500 * time.Microsecond
 
-// gather reads a batch, from where the last one ended. Changes that cannot be read become dead letters here, where they
-// are the first.
+// gather reads the next batch. Changes that cannot be read are set aside here once they are first.
 func (p *Pump) gather(ctx context.Context) (batch, error) {
 	b, yielded := batch{upTo: p.read}, time.Now()
 	p.ahead.from(ctx, p.o.Store, p.read)
@@ -190,7 +190,7 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 		if err == nil && ok && item.Event == nil {
 			err = item.Err
 		}
-		if err != nil && len(b.messages) > 0 { // what was read before is sent first
+		if err != nil && len(b.messages) > 0 { // send what was read before
 			p.ahead.close()
 			return b, nil
 		}
@@ -211,10 +211,10 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 				b.messages = append(b.messages, m)
 				b.items = append(b.items, Item{Seq: item.Seq})
 				b.bytes += max(len(m.Body), item.Size)
-			case len(b.messages) > 0: // its turn comes when the cursor can move past it
+			case len(b.messages) > 0: // handled once the cursor can move past it
 				return b, nil
 			default:
-				if err := p.bury(ctx, item.Seq, item.Event, 0, reason); err != nil {
+				if err := p.setAside(ctx, item.Seq, item.Event, 0, reason); err != nil {
 					return b, err
 				}
 			}
@@ -224,7 +224,7 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 	return b, nil
 }
 
-// message makes an item's message, or says why it is to become a dead letter at once.
+// message builds an item's message, or returns why it must be set aside at once.
 func (p *Pump) message(item Item) (sink.Message, error) {
 	if item.Err != nil {
 		return sink.Message{}, item.Err
@@ -238,28 +238,29 @@ func (p *Pump) message(item Item) (sink.Message, error) {
 	return m, err
 }
 
-// bury makes a dead letter of the first change that is not done, and moves past it. The letter and the cursor are
+// setAside makes a dead letter of the first pending change and moves past it. The letter and the cursor are
 // written together.
-func (p *Pump) bury(ctx context.Context, seq int64, e *event.Event, attempts int, reason error) error {
+func (p *Pump) setAside(ctx context.Context, seq int64, e *event.Event, attempts int, reason error) error {
 	d := DeadLetter{
 		Sink: p.o.Name, Seq: seq, ID: e.ID, Subject: e.Subject,
 		Reason: reason.Error(), Attempts: attempts, At: time.Now(),
 	}
 	cursor := seq
-	if p.held.count > 0 && p.held.first.item.Seq != seq { // others come before it
+	if p.held.count > 0 && p.held.first.item.Seq != seq { // other changes come before it
 		cursor = p.cursor
 	}
 	if err := p.o.Store.Skip(ctx, d, cursor); err != nil {
-		return fmt.Errorf("bury dead letter: %w", err)
+		return fmt.Errorf("set aside dead letter: %w", err)
 	}
 	p.committed, p.written = cursor, time.Now()
 	p.move(seq)
 	p.report(func(s *Status) { s.Dead++ })
-	p.o.Log.Warn("a change became a dead letter", "sink", p.o.Name, "id", d.ID, "reason", d.Reason)
+	p.o.Log.Warn("change set aside as a dead letter", "sink", p.o.Name, "id", d.ID, "reason", d.Reason)
 	return nil
 }
 
-// move goes on to a place, and the cursor with it unless the sink holds what is before; flush writes that.
+// move advances to a sequence number, and the cursor with it unless the sink holds earlier messages; flush
+// writes the cursor.
 func (p *Pump) move(to int64) {
 	p.read = to
 	if p.held.count > 0 {
@@ -275,7 +276,7 @@ func (p *Pump) move(to int64) {
 	p.report(func(s *Status) { s.Cursor = to })
 }
 
-// flush writes the cursor if something was sent, if it is due, or if it must be now.
+// flush writes the cursor if something was sent, if it is due, or if now is set.
 func (p *Pump) flush(ctx context.Context, now bool) error {
 	if !p.prepared || p.cursor == p.committed {
 		p.sent = false

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxFilterError bounds the cause in an event and a log, in bytes: it may quote a key of the object.
+	// maxFilterError bounds the cause in an event and in the log, in bytes: it may quote a key of the object.
 	maxFilterError = 512
-	// filterLogEvery is how often at most a sink's log has a line about its filter.
+	// filterLogEvery is the minimum time between log lines about a sink's filter.
 	filterLogEvery = time.Minute
 )
 
@@ -23,8 +23,8 @@ type filterLog struct {
 	failures int // since then
 }
 
-// wants reports whether the sink gets an item, and returns it with a mark if the filter failed on it. What
-// cannot be read cannot be filtered either.
+// wants reports whether the sink gets an item, and returns it with a mark if the filter failed on it. Items
+// that cannot be read are not filtered.
 func (p *Pump) wants(item Item) (Item, bool) {
 	if item.Event == nil {
 		return item, false
@@ -43,8 +43,8 @@ func (p *Pump) wants(item Item) (Item, bool) {
 	return item, wanted
 }
 
-// judge applies the filter. An item on which it fails is wanted, and is returned with a mark: whoever may write
-// objects can make a filter fail, and must not hide a change that way.
+// judge applies the filter. If it fails, the item is wanted, and is returned with a mark: users who write
+// objects can make a filter fail, and must not be able to hide a change that way.
 func (o *Options) judge(item Item) (marked Item, wanted bool, failure string) {
 	if o.Match == nil {
 		return item, true, ""
@@ -66,13 +66,13 @@ func (p *Pump) filterFailed(item Item, failure string) {
 	l := &p.filterLog
 	l.failures++
 	if now := time.Now(); l.at.IsZero() || now.Sub(l.at) >= filterLogEvery {
-		p.o.Log.Warn("the filter failed on a change, which is delivered", "sink", p.o.Name, "where", p.o.Where,
+		p.o.Log.Warn("the filter failed on a change; delivering it", "sink", p.o.Name, "where", p.o.Where,
 			"error", failure, "id", item.Event.ID, "subject", item.Event.Subject, "failures", l.failures)
 		l.at, l.failures = now, 0
 	}
 }
 
-// marked returns an item whose event and text say that the filter failed.
+// marked returns an item whose event and text report the filter's failure.
 func (i Item) marked(failure string) Item {
 	e, text := *i.Event, i.Text
 	e.Data.FilterError = failure
@@ -90,7 +90,7 @@ func (i Item) marked(failure string) Item {
 	return i
 }
 
-// printable keeps a cause from commanding a terminal.
+// printable removes control characters, so that a cause cannot control a terminal.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) {
 		return r

@@ -19,7 +19,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// failing is a filter that takes nothing, and fails for the objects of a name.
+// failing is a filter that selects nothing, and fails for the objects of a name.
 func failing(name string) func(*event.Data) (bool, error) {
 	return func(d *event.Data) (bool, error) {
 		if d.Resource.Name == name {
@@ -29,7 +29,7 @@ func failing(name string) func(*event.Data) (bool, error) {
 	}
 }
 
-// TestFilterFails: the change is delivered, and its body, event and text say why.
+// TestFilterFails: the change is delivered, and its body, event and text give the reason.
 func TestFilterFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0, deliver.Options{Match: failing("web-1"), MaxBytes: deliver.MinMaxBytes})
@@ -41,7 +41,7 @@ func TestFilterFails(t *testing.T) {
 		}
 		r.start()
 		defer r.stop()
-		r.want("what the filter could not judge", "[2]")
+		r.want("the change on which the filter failed", "[2]")
 		got := r.sink.got[0]
 		if !bytes.Contains(got.Body, []byte(`"filterError":"cost limit exceeded"`)) || got.Event.Data.FilterError != "cost limit exceeded" {
 			t.Errorf("no mark: %s", got.Body)
@@ -56,7 +56,7 @@ func TestFilterFails(t *testing.T) {
 	})
 }
 
-// TestFilterFailsOnADeadLetter: one that is replayed is marked as well, and not counted again.
+// TestFilterFailsOnADeadLetter: a replayed one is also marked, but not counted again.
 func TestFilterFailsOnADeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 2, deliver.Options{Match: failing("web-1")})
@@ -85,7 +85,7 @@ func TestFilterFailsOnADeadLetter(t *testing.T) {
 	})
 }
 
-// TestFilterFailsLoudlyAtFirst: the log has a line a minute, however often the filter fails.
+// TestFilterFailsLoudlyAtFirst: the log has at most a line a minute, however often the filter fails.
 func TestFilterFailsLoudlyAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -119,7 +119,7 @@ func TestFilterFailsLoudlyAtFirst(t *testing.T) {
 	})
 }
 
-// TestLongFilterError: an editor of objects does not fill a log or an event with the cause.
+// TestLongFilterError: a user who edits objects cannot fill a log or an event with the cause.
 func TestLongFilterError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 1, deliver.Options{Match: func(*event.Data) (bool, error) {

@@ -15,18 +15,18 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// holder is a sink that tells what it has taken in a window after the first of it. What it has told is what
-// its receiver has got.
+// holder is a sink that delivers the accepted messages of a window, after its first message. The delivered ones
+// count as received.
 type holder struct {
 	*receiver
 	window time.Duration
-	full   int // so many it holds at most; 0: any number
+	full   int // the most that it holds; 0: any number
 	// flush, if set, decides.
 	flush func(ctx context.Context, ms []sink.Message) error
 
 	held    []sink.Message
 	due     time.Time
-	flushes []int // how many each told, or tried to
+	flushes []int // how many each delivered, or tried to
 	sends   int
 }
 
@@ -61,7 +61,7 @@ func (h *holder) Flush(ctx context.Context) error {
 	return nil
 }
 
-// answer sets how Flush ends from now on; nil: well.
+// answer sets the error of later calls of Flush; nil for success.
 func (h *holder) answer(flush func(ctx context.Context, ms []sink.Message) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +70,7 @@ func (h *holder) answer(flush func(ctx context.Context, ms []sink.Message) error
 
 func (h *holder) Drop() { h.held, h.due = nil, time.Time{} }
 
-// holding is a rig whose sink holds for so long.
+// holding is a rig whose sink holds messages for a duration.
 func holding(t *testing.T, changes int, window time.Duration) (*rig, *holder) {
 	r := newRig(t, changes, deliver.Options{})
 	h := &holder{receiver: r.sink, window: window}
@@ -78,7 +78,7 @@ func holding(t *testing.T, changes int, window time.Duration) (*rig, *holder) {
 	return r, h
 }
 
-// stands checks the cursor, and how many messages the sink holds.
+// stands checks the cursor and the number of held messages.
 func (r *rig) stands(why string, cursor, held int64) {
 	r.Helper()
 	synctest.Wait()
@@ -96,18 +96,18 @@ func TestHold(t *testing.T) {
 		r.append(1, 2)
 		r.start()
 		defer r.stop()
-		time.Sleep(2 * time.Second) // in the bubble: the cursor is written lazily where nothing is sent
+		time.Sleep(2 * time.Second) // in the bubble: the cursor is written lazily if nothing is sent
 		synctest.Wait()
-		r.stands("what nobody wants is done, what is held is not", 1, 2)
+		r.stands("unwanted changes are done, held ones are not", 1, 2)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		r.append(3, 1)
 		r.stands("it reads on", 1, 3)
-		r.want("before its time nothing is told", "[]")
+		r.want("nothing is delivered before its time", "[]")
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		r.want("all at once", "[2 3 4]")
-		r.stands("what is told is done", 4, 0)
+		r.stands("delivered messages are done", 4, 0)
 		if s := r.pump.Status(); s.Delivered != 3 || !slices.Equal(h.flushes, []int{3}) {
 			t.Errorf("delivered %d, flushes %v", s.Delivered, h.flushes)
 		}
@@ -119,7 +119,7 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// TestHoldNothing: a Holder that tells at once is as any sink.
+// TestHoldNothing: a Holder that delivers at once is like any sink.
 func TestHoldNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 3, deliver.Options{})
@@ -131,7 +131,7 @@ func TestHoldNothing(t *testing.T) {
 	})
 }
 
-// eager is a Holder that tells at once.
+// eager is a Holder that delivers at once.
 type eager struct{ *receiver }
 
 func (eager) Due() time.Time              { return time.Time{} }
@@ -151,7 +151,7 @@ func TestHoldFull(t *testing.T) {
 	})
 }
 
-// TestHoldRetries: while the receiver is down, what is held is neither read again nor added to.
+// TestHoldRetries: while the receiver is down, held messages are neither read again nor added to.
 func TestHoldRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := holding(t, 3, time.Second)
@@ -178,7 +178,7 @@ func TestHoldRetries(t *testing.T) {
 	})
 }
 
-// TestHoldHangs: a Flush is bounded as a Send is.
+// TestHoldHangs: Flush has the same time limit as Send.
 func TestHoldHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := holding(t, 1, time.Second)
@@ -197,7 +197,7 @@ func TestHoldHangs(t *testing.T) {
 	})
 }
 
-// TestHoldPoison: of what is refused together only the one that is to blame is a dead letter.
+// TestHoldPoison: of messages refused together, only the one that is the cause is set aside.
 func TestHoldPoison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := holding(t, 40, time.Second)
@@ -224,20 +224,19 @@ func TestHoldPoison(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if last := h.flushes[len(h.flushes)-1]; last != 3 {
-			t.Errorf("later messages are told %d at a time, want all 3", last)
+			t.Errorf("later messages are delivered %d at a time, want all 3", last)
 		}
 		h.answer(nil)
 		if n, err := r.pump.ReplayDead(t.Context(), id(6)); n != 1 || err != nil {
 			t.Errorf("replayed %d, %v", n, err)
 		}
 		if got := h.flushes[len(h.flushes)-1]; got != 1 || len(r.store.Dead()) != 1 {
-			t.Errorf("the replay told %d, left are %+v", got, r.store.Dead())
+			t.Errorf("the replay delivered %d, left are %+v", got, r.store.Dead())
 		}
 	})
 }
 
-// TestHoldDamaged: a change that cannot be read, after one that is held, is a dead letter, and the cursor
-// stays.
+// TestHoldDamaged: a change that cannot be read, after a held one, is set aside, and the cursor stays.
 func TestHoldDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := holding(t, 1, time.Minute)
@@ -252,12 +251,12 @@ func TestHoldDamaged(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		r.want("told", "[1 3]")
+		r.want("delivered", "[1 3]")
 		r.stands("done", 3, 0)
 	})
 }
 
-// TestHoldIsDropped: whatever moves the pump has what is held sent again, and told in its time.
+// TestHoldIsDropped: whenever the pump moves, held messages are sent again, and delivered in time.
 func TestHoldIsDropped(t *testing.T) {
 	for _, tc := range []struct {
 		why  string
@@ -271,7 +270,7 @@ func TestHoldIsDropped(t *testing.T) {
 			r.stands("paused", 0, 0)
 			<-time.After(time.Hour)
 			synctest.Wait()
-			r.want("a paused sink tells nothing", "[]")
+			r.want("a paused sink delivers nothing", "[]")
 			r.pump.Resume()
 		}, "[1 2 3]"},
 		{"a rewind", func(r *rig) {
@@ -279,8 +278,8 @@ func TestHoldIsDropped(t *testing.T) {
 				r.Error(err)
 			}
 		}, "[2 3]"},
-		{"a replay, which is told at once", func(r *rig) {
-			if err := r.store.Bury(r.Context(), deliver.DeadLetter{Sink: "test", Seq: 3, ID: id(2)}); err != nil {
+		{"a replay, which is delivered at once", func(r *rig) {
+			if err := r.store.SetAside(r.Context(), deliver.DeadLetter{Sink: "test", Seq: 3, ID: id(2)}); err != nil {
 				r.Error(err)
 			}
 			if n, err := r.pump.ReplayDead(r.Context()); n != 1 || err != nil {
@@ -291,7 +290,7 @@ func TestHoldIsDropped(t *testing.T) {
 		{"a replay that fails", func(r *rig) {
 			h := r.o.Sink.(*holder)
 			h.answer(func(context.Context, []sink.Message) error { return errDown })
-			if err := r.store.Bury(r.Context(), deliver.DeadLetter{Sink: "test", Seq: 3, ID: id(2)}); err != nil {
+			if err := r.store.SetAside(r.Context(), deliver.DeadLetter{Sink: "test", Seq: 3, ID: id(2)}); err != nil {
 				r.Error(err)
 			}
 			if n, err := r.pump.ReplayDead(r.Context()); n != 0 || !errors.Is(err, errDown) {
@@ -321,7 +320,7 @@ func TestHoldIsDropped(t *testing.T) {
 	}
 }
 
-// TestHoldEnds: at the end what is held is not told, and not done.
+// TestHoldEnds: at the end, held messages are neither delivered nor done.
 func TestHoldEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := holding(t, 3, time.Hour)
@@ -329,12 +328,12 @@ func TestHoldEnds(t *testing.T) {
 		asked := time.Now()
 		r.stop()
 		if r.cursor() != 0 || r.sink.count() != 0 || r.sink.closed != 1 || len(h.held) != 0 || time.Since(asked) != 0 {
-			t.Errorf("cursor %d, %d told, closed %d times, %d held, after %s", r.cursor(), r.sink.count(), r.sink.closed, len(h.held), time.Since(asked))
+			t.Errorf("cursor %d, %d delivered, closed %d times, %d held, after %s", r.cursor(), r.sink.count(), r.sink.closed, len(h.held), time.Since(asked))
 		}
 	})
 }
 
-// TestHoldFilter: a filter's work is not done twice while something is held.
+// TestHoldFilter: the filter is not applied twice while messages are held.
 func TestHoldFilter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := holding(t, 0, time.Minute)

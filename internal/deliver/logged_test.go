@@ -15,8 +15,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// TestLogged: a sink that refuses some changes for good logs each dead letter, and no recovery, for it never was away.
-// One that was away and takes a change again does.
+// TestLogged: a sink that refuses some changes permanently logs each dead letter, but no recovery, because it
+// was never away. A sink that was away logs its recovery.
 func TestLogged(t *testing.T) {
 	gone := errors.New("503")
 	for _, tc := range []struct {
@@ -25,14 +25,14 @@ func TestLogged(t *testing.T) {
 		send  func(m sink.Message, at time.Duration) error
 		want  map[string]int
 	}{
-		{"two that are refused at once", deliver.Retry{Attempts: 1}, refuses(id(1), id(3)), map[string]int{"became a dead letter": 2, "works again": 0, "delivery failed": 0}},
-		{"two that are refused thrice", deliver.Retry{Attempts: 3}, refuses(id(1), id(3)), map[string]int{"became a dead letter": 2, "works again": 0, "delivery failed": 0, "a change was refused and is tried again": 2}},
+		{"two that are refused at once", deliver.Retry{Attempts: 1}, refuses(id(1), id(3)), map[string]int{"set aside as a dead letter": 2, "works again": 0, "delivery failed": 0}},
+		{"two that are refused thrice", deliver.Retry{Attempts: 3}, refuses(id(1), id(3)), map[string]int{"set aside as a dead letter": 2, "works again": 0, "delivery failed": 0, "change refused; retrying": 2}},
 		{"an outage", deliver.Retry{}, func(_ sink.Message, at time.Duration) error {
 			if at < time.Minute {
 				return gone
 			}
 			return nil
-		}, map[string]int{"became a dead letter": 0, "works again": 1, "delivery failed": 1}},
+		}, map[string]int{"set aside as a dead letter": 0, "works again": 1, "delivery failed": 1}},
 		{"an outage that outlasts a change", deliver.Retry{GiveUp: time.Minute}, func(m sink.Message, at time.Duration) error {
 			if at < 3*time.Minute {
 				return gone
@@ -67,7 +67,7 @@ func TestLogged(t *testing.T) {
 	}
 }
 
-// refuses returns a sink's answer that refuses messages for good.
+// refuses returns an answer that refuses messages permanently.
 func refuses(ids ...string) func(sink.Message, time.Duration) error {
 	return func(m sink.Message, _ time.Duration) error {
 		for _, id := range ids {

@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// long is a change whose event is longer than so many bytes.
+// long is a change whose event is longer than a number of bytes.
 func long(n, bytes int) deliver.Item {
 	item := sinktest.Item(n)
 	e := *item.Event
@@ -24,12 +24,12 @@ func long(n, bytes int) deliver.Item {
 	return item
 }
 
-// bounded refuses messages of more than most bytes, and says the limit or not.
-func bounded(most, told int) func(context.Context, []sink.Message) (int, error) {
+// bounded refuses messages of more than most bytes, and states the limit limit (0: none).
+func bounded(most, limit int) func(context.Context, []sink.Message) (int, error) {
 	return func(_ context.Context, ms []sink.Message) (int, error) {
 		for i, m := range ms {
 			if len(m.Body) > most {
-				return i, &sink.TooLargeError{Limit: told, Err: errors.New("too long")}
+				return i, &sink.TooLargeError{Limit: limit, Err: errors.New("too long")}
 			}
 		}
 		return len(ms), nil
@@ -38,18 +38,18 @@ func bounded(most, told int) func(context.Context, []sink.Message) (int, error) 
 
 func TestTooLargeIsCut(t *testing.T) {
 	for _, tc := range []struct {
-		why        string
-		most, told int
+		why         string
+		most, limit int
 	}{
-		{"to the limit that the receiver tells", 10_000, 10_000},
-		{"by halves where it tells none", 10_000, 0},
-		{"by halves where it counts what we do not see", 10_000, 2_000_000},
+		{"to the limit that the receiver states", 10_000, 10_000},
+		{"by halves if it states no limit", 10_000, 0},
+		{"by halves if it counts bytes that we do not see", 10_000, 2_000_000},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, 1, deliver.Options{})
 			r.store.Append(long(1, 1_000_000))
 			r.append(2, 1)
-			r.sink.send = bounded(tc.most, tc.told)
+			r.sink.send = bounded(tc.most, tc.limit)
 			r.start()
 			defer r.stop()
 			r.want(tc.why, "[1 2 3]")
@@ -66,7 +66,8 @@ func TestTooLargeIsCut(t *testing.T) {
 	}
 }
 
-// TestTooLargeForEver: what cannot be cut any more is as what is refused, and its replay is cut as well.
+// TestTooLargeForEver: a message that cannot be cut further is handled as refused, and its replay is cut as
+// well.
 func TestTooLargeForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0, deliver.Options{Retry: deliver.Retry{Attempts: 2}})
@@ -94,12 +95,12 @@ func TestTooLargeForEver(t *testing.T) {
 	})
 }
 
-// patient is a receiver that needs long.
+// patient is a receiver that needs a long time.
 type patient struct{ *receiver }
 
 func (p patient) Patience() time.Duration { return 5 * time.Minute }
 
-// TestPatient: a sink that may take long is not cut off before that.
+// TestPatient: a sink that may take long is not interrupted before that.
 func TestPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 1, deliver.Options{})
@@ -122,7 +123,7 @@ func TestPatient(t *testing.T) {
 	})
 }
 
-// TestNonsenseBlamesNobody: a sink that says what cannot be has not said which message it will never take.
+// TestNonsenseBlamesNobody: a sink with impossible results has not named a message that it will never accept.
 func TestNonsenseBlamesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 2, deliver.Options{Retry: deliver.Retry{Attempts: 1}})
@@ -143,7 +144,7 @@ func TestNonsenseBlamesNobody(t *testing.T) {
 	})
 }
 
-// TestAlone: after an error one message goes alone, so that one of many may be blamed.
+// TestAlone: after an error, messages are sent one by one, to find the cause.
 func TestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 20, deliver.Options{})

@@ -8,14 +8,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// later is the sink of a process that tells at the end of a window, or when it holds too much.
+// later is the sink of a process that delivers at the end of a window, or when it holds too much.
 type later struct {
 	*process
 	held []sink.Message
 	due  time.Time
 }
 
-// Send takes some of the messages in.
+// Send accepts some of the messages.
 func (l *later) Send(_ context.Context, ms []sink.Message) (int, error) {
 	if err := l.alive(100); err != nil {
 		return 0, err
@@ -45,7 +45,7 @@ func (l *later) Drop() {
 	l.held, l.due = nil, time.Time{}
 }
 
-// Flush tells all, or says that it did not.
+// Flush delivers all, or reports that it did not.
 func (l *later) Flush(ctx context.Context) error {
 	if err := l.alive(60); err != nil {
 		return err
@@ -71,9 +71,9 @@ func (l *later) Flush(ctx context.Context) error {
 	l.unsaved = true
 	l.mu.Unlock()
 	if l.m.chance(10) {
-		return errors.New("told, but not known to be")
+		return errors.New("delivered, but unconfirmed")
 	}
-	if err := l.alive(30); err != nil { // killed after the receiver had all
+	if err := l.alive(30); err != nil { // killed after the receiver had everything
 		return err
 	}
 	if len(l.held) > 1 {

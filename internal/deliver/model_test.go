@@ -25,9 +25,9 @@ var (
 	seed  = flag.Uint64("seed", 0, "the only seed that the model test runs")
 )
 
-// TestModel runs pumps against random failures of the receiver and the store, crashes, pauses and
-// rewinds, and holds what arrived against the promise: at least once, in order per object, with stable
-// ids, and nothing skipped but poison, which is in the dead letters.
+// TestModel runs pumps against random failures of the receiver and the store, crashes, pauses and rewinds, and
+// checks the guarantee on what arrived: at least once, in order per object, with stable ids, and nothing
+// skipped except poison, which is in the dead letters.
 func TestModel(t *testing.T) {
 	first, count := uint64(1), uint64(*seeds)
 	if *seed != 0 {
@@ -53,7 +53,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// tally counts what a run has met, so that a run that met nothing fails.
+// tally counts the events of a run, so that a run without any fails.
 type tally struct{ crashes, uncommitted, repeats, poison, together, dropped int }
 
 func (t *tally) add(o tally) {
@@ -67,7 +67,7 @@ func (t *tally) add(o tally) {
 
 const modelChanges = 250
 
-// kind is what becomes of a change.
+// kind is the fate of a change.
 type kind int
 
 const (
@@ -81,7 +81,7 @@ type model struct {
 	*testing.T
 	r     *rand.Rand
 	base  *sinktest.Store
-	holds bool            // the sink tells later
+	holds bool            // the sink delivers later
 	kinds map[string]kind // by id
 	seqs  map[string]int64
 
@@ -100,7 +100,7 @@ func newModel(t *testing.T, seed uint64) *model {
 	}
 }
 
-// chance is true once in n; the receiver and the store ask it from the pump's goroutine.
+// chance is true once in n; the receiver and the store call it from the pump's goroutine.
 func (m *model) chance(n int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,7 +148,7 @@ func (m *model) record(from, count int, before map[string][]string) {
 	}
 }
 
-// run is a history of processes, each of which ends in a stop or a crash; the last is left to finish.
+// run is a sequence of processes, each of which ends in a stop or a crash; the last one may finish.
 func (m *model) run() {
 	before := map[string][]string{}
 	for n := 0; n < modelChanges; {
@@ -163,7 +163,7 @@ func (m *model) run() {
 			case 1:
 				if last, err := m.base.Last(m.Context()); err == nil {
 					back := int64(m.pick(50))
-					// Only back: forth skips, as is asked for.
+					// Only backwards: a forward move skips, as requested.
 					if seq, _, err := m.base.Cursor(m.Context(), "model"); err == nil && seq-back >= 0 && seq <= last {
 						_ = p.pump.Rewind(m.Context(), seq-back) // may fail: the store does
 					}
@@ -203,7 +203,7 @@ func (m *model) check() {
 		case k != wanted && m.arrived[id]:
 			m.Errorf("change %d arrived, though it is of kind %d", m.seqs[id], k)
 		case (k == poisonous || k == damaged) && !dead[id]:
-			m.Errorf("change %d of kind %d is no dead letter", m.seqs[id], k)
+			m.Errorf("change %d of kind %d is not a dead letter", m.seqs[id], k)
 		case k == poisonous:
 			m.seen.poison++
 		}
@@ -214,8 +214,8 @@ func (m *model) check() {
 	}
 }
 
-// process is one life of the daemon: its pump, its sink, its view of the store. After a crash nothing
-// it does has an effect.
+// process is one life of the daemon: its pump, its sink, its view of the store. After a crash it has no
+// effects.
 type process struct {
 	*sinktest.Store
 	m    *model
@@ -271,7 +271,7 @@ func (p *process) crash() {
 
 var errCrashed = errors.New("the process is dead")
 
-// alive is asked before each effect.
+// alive is called before each effect.
 func (p *process) alive(crash int) error {
 	if p.m.chance(crash) {
 		p.crash()
@@ -333,7 +333,7 @@ func (p *process) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) 
 func (p *process) Close(context.Context) error { return nil }
 func (p *process) String() string              { return "model" }
 
-// Send takes some of the messages, and says so, or says that it took fewer.
+// Send accepts some of the messages, and reports that, or fewer.
 func (p *process) Send(ctx context.Context, ms []sink.Message) (int, error) {
 	if err := p.alive(60); err != nil {
 		return 0, err
@@ -361,7 +361,7 @@ func (p *process) Send(ctx context.Context, ms []sink.Message) (int, error) {
 		take -= p.m.pick(take) // arrived, but not acknowledged
 	}
 	if err == nil {
-		err = p.alive(30) // killed after the receiver had all
+		err = p.alive(30) // killed after the receiver had everything
 		if err != nil {
 			return 0, err
 		}
@@ -371,7 +371,7 @@ func (p *process) Send(ctx context.Context, ms []sink.Message) (int, error) {
 	return take, err
 }
 
-// passed checks that what a crash would not have sent again has arrived.
+// passed checks that everything that a crash would not send again has arrived.
 func (m *model) passed(cursor int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

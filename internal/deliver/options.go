@@ -12,49 +12,49 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options say what a pump delivers, and how.
+// Options configure a pump.
 type Options struct {
-	// Name is the sink's name in the configuration: cursor and dead letters are kept under it.
+	// Name is the sink's name in the configuration; the cursor and dead letters are kept under it.
 	Name  string
 	Sink  sink.Sink
 	Store Store
 
-	// Match selects; nil takes everything. An event for which it fails is delivered, marked, logged and
-	// counted. It sees gaps as well, which have no object.
+	// Match selects events; nil selects all. An event on which it fails is delivered, marked, logged and
+	// counted. Match also receives gaps, which have no object.
 	Match func(*event.Data) (bool, error)
-	// MatchesLean says that Match reads neither Before nor After of an update or a conversion.
+	// MatchesLean reports that Match reads neither Before nor After of an update or a conversion.
 	MatchesLean bool
-	// Where is the text of Match, for the log.
+	// Where is the source text of Match, for the log.
 	Where string
-	// Snapshots also delivers what the first list saw.
+	// Snapshots also delivers the objects of the first list.
 	Snapshots bool
 	// From is where a sink without a cursor starts. The zero value is Now.
 	From From
-	// Include adds to an update what is left out by default.
+	// Include adds parts to an update that are left out by default.
 	Include []Include
-	// MaxBytes bounds a body; a bigger one is cut, and says so: truncated. Zero does not bound.
+	// MaxBytes bounds a body; a larger one is cut and marked as truncated. Zero means no limit.
 	MaxBytes int
 
 	Retry Retry
 	// SendTimeout bounds one call of Send, and so how much is sent again after a crash (1 minute, or what a
-	// sink.Patient needs where that is more).
+	// sink.Patient needs if that is more).
 	SendTimeout time.Duration
-	// Drain bounds how long Run goes on after its context has ended (10 seconds).
+	// Drain bounds how long Run continues after its context has ended (10 seconds).
 	Drain time.Duration
 	// Paused starts the pump paused.
 	Paused bool
-	// Log gets a line when a sink begins to fail, when it works again, for each dead letter, and now and then
-	// while the filter fails. Nil logs nothing.
+	// Log receives a line when a sink starts to fail, when it works again, for each dead letter, and at
+	// intervals while the filter fails. Nil logs nothing.
 	Log *slog.Logger
 }
 
-// From is a place in the journal.
+// From is a start in the journal.
 type From string
 
 const (
-	// Now is the end of the journal as Prepare finds it.
+	// Now is the end of the journal when Prepare runs.
 	Now From = "now"
-	// Beginning is the oldest change that is kept.
+	// Beginning is the oldest kept change.
 	Beginning From = "beginning"
 )
 
@@ -66,44 +66,43 @@ const (
 	Before Include = "before"
 	// After is the whole object after it.
 	After Include = "after"
-	// Patch is the difference as RFC 6902 writes it.
+	// Patch is the difference as an RFC 6902 patch.
 	Patch Include = "patch"
 )
 
-// Retry says when and how often a sink is tried again.
+// Retry configures when and how often a sink is retried.
 type Retry struct {
-	// Min is the first wait after an error; each further one is twice as long, up to Max. A random part
-	// of up to half is taken off, so that pumps do not come together. 1 second and 5 minutes.
+	// Min is the first wait after an error; each further one is twice as long, up to Max. A random part of up
+	// to half is subtracted, so that pumps do not synchronize. 1 second and 5 minutes.
 	Min time.Duration `yaml:"min"`
 	Max time.Duration `yaml:"max"`
-	// Attempts is how often a message is sent that the receiver refuses for good, before it becomes a
-	// dead letter (3: a receiver may be in the middle of its own deployment). Passing errors are tried
-	// until GiveUp.
+	// Attempts is how often a message that the receiver refuses permanently is sent before it is set aside (3:
+	// a receiver may be in the middle of its own deployment). Temporary errors are retried until GiveUp.
 	Attempts int `yaml:"attempts"`
-	// GiveUp is for how long a message is tried on passing errors before it becomes a dead letter (0: for ever),
-	// counted from the first error in this run of the pump.
+	// GiveUp is how long a message is retried on temporary errors before it is set aside (0: forever), counted
+	// from the first error in this run of the pump.
 	GiveUp time.Duration `yaml:"giveUp"`
 }
 
-// MinMaxBytes is the least MaxBytes: the names of an object always fit.
+// MinMaxBytes is the minimum of MaxBytes: an object's names always fit.
 const MinMaxBytes = 4 << 10
 
-// A batch is what is sent, and held in memory, at a time: so many messages, so many bytes (or one message
-// that is bigger). Scanned bounds how far the cursor may stay behind while nothing matches.
+// Limits of a batch, which is sent and held in memory at once: messages, and bytes (or one larger message).
+// Scanned bounds how far the cursor may lag while nothing matches.
 const (
 	batchMessages = 100
 	batchBytes    = 1 << 20
 	batchScanned  = 10_000
 )
 
-// commitEvery is how often the cursor is written while there is nothing to send: an own transaction for
-// every change that does not match would cost the journal as much as the change.
+// commitEvery is how often the cursor is written while there is nothing to send: a transaction for each change
+// that does not match would cost the journal as much as the change.
 const commitEvery = time.Second
 
-// maxRetryAfter bounds how long a receiver can make us wait.
+// maxRetryAfter bounds the wait that a receiver can ask for.
 const maxRetryAfter = time.Hour
 
-// Whole reports whether the sink needs the objects of updates: to choose, to include, to show or to narrate them.
+// Whole reports whether the sink needs the objects of updates: to filter, include, show or narrate them.
 func (o *Options) Whole() bool {
 	return len(o.Include) > 0 || o.Match != nil && !o.MatchesLean || o.shows() || o.narrates()
 }
@@ -120,7 +119,7 @@ func (o *Options) shows() bool {
 	return ok && s.Shows()
 }
 
-// Validate says what is wrong with the options.
+// Validate checks the options.
 func (o *Options) Validate() error {
 	switch {
 	case o.Name == "":
@@ -132,11 +131,11 @@ func (o *Options) Validate() error {
 	case o.MaxBytes != 0 && o.MaxBytes < MinMaxBytes:
 		return fmt.Errorf("maxBytes: at least %d", MinMaxBytes)
 	case o.SendTimeout < 0 || o.Drain < 0:
-		return errors.New("a timeout is not negative")
+		return errors.New("timeouts must not be negative")
 	}
 	for _, i := range o.Include {
 		if !slices.Contains([]Include{Before, After, Patch}, i) {
-			return fmt.Errorf("include: %q is none of %s, %s, %s", i, Before, After, Patch)
+			return fmt.Errorf("include: %q is not one of %s, %s, %s", i, Before, After, Patch)
 		}
 	}
 	if err := o.Retry.Validate(); err != nil {
@@ -145,12 +144,12 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Validate says what is wrong with the options; the zero value is right.
+// Validate checks the options; the zero value is valid.
 func (r Retry) Validate() error {
 	d := r.withDefaults()
 	switch {
 	case r.Min < 0 || r.Max < 0 || r.Attempts < 0 || r.GiveUp < 0:
-		return errors.New("min, max, attempts and giveUp are not negative")
+		return errors.New("min, max, attempts and giveUp must not be negative")
 	case d.Max < d.Min:
 		return fmt.Errorf("max: %s is less than min: %s", d.Max, d.Min)
 	}

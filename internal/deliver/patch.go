@@ -10,15 +10,15 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// patch is the difference of two objects as RFC 6902 writes it: applied in order, the operations make
-// after of before, exactly (a null is not an absent field). In a list, equal elements at both ends are
-// kept; what is between is matched by position, as JSON Patch knows no other identity. As in package diff, a value
-// that lies very deep, or has very many differences within, is replaced as a whole.
+// patch returns the difference of two objects as an RFC 6902 patch: applied in order, its operations turn
+// before into after exactly (null and an absent field differ). In a list, equal elements at both ends are kept;
+// the rest is matched by position, because JSON Patch has no other identity. As in package diff, a value that
+// is nested very deeply, or has very many differences, is replaced as a whole.
 func patch(before, after map[string]any) []event.Operation {
 	return patchWithin(before, after, patchLimits)
 }
 
-// limits bound a value's operations.
+// limits bound the operations of a value.
 type limits struct {
 	depth, ops int
 	length     int // of the text of all paths
@@ -45,7 +45,7 @@ func (p *patcher) add(op string, value any) {
 	p.total += p.length
 }
 
-// at does something at a step below the path.
+// at calls fn with the path extended by a step.
 func (p *patcher) at(name string, do func()) {
 	step := "/" + pointer.Replace(name)
 	p.path, p.length = append(p.path, step), p.length+len(step)
@@ -100,7 +100,7 @@ func (p *patcher) objects(a, b map[string]any, full func() bool) {
 	}
 }
 
-// pointer escapes a name as RFC 6901 asks for.
+// pointer escapes a name as in RFC 6901.
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func (p *patcher) lists(a, b []any, full func() bool) {
@@ -116,7 +116,7 @@ func (p *patcher) lists(a, b []any, full func() bool) {
 	for i := start; i < both && !full(); i++ {
 		p.at(strconv.Itoa(i), func() { p.values(a[i], b[i]) })
 	}
-	for i := enda - 1; i >= both && !full(); i-- { // from the end: the indexes before stay what they are
+	for i := enda - 1; i >= both && !full(); i-- { // from the end, so that earlier indexes stay valid
 		p.at(strconv.Itoa(i), func() { p.add("remove", nil) })
 	}
 	for i := both; i < endb && !full(); i++ {
@@ -124,8 +124,8 @@ func (p *patcher) lists(a, b []any, full func() bool) {
 	}
 }
 
-// same tells whether two values are written alike in JSON. Package diff's Equal is laxer: to it an
-// absent field is null.
+// same reports whether two values have the same JSON. Package diff's Equal is laxer: it treats an absent field
+// as null.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:

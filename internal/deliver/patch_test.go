@@ -23,14 +23,14 @@ func TestPatch(t *testing.T) {
 		{"equal objects have no difference", `{"a":{"b":[1,"x",true,null]}}`, `{"a":{"b":[1,"x",true,null]}}`, ``},
 		{"a value below", `{"a":{"b":1}}`, `{"a":{"b":2}}`, `replace /a/b 2`},
 		{"fields come and go", `{"a":1}`, `{"b":1}`, `remove /a; add /b 1`},
-		{"a null is no absent field", `{"a":null}`, `{"b":null}`, `remove /a; add /b null`},
+		{"null is not an absent field", `{"a":null}`, `{"b":null}`, `remove /a; add /b null`},
 		{"names are escaped", `{"a/b":{"c~d":1}}`, `{"a/b":{"c~d":2}}`, `replace /a~1b/c~0d 2`},
 		{"an empty name is a name", `{"":1}`, `{"":2}`, `replace / 2`},
 		{"another type is another value", `{"a":{}}`, `{"a":[]}`, `replace /a []`},
 		{"a list grows in its middle", `{"a":[1,2]}`, `{"a":[1,9,2]}`, `add /a/1 9`},
 		{"a list grows at its end", `{"a":[1]}`, `{"a":[1,2,3]}`, `add /a/1 2; add /a/2 3`},
 		{"a list shrinks from the back", `{"a":[1,2,3,4]}`, `{"a":[1,4]}`, `remove /a/2; remove /a/1`},
-		{"an element is told apart by position", `{"a":[{"n":"x","v":1},{"n":"y"}]}`, `{"a":[{"n":"x","v":2},{"n":"y"}]}`, `replace /a/0/v 2`},
+		{"elements are identified by position", `{"a":[{"n":"x","v":1},{"n":"y"}]}`, `{"a":[{"n":"x","v":2},{"n":"y"}]}`, `replace /a/0/v 2`},
 		{"large integers stay exact", `{"a":9007199254740993}`, `{"a":9007199254740992}`, `replace /a 9007199254740992`},
 	} {
 		var got []string
@@ -51,7 +51,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestPatchApplies makes after of before by an application of patches that was written apart.
+// TestPatchApplies turns before into after with an independent implementation of patches.
 func TestPatchApplies(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 3000 {

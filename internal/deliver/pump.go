@@ -1,8 +1,8 @@
-// Package deliver brings what the journal holds to the sinks: at least once, in order per object.
+// Package deliver delivers the journal's changes to sinks, at least once and in order per object.
 //
-// A Pump serves one sink: it reads its store from the sink's cursor, filters, shapes, sends, and moves
-// the cursor after the acknowledgement. A crash between the two sends again what was not committed,
-// under the same ids. One sink's trouble is its own: pumps share nothing but the store.
+// A Pump serves one sink: it reads its store from the sink's cursor, filters, shapes, sends, and moves the
+// cursor after the acknowledgement. After a crash between the two, uncommitted changes are sent again under the
+// same ids. Sinks cannot affect each other: their pumps share only the store.
 package deliver
 
 import (
@@ -17,55 +17,55 @@ import (
 
 // Pump delivers to one sink.
 //
-//	Ordering         By sequence number, so in order per object; of what a crash, an error or Rewind has
-//	                 sent again, too. Replayed dead letters come when they are replayed.
-//	What may be      Nothing but what the filter leaves out, snapshots that nobody asked for, quiet changes,
-//	skipped          and what has become a dead letter, by the sink's refusal, an order to skip it, or
-//	                 Retry.GiveUp.
-//	Later            What a sink.Holder has taken in and not told is done with when it is told: the cursor stays
-//	                 before it. A crash, Rewind, Pause, a replay or the end has it sent again, later.
-//	Slow consumers   Hold back their own pump, which holds one batch in memory; the rest waits in the store.
+//	Ordering         By sequence number, so in order per object; also for changes repeated after a crash, an
+//	                 error or Rewind. Replayed dead letters arrive when they are replayed.
+//	What may be      Nothing, except changes that the filter excludes, snapshots that were not requested,
+//	skipped          quiet changes, and dead letters: changes refused by the sink, skipped by an order,
+//	                 or given up by Retry.GiveUp.
+//	Later            Messages that a sink.Holder holds are done when it delivers them: the cursor stays before
+//	                 them. After a crash, Rewind, Pause, a replay or the end they are sent again.
+//	Slow consumers   Block only their own pump, which holds one batch in memory; the rest stays in the store.
 //	Ownership        The pump closes its sink when Run ends.
-//	After close      A pump runs once. Status, Pause and Resume work before and after; what sends does not.
+//	After close      A pump runs once. Status, Pause and Resume work before and after; sending does not.
 type Pump struct {
 	o Options
 
 	ending context.Context // ends when Run is about to close the sink
 	end    func()
 
-	// turn holds a token while its owner reads, sends and commits. It guards the fields below.
-	turn      chan struct{}
+	// sendSem holds a token while its owner reads, sends and commits. It guards the fields below.
+	sendSem   chan struct{}
 	prepared  bool
 	closed    bool
-	read      int64     // all up to it was looked at: what is wanted of it is done, or held by the sink
-	ahead     ahead     // what follows
-	held      hold      // what the sink tells later
-	cursor    int64     // all up to it is done
-	committed int64     // what the store has of that
-	written   time.Time // when it got that
-	repeats   int64     // all up to it is sent again because somebody asked for it
-	sent      bool      // something was, since the last commit
+	read      int64     // everything up to it was read: wanted items are done, or held by the sink
+	ahead     ahead     // the items after read
+	held      hold      // messages that the sink delivers later
+	cursor    int64     // everything up to it is done
+	committed int64     // the cursor in the store
+	written   time.Time // when it was stored
+	repeats   int64     // everything up to it is sent again because a user requested it
+	sent      bool      // since the last commit
 	poison    poison
 	short     short
 	stuck     stuck
-	alone     bool // the next batch is of one message: of the last one none was taken
+	alone     bool // the next batch has one message, because none of the last one was accepted
 	filterLog filterLog
 
 	mu     sync.Mutex // guards the fields below
 	paused bool
 	woken  bool   // the state changed since the last nap
-	rouse  func() // ends the nap that is being taken; nil if none is
-	abort  func() // ends the call of the sink that is under way; nil if none is
+	rouse  func() // ends the current nap, or nil
+	abort  func() // ends the sink's current call, or nil
 	status Status
 }
 
-// poison is the message that the sink refuses for good, and how often it did.
+// poison is the message that the sink refuses permanently, and how often it did.
 type poison struct {
 	id       string
 	attempts int
 }
 
-// short is the message that was too long for the sink, and how long it may be.
+// short is the message that was too long for the sink, and its permitted length.
 type short struct {
 	id    string
 	bytes int
@@ -74,20 +74,20 @@ type short struct {
 // closeTime bounds the closing of a sink.
 const closeTime = 5 * time.Second
 
-// New makes a pump; it touches neither sink nor store.
+// New returns a pump; it does not use sink or store yet.
 func New(o Options) (*Pump, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("prepare sink %s: %w", o.Name, err)
 	}
-	p := &Pump{o: o.withDefaults(), turn: make(chan struct{}, 1), paused: o.Paused}
+	p := &Pump{o: o.withDefaults(), sendSem: make(chan struct{}, 1), paused: o.Paused}
 	p.held.sink, _ = o.Sink.(sink.Holder)
 	p.ending, p.end = context.WithCancel(context.Background())
 	p.status = Status{Name: o.Name, Sink: o.Sink.String()}
 	return p, nil
 }
 
-// Prepare settles where the sink starts, and has the store keep it. Who records into the store calls it
-// first, so that a new sink that starts now misses nothing; else Run does.
+// Prepare decides where the sink starts, and stores that. The recorder calls it first, so that a new sink that
+// starts now misses nothing; otherwise Run does.
 func (p *Pump) Prepare(ctx context.Context) error {
 	if err := p.take(ctx); err != nil {
 		return err
@@ -122,9 +122,9 @@ func (p *Pump) prepare(ctx context.Context) error {
 	return nil
 }
 
-// Run delivers until ctx ends. Then it goes on, for a bounded time, with what the store holds by then,
-// unless the sink is paused or fails; closes the sink; and returns nil, or why the sink did not close.
-// Whatever fails before is tried again, and is in Status.
+// Run delivers until ctx ends. Then it continues for a bounded time with what the store holds by then, unless
+// the sink is paused or fails, and closes the sink. It returns nil, or why the sink did not close. All earlier
+// failures are retried, and are in Status.
 func (p *Pump) Run(ctx context.Context) error {
 	work, stop := p.outlive(ctx)
 	defer stop()
@@ -148,7 +148,7 @@ func (p *Pump) Run(ctx context.Context) error {
 	return nil
 }
 
-// outlive is a context that ends as long after ctx as a drain may last.
+// outlive returns a context that ends when a drain after ctx must end.
 func (p *Pump) outlive(ctx context.Context) (context.Context, func()) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -158,9 +158,9 @@ func (p *Pump) outlive(ctx context.Context) (context.Context, func()) {
 	return work, func() { stop(); cancel() }
 }
 
-// follow delivers until ctx ends. It returns how often in a row it has failed by then.
+// follow delivers until ctx ends. It returns the number of consecutive failures by then.
 func (p *Pump) follow(ctx, work context.Context) (failures int) {
-	blind := false // the store could not be waited for: that the sink works does not end this failure
+	blind := false // waiting for the store failed; that the sink works does not end this failure
 	for ctx.Err() == nil {
 		if p.isPaused() {
 			p.rest(ctx)
@@ -168,7 +168,7 @@ func (p *Pump) follow(ctx, work context.Context) (failures int) {
 		}
 		r := p.once(work)
 		if r.err != nil && work.Err() != nil {
-			return failures + 1 // cut off by the end, which is no failure of the sink's
+			return failures + 1 // cut off by the end, which is not the sink's failure
 		}
 		if r.err == nil && !r.more {
 			if !blind {
@@ -177,7 +177,7 @@ func (p *Pump) follow(ctx, work context.Context) (failures int) {
 			r.err = p.await(ctx)
 			blind = r.err != nil
 		}
-		if r.buried { // which was logged, and is no recovery
+		if r.setAside { // logged already, and not a recovery
 			failures = 0
 		}
 		if r.err == nil {
@@ -195,8 +195,7 @@ func (p *Pump) follow(ctx, work context.Context) (failures int) {
 	return failures
 }
 
-// rest is what a paused pump does, until something is asked of it. What the sink holds is told later: it is
-// sent again then.
+// rest waits while the pump is paused, until it is woken. It drops held messages; they are sent again later.
 func (p *Pump) rest(ctx context.Context) {
 	if p.take(ctx) != nil {
 		return
@@ -207,10 +206,10 @@ func (p *Pump) rest(ctx context.Context) {
 	p.nap(ctx, 0)
 }
 
-// await returns when there may be something to deliver, or to do.
+// await returns when there may be something to deliver or to do.
 func (p *Pump) await(ctx context.Context) error {
 	if p.take(ctx) != nil {
-		return nil //nolint:nilerr // the end is no failure
+		return nil //nolint:nilerr // the end is not a failure
 	}
 	read, uncommitted := p.read, p.cursor != p.committed
 	due, held := p.due()
@@ -228,7 +227,7 @@ func (p *Pump) await(ctx context.Context) error {
 	return p.until(ctx, longest, func(ctx context.Context) error { return p.o.Store.Wait(ctx, read) })
 }
 
-// nap waits until something is asked of the pump, ctx ends, or the time (if it is not 0) is up.
+// nap waits until the pump is woken, ctx ends, or d (if not 0) has passed.
 func (p *Pump) nap(ctx context.Context, d time.Duration) {
 	_ = p.until(ctx, d, func(ctx context.Context) error {
 		<-ctx.Done()
@@ -236,7 +235,7 @@ func (p *Pump) nap(ctx context.Context, d time.Duration) {
 	})
 }
 
-// until is a nap that ends as well when what else there is to wait for, whose error it returns, has come.
+// until is a nap that also ends when wait returns; it returns wait's error.
 func (p *Pump) until(ctx context.Context, d time.Duration, wait func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -260,7 +259,7 @@ func (p *Pump) until(ctx context.Context, d time.Duration, wait func(context.Con
 	return nil
 }
 
-// wake ends the nap that is being taken, or else the next one.
+// wake ends the current nap, or else the next one.
 func (p *Pump) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -270,8 +269,8 @@ func (p *Pump) wake() {
 	}
 }
 
-// drain delivers what the store holds now. The first error ends it: the cursor remembers. So does what a sink
-// holds to send later.
+// drain delivers what the store holds now. It ends at the first error: the cursor is kept. It also ends when a
+// sink holds messages for later.
 func (p *Pump) drain(work context.Context) {
 	last, err := p.o.Store.Last(work)
 	for err == nil && work.Err() == nil {
@@ -291,10 +290,10 @@ func (p *Pump) drain(work context.Context) {
 	}
 }
 
-// Pause stops delivering after the batch that is on its way. The daemon keeps it over a restart.
+// Pause stops delivering after the current batch. The daemon preserves it across restarts.
 func (p *Pump) Pause() { p.setPaused(true) }
 
-// Resume delivers again. It also ends the wait after an error.
+// Resume continues delivering. It also ends the wait after an error.
 func (p *Pump) Resume() { p.setPaused(false) }
 
 func (p *Pump) setPaused(paused bool) {
@@ -310,16 +309,16 @@ func (p *Pump) isPaused() bool {
 	return p.paused
 }
 
-// ErrStopped is returned by what would send after Run has ended.
+// ErrStopped is returned by methods that would send after Run has ended.
 var ErrStopped = errors.New("the sink is stopped")
 
 func (p *Pump) take(ctx context.Context) error {
 	select {
-	case p.turn <- struct{}{}:
+	case p.sendSem <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func (p *Pump) pass() { <-p.turn }
+func (p *Pump) pass() { <-p.sendSem }

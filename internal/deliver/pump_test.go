@@ -20,7 +20,7 @@ func TestDeliver(t *testing.T) {
 		why  string
 		o    deliver.Options
 		op   event.Op // of the third change
-		want string   // of five, of which the first three were there before
+		want string   // of five, the first three of which existed before
 	}{
 		{"from the beginning", deliver.Options{From: deliver.Beginning}, event.Updated, "[1 2 3 4 5]"},
 		{"from now", deliver.Options{From: deliver.Now}, event.Updated, "[4 5]"},
@@ -28,7 +28,7 @@ func TestDeliver(t *testing.T) {
 		{"and where asked", deliver.Options{From: deliver.Beginning, Snapshots: true}, event.Snapshot, "[1 2 3 4 5]"},
 		{"a gap is a change", deliver.Options{From: deliver.Beginning}, event.Gap, "[1 2 3 4 5]"},
 		{"a filter", deliver.Options{From: deliver.Beginning, Match: func(d *event.Data) (bool, error) {
-			return d.Before != nil && d.Resource.Name != "web-1", nil // it sees what is not sent
+			return d.Before != nil && d.Resource.Name != "web-1", nil // it also sees changes that are not sent
 		}}, event.Updated, "[1 3 4]"},
 		{"a filter that fails hides nothing", deliver.Options{From: deliver.Beginning, Match: func(d *event.Data) (bool, error) {
 			if d.Resource.Name == "web-1" {
@@ -47,7 +47,7 @@ func TestDeliver(t *testing.T) {
 				defer r.stop()
 				r.append(3, 2)
 				r.want(tc.why, tc.want)
-				time.Sleep(2 * time.Second) // in the bubble: the cursor is written lazily where nothing is sent
+				time.Sleep(2 * time.Second) // in the bubble: the cursor is written lazily if nothing is sent
 				synctest.Wait()
 				if got := r.cursor(); got != 5 {
 					t.Errorf("the cursor is at %d, want 5", got)
@@ -60,7 +60,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// TestQuietAndEmpty: what is not to be delivered moves the cursor.
+// TestQuietAndEmpty: changes that are not delivered advance the cursor.
 func TestQuietAndEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0, deliver.Options{})
@@ -69,15 +69,15 @@ func TestQuietAndEmpty(t *testing.T) {
 		r.store.Append(quiet, sinktest.Item(1), deliver.Item{Seq: 3})
 		r.start()
 		defer r.stop()
-		r.want("only what is no quiet change", "[2]")
+		r.want("only the change that is not quiet", "[2]")
 		if got := r.cursor(); got != 3 {
 			t.Errorf("the cursor is at %d, want 3", got)
 		}
 	})
 }
 
-// TestNowIsKept: a sink that starts now has its place before anything is recorded, even if it is never
-// run: a second start does not skip what came between.
+// TestNowIsKept: a sink that starts now has its cursor before anything is recorded, even if it never runs: a
+// second start does not skip the changes in between.
 func TestNowIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 2, deliver.Options{From: deliver.Now})
@@ -90,7 +90,7 @@ func TestNowIsKept(t *testing.T) {
 		}
 		r.append(2, 1)
 		r.start()
-		r.want("what was recorded after Prepare", "[3]")
+		r.want("the change recorded after Prepare", "[3]")
 		r.stop()
 		r.append(3, 1)
 		r.start()
@@ -108,7 +108,7 @@ func TestBackoff(t *testing.T) {
 		{"twice as long each time, up to the limit", errDown, []time.Duration{500e6, 1e9, 2e9, 4e9, 5e9, 5e9}},
 		{"the receiver's wish is kept", &sink.RetryAfterError{After: 4 * time.Second, Err: errDown}, []time.Duration{4e9, 4e9, 4e9, 4e9, 5e9, 5e9}},
 		{"but it cannot stop us for ever", &sink.RetryAfterError{After: 1e6 * time.Hour, Err: errDown}, []time.Duration{3600e9}},
-		{"a wish shorter than ours is none", &sink.RetryAfterError{After: time.Millisecond, Err: errDown}, []time.Duration{500e6, 1e9}},
+		{"a shorter wish than ours is ignored", &sink.RetryAfterError{After: time.Millisecond, Err: errDown}, []time.Duration{500e6, 1e9}},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestPartial: what was acknowledged before an error is not sent again, also by the next process.
+// TestPartial: messages acknowledged before an error are not sent again, also by the next process.
 func TestPartial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 5, deliver.Options{})
@@ -162,7 +162,7 @@ func TestPartial(t *testing.T) {
 	})
 }
 
-// TestBrokenSink: a sink that breaks the contract costs nothing but repetitions.
+// TestBrokenSink: a sink that breaks the contract only causes repetitions.
 func TestBrokenSink(t *testing.T) {
 	for _, tc := range []struct {
 		why   string
@@ -193,7 +193,7 @@ func TestBrokenSink(t *testing.T) {
 	}
 }
 
-// TestSlow: a sink that does not manage a batch in time, but a part of it, is slow, not broken.
+// TestSlow: a sink that only manages part of a batch in time is slow, not broken.
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 3, deliver.Options{SendTimeout: time.Second})
@@ -214,7 +214,7 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// TestBatches: what is in memory at a time is bounded by messages, by bytes, and by what was looked at.
+// TestBatches: memory is bounded by messages, by bytes, and by the number of changes read.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 250, deliver.Options{})
@@ -235,8 +235,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// TestIdleCommits: changes that do not match cost few writes, and leave the cursor behind for a moment
-// only.
+// TestIdleCommits: changes that do not match cause few writes, and the cursor lags only briefly.
 func TestIdleCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0, deliver.Options{Match: func(*event.Data) (bool, error) { return false, nil }})
@@ -261,7 +260,7 @@ func TestIdleCommits(t *testing.T) {
 	})
 }
 
-// TestUnreadable: what comes before an entry that cannot be read is delivered.
+// TestUnreadable: changes before an unreadable entry are delivered.
 func TestUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 3, deliver.Options{})
@@ -277,8 +276,8 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// TestStoreFails: while the cursor cannot be written nothing is sent on top of what was; other methods
-// are waited for.
+// TestStoreFails: while the cursor cannot be written, nothing is sent after the last message; other methods are
+// retried.
 func TestStoreFails(t *testing.T) {
 	for _, method := range []string{"Cursor", "Read", "Wait", "SetCursor", "Skip"} {
 		t.Run(method, func(t *testing.T) {
@@ -335,7 +334,7 @@ func TestValidate(t *testing.T) {
 		{"the names must fit", func(o *deliver.Options) { o.MaxBytes = 100 }, "maxBytes: at least 4096"},
 		{"waits go up", func(o *deliver.Options) { o.Retry.Max = time.Millisecond }, "retry: max: 1ms is less than min: 1s"},
 		{"time goes forward", func(o *deliver.Options) { o.Drain = -1 }, "timeout"},
-		{"attempts are a number of times", func(o *deliver.Options) { o.Retry.Attempts = -1 }, "not negative"},
+		{"attempts are a number of times", func(o *deliver.Options) { o.Retry.Attempts = -1 }, "not be negative"},
 	} {
 		o := ok()
 		tc.spoil(&o)

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Done is the sequence number up to which the sink is done, once the batch that is on its way is noted.
+// Done returns the sequence number up to which the sink is done, once the current batch is recorded.
 func (p *Pump) Done(ctx context.Context) (int64, error) {
 	if err := p.take(ctx); err != nil {
 		return 0, err
@@ -19,9 +19,9 @@ func (p *Pump) Done(ctx context.Context) (int64, error) {
 	return p.cursor, nil
 }
 
-// Rewind moves the cursor to a sequence number, back or forth: all that follows it is delivered (again),
-// in order and under the same ids. There is no end to the range but now: a receiver that does not
-// remember ids would be left with an old state as the last word. It works while paused as well.
+// Rewind moves the cursor to a sequence number, backwards or forwards: everything after it is delivered
+// (again), in order and under the same ids. The range always extends to now: otherwise a receiver that does not
+// remember ids would end with an old state. It also works while paused.
 func (p *Pump) Rewind(ctx context.Context, seq int64) error {
 	if err := p.take(ctx); err != nil {
 		return err
@@ -31,20 +31,20 @@ func (p *Pump) Rewind(ctx context.Context, seq int64) error {
 	case p.closed:
 		return ErrStopped
 	case seq < 0:
-		return fmt.Errorf("rewind: %d is no sequence number", seq)
+		return fmt.Errorf("rewind: %d is not a sequence number", seq)
 	}
 	last, err := p.o.Store.Last(ctx)
 	if err != nil {
 		return fmt.Errorf("read the journal's end: %w", err)
 	}
-	if seq > last { // else what comes would be skipped
+	if seq > last { // otherwise later changes would be skipped
 		return fmt.Errorf("rewind: the journal ends at %d, before %d", last, seq)
 	}
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
 	p.drop()
-	if err := p.flush(ctx, true); err != nil { // Repeats is where the cursor is
+	if err := p.flush(ctx, true); err != nil { // Repeats is the cursor's position
 		return err
 	}
 	if seq < p.cursor {
@@ -63,10 +63,10 @@ func (p *Pump) Rewind(ctx context.Context, seq int64) error {
 	return nil
 }
 
-// ReplayDead sends dead letters once more, those of the ids or all, also while paused. What the sink takes
-// is a dead letter no more; what it refuses stays one, with the new reason. It returns how many it took.
-// An error that is not about one letter ends it, as does a letter whose change is not kept any more;
-// that letter and those after it stay.
+// ReplayDead sends dead letters once more, those with the ids or all, also while paused. Accepted ones are no
+// longer dead letters; refused ones stay, with the new reason. It returns the number accepted. It stops at an
+// error that does not concern a single letter, and at a letter whose change is no longer kept; that letter and
+// those after it stay.
 func (p *Pump) ReplayDead(ctx context.Context, ids ...string) (taken int, err error) {
 	var letters []DeadLetter
 	for d, err := range p.o.Store.DeadLetters(ctx, p.o.Name) {
@@ -109,20 +109,20 @@ func (p *Pump) replay(ctx context.Context, d DeadLetter) (taken bool, err error)
 	switch {
 	case isPermanent(err):
 		d.Reason, d.Attempts = err.Error(), d.Attempts+1
-		return false, p.o.Store.Bury(ctx, d)
+		return false, p.o.Store.SetAside(ctx, d)
 	case err != nil:
 		return false, err
 	}
 	p.report(func(s *Status) { s.Delivered++ })
 	ctx, done := finishing(ctx)
 	defer done()
-	return true, p.o.Store.Exhume(ctx, d)
+	return true, p.o.Store.DropDeadLetter(ctx, d)
 }
 
-// again sends a dead letter's message, shorter each time that the sink finds it too long.
+// again sends a dead letter's message, shortening it as long as the sink finds it too long.
 func (p *Pump) again(ctx context.Context, d DeadLetter) error {
 	for {
-		m, err := p.exhumed(ctx, d)
+		m, err := p.deadMessage(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -132,8 +132,9 @@ func (p *Pump) again(ctx context.Context, d DeadLetter) error {
 	}
 }
 
-// exhumed makes the message of a dead letter. The filter took it, or failed on it, when it was buried.
-func (p *Pump) exhumed(ctx context.Context, d DeadLetter) (sink.Message, error) {
+// deadMessage builds the message of a dead letter. The filter accepted it, or failed on it, before it was set
+// aside.
+func (p *Pump) deadMessage(ctx context.Context, d DeadLetter) (sink.Message, error) {
 	for item, err := range p.o.Store.Read(ctx, d.Seq-1) {
 		if err != nil {
 			return sink.Message{}, fmt.Errorf("read journal: %w", err)
@@ -149,5 +150,5 @@ func (p *Pump) exhumed(ctx context.Context, d DeadLetter) (sink.Message, error) 
 		}
 		return m, err
 	}
-	return sink.Message{}, errors.New("the journal does not keep the change any more")
+	return sink.Message{}, errors.New("the journal no longer has the change")
 }

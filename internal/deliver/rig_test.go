@@ -18,9 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// receiver is a sink that remembers what it got, and does as a test says.
+// receiver is a sink that stores its messages, and acts as a test requires.
 type receiver struct {
-	// send, if set, decides; what it acknowledges has arrived.
+	// send, if set, decides; the messages that it acknowledges have arrived.
 	send func(ctx context.Context, ms []sink.Message) (int, error)
 
 	mu     sync.Mutex
@@ -60,7 +60,7 @@ func (r *receiver) count() int {
 	return len(r.got)
 }
 
-// numbers are the sequence numbers of what arrived, found by id.
+// numbers returns the sequence numbers of the arrived messages, found by id.
 func (r *receiver) numbers() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,7 @@ func id(n int) string {
 	return v.(string)
 }
 
-// rig is a pump at work. It lives in a synctest bubble.
+// rig is a running pump. It lives in a synctest bubble.
 type rig struct {
 	*testing.T
 	store *sinktest.Store
@@ -96,7 +96,7 @@ type rig struct {
 	o     deliver.Options
 }
 
-// newRig has a store with so many changes, numbered from 1; start runs a pump on it.
+// newRig returns a rig whose store has a number of changes, numbered from 1; start runs a pump on it.
 func newRig(t *testing.T, changes int, o deliver.Options) *rig {
 	r := &rig{T: t, store: &sinktest.Store{}, sink: &receiver{}}
 	r.o = o

@@ -8,8 +8,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// message makes what the sink gets of an item: the event with what is included, within so many bytes (0 does
-// not bound). It shares the item's objects and writes to none.
+// message builds the sink's message of an item: the event with the included parts, within limit bytes (0: no
+// limit). It shares the item's objects and does not write to them.
 func (o *Options) message(item Item, limit int) (sink.Message, error) {
 	e := *item.Event
 	o.shape(&e.Data)
@@ -40,12 +40,12 @@ func (o *Options) message(item Item, limit int) (sink.Message, error) {
 	return m, nil
 }
 
-// sameObjects reports whether shape left out or added nothing.
+// sameObjects reports whether shape neither removed nor added anything.
 func sameObjects(shaped, d *event.Data) bool {
 	return (shaped.Before == nil) == (d.Before == nil) && (shaped.After == nil) == (d.After == nil) && shaped.Patch == nil
 }
 
-// shape leaves the objects that the operation has, and of an update those that are asked for.
+// shape keeps the objects that belong to the operation and, for an update, those that are included.
 func (o *Options) shape(d *event.Data) {
 	before, after := d.Before, d.After
 	d.Before, d.After, d.Patch = nil, nil, nil
@@ -67,9 +67,8 @@ func (o *Options) shape(d *event.Data) {
 	}
 }
 
-// truncate leaves out what makes an event longer than the limit: the objects and the patch first, then
-// the managers and those of the changes that do not fit, in their order. What names the object stays,
-// however long it is.
+// truncate removes parts of an event that exceeds the limit: first the objects and the patch, then the managers
+// and those changes that do not fit, in order. The object's names always stay.
 func truncate(e *event.Event, limit int) ([]byte, error) {
 	d := &e.Data
 	d.Before, d.After, d.Patch, d.Truncated = nil, nil, nil, true
@@ -88,7 +87,7 @@ func truncate(e *event.Event, limit int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(text)+1 <= room { // and its comma
+		if len(text)+1 <= room { // with its comma
 			room -= len(text) + 1
 			d.Changes = append(d.Changes, c)
 		}

@@ -37,11 +37,11 @@ func TestShape(t *testing.T) {
 		{"so is after", event.Updated, []Include{After}, "after changes"},
 		{"and a patch", event.Updated, []Include{Patch}, "changes patch"},
 		{"all three", event.Updated, []Include{Patch, Before, After}, "after before changes patch"},
-		{"what is created has no before", event.Created, []Include{Before, After, Patch}, "after changes"},
+		{"a created object has no before", event.Created, []Include{Before, After, Patch}, "after changes"},
 		{"a snapshot neither", event.Snapshot, nil, "after changes"},
-		{"nor what enters", event.Entered, nil, "after changes"},
-		{"what is deleted has no after", event.Deleted, []Include{After}, "before changes"},
-		{"nor what left", event.Left, nil, "before changes"},
+		{"nor an entered one", event.Entered, nil, "after changes"},
+		{"a deleted object has no after", event.Deleted, []Include{After}, "before changes"},
+		{"nor one that left", event.Left, nil, "before changes"},
 		{"a gap has no object", event.Gap, []Include{Before, After, Patch}, "changes"},
 	} {
 		o := Options{Include: tc.include}
@@ -82,7 +82,7 @@ func TestTruncate(t *testing.T) {
 		managers bool
 		whole    bool // not truncated
 	}{
-		{"what fits is whole", func(*event.Data) {}, "data.a", true, true},
+		{"a fitting event is complete", func(*event.Data) {}, "data.a", true, true},
 		{"objects go first", func(d *event.Data) { d.After = map[string]any{"a": long(5000)} }, "data.a", true, false},
 		{"a long change goes, those around it stay", func(d *event.Data) {
 			d.Changes = []event.Change{change("a", 10), change("b", 5000), change("c", 10)}
@@ -90,12 +90,12 @@ func TestTruncate(t *testing.T) {
 		{"as many as fit", func(d *event.Data) {
 			d.Changes = []event.Change{change("a", 1500), change("b", 1500), change("c", 1500)}
 		}, "a b", false, false},
-		{"managers are not what is looked for", func(d *event.Data) {
+		{"managers are less important", func(d *event.Data) {
 			for range 100 {
 				d.Managers = append(d.Managers, event.Manager{Manager: long(100)})
 			}
 		}, "data.a", false, false},
-		{"what names the object stays, however long", func(d *event.Data) { d.Resource.Name = long(9000) }, "", false, false},
+		{"the object's names stay, however long", func(d *event.Data) { d.Resource.Name = long(9000) }, "", false, false},
 	} {
 		o := Options{Include: []Include{After, Patch}, MaxBytes: MinMaxBytes}
 		e := sample(event.Updated)
@@ -129,7 +129,7 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-// TestTruncateUsesTheRoom guards the arithmetic: one byte more of room lets one more change in.
+// TestTruncateUsesTheRoom checks the arithmetic: one more byte admits one more change.
 func TestTruncateUsesTheRoom(t *testing.T) {
 	e := sample(event.Updated)
 	e.Data.Managers = nil
@@ -144,7 +144,7 @@ func TestTruncateUsesTheRoom(t *testing.T) {
 	whole := len(body) - len(`"before":{"data":{"a":"1"}},"after":{"data":{"a":"2"}},`)
 	for limit, want := range map[int]int{whole + 1: 2, whole - 1: 1} {
 		cut := *e
-		cut.Data.Managers = []event.Manager{{Manager: strings.Repeat("z", 100)}} // must go first
+		cut.Data.Managers = []event.Manager{{Manager: strings.Repeat("z", 100)}} // is removed first
 		got, err := truncate(&cut, limit)
 		if err != nil || len(cut.Data.Changes) != want || len(got) > limit {
 			t.Errorf("limit %d: %d changes in %d bytes, %v; want %d", limit, len(cut.Data.Changes), len(got), err, want)
@@ -167,11 +167,11 @@ func TestMessageKey(t *testing.T) {
 	bad := sample(event.Created)
 	bad.Data.After = map[string]any{"x": math.NaN()}
 	if _, err := o.message(Item{Event: bad}, 0); err == nil {
-		t.Error("what JSON cannot hold became a message")
+		t.Error("a value that JSON cannot express became a message")
 	}
 }
 
-// TestSharedJSON: what was encoded once is sent where nothing is left out of the event, added to it, or marked.
+// TestSharedJSON: JSON encoded once is sent if nothing is removed from the event, added to it, or marked.
 func TestSharedJSON(t *testing.T) {
 	for _, tc := range []struct {
 		why    string
@@ -183,7 +183,7 @@ func TestSharedJSON(t *testing.T) {
 		{"a creation", Options{}, event.Created, false, true},
 		{"an update without objects, which this one has", Options{}, event.Updated, false, false},
 		{"all that it has", Options{Include: []Include{Before, After}}, event.Updated, false, true},
-		{"a part of what it has", Options{Include: []Include{After}}, event.Updated, false, false},
+		{"a part that it has anyway", Options{Include: []Include{After}}, event.Updated, false, false},
 		{"and a patch", Options{Include: []Include{Before, After, Patch}}, event.Updated, false, false},
 		{"a mark of the filter", Options{}, event.Created, true, false},
 	} {

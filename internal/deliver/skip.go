@@ -9,27 +9,27 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Stuck is the change that holds a sink up: the first that it has not taken, after at least one error.
+// Stuck is the change that blocks the sink: the first that it has not accepted, after at least one error.
 type Stuck struct {
 	ID, Subject string
-	// Since is the first error, Attempts how often it was sent, and Error the last error.
+	// Since is the first error, Attempts the number of times it was sent, and Error the last error.
 	Since    time.Time
 	Attempts int
 	Error    string
 }
 
-// stuck is the message behind a Stuck; without a message there is none.
+// stuck is the message of a Stuck; nil without one.
 type stuck struct {
 	taken
 	since    time.Time
 	attempts int
 }
 
-// ErrNotStuck is returned by Skip for a change that does not hold the sink up, or not any more.
-var ErrNotStuck = errors.New("the change does not hold the sink up")
+// ErrNotStuck is returned by Skip for a change that does not, or no longer, block the sink.
+var ErrNotStuck = errors.New("the change does not block the sink")
 
-// Skip makes a dead letter of the change that holds the sink up, if it has the id, and goes on. An attempt that is
-// under way is cut off.
+// Skip sets aside the change that blocks the sink, if it has the id, and continues. It interrupts a current
+// attempt.
 func (p *Pump) Skip(ctx context.Context, id string) (Stuck, error) {
 	s, err := p.interrupt(id)
 	if err != nil {
@@ -42,7 +42,7 @@ func (p *Pump) Skip(ctx context.Context, id string) (Stuck, error) {
 	switch {
 	case p.closed:
 		return s, ErrStopped
-	case p.stuck.m.ID != id: // the sink has taken it meanwhile
+	case p.stuck.m.ID != id: // the sink has accepted it meanwhile
 		return s, ErrNotStuck
 	}
 	if err := p.skip(ctx, errors.New("skipped: "+s.Error)); err != nil {
@@ -52,7 +52,7 @@ func (p *Pump) Skip(ctx context.Context, id string) (Stuck, error) {
 	return s, nil
 }
 
-// interrupt ends the attempt that is under way, if the change with the id is stuck.
+// interrupt ends the current attempt, if the change with the id is stuck.
 func (p *Pump) interrupt(id string) (Stuck, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *Pump) interrupt(id string) (Stuck, error) {
 	return *p.status.Stuck, nil
 }
 
-// sending is a context for one call of the sink, which Skip can end.
+// sending returns a context for one call of the sink, which Skip can end.
 func (p *Pump) sending(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, p.o.SendTimeout)
 	set := func(abort func()) {
@@ -80,7 +80,7 @@ func (p *Pump) sending(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// stick notes that the sink did not take a message. What a Holder took in before it comes first.
+// stick records that the sink did not accept a message. Messages held by a Holder come before it.
 func (p *Pump) stick(at taken, err error) {
 	if p.held.count > 0 {
 		at = p.held.first
@@ -93,7 +93,7 @@ func (p *Pump) stick(at taken, err error) {
 	p.report(func(status *Status) { status.Stuck = s })
 }
 
-// unstick notes that nothing holds the sink up any more.
+// unstick records that nothing blocks the sink.
 func (p *Pump) unstick() {
 	if p.stuck.m.ID != "" {
 		p.stuck = stuck{}
@@ -101,8 +101,7 @@ func (p *Pump) unstick() {
 	}
 }
 
-// passing is what becomes of an error that may pass: the message is tried again, but not for ever where the options
-// say so.
+// passing handles a temporary error: the message is retried, but not forever if the options limit that.
 func (p *Pump) passing(ctx context.Context, acked int, err error) result {
 	after := p.o.Retry.GiveUp
 	if after == 0 || time.Since(p.stuck.since) < after {
@@ -111,12 +110,12 @@ func (p *Pump) passing(ctx context.Context, acked int, err error) result {
 	if err := p.skip(ctx, fmt.Errorf("given up after %s: %w", after, err)); err != nil {
 		return result{acked: acked, err: err}
 	}
-	return result{acked: acked, more: true, buried: true}
+	return result{acked: acked, more: true, setAside: true}
 }
 
-// skip makes a dead letter of the message that is stuck. What a Holder holds is read again.
+// skip sets aside the stuck message. Messages held by a Holder are read again.
 func (p *Pump) skip(ctx context.Context, reason error) error {
 	s := p.stuck
 	p.drop()
-	return p.bury(ctx, s.item.Seq, s.m.Event, s.attempts, reason)
+	return p.setAside(ctx, s.item.Seq, s.m.Event, s.attempts, reason)
 }

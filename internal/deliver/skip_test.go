@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// refusing takes everything but one change, at which it fails as if that would pass.
+// refusing accepts everything except one change, on which it fails with a temporary error.
 func refusing(n int) func(context.Context, []sink.Message) (int, error) {
 	return func(_ context.Context, ms []sink.Message) (int, error) {
 		for i, m := range ms {
@@ -25,7 +25,7 @@ func refusing(n int) func(context.Context, []sink.Message) (int, error) {
 	}
 }
 
-// TestSkip: the change that holds a sink up becomes a dead letter, and what follows is delivered.
+// TestSkip: the change that blocks a sink is set aside, and later changes are delivered.
 func TestSkip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 5, deliver.Options{})
@@ -37,7 +37,7 @@ func TestSkip(t *testing.T) {
 		r.want("up to it", "[1 2]")
 		s := r.pump.Status().Stuck
 		if s == nil || s.ID != id(2) || s.Subject == "" || !s.Since.Equal(began) || s.Attempts < 10 || s.Error != "403: blocked by a firewall" {
-			t.Fatalf("what holds it up: %+v", s)
+			t.Fatalf("the blocking change: %+v", s)
 		}
 		if _, err := r.pump.Skip(t.Context(), id(3)); !errors.Is(err, deliver.ErrNotStuck) {
 			t.Errorf("another change: %v", err)
@@ -63,7 +63,7 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// TestSkipCutsOff: a receiver that hangs on the change does not keep who gives the order.
+// TestSkipCutsOff: a receiver that hangs on the change does not hang the caller.
 func TestSkipCutsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 2, deliver.Options{SendTimeout: time.Hour})
@@ -81,7 +81,7 @@ func TestSkipCutsOff(t *testing.T) {
 		if _, err := r.pump.Skip(t.Context(), id(0)); err != nil {
 			t.Error(err)
 		}
-		r.want("what follows", "[2]")
+		r.want("the later change", "[2]")
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("it took %s", took)
 		}
@@ -113,14 +113,14 @@ func TestSkipIsWhole(t *testing.T) {
 		if _, err := r.pump.Skip(t.Context(), id(0)); err != nil {
 			t.Error(err)
 		}
-		if r.cursor() != 1 || len(r.store.Dead()) != 1 { // before the pump goes on
+		if r.cursor() != 1 || len(r.store.Dead()) != 1 { // before the pump continues
 			t.Errorf("the cursor is at %d, %d dead letters", r.cursor(), len(r.store.Dead()))
 		}
 		r.stop()
 	})
 }
 
-// TestGiveUp: where the options say so, nothing holds a sink up for longer.
+// TestGiveUp: if the options limit it, nothing blocks a sink for longer.
 func TestGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 5, deliver.Options{Retry: deliver.Retry{GiveUp: 24 * time.Hour}})
@@ -137,7 +137,7 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-// TestPassingIsForEver: without the option nothing is given up.
+// TestPassingIsForEver: without the option, nothing is given up.
 func TestPassingIsForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 2, deliver.Options{})
@@ -151,7 +151,7 @@ func TestPassingIsForEver(t *testing.T) {
 	})
 }
 
-// TestSkipHeld: of what a sink holds to send later, the first is skipped; the rest is told, and nothing is lost.
+// TestSkipHeld: the first of a sink's held messages is skipped; the rest is delivered, and nothing is lost.
 func TestSkipHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := holding(t, 4, time.Minute)
@@ -166,7 +166,7 @@ func TestSkipHeld(t *testing.T) {
 		time.Sleep(time.Hour)
 		s := r.pump.Status().Stuck
 		if s == nil || s.ID != id(0) {
-			t.Fatalf("what holds it up: %+v", s)
+			t.Fatalf("the blocking change: %+v", s)
 		}
 		if _, err := r.pump.Skip(t.Context(), s.ID); err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestSkipHeld(t *testing.T) {
 	})
 }
 
-// TestStuckIsForgotten: a rewind, and a sink that works again, end it.
+// TestStuckIsForgotten: a rewind, and a sink that works again, clear it.
 func TestStuckIsForgotten(t *testing.T) {
 	for _, rewind := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 // State is what a pump is doing.
 type State string
 
-// The states. Retrying waits after an error.
+// The states. Retrying means waiting after an error.
 const (
 	Running  State = "running"
 	Paused   State = "paused"
@@ -15,31 +15,31 @@ const (
 	Stopped  State = "stopped"
 )
 
-// Status is where a pump stands. Counts are of this run of the pump.
+// Status is the status of a pump. Counters start with the pump's run.
 type Status struct {
-	// Name is the sink's in the configuration, Sink what it calls itself.
+	// Name is the sink's name in the configuration, Sink its own description.
 	Name, Sink string
 	State      State
 	// Cursor is the sequence number up to which the sink is done.
 	Cursor int64
-	// Held are messages that the sink has taken in, and tells later.
+	// Held are messages that the sink has accepted for later delivery.
 	Held int64
-	// Delivered are acknowledged messages, those that are held not among them, Dead dead letters,
-	// Attempts calls of Send and Flush, Failures those errors after which the pump waited, the store's included.
+	// Delivered counts acknowledged messages without held ones; Dead counts dead letters, Attempts calls of
+	// Send and Flush, and Failures the errors after which the pump waited, including the store's.
 	Delivered, Dead, Attempts, Failures int64
-	// FilterErrors counts how often the filter failed, again for an event that is read again; FilterError is
-	// its last error. These events are delivered.
+	// FilterErrors counts the filter's failures, again for an event that is read again; FilterError is the last
+	// one. These events are delivered.
 	FilterErrors int64
 	FilterError  string
-	// Stuck is the change that holds the sink up; nil: none does.
+	// Stuck is the change that blocks the sink, or nil.
 	Stuck *Stuck
-	// Error is the last error and ErrorAt its time; they stay when the sink works again. Retry is when it
-	// is tried next, zero where State is not Retrying.
+	// Error is the last error and ErrorAt its time; they remain when the sink works again. Retry is the next
+	// attempt's time, zero unless State is Retrying.
 	Error          string
 	ErrorAt, Retry time.Time
 }
 
-// Status is where the pump stands. The store is not asked.
+// Status returns the pump's status. It does not access the store.
 func (p *Pump) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *Pump) Status() Status {
 	case s.State == Stopped:
 	case p.paused: // before the loop sees it
 		s.State = Paused
-	case s.State == "", s.State == Paused: // as it sees that it is no more
+	case s.State == "", s.State == Paused: // until the loop sees that it is running again
 		s.State = Running
 	}
 	return s
@@ -66,10 +66,10 @@ func (p *Pump) failed(err error, failures int, wait time.Duration) {
 		s.Failures++
 		s.State, s.Error, s.ErrorAt, s.Retry = Retrying, err.Error(), now, now.Add(wait)
 	})
-	if failures == 1 { // of a row; Status has the others
+	if failures == 1 { // the first of a row; Status has the others
 		what := "delivery failed"
 		if isPermanent(err) {
-			what = "a change was refused and is tried again"
+			what = "change refused; retrying"
 		}
 		p.o.Log.Warn(what, "sink", p.o.Name, "error", err, "retry in", wait.Round(time.Millisecond))
 	}

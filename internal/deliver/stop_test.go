@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// TestDrain: a stop delivers what there is, in bounded time.
+// TestDrain: a stop delivers the existing changes, in bounded time.
 func TestDrain(t *testing.T) {
 	slow := func(d time.Duration) func(context.Context, []sink.Message) (int, error) {
 		return func(ctx context.Context, ms []sink.Message) (int, error) {
@@ -41,15 +41,15 @@ func TestDrain(t *testing.T) {
 		{"all batches are sent", slow(time.Second), false, 250, 3 * time.Second, 3 * time.Second},
 		{"as long as time permits", slow(4 * time.Second), false, 200, 10 * time.Second, 10*time.Second + time.Millisecond},
 		{"a sink that hangs is cut off", slow(time.Hour), false, 0, 10 * time.Second, 10*time.Second + time.Millisecond},
-		{"what it had taken by then is noted, or it would get it again", some, false, 40, 10 * time.Second, 10*time.Second + time.Millisecond},
+		{"accepted messages are recorded, or they would be sent again", some, false, 40, 10 * time.Second, 10*time.Second + time.Millisecond},
 		{"a sink that fails is not waited for", down, false, 0, 0, time.Millisecond},
-		{"a paused one gets no more than what is on its way", slow(time.Second), true, 100, time.Second, time.Second},
+		{"a paused one only gets the current batch", slow(time.Second), true, 100, time.Second, time.Second},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, 250, deliver.Options{Drain: 10 * time.Second})
 				r.sink.send = tc.send
-				r.start() // the first batch is on its way
+				r.start() // the first batch is being sent
 				if tc.pause {
 					r.pump.Pause()
 				}
@@ -69,7 +69,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainEnds: what is recorded after the stop was asked for does not keep the pump.
+// TestDrainEnds: changes recorded after the stop do not prolong it.
 func TestDrainEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 1, deliver.Options{Drain: time.Hour})
@@ -119,7 +119,7 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// TestRewind delivers again from a place on, in order and under the same ids.
+// TestRewind delivers again from a sequence number, in order and under the same ids.
 func TestRewind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 4, deliver.Options{})
@@ -151,7 +151,7 @@ func TestRewind(t *testing.T) {
 	})
 }
 
-// TestDone: what has arrived counts, also where that is not noted yet.
+// TestDone: arrived messages count, even if that is not recorded yet.
 func TestDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 3, deliver.Options{})
@@ -178,12 +178,12 @@ func TestDone(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := r.pump.Done(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a sink that hangs keeps who asks: %v", err)
+			t.Errorf("a sink that hangs blocks the caller: %v", err)
 		}
 	})
 }
 
-// refuse refuses messages by sequence number, for good.
+// refuse refuses messages by sequence number, permanently.
 func refuse(poison ...int) func(context.Context, []sink.Message) (int, error) {
 	bad := map[string]bool{}
 	for _, n := range poison {
@@ -253,7 +253,7 @@ func TestReplayDead(t *testing.T) {
 		r.sink.send = down
 		replay("a sink that is down ends it", nil, 0, errDown.Error(), 1, 2, 3)
 		r.sink.send = refuse(2)
-		replay("what is refused again stays", nil, 2, "", 2)
+		replay("a letter refused again stays", nil, 2, "", 2)
 		if d := r.store.Dead()[0]; d.Attempts != 2 {
 			t.Errorf("attempts: %d, want 2", d.Attempts)
 		}
@@ -261,16 +261,16 @@ func TestReplayDead(t *testing.T) {
 		replay("by id", []string{id(1)}, 1, "")
 		r.want("each once, also while paused", "[4 1 3 2]")
 
-		if err := r.store.Bury(t.Context(), deliver.DeadLetter{ID: "gone", Seq: 99}); err != nil {
+		if err := r.store.SetAside(t.Context(), deliver.DeadLetter{ID: "gone", Seq: 99}); err != nil {
 			t.Fatal(err)
 		}
-		replay("what retention has dropped", nil, 0, "not keep", 99)
+		replay("a change removed by retention", nil, 0, "no longer has", 99)
 		r.stop()
 		replay("after the end", nil, 0, deliver.ErrStopped.Error(), 99)
 	})
 }
 
-// TestReplayIsCutOff: a replay that hangs does not keep Run from its end.
+// TestReplayIsCutOff: a replay that hangs does not prevent Run's end.
 func TestReplayIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 1, deliver.Options{Retry: deliver.Retry{Attempts: 1}, SendTimeout: time.Hour})
@@ -293,7 +293,7 @@ func TestReplayIsCutOff(t *testing.T) {
 	})
 }
 
-// TestReplayTakenAtTheEnd: what the sink took while it was cut off is a dead letter no more.
+// TestReplayTakenAtTheEnd: a letter accepted while the sink was interrupted is no longer a dead letter.
 func TestReplayTakenAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 1, deliver.Options{Retry: deliver.Retry{Attempts: 1}, SendTimeout: time.Hour})
@@ -319,7 +319,7 @@ func TestReplayTakenAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestAgain: a sink hears which messages somebody asked for once more, also from the next process.
+// TestAgain: a sink learns which messages a user requested again, also from the next process.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 4, deliver.Options{})

@@ -13,8 +13,8 @@ import (
 type Clock struct {
 	// At is what the clock showed last.
 	At time.Time
-	// Doubted is for how long the wall clock has shown something else.
-	Doubted time.Duration
+	// Diverged is for how long the wall clock has shown something else.
+	Diverged time.Duration
 }
 
 // clockKey is the key of the clock in meta: both in milliseconds, with a space between them.
@@ -49,6 +49,6 @@ func (j *Journal) Clock(ctx context.Context) (c Clock, err error) {
 func (j *Journal) SetClock(ctx context.Context, c Clock) error {
 	return j.write(ctx, "write", func() error {
 		return j.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", clockKey,
-			strconv.FormatInt(c.At.UnixMilli(), 10)+" "+strconv.FormatInt(c.Doubted.Milliseconds(), 10))
+			strconv.FormatInt(c.At.UnixMilli(), 10)+" "+strconv.FormatInt(c.Diverged.Milliseconds(), 10))
 	})
 }

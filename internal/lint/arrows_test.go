@@ -15,13 +15,13 @@ import (
 
 const module = "github.com/tattler-dev/tattler"
 
-// row is one rule about imports. Patterns are as the go command's: a/... is a and all below it; ./a is
+// row is one rule about imports. Patterns are as in the go command: a/... is a and everything below it; ./a is
 // in this module; std is the standard library.
 type row struct {
-	who   string   // the packages it binds
-	but   []string // those of them that it does not
-	only  []string // all they may import directly, besides each other; nil: anything
-	never []string // what they may not link, directly or through others
+	who   string   // the packages it applies to
+	but   []string // exceptions from who
+	only  []string // the permitted direct imports, besides each other; nil: anything
+	never []string // packages that may not be linked, directly or indirectly
 	why   string
 }
 
@@ -30,7 +30,7 @@ var rows = []row{
 		who:  "./informer/...",
 		but:  []string{"./informer/clientgo/...", "./informer/informertest/...", "./informer/informerprom/...", "./informer/controller/...", "./informer/kinds/..."},
 		only: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/klauspost/compress/...", "github.com/cespare/xxhash/v2", "sigs.k8s.io/json", "google.golang.org/protobuf/encoding/protowire"},
-		why:  "who embeds the library must not inherit the tool or its dependencies",
+		why:  "users of the library must not inherit the tool or its dependencies",
 	},
 	{
 		who: "./informer/feed",
@@ -38,7 +38,7 @@ var rows = []row{
 			"std", "k8s.io/apimachinery/...", "./informer", "./informer/internal/raw", "./informer/internal/store",
 			"./informer/internal/compact", "./informer/internal/checkpoint", "./informer/internal/wire",
 		},
-		why: "it packages what a source hands on, and does not reach into how a source reads",
+		why: "it packages the batches of a source, and does not depend on how a source reads",
 	},
 	{
 		who:   "./informer",
@@ -53,7 +53,7 @@ var rows = []row{
 	{
 		who:   "./informer",
 		never: []string{"./informer/controller/...", "k8s.io/client-go/tools/leaderelection/..."},
-		why:   "who only reads and watches does not inherit what controllers need",
+		why:   "programs that only read and watch do not inherit the dependencies of controllers",
 	},
 	{
 		who:  "./informer/kinds/...",
@@ -63,7 +63,7 @@ var rows = []row{
 	{
 		who:   "./informer",
 		never: []string{"./informer/kinds/...", "k8s.io/client-go/discovery/..."},
-		why:   "who names the kinds that it watches does not inherit discovery, which links OpenAPI documents",
+		why:   "programs that name the kinds they watch do not inherit discovery, which links OpenAPI documents",
 	},
 	{
 		who: "./informer/informertest/...",
@@ -76,7 +76,7 @@ var rows = []row{
 	{
 		who:  "./informer/informerprom/...",
 		only: []string{"std", "./informer", "github.com/prometheus/client_golang/prometheus/..."},
-		why:  "metrics for those who have Prometheus's client anyway: who does not import it does not inherit that, and it uses what any program may",
+		why:  "metrics for programs that use Prometheus's client anyway: others do not inherit it, and it only uses the public library",
 	},
 	{
 		who:  "./informer/clientgo/...",
@@ -90,7 +90,7 @@ var rows = []row{
 	{
 		who:   "./...",
 		never: []string{"./informer/clientgo/..."},
-		why:   "it is for programs that have client-go's tools anyway: who embeds the engine itself does not inherit them",
+		why:   "it is for programs that have client-go's tools anyway: users of the engine itself do not inherit them",
 	},
 	{
 		who: "./...",
@@ -104,7 +104,7 @@ var rows = []row{
 	{
 		who:   "./...",
 		never: []string{"./devcluster/...", "./bench/...", "./compat/...", "./tools/...", "./examples/..."},
-		why:   "they are modules of their own, so that go install and go get of this one stay light",
+		why:   "they are separate modules, so that go install and go get of this one stay light",
 	},
 	{
 		who: "./...",
@@ -131,7 +131,7 @@ var rows = []row{
 	{
 		who:  "./internal/capture/redact/...",
 		only: []string{"std", "./diff", "./internal/capture/rules"},
-		why:  "what hides Secrets is small enough to be read whole, and reaches no network, disk or log",
+		why:  "the code that redacts Secrets is small enough to be read completely, and reaches no network, disk or log",
 	},
 	{
 		who:  "./internal/capture/quiet/...",
@@ -146,7 +146,7 @@ var rows = []row{
 	{
 		who:  "./internal/change/...",
 		only: []string{"std", "./diff", "./event", "./internal/capture/managers", "./internal/capture/quiet", "./internal/severity", "k8s.io/apimachinery/pkg/runtime/schema"},
-		why:  "a change is made of two versions, wherever they come from: it reaches no network and no store",
+		why:  "a change is built from two versions, wherever they come from: it reaches no network and no store",
 	},
 	{
 		who:  "./internal/severity/...",
@@ -174,7 +174,7 @@ var rows = []row{
 	{
 		who:  "./internal/jsonmap/...",
 		only: []string{"std", "k8s.io/apimachinery/pkg/util/json"},
-		why:  "a decoder of bytes, and the one that it must agree with",
+		why:  "a JSON decoder, and the one that it must agree with",
 	},
 	{
 		who:  "./internal/delta/...",
@@ -199,27 +199,27 @@ var rows = []row{
 	{
 		who:  "./internal/control",
 		only: []string{"std"},
-		why:  "who asks a daemon for its state links neither the journal nor the engine",
+		why:  "clients of a daemon link neither the journal nor the engine",
 	},
 	{
-		who:  "./internal/control/desk",
+		who:  "./internal/control/sinkadmin",
 		only: []string{"std", "./event", "./internal/control", "./internal/deliver", "./internal/journal", "./internal/spell"},
-		why:  "orders are followed the same with a daemon and without one",
+		why:  "orders work the same with a daemon and without one",
 	},
 	{
 		who:  "./internal/ops/...",
 		only: []string{"std", "./internal/control", "github.com/prometheus/client_golang/..."},
-		why:  "what a platform sees is made of the status alone: it reaches no journal and no cluster",
+		why:  "a platform's view is derived from the status alone: it reaches no journal and no cluster",
 	},
 	{
 		who:  "./internal/history/...",
 		only: []string{"std", "./diff", "./event", "./internal/capture/openapi", "./internal/capture/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap"},
-		why:  "what is read from the journal needs no cluster",
+		why:  "reading the journal needs no cluster",
 	},
 	{
 		who:   "./internal/capture/...",
 		never: []string{"./internal/render/...", "./internal/cli/...", "./internal/config/...", "./internal/journal/...", "./internal/deliver/..."},
-		why:   "a change is the same however it is asked for and shown",
+		why:   "a change is the same however it is queried and shown",
 	},
 	{
 		who:  "./internal/render/...",
@@ -233,11 +233,11 @@ var rows = []row{
 	},
 }
 
-// pkg is a package as go list describes it, without its tests.
+// pkg is a package as reported by go list, without its tests.
 type pkg struct {
 	ImportPath string
 	Imports    []string
-	Deps       []string // of Imports, all the way down
+	Deps       []string // all packages that it links
 }
 
 func TestArrows(t *testing.T) {
@@ -247,7 +247,7 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// TestArrowsFindViolations shows that the check can fail, one case for each way.
+// TestArrowsFindViolations shows that each check can fail.
 func TestArrowsFindViolations(t *testing.T) {
 	table := []row{{who: "./lib/...", but: []string{"./lib/free"}, only: []string{"std", "x.org/ok/..."}, never: []string{"x.org/ok/bad"}, why: "w"}}
 	for _, tc := range []struct {
@@ -255,11 +255,11 @@ func TestArrowsFindViolations(t *testing.T) {
 		pkg  pkg
 		want string // empty: no violation
 	}{
-		{"the standard library, itself and what the table has", pkg{"./lib/a", []string{"net/http", "./lib/b", "x.org/ok", "x.org/ok/a"}, nil}, ""},
-		{"a path that only begins alike", pkg{"./lib", []string{"x.org/okay"}, nil}, "may not import x.org/okay"},
-		{"another room", pkg{"./lib", []string{"./tool"}, nil}, "may not import"},
-		{"what is forbidden through others", pkg{"./lib", []string{"x.org/ok/a"}, []string{"x.org/ok/a", "x.org/ok/bad"}}, "may not link x.org/ok/bad"},
-		{"what has a row of its own", pkg{"./lib/free", []string{"x.org/else"}, nil}, "binds no package"},
+		{"the standard library, itself and permitted packages", pkg{"./lib/a", []string{"net/http", "./lib/b", "x.org/ok", "x.org/ok/a"}, nil}, ""},
+		{"a path with the same prefix", pkg{"./lib", []string{"x.org/okay"}, nil}, "may not import x.org/okay"},
+		{"another package", pkg{"./lib", []string{"./tool"}, nil}, "may not import"},
+		{"forbidden indirectly", pkg{"./lib", []string{"x.org/ok/a"}, []string{"x.org/ok/a", "x.org/ok/bad"}}, "may not link x.org/ok/bad"},
+		{"a package with its own row", pkg{"./lib/free", []string{"x.org/else"}, nil}, "binds no package"},
 		{"a row without packages says nothing", pkg{"./tool", nil, nil}, "binds no package"},
 	} {
 		got := violations(table, []pkg{absolute(tc.pkg)})
@@ -271,17 +271,17 @@ func TestArrowsFindViolations(t *testing.T) {
 		want string
 	}{
 		{"the root command imports its verbs", pkg{"./internal/cli", []string{"./internal/cli/watch"}, nil}, ""},
-		{"a verb has rooms of its own", pkg{"./internal/cli/watch", []string{"./internal/cli/watch/help"}, nil}, ""},
+		{"a verb has packages below it", pkg{"./internal/cli/watch", []string{"./internal/cli/watch/help"}, nil}, ""},
 		{"a verb imports a verb", pkg{"./internal/cli/log", []string{"./internal/cli/watch"}, nil}, "verbs"},
-		{"a verb imports what verbs share", pkg{"./internal/cli/log", []string{"./internal/cli/terminal"}, nil}, ""},
-		{"what verbs share imports a verb", pkg{"./internal/cli/terminal", []string{"./internal/cli/watch"}, nil}, "verbs"},
-		{"a verb that begins alike", pkg{"./internal/cli/log", []string{"./internal/cli/login"}, nil}, "verbs"},
+		{"a verb imports a shared package", pkg{"./internal/cli/log", []string{"./internal/cli/terminal"}, nil}, ""},
+		{"a shared package imports a verb", pkg{"./internal/cli/terminal", []string{"./internal/cli/watch"}, nil}, "verbs"},
+		{"a verb with the same prefix", pkg{"./internal/cli/log", []string{"./internal/cli/login"}, nil}, "verbs"},
 	} {
 		expect(t, tc.why, siblings([]pkg{absolute(tc.pkg)}), tc.want)
 	}
 }
 
-// violations returns what the packages do that the rows forbid.
+// violations returns the violations of the rows by the packages.
 func violations(rows []row, pkgs []pkg) []string {
 	var out []string
 	for _, r := range rows {
@@ -309,10 +309,10 @@ func violations(rows []row, pkgs []pkg) []string {
 	return out
 }
 
-// shared are the rooms of internal/cli that are no verbs: what all verbs need of the process.
+// shared are the packages of internal/cli that are not verbs.
 var shared = []string{"complete", "kube", "past", "report", "scope", "setup", "terminal", "when"}
 
-// siblings returns the verbs that import each other: each is a command that can be read alone.
+// siblings returns the verbs that import each other. Each verb must be readable alone.
 func siblings(pkgs []pkg) []string {
 	verb := func(importPath string) string {
 		rest, ok := strings.CutPrefix(importPath, module+"/internal/cli/")
@@ -366,8 +366,8 @@ func absolute(p pkg) pkg {
 	return p
 }
 
-// list asks the go command for this module's packages; nested modules are not among them. What does
-// not compile is the compiler's to report.
+// list returns this module's packages; nested modules are not included. Compile errors are left to the
+// compiler.
 func list(t *testing.T) []pkg {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports,Deps", "./...")
@@ -392,7 +392,7 @@ func list(t *testing.T) []pkg {
 	}
 }
 
-// expect checks that there is no problem, or that the first one holds want.
+// expect checks that there is no problem, or that the first one contains want.
 func expect(t *testing.T, why string, problems []string, want string) {
 	t.Helper()
 	switch {

@@ -1,3 +1,3 @@
-// Package lint holds tests of the whole repository: which package may import which, and why; that
-// everything exported is documented; and the house rules that no linter knows. It has no code.
+// Package lint tests the whole repository: which package may import which, and why; that exported names are
+// documented; and house rules that no linter knows. It has no other code.
 package lint

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// undocumented returns what lacks a comment in the files of one directory: the package, and every
-// exported name that stands at the top level or is a method of one that does. One comment may serve a
-// group of constants or variables; methods that every reader knows (Error, Unwrap, String) need none.
+// undocumented returns the missing comments in the files of one directory: on the package, and on every
+// exported name at the top level, including methods of exported types. One comment may cover a group of
+// constants or variables; well-known methods (Error, Unwrap, String) need none.
 func undocumented(files []file) []string {
 	var out []string
 	dir, want, documented, code := "", "", false, false
@@ -37,13 +37,13 @@ func undocumented(files []file) []string {
 	return out
 }
 
-// starts tells whether a comment begins with the words.
+// starts reports whether a comment starts with the words.
 func starts(c *ast.CommentGroup, words string) bool {
 	rest, ok := strings.CutPrefix(c.Text(), words)
 	return ok && rest != "" && strings.ContainsAny(rest[:1], " ,.:\n")
 }
 
-// bare returns the exported names that a declaration leaves without a comment.
+// bare returns the exported names without a comment in a declaration.
 func bare(d ast.Decl) []string {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -73,7 +73,7 @@ func bare(d ast.Decl) []string {
 	return nil
 }
 
-// exportedReceiver tells whether a function can be seen from outside as far as its receiver goes.
+// exportedReceiver reports whether a function has no receiver or an exported one.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true
@@ -110,10 +110,10 @@ func TestUndocumentedFindsProblems(t *testing.T) {
 		{"an error's text", "x/a/a.go", doc + "func (e *E) Error() string { return e.s }\n", ""},
 		{"a method of a private type", "x/a/a.go", doc + "func (x *t) A() {}\n", ""},
 		{"a bare type", "x/a/a.go", doc + "type A int\n", "A has no comment"},
-		{"a group of types has no one comment", "x/a/a.go", doc + "// Types.\ntype (\nA int\nB int\n)\n", "A has no comment"},
+		{"a group of types with a single comment", "x/a/a.go", doc + "// Types.\ntype (\nA int\nB int\n)\n", "A has no comment"},
 		{"bare constants", "x/a/a.go", doc + "const A = 1\n", "A has no comment"},
 		{"a group under one comment", "x/a/a.go", doc + "// The As.\nconst (\nA = 1\nB = 2\n)\n", ""},
-		{"a comment behind", "x/a/a.go", doc + "var A = 1 // one\n", ""},
+		{"a trailing comment", "x/a/a.go", doc + "var A = 1 // one\n", ""},
 	} {
 		f, err := parse(tc.path, []byte(tc.text))
 		if err != nil {
@@ -123,7 +123,7 @@ func TestUndocumentedFindsProblems(t *testing.T) {
 	}
 }
 
-// TestLibraryFitsTwoScreens: what a reader of the library sees first is short enough to be read.
+// TestLibraryFitsTwoScreens keeps the library's overview short enough to be read.
 func TestLibraryFitsTwoScreens(t *testing.T) {
 	const most = 112
 	out, err := exec.Command("go", "doc", module+"/informer").Output()

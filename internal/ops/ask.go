@@ -10,37 +10,37 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 )
 
-// patience is how long the daemon may take to tell its status: less than Prometheus waits for a scrape
-// (10 s, if nobody says otherwise).
+// patience is how long the daemon may take to return its status: less than Prometheus waits for a scrape (10 s
+// by default).
 const patience = 5 * time.Second
 
-// errSilent says that the daemon did not answer in time.
+// errSilent means that the daemon did not answer in time.
 var errSilent = errors.New("the daemon does not report its state")
 
-// asker asks for the status, one question at a time: who asks while one is under way waits for its
-// answer. So a daemon that does not answer costs one goroutine, however many ask and however often.
+// asker requests the status, one request at a time: concurrent callers share a request. So a daemon that does
+// not answer costs one goroutine, however many callers there are.
 type asker struct {
 	ask func(context.Context) (control.Status, error)
-	end context.Context // of the server, and so of every question
+	end context.Context // of the server, and so of every request
 	log *slog.Logger
 
 	asking sync.WaitGroup
 
 	mu       sync.Mutex
-	question *question // under way; nil if none is
-	// silent is when the first question was asked that got no answer in time; zero where the last one did.
+	question *question // the current one, or nil
+	// silent is when the first request without a timely answer was made; zero if the last one was answered.
 	silent  time.Time
 	failing bool // the last answer was an error
 }
 
-// question is asked once, and answered for all who wait.
+// question is a single request for all callers that wait for it.
 type question struct {
 	done   chan struct{} // closed with the answer
 	status control.Status
 	err    error
 }
 
-// status waits for an answer; errSilent says that there was none before ctx ended, or in time.
+// status waits for an answer; errSilent if none came before ctx ended, or in time.
 func (a *asker) status(ctx context.Context) (control.Status, error) {
 	q := a.begin()
 	select {
@@ -51,7 +51,7 @@ func (a *asker) status(ctx context.Context) (control.Status, error) {
 	}
 }
 
-// begin returns the question that is under way, a new one if there is none.
+// begin returns the current request, or a new one.
 func (a *asker) begin() *question {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,7 +72,7 @@ func (a *asker) begin() *question {
 	return q
 }
 
-// answered ends a question. An error is logged when it comes and when it has gone.
+// answered ends a request. It logs an error when it starts and when it is over.
 func (a *asker) answered(ctx context.Context, q *question) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,7 +93,7 @@ func (a *asker) answered(ctx context.Context, q *question) {
 	close(q.done)
 }
 
-// silence is how long the daemon has not answered; 0 where it does.
+// silence returns how long the daemon has not answered; 0 if it does.
 func (a *asker) silence() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

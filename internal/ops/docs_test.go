@@ -13,17 +13,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 )
 
-// alertsFile has the alerts that users get.
+// alertsFile holds the shipped alerts.
 const alertsFile = "../../deploy/prometheus/alerts.yaml"
 
-// TestDocsAreFresh makes docs/metrics.md of the code.
+// TestDocsAreFresh generates docs/metrics.md from the code.
 func TestDocsAreFresh(t *testing.T) {
 	text, err := os.ReadFile("testdata/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var table strings.Builder
-	table.WriteString("| metric | type | labels | what it is |\n| --- | --- | --- | --- |\n")
+	table.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
 	for _, m := range metrics {
 		labels := ""
 		if len(m.labels) > 0 {
@@ -41,8 +41,8 @@ func typeOf(m metric) string {
 	return "gauge"
 }
 
-// TestAlerts checks the alert rules as far as that goes without Prometheus: their form, that the metrics, labels
-// and states exist that they are about, and that docs/operations.md says what to do about each, and about no other.
+// TestAlerts checks the alert rules as far as possible without Prometheus: their form, that their metrics,
+// labels and states exist, and that docs/operations.md describes each of them, and no others.
 func TestAlerts(t *testing.T) {
 	text, err := os.ReadFile(alertsFile)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestAlerts(t *testing.T) {
 			}
 			delete(documented, r.Alert)
 			if r.Alert == "" || r.Annotations.Summary == "" || r.Annotations.Description == "" || r.Labels["severity"] == "" || g.Name == "" {
-				t.Errorf("%+v lacks something", r)
+				t.Errorf("%+v is incomplete", r)
 			}
 			for _, p := range unknownIn(r.Expr) {
 				t.Errorf("%s: %s", r.Alert, p)
@@ -103,7 +103,7 @@ func TestAlertsFindMistakes(t *testing.T) {
 		`tattler_stream{state="waiting"} > 0`:               "no metric tattler_stream",
 		`tattler_streams{status="waiting"} > 0`:             "tattler_streams has no label status",
 		`tattler_streams{state="dead"} > 0`:                 "no state dead",
-		`increase(tattler_sink_dead_letters[5m]) > 0`:       "tattler_sink_dead_letters is no counter",
+		`increase(tattler_sink_dead_letters[5m]) > 0`:       "tattler_sink_dead_letters is not a counter",
 		`tattler_sink_lost_total > 0`:                       "tattler_sink_lost_total is a counter",
 		`sum by (sink) (rate(tattler_sink_lost_total[5m]))`: "",
 	} {
@@ -118,7 +118,7 @@ var (
 	selector = regexp.MustCompile(`(\w+)=~?"([^"]*)"`)
 )
 
-// unknownIn returns what an expression names that there is not.
+// unknownIn returns the unknown names in an expression.
 func unknownIn(expr string) (problems []string) {
 	uses := use.FindAllStringSubmatch(expr, -1)
 	if len(uses) == 0 {
@@ -133,7 +133,7 @@ func unknownIn(expr string) (problems []string) {
 		}
 		switch m := metrics[i]; {
 		case over && m.kind != counter && (u[1] == "rate(" || u[1] == "increase("):
-			problems = append(problems, name+" is no counter")
+			problems = append(problems, name+" is not a counter")
 		case !over && m.kind == counter:
 			problems = append(problems, name+" is a counter")
 		}

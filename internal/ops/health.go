@@ -14,29 +14,28 @@ import (
 )
 
 const (
-	// glance is how long /healthz waits for the status: kubelet's probes wait a second.
-	glance = 500 * time.Millisecond
-	// stuck is how long the daemon may say nothing of itself before it is taken for stuck.
+	// healthTimeout is how long /healthz waits for the status: kubelet's probes wait a second.
+	healthTimeout = 500 * time.Millisecond
+	// stuck is how long the daemon may fail to report before it counts as stuck.
 	stuck = time.Minute
 	// stuckWrite is how long one write may take: a busy disk takes seconds.
 	stuckWrite = 5 * time.Minute
-	// blip is how long a stream, or the API server, may be away and nobody need care: API servers
-	// restart.
-	blip = time.Minute
-	// slow is how long a stream may list, or fail and list in turns, before it counts as not live: the list
-	// of a huge kind takes minutes.
-	slow = 10 * time.Minute
-	// maxKinds bounds how many kinds an answer of /readyz names.
+	// reconnectGrace is how long a stream, or the API server, may be away without a report: API servers restart.
+	reconnectGrace = time.Minute
+	// listGrace is how long a stream may list, or alternate between listing and failing, before it counts as not
+	// live: the list of a huge kind takes minutes.
+	listGrace = 10 * time.Minute
+	// maxKinds bounds the number of kinds in an answer of /readyz.
 	maxKinds = 20
 )
 
-// healthz says whether a restart would help, which is what Kubernetes does about a 503. It would not
-// bring back an API server, a receiver, rights, or room on a disk: after each of these the daemon goes
-// on by itself. It would help a daemon of which some part hangs: one that has not reported its state for
-// a minute, though it was asked, or of which one write to the journal does not end. That it cannot
-// tell its state is no reason: it says so.
+// healthz reports whether a restart would help, because Kubernetes restarts the pod on a 503. A restart would
+// not bring back an API server, a receiver, rights or disk space: the daemon recovers from these by itself. It
+// would help if part of the daemon hangs: if it has not reported its state for a minute although it was asked,
+// or if a write to the journal does not end. An error while reporting is not a reason: the daemon still
+// answers.
 func (h *handler) healthz(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), glance)
+	ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 	defer cancel()
 	s, err := h.asker.status(ctx)
 	reason := ""
@@ -56,7 +55,7 @@ func (h *handler) healthz(w http.ResponseWriter, r *http.Request) {
 	say(w, "ok")
 }
 
-// readyz says whether everything is recorded that should be.
+// readyz reports whether everything that should be recorded is recorded.
 func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 	s, err := h.status(r)
 	if err != nil {
@@ -70,8 +69,8 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 	say(w, "ok")
 }
 
-// unready says why a daemon is not ready, a line for each reason. Errors are left out, because anyone
-// may ask who reaches the port; tattler status has them.
+// unready returns the reasons for not being ready, one per line. Errors are left out, because the endpoint is
+// not authenticated; tattler status has them.
 func unready(s *control.Status, now time.Time) (reasons []string) {
 	if s.Starting != "" {
 		return []string{"the start: " + s.Starting + since(s.Started, now)}
@@ -79,7 +78,7 @@ func unready(s *control.Status, now time.Time) (reasons []string) {
 	if !s.Settled {
 		reasons = append(reasons, "the start has not settled")
 	}
-	if s.Away != "" && now.Sub(s.AwaySince) > blip {
+	if s.Away != "" && now.Sub(s.AwaySince) > reconnectGrace {
 		reasons = append(reasons, "the API server cannot be reached"+since(s.AwaySince, now))
 	}
 	if s.Journal.Error != "" {
@@ -88,18 +87,18 @@ func unready(s *control.Status, now time.Time) (reasons []string) {
 	if s.Journal.ReadError != "" {
 		reasons = append(reasons, "the journal cannot be read")
 	}
-	return append(reasons, blind(s, now)...)
+	return append(reasons, notLiveKinds(s, now)...)
 }
 
-// missing sums up the streams of a kind that are not live and should be.
+// missing summarizes the streams of a kind that are not live and should be.
 type missing struct {
 	streams, of int
 	first       *control.Stream // the one that has not been live for longest
 }
 
-// blind names the kinds of which streams are not live: at the start all of those that may become so, later
-// those that wait for longer than a moment, or have not been live for long, whatever they did meanwhile.
-func blind(s *control.Status, now time.Time) (reasons []string) {
+// notLiveKinds names the kinds with streams that are not live: during the start all that may become live; later those
+// that have been waiting, or not live, for too long.
+func notLiveKinds(s *control.Status, now time.Time) (reasons []string) {
 	kinds := map[string]*missing{}
 	for i := range s.Streams {
 		st := &s.Streams[i]
@@ -109,20 +108,22 @@ func blind(s *control.Status, now time.Time) (reasons []string) {
 			kinds[st.Resource] = k
 		}
 		k.of++
-		if !isBlind(st, s.Settled, now) {
+		if !overdue(st, s.Settled, now) {
 			continue
 		}
-		if k.streams++; k.streams == 1 || dark(st).Before(dark(k.first)) {
+		if k.streams++; k.streams == 1 || notLiveSince(st).Before(notLiveSince(k.first)) {
 			k.first = st
 		}
 	}
 	maps.DeleteFunc(kinds, func(_ string, k *missing) bool { return k.streams == 0 })
 	names := slices.Sorted(maps.Keys(kinds))
-	// The first to go is the likeliest to say why.
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(dark(kinds[a].first).Unix(), dark(kinds[b].first).Unix()) })
+	// The first to fail most likely has the cause.
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(notLiveSince(kinds[a].first).Unix(), notLiveSince(kinds[b].first).Unix())
+	})
 	for i, name := range names {
 		if i == maxKinds {
-			return append(reasons, fmt.Sprintf("and %d kinds more", len(names)-i))
+			return append(reasons, fmt.Sprintf("and %d more kinds", len(names)-i))
 		}
 		k := kinds[name]
 		line := fmt.Sprintf("%s: %s%s", name, k.first.State, since(k.first.Since, now))
@@ -137,26 +138,26 @@ func blind(s *control.Status, now time.Time) (reasons []string) {
 	return reasons
 }
 
-// isBlind tells of a stream that should be live, is not, and has no time left to become so.
-func isBlind(s *control.Stream, settled bool, now time.Time) bool {
+// overdue reports whether a stream should be live, is not, and has exceeded its time.
+func overdue(s *control.Stream, settled bool, now time.Time) bool {
 	switch {
 	case s.State != control.Listing && s.State != control.Waiting:
 		return false
-	case !settled, s.State == control.Waiting && now.Sub(s.Since) > blip:
+	case !settled, s.State == control.Waiting && now.Sub(s.Since) > reconnectGrace:
 		return true
 	}
-	return !s.TryingSince.IsZero() && now.Sub(s.TryingSince) > slow
+	return !s.TryingSince.IsZero() && now.Sub(s.TryingSince) > listGrace
 }
 
-// dark is since when a stream is not live, as far as that is known.
-func dark(s *control.Stream) time.Time {
+// notLiveSince returns since when a stream has not been live, as far as known.
+func notLiveSince(s *control.Stream) time.Time {
 	if s.TryingSince.IsZero() {
 		return s.Since
 	}
 	return s.TryingSince
 }
 
-// since says for how long something has been so, where that is known.
+// since formats how long something has lasted, if that is known.
 func since(at, now time.Time) string {
 	if at.IsZero() {
 		return ""

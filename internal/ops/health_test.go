@@ -38,18 +38,18 @@ func TestReady(t *testing.T) {
 	}{
 		{"all is well", settled(stream("pods", control.Live, time.Hour)), nil},
 		{"nothing is watched, and that is known", settled(), nil},
-		{"the start: what it waits for", control.Status{Streams: []control.Stream{
+		{"the start: the streams it waits for", control.Status{Streams: []control.Stream{
 			stream("pods", control.Live, time.Second), stream("secrets", control.Forbidden, time.Second),
 			stream("configmaps", control.Listing, 3*time.Second), stream("leases.coordination.k8s.io", control.Waiting, 2*time.Second),
 		}}, []string{"the start has not settled", "configmaps: listing for 3s", "leases.coordination.k8s.io: waiting for 2s"}},
-		{"what may not be watched, and what is no more, is known", settled(stream("secrets", control.Forbidden, time.Hour), stream("widgets", control.Gone, time.Hour)), nil},
+		{"forbidden and gone kinds do not count", settled(stream("secrets", control.Forbidden, time.Hour), stream("widgets", control.Gone, time.Hour)), nil},
 		{"a list of a huge kind is on its way", settled(trying(control.Listing, 10*time.Minute, 10*time.Minute)), nil},
 		{"a list that does not end", settled(trying(control.Listing, 11*time.Minute, 11*time.Minute)), []string{"pods: listing for 11m0s"}},
 		{"it fails and lists in turns: it lists now", settled(trying(control.Listing, 3*time.Second, 11*time.Minute)),
 			[]string{"pods: listing for 3s, not live for 11m0s"}},
 		{"and now it waits", settled(trying(control.Waiting, 3*time.Second, 11*time.Minute)), []string{"pods: waiting for 3s, not live for 11m0s"}},
-		{"it has just begun to", settled(trying(control.Waiting, 3*time.Second, 9*time.Minute)), nil},
-		{"the worst one of a kind is told", settled(trying(control.Waiting, 3*time.Second, 20*time.Minute), trying(control.Listing, time.Minute, 11*time.Minute)),
+		{"it has just started to", settled(trying(control.Waiting, 3*time.Second, 9*time.Minute)), nil},
+		{"the worst one of a kind is shown", settled(trying(control.Waiting, 3*time.Second, 20*time.Minute), trying(control.Listing, time.Minute, 11*time.Minute)),
 			[]string{"pods: waiting for 3s, not live for 20m0s (2 of 2 streams)"}},
 		{"a moment is nothing", settled(stream("pods", control.Waiting, time.Minute)), nil},
 		{"a dead stream", settled(stream("pods", control.Waiting, 61*time.Second), stream("nodes", control.Live, time.Hour)), []string{"pods: waiting for 1m1s"}},
@@ -58,7 +58,7 @@ func TestReady(t *testing.T) {
 		), []string{"pods: waiting for 3m0s (2 of 3 streams)"}},
 		{"the one that went first comes first", settled(stream("a", control.Waiting, 2*time.Minute), stream("b", control.Waiting, 3*time.Minute)),
 			[]string{"b: waiting for 3m0s", "a: waiting for 2m0s"}},
-		{"a short answer", settled(many...), append(some, "and 5 kinds more")},
+		{"a short answer", settled(many...), append(some, "and 5 more kinds")},
 		{"an unknown time is long ago", settled(control.Stream{Resource: "pods", State: control.Waiting}), []string{"pods: waiting"}},
 		{"the journal", control.Status{Settled: true, Journal: control.Journal{Error: "/geheim: no space left", ErrorAt: ago(90 * time.Second)}},
 			[]string{"the journal cannot be written for 1m30s"}},
@@ -79,7 +79,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestReadyz answers with what is wrong, a line each.
+// TestReadyz answers with the reasons, one per line.
 func TestReadyz(t *testing.T) {
 	if code, body := get(t, Options{Status: answering(control.Status{Settled: true})}, "/readyz"); code != 200 || body != "ok\n" {
 		t.Errorf("%d: %q", code, body)
@@ -90,7 +90,8 @@ func TestReadyz(t *testing.T) {
 	}
 }
 
-// TestHealthzAtTheStart: however long the journal is migrated, a restart would not help; it says what is done.
+// TestHealthzAtTheStart: however long a migration takes, a restart would not help; the answer shows the current
+// step.
 func TestHealthzAtTheStart(t *testing.T) {
 	s := control.Status{Started: time.Now().Add(-time.Hour), Starting: "migrating the journal from format 3 to 4"}
 	if code, body := get(t, Options{Status: answering(s)}, "/healthz"); code != 200 || body != "ok: migrating the journal from format 3 to 4\n" {
@@ -98,8 +99,7 @@ func TestHealthzAtTheStart(t *testing.T) {
 	}
 }
 
-// TestHealthz shows that it is about what a restart helps, and about nothing else: full's daemon lacks
-// about everything.
+// TestHealthz only fails if a restart would help: full's daemon has almost every other problem.
 func TestHealthz(t *testing.T) {
 	for _, tc := range []struct {
 		why   string

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Listen opens the address of a configuration: HOST:PORT, or :PORT on every interface. With profiles only
-// a loopback address is opened. The errors say what to do.
+// Listen opens the address of a configuration: HOST:PORT, or :PORT on every interface. With profiles, it only
+// opens a loopback address. The errors say what to do.
 func Listen(ctx context.Context, address string, profiles bool) (net.Listener, error) {
 	at, err := resolve(ctx, address)
 	if err != nil {
@@ -21,7 +21,7 @@ func Listen(ctx context.Context, address string, profiles bool) (net.Listener, e
 		return nil, fmt.Errorf("listen on %s: %w", address, errExposed)
 	}
 	text := at.String()
-	if !at.Addr().IsValid() { // every interface, of IPv4 and of IPv6, as far as there is each
+	if !at.Addr().IsValid() { // every interface, of IPv4 and IPv6 as available
 		text = ":" + strconv.Itoa(int(at.Port()))
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", text)
@@ -31,11 +31,11 @@ func Listen(ctx context.Context, address string, profiles bool) (net.Listener, e
 	return l, nil
 }
 
-// errExposed is the refusal of profiles where others reach them: they show the program's memory, and cost
-// time to make.
-var errExposed = errors.New("profiles are served on a loopback address only: leave out listen.pprof, or choose 127.0.0.1 and use kubectl port-forward")
+// errExposed refuses to serve profiles to other machines: they show the program's memory, and take time to
+// make.
+var errExposed = errors.New("profiles are served on a loopback address only: remove listen.pprof, or choose 127.0.0.1 and use kubectl port-forward")
 
-// resolve finds where an address is; without a host, the Addr is invalid.
+// resolve returns an address's host and port; without a host, the Addr is invalid.
 func resolve(ctx context.Context, address string) (at netip.AddrPort, err error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -52,9 +52,9 @@ func resolve(ctx context.Context, address string) (at netip.AddrPort, err error)
 	if err != nil {
 		return at, err
 	}
-	ip := found[0] // there is one, or an error
+	ip := found[0] // there is at least one, or an error
 	for _, f := range found {
-		if f.Unmap().Is4() { // what clients try first where a name has both
+		if f.Unmap().Is4() { // clients try it first if a name has both
 			ip = f
 			break
 		}
@@ -62,13 +62,13 @@ func resolve(ctx context.Context, address string) (at netip.AddrPort, err error)
 	return netip.AddrPortFrom(ip.Unmap(), uint16(port)), nil
 }
 
-// advise says what can be done about an address that cannot be opened.
+// advise adds what to do if an address cannot be opened.
 func advise(err error) error {
 	for _, known := range []struct {
 		errno syscall.Errno
 		do    string
 	}{
-		{syscall.EADDRINUSE, "another process has the port: end it, or choose another listen.address"},
+		{syscall.EADDRINUSE, "another process has the port: stop it, or choose another listen.address"},
 		{syscall.EACCES, "this user may not have the port: choose one above 1023 for listen.address"},
 		{syscall.EADDRNOTAVAIL, "this machine does not have the address: choose one that it has, or :PORT, for listen.address"},
 	} {

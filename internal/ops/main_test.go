@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write testdata/metrics.txt and docs/met
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// golden compares a file with what it should be, or writes it.
+// golden compares a file with its expected text, or writes it.
 func golden(t *testing.T, file, want string) {
 	t.Helper()
 	if *update {
@@ -30,15 +30,14 @@ func golden(t *testing.T, file, want string) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is not what the code says: run `go test ./internal/ops -update`; it should be:\n%s", file, want)
+		t.Errorf("%s does not match the code: run `go test ./internal/ops -update`; it should be:\n%s", file, want)
 	}
 }
 
 // began is when the daemon of full was started.
 var began = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
-// full is a status in which everything is set, also what may not be told to everyone: it contains the
-// word geheim.
+// full is a status with everything set, including what must not be public: that contains the word geheim.
 func full() control.Status {
 	return control.Status{
 		Version: "v1.2.3", Cluster: "geheim-cluster", PID: 17, Started: began, Settled: true,
@@ -57,19 +56,19 @@ func full() control.Status {
 			{Resource: "widgets.example.com", Version: "v1", State: control.Gone, Since: began, Error: "geheim", Gaps: 1},
 		},
 		Journal: control.Journal{
-			Path: "/geheim/journal.db", Used: 1000, Free: 200, Log: 30, Limit: 4000, States: 2500, ClockJump: 31536000, ClockDoubt: 3600, Age: 86400, First: 5, Last: 987654321,
+			Path: "/geheim/journal.db", Used: 1000, Free: 200, Log: 30, Limit: 4000, States: 2500, ClockJump: 31536000, ClockHold: 3600, Age: 86400, First: 5, Last: 987654321,
 			Oldest: began.Add(-time.Hour), Newest: began.Add(1500 * time.Millisecond),
 			Recorded: 50, Quiet: 20, Duplicates: 3, Commits: 7, Removed: 4, Error: "geheim: no space left on device", ErrorAt: began, Failures: 2,
 		},
 		Sinks: []control.Sink{
 			{Name: "file", To: "file /geheim.jsonl", State: "running", Cursor: 987654321, Delivered: 30, Attempts: 12},
-			{Name: "hook", To: "webhook https://geheim", State: "retrying", Cursor: 987654321, Behind: 8, LagSeconds: 61.5, Dead: 2, Buried: 1,
+			{Name: "hook", To: "webhook https://geheim", State: "retrying", Cursor: 987654321, Behind: 8, LagSeconds: 61.5, Dead: 2, SetAside: 1,
 				Delivered: 22, Attempts: 33, Failures: 5, Lost: 6, FilterErrors: 9, FilterError: "geheim", Error: "geheim", ErrorAt: began, RetryAt: began},
 		},
 	}
 }
 
-// answering is a Status function that always says the same.
+// answering returns a Status function with a fixed result.
 func answering(s control.Status) func(context.Context) (control.Status, error) {
 	return func(context.Context) (control.Status, error) { return s, nil }
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 )
 
-// own are the lines of a scrape that are about tattler.
+// own returns the lines of a scrape about tattler.
 func own(scrape string) string {
 	var b strings.Builder
 	for line := range strings.Lines(scrape) {
@@ -48,7 +48,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsUnread: what is read from the journal is not told while that cannot be; the rest is.
+// TestMetricsUnread: metrics read from the journal are absent while it cannot be read; the others are present.
 func TestMetricsUnread(t *testing.T) {
 	s := full()
 	s.Journal.Error, s.Journal.ReadError = "", "database disk image is malformed"
@@ -60,13 +60,12 @@ func TestMetricsUnread(t *testing.T) {
 	}
 	for _, unknown := range []string{"journal_bytes", "journal_free_bytes", "journal_log_bytes", "sink_lag_seconds", "sink_behind_changes", "sink_dead_letters"} {
 		if strings.Contains(scrape, "\ntattler_"+unknown) {
-			t.Errorf("%s is told", unknown)
+			t.Errorf("%s is present", unknown)
 		}
 	}
 }
 
-// TestMetricsNameNoObject looks for everything in a status that is of an object, a namespace or a
-// version, or is an error; and at the labels.
+// TestMetricsNameNoObject looks for every object, namespace, version and error of a status, and at the labels.
 func TestMetricsNameNoObject(t *testing.T) {
 	_, scrape := get(t, Options{Status: answering(full())}, "/metrics")
 	for _, secret := range []string{"geheim", "987654321"} {
@@ -92,7 +91,7 @@ func TestMetricsNameNoObject(t *testing.T) {
 	}
 }
 
-// TestMetricsAtTheStart shows that what is not known yet is absent, and not 0.
+// TestMetricsAtTheStart shows that unknown values are absent, and not 0.
 func TestMetricsAtTheStart(t *testing.T) {
 	code, scrape := get(t, Options{Status: answering(control.Status{Version: "v1"})}, "/metrics")
 	for _, absent := range []string{"timestamp_seconds", "limit_bytes", "states_bytes", "sink_", "stream_"} {
@@ -107,7 +106,8 @@ func TestMetricsAtTheStart(t *testing.T) {
 	}
 }
 
-// TestMetricsBeforeTheJournal: before the journal is open there is only what runs, and that it has not settled.
+// TestMetricsBeforeTheJournal: before the journal is open, only the build info and the unsettled state are
+// known.
 func TestMetricsBeforeTheJournal(t *testing.T) {
 	_, scrape := get(t, Options{Status: answering(control.Status{Version: "v1", Starting: "migrating the journal from format 3 to 4"})}, "/metrics")
 	names := map[string]bool{}
@@ -122,7 +122,7 @@ func TestMetricsBeforeTheJournal(t *testing.T) {
 	}
 }
 
-// TestWithoutStatus shows that no answer ever looks like one of a daemon that is well.
+// TestWithoutStatus shows that no error looks like the answer of a healthy daemon.
 func TestWithoutStatus(t *testing.T) {
 	fails := func(context.Context) (control.Status, error) {
 		return control.Status{Settled: true}, errors.New("read journal /geheim")
@@ -135,7 +135,7 @@ func TestWithoutStatus(t *testing.T) {
 	}
 }
 
-// TestNameOfAnotherEncoding is a failure of nobody: the server chose the name.
+// TestNameOfAnotherEncoding is not a failure: the server chose the name.
 func TestNameOfAnotherEncoding(t *testing.T) {
 	s := control.Status{Streams: []control.Stream{{Resource: "a\xff", State: control.Live}}}
 	if code, scrape := get(t, Options{Status: answering(s)}, "/metrics"); code != 200 || !strings.Contains(scrape, `resource="a?"`) {
@@ -143,8 +143,8 @@ func TestNameOfAnotherEncoding(t *testing.T) {
 	}
 }
 
-// TestStatusHangs asks a daemon that does not answer, again and again. One goroutine waits for it, and
-// everyone else gets an answer; once it answers, all is well.
+// TestStatusHangs sends many requests to a daemon that does not answer. One goroutine waits for it, and every
+// other caller gets an answer; once it answers, all is well.
 func TestStatusHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -188,8 +188,8 @@ func TestStatusHangs(t *testing.T) {
 	})
 }
 
-// TestStatusIsSlow is a Status that heeds its context: each question ends, and the daemon is stuck all
-// the same.
+// TestStatusIsSlow has a Status that heeds its context: each request ends, and the daemon is stuck
+// nevertheless.
 func TestStatusIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -213,7 +213,7 @@ func TestStatusIsSlow(t *testing.T) {
 	})
 }
 
-// TestScrapesAreBounded has many scrapes at once.
+// TestScrapesAreBounded makes many scrapes at once.
 func TestScrapesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -1,14 +1,14 @@
-// Package ops is the HTTP server with which a platform looks after a daemon: metrics for Prometheus,
-// health for Kubernetes, and profiles for who works on the program.
+// Package ops is the HTTP server for platforms: metrics for Prometheus, health for Kubernetes, and profiles for
+// developers.
 //
 //	/metrics       the metrics of docs/metrics.md, and those of Go and of the process
 //	/healthz       200 unless a restart would help
-//	/readyz        200 while everything is recorded that should be; else 503 and why not, a line each
-//	/debug/pprof/  Go's profiles, where they are asked for, on a loopback address only
+//	/readyz        200 while everything that should be recorded is; else 503 and the reasons, one per line
+//	/debug/pprof/  Go's profiles, if enabled, on a loopback address only
 //
-// It is made of control.Status alone. It asks nobody who they are, so it tells nothing that may not be
-// known to everyone who reaches the port: numbers, and the names of kinds and of sinks; no object, no
-// namespace, no error of a server. It speaks plain HTTP.
+// It is derived from control.Status alone. The endpoint is not authenticated, so it only reveals what everyone
+// who reaches the port may know: numbers, and the names of kinds and sinks; no objects, namespaces or server
+// errors. It speaks plain HTTP.
 package ops
 
 import (
@@ -32,38 +32,38 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 )
 
-// Options say what is served.
+// Options configure the server.
 type Options struct {
-	// Status is asked for each answer, by one goroutine at a time. An answer takes no longer than some
-	// seconds: its context ends then, and who asked gets an error.
+	// Status is called for each answer, by one goroutine at a time. Its context ends after some seconds; the
+	// caller gets an error then.
 	Status func(context.Context) (control.Status, error)
-	// Address is the configured one. On a loopback address, requests are answered that are for its host
-	// or for a loopback name or address, and no others.
+	// Address is the configured one. On a loopback address, only requests for its host, or for a loopback name
+	// or address, are answered.
 	Address string
-	// Pprof serves profiles, too.
+	// Pprof enables the profiles.
 	Pprof bool
-	// Log hears what goes wrong; nil: nobody does.
+	// Log receives failures; nil discards them.
 	Log *slog.Logger
 }
 
-// The bounds of what a client can take.
+// Limits of what clients can use.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	writeTimeout  = 15 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 16 << 10
-	// maxProfile is how long a profile may take; the usual one takes 30 s.
+	// maxProfile is how long a profile may take; the default takes 30 s.
 	maxProfile = 5 * time.Minute
-	// maxScrapes is how many scrapes are answered at once; there are as many Prometheus servers, or two.
+	// maxScrapes is how many scrapes are answered at once; usually there are one or two Prometheus servers.
 	maxScrapes = 4
 	// grace is how long requests may take to end when the server does.
 	grace = 2 * time.Second
 )
 
-// Serve answers until ctx ends, and then returns nil within seconds, with all that it started ended but
-// a Status that does not heed its context. It closes the listener. An error is the listener's, or says
-// that there are to be profiles on an address that others reach.
+// Serve answers until ctx ends, then returns nil within seconds, with all its goroutines ended, except a Status
+// that ignores its context. It closes the listener. An error is the listener's, or reports profiles on an
+// address that other machines reach.
 func Serve(ctx context.Context, l net.Listener, o Options) error {
 	defer l.Close()
 	if o.Log == nil {
@@ -77,7 +77,7 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 	defer cancel()
 	h := newHandler(serving, o, local)
 	srv := newServer(serving, h, o)
-	o.Log.Info("answering for metrics and health", "address", l.Addr().String())
+	o.Log.Info("serving metrics and health", "address", l.Addr().String())
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
 	var err error
@@ -90,7 +90,7 @@ func Serve(ctx context.Context, l net.Listener, o Options) error {
 		err = <-failed
 	}
 	cancel()
-	_ = srv.Close() // nothing is sent any more that could be lost
+	_ = srv.Close() // nothing is being sent that could be lost
 	h.wait(grace)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -117,11 +117,11 @@ func isLoopback(a net.Addr) bool {
 type handler struct {
 	next    http.Handler
 	asker   *asker
-	process *prometheus.Registry // what is there without a status
-	scrapes chan struct{}        // has an element for each
-	hosts   []string             // that are answered to; nil: all
+	process *prometheus.Registry // metrics that need no status
+	scrapes chan struct{}        // has an element for each scrape
+	hosts   []string             // that are answered; nil: all
 
-	mu      sync.Mutex // makes one of noting that it ends and of adding to active
+	mu      sync.Mutex // makes ending and adding to active atomic
 	closing bool
 	active  sync.WaitGroup
 }
@@ -146,7 +146,7 @@ func newHandler(end context.Context, o Options, local bool) *handler {
 	mux.HandleFunc("GET /readyz", h.readyz)
 	if o.Pprof {
 		index += "/debug/pprof/  Go's profiles\n"
-		// Not its cmdline: an argument may hold a credential.
+		// Without its cmdline: an argument may hold a credential.
 		mux.HandleFunc("GET /debug/pprof/", bounded(pprof.Index))
 		mux.HandleFunc("GET /debug/pprof/profile", bounded(pprof.Profile))
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
@@ -157,17 +157,17 @@ func newHandler(end context.Context, o Options, local bool) *handler {
 	return h
 }
 
-// ServeHTTP refuses what was not meant for this server, and answers the rest.
+// ServeHTTP refuses requests that are not for this server, and answers the rest.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !h.enter() {
-		return // nobody is there any more
+		return // no one is waiting for the answer
 	}
 	defer h.active.Done()
 	header := w.Header()
 	header.Set("Content-Type", "text/plain; charset=utf-8")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
-	if !h.means(r.Host) {
+	if !h.serves(r.Host) {
 		refuse(w, http.StatusMisdirectedRequest, "this server is for loopback names and addresses, such as localhost")
 		return
 	}
@@ -184,10 +184,10 @@ func (h *handler) enter() bool {
 	return !h.closing
 }
 
-// means tells whether a request for a host is for us. Where only this machine reaches us, a browser of it
-// does, too: a page from elsewhere that has its own name lead here (DNS rebinding) would read what we
-// tell. Its requests are for that name. Clients without a host are no browsers.
-func (h *handler) means(host string) bool {
+// serves reports whether a request's host is ours. If only this machine can reach us, so can its browser: a web
+// page that points its own name here (DNS rebinding) could read our answers. Its requests carry that name.
+// Clients without a host are not browsers.
+func (h *handler) serves(host string) bool {
 	if h.hosts == nil || host == "" {
 		return true
 	}
@@ -206,12 +206,12 @@ func (h *handler) means(host string) bool {
 	return false
 }
 
-// bounded refuses a profile that would take longer than maxProfile. The package itself moves the deadline
-// of writing.
+// bounded refuses a profile that would take longer than maxProfile. Package pprof itself extends the write
+// deadline.
 func bounded(profile http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		seconds, err := strconv.ParseFloat(r.FormValue("seconds"), 64)
-		if err == nil && !(seconds <= maxProfile.Seconds()) { // as NaN is
+		if err == nil && !(seconds <= maxProfile.Seconds()) { // also true for NaN
 			refuse(w, http.StatusBadRequest, fmt.Sprintf("a profile takes at most %.0f seconds", maxProfile.Seconds()))
 			return
 		}
@@ -219,14 +219,14 @@ func bounded(profile http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// status asks for the status, for as long as a request and patience last.
+// status requests the status, within the request's time and patience.
 func (h *handler) status(r *http.Request) (control.Status, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	return h.asker.status(ctx)
 }
 
-// refuseStatus answers a request for which there is no status. What exactly is wrong is in the log.
+// refuseStatus answers a request when there is no status. The log has the details.
 func (h *handler) refuseStatus(w http.ResponseWriter, err error) {
 	if errors.Is(err, errSilent) {
 		refuse(w, http.StatusServiceUnavailable, err.Error())
@@ -235,7 +235,7 @@ func (h *handler) refuseStatus(w http.ResponseWriter, err error) {
 	refuse(w, http.StatusInternalServerError, "the daemon cannot report its state: its log says why")
 }
 
-// wait waits for requests and questions, bounded: a Status may hang for ever.
+// wait waits for requests and questions, for a limited time: a Status may hang forever.
 func (h *handler) wait(most time.Duration) {
 	h.mu.Lock()
 	h.closing = true
@@ -252,7 +252,7 @@ func (h *handler) wait(most time.Duration) {
 	}
 }
 
-func say(w io.Writer, text string) { _, _ = io.WriteString(w, text+"\n") } // who has gone misses nothing
+func say(w io.Writer, text string) { _, _ = io.WriteString(w, text+"\n") } // the client may have gone
 
 func refuse(w http.ResponseWriter, code int, text string) {
 	if code == http.StatusServiceUnavailable {

@@ -18,7 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 )
 
-// handlerOf is what Serve serves on a loopback address.
+// handlerOf returns the handler that Serve uses on a loopback address.
 func handlerOf(ctx context.Context, o Options) *handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -26,7 +26,7 @@ func handlerOf(ctx context.Context, o Options) *handler {
 	return newHandler(ctx, o, true)
 }
 
-// get asks a handler of its own, once.
+// get sends one request to a new handler.
 func get(t *testing.T, o Options, path string) (code int, body string) {
 	t.Helper()
 	return ask(handlerOf(t.Context(), o), "GET", path, "localhost")
@@ -40,7 +40,7 @@ func ask(h http.Handler, method, path, host string) (code int, body string) {
 	return w.Code, w.Body.String()
 }
 
-// serve runs a server, and returns its address and what ends it.
+// serve runs a server, and returns its address and a function that ends it.
 func serve(t *testing.T, o Options) (address string, stop func() error) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0", o.Pprof)
@@ -57,7 +57,7 @@ func serve(t *testing.T, o Options) (address string, stop func() error) {
 	return l.Addr().String(), stop
 }
 
-// TestProfileOutlastsTimeouts takes one that is longer than answers may take.
+// TestProfileOutlastsTimeouts requests a profile that takes longer than other answers may.
 func TestProfileOutlastsTimeouts(t *testing.T) {
 	o := Options{Status: answering(control.Status{}), Pprof: true, Log: slog.New(slog.DiscardHandler)}
 	srv := newServer(t.Context(), handlerOf(t.Context(), o), o)
@@ -84,7 +84,7 @@ func TestProfileOutlastsTimeouts(t *testing.T) {
 	}
 }
 
-// client keeps no connection.
+// client keeps no connections.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 func TestServe(t *testing.T) {
@@ -94,7 +94,7 @@ func TestServe(t *testing.T) {
 		code              int
 		body              string
 	}{
-		{"what there is", "GET", "/", 200, "/readyz"},
+		{"the index", "GET", "/", 200, "/readyz"},
 		{"metrics", "GET", "/metrics", 200, "tattler_settled 1"},
 		{"health", "GET", "/healthz", 200, "ok\n"},
 		{"readiness", "GET", "/readyz", 200, "ok\n"},
@@ -104,7 +104,7 @@ func TestServe(t *testing.T) {
 		{"nothing else is here", "GET", "/metrics/", 404, "not found"},
 		{"nor below", "GET", "/readyz/pods", 404, "not found"},
 		{"no profiles unless asked for", "GET", "/debug/pprof/", 404, "not found"},
-		{"nor what others register for everyone", "GET", "/debug/pprof/heap", 404, "not found"},
+		{"nor globally registered handlers", "GET", "/debug/pprof/heap", 404, "not found"},
 		{"no file", "GET", "/../../etc/passwd", 404, "not found"},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), tc.method, "http://"+address+tc.path, nil)
@@ -132,7 +132,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestHost asks for hosts that a page in a browser of this machine could have lead here.
+// TestHost requests hosts that a page in a browser of this machine could have pointed here.
 func TestHost(t *testing.T) {
 	o := Options{Status: answering(control.Status{Settled: true}), Address: "metrics.example.com:8080", Log: slog.New(slog.DiscardHandler)}
 	for _, tc := range []struct {
@@ -151,8 +151,8 @@ func TestHost(t *testing.T) {
 		{"metrics.example.com:9090", true, true, "the configured name, through a forwarded port"},
 		{"", true, true, "HTTP/1.0, which no browser speaks"},
 		{"evil.example.com:8080", true, false, "a name that now leads here"},
-		{"localhost.evil.example.com", true, false, "that begins alike"},
-		{"127.0.0.1.evil.example.com", true, false, "that begins like the address"},
+		{"localhost.evil.example.com", true, false, "same prefix"},
+		{"127.0.0.1.evil.example.com", true, false, "same prefix as the address"},
 		{"192.0.2.1:8080", true, false, "another address"},
 		{"0.0.0.0:8080", true, false, "which browsers took for this machine"},
 		{"evil.example.com:8080", false, true, "where everyone may ask, names mean nothing"},
@@ -186,7 +186,7 @@ func TestProfiles(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"/debug/pprof/cmdline":              404, // arguments may hold credentials
-		"/debug/pprof/profile?seconds=1000": 400, // longer than anybody waits
+		"/debug/pprof/profile?seconds=1000": 400, // longer than anyone waits
 		"/debug/pprof/trace?seconds=1e9":    400,
 		"/debug/pprof/trace?seconds=NaN":    400,
 	} {
@@ -199,7 +199,7 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
 	}
-	// The usual one takes half a minute: it is accepted, and the end of the server ends it.
+	// The default one takes half a minute: it is accepted, and the server's end ends it.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/debug/pprof/profile?seconds=30", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestListen(t *testing.T) {
 	}
 	defer taken.Close()
 	for _, tc := range []struct{ why, address, want string }{
-		{"the port is taken", taken.Addr().String(), "address already in use: another process has the port: end it, or choose another listen.address"},
+		{"the port is taken", taken.Addr().String(), "address already in use: another process has the port: stop it, or choose another listen.address"},
 		{"an address of another machine", "192.0.2.1:0", "this machine does not have the address"},
 		{"no port", "127.0.0.1", "missing port"},
 		{"no such port", "127.0.0.1:none-such", "none-such"},
@@ -264,7 +264,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestEnd ends a server of which a client reads nothing, and a daemon that says nothing.
+// TestEnd ends a server with a client that reads nothing, and a daemon that does not answer.
 func TestEnd(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	address, stop := serve(t, Options{Status: func(ctx context.Context) (control.Status, error) {
@@ -300,7 +300,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestBrokenListener ends a server that cannot go on.
+// TestBrokenListener ends a server whose listener fails.
 func TestBrokenListener(t *testing.T) {
 	l, err := Listen(t.Context(), "127.0.0.1:0", false)
 	if err != nil {
@@ -312,7 +312,7 @@ func TestBrokenListener(t *testing.T) {
 	}
 }
 
-// TestLogSaysOnce what keeps the status from being told, and that it is told again.
+// TestLogSaysOnce why the status cannot be reported, and that it can be again.
 func TestLogSaysOnce(t *testing.T) {
 	var lines bytes.Buffer
 	broken := true

@@ -1,8 +1,8 @@
-// Package managers tells which field manager owns a changed field after the write.
+// Package managers finds the field manager that owns a changed field after the write.
 //
-// The server says so in metadata.managedFields: a write that sets a value takes its ownership. It does
-// not say who removed a field, and it cannot tell managers apart that own the same one: the answer is
-// Unknown then, never a guess. A manager is a program's name for itself, not a person.
+// The server records ownership in metadata.managedFields: a write that sets a value owns it. It does not record
+// who removed a field, nor which of several owners of a field wrote last; the result is Unknown then, never a
+// guess. A manager is a program's name for itself, not a person.
 package managers
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Unknown stands for the manager of a field where the server does not say.
+// Unknown is the manager of a field whose writer the server does not record.
 const Unknown = "?"
 
-// Entries are the managedFields of one version of an object. The zero value has none. They serve one
-// goroutine at a time.
+// Entries are the managedFields of one version of an object. The zero value has none. They are not safe for
+// concurrent use.
 type Entries struct {
 	object map[string]any
 	list   []event.Manager
 	trees  func() []*tree
 }
 
-// Parse takes the entries of a decoded object, which it keeps and never writes. Entries that are
-// malformed own nothing. The field trees are read as far as Owner needs them.
+// Parse reads the entries of a decoded object, which it keeps and never writes. Malformed entries own nothing.
+// Field trees are parsed lazily, as Owner needs them.
 func Parse(obj map[string]any) Entries {
 	meta, _ := obj["metadata"].(map[string]any)
 	raw, _ := meta["managedFields"].([]any)
@@ -54,7 +54,7 @@ func Parse(obj map[string]any) Entries {
 	return es
 }
 
-// fieldsText is the text of an entry's fields, which a decoder may have left as that.
+// fieldsText returns the text of an entry's fields, which a decoder may have left undecoded.
 func fieldsText(fields any) json.RawMessage {
 	text, ok := fields.(json.RawMessage)
 	if m, isMap := fields.(map[string]any); !ok && isMap {
@@ -63,11 +63,11 @@ func fieldsText(fields any) json.RawMessage {
 	return text
 }
 
-// List returns the entries without their fields, in the object's order. It is shared.
+// List returns the entries without their fields, in the object's order. The slice is shared.
 func (es Entries) List() []event.Manager { return es.list }
 
-// Creator is the manager of an object that was just created, for display: the only one that has an
-// entry, or that has one beside those that wrote the status.
+// Creator returns the manager of a newly created object, for display: the only one with an entry, apart from
+// those that only wrote the status.
 func (es Entries) Creator() string {
 	creator := ""
 	for _, m := range es.list {
@@ -86,13 +86,13 @@ func (es Entries) Creator() string {
 	return creator
 }
 
-// Owner returns the manager that owns the path after the write, and the subresource it wrote to ("":
-// the object itself, or several). The value is the one that is there now; nil says that it was
-// removed, of which the server keeps no trace.
+// Owner returns the manager that owns the path after the write, and the subresource it wrote to (empty for the
+// object itself, or if there are several). value is the current value; nil means that it was removed, of which
+// the server keeps no record.
 //
-// The owner of a whole object or list is the manager that owns everything in it. Of an atomic map or
-// list the server knows only the owner of the whole, which owns all that is in it. Lists may be named
-// by other keys than the server's: the element is looked up in the object.
+// The owner of a whole object or list is the manager that owns everything in it. For an atomic map or list the
+// server only records the owner of the whole, which owns everything in it. List elements may be identified by
+// other keys than the server's: the element is looked up in the object.
 func (es Entries) Owner(p diff.Path, value any) (manager, subresource string) {
 	if value == nil || es.trees == nil {
 		return Unknown, ""
@@ -134,8 +134,8 @@ func (es Entries) name(owners map[int]bool) (manager, subresource string) {
 	return manager, subresource
 }
 
-// Display returns the text for a person: "kubectl (scale)". The status subresource is not named, as
-// the path says it.
+// Display formats a manager for people: "kubectl (scale)". It omits the status subresource, which the path
+// shows.
 func Display(manager, subresource string) string {
 	if subresource == "" || subresource == "status" {
 		return manager

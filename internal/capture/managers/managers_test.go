@@ -16,7 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
-// load reads what a 1.36 API server answered after the writes that the cases name.
+// load reads the response of a 1.36 API server after the writes that the cases name.
 func load(t *testing.T, name string) map[string]any {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
@@ -30,7 +30,7 @@ func load(t *testing.T, name string) map[string]any {
 	return obj
 }
 
-// asText is the object as jsonmap.DecodeObject has it: with fields that are still text.
+// asText returns the object as from jsonmap.DecodeObject, with fields still as text.
 func asText(t *testing.T, obj map[string]any) map[string]any {
 	t.Helper()
 	raw, err := json.Marshal(obj)
@@ -57,7 +57,7 @@ func TestOwner(t *testing.T) {
 	const app = "spec.template.spec.containers[name=app]"
 	for _, tc := range []struct {
 		why, object, path string
-		value             string // YAML; empty: what the object has there, or "x"
+		value             string // YAML; empty: the object's own value, or "x"
 		want              string
 	}{
 		{"kubectl scale, which leaves a subresource", "deployment", "spec.replicas", "3", "kubectl (scale)"},
@@ -81,9 +81,9 @@ func TestOwner(t *testing.T) {
 		{"the same by index", "deployment", app + ".ports[0].name", "http", "kubectl-client-side-apply"},
 		{"a whole container of three managers", "deployment", app, "{name: app, image: 'web:1.5', args: [--a, --b]}", "?"},
 		{"a whole element of one manager", "deployment", app + ".env[name=LOG]", "{name: LOG}", "kubectl-client-side-apply"},
-		{"a part that nobody owns", "deployment", "spec.strategy", "{type: RollingUpdate, other: 1}", "?"},
-		{"null is no part", "deployment", "spec.strategy", "{type: RollingUpdate, other: null}", "kubectl-client-side-apply"},
-		{"what the server sets itself", "deployment", "metadata.generation", "7", "?"},
+		{"a part without an owner", "deployment", "spec.strategy", "{type: RollingUpdate, other: 1}", "?"},
+		{"null does not count as a part", "deployment", "spec.strategy", "{type: RollingUpdate, other: null}", "kubectl-client-side-apply"},
+		{"set by the server itself", "deployment", "metadata.generation", "7", "?"},
 		{"no such element", "deployment", "spec.template.spec.containers[name=side].image", "x", "?"},
 
 		{"kubectl edit", "edited", "spec.replicas", "4", "kubectl-edit"},
@@ -93,7 +93,7 @@ func TestOwner(t *testing.T) {
 		{"the kubelet", "pod", "status.phase", "Running", "kubelet"},
 		{"in an atomic list, by name", "pod", "status.containerStatuses[name=app].ready", "true", "kubelet"},
 		{"a null that it owns", "pod", "status.conditions[type=Ready].lastTransitionTime", "x", "kubelet"},
-		{"who created the pod", "pod", "spec.containers[name=app].image", "x", "kube-controller-manager"},
+		{"the pod's creator", "pod", "spec.containers[name=app].image", "x", "kube-controller-manager"},
 		{"an atomic element of a keyed list", "pod", "metadata.ownerReferences[uid=u-1].name", "c", "ctl"},
 		{"the same by name", "pod", "metadata.ownerReferences[name=c]", "{kind: ConfigMap, name: c}", "ctl"},
 		{"binding leaves no owner", "pod", "spec.nodeName", "n1", "?"},
@@ -134,15 +134,15 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestSynthetic has the cases that are hard to bring about on a server.
+// TestSynthetic has cases that are hard to produce on a server.
 func TestSynthetic(t *testing.T) {
 	for _, tc := range []struct {
 		why, fields, path, want string
 	}{
 		{"no managed fields", "null", "spec.a", "?"},
 		{"no list", "a: b", "spec.a", "?"},
-		{"entries that are none", "[1, null, [], {}]", "spec.a", "?"},
-		{"fields that are none", "[{manager: m, fieldsV1: 3}, {manager: m, fieldsV1: []}, {manager: m}]", "spec.a", "?"},
+		{"invalid entries", "[1, null, [], {}]", "spec.a", "?"},
+		{"invalid fields", "[{manager: m, fieldsV1: 3}, {manager: m, fieldsV1: []}, {manager: m}]", "spec.a", "?"},
 		{"an entry without any field owns nothing", "[{manager: m, fieldsV1: {}}]", "spec.a", "?"},
 		{"a tree that breaks off", "[{manager: m, fieldsV1: {'f:spec': 7}}]", "spec.a", "?"},
 		{"broken keys", "[{manager: m, fieldsV1: {'f:spec': {'f:l': {'k:{': {}, 'k:{}': {}, 'k:[]': {}, 'v:': {}, 'i:x': {}, 'i:-1': {}, 'z:1': {}, 'f': {}, '': {}, '.': 3}}}}]", "spec.l[name=x]", "?"},
@@ -169,7 +169,7 @@ func TestSynthetic(t *testing.T) {
 			}
 		}
 	}
-	for why, obj := range map[string]map[string]any{"nil": nil, "metadata that is none": {"metadata": 1}} {
+	for why, obj := range map[string]map[string]any{"nil": nil, "invalid metadata": {"metadata": 1}} {
 		if m, _ := Parse(obj).Owner(path(t, "spec.a"), "x"); m != Unknown {
 			t.Errorf("%s: %s", why, m)
 		}
@@ -187,7 +187,7 @@ func TestDisplay(t *testing.T) {
 	}
 }
 
-// FuzzOwner: whatever a server says, there is an answer.
+// FuzzOwner: Owner returns an answer for any input.
 func FuzzOwner(f *testing.F) {
 	f.Add(`{"f:spec":{"f:l":{"k:{\"name\":\"x\"}":{".":{},"f:v":{}}}}}`, "spec.l[name=x].v")
 	f.Add(`{"f:spec":{"f:l":{"v:\"a\"":{},"i:3":{}}}}`, "spec.l[=a]")
@@ -210,7 +210,7 @@ func FuzzOwner(f *testing.F) {
 	})
 }
 
-// TestDeep: what lies deeper than anybody nests has no owner that is told, and takes no time.
+// TestDeep: the owner of very deeply nested fields is unknown, and looking for it takes no time.
 func TestDeep(t *testing.T) {
 	for _, tc := range []struct {
 		depth int

@@ -9,26 +9,26 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
-// tree is one FieldsV1 node. Its JSON keys are f:<field>, k:<merge keys as a JSON object>, v:<a set's
-// value as JSON>, i:<index>, and "." for the node itself where it has children; the format is
-// documented at k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1. A node without any is owned itself:
-// a scalar, an atomic map or list, or an empty one. It is read when a path leads to it.
+// tree is one FieldsV1 node. Its JSON keys are f:<field>, k:<merge keys as a JSON object>, v:<a set's value as
+// JSON>, i:<index>, and "." for the node itself if it has children; the format is documented at
+// k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1. A node without keys is owned itself: a scalar, an atomic map
+// or list, or an empty one. A node is parsed when a path reaches it.
 type tree struct {
 	text     json.RawMessage
 	depth    int
-	read     bool // and so is what follows
-	bare     bool // it has no keys
+	read     bool // parsed, as are the fields below
+	bare     bool // has no keys
 	owned    bool
-	leaf     bool // nothing below is owned apart, nor unreadable
+	leaf     bool // no child is owned separately or unreadable
 	fields   map[string]*tree
 	elements []element
 }
 
-// maxTree is the depth below which nobody is said to own anything: to find a child, all that is below its
-// siblings is passed over, on each level.
+// maxTree is the depth below which ownership is unknown: finding a child means scanning everything below its
+// siblings, on each level.
 const maxTree = 100
 
-// element is a child that stands for a list element: exactly one of keys, index and value is set.
+// element is a child for a list element: exactly one of keys, index and value is set.
 type element struct {
 	keys  map[string]any
 	index int // -1: not by index
@@ -36,7 +36,7 @@ type element struct {
 	*tree
 }
 
-// open reads the node, but not its children.
+// open parses the node, but not its children.
 func (t *tree) open() *tree {
 	if t == nil || t.read {
 		return t
@@ -85,14 +85,14 @@ func newElement(kind, text string) (element, bool) {
 	return e, false
 }
 
-// owned is a node of the tree of one entry.
+// owned is a node in the tree of one entry.
 type owned struct {
 	entry int
 	*tree
 }
 
-// place is where a walk along a path is: in the object, and in the trees of the entries that know of
-// it. Where no tree goes further, those that end in a leaf own all below.
+// place is the position of a walk along a path: in the object, and in the trees of the entries that have it.
+// Below the last node of every tree, leaf nodes own everything.
 type place struct {
 	value     any
 	owned     []owned
@@ -127,8 +127,8 @@ func (at place) field(name string, v any) place {
 	return at.down(v, func(t *tree) *tree { return t.fields[name] })
 }
 
-// element goes down to a list element, of which any of its index (-1: none), its value (nil: none) and
-// the merge keys of its path are known.
+// element descends to a list element, given any of its index (-1: unknown), its value (nil: unknown) and the
+// merge keys of its path.
 func (at place) element(i int, v any, keys []diff.KeyValue) place {
 	return at.down(v, func(t *tree) *tree {
 		for _, e := range t.elements {
@@ -163,7 +163,7 @@ func (at place) down(v any, child func(*tree) *tree) place {
 	return next
 }
 
-// owners adds the entries that own the value; false where a part of it has no owner.
+// owners adds the entries that own the value; false if a part of it has no owner.
 func (at place) owners(value any, out map[int]bool) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -199,7 +199,7 @@ func (at place) owners(value any, out map[int]bool) bool {
 
 func hasKeys(m map[string]any, keys []diff.KeyValue) bool {
 	for _, k := range keys {
-		// A key that has a default may be absent from the object.
+		// A key with a default may be absent from the object.
 		if v := m[k.Name]; v != nil && !diff.Equal(v, k.Value) {
 			return false
 		}
@@ -207,7 +207,7 @@ func hasKeys(m map[string]any, keys []diff.KeyValue) bool {
 	return len(keys) > 0
 }
 
-// is compares with a list element. Keys that the element lacks are taken from its path, which has the
+// is compares with a list element. Keys that the element lacks are taken from its path, which includes
 // defaults.
 func (e element) is(i int, v any, keys []diff.KeyValue) bool {
 	switch {

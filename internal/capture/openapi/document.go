@@ -9,15 +9,15 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// document holds the schemas of one group and version by their names.
+// document holds the schemas of one group and version, by name.
 type document struct {
 	schemas map[string]*node
 	kinds   map[gvk]*node
 }
 
-// node is what a diff needs of an OpenAPI schema. The x-kubernetes fields are documented at
-// k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps, the patch ones (older, and
-// only of built-in kinds) at
+// node is the part of an OpenAPI schema that a diff needs. The x-kubernetes fields are documented at
+// k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps; the patch ones (older, only for
+// built-in kinds) at
 // github.com/kubernetes/community/blob/main/contributors/devel/sig-api-machinery/strategic-merge-patch.md.
 type node struct {
 	Ref        string           `json:"$ref,omitempty"`
@@ -76,7 +76,7 @@ func parse(body []byte) (*document, error) {
 	return d, nil
 }
 
-// collectKeys gathers the names of all merge keys: only their defaults are needed.
+// collectKeys collects the names of all merge keys: only their defaults are needed.
 func (n *node) collectKeys(keys map[string]bool) {
 	if n == nil {
 		return
@@ -97,7 +97,7 @@ func (n *node) children() []*node {
 	return cs
 }
 
-// prune drops what says nothing, which is most of a document.
+// prune drops nodes without information, which is most of a document.
 func (n *node) prune(keys map[string]bool) {
 	if n == nil {
 		return
@@ -140,8 +140,8 @@ func (d *document) kind(group, version, kind string) diff.Schema {
 	return nil
 }
 
-// schema is a node in its document, where references are looked up when they are needed: some
-// schemas (JSONSchemaProps) hold themselves.
+// schema is a node with its document. References are resolved when needed, because some schemas
+// (JSONSchemaProps) contain themselves.
 type schema struct {
 	doc  *document
 	node *node
@@ -149,10 +149,10 @@ type schema struct {
 
 const refPrefix = "#/components/schemas/"
 
-// maxRefs bounds how many references are followed in a row; those of real documents are one deep.
+// maxRefs bounds a chain of references; those of real documents are one deep.
 const maxRefs = 8
 
-// find returns the first of the node, what it refers to, and what it is composed of, for which ok.
+// find returns the first match among the node, its reference and its components.
 func (s schema) find(ok func(*node) bool) *node { return s.doc.find(s.node, ok, maxRefs) }
 
 func (d *document) find(n *node, ok func(*node) bool, depth int) *node {
@@ -175,7 +175,7 @@ func (d *document) find(n *node, ok func(*node) bool, depth int) *node {
 	return nil
 }
 
-// at wraps a node; nil, and not an interface that holds a nil node, where there is none.
+// at wraps a node; it returns a nil interface for a nil node.
 func (s schema) at(n *node) diff.Schema {
 	if n == nil {
 		return nil
@@ -202,8 +202,8 @@ func (s schema) Elem() diff.Schema {
 	return nil
 }
 
-// List implements diff.Schema. The list type wins over the patch merge key: that of a container's
-// ports is containerPort alone, by which two protocols of one port are the same.
+// List implements diff.Schema. The list type takes precedence over the patch merge key: a container's ports
+// have only containerPort as patch key, under which one port with two protocols is ambiguous.
 func (s schema) List() (diff.ListType, []string) {
 	n := s.find(func(n *node) bool { return n.ListType != "" || n.PatchMergeKey != "" })
 	if n == nil {

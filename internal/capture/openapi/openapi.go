@@ -1,8 +1,8 @@
-// Package openapi knows how the cluster's kinds tell list elements apart: the merge keys of its
-// OpenAPI v3 documents, which cover built-in kinds, custom resources and aggregated ones alike.
+// Package openapi provides the merge keys of lists, from the cluster's OpenAPI v3 documents. These cover
+// built-in kinds, custom resources and aggregated APIs alike.
 //
-// A document is fetched when the first object of its group and version is compared (200 KB to 1.6 MB
-// as of Kubernetes 1.36), and only what a diff needs is kept of it.
+// A document is fetched when the first object of its group and version is compared (200 KB to 1.6 MB as of
+// Kubernetes 1.36); only the parts that a diff needs are kept.
 package openapi
 
 import (
@@ -19,20 +19,20 @@ import (
 // Fetch gets a path of the API server, such as /openapi/v3/apis/apps/v1, as JSON.
 type Fetch func(ctx context.Context, path string) ([]byte, error)
 
-// ErrUnknownKind says that the server's document does not have the kind (yet: it is published some
-// time after its definition was created).
+// ErrUnknownKind means that the server's document lacks the kind. The server publishes it some time after the
+// definition was created.
 var ErrUnknownKind = errors.New("kind not in the OpenAPI document")
 
-// Bounds of a fetch. A new custom resource is usually published within a second or two; a server that
-// is away should not be asked for each change.
+// Limits of fetching. A new custom resource is usually published within two seconds; a server that is down
+// should not be asked again for each change.
 const (
 	fetchTimeout = 30 * time.Second
 	firstRetry   = time.Second
 	lastRetry    = 30 * time.Second
 )
 
-// Schemas keeps the documents of one API server. It is safe for concurrent use. Its size is bounded
-// by the number of groups and versions that were asked for.
+// Schemas caches the documents of one API server. It is safe for concurrent use. Its size is bounded by the
+// number of requested groups and versions.
 type Schemas struct {
 	fetch Fetch
 
@@ -42,25 +42,25 @@ type Schemas struct {
 
 type groupVersion struct{ group, version string }
 
-// New returns an empty Schemas. It does not fetch.
+// New returns an empty Schemas. It fetches nothing yet.
 func New(fetch Fetch) *Schemas {
 	return &Schemas{fetch: fetch, docs: make(map[groupVersion]*entry)}
 }
 
-// entry is a document, or why there is none.
+// entry is a document, or the error of fetching it.
 type entry struct {
-	// turn is held by who fetches; the other fields are its holder's.
+	// fetchSem is held while fetching; it guards the other fields.
 	turn chan struct{}
 	doc  *document
 	err  error
-	// After a failure the next fetch is made no sooner than retry; wait is how long that was.
+	// After a failure the next fetch is not before retry; wait is the last delay.
 	retry time.Time
 	wait  time.Duration
 }
 
-// For returns the schema of a kind. It waits for a fetch where one is needed; concurrent callers share
-// it. On an error the schema is nil, with which a diff falls back to what it can tell by itself; the
-// same error is returned, without a fetch, until it is time to try again (after 1 s, then up to 30 s).
+// For returns the schema of a kind. It waits for a fetch if needed; concurrent callers share it. On an error
+// the schema is nil, and a diff compares without one. The same error is returned, without a fetch, until the
+// next try (after 1 s, then up to 30 s).
 func (s *Schemas) For(ctx context.Context, group, version, kind string) (diff.Schema, error) {
 	gv := groupVersion{group, version}
 	e := s.entry(gv)
@@ -100,7 +100,7 @@ func (s *Schemas) For(ctx context.Context, group, version, kind string) (diff.Sc
 	return nil, unknown(gv, kind)
 }
 
-// Invalidate forgets a document, because a definition in its group changed.
+// Invalidate drops a document, because a definition in its group changed.
 func (s *Schemas) Invalidate(group, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +118,7 @@ func (s *Schemas) entry(gv groupVersion) *entry {
 	return e
 }
 
-// load needs no look at the index (/openapi/v3): the paths that it lists are fixed, its hashes only
-// serve HTTP caches.
+// load skips the index (/openapi/v3): the paths that it lists are fixed, and its hashes only serve HTTP caches.
 func (s *Schemas) load(ctx context.Context, gv groupVersion) (*document, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// files are documents of a 1.36 API server, cut down to the kinds that the tests name.
+// files are documents of a 1.36 API server, reduced to the kinds that the tests name.
 var files = map[string]string{
 	"/openapi/v3/api/v1":                       "core.json",
 	"/openapi/v3/apis/apps/v1":                 "apps.json",
@@ -47,7 +47,7 @@ func mustFor(t *testing.T, s *Schemas, group, version, kind string) diff.Schema 
 	return root
 }
 
-// walk follows a text such as spec.ports[].x; nil where the schema ends.
+// walk follows a text such as spec.ports[].x; nil if the schema ends before.
 func walk(s diff.Schema, text string) diff.Schema {
 	for _, name := range strings.Split(text, ".") {
 		name, isElem := strings.CutSuffix(name, "[]")
@@ -116,7 +116,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestOddDocuments: older servers and strange ones.
+// TestOddDocuments covers older and unusual servers.
 func TestOddDocuments(t *testing.T) {
 	const head = `{"components":{"schemas":{"K":{"x-kubernetes-group-version-kind":[{"group":"g","version":"v","kind":"K"}],"properties":{"l":`
 	for _, tc := range []struct {
@@ -128,7 +128,7 @@ func TestOddDocuments(t *testing.T) {
 		{"with a second strategy", `{"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"retainKeys,merge"}`, diff.ListMap, []string{"name"}},
 		{"a patch that replaces", `{"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"replace"}`, diff.ListUnknown, nil},
 		{"a map without keys", `{"x-kubernetes-list-type":"map"}`, diff.ListUnknown, nil},
-		{"a type that nobody knows", `{"x-kubernetes-list-type":"bag"}`, diff.ListUnknown, nil},
+		{"an unknown type", `{"x-kubernetes-list-type":"bag"}`, diff.ListUnknown, nil},
 		{"references that go in a circle", `{"$ref":"#/components/schemas/loop"}`, diff.ListUnknown, nil},
 		{"a reference to nothing", `{"$ref":"#/components/schemas/nope"}`, diff.ListUnknown, nil},
 		{"a type next to a reference", `{"$ref":"#/components/schemas/nope","x-kubernetes-list-type":"set"}`, diff.ListSet, nil},
@@ -155,7 +155,7 @@ func TestOddDocuments(t *testing.T) {
 	}
 }
 
-// TestWithDiff: the merge keys reach the differ.
+// TestWithDiff: the differ uses the merge keys.
 func TestWithDiff(t *testing.T) {
 	s := mustFor(t, New(fromFiles), "", "v1", "Service")
 	port := func(m map[string]any) map[string]any {
@@ -217,7 +217,7 @@ func TestRetry(t *testing.T) {
 			}
 		}
 		ask("Widget", away, 1)
-		ask("Widget", away, 1) // told without asking again
+		ask("Widget", away, 1) // returned without a request
 		time.Sleep(firstRetry) // in the bubble: no real time
 		ask("Widget", away, 2)
 		time.Sleep(firstRetry)
@@ -244,7 +244,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestCancelled: a caller that goes away does not make the others wait for the retry.
+// TestCancelled: a caller that goes away does not make others wait for the retry.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(func(ctx context.Context, p string) ([]byte, error) {
@@ -262,7 +262,7 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// TestTimeout: a server that never answers costs a bounded time.
+// TestTimeout: a server that never answers costs limited time.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(func(ctx context.Context, _ string) ([]byte, error) {

@@ -11,14 +11,14 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// stored is a kind's schema by itself.
+// stored is the schema of a single kind.
 type stored struct {
 	Kind    *node            `json:"kind"`
-	Schemas map[string]*node `json:"schemas,omitempty"` // what it refers to
+	Schemas map[string]*node `json:"schemas,omitempty"` // the schemas it refers to
 }
 
-// Marshal writes a schema that Schemas returned, so that objects can be compared without the server:
-// Unmarshal reads it. Equal schemas give equal bytes.
+// Marshal encodes a schema that Schemas returned, for comparing objects without the server; Unmarshal decodes
+// it. Equal schemas give equal bytes.
 func Marshal(s diff.Schema) ([]byte, error) {
 	of, ok := s.(schema)
 	if !ok {
@@ -43,7 +43,7 @@ func (st *stored) reach(d *document, n *node) {
 	}
 }
 
-// Unmarshal reads a schema that Marshal wrote.
+// Unmarshal decodes a schema that Marshal encoded.
 func Unmarshal(b []byte) (diff.Schema, error) {
 	var st stored
 	if err := json.Unmarshal(b, &st); err != nil {
@@ -55,8 +55,8 @@ func Unmarshal(b []byte) (diff.Schema, error) {
 	return schema{&document{schemas: st.Schemas}, st.Kind}, nil
 }
 
-// MarshalJSON writes the schema of a map's values.
+// MarshalJSON encodes the schema of a map's values.
 func (v values) MarshalJSON() ([]byte, error) { return json.Marshal(v.node) }
 
-// IsZero tells that nothing is known of the values.
+// IsZero reports whether the schema of the values is unknown.
 func (v values) IsZero() bool { return v.node == nil }

@@ -7,7 +7,7 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// TestMarshal checks that a stored schema tells what the document's does, without the document.
+// TestMarshal checks that a stored schema equals the document's, without the document.
 func TestMarshal(t *testing.T) {
 	for path := range files {
 		body, err := fromFiles(t.Context(), path)

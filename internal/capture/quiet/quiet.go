@@ -1,8 +1,8 @@
-// Package quiet knows what is no news: fields whose change alone nobody made or would act on, and
-// kinds that consist of such changes.
+// Package quiet identifies uninteresting changes: fields whose change alone no one made or would act on, and
+// kinds that consist of such fields.
 //
-// The rules are data: rules.yaml holds the defaults, each with its reason, and users add theirs in
-// the same form. A rule cannot take a default back.
+// The rules are data: rules.yaml holds the defaults, each with its reason. Users add rules in the same form,
+// but cannot remove a default.
 package quiet
 
 import (
@@ -22,22 +22,21 @@ import (
 //go:embed rules.yaml
 var defaults []byte
 
-// Rules are what a file like rules.yaml says.
+// Rules is the content of a file like rules.yaml.
 type Rules struct {
-	// Hidden are resources that are not watched where no type is named, in the form of a rule's.
+	// Hidden are resources, in the syntax of a rule, that are watched only if named.
 	Hidden []string
 	// Quiet are the fields.
 	Quiet []rules.Rule
 }
 
-// UnmarshalYAML reads rules strictly: an unknown key is an error that names its line.
+// UnmarshalYAML decodes rules strictly: an unknown key is an error with its line.
 func (r *Rules) UnmarshalYAML(n *yaml.Node) error {
 	*r = Rules{}
 	return rules.Mapping(n, map[string]any{"hidden": &r.Hidden, "quiet": &r.Quiet})
 }
 
-// Parse reads YAML in the form of rules.yaml. The error names the line and the key. An empty text
-// has no rules.
+// Parse decodes YAML in the form of rules.yaml. Errors name the line and the key. An empty text has no rules.
 func Parse(text []byte) (Rules, error) {
 	var r Rules
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -54,20 +53,20 @@ func Parse(text []byte) (Rules, error) {
 	return r, nil
 }
 
-// Set is compiled rules. It is safe for concurrent use.
+// Set is a set of compiled rules. It is safe for concurrent use.
 type Set struct {
 	hidden []string
 	fields *rules.Set
 }
 
-// New makes a Set of the default rules and the user's.
+// New compiles the default rules and the user's.
 func New(user ...Rules) (*Set, error) {
 	all, err := Parse(defaults)
 	if err != nil {
 		return nil, err
 	}
 	for _, u := range user {
-		if _, err := compile(u); err != nil { // apart, so that a rule's number is the user's
+		if _, err := compile(u); err != nil { // separately, so that a rule's number is the user's
 			return nil, err
 		}
 		all.Hidden = append(all.Hidden, u.Hidden...)
@@ -93,8 +92,8 @@ func compile(r Rules) (*Set, error) {
 	return &Set{hidden: r.Hidden, fields: fields}, nil
 }
 
-// Quiet tells whether a rule covers the path in the objects of a resource: its plural, and its group,
-// which is empty for the core group.
+// Quiet reports whether a rule covers the path in objects of a resource, given by its plural and its group
+// (empty for the core group).
 func (s *Set) Quiet(group, resource string, p diff.Path) bool {
 	for _, pattern := range s.fields.For(group, resource) {
 		if pattern.Covers(p) {
@@ -104,10 +103,10 @@ func (s *Set) Quiet(group, resource string, p diff.Path) bool {
 	return false
 }
 
-// Learn notes the names by which rules may call a resource: see rules.Set.Learn.
+// Learn registers the names by which rules may call a resource; see rules.Set.Learn.
 func (s *Set) Learn(group, resource string, names ...string) {
 	s.fields.Learn(group, resource, names...)
 }
 
-// Hidden tells whether a resource is left out where no type is named.
+// Hidden reports whether a resource is watched only if named.
 func (s *Set) Hidden(group, resource string) bool { return rules.MatchAny(s.hidden, group, resource) }

@@ -8,8 +8,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 )
 
-// TestAgain hides, by other rules, what a Redactor has left: the result is what those rules make of the
-// object as it was, as far as that can be known.
+// TestAgain redacts, by other rules, an object that a Redactor has redacted: the result is as if the original
+// had been redacted by those rules, as far as possible.
 func TestAgain(t *testing.T) {
 	const raw = `{"kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"a":"1","b":"2","password":"3"}}`
 	rule := func(paths ...string) rules.Rule { return rules.Rule{Resources: []string{"configmaps"}, Paths: paths} }
@@ -35,20 +35,20 @@ func TestAgain(t *testing.T) {
 	}
 	got := apply(redactor(t), true, apply(few, false, decode(t, raw)))
 	if d := cmp.Diff(apply(few, false, decode(t, raw)), got); d != "" {
-		t.Errorf("a rule less: what is hidden stays so:\n%s", d)
+		t.Errorf("a rule less: hidden values stay hidden:\n%s", d)
 	}
-	// A text that only reads like a marker says nothing, whoever wrote it.
+	// A text that only looks like a marker reveals nothing, whoever wrote it.
 	spoof := decode(t, `{"kind":"ConfigMap","metadata":{"uid":"u"},"data":{"a":"hidden #0123456789abcde","b":"hidden #0123456789abcdeX"}}`)
 	data, _ := apply(more, true, spoof)["data"].(map[string]any)
 	if data["a"] == "hidden #0123456789abcde" || data["b"] == "hidden #0123456789abcdeX" {
-		t.Errorf("what is no marker is left: %v", data)
+		t.Errorf("a text that is not a marker is left: %v", data)
 	}
 	if err := few.Again(configMaps, nil); err == nil {
 		t.Error("no object is taken")
 	}
 }
 
-// TestReveal shows what a rule hid that was taken back, where it is the same by now.
+// TestReveal shows values that a removed rule had hidden, if they have not changed.
 func TestReveal(t *testing.T) {
 	const raw = `{"kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"a":"1","b":"2","password":"3"},"spec":{"deep":{"n":1.5},"list":[{"a":"1"}]}}`
 	const later = `{"kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"a":"1","b":"9","password":"3","c":"hidden #0123456789abcdef"},"spec":{"deep":{"n":1.5},"list":[{"a":"1"}]}}`
@@ -81,6 +81,6 @@ func TestReveal(t *testing.T) {
 	}
 	other.Reveal(configMaps, obj, now)
 	if d := cmp.Diff(hide(redactor(t, rule), raw), obj); d != "" {
-		t.Errorf("another key tells nothing:\n%s", d)
+		t.Errorf("another key proves nothing:\n%s", d)
 	}
 }

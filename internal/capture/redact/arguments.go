@@ -7,12 +7,12 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// commandFields hold command lines or variables: what is below them may name a credential in any place.
+// commandFields hold command lines or variables: a credential's name may occur anywhere below them.
 var commandFields = set(`env envs environment environments envvars extraenv extraenvs extraenvvars variables vars
 	args arguments extraargs additionalargs command commands cmd cmds entrypoint script scripts run exec flags
 	options opts javaopts javaoptions jvmoptions parameters params properties value default`)
 
-// isCommandField tells these whatever the case of their letters, and without _ and -, and files that are scripts.
+// isCommandField reports whether name is one of these, ignoring case, _ and -, or is a script file.
 func isCommandField(name string) bool {
 	if strings.HasSuffix(name, ".sh") {
 		return true
@@ -33,7 +33,7 @@ func isCommandField(name string) bool {
 	return commandFields[string(plain)]
 }
 
-// list hides in a list. Its texts may be a command line, or NAME=value.
+// list redacts a list. Its texts may form a command line, or be NAME=value.
 func (a *run) list(list []any, how manner) {
 	var c command
 	if len(list) > 0 {
@@ -66,16 +66,16 @@ func (a *run) list(list []any, how manner) {
 	}
 }
 
-// byFlag names an argument by its flag, so that another argument before it does not change its marker.
+// byFlag identifies an argument by its flag, so that an inserted argument does not change its marker.
 func byFlag(flag string) step { return step{kind: diff.Value, text: flag} }
 
-// announcedBy tells whether an argument is a credential that the one before it announces.
+// announcedBy reports whether an argument is a credential announced by the previous one.
 func announcedBy(before, s string) bool {
 	kind := announces(before)
 	return kind != plainName && !strings.HasPrefix(s, "-") && says(kind, s)
 }
 
-// announces tells whether the next argument is a credential, by its flag or header: --token, Authorization:
+// announces classifies the next argument by a flag or header: --token, Authorization:
 func announces(arg string) kindOfName {
 	arg = strings.Trim(arg, `"'`)
 	if !strings.HasPrefix(arg, "-") && !strings.HasSuffix(arg, ":") || len(arg) > maxName || strings.ContainsAny(arg, "= \t\n") {
@@ -84,25 +84,25 @@ func announces(arg string) kindOfName {
 	return nameKind(strings.TrimRight(arg, ":"))
 }
 
-// userFlags are those of curl, wget and others for user:password.
+// userFlags are the flags of curl, wget and others that take user:password.
 var userFlags = set(`-u --user --proxy-user -U`)
 
-// isAccount tells user:password.
+// isAccount reports whether s is user:password.
 func isAccount(s string) bool {
 	user, password, found := strings.Cut(strings.Trim(s, `"'`), ":")
 	return found && user != "" && !strings.ContainsAny(s, "/ ") && says(credentialName, password) && strings.Trim(password, "0123456789") != ""
 }
 
-// program is one that takes passwords by flags whose names say nothing, or by their places.
+// program is a program that takes passwords by position or by flags with unrevealing names.
 type program struct {
 	names    []string
 	flag     string
-	attached bool // -pPASSWORD; where apart is not set, only so
+	attached bool // -pPASSWORD; the only form unless apart is set
 	apart    bool // -p PASSWORD
 	account  bool // the flag's value is user:password
-	login    bool // only where it logs in to a registry
+	login    bool // only in a command that logs in to a registry
 	verb     string
-	nth      int  // of the arguments behind the verb that are no flags; 0 for the one behind a credential's name
+	nth      int  // among the arguments after the verb that are not flags; 0 for the one after a credential's name
 	slash    bool // user/password@server is an argument
 }
 
@@ -133,7 +133,7 @@ var programs = []program{
 	{names: []string{"aws", "npm", "yarn", "pnpm"}, verb: "set"},
 }
 
-// programsOf are the programs by name.
+// programsOf maps a name to its programs.
 var programsOf = func() map[string][]*program {
 	m := map[string][]*program{}
 	for i := range programs {
@@ -144,15 +144,15 @@ var programsOf = func() map[string][]*program {
 	return m
 }()
 
-// command is a command line as far as it is read.
+// command is the state of reading a command line.
 type command struct {
 	name   string
 	runs   []*program
-	at     []int // by program: how many arguments are behind the verb; -1 before it
+	at     []int // by program: the number of arguments after the verb; -1 before it
 	before string
 }
 
-// start begins a command line, if its first word is a program's name.
+// start begins a command line if its first word is a program's name.
 func (c *command) start(word string, logsIn func() bool) {
 	if len(word) > maxName {
 		return
@@ -173,7 +173,7 @@ func (c *command) start(word string, logsIn func() bool) {
 
 func (c *command) end() { c.name, c.runs, c.at, c.before = "", c.runs[:0], c.at[:0], "" }
 
-// flagged tells whether the next argument is a password.
+// flagged reports whether the next argument is a password.
 func (c *command) flagged(word string) bool {
 	flag, value, _ := strings.Cut(word, "=")
 	is := userFlags[c.before] && isAccount(word) || userFlags[flag] && isAccount(value)
@@ -187,7 +187,7 @@ func (c *command) flagged(word string) bool {
 	return is
 }
 
-// flagged tells whether an argument is a password by the program's flag.
+// flagged reports whether an argument is a password because of the program's flag.
 func (p *program) flagged(before, s string) bool {
 	switch {
 	case p.slash:
@@ -202,7 +202,7 @@ func (p *program) flagged(before, s string) bool {
 	return p.attached && found && says(credentialName, password) && (!p.account || isAccount(password))
 }
 
-// placed tells whether an argument is a password by its place behind the program's verb.
+// placed reports whether an argument is a password because of its position after the program's verb.
 func (p *program) placed(at *int, before, s string) bool {
 	switch {
 	case *at < 0:
@@ -220,20 +220,20 @@ func (p *program) placed(at *int, before, s string) bool {
 	return *at == 2 && says(nameKind(before), s)
 }
 
-// isFlags tells several flags of one letter that have those of the verb: -bc, -cb, -nbB. One with an n is another
-// verb than that without.
+// isFlags reports whether s combines one-letter flags and includes those of the verb: -bc, -cb, -nbB. With an n
+// it is another verb than without.
 func isFlags(s, verb string) bool {
 	return strings.HasPrefix(s, "-") && len(s) < 6 && strings.Contains(s, "b") && strings.Contains(s, "n") == strings.Contains(verb, "n")
 }
 
-// isProgram tells whether a word is the name of one of the programs.
+// isProgram reports whether a word is the name of one of the programs.
 func isProgram(word string) bool {
 	var c command
 	c.start(word, func() bool { return true })
 	return c.name != ""
 }
 
-// program looks for what known programs give away in a command line: curl -u app:password, mysql -ppassword.
+// program finds passwords that known programs take on a command line: curl -u app:password, mysql -ppassword.
 func (t *search) program() {
 	if !strings.Contains(t.s, " ") {
 		return

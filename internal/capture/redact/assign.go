@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// name looks for a value that is assigned to the name that has the byte before end, in the forms of YAML, JSON,
+// name looks for a value assigned to the name whose last byte is before end, in the syntaxes of YAML, JSON,
 // properties, shells, INI, TOML, XML, SQL and programs. It returns the end of the name.
 func (t *search) name(end int) int {
 	s := t.s
@@ -25,7 +25,7 @@ func (t *search) name(end int) int {
 	case (name == "Secret" || name == "SecretList") && t.isKind(from):
 		t.manifest()
 		return to
-	case kind == credentialName && !t.command && !t.lines && strings.EqualFold(name, "secret"): // in a message, its name
+	case kind == credentialName && !t.command && !t.lines && strings.EqualFold(name, "secret"): // in a message, the Secret's name
 		kind = refName
 	}
 	if kind == credentialName && strings.EqualFold(name, "secretKey") && strings.Contains(s[max(0, from-maxGap):min(len(s), to+maxGap)], "objectName:") {
@@ -46,13 +46,14 @@ func (t *search) name(end int) int {
 	return to
 }
 
-// isWords tells a value that reads like words rather than a credential.
+// isWords reports whether a value reads like words, not like a credential.
 func (t *search) isWords(v text) bool {
 	value := strings.TrimSpace(t.s[v.from:v.to])
 	return strings.Contains(value, " ") || isObjectName(strings.ToLower(value)) && !looksRandom(value)
 }
 
-// nameAround returns the ends of the name that has the byte before end. Of a long one it is what is near.
+// nameAround returns the bounds of the name whose last byte is before end; for a long name only the nearby
+// part.
 func nameAround(s string, end int) (from, to int) {
 	from, to = end-1, end
 	for from > 0 && isNameByte(s[from-1]) && end-from < maxName {
@@ -61,7 +62,7 @@ func nameAround(s string, end int) (from, to int) {
 	for to < len(s) && isNameByte(s[to]) && to-end < maxName {
 		to++
 	}
-	for !isNameByte(s[from]) && from < end-1 { // of a word with other bytes, such as a header's
+	for !isNameByte(s[from]) && from < end-1 { // skip bytes that are not part of a name, such as in a header's
 		from++
 	}
 	return from, to
@@ -73,28 +74,29 @@ func isNameByte(b byte) bool {
 
 func isQuote(b byte) bool { return b == '"' || b == '\'' || b == '`' }
 
-// assigned is a name in a text, of which the value is looked for.
+// assigned is a name in a text whose value is sought.
 type assigned struct {
 	*search
 	from, to     int
 	flag, quoted bool
 }
 
-// text is the place of a value. Its quote is what stands around it; a block is on the lines below, and literal
-// where YAML's | or > says so.
+// text is the position of a value. quote is its delimiter; a block is on the lines below, literal if introduced
+// by YAML's | or >.
 type text struct {
 	from, to       int
 	quote          string
 	block, literal bool
 }
 
-// isMap tells a map in YAML's flow style: secret: {name: x}. What it holds has names of its own.
+// isMap reports whether a value is a map in YAML's flow style: secret: {name: x}. Its fields are matched by
+// their own names.
 func (v text) isMap(s string) bool {
 	return v.quote == "" && strings.HasPrefix(s[v.from:v.to], "{") && !strings.HasPrefix(s[v.from:v.to], "{{") &&
 		strings.Contains(s[v.from:v.to], ":") && strings.HasSuffix(s[v.from:v.to], "}")
 }
 
-// isNames tells a list of names in YAML's flow style: secret: [status, secret].
+// isNames reports whether a value is a list of names in YAML's flow style: secret: [status, secret].
 func (v text) isNames(s string) bool {
 	list, isList := strings.CutPrefix(s[v.from:v.to], "[")
 	if !isList || v.quote != "" || !strings.HasSuffix(list, "]") {
@@ -108,10 +110,10 @@ func (v text) isNames(s string) bool {
 	return true
 }
 
-// leading is a reference that a text begins with.
+// leading matches a reference at the start of a text.
 var leading = regexp.MustCompile(`^(\$\$?\([^()]*\)|\$\$?\{[^{}]*\}|\{\{[^{}]*\}\}|<%[^%]*%>)`)
 
-// head is the value's first word, or all that is in quotes.
+// head returns the value's first word, or a quoted value completely.
 func (v text) head(s string) string {
 	value := s[v.from:v.to]
 	if v.quote == "" {
@@ -132,13 +134,13 @@ func (v text) head(s string) string {
 	return value
 }
 
-// value finds what follows a name and its separator.
+// value finds the value after a name and its separator.
 func (a *assigned) value() (text, bool) {
 	s, i := a.s, a.to
 	if strings.HasSuffix(s[:a.from], "${") {
 		return a.fallback()
 	}
-	if a.from > 0 && s[a.from-1] == '$' { // a variable; of PHP and the like, one that is set
+	if a.from > 0 && s[a.from-1] == '$' { // a variable; in PHP and the like, one that is assigned
 		if strings.HasSuffix(s[:a.from-1], "set ") {
 			return a.inQuotes(i)
 		}
@@ -172,7 +174,7 @@ func (a *assigned) value() (text, bool) {
 		return a.inQuotes(i + 1)
 	case i > a.to && a.flag && a.command && c != '-':
 		return valueAt(s, i)
-	case c == ',' && a.from > 0 && s[a.from-1] == '{': // a term of Erlang
+	case c == ',' && a.from > 0 && s[a.from-1] == '{': // an Erlang term
 		return a.inQuotes(i + 1 + len(s[i+1:]) - len(strings.TrimLeft(s[i+1:], " <")))
 	case i > a.to && !closed && !a.quoted:
 		return a.spaced(i)
@@ -180,7 +182,7 @@ func (a *assigned) value() (text, bool) {
 	return text{}, false
 }
 
-// fallback is the value of a variable that is not set: ${PASSWORD:-x}, ${PASSWORD:x}.
+// fallback finds the default of an unset variable: ${PASSWORD:-x}, ${PASSWORD:x}.
 func (a *assigned) fallback() (text, bool) {
 	s, i := a.s, a.to
 	if s[a.from-1] != '{' || i >= len(s) || s[i] != ':' {
@@ -193,7 +195,7 @@ func (a *assigned) fallback() (text, bool) {
 	return text{from: i, to: i + max(end, 0)}, end > 0
 }
 
-// inQuotes is a value that must be in quotes.
+// inQuotes finds a value that must be quoted.
 func (a *assigned) inQuotes(i int) (text, bool) {
 	v, ok := valueAt(a.s, i)
 	return v, ok && v.quote != ""
@@ -204,7 +206,7 @@ func isPasswordWord(name string) bool {
 	return endsWithAny(name, "password", "passwd", "passphrase", "requirepass", "masterauth", "auth_pass")
 }
 
-// separated finds the value behind a separator: one of : = := => ?= +=, not ==.
+// separated finds the value after a separator: one of : = := => ?= +=, not ==.
 func (a *assigned) separated(i int, closed bool) (text, bool) {
 	s, from := a.s, i
 	for i < len(s) && strings.IndexByte(":=?+>~", s[i]) >= 0 && i-from < 3 {
@@ -220,7 +222,7 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	return valueAt(s, i)
 }
 
-// startsValue tells whether a colon behind the name is a separator, rather than part of a URL, an image, an ARN
+// startsValue reports whether the colon after the name is a separator, and not part of a URL, an image, an ARN
 // or a sentence.
 func (a *assigned) startsValue(i int, closed bool) bool {
 	s := a.s
@@ -232,30 +234,30 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 		return true
 	}
 	before := strings.TrimRight(s[max(0, a.from-64):a.from], " \t-\"'/{,[#;!")
-	if j := strings.LastIndexByte(before, '/'); j >= 0 && strings.IndexAny(before, " \t\n") < j { // a prefix, as annotations have
+	if j := strings.LastIndexByte(before, '/'); j >= 0 && strings.IndexAny(before, " \t\n") < j { // a prefix, as in annotations
 		before = strings.TrimRight(before[:strings.LastIndexAny(before[:j], " \t\n")+1], " \t-")
 	}
 	return before == "" && a.from < 64 || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, "export") ||
 		spaced && a.inFlow() || a.inStruct()
 }
 
-// printed is a struct as Go prints it, up to one of its fields: {Host:db Password:
+// printed matches a struct as Go prints it, up to one of its fields: {Host:db Password:
 var printed = regexp.MustCompile(`\{(\w+:[^\s{}]* )*$`)
 
-// inStruct tells whether the name is that of a field in a struct as Go prints it.
+// inStruct reports whether the name is a field of a struct as Go prints it.
 func (a *assigned) inStruct() bool {
 	return printed.MatchString(a.s[max(a.from-maxGap, lineBegin(a.s, a.from)):a.from])
 }
 
-// inFlow tells whether the name is in a map of YAML that is written on one line: {user: app, password: x}.
+// inFlow reports whether the name is in a one-line YAML map: {user: app, password: x}.
 func (a *assigned) inFlow() bool {
 	line := a.s[max(a.from-maxGap, lineBegin(a.s, a.from)):a.from]
 	before := strings.TrimRight(line, " \t")
 	return (strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",")) && strings.Contains(line, "{")
 }
 
-// valueAt finds the value that begins at or behind i on the same line: what is in quotes, or else the rest of the
-// line, with those that it is continued on. An empty one, or YAML's | and >, stands for a block below.
+// valueAt finds the value at or after i on the same line: a quoted text, or else the rest of the line with its
+// continuations. An empty value, or YAML's | and >, means a block below.
 func valueAt(s string, i int) (text, bool) {
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
 		i++
@@ -283,15 +285,15 @@ func valueAt(s string, i int) (text, bool) {
 	if value == "" || len(value) <= 3 && (value[0] == '|' || value[0] == '>') {
 		return text{from: end, to: end, block: true, literal: value != ""}, end < len(s)
 	}
-	for strings.HasSuffix(value, `\`) && end < len(s) { // the line goes on
+	for strings.HasSuffix(value, `\`) && end < len(s) { // the line continues
 		end = lineEnd(s, end+1)
 		value = strings.TrimRight(s[i:end], " \t\r")
 	}
 	return text{from: i, to: i + len(value)}, true
 }
 
-// inDelimiters is the value behind an opening delimiter, a quote with any backslashes before it, up to the same
-// again; to the end of the text where that does not come.
+// inDelimiters returns the value after an opening delimiter, a quote with any backslashes before it, up to the
+// same delimiter, or to the end of the text if that is missing.
 func inDelimiters(s string, from, begin int) text {
 	quote := s[from:begin]
 	v := text{from: begin, to: len(s), quote: quote}
@@ -317,7 +319,7 @@ func slashesBefore(s string, at, from int) (n int) {
 	return n
 }
 
-// maxLine is how far back the begin of a line is looked for.
+// maxLine bounds the search for the start of a line, in bytes.
 const maxLine = 1 << 10
 
 func lineBegin(s string, i int) int {
@@ -332,7 +334,8 @@ func lineEnd(s string, i int) int {
 	return len(s)
 }
 
-// maxGap is how far a value may be from the name that is a value itself: - name: TOKEN, value: x.
+// maxGap is the largest distance, in bytes, between a value and a name that is itself a value: - name: TOKEN,
+// value: x.
 const maxGap = 160
 
 // paired finds the value of a pair: {name: TOKEN, value: x}, <add key="Token" value="x"/>.
@@ -375,7 +378,7 @@ func (t *search) paired(from, to int) (text, bool) {
 	return t.pairedLines(from, to)
 }
 
-// inElement is the text of the element behind the one that ends at i: <name>x</name><value>y</value>.
+// inElement returns the text of the element after the one that ends at i: <name>x</name><value>y</value>.
 func inElement(s string, i int) (text, bool) {
 	rest := s[i:min(len(s), i+maxGap)]
 	closed := strings.IndexByte(rest, '>') + 1

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// benchObjects are a pod as a cluster has it, without anything to hide; one with a password; the settings of a
-// program in a ConfigMap; and the definition of a custom resource, which says much in words.
+// benchObjects are a typical pod without secrets; one with a password; a program's settings in a ConfigMap; and
+// the definition of a custom resource, which contains much prose.
 func benchObjects() map[string]string {
 	pod := func(variables string) string {
 		var containers, statuses []string
@@ -49,7 +49,7 @@ var benchResources = map[string]string{
 	"pod": "pods", "pod with a password": "pods", "configmap": "configmaps", "crd": "customresourcedefinitions.apiextensions.k8s.io",
 }
 
-// BenchmarkRedact looks at objects as capture does, and decodes and redacts those that Wants wants.
+// BenchmarkRedact checks objects as capture does, and decodes and redacts those that Wants selects.
 func BenchmarkRedact(b *testing.B) {
 	r := redactor(b)
 	for name, raw := range benchObjects() {

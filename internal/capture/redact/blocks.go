@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// above is the field of YAML below which the field at from is.
+// above returns the parent of the YAML field at from.
 func (t *search) above(from int) string {
 	at := lineBegin(t.s, from)
 	indent := indentation(t.s, at)
@@ -22,8 +22,8 @@ func (t *search) above(from int) string {
 	return ""
 }
 
-// container hides the fields below a container's name: credentials: or, in HCL, tokens {. It reports whether there
-// may be any.
+// container redacts the fields below a container's name: credentials: or, in HCL, tokens {. It reports whether
+// there may be any.
 func (t *search) container(from, to int, name string) bool {
 	end := lineEnd(t.s, to)
 	if rest := strings.Trim(t.s[to:end], " \t\r"); rest != ":" && rest != "{" && rest != "= {" {
@@ -68,10 +68,11 @@ func endsWithAny(s string, words ...string) bool {
 	return false
 }
 
-// maxBlock is how many lines of a block are looked at for a value below a name.
+// maxBlock is the number of lines of a block that are searched for a value below a name.
 const maxBlock = 30
 
-// block hides the lines below a name: a text, a list, or the values that are fields of a map there. It returns the end of what it has hidden.
+// block redacts the lines below a name: a text, a list, or the values of a map's fields. It returns the end of
+// the redacted part.
 func (t *search) block(from int, v text, name string) int {
 	s, at := t.s, v.from
 	indent := indentation(s, lineBegin(s, from))
@@ -104,7 +105,7 @@ func (t *search) block(from int, v text, name string) int {
 	return end
 }
 
-// inline hides value: x in a map below a credential's name.
+// inline redacts value: x in a map below a credential's name.
 func (t *search) inline(content string, at int, name string) {
 	for _, word := range inlineValues {
 		if rest, ok := strings.CutPrefix(content, word+":"); ok {
@@ -119,7 +120,7 @@ func (t *search) inline(content string, at int, name string) {
 	}
 }
 
-// isField tells a line of YAML that is a field, or a list's element with fields.
+// isField reports whether a YAML line is a field, or a list element with fields.
 func isField(content string) bool {
 	content = strings.TrimPrefix(content, "- ")
 	name, rest, found := strings.Cut(content, ":")

@@ -12,11 +12,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 )
 
-// canaries makes values that must not be found afterwards in any form.
+// canaries creates values that must not be found afterwards in any form.
 type canaries struct{ all []string }
 
 func (c *canaries) text() string {
-	s := "x7x" + rand.Text() // with a digit in each, and no base64
+	s := "x7x" + rand.Text() // each with a digit, and not base64
 	c.all = append(c.all, s)
 	return s
 }
@@ -36,14 +36,13 @@ func (c *canaries) jwt() string {
 	return s
 }
 
-// leaked returns the canaries that a text holds, as they are, in base64 (at any of its alignments),
-// or in hexadecimal.
+// leaked returns the canaries that a text contains, verbatim, in base64 (at any alignment), or in hexadecimal.
 func (c *canaries) leaked(text string) (out []string) {
 	for _, canary := range c.all {
 		forms := []string{canary, hex.EncodeToString([]byte(canary))}
 		for pad := range 3 {
 			encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(".", pad) + canary))
-			if len(encoded) > 16 { // what the neighbours do not change, and is no other text's
+			if len(encoded) > 16 { // the part that neighbours do not change, and that is specific
 				forms = append(forms, encoded[4:len(encoded)-4])
 			}
 		}
@@ -87,7 +86,7 @@ func TestNoCanaryIsLeft(t *testing.T) {
 		{"a Secret of the wrong shape: data is text", "secrets", func(c *canaries) string {
 			return `{"kind":"Secret","data":"` + c.text() + `","stringData":["` + c.text() + `"]}`
 		}},
-		{"a Secret of the wrong shape: values are no text", "secrets", func(c *canaries) string {
+		{"a Secret of the wrong shape: values are not texts", "secrets", func(c *canaries) string {
 			return `{"kind":"Secret","data":{"a":{"b":"` + c.text() + `"},"c":["` + c.text() + `"]}}`
 		}},
 		{"a Secret of the wrong shape: annotations and metadata are lists", "secrets", func(c *canaries) string {
@@ -132,10 +131,10 @@ func TestNoCanaryIsLeft(t *testing.T) {
 		{"a ConfigMap alone within another object", "things.example.com", func(c *canaries) string {
 			return `{"spec":{"template":{"kind":"ConfigMap","data":{"password":"` + c.text() + `"}}}}`
 		}},
-		{"what Rancher applied", "things.example.com", func(c *canaries) string {
+		{"applied by Rancher", "things.example.com", func(c *canaries) string {
 			return `{"metadata":{"annotations":{"objectset.rio.cattle.io/applied":"` + c.text() + `"}}}`
 		}},
-		{"what kapp applied", "things.example.com", func(c *canaries) string {
+		{"applied by kapp", "things.example.com", func(c *canaries) string {
 			return `{"metadata":{"annotations":{"kapp.k14s.io/original":"` + c.text() + `"}}}`
 		}},
 		{"parameters of Argo, Tekton and the like; headers of probes", "applications.argoproj.io", func(c *canaries) string {

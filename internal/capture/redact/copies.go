@@ -2,9 +2,9 @@ package redact
 
 import "strings"
 
-// copies are the words with which names of annotations end, in which tools keep an earlier form of the object:
-// kubectl and its imitators, kapp, Rancher, operators. What is in them is hidden whole, for it has what the rules
-// hide elsewhere in the object.
+// copies are suffixes of annotations in which tools keep an earlier form of the object: kubectl and its
+// imitators, kapp, Rancher, operators. Such values are redacted whole, because they repeat the values that the
+// rules redact elsewhere in the object.
 var copies = []string{
 	"last-applied-configuration", "last-applied-config", "last-applied", "last-applied-spec", "last-applied-state", "last-applied-manifest",
 	"lastappliedconfiguration", "lastappliedconfig", "lastappliedspec", "lastapplied", "applied-configuration", "applied-config",
@@ -13,17 +13,17 @@ var copies = []string{
 	"original-spec", "original-config", "original-configuration", "rendered-manifest", "source-manifest",
 }
 
-// exactCopies are such annotations by their whole names.
+// exactCopies are more such annotations, by full name.
 var exactCopies = map[string]bool{
 	"objectset.rio.cattle.io/applied": true,
 	"kapp.k14s.io/original":           true,
 	"kapp.k14s.io/original-diff":      true,
 }
 
-// minCopy is the length from which a value may be a copy, rather than a time, a hash or a switch.
+// minCopy is the length from which a value may be a copy, and not a time, a hash or a switch.
 const minCopy = 20
 
-// repeatsManifest tells annotations that hold an earlier form of the whole object.
+// repeatsManifest reports whether an annotation holds an earlier form of the whole object.
 func repeatsManifest(key, value string) bool {
 	if exactCopies[key] {
 		return true
@@ -35,7 +35,7 @@ func repeatsManifest(key, value string) bool {
 	return c != "" && (strings.Contains(c, "last-applied") || strings.ContainsAny(value, "{[:=") || isZipped(value) || len(value) > 128)
 }
 
-// copyEnding is which of copies a name ends with; empty for none.
+// copyEnding returns the entry of copies that a name ends with, or empty.
 func copyEnding(key string) string {
 	if len(key) < len("last-spec") || len(key) > 512 {
 		return ""
@@ -49,7 +49,7 @@ func copyEnding(key string) string {
 	return ""
 }
 
-// isManifest tells a text that is an object of Kubernetes in JSON or YAML, whatever the annotation's name.
+// isManifest reports whether a text is a Kubernetes object in JSON or YAML, whatever the annotation's name.
 func isManifest(s string) bool {
 	if len(s) < minCopy {
 		return false

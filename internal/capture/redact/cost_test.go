@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 )
 
-// hostile are objects that anybody who may write a custom resource can make, so that they cost much.
+// hostile are objects that anyone who may write a custom resource can create to cause high costs.
 func hostile() map[string]map[string]any {
 	nested := func(depth int, inner any) any {
 		v := inner
@@ -78,8 +78,8 @@ func hostile() map[string]map[string]any {
 	}
 }
 
-// TestCost holds what hiding costs to a multiple of the object's size. The values under rules are selected a second
-// time, at every depth.
+// TestCost checks that redaction costs at most a multiple of the object's size. Values under rules are selected
+// a second time, at every depth.
 func TestCost(t *testing.T) {
 	const perByte, fixed = 250, 1 << 20
 	rule := rules.Rule{Resources: []string{"widgets.example.com"}, Paths: []string{"**.password*", "spec.**.n.x"}}

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// facts are what the rules say of a field by its name alone.
+// facts are the properties of a field that follow from its name.
 type facts struct {
 	kind      kindOfName
 	trait     trait
 	command   bool // see isCommandField
 	container bool // see containers
-	copy      bool // it may be an annotation that repeatsManifest tells
+	copy      bool // may be an annotation that repeatsManifest recognizes
 }
 
-// factsOf returns those of a name. Objects have few names, again and again: they are remembered.
+// factsOf returns the facts of a name. They are cached, because objects use few names again and again.
 func factsOf(name string) facts {
 	if len(name) > maxRemembered {
 		return findFacts(name)
@@ -29,7 +29,7 @@ func factsOf(name string) facts {
 	remembered.Lock()
 	defer remembered.Unlock()
 	if len(remembered.facts) >= maxNames {
-		clear(remembered.facts) // of names that somebody makes up, too
+		clear(remembered.facts) // also bounds names that users invent
 	}
 	remembered.facts[strings.Clone(name)] = f
 	return f

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFactsForget: names that somebody makes up neither fill the memory nor change what is known of others.
+// TestFactsForget: invented names neither fill the memory nor change the facts of others.
 func TestFactsForget(t *testing.T) {
 	var all sync.WaitGroup
 	for part := range 4 {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// form is a place of credentials in files and command lines of programs, which has no name before it. It is looked
-// for where the word stands: on its line, or in the lines below as well.
+// form is a place of credentials without a name before it, in files and in command lines of programs. It is
+// searched for near its word: on the same line, or in the lines below as well.
 type form struct {
 	word  string
 	below bool
 	of    *regexp.Regexp // its first group is the credential
 }
 
-// account finds user:password at the begin of a line, in quotes, or behind echo.
+// accounts matches user:password at the start of a line, in quotes, or after echo.
 var accounts = regexp.MustCompile(`(?m)(?:^\s*(?:- )?|["']|\becho +(?:-\w+ +)*)[\w.@-]{1,64}:([^\s"'|:]{2,})\s*["']?(?:$|\s*\|)`)
 
-// piped finds what a shell gives to a program that reads a password.
+// piped matches the input that a shell pipes to a program that reads a password.
 var piped = regexp.MustCompile(`\b(?:echo|printf +["']?%s(?:\\n)?["']?) +(?:-\w+ +)*["']?([^\s"'|]+)["']?\s*\|`)
 
 var forms = []form{
@@ -30,10 +30,10 @@ var forms = []form{
 	{"~*", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)},
 }
 
-// maxForm is how many bytes before and behind a form's word are looked at.
+// maxForm is the number of bytes searched before and after a form's word.
 const maxForm = 1 << 10
 
-// form finds what a form has near its word. It returns up to where it has looked.
+// form finds a form's credentials near its word. It returns the end of the searched part.
 func (t *search) form(f *form, end int) int {
 	from := max(end-maxForm, lineBegin(t.s, end))
 	to := min(lineEnd(t.s, end), end+maxForm)
@@ -48,10 +48,10 @@ func (t *search) form(f *form, end int) int {
 	return to
 }
 
-// plugin is what stands between IDENTIFIED and a password in SQL.
+// plugin matches the text between IDENTIFIED and a password in SQL.
 var plugin = regexp.MustCompile(`^(?i:[\w"']+ +(?:by|as) +)?(?i:password +)?`)
 
-// identified is the span of the password of IDENTIFIED BY and IDENTIFIED WITH plugin BY, which end at end.
+// identified returns the password of IDENTIFIED BY and IDENTIFIED WITH plugin BY, which end at end.
 func identified(s string, end int) (span, bool) {
 	before := s[:end]
 	with := strings.EqualFold(before[max(0, end-len("with ")):], "with ")
@@ -62,12 +62,12 @@ func identified(s string, end int) (span, bool) {
 	v, ok := valueAt(s, end+len(head))
 	if ok && v.quote == "" {
 		v.to = v.from + len(v.head(s))
-		ok = strings.HasSuffix(s[:v.from], "BY ") // rather than: identified by name
+		ok = strings.HasSuffix(s[:v.from], "BY ") // as opposed to: identified by name
 	}
 	return span{v.from, v.to, "password"}, ok && !v.block && says(credentialName, s[v.from:v.to])
 }
 
-// dataURL is the span of base64 in a URL with data (RFC 2397), as Ignition has files.
+// dataURL returns the base64 part of a data URL (RFC 2397), which Ignition uses for files.
 func dataURL(s string, from int) (span, bool) {
 	to := from
 	for to < len(s) && (isBase64(rune(s[to])) || strings.IndexByte("=-_%", s[to]) >= 0) {
@@ -76,7 +76,7 @@ func dataURL(s string, from int) (span, bool) {
 	return span{from, to, "data"}, hidesWhole(unescaped(s[from:to]))
 }
 
-// escapedURL is the span of a URL that is escaped for another one and has a password; its %3A%2F%2F ends at end.
+// escapedURL returns an escaped URL with a password inside another URL; its %3A%2F%2F ends at end.
 func escapedURL(s string, end int) (span, bool) {
 	from, to := end-len("%3a%2f%2f"), end
 	for from > 0 && (isWordByte(s[from-1]) || s[from-1] == '+') {
@@ -88,7 +88,7 @@ func escapedURL(s string, end int) (span, bool) {
 	return span{from, to, "url"}, holdsCredential(unescaped(s[from:to]), asText)
 }
 
-// unescaped decodes percent-encoding, and leaves what is none.
+// unescaped decodes percent-encoding and leaves invalid escapes alone.
 func unescaped(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -104,13 +104,13 @@ func unescaped(s string) string {
 	return string(b)
 }
 
-// directives are words of programs' settings behind which a name and its value stand, with only a space between.
+// directives are words in programs' settings that a name and its value follow, separated by spaces.
 var directives = set(`proxy_set_header add_header fastcgi_param uwsgi_param set-header add-header setenv env set
 	header requestheader more_set_headers grpc_set_header`)
 
-// spaced is the value of a name that only a space is before: of a password, in quotes, as in SQL, or one word that
-// ends the line, as in files of Redis, or that follows a login, as in .netrc. Other names must begin the line, or
-// follow a directive, and the value must not read like a word.
+// spaced finds the value of a name that only a space separates from it: a quoted password, as in SQL; a single
+// word that ends the line, as in Redis files; or a word after a login, as in .netrc. Other names must start the
+// line or follow a directive, and the value must not read like a word.
 func (a *assigned) spaced(i int) (text, bool) {
 	s := a.s
 	v, ok := valueAt(s, i)
@@ -136,7 +136,7 @@ func (a *assigned) spaced(i int) (text, bool) {
 	}
 	value := s[v.from:v.to]
 	switch {
-	case name == "auth-pass" && strings.Count(value, " ") == 1: // Redis Sentinel names the server before
+	case name == "auth-pass" && strings.Count(value, " ") == 1: // Redis Sentinel puts the server's name first
 		v.from += strings.IndexByte(value, ' ') + 1
 		return v, true
 	case v.quote == "" && strings.ContainsAny(value, " \t"):
@@ -153,20 +153,20 @@ func (a *assigned) spaced(i int) (text, bool) {
 	return v, isMixed(value)
 }
 
-// isMixed tells a value that is neither a word nor the name of an object.
+// isMixed reports whether a value is neither a word nor an object's name.
 func isMixed(s string) bool {
 	return len(s) >= 8 && !isObjectName(s) && (strings.ContainsAny(s, "0123456789") || strings.ToLower(s[1:]) != s[1:])
 }
 
-// looksRandom tells a value that nobody would write as a word: it is long, and has digits and capitals.
+// looksRandom reports whether a value is unlikely to be a word: it is long, and has digits and capitals.
 func looksRandom(s string) bool {
 	return len(s) >= 16 && strings.ContainsAny(s, "0123456789") && strings.ToLower(s) != s && !strings.Contains(s, " ")
 }
 
-// heredoc begins a text over several lines in shells and Terraform.
+// heredoc matches the start of a multi-line text in shells and Terraform.
 var heredoc = regexp.MustCompile(`^<<[-~]?["']?(\w+)["']?\s*\n`)
 
-// inHeredoc is the value that begins at i with <<EOF.
+// inHeredoc returns the value that starts at i with <<EOF.
 func inHeredoc(s string, i int) (text, bool) {
 	m := heredoc.FindStringSubmatch(s[i:min(len(s), i+80)])
 	if m == nil {
@@ -181,7 +181,7 @@ func inHeredoc(s string, i int) (text, bool) {
 	return text{from: from, to: len(s), quote: m[1]}, true
 }
 
-// isPairValue tells a line's field that may be the value of a pair, and where that begins.
+// isPairValue reports whether a line's field may be the value of a pair, and where that value starts.
 func isPairValue(content string) (at int, ok bool) {
 	i := slices.IndexFunc(pairValues, func(word string) bool { return strings.HasPrefix(content, word+":") })
 	if i < 0 {
@@ -190,8 +190,7 @@ func isPairValue(content string) (at int, ok bool) {
 	return len(pairValues[i]) + 1, true
 }
 
-// pairedLines finds in YAML the value of a pair whose name is at from, on one of the lines of the same element
-// before or behind.
+// pairedLines finds the value of a YAML pair whose name is at from, on another line of the same element.
 func (t *search) pairedLines(from, to int) (text, bool) {
 	s := t.s
 	begin := lineBegin(s, from)
@@ -199,7 +198,7 @@ func (t *search) pairedLines(from, to int) (text, bool) {
 		return text{}, false
 	}
 	first := strings.HasPrefix(strings.TrimLeft(s[begin:from], " "), "- ")
-	for at, lines := begin, 0; !first && at > 0 && lines < 4; lines++ { // up to the element's first
+	for at, lines := begin, 0; !first && at > 0 && lines < 4; lines++ { // up to the element's first line
 		at = lineBegin(s, at-1)
 		v, found, ends := pairLine(s, at, true)
 		if found {
@@ -217,7 +216,7 @@ func (t *search) pairedLines(from, to int) (text, bool) {
 	return text{}, false
 }
 
-// pairLine looks at a line for a pair's value; ends says that the element has none beyond it.
+// pairLine looks for a pair's value in a line; ends reports that the element ends there.
 func pairLine(s string, at int, back bool) (v text, found, ends bool) {
 	end := lineEnd(s, at)
 	content := strings.TrimLeft(s[at:end], " ")

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// openFields of a Secret say nothing of its data.
+// openFields are the fields of a Secret that reveal nothing of its data.
 var openFields = set(`apiVersion kind metadata type immutable data stringData`)
 
-// openAnnotations of a Secret hold no part of it. Those that end with / stand for all below.
+// openAnnotations are annotations that hold no part of a Secret. An entry that ends with / covers everything
+// below.
 var openAnnotations = []string{
 	"kubernetes.io/service-account.name",
 	"kubernetes.io/service-account.uid",
@@ -22,12 +23,11 @@ var openAnnotations = []string{
 	"replicator.v1.mittwald.de/replicated-at",
 }
 
-// secret hides the data of a Secret, its annotations, and at the root whatever else a Secret should
-// not have.
+// secret redacts the data of a Secret, its annotations and, at the root, any unexpected field.
 func (a *run) secret(m map[string]any) {
 	for key := range m {
 		switch {
-		case key == "data": // stringData is hidden wherever it stands; see field
+		case key == "data": // stringData is redacted everywhere; see field
 			if values, ok := m[key].(map[string]any); ok {
 				a.under(key, func() { a.setAll(values) })
 			} else {
@@ -67,7 +67,7 @@ func isOpen(annotation string) bool {
 	return false
 }
 
-// configMap hides what looks like a credential by its key or form, and all of a Helm release.
+// configMap redacts values that look like credentials by key or form, and all of a Helm release.
 func (a *run) configMap(m map[string]any) {
 	helm := isHelmRelease(m)
 	for _, field := range []string{"data", "binaryData"} {
@@ -90,8 +90,8 @@ func (a *run) configMap(m map[string]any) {
 	}
 }
 
-// isHelmRelease tells the ConfigMaps in which Helm 3 and Helm 2 can keep releases: with every value
-// and manifest of the chart.
+// isHelmRelease reports whether a ConfigMap holds a release of Helm 3 or Helm 2, with every value and manifest
+// of the chart.
 func isHelmRelease(m map[string]any) bool {
 	meta, _ := m["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
@@ -99,13 +99,13 @@ func isHelmRelease(m map[string]any) bool {
 	return labels["owner"] == "helm" || labels["OWNER"] == "TILLER" || strings.HasPrefix(name, "sh.helm.release.v1.")
 }
 
-// credentialBinary looks at what base64 stands for; what is no base64 has no business there.
+// credentialBinary checks the decoded base64; text that is not base64 does not belong there.
 func credentialBinary(s string) bool {
 	b, err := base64.StdEncoding.DecodeString(s)
 	return err != nil || isZipped(s) || holdsCredential(string(b), asText)
 }
 
-// isKeyStore tells the names of files in which keys are kept in a binary form.
+// isKeyStore reports whether a file name is typical of binary key stores.
 func isKeyStore(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".jks", ".p12", ".pfx", ".keystore", ".kdbx", ".ppk", ".keytab", ".jceks":

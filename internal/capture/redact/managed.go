@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// note notes the plain values of what is hidden, as text.
+// note records the plain text of redacted values.
 func (a *run) note(v any) {
 	switch v := v.(type) {
 	case nil:
@@ -31,9 +31,8 @@ func (a *run) note(v any) {
 	}
 }
 
-// managedFields takes from the entries of an object's managed fields the trees that repeat a value that is
-// hidden: they name elements of sets by their values (v:), and those of other lists by their merge keys (k:).
-// Nobody can tell then who owns what is in such a tree.
+// managedFields removes the trees of managed fields that repeat a redacted value: they name elements of sets by
+// value (v:) and of other lists by merge keys (k:). The owners of the fields in such a tree are then unknown.
 func (a *run) managedFields(obj map[string]any) {
 	if len(a.plain) == 0 {
 		return
@@ -48,7 +47,7 @@ func (a *run) managedFields(obj map[string]any) {
 	}
 }
 
-// repeats tells whether a tree names an element by a value that is hidden. One that cannot be read may.
+// repeats reports whether a tree names an element by a redacted value. An unreadable tree counts as one.
 func (a *run) repeats(fields any) bool {
 	raw, ok := fields.(json.RawMessage)
 	if !ok {
@@ -72,7 +71,7 @@ func (a *run) repeats(fields any) bool {
 	}
 }
 
-// keyEnd is where the text in quotes ends that b begins with.
+// keyEnd returns the end of the quoted text that b starts with.
 func keyEnd(b []byte) int {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
@@ -85,8 +84,8 @@ func keyEnd(b []byte) int {
 	return len(b)
 }
 
-// texts calls fn with each string, number and boolean of a JSON text, names of fields included. It returns
-// false where fn does, or where the text cannot be read.
+// texts calls fn with each string, number and boolean of a JSON text, including field names. It returns false
+// if fn does, or if the text is invalid.
 func texts(raw []byte, fn func(string) bool) bool {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

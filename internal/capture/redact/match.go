@@ -2,19 +2,19 @@ package redact
 
 import "slices"
 
-// matcher finds many words in a text in one pass, letters of any case alike (Aho and Corasick, 1975). Its table
-// is small enough to stay in the processor's cache: see BenchmarkMatcher for what it saves.
+// matcher finds many words in a text in one pass, case-insensitively (Aho and Corasick, 1975). Its table is
+// small enough for the processor's cache; BenchmarkMatcher measures the gain.
 type matcher struct {
-	class [256]uint8 // of bytes that no word tells apart
+	class [256]uint8 // bytes that no word distinguishes share a class
 	width int        // number of classes
-	next  []uint32   // by state and class: the state behind, times width, and ends where a word ends there
+	next  []uint32   // by state and class: the next state times width, plus ends if a word ends there
 	found [][]uint16 // by state: the words that end in it
 }
 
 // ends marks a state in which a word ends.
 const ends = 1 << 31
 
-// newMatcher makes a matcher of words in lower-case ASCII.
+// newMatcher builds a matcher for words in lower-case ASCII.
 func newMatcher(words []string) *matcher {
 	m := &matcher{width: 1}
 	for _, w := range words {
@@ -60,7 +60,7 @@ func (m *matcher) grow() int {
 	return len(m.found) - 1
 }
 
-// link gives every state the edges of the longest of its suffixes that is a state, in the order of their depth.
+// link gives every state the edges of its longest suffix that is a state, in order of depth.
 func (m *matcher) link() {
 	suffix := make([]uint32, len(m.found))
 	queue := []uint32{0}
@@ -86,14 +86,14 @@ func (m *matcher) link() {
 	}
 }
 
-// any reports whether a text has one of the words.
+// any reports whether a text contains one of the words.
 func (m *matcher) any(s string) bool {
 	_, end := m.find(s, 0, 0)
 	return end >= 0
 }
 
-// find returns the place behind the first end of a word at or after from; -1 where there is none. The state is that
-// of the search so far: 0 at its begin.
+// find returns the offset after the first end of a word at or after from, or -1. state is the
+// state of the search so far, 0 at the start.
 func (m *matcher) find(s string, from int, state uint32) (now uint32, end int) {
 	next := m.next
 	for i := from; i < len(s); i++ {
@@ -104,5 +104,5 @@ func (m *matcher) find(s string, from int, state uint32) (now uint32, end int) {
 	return state, -1
 }
 
-// words are those that end in a state of find.
+// words returns the words that end in a state of find.
 func (m *matcher) words(state uint32) []uint16 { return m.found[int(state)/m.width] }

@@ -7,28 +7,29 @@ import (
 	"unicode/utf8"
 )
 
-// kindOfName is what the name of a field, variable, key or flag says about its value.
+// kindOfName classifies the name of a field, variable, key or flag by what it implies about the value.
 type kindOfName uint8
 
 const (
-	// plainName says nothing.
+	// plainName implies nothing.
 	plainName kindOfName = iota
-	// maybeName is that of a credential where variables, flags, headers and keys of ConfigMaps are named: AUTH.
+	// maybeName is a credential's name for variables, flags, headers and keys of ConfigMaps: AUTH.
 	maybeName
-	// refName may be that of a Secret's name as well: tlsSecret, passwordKey. What cannot be one is a credential.
+	// refName may also refer to a Secret's name: tlsSecret, passwordKey. A value that cannot be an object's
+	// name is a credential.
 	refName
-	// manyName is that of several credentials: tokens. A number is how many.
+	// manyName names several credentials: tokens. A number is their count.
 	manyName
-	// hookName is that of a URL whose path may be a credential: SLACK_WEBHOOK_URL.
+	// hookName names a URL whose path may be a credential: SLACK_WEBHOOK_URL.
 	hookName
-	// credentialName is that of a credential.
+	// credentialName names a credential.
 	credentialName
 )
 
-// A name, split into words (at what is no letter or digit, and before capitals), is that of a credential if it
-// has one of the words, one of the pairs of words in a row, or a word with one of the endings; unless its last
-// word says that it only describes one. It may be one if it ends with one of the lasts. Files that hold nothing
-// but credentials are known by their names.
+// A name is split into words at characters other than letters and digits, and before capitals. It is a
+// credential's name if it has one of the words, one of the pairs of consecutive words, or a word with one of
+// the endings, unless its last word marks it as a description. It may be one if it ends with one of the lasts.
+// Files that hold only credentials are known by name.
 var (
 	words = set(`password passwords passwd passwort passphrase passphrases passcode pwd pswd pass secret secrets
 		token tokens credential credentials creds apikey apikeys apitoken accesskey secretkey privatekey authkey
@@ -50,7 +51,7 @@ var (
 		snmp community, honeycomb team, recovery code, recovery codes, backup codes, otp seed, totp seed,
 		cookie encryption, priv key, sec key, enc key, join key, sdk key, gossip key, validation key, decryption key, nonce key,
 		provision key, activation key, registration key, key base, erlang cookie, bind pw, user pw, db pw, root pw, admin pw`)
-	// maybePairs are to pairs what lasts are to words.
+	// maybePairs relate to pairs as lasts relate to words.
 	maybePairs = set(`hash key, block key, routing key, write key, publish key, tunnel key, rails key, server key, admin key,
 		service key, data key, env key, certificate key, user key, in key, set key`)
 	endings = strings.Fields(`password passwords passwd passphrase secret secrets token tokens apikey accesskey
@@ -69,7 +70,7 @@ var (
 		response allowed allow available exists present needed supported volume volumes projection config configs configuration
 		options settings spec bucket region env image
 		description example title help encryption pattern regex visibility component`)
-	// references are what the words before say of a Secret, or of a key in one, which is named.
+	// references are word pairs that refer to a Secret, or to a key in one, by its name.
 	references = set(`auth secret, tls secret, ssl secret, pull secret, pull secrets, cert secret, certs secret,
 		certificate secret, ca secret, existing secret, credentials secret, credential secret, password secret,
 		username secret, backup secret, target secret, source secret, config secret, kubeconfig secret,
@@ -93,8 +94,8 @@ func set(list string) map[string]bool {
 	return m
 }
 
-// stems are texts of which every name of a credential has one, in letters of any case: all but the short lasts,
-// which endsShort knows.
+// stems are texts, matched case-insensitively, of which every credential's name contains one; the short lasts
+// are handled by endsShort.
 var stems = func() (stems []string) {
 	var all []string
 	all = append(all, "authorization")
@@ -108,7 +109,7 @@ var stems = func() (stems []string) {
 	all = append(all, endings...)
 	for _, m := range []map[string]bool{pairs, maybePairs, hookNames} {
 		for pair := range m {
-			first, last, _ := strings.Cut(pair, " ") // of which there are fewer than of the first
+			first, last, _ := strings.Cut(pair, " ") // there are fewer different last words
 			switch {
 			case m["webhook"]:
 				last = "hook"
@@ -132,7 +133,7 @@ var stems = func() (stems []string) {
 
 var stemMatcher = newMatcher(stems)
 
-// endsShort tells whether a name ends with one of the lasts that are too short for a stem.
+// endsShort reports whether a name ends with one of the lasts that are too short for a stem.
 func endsShort(name string) bool {
 	end := len(name)
 	for end > 0 && (name[end-1] < 'A' || name[end-1] == '_') {
@@ -157,10 +158,10 @@ func trimDigits(s string) string {
 	return s
 }
 
-// maxName is how many bytes at the end of a name are looked at.
+// maxName is the number of bytes at the end of a name that are checked.
 const maxName = 256
 
-// injectors are domains of annotations that say where in a vault a credential is.
+// injectors are domains of annotations that give a credential's location in a vault.
 var injectors = []string{"vault.hashicorp.com/", "vault.security.banzaicloud.io/", "openbao.org/"}
 
 // nameKind classifies a name.
@@ -176,7 +177,7 @@ func findKind(name string) kindOfName {
 	if slices.ContainsFunc(injectors, func(domain string) bool { return strings.HasPrefix(name, domain) }) {
 		return plainName
 	}
-	if i := strings.LastIndexByte(name, '/'); i >= 0 { // the domain before says who defined it
+	if i := strings.LastIndexByte(name, '/'); i >= 0 { // the domain only says who defined it
 		name = name[i+1:]
 	}
 	if len(name) > maxName {
@@ -198,7 +199,7 @@ func wordsKind(parts []string) kindOfName {
 	for i := range parts[1:] {
 		switch said := pairKinds[twoWords{parts[i], parts[i+1]}]; {
 		case said == plainName:
-		case i+2 == len(parts): // at the end, where of webhook url, url is a part
+		case i+2 == len(parts): // at the end; in "webhook url", url belongs to it
 			if said != credentialName {
 				return said
 			}
@@ -222,13 +223,13 @@ func wordsKind(parts []string) kindOfName {
 	return credentialName
 }
 
-// isCredentialWord tells a word that makes a name a credential's. The shortest ending has five letters.
+// isCredentialWord reports whether a word makes a name a credential's. The shortest ending has five letters.
 func isCredentialWord(w string) bool {
 	return wordRoles[w]&isWord != 0 ||
 		len(w) > 5 && slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(w, e) })
 }
 
-// wordRole says in which of the sets a word is, so that it is looked up once.
+// wordRole holds the sets that a word is in, for a single look-up.
 type wordRole uint8
 
 const (
@@ -252,7 +253,7 @@ var wordRoles = func() map[string]wordRole {
 	return m
 }()
 
-// pairKinds are what two words in a row say, by all the sets of pairs.
+// pairKinds classifies two consecutive words, from all sets of pairs.
 var pairKinds = func() map[twoWords]kindOfName {
 	m := map[twoWords]kindOfName{}
 	for _, of := range []struct {
@@ -270,11 +271,11 @@ var pairKinds = func() map[twoWords]kindOfName {
 
 type twoWords [2]string
 
-// splitWords appends the words of a name in lower case, without digits at their ends: DB_PASSWORD, dbPassword2
-// and db-password are db and password; APIKey is api and key.
+// splitWords appends the words of a name in lower case, without trailing digits: DB_PASSWORD, dbPassword2 and
+// db-password give db and password; APIKey gives api and key.
 func splitWords(name string, out []string) []string {
 	lower := strings.ToLower(name)
-	if len(lower) != len(name) { // letters that are longer in the other case
+	if len(lower) != len(name) { // some letters change length with case
 		name = lower
 	}
 	from := -1
@@ -308,11 +309,11 @@ func startsLower(s string) bool {
 	return unicode.IsLower(r)
 }
 
-// keyParents are fields below which a field that is called key holds a key, or its name: {api: {key: x}}.
+// keyParents are fields below which a field named key holds a key, or its name: {api: {key: x}}.
 var keyParents = set(`api access encryption signing private master license account`)
 
-// fieldKind classifies a field's name, with that of the field above. Below a reference to a Secret, a credential's
-// name may have the name of a key: {passwordSecret: {secretName: db, password: password}}.
+// fieldKind classifies a field's name together with its parent's. Below a reference to a Secret, a credential's
+// name may stand for a key's name: {passwordSecret: {secretName: db, password: password}}.
 func fieldKind(parent, name string, facts facts) kindOfName {
 	if name == "key" && len(parent) < maxName && keyParents[strings.ToLower(parent)] {
 		return refName

@@ -22,7 +22,7 @@ func TestNameKind(t *testing.T) {
 		{"not as the last word", []string{"AUTH_MODE", "AUTH_SERVER", "auth.conf", "COOKIE_DOMAIN"}, false},
 		{"longer words that begin alike", []string{"tokenizer", "SECRETARY", "passwordless_login", "keyboard"}, false},
 		{"longer words that end alike", []string{"compass", "bypass"}, false},
-		{"what only describes", []string{"secretName", "TOKEN_URL", "PASSWORD_FILE", "tokenTTL", "password.minLength", "token_expiration_seconds", "SECRET_REF", "API_KEY_HEADER", "private_key_path", "CREDENTIALS_ENABLED"}, false},
+		{"descriptive names", []string{"secretName", "TOKEN_URL", "PASSWORD_FILE", "tokenTTL", "password.minLength", "token_expiration_seconds", "SECRET_REF", "API_KEY_HEADER", "private_key_path", "CREDENTIALS_ENABLED"}, false},
 		{"a key of another kind", []string{"KEY", "PRIMARY_KEY", "key.type", "PUBLIC_KEY", "id_rsa.pub"}, false},
 		{"nothing", []string{"", "--", "A", "LOG_LEVEL", "app.properties", "ca.crt"}, false},
 	} {
@@ -48,8 +48,8 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// TestLargeTextsTakeLinearTime guards what looks for credentials against texts made to slow it: an
-// object may have 1.5 MiB; a quadratic search takes minutes for these, a linear one milliseconds.
+// TestLargeTextsTakeLinearTime checks the search for credentials against texts made to slow it: an object may
+// have 1.5 MiB; a quadratic search takes minutes for these, a linear one milliseconds.
 func TestLargeTextsTakeLinearTime(t *testing.T) {
 	const size = 1 << 17
 	for _, piece := range []string{"=", "a=", "://", "://a:", "eyJ", "eyJaaaaa.", "LS0tLS1CRUdJTi", "-token ", "token: ", "aA", "-----BEGIN ",

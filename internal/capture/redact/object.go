@@ -7,27 +7,28 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// Pairs of fields that make a name and its value: of a variable, a parameter, a header. Those with operators and
-// effects are requirements on labels and taints.
+// Pairs of fields that form a name and its value: of a variable, a parameter, a header. Pairs with operators
+// and effects are label requirements and taints.
 var (
 	pairNames  = []string{"name", "key", "parameter", "header", "Name", "Key", "path", "type"}
 	pairValues = []string{"value", "default", "values", "defaultValue", "Value", "content", "string"}
 	pairSpares = []string{"operator", "effect"}
-	// pairFlags say of a value that it is a credential, whatever its name.
+	// pairFlags mark a value as a credential, whatever its name.
 	pairFlags = []string{"sensitive", "masked", "isSecret", "is_secret", "secure"}
 )
 
-// inlineValues are fields that hold the credential itself below a field with the name of one: {password: {value: x}}.
+// inlineValues are fields that hold the credential itself, below a field with a credential's name: {password:
+// {value: x}}.
 var inlineValues = []string{"value", "default", "values", "plain", "plaintext", "plainText", "literal", "inline", "content", "stringValue", "data", "text", "inline_string", "inlineString", "inline_bytes", "inlineBytes"}
 
-// keyParts are the private members of a JSON Web Key (RFC 7518, section 6), which has a kty.
+// keyParts are the private members of a JSON Web Key (RFC 7518, section 6), which also has a kty.
 var keyParts = []string{"k", "d", "p", "q", "dp", "dq", "qi", "oth"}
 
-// containers are fields whose texts are credentials, whatever their names, but for those that only describe.
+// containers are fields whose texts are all credentials, except descriptive ones.
 var containers = set(`secrets passwords tokens credentials apikeys securejsondata secretdata secretvalues sensitive
 	sensitivedata sensitivevalues securefields literals usercredentials basicauthusers htpasswd htpasswds`)
 
-// object hides in a map that may be an object of Kubernetes, the root or one within another.
+// object redacts a map that may be a Kubernetes object, at the root or nested.
 func (a *run) object(m map[string]any, how manner) {
 	kind, _ := m["kind"].(string)
 	root := len(a.path.steps) == 0
@@ -59,7 +60,7 @@ func (a *run) object(m map[string]any, how manner) {
 	}
 }
 
-// items hides in the elements of a list, which need not say what they are.
+// items redacts the elements of a list, which may omit their kind.
 func (a *run) items(m map[string]any, kind string) {
 	items, _ := m["items"].([]any)
 	for i, v := range items {
@@ -79,7 +80,7 @@ func (a *run) items(m map[string]any, kind string) {
 	}
 }
 
-// pair hides the value of {name: PASSWORD, value: x}.
+// pair redacts the value of {name: PASSWORD, value: x}.
 func (a *run) pair(m map[string]any) {
 	kind := pairKind(m)
 	if kind == plainName {
@@ -100,7 +101,7 @@ func (a *run) pair(m map[string]any) {
 	}
 }
 
-// pairKind is what a pair's name says of its value: that it is one credential, or several; plainName where nothing.
+// pairKind classifies a pair's name: one credential, several, or plainName.
 func pairKind(m map[string]any) kindOfName {
 	found := plainName
 	for _, key := range pairNames {
@@ -115,8 +116,8 @@ func pairKind(m map[string]any) kindOfName {
 	return found
 }
 
-// namedPair is what a field's text says of the value that stands beside it. The path is that of a JSON patch, the type
-// that of Keycloak's credentials.
+// namedPair classifies a value by the text of the field beside it: the path of a JSON patch, or the type of
+// Keycloak's credentials.
 func namedPair(field, text string) kindOfName {
 	if field == "path" {
 		if !strings.HasPrefix(text, "/") {
@@ -134,10 +135,10 @@ func namedPair(field, text string) kindOfName {
 	return credentialName
 }
 
-// keySiblings are fields beside which names of keys stand: {secretName: x, passwordKey: password}.
+// keySiblings are fields beside which key names occur: {secretName: x, passwordKey: password}.
 var keySiblings = []string{"remoteRef", "sourceRef", "secretName", "secretRef", "existingSecret", "valueFrom", "secretNamespace"}
 
-// trait is what a field says of the fields beside it.
+// trait is what a field implies about its siblings.
 type trait uint8
 
 const (
@@ -149,7 +150,7 @@ const (
 	isJWK
 )
 
-// fieldTraits are the traits of fields by their names, so that each is looked up once.
+// fieldTraits maps a field's name to its traits, for a single look-up.
 var fieldTraits = func() map[string]trait {
 	m := map[string]trait{"kty": isJWK}
 	for _, of := range []struct {
@@ -175,7 +176,7 @@ func isKeyName(field string, v any) bool {
 	return ok && (strings.HasSuffix(field, "Key") || strings.HasSuffix(field, "_key")) && len(s) < 64
 }
 
-// field returns what takes the place of a field's value.
+// field returns the replacement of a field's value.
 func (a *run) field(key string, v any, how manner) any {
 	if v == nil || a.spares(key) {
 		return v
@@ -200,10 +201,10 @@ func (a *run) field(key string, v any, how manner) any {
 	return a.value(v, manners(a.resource, key, facts, how))
 }
 
-// identifying are fields of an object's metadata that readers need as they are: what they say is no secret.
+// identifying are metadata fields that readers need unchanged; they hold no secrets.
 var identifying = set(`name namespace uid resourceVersion creationTimestamp generateName managedFields ownerReferences`)
 
-// spares tells what identifies the object, and the names of fields and managers: see run.managedFields.
+// spares reports whether a field identifies the object or lists fields and managers; see run.managedFields.
 func (a *run) spares(key string) bool {
 	if a.within > 0 {
 		return false
@@ -217,13 +218,13 @@ func (a *run) spares(key string) bool {
 	return false
 }
 
-// annotates tells whether the value at hand is an annotation.
+// annotates reports whether the current value is an annotation.
 func (a *run) annotates() bool {
 	n := len(a.path.steps)
 	return n > 1 && a.path.steps[n-2].text == "annotations"
 }
 
-// parent is the name of the field above the one at hand; empty in a list's element.
+// parent returns the name of the parent field; empty in a list's element.
 func (a *run) parent() string {
 	if n := len(a.path.steps); n > 1 && a.path.steps[n-2].kind == diff.Field {
 		return a.path.steps[n-2].text
@@ -231,15 +232,17 @@ func (a *run) parent() string {
 	return ""
 }
 
-// isAuth tells basicAuth, digestAuth and the like, below which users have passwords or their digests.
+// isAuth reports whether name is like basicAuth or digestAuth: users below it have passwords or digests.
 func isAuth(name string) bool { return strings.HasSuffix(strings.ToLower(name), "auth") }
 
-// holdsLogin tells user:password, or base64 of it, in a field that may be a credential: auth, cloud.auth.
+// holdsLogin reports whether s is user:password, or base64 of it, in a field that may be a credential: auth,
+// cloud.auth.
 func holdsLogin(key string, kind kindOfName, s string) bool {
 	return (key == "auth" || key == "_auth") && isUserPassword(s) || kind == maybeName && isAccount(s)
 }
 
-// credential hides what a field's name says to be one; false leaves the value to its form.
+// credential redacts a value whose field has a credential's name; false leaves the value to be judged by its
+// form.
 func (a *run) credential(key string, facts facts, v any, how manner) (any, bool) {
 	kind := fieldKind(a.parent(), key, facts)
 	if kind == plainName || kind == maybeName && how != asCommand {
@@ -269,7 +272,7 @@ func (a *run) credential(key string, facts facts, v any, how manner) (any, bool)
 	return nil, false
 }
 
-// below hides in the map of a credential's name what holds the credential itself.
+// below redacts the fields that hold the credential itself, in the map of a credential's name.
 func (a *run) below(kind kindOfName, facts facts, m map[string]any) {
 	if kind != plainName && kind != maybeName {
 		for _, name := range inlineValues {
@@ -288,14 +291,14 @@ func (a *run) below(kind kindOfName, facts facts, m map[string]any) {
 	}
 }
 
-// describing tells a name whose last word only describes.
+// describing reports whether a name's last word marks it as a description.
 func describing(name string) bool {
 	var space [16]string
 	parts := splitWords(name[max(0, len(name)-maxName):], space[:0])
 	return len(parts) > 0 && (wordRoles[parts[len(parts)-1]]&isDescribing != 0 || parts[len(parts)-1] == "key")
 }
 
-// each hides the texts of a list of credentials: all of them, or those that are so by is.
+// each redacts the texts of a list of credentials, or only those for which is returns true.
 func (a *run) each(kind kindOfName, list []any, is func(string) bool) {
 	for i, v := range list {
 		if s, ok := v.(string); ok && says(kind, s) && (is == nil || is(s)) {
@@ -306,7 +309,7 @@ func (a *run) each(kind kindOfName, list []any, is func(string) bool) {
 	}
 }
 
-// value returns what takes the place of a value of which only its form says whether to hide it.
+// value returns the replacement of a value that is judged by its form alone.
 func (a *run) value(v any, how manner) any {
 	switch v := v.(type) {
 	case string:
@@ -319,10 +322,10 @@ func (a *run) value(v any, how manner) any {
 	return v
 }
 
-// crds describe what fields are for, and name credentials there.
+// CRDs describe the purpose of fields, and mention credentials there.
 const crds = "customresourcedefinitions.apiextensions.k8s.io"
 
-// manners returns how the texts of a field and below are read.
+// manners returns how to read the texts of a field and of the fields below it.
 func manners(resource, field string, facts facts, parent manner) manner {
 	switch {
 	case field == "description" && resource == crds:

@@ -7,29 +7,29 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// A path whose text is hashed as it is has at most so many steps and bytes. Ordinary objects have no longer
-// ones; what is longer is identified by digests, so that hiding a value costs the same wherever it stands.
+// Paths up to these numbers of steps and bytes are hashed as text, which covers ordinary objects. Longer ones
+// are represented by digests, so that redacting a value costs the same at any depth.
 const (
 	plainSteps = 64
 	plainBytes = 1 << 10
 )
 
-// place is the path of the value at hand. Its text and digests are made step by step when a value is hidden,
+// place is the path of the current value. Its text and digests are built step by step when a value is redacted,
 // and shared by all values below a step.
 type place struct {
 	steps   []step
 	text    []byte
-	ends    []int               // of the text of the first steps
-	digests [][sha256.Size]byte // of the paths to the first steps
+	ends    []int               // of the text after each step
+	digests [][sha256.Size]byte // of the path up to each step
 	hash    hash.Hash           // makes digests
 }
 
-// step is a step of a path, before it is known whether its text is needed.
+// step is a step of a path; its text is built only if needed.
 type step struct {
 	kind  diff.ElemKind
-	text  string // name of a Field or of a Keyed element, or Value
+	text  string // the name of a Field or of a Keyed element, or a Value
 	index int
-	other *diff.Elem // takes the place of the rest, where set
+	other *diff.Elem // replaces the other fields if set
 }
 
 func (s *step) elem() diff.Elem {
@@ -56,7 +56,7 @@ func (p *place) pop() {
 
 func (p *place) pushField(name string) { p.push(step{kind: diff.Field, text: name}) }
 
-// is tells whether the path has exactly these fields.
+// is reports whether the path has exactly these fields.
 func (p *place) is(fields ...string) bool {
 	if len(p.steps) != len(fields) {
 		return false
@@ -69,8 +69,8 @@ func (p *place) is(fields ...string) bool {
 	return true
 }
 
-// identity returns what a marker's hash knows of the path: its text, or, where that would be long, a zero byte
-// and a digest: d(n) = SHA-256(d(n-1), text of step n), and d(0) has no bytes. It is valid until the next call.
+// identity returns the path as used in a marker's hash: its text, or, if that is long, a zero byte and a
+// digest: d(n) = SHA-256(d(n-1), text of step n), with d(0) empty. It is valid until the next call.
 func (p *place) identity() []byte {
 	for n := len(p.ends); n < len(p.steps); n++ {
 		p.text = p.steps[n].elem().AppendText(p.text[:p.end(n)], n == 0)
@@ -97,7 +97,7 @@ func (p *place) identity() []byte {
 	return append([]byte{0}, p.digests[len(p.digests)-1][:]...)
 }
 
-// end is where the text of the first n steps ends.
+// end returns the length of the text of the first n steps.
 func (p *place) end(n int) int {
 	if n == 0 {
 		return 0
@@ -105,7 +105,7 @@ func (p *place) end(n int) int {
 	return p.ends[n-1]
 }
 
-// element names a list element by its name, so that moving it does not look like a change.
+// element identifies a list element by its name, so that moving it does not look like a change.
 func element(v any, i int) step {
 	if m, ok := v.(map[string]any); ok {
 		if name, ok := m["name"].(string); ok {

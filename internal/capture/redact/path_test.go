@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestMarkersAreKept holds the markers of ordinary objects to those of earlier versions: journals have them.
+// TestMarkersAreKept: markers of ordinary objects equal those of earlier versions, because journals contain
+// them.
 func TestMarkersAreKept(t *testing.T) {
 	for _, tc := range []struct{ why, resource, raw, want string }{
 		{"a Secret's data", "secrets", `{"metadata":{"uid":"u"},"data":{"a.b/c":"dg=="}}`, "6313cb3db9d1c72c"},
@@ -13,7 +14,7 @@ func TestMarkersAreKept(t *testing.T) {
 		{"an argument by its flag", "pods", `{"metadata":{"uid":"u"},"args":["--token","v"]}`, "487e82d96bc26a63"},
 		{"an argument by its name", "pods", `{"metadata":{"uid":"u"},"args":["x","--token=v"]}`, "4950dfda6b43f8a8"},
 		{"by its place", "pods", `{"metadata":{"uid":"u"},"spec":{"x":[["a","redis://:v@h"]]}}`, "715265f2e5c6d5f8"},
-		{"what is no text", "secrets", `{"metadata":{"uid":"u"},"data":{"a":{"b":[1,true]}}}`, "48aee3437aa6bb52"},
+		{"not a text", "secrets", `{"metadata":{"uid":"u"},"data":{"a":{"b":[1,true]}}}`, "48aee3437aa6bb52"},
 		{"64 steps", "pods", `{"metadata":{"uid":"u"},"a":` + strings.Repeat(`{"a":`, 61) + `{"env":{"TOKEN":"v"}}` + strings.Repeat("}", 61) + `}`, "351e74993b71510d"},
 	} {
 		obj := decode(t, tc.raw)
@@ -31,7 +32,7 @@ func markerIn(s string) string {
 	return after[:min(16, len(after))]
 }
 
-// TestDeepMarkers: beyond 64 steps, or 1 KiB of text, a marker is still that of a value in a place.
+// TestDeepMarkers: beyond 64 steps, or 1 KiB of text, a marker still identifies a value and its place.
 func TestDeepMarkers(t *testing.T) {
 	at := func(value string, path ...string) string {
 		var v any = map[string]any{"password": value}

@@ -1,6 +1,6 @@
 package redact
 
-// products are places where charts, operators and programs keep credentials; as shapes.
+// products are places where charts, operators and programs keep credentials, as shapes.
 var products = []struct{ why, resource, object string }{
 	// operators and their resources
 	{"Argo CD's plugin parameters", "applications.argoproj.io", `{"spec":{"source":{"plugin":{"parameters":[{"name":"db-password","string":"CANARY"}]}}}}`},

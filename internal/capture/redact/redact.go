@@ -1,30 +1,30 @@
-// Package redact replaces what must not be seen, before anything compares, compresses, stores or
-// shows an object.
+// Package redact replaces secret values, before an object is compared, compressed, stored or shown.
 //
-// Hidden are, in any object and at any depth:
+// It redacts, in any object and at any depth:
 //
 //   - the data of Secrets and all their annotations but harmless ones, also in lists and within other objects,
 //     Helm releases, and texts that are manifests of Secrets;
 //   - fields, variables, parameters, headers, arguments and keys of ConfigMaps whose names look like a credential's
 //     (names.go), unless the value only says where the credential is (values.go);
-//   - what is assigned to such a name in a text: in a file, a command line, JSON or YAML (text.go, assign.go), or
-//     stands where a known program takes a password (forms.go, arguments.go);
-//   - tokens of well-known forms, private keys, JSON web tokens, hashes of passwords, URLs with a password and
-//     the URLs of chat webhooks, wherever they stand (tokens.go, urls.go);
+//   - values assigned to such a name in a text: in a file, a command line, JSON or YAML (text.go, assign.go), or
+//     placed where a known program takes a password (forms.go, arguments.go);
+//   - tokens of well-known forms, private keys, JSON web tokens, password hashes, URLs with a password and
+//     the URLs of chat webhooks, anywhere (tokens.go, urls.go);
 //   - annotations that repeat an object's manifest (copies.go);
-//   - what the user's rules name.
+//   - the values that the user's rules select.
 //
-// A text of one line is hidden whole; of more lines, and of JSON, only what is found. Managed fields that repeat a
-// hidden value, as the name of a list's element, are left out.
+// A one-line text is redacted whole; in multi-line texts and JSON, only the values found. Managed fields that
+// repeat a redacted value, as the name of a list's element, are removed.
 //
-// Not found is what neither its place nor its form gives away: a password under an innocent name, in a sentence, in
-// an encoding other than base64 and percent-encoding. Rules are for these. Names stay visible: of fields, of the keys of a Secret, and
-// of objects. docs/security.md says this for users.
+// It does not find values that neither place nor form gives away: a password under an innocent name, in a
+// sentence, or in an encoding other than base64 and percent-encoding. User rules cover these. Names stay
+// visible: of fields, of the keys of a Secret, and of objects. docs/security.md describes this for users.
 //
-// A hidden value becomes "hidden #" and 16 hexadecimal digits: the start of HMAC-SHA256 over the object's UID, the
-// path and the value. So the same and a changed value can be distinguished within one field, and nothing links two
-// objects or fields. A value that reads like a marker is hidden like any other; hiding an object twice therefore
-// hashes its markers again. A path of more than 64 steps or 1 KiB is represented by a digest (place.identity).
+// A redacted value becomes "hidden #" and 16 hexadecimal digits: the start of HMAC-SHA256 over the object's
+// UID, the path and the value. So a changed value can be distinguished within one field, but values of
+// different objects or fields cannot be linked. A value that looks like a marker is redacted like any other;
+// redacting an object twice therefore hashes its markers again. A path of more than 64 steps or 1 KiB is
+// represented by a digest (place.identity).
 package redact
 
 import (
@@ -40,22 +40,22 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 )
 
-// version counts the built-in rules' revisions: raise it whenever they hide more, less or otherwise,
-// so that nothing hidden by others is compared with what these hide.
+// version is the revision of the built-in rules. Raise it with every change of their results, so that values
+// redacted by different revisions are not compared.
 const version = 4
 
-// minKey is the least length of a key in bytes: a shorter one can be found by trying.
+// minKey is the minimum length of a key in bytes; a shorter one could be found by trial.
 const minKey = 16
 
-// Redactor hides values. It is safe for concurrent use.
+// Redactor redacts values. It is safe for concurrent use.
 type Redactor struct {
 	key         []byte
 	user        *rules.Set
 	fingerprint string
 }
 
-// New makes a Redactor with the built-in rules and the user's. The key has at least 16 bytes; it is
-// copied. A rule that would hide what identifies an object (its kind, name, UID, …) is an error.
+// New returns a Redactor with the built-in rules and the user's. The key has at least 16 bytes; it is copied. A
+// rule that would redact an object's identity (its kind, name, UID, …) is an error.
 func New(key []byte, user []rules.Rule) (*Redactor, error) {
 	if len(key) < minKey {
 		return nil, fmt.Errorf("use redaction key: %d bytes, want at least %d", len(key), minKey)
@@ -76,14 +76,14 @@ func New(key []byte, user []rules.Rule) (*Redactor, error) {
 	return r, nil
 }
 
-// NewRandomKey returns a key that nobody else has: markers made with it mean nothing after the process.
+// NewRandomKey returns a new random key: markers made with it are meaningless outside this process.
 func NewRandomKey() []byte {
 	key := make([]byte, 32)
 	rand.Read(key) // never fails (crypto/rand)
 	return key
 }
 
-// identity is what the engine and every reader need of an object.
+// identity lists the fields that the engine and every reader need.
 var identity = []string{
 	"apiVersion", "kind", "metadata", "metadata.name", "metadata.namespace", "metadata.uid",
 	"metadata.resourceVersion", "metadata.creationTimestamp",
@@ -106,15 +106,15 @@ func sparesIdentity(pattern string) error {
 	return nil
 }
 
-// Fingerprint identifies the rules and the key without revealing the key. Markers compare only under
+// Fingerprint identifies the rules and the key without revealing the key. Markers are comparable only under
 // equal fingerprints.
 func (r *Redactor) Fingerprint() string { return r.fingerprint }
 
-// SumKey returns the key of sums of objects' contents before redaction (feed.Options.SumKey): it
-// follows from the redaction key, so that nobody without that can try values against a sum.
+// SumKey returns the key for checksums of objects' contents before redaction (feed.Options.SumKey). It is
+// derived from the redaction key, so that values cannot be tried against a sum without that key.
 func (r *Redactor) SumKey() []byte { return r.derive("sums") }
 
-// SumKeyID identifies SumKey without showing it: sums compare only under equal ones.
+// SumKeyID identifies SumKey without revealing it: sums are comparable only under equal IDs.
 func (r *Redactor) SumKeyID() string { return hex.EncodeToString(r.derive("id of sums")[:8]) }
 
 func (r *Redactor) derive(purpose string) []byte {
@@ -132,36 +132,35 @@ func (r *Redactor) identify(user []rules.Rule) string {
 	return fmt.Sprintf("redact-%d-%s", version, hex.EncodeToString(mac.Sum(nil)[:8]))
 }
 
-// Ruled reports whether a user's rule names the resource: without one, nobody looks at managed fields.
+// Ruled reports whether a user's rule names the resource. Without one, managed fields are not checked.
 func (r *Redactor) Ruled(resource string) bool {
 	return len(r.user.For(split(resource))) > 0
 }
 
-// Learn notes the names by which rules may call a resource: see rules.Set.Learn.
+// Learn registers the names by which rules may call a resource; see rules.Set.Learn.
 func (r *Redactor) Learn(group, resource string, names ...string) {
 	r.user.Learn(group, resource, names...)
 }
 
-// Resources are what the user's rules name.
+// Resources returns the resources that the user's rules name.
 func (r *Redactor) Resources() []string { return r.user.Resources() }
 
-// Apply hides values in place, and reports whether there were any. Its time and memory are bounded by a multiple of
-// the object's size. The resource is its plural and group:
-// secrets, deployments.apps. What has another shape than its kind should have is hidden whole. Apply
-// fails only where there is no object.
+// Apply redacts values in place, and reports whether there were any. Its time and memory are bounded by a
+// multiple of the object's size. resource is plural and group: secrets, deployments.apps. Values of unexpected
+// shape are redacted whole. Apply fails only if there is no object.
 func (r *Redactor) Apply(resource string, obj map[string]any) (hid bool, err error) {
 	return r.apply(resource, obj, false)
 }
 
-// Again is Apply for an object in which another Redactor, with other rules or another key, has hidden
-// values: those stay as they are, for nobody knows what they stand for.
+// Again is Apply for an object that another Redactor, with other rules or another key, has redacted: the
+// existing markers stay, because their values are unknown.
 func (r *Redactor) Again(resource string, obj map[string]any) error {
 	_, err := r.apply(resource, obj, true)
 	return err
 }
 
-// Reveal puts into an object what it hides and a later version of it shows, as under rules that hide less,
-// where the marker tells that the value is the same: it did not change. It looks into no lists.
+// Reveal restores values in an object that a later version shows, as under rules that redact less, if the
+// marker proves that the value is the same: it did not change. It does not descend into lists.
 func (r *Redactor) Reveal(resource string, obj, later map[string]any) {
 	newRun(r.key, resource, obj).reveal(obj, later)
 }

@@ -24,11 +24,11 @@ func redactor(tb testing.TB, user ...rules.Rule) *Redactor {
 	return r
 }
 
-// TestWhatStaysVisible holds what must not be hidden: a diff without it is worth nothing.
+// TestWhatStaysVisible lists values that must not be hidden: a diff without them is useless.
 func TestWhatStaysVisible(t *testing.T) {
 	r := redactor(t)
 	for _, tc := range []struct{ why, resource, raw string }{
-		{"what a Secret shows", "secrets", `{"apiVersion":"v1","kind":"Secret","type":"Opaque","immutable":true,"data":{},"metadata":{"name":"a","labels":{"a":"b"},"annotations":{"kubernetes.io/service-account.name":"default","cert-manager.io/issuer-name":"ca","meta.helm.sh/release-name":"web","helm.sh/hook":"pre-install"},"ownerReferences":[{"kind":"A","name":"b"}],"managedFields":[{"manager":"kubectl","fieldsV1":{"f:data":{"f:password":{}}}}]}}`},
+		{"visible parts of a Secret", "secrets", `{"apiVersion":"v1","kind":"Secret","type":"Opaque","immutable":true,"data":{},"metadata":{"name":"a","labels":{"a":"b"},"annotations":{"kubernetes.io/service-account.name":"default","cert-manager.io/issuer-name":"ca","meta.helm.sh/release-name":"web","helm.sh/hook":"pre-install"},"ownerReferences":[{"kind":"A","name":"b"}],"managedFields":[{"manager":"kubectl","fieldsV1":{"f:data":{"f:password":{}}}}]}}`},
 		{"a Secret without metadata, and null data", "secrets", `{"kind":"Secret","data":null}`},
 		{"references to Secrets", "pods", `{"spec":{"imagePullSecrets":[{"name":"token"}],"containers":[{"env":[{"name":"PASSWORD","valueFrom":{"secretKeyRef":{"name":"db","key":"password"}}}]}],"ref":{"kind":"Secret","name":"password"}}}`},
 		{"names that only describe", "deployments.apps", `{"spec":{"env":[{"name":"SECRET_NAME","value":"a"},{"name":"TOKEN_URL","value":"https://a/b"},{"name":"PASSWORD_FILE","value":"/run/a"},{"name":"TOKENIZER","value":"bpe"},{"name":"AUTHOR","value":"me"},{"name":"AUTH_MODE","value":"none"},{"name":"KEYBOARD","value":"de"},{"name":"COMPASS","value":"n"}]}}`},
@@ -83,7 +83,7 @@ func TestMarkers(t *testing.T) {
 	}
 }
 
-// TestSameThroughMoves: what only moved must not look changed.
+// TestSameThroughMoves: values that only moved must not look changed.
 func TestSameThroughMoves(t *testing.T) {
 	r := redactor(t)
 	hidden := regexp.MustCompile(`hidden #[0-9a-f]{16}`)
@@ -107,8 +107,8 @@ func TestSameThroughMoves(t *testing.T) {
 	}
 }
 
-// TestRulesDoNotStack: a user's rule for what is hidden already must not change its marker, or two
-// places of the code would have to agree on their order.
+// TestRulesDoNotStack: a user's rule for a value that is already hidden must not change its marker. Otherwise
+// two parts of the code would have to agree on their order.
 func TestRulesDoNotStack(t *testing.T) {
 	raw := `{"metadata":{"uid":"u"},"data":{"password":"a","b":"c"}}`
 	without, with := decode(t, raw), decode(t, raw)
@@ -226,8 +226,8 @@ func TestWantsSparesTheRest(t *testing.T) {
 	}
 }
 
-// FuzzApply: never panics; hides the same each time, and says whether it did; hides all of a Secret's
-// data; leaves alone what Wants did not want.
+// FuzzApply: Apply never panics, gives the same result each time, reports whether it changed anything, redacts
+// all of a Secret's data, and leaves alone objects that Wants rejects.
 func FuzzApply(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"Secret","metadata":{"uid":"u","annotations":{"a":"b"}},"data":{"a":"Yg=="}}`,
@@ -253,7 +253,7 @@ func FuzzApply(f *testing.F) {
 		}
 		after := encode(t, obj)
 		if hid != (after != string(raw)) {
-			t.Errorf("that anything is hidden is told as %v, of\n%s\nApply made\n%s", hid, raw, after)
+			t.Errorf("Apply returned %v for\n%s\nApply made\n%s", hid, raw, after)
 		}
 		if after != encode(t, again) {
 			t.Error("the same object is hidden in two ways")

@@ -19,47 +19,47 @@ const (
 	configMaps = "configmaps"
 )
 
-// run hides the values of one object.
+// run redacts the values of one object.
 type run struct {
 	key      []byte
-	mac      hash.Hash // nil until something is hidden
+	mac      hash.Hash // nil until a value is redacted
 	sum      []byte
 	resource string
 	id       string          // the object's UID
-	path     place           // of the value at hand
-	hidden   int             // how many values
-	within   int             // how many texts it is in: see run.embedded
-	made     map[string]bool // the markers of this run, so that no rule hides them again
-	plain    map[string]bool // the plain values of what is hidden: see note
+	path     place           // of the current value
+	hidden   int             // number of redacted values
+	within   int             // nesting of texts; see run.embedded
+	made     map[string]bool // the markers of this run, which no other rule redacts again
+	plain    map[string]bool // the plain text of redacted values; see note
 	again    bool            // markers of earlier runs stay, too
 }
 
 func newRun(key []byte, resource string, obj map[string]any) *run {
 	meta, _ := obj["metadata"].(map[string]any)
 	id, _ := meta["uid"].(string)
-	if id == "" { // client-go's fakes leave it empty: the name keeps objects apart
+	if id == "" { // client-go's fakes leave it empty: the name distinguishes objects
 		id = fmt.Sprintf("%s %q %q", resource, meta["namespace"], meta["name"])
 	}
 	return &run{key: key, resource: resource, id: id, path: place{steps: make([]step, 0, 16)}}
 }
 
-// Enter, Leave and Selected have run visit what a user's rule selects.
+// Enter, Leave and Selected implement the visitor of a user's rule.
 func (a *run) Enter(e diff.Elem) { a.path.push(step{other: &e}) }
 
 // Leave undoes Enter.
 func (a *run) Leave() { a.path.pop() }
 
-// Selected hides.
+// Selected redacts a value.
 func (a *run) Selected(v any) any { return a.hide(v) }
 
-// under runs fn with the path of a field.
+// under runs fn with the field's path.
 func (a *run) under(key string, fn func()) {
 	a.path.pushField(key)
 	fn()
 	a.path.pop()
 }
 
-// set hides a field, if it is there; setAll all of a map.
+// set redacts a field, if present; setAll all fields of a map.
 func (a *run) set(m map[string]any, key string) {
 	if v, ok := m[key]; ok {
 		a.under(key, func() { m[key] = a.hide(v) })
@@ -72,7 +72,7 @@ func (a *run) setAll(m map[string]any) {
 	}
 }
 
-// hide returns the marker of a value. Null says nothing and stays.
+// hide returns the marker of a value. Null reveals nothing and stays.
 func (a *run) hide(v any) any {
 	s, isString := v.(string)
 	if v == nil || isString && a.made[s] {
@@ -90,7 +90,7 @@ func (a *run) hide(v any) any {
 	}
 	a.mac.Reset()
 	for _, part := range [...][]byte{[]byte(a.id), a.path.identity(), []byte(form), text} {
-		// With its length before each part, no two lists of parts are the same bytes.
+		// Prefixing each part with its length makes the encoding unambiguous.
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
 		a.mac.Write(length[:])
@@ -104,7 +104,7 @@ func (a *run) hide(v any) any {
 	return marker
 }
 
-// reveal is Redactor.Reveal for an object, or a part of one.
+// reveal is Redactor.Reveal for an object or a part of one.
 func (a *run) reveal(m, later map[string]any) {
 	for key, old := range m {
 		a.under(key, func() {
@@ -122,11 +122,11 @@ func (a *run) reveal(m, later map[string]any) {
 	}
 }
 
-// maxWithin is how many texts may be in each other, as JSON in JSON, to be looked into.
+// maxWithin bounds the nesting of texts, as JSON in JSON, that are searched.
 const maxWithin = 4
 
-// text returns a text without the credentials in it. One line is hidden whole; of more, and of JSON, what is
-// hidden is replaced where it stands, so that the rest of a file still shows its changes.
+// text returns a text without its credentials. A one-line text is redacted whole; in multi-line texts and JSON,
+// credentials are replaced in place, so that a file still shows its other changes.
 func (a *run) text(s string, how manner) any {
 	if a.again {
 		if _, hidden := diff.Hidden(s); hidden {
@@ -160,7 +160,7 @@ func (a *run) text(s string, how manner) any {
 	return out.String()
 }
 
-// hidesWhole tells a text that stands for another one, in which there is something to hide.
+// hidesWhole reports whether a text encodes another one that contains a credential.
 func hidesWhole(s string) bool {
 	for range maxWithin {
 		if isZipped(s) {
@@ -178,7 +178,7 @@ func hidesWhole(s string) bool {
 	return false
 }
 
-// mayBeJSON tells whether a text begins like an object or a list.
+// mayBeJSON reports whether a text starts like an object or a list.
 func mayBeJSON(s string) bool {
 	for i := range len(s) {
 		switch s[i] {
@@ -192,7 +192,7 @@ func mayBeJSON(s string) bool {
 	return false
 }
 
-// embedded hides in a text that is JSON as in an object; false where it is none, or need not be read.
+// embedded redacts a text that is JSON as an object; false if it is not JSON or need not be parsed.
 func (a *run) embedded(s string, how manner) (any, bool) {
 	if !mayBeJSON(s) || !textMatcher.any(s) {
 		return nil, false
@@ -211,7 +211,7 @@ func (a *run) embedded(s string, how manner) (any, bool) {
 	v = a.value(v, how)
 	a.within--
 	if a.hidden == before {
-		if keysOf(v) != keysIn(s) { // one comes twice, of which v has the last value
+		if keysOf(v) != keysIn(s) { // a field occurs twice, and v only has its last value
 			return a.hide(s), true
 		}
 		return s, true
@@ -238,7 +238,7 @@ func keysOf(v any) (n int) {
 func keysIn(s string) (n int) {
 	d := json.NewDecoder(strings.NewReader(s))
 	var open []bool // objects
-	key := false    // is next
+	key := false    // comes next
 	for {
 		t, err := d.Token()
 		if err != nil {
@@ -269,16 +269,16 @@ func writeJSON(v any, lines bool) string {
 	if lines {
 		e.SetIndent("", "  ")
 	}
-	if err := e.Encode(v); err != nil { // not for what was decoded from JSON
+	if err := e.Encode(v); err != nil { // cannot happen for values decoded from JSON
 		return ""
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// canonical is JSON with sorted keys.
+// canonical encodes JSON with sorted keys.
 func canonical(v any) []byte {
 	text, err := json.Marshal(v)
-	if err != nil { // not for what was decoded from JSON; hidden all the same
+	if err != nil { // cannot happen for values decoded from JSON; redacted all the same
 		return fmt.Append(nil, v)
 	}
 	return text

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// shapes are places where credentials were found in objects. In each, CANARY stands for one, and CANARY64 for it in
-// base64; what is between « and » is a text, and is written as JSON.
+// shapes are places where credentials were found in objects. In each, CANARY stands for one, and CANARY64 for
+// its base64; the text between « and » is written as JSON.
 var shapes = []struct{ why, resource, object string }{
 	// URLs
 	{"a slash in a URL's password", "pods", `{"env":[{"name":"A","value":"postgres://app:CANARY/x@db"}]}`},
@@ -83,7 +83,7 @@ var shapes = []struct{ why, resource, object string }{
 	{"a password in another alphabet's company", "widgets.example.com", `{"spec":{"ПарольDbPassword":"CANARY"}}`},
 	// objects in objects
 	{"items of a List", "widgets.example.com", `{"spec":{"list":{"kind":"List","items":[{"kind":"Secret","data":{"a":"CANARY64"}}]}}}`},
-	{"items of a SecretList, which do not say what they are", "widgets.example.com", `{"spec":{"list":{"kind":"SecretList","items":[{"data":{"a":"CANARY64"},"metadata":{"annotations":{"a":"CANARY"}}}]}}}`},
+	{"items of a SecretList, which have no kind", "widgets.example.com", `{"spec":{"list":{"kind":"SecretList","items":[{"data":{"a":"CANARY64"},"metadata":{"annotations":{"a":"CANARY"}}}]}}}`},
 	{"items of a ConfigMapList", "widgets.example.com", `{"spec":{"list":{"kind":"ConfigMapList","items":[{"data":{"password":"CANARY"}}]}}}`},
 	{"lists in lists", "widgets.example.com", `{"spec":[[[{"kind":"Secret","data":{"a":"CANARY64"}}]]]}`},
 	{"a List in a List", "widgets.example.com", `{"spec":{"kind":"List","items":[{"kind":"List","items":[{"kind":"Secret","data":{"a":"CANARY64"}}]}]}}`},
@@ -105,14 +105,14 @@ var shapes = []struct{ why, resource, object string }{
 	{"base64 of JSON", "widgets.example.com", `{"spec":{"userData":"JSON64"}}`},
 	{"cloud-init", "widgets.example.com", `{"spec":{"userData":"#cloud-config\nchpasswd:\n  list: x\nusers:\n- name: a\n  passwd: CANARY\n"}}`},
 	// copies
-	{"what kubectl applied", "services", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":«{"x":"CANARY"}»}}}`},
-	{"what kapp applied", "services", `{"metadata":{"annotations":{"kapp.k14s.io/original":«{"x":"CANARY"}»,"kapp.k14s.io/original-diff":"- x: CANARY"}}}`},
-	{"what Rancher applied", "services", `{"metadata":{"annotations":{"objectset.rio.cattle.io/applied":"CANARY"}}}`},
-	{"what Argo CD's users apply", "services", `{"metadata":{"annotations":{"argocd.argoproj.io/last-applied-configuration":«{"x":"CANARY"}»}}}`},
-	{"what Flux and its users apply", "services", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/last-applied":«{"x":"CANARY"}»,"helm.toolkit.fluxcd.io/last-applied-config":"x: CANARY"}}}`},
-	{"what kustomize and operators apply", "services", `{"metadata":{"annotations":{"kustomize.config.k8s.io/previous-configuration":«{"x":"CANARY"}»,"banzaicloud.com/last-applied":"UEsDBBQACAgIACANARY","a.example.com/lastAppliedSpec":«{"x":"CANARY"}»}}}`},
-	{"what Helm rendered", "services", `{"metadata":{"annotations":{"helm.example.com/rendered-manifest":"x: CANARY"}}}`},
-	{"what a tool that nobody knows applied", "services", `{"metadata":{"annotations":{"tool.example.com/state":«{"apiVersion":"v1","kind":"Service","metadata":{"annotations":{"x":"CANARY"}}}»}}}`},
+	{"applied by kubectl", "services", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":«{"x":"CANARY"}»}}}`},
+	{"applied by kapp", "services", `{"metadata":{"annotations":{"kapp.k14s.io/original":«{"x":"CANARY"}»,"kapp.k14s.io/original-diff":"- x: CANARY"}}}`},
+	{"applied by Rancher", "services", `{"metadata":{"annotations":{"objectset.rio.cattle.io/applied":"CANARY"}}}`},
+	{"applied by users of Argo CD", "services", `{"metadata":{"annotations":{"argocd.argoproj.io/last-applied-configuration":«{"x":"CANARY"}»}}}`},
+	{"applied by Flux and its users", "services", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/last-applied":«{"x":"CANARY"}»,"helm.toolkit.fluxcd.io/last-applied-config":"x: CANARY"}}}`},
+	{"applied by kustomize and operators", "services", `{"metadata":{"annotations":{"kustomize.config.k8s.io/previous-configuration":«{"x":"CANARY"}»,"banzaicloud.com/last-applied":"UEsDBBQACAgIACANARY","a.example.com/lastAppliedSpec":«{"x":"CANARY"}»}}}`},
+	{"rendered by Helm", "services", `{"metadata":{"annotations":{"helm.example.com/rendered-manifest":"x: CANARY"}}}`},
+	{"applied by an unknown tool", "services", `{"metadata":{"annotations":{"tool.example.com/state":«{"apiVersion":"v1","kind":"Service","metadata":{"annotations":{"x":"CANARY"}}}»}}}`},
 	{"the same in YAML", "services", `{"metadata":{"annotations":{"tool.example.com/state":"apiVersion: v1\nkind: Service\nspec:\n  x: CANARY\n"}}}`},
 	{"the same compressed", "services", `{"metadata":{"annotations":{"tool.example.com/state":"H4sIAAAAAAAACANARY"}}}`},
 	// files in ConfigMaps
@@ -174,7 +174,7 @@ var shapes = []struct{ why, resource, object string }{
 	{"Mattermost", "widgets.example.com", `{"spec":{"notify":"https://chat.example.com/hooks/abcdefghij1234567890abcdef"}}`},
 }
 
-// canaryForms are what stands for the canary in shapes.
+// canaryForms replace the canary in shapes.
 func canaryForms(c *canaries) *strings.Replacer {
 	s := c.text()
 	code := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
@@ -187,7 +187,7 @@ func canaryForms(c *canaries) *strings.Replacer {
 		"LINES64", inLines[:40]+`\n`+inLines[40:])
 }
 
-// inJSON writes what is between « and » as JSON.
+// inJSON writes the text between « and » as JSON.
 func inJSON(s string) string {
 	for {
 		before, rest, found := strings.Cut(s, "«")
@@ -203,14 +203,14 @@ func inJSON(s string) string {
 	}
 }
 
-// TestShapes looks for the canary in what is left of every shape.
+// TestShapes looks for the canary in the redacted form of every shape.
 func TestShapes(t *testing.T) {
 	r := redactor(t)
 	for _, tc := range slices.Concat(shapes, products, tools) {
 		t.Run(tc.why, func(t *testing.T) {
 			c := &canaries{}
 			raw := inJSON(canaryForms(c).Replace(tc.object))
-			for _, fixed := range []string{"90210", "abcdefghij1234567890abcdef"} { // where only such have the form
+			for _, fixed := range []string{"90210", "abcdefghij1234567890abcdef"} { // if the form requires these
 				if strings.Contains(raw, fixed) {
 					c.all = []string{fixed}
 				}
@@ -234,8 +234,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestTokens looks for vendors' tokens under a name that says nothing: in a field, a label, an annotation, a line
-// of a file, within a sentence, in quotes and behind other names.
+// TestTokens looks for vendors' tokens under an innocent name: in a field, a label, an annotation, a line of a
+// file, within a sentence, in quotes and after other names.
 func TestTokens(t *testing.T) {
 	r := redactor(t)
 	for i := range tokens {

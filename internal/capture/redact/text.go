@@ -5,30 +5,30 @@ import (
 	"strings"
 )
 
-// search finds the credentials that a text holds.
+// search finds the credentials in a text.
 type search struct {
 	s string
-	// command says that the text is a command line, or the value of a variable: that a name anywhere in it may be
-	// followed by its value. In other texts that is so at the begin of a line, in quotes, and before a =.
+	// command is set for a command line or a variable's value: a name anywhere in it may be followed by its
+	// value. In other texts a name counts at the start of a line, in quotes, and before a =.
 	command bool
-	lines   bool // there are several
-	prose   bool // names in it say nothing
+	lines   bool // more than one
+	prose   bool // names imply nothing
 	found   []span
-	first   bool // one is enough
-	whole   bool // it has been looked for a manifest
+	first   bool // stop at the first match
+	whole   bool // already searched for a manifest
 }
 
-// hit is what a word of the matcher may begin, end or be a part of.
+// hit is what a word of the matcher may start, end or be part of.
 type hit uint8
 
 const (
 	hitName     hit = iota // a credential's name
 	hitToken               // one of tokens; the index follows
 	hitURL                 // ://
-	hitJWT                 // what a JSON web token begins with
-	hitPEM                 // a key in PEM
-	hitPuTTY               // one of PuTTY
-	hitBase64              // that in base64
+	hitJWT                 // the start of a JSON web token
+	hitPEM                 // a PEM key
+	hitPuTTY               // a PuTTY key
+	hitBase64              // a PEM key in base64
 	hitScheme              // Authorization: Bearer
 	hitAccount             // @tcp(
 	hitHook                // one of hooks
@@ -41,13 +41,13 @@ const (
 	hitForm                // one of forms
 )
 
-// textMatcher finds all of these words, proseMatcher all but names. Hits says what each is a hit of.
+// textMatcher finds all of these words, proseMatcher all except names. hits gives the hit of each word.
 var (
 	textMatcher, hits, hitTokens = newTextMatcher(stems, "_pat", "_pw", "-pw", "securejsondata")
 	proseMatcher, _, _           = newTextMatcher(nil)
 )
 
-// newTextMatcher also returns by word what it is a hit of, and its index in tokens.
+// newTextMatcher also returns, by word, its hit and its index in tokens.
 func newTextMatcher(names []string, short ...string) (m *matcher, hits []hit, hitTokens []int) {
 	var all []string
 	add := func(h hit, i int, words ...string) {
@@ -75,28 +75,28 @@ func newTextMatcher(names []string, short ...string) (m *matcher, hits []hit, hi
 	for i, f := range forms {
 		add(hitForm, i, f.word)
 	}
-	add(hitName, 0, names...) // the last, so that what is before has the same numbers without
+	add(hitName, 0, names...) // last, so that the earlier words have the same numbers without them
 	add(hitName, 0, short...)
 	return newMatcher(all), hits, hitTokens
 }
 
-// manner is how a text is read.
+// manner is how to read a text.
 type manner uint8
 
 const (
 	asText    manner = iota
-	asCommand        // a command line, or the value of a variable
-	asProse          // a description: names in it say nothing
+	asCommand        // a command line, or a variable's value
+	asProse          // a description: names imply nothing
 )
 
-// credentials returns the spans of a text's credentials, in order, none within another.
+// credentials returns the spans of a text's credentials, in order, without overlap.
 func credentials(s string, how manner) []span {
 	t := newSearch(s, how)
 	t.run()
 	return t.ordered()
 }
 
-// holdsCredential tells whether credentials finds any.
+// holdsCredential reports whether credentials would find any.
 func holdsCredential(s string, how manner) bool {
 	t := newSearch(s, how)
 	t.first = true
@@ -108,12 +108,12 @@ func newSearch(s string, how manner) search {
 	return search{s: s, command: how == asCommand || isScript(s), prose: how == asProse, lines: strings.Contains(s, "\n")}
 }
 
-// isScript tells a program for a shell, and what cloud-init runs, wherever it is.
+// isScript reports whether a text is a shell script or input of cloud-init, wherever it occurs.
 func isScript(s string) bool {
 	return strings.HasPrefix(s, "#!") || strings.HasPrefix(s, "#cloud-config")
 }
 
-// run looks at each word that the matcher finds. What was found is passed over.
+// run checks each word that the matcher finds, and skips parts already redacted.
 func (t *search) run() {
 	if t.command {
 		t.program()
@@ -149,7 +149,7 @@ func (t *search) run() {
 
 func (t *search) enough() bool { return t.first && len(t.found) > 0 }
 
-// look looks at a word that ends at end, and returns up to where it has looked.
+// look checks a word that ends at end, and returns the end of the searched part.
 func (t *search) look(id uint16, end int) int {
 	var at span
 	var ok bool
@@ -204,7 +204,7 @@ func (t *search) look(id uint16, end int) int {
 	return at.to
 }
 
-// manifest hides all of a text that has a Secret in YAML or JSON.
+// manifest redacts all of a text that contains a Secret in YAML or JSON.
 func (t *search) manifest() int {
 	if !t.whole && (strings.Contains(t.s, "data:") || strings.Contains(t.s, "stringData:") || strings.Contains(t.s, `data":`)) {
 		t.found = append(t.found, span{0, len(t.s), "manifest"})
@@ -213,14 +213,14 @@ func (t *search) manifest() int {
 	return 0
 }
 
-// isKind tells whether the word that begins at from says what kind an object has: kind: Secret.
+// isKind reports whether the word at from gives an object's kind: kind: Secret.
 func (t *search) isKind(from int) bool {
 	before := t.s[max(0, from-16):from]
 	name := strings.TrimRight(before, " \t\"'\\:")
 	return strings.Contains(before[len(name):], ":") && strings.HasSuffix(name, "kind")
 }
 
-// query is the span of a signature in a URL's query.
+// query returns the span of a signature in a URL's query.
 func (t *search) query(from int) (span, bool) {
 	start := from
 	for start > 0 && strings.IndexByte("?&;", t.s[start-1]) < 0 {
@@ -235,7 +235,7 @@ func (t *search) query(from int) (span, bool) {
 	return span{from, to, "signature"}, start > 0 && to-from >= 16
 }
 
-// ordered sorts what was found and joins what overlaps.
+// ordered sorts the spans and joins overlapping ones.
 func (t *search) ordered() []span {
 	slices.SortFunc(t.found, func(a, b span) int {
 		if a.from != b.from {

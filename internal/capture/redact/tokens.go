@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// span is a part of a text that is a credential. Its name says which, so that one text may hold several.
+// span is a part of a text that is a credential. Its name says which kind, because a text may hold several.
 type span struct {
 	from, to int
 	name     string
 }
 
-// charset says which bytes a token consists of.
+// charset is the set of bytes in a token.
 type charset uint8
 
 const (
 	alnum charset = iota // letters and digits
-	word                 // these, _ and -
-	dots                 // these, dots, ~, + and =
-	graph                // all but white space, quotes and separators of lists
+	word                 // alnum, _ and -
+	dots                 // word, dots, ~, + and =
+	graph                // all but white space, quotes and list separators
 )
 
-// token is the form of a vendor's credentials: what they begin with, and how long the rest is at least.
+// token is the form of a vendor's credentials: its prefix, and the minimum length of the rest.
 type token struct {
 	prefix string
 	min    int
 	chars  charset
 }
 
-// tokens are forms that nothing else has. Sources: the vendors' documentation of their tokens; which vendors mark
-// theirs is listed by the rules of gitleaks, detect-secrets and trufflehog.
+// tokens are unambiguous forms. Sources: the vendors' documentation of their tokens; the rules of gitleaks,
+// detect-secrets and trufflehog list the vendors that use prefixes.
 var tokens = []token{
 	// source code, packages, builds
 	{"ghp_", 20, alnum}, {"gho_", 20, alnum}, {"ghu_", 20, alnum}, {"ghs_", 20, dots}, {"ghr_", 20, alnum}, {"github_pat_", 20, word},
@@ -64,10 +64,11 @@ var tokens = []token{
 	{"{SSHA}", 20, graph}, {"{SHA}", 20, graph}, {"{SSHA256}", 20, graph}, {"{SSHA512}", 20, graph}, {"{PLAIN}", 6, graph},
 }
 
-// maxToken is where a token has letters and digits at the latest.
+// maxToken is the offset by which a token has had letters and digits.
 const maxToken = 512
 
-// length returns how many bytes a token at the begin of s has; 0 where it is none. Before is the byte before it.
+// length returns the length in bytes of the token at the start of s, or 0. before is the
+// preceding byte.
 func (t *token) length(s string, before byte) int {
 	if !strings.HasPrefix(s, t.prefix) || isWordByte(before) && isWordByte(t.prefix[0]) {
 		return 0
@@ -78,7 +79,7 @@ func (t *token) length(s string, before byte) int {
 		digits = digits || s[n] >= '0' && s[n] <= '9'
 		letters = letters || s[n] >= 'A'
 		if n == maxToken && !(letters && digits) {
-			return 0 // so that a text of prefixes takes linear time
+			return 0 // keeps texts of repeated prefixes linear in time
 		}
 	}
 	if n-len(t.prefix) < t.min || !(letters && digits) && !t.strong() {
@@ -87,7 +88,7 @@ func (t *token) length(s string, before byte) int {
 	return n
 }
 
-// strong tells a prefix that needs no digits behind it to be a token's.
+// strong reports whether a prefix identifies a token even without digits after it.
 func (t *token) strong() bool { return len(t.prefix) > 5 || strings.ContainsAny(t.prefix, "_$.{") }
 
 func (c charset) has(b byte) bool {
@@ -110,25 +111,26 @@ func isWordByte(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }
 
-// jwt is RFC 7519's compact form: three parts in base64url, two of them JSON objects, or the five parts of one that is
-// encrypted (RFC 7516).
+// jwt matches RFC 7519's compact form: three parts in base64url, two of them JSON objects, or the five parts of
+// an encrypted token (RFC 7516).
 var jwt = regexp.MustCompile(`eyJ[\w-]{5,}\.(eyJ[\w-]{5,}\.[\w-]*|[\w-]*\.[\w-]{8,}\.[\w-]{8,}\.[\w-]+)`)
 
 const (
 	pemBegin  = "-----BEGIN"
-	pemEnd    = "-----END"       // of it
+	pemEnd    = "-----END"       // its end
 	pemBase64 = "LS0tLS1CRUdJTi" // base64 of -----BEGIN, as kubeconfigs hold it
 )
 
-// pemPrivate are what headers of PEM say of secrets: -----BEGIN (RSA |EC |OPENSSH |ENCRYPTED |…)PRIVATE KEY( BLOCK)-----,
-// the keys that OpenVPN shares, the seeds of NATS.
+// pemPrivate are parts of PEM headers that mark secrets: -----BEGIN (RSA |EC |OPENSSH |ENCRYPTED |…)PRIVATE
+// KEY( BLOCK)-----, OpenVPN's shared keys, NATS seeds.
 var pemPrivate = []string{"PRIVATE KEY", "OpenVPN Static key", "NKEY SEED"}
 
 func isPrivate(header string) bool {
 	return slices.ContainsFunc(pemPrivate, func(s string) bool { return strings.Contains(header, s) })
 }
 
-// pemKey is the span of a private key in PEM that begins at from; to its end, or else that of the text.
+// pemKey returns the span of a PEM private key that starts at from, up to its end marker or the end of the
+// text.
 func pemKey(s string, from int) (span, bool) {
 	head := s[from:min(len(s), from+80)]
 	if !isPrivate(head) {
@@ -145,7 +147,7 @@ func pemKey(s string, from int) (span, bool) {
 	return span{from, to, "private key"}, true
 }
 
-// encodedKey is the span of base64 of a private key in PEM.
+// encodedKey returns the span of a base64-encoded PEM private key.
 func encodedKey(s string, from int) (span, bool) {
 	to := from
 	for to < len(s) && (isBase64(rune(s[to])) || s[to] == '=') {
@@ -155,7 +157,7 @@ func encodedKey(s string, from int) (span, bool) {
 	return span{from, to, "private key"}, isPrivate(text)
 }
 
-// scheme is the span of what follows Authorization: Bearer or Basic, where it reads like a credential.
+// scheme returns the text after Authorization: Bearer or Basic, if it looks like a credential.
 func scheme(s string, from int) (span, bool) {
 	to := from
 	digits, upper, lower := false, false, false

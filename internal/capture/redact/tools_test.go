@@ -1,6 +1,6 @@
 package redact
 
-// tools are places where programs that are often run in clusters keep credentials.
+// tools are places where programs that often run in clusters keep credentials.
 var tools = []struct{ why, resource, object string }{
 	{"pgpass under its name", "configmaps", `{"data":{".pgpass":"db:5432:shop:app:CANARY\n"}}`},
 	{"a probe's command", "pods", `{"spec":{"containers":[{"livenessProbe":{"exec":{"command":["redis-cli","-a","CANARY","ping"]}}}]}}`},
@@ -14,8 +14,8 @@ var tools = []struct{ why, resource, object string }{
 	{"a data URL", "machineconfigs.machineconfiguration.openshift.io", `{"spec":{"config":{"storage":{"files":[{"path":"/etc/a","contents":{"source":"data:text/plain;charset=utf-8;base64,YAML64"}}]}}}}`},
 	{"a license key", "widgets.example.com", `{"spec":{"licenseKey":"CANARY"}}`},
 	{"a Terraform variable that says it is sensitive", "workspaces.app.terraform.io", `{"spec":{"variables":[{"key":"x","value":"CANARY","sensitive":true}]}}`},
-	{"what Helm sets, as a list", "widgets.example.com", `{"spec":{"set":["auth.password=CANARY"]}}`},
-	{"what Helm sets, as a flag", "pods", `{"args":["upgrade","--set","auth.rootPassword=CANARY"]}`},
+	{"set by Helm, as a list", "widgets.example.com", `{"spec":{"set":["auth.password=CANARY"]}}`},
+	{"set by Helm, as a flag", "pods", `{"args":["upgrade","--set","auth.rootPassword=CANARY"]}`},
 	{"aws configure set", "pods", `{"command":["sh","-c","aws configure set aws_secret_access_key CANARY"]}`},
 	{"vault login", "pods", `{"command":["sh","-c","vault login CANARY"]}`},
 	{"vault kv put", "pods", `{"command":["sh","-c","vault kv put secret/x password=CANARY"]}`},

@@ -2,13 +2,13 @@ package redact
 
 import "strings"
 
-// minURLToken is the length from which a URL's user without a password is taken for a token
-// (https://ghp_…@github.com) and not for a name (ssh://git@github.com).
+// minURLToken is the length from which a URL's user without a password counts as a token
+// (https://ghp_…@github.com) and not as a name (ssh://git@github.com).
 const minURLToken = 20
 
-// userInfo is the span of a URL's user and password, from behind the ://: scheme://user:password@host, and
-// scheme://token@host. A name with a digest (docker-pullable://app@sha256:…), as pods have it in their status, has
-// none; nor has host:port/path@version. Passwords that are not escaped as they should be may hold / and @.
+// userInfo returns the span of a URL's user and password, after the ://, as in scheme://user:password@host and
+// scheme://token@host. A name with a digest (docker-pullable://app@sha256:…, as in a pod's status) has none;
+// nor has host:port/path@version. Passwords that are not properly escaped may contain / and @.
 func userInfo(s string, colon int) (span, bool) {
 	from := colon + len("://")
 	rest := s[from:urlEnd(s, from)]
@@ -34,10 +34,10 @@ func userInfo(s string, colon int) (span, bool) {
 	return span{from, from + at, "url"}, password != "" && !isReference(password) && !isMask(password)
 }
 
-// maxURL is how much of a URL is looked at.
+// maxURL bounds the part of a URL that is searched, in bytes.
 const maxURL = 8 << 10
 
-// urlEnd is where a URL ends, as far as text around it allows to tell.
+// urlEnd returns the end of a URL, as far as the surrounding text shows it.
 func urlEnd(s string, from int) int {
 	end := min(len(s), from+maxURL)
 	if i := strings.Index(s[from:end], "://"); i >= 0 { // another one, in a list
@@ -56,7 +56,7 @@ func isPort(s string) bool {
 	return s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
 }
 
-// databaseScheme tells a URL of a server that is always logged in to.
+// databaseScheme reports whether a URL's server always requires a login.
 func databaseScheme(before string) bool {
 	i := len(before)
 	for i > 0 && (isWordByte(before[i-1]) || before[i-1] == '+') {
@@ -68,7 +68,7 @@ func databaseScheme(before string) bool {
 var databases = set(`postgres postgresql mysql mariadb mongodb mongodb+srv redis rediss amqp amqps mssql sqlserver
 	clickhouse cockroachdb cassandra oracle ldap ldaps smtp smtps ftp ftps sftp nats kafka mqtt mqtts stomp couchdb`)
 
-// account is the span of user:password before @tcp(host), @unix(…) and @(…) of a MySQL driver.
+// account returns the user:password before @tcp(host), @unix(…) and @(…) of a MySQL driver.
 func account(s string, at int) (span, bool) {
 	from := at
 	for from > 0 && strings.IndexByte(" \t\r\n\"'`=", s[from-1]) < 0 && at-from < 512 {
@@ -78,7 +78,7 @@ func account(s string, at int) (span, bool) {
 	return span{from, at, "account"}, found && password != "" && !isReference(password) && !isMask(password)
 }
 
-// hooks are URLs whose path is the credential: whoever has it may post. Each ends where that begins.
+// hooks are prefixes of URLs whose remaining path is the credential: anyone who has it may post.
 var hooks = []string{
 	"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/", "discord.com/api/webhooks/",
 	"discordapp.com/api/webhooks/", ".webhook.office.com/webhookb2/", "outlook.office.com/webhook/", "outlook.office365.com/webhook/",
@@ -90,13 +90,13 @@ var hooks = []string{
 	"webexapis.com/v1/webhooks/incoming/", "ingest.sentry.io/api/",
 }
 
-// hookPath is the span of what is secret of a hook's URL, from where that begins.
+// hookPath returns the secret part of a hook's URL, which starts at from.
 func hookPath(s string, from int) (span, bool) {
 	to := urlEnd(s, from)
 	return span{from, to, "webhook"}, to-from >= 8 && !isReference(s[from:to]) && strings.ContainsAny(s[from:to], "0123456789")
 }
 
-// mattermost is the span of an incoming webhook's key: https://host/hooks/ and 26 small letters and digits.
+// mattermost returns the key of an incoming webhook: https://host/hooks/ and 26 lower-case letters and digits.
 func mattermost(s string, from int) (span, bool) {
 	to, digits := from, 0
 	for to < len(s) && (s[to] >= 'a' && s[to] <= 'z' || s[to] >= '0' && s[to] <= '9') {

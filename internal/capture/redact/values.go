@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// says tells whether a text under a credential's name is more than nothing, a reference to where the credential
-// is, or a word of another meaning.
+// says reports whether a text under a credential's name may be one, as opposed to an empty text, a reference to
+// a credential's location, or an ordinary word.
 func says(kind kindOfName, s string) bool {
 	if kind == plainName || s == "" {
 		return false
@@ -31,13 +31,13 @@ func says(kind kindOfName, s string) bool {
 		return isHook(s)
 	case maybeName:
 		return !(isObjectName(s) && strings.ContainsAny(s, "-/"))
-	case manyName: // how many, or their names
+	case manyName: // their number, or their names
 		return strings.Trim(s, "0123456789.,kKmMgG") != ""
 	}
 	return true
 }
 
-// void are values that are no credential's, whatever the name says: of switches, and of types in schemas.
+// void are values that are never credentials, whatever the name: switches, and types in schemas.
 var void = set(`true false yes no on off null nil none undefined enabled disabled required optional string str text
 	bytes int integer number boolean bool object array any basic bearer auto 0 1`)
 
@@ -45,10 +45,11 @@ var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$\{[\w.-]+\}|\$\{(env|fi
 	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{?[\w.-]+\}?%?|` +
 	`\$\([\w.-]+\)(/(\$\([\w.-]+\)|[\w.-]+))+|ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
 
-// lookUps begin expressions of programs and templates that read a value from elsewhere.
+// lookUps are the starts of expressions, in programs and templates, that read a value from elsewhere.
 var lookUps = []string{"os.getenv(", "os.environ", "process.env", "env(", "env.", "ENV[", "ENV.", "getenv(", "System.getenv(", "include(", "lookup(", "file(", "readFile("}
 
-// isReference tells whether a value only says where another one is: $(DB_PASSWORD), ${DB_PASSWORD}, {{ .password }}.
+// isReference reports whether a value only refers to another one: $(DB_PASSWORD), ${DB_PASSWORD}, {{ .password
+// }}.
 func isReference(s string) bool {
 	if len(s) < 2 || len(s) > 512 {
 		return false
@@ -68,10 +69,10 @@ func isLookUp(s string) bool {
 	return slices.ContainsFunc(lookUps, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }
 
-// fallback is what stands where a value that is looked up is not there: os.getenv("A", "x"), process.env.A || "x".
+// fallback matches a look-up's default value: os.getenv("A", "x"), process.env.A || "x".
 var fallback = regexp.MustCompile(`(\|\||\?\?|\?:|\bor|[,{(])\s*(default\s*[=:]\s*)?("[^"]+("|$)|'[^']+('|$))\s*[)}]*[,;]?$`)
 
-// isPath tells the path of a file.
+// isPath reports whether s is a file path.
 func isPath(s string) bool {
 	if len(s) < 5 || len(s) > 256 || s[0] != '/' && !strings.HasPrefix(s, "./") && !strings.HasPrefix(s, "file:") {
 		return false
@@ -81,13 +82,13 @@ func isPath(s string) bool {
 
 var filePath = regexp.MustCompile(`^(file:)?\.?/+(var|etc|run|mnt|opt|srv|home|root|tmp|usr|app|data|vault|secrets?|config|certs?|keys|credentials|tls|[\w.-]+/[\w.-]+)(/[\w.@+-]+)*/?$`)
 
-// isMask tells what stands for a value that somebody else has hidden: ******, xxxx, [REDACTED].
+// isMask reports whether s stands for a value already redacted elsewhere: ******, xxxx, [REDACTED].
 func isMask(s string) bool {
 	return strings.Trim(s, "*.") == "" || len(s) > 2 && strings.Trim(s, "xX") == "" || strings.EqualFold(strings.Trim(s, "[]<>()"), "redacted")
 }
 
-// isObjectName tells whether a text reads like the name of an object of Kubernetes, or namespace/name, or a key
-// in a Secret: words of letters with separators, and no more digits than such names have.
+// isObjectName reports whether a text looks like the name of a Kubernetes object, namespace/name, or a key in a
+// Secret: words of letters with separators, and few digits.
 func isObjectName(s string) bool {
 	if len(s) > 253 {
 		return false
@@ -112,7 +113,7 @@ func isObjectName(s string) bool {
 	return true
 }
 
-// isHook tells a URL with a path that nobody would guess.
+// isHook reports whether s is a URL with an unguessable path.
 func isHook(s string) bool {
 	_, rest, found := strings.Cut(s, "://")
 	_, path, hasPath := strings.Cut(rest, "/")
@@ -127,10 +128,11 @@ func isHook(s string) bool {
 // minCoded is the length from which base64 is decoded.
 const minCoded = 24
 
-// forURLs turns the alphabet of base64 for URLs into the other, and takes out ends of lines.
+// forURLs converts URL-safe base64 to the standard alphabet, and removes line ends.
 var forURLs = strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "")
 
-// decoded returns the text that a base64 text stands for, in either alphabet and in lines; false where it is none.
+// decoded returns the text encoded in base64, in either alphabet and over several lines; false if s is not
+// base64.
 func decoded(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	if len(s) < minCoded || !isBase64(rune(s[0])) || !isBase64(rune(s[len(s)/2])) {
@@ -156,11 +158,11 @@ func decoded(s string) (string, bool) {
 	return string(b), true
 }
 
-// opaque is what base64 begins with of formats of which nobody sees what they hold: files that are compressed by
-// gzip, zstd, zip, xz and bzip2, keytabs of Kerberos, and the key stores of Java and KeePass.
+// opaque are the base64 prefixes of formats that cannot be searched: gzip, zstd, zip, xz and bzip2 files,
+// Kerberos keytabs, and key stores of Java and KeePass.
 var opaque = []string{"H4sI", "KLUv/", "UEsDBB", "/Td6WFo", "QlpoO", "BQIAAA", "/u3+7QAAAA", "zs7OzgAAAA", "A9mimmf7"}
 
-// isZipped tells these.
+// isZipped reports whether s is in one of these formats.
 func isZipped(s string) bool {
 	return len(s) >= minCoded && strings.IndexByte("HKU/QBzA", s[0]) >= 0 && slices.ContainsFunc(opaque, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }
@@ -169,7 +171,7 @@ func isBase64(r rune) bool {
 	return 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '+' || r == '/'
 }
 
-// isUserPassword tells base64 of user:password, as registries have it in auth.
+// isUserPassword reports whether s is base64 of user:password, as in a registry's auth.
 func isUserPassword(s string) bool {
 	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
 	return err == nil && len(b) > 3 && strings.Contains(string(b), ":")

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOrdinaryValues holds values that must stay visible, though they stand near words of credentials or have forms
-// like theirs. Most were hidden once, in manifests of public projects.
+// TestOrdinaryValues lists values that must stay visible, although they are near words of credentials or have
+// similar forms. Most were once hidden, in manifests of public projects.
 func TestOrdinaryValues(t *testing.T) {
 	r := redactor(t)
 	for _, tc := range []struct{ why, resource, raw string }{
@@ -45,8 +45,8 @@ func TestOrdinaryValues(t *testing.T) {
 	}
 }
 
-// TestDocumentedLimits holds docs/security.md to what it says is not found: what is found after all is to be taken
-// from there.
+// TestDocumentedLimits checks that docs/security.md is right about what is not found: remove from there what is
+// found after all.
 func TestDocumentedLimits(t *testing.T) {
 	r := redactor(t)
 	for _, tc := range []struct{ why, resource, raw string }{

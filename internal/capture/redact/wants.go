@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Wants tells from an object's JSON whether Apply may change it: where that is not plain, it says so. The resource
+// Wants reports, from an object's JSON, whether Apply may change it. In unclear cases it returns true. resource
 // is as in Apply.
 func (r *Redactor) Wants(resource string, raw []byte) bool {
 	if resource == secrets || resource == configMaps || r.Ruled(resource) {
@@ -15,30 +15,30 @@ func (r *Redactor) Wants(resource string, raw []byte) bool {
 	return !s.value(below{}) || s.next() != 0
 }
 
-// scanner reads JSON as far as it must to know that Apply would hide nothing. Its methods return false where it
-// may, and for what cannot be read so simply: that is for Apply.
+// scanner reads JSON only as far as needed to prove that Apply would redact nothing. Its methods return false
+// if Apply might, and for input that they cannot parse simply.
 type scanner struct {
 	resource string
 	raw      string
 	pos      int
 	depth    int
-	meta     bool // it is within the object's metadata
+	meta     bool // within the object's metadata
 	plain    []byte
 }
 
-// below is what a value's place says about it, as Apply's walk knows it.
+// below is the context of a value, as known to Apply's walk.
 type below struct {
 	kind       kindOfName // of the field
 	how        manner
-	contains   bool // a container, as containers has it
+	contains   bool // in a container; see containers
 	annotation bool
 	name       string // of the field
 }
 
-// maxScanned is how deep the scanner follows.
+// maxScanned bounds the scanner's depth.
 const maxScanned = 100
 
-// next passes over white space and returns the next byte; 0 at the end.
+// next skips white space and returns the next byte; 0 at the end.
 func (s *scanner) next() byte {
 	for ; s.pos < len(s.raw); s.pos++ {
 		if c := s.raw[s.pos]; c > ' ' {
@@ -48,7 +48,7 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// take passes over a byte, which must come next.
+// take skips a byte, which must come next.
 func (s *scanner) take(c byte) bool {
 	if s.next() != c {
 		return false
@@ -79,13 +79,13 @@ func (s *scanner) value(b below) bool {
 	return !isNumber || b.kind != credentialName
 }
 
-// hidesText tells whether Apply may hide a text.
+// hidesText reports whether Apply may redact a text.
 func hidesText(b below, s string) bool {
 	return says(b.kind, s) || b.annotation && isManifest(s) || mayBeJSON(s) && textMatcher.any(s) ||
 		hidesWhole(s) || holdsCredential(s, b.how)
 }
 
-// text reads a string and returns what it stands for; false where that is not simple.
+// text reads and decodes a string; false if that is not simple.
 func (s *scanner) text() (string, bool) {
 	from := s.pos + 1
 	for i := from; i < len(s.raw); i++ {
@@ -137,7 +137,7 @@ func (s *scanner) escaped(from, i int) (string, bool) {
 	return "", false
 }
 
-// htmlEscape reads what encoding/json writes for < > and &, behind \u.
+// htmlEscape decodes what encoding/json writes for < > and &, after \u.
 func htmlEscape(s string) (byte, bool) {
 	for _, e := range [...]struct {
 		hex string
@@ -192,12 +192,12 @@ func redactedKind(kind string) bool {
 	return kind == "Secret" || kind == "ConfigMap" || kind == "SecretList" || kind == "ConfigMapList"
 }
 
-// pairing notes whether an object is a pair of a credential's name and its value.
+// pairing records whether an object is a pair of a credential's name and its value.
 type pairing struct{ named, valued, spared bool }
 
 func (p *pairing) hides() bool { return p.named && p.valued && !p.spared }
 
-// name notes a field that may hold the name.
+// name records a field that may hold the name.
 func (p *pairing) name(field, text string) {
 	p.named = p.named || fieldTraits[field]&(isNamed|isFlag) == isNamed && namedPair(field, text) != plainName
 }
@@ -275,7 +275,7 @@ func (s *scanner) array(b below) bool {
 	return true
 }
 
-// skip passes over a value, as far as brackets and quotes tell.
+// skip skips a value by its brackets and quotes.
 func (s *scanner) skip() bool {
 	for open := 0; ; {
 		switch s.next() {
@@ -304,7 +304,7 @@ func (s *scanner) skip() bool {
 	}
 }
 
-// skipText passes over a string, whatever is escaped in it.
+// skipText skips a string, including its escapes.
 func (s *scanner) skipText() bool {
 	for i := s.pos + 1; i < len(s.raw); i++ {
 		switch s.raw[i] {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWantsMissesNothing makes random objects of what rules look for, and has Apply tell what Wants may not
-// have missed; that it spares the rest is shown by how many.
+// TestWantsMissesNothing generates random objects with values that the rules look for, and checks that Wants
+// selects those that Apply changes, and how many others it skips.
 func TestWantsMissesNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -38,7 +38,7 @@ func TestWantsMissesNothing(t *testing.T) {
 	}
 }
 
-// objects makes objects of what rules look for, and of what only looks like that.
+// objects generates objects with values that the rules look for, and with similar ones.
 type objects struct{ *rand.Rand }
 
 func (g objects) pick(from ...string) string { return from[g.IntN(len(from))] }
@@ -92,7 +92,7 @@ func (g objects) text() string {
 		"sh -c 'x --api-key y'", "say \"hi\"", "token:", "--set=db.password=x", "clientSecret", "tokenizer", "a=b", "PASSWORD_FILE", "Пароль", "line\nbreak")
 }
 
-// TestWantsSpares has what looks like a credential's, but is none, and is common.
+// TestWantsSpares has common values that look like a credential's but are not.
 func TestWantsSpares(t *testing.T) {
 	r := redactor(t)
 	for _, tc := range []struct {
@@ -111,10 +111,10 @@ func TestWantsSpares(t *testing.T) {
 		{"another object's manifest within", `{"a":[{"kind":"Secret","data":{}}]}`, true},
 		{"of a kind that is written with escapes", `{"a":{"kind":"S\u0065cret","data":{"a":"x"}}}`, true},
 		{"a reference to an object", `{"a":{"kind":"SecretStore","name":"Secret"},"b":["Secret"]}`, false},
-		{"what kubectl has applied", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x"}}}`, true},
+		{"applied by kubectl", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x"}}}`, true},
 		{"a key that is", `{"env":[{"val\u0075e":"x","name":"TOKEN"}]}`, true},
 		{"a shell's text with quotes", `{"args":["echo \"x\""]}`, false},
-		{"what is no JSON, too", `{"a":`, true},
+		{"invalid JSON, too", `{"a":`, true},
 		{"nested deeper than anybody does", strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200), true},
 	} {
 		if got := r.Wants("pods", []byte(tc.raw)); got != tc.want {
@@ -123,7 +123,7 @@ func TestWantsSpares(t *testing.T) {
 	}
 }
 
-// TestStems holds the quick look at a name against the words that it was made of.
+// TestStems checks the quick test of a name against the words from which it was built.
 func TestStems(t *testing.T) {
 	for _, m := range []map[string]bool{words, lasts, pairs, files} {
 		for name := range m {

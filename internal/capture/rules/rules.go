@@ -1,11 +1,11 @@
-// Package rules reads lists of {resources: […], paths: […]}: which places of which kinds a quiet or
-// redact rule means.
+// Package rules parses lists of {resources: […], paths: […]}, which select places in objects for quiet and
+// redact rules.
 //
-// A resource is named as for `tattler watch`, by its plural, singular, kind or short name, in letters of any
-// case: configmaps (in any group), deployments.apps (in that group), pods. (with a dot at its end: in the
-// core group). A * stands for any run of characters of the plural and the group, so that * alone is every
-// resource and *.kustomize.toolkit.fluxcd.io all of a group. Which resources exist only the server knows: see
-// Set.Learn. The paths are patterns of package diff.
+// A resource is named as for `tattler watch`: by its plural, singular, kind or short name, case-insensitively.
+// Examples are configmaps (in any group), deployments.apps (in that group) and pods. (the trailing dot means
+// the core group). A * matches any run of characters of the plural and the group: * alone is every resource,
+// *.kustomize.toolkit.fluxcd.io all of a group. Only the server knows which resources exist; see Set.Learn.
+// Paths are patterns of package diff.
 package rules
 
 import (
@@ -21,22 +21,22 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// Rule names places in objects: the Paths of the Resources.
+// Rule selects places in objects: the Paths of the Resources.
 type Rule struct {
 	Resources []string
 	Paths     []string
 
-	line int // in the file it was read from; 0 where it was not
+	line int // in its file; 0 if it did not come from one
 }
 
-// UnmarshalYAML reads a rule strictly: an unknown key is an error that names its line.
+// UnmarshalYAML decodes a rule strictly: an unknown key is an error with its line.
 func (r *Rule) UnmarshalYAML(n *yaml.Node) error {
 	*r = Rule{line: n.Line}
 	return Mapping(n, map[string]any{"resources": &r.Resources, "paths": &r.Paths})
 }
 
-// Mapping decodes a YAML mapping into the fields' pointers. A key that is not in fields, or that
-// occurs twice, is an error that names its line.
+// Mapping decodes a YAML mapping into the pointers in fields. An unknown or repeated key is an error with its
+// line.
 func Mapping(n *yaml.Node, fields map[string]any) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: want keys and values", n.Line)
@@ -62,7 +62,7 @@ func Mapping(n *yaml.Node, fields map[string]any) error {
 // Set is a list of compiled rules. It is safe for concurrent use and must not be copied.
 type Set struct {
 	rules []rule
-	known sync.Map // patterns by resourceKey, of which there are as many as kinds
+	known sync.Map // patterns by resourceKey; one entry per kind
 	names sync.Map // other names of resources, by resourceKey
 }
 
@@ -73,7 +73,7 @@ type rule struct {
 	patterns  []diff.Pattern
 }
 
-// Compile checks rules. The error names the line, where the rule came from a file, and what is wrong.
+// Compile checks and compiles rules. Errors name the line, if the rule came from a file, and the cause.
 func Compile(list []Rule) (*Set, error) {
 	s := &Set{rules: make([]rule, len(list))}
 	for i, r := range list {
@@ -111,7 +111,7 @@ func (r Rule) compile() (rule, error) {
 	return c, nil
 }
 
-// For returns the patterns of the rules that name a resource, in their order. It is shared.
+// For returns the patterns of the rules that name a resource, in order. The slice is shared.
 func (s *Set) For(group, resource string) []diff.Pattern {
 	key := resourceKey{group, resource}
 	if known, ok := s.known.Load(key); ok {
@@ -132,8 +132,8 @@ func (s *Set) For(group, resource string) []diff.Pattern {
 	return patterns
 }
 
-// Learn notes the names that a resource has beside its plural: the singular, the kind and short names. It is
-// called before For asks for the resource, and again when they change.
+// Learn registers a resource's other names: the singular, the kind and short names. Call it before For is
+// called for the resource, and again when they change.
 func (s *Set) Learn(group, resource string, names ...string) {
 	key := resourceKey{group, resource}
 	lower := make([]string, len(names))
@@ -149,7 +149,7 @@ func (s *Set) Learn(group, resource string, names ...string) {
 	s.known.Delete(key)
 }
 
-// Resources are what the rules name, in their order.
+// Resources returns the resources that the rules name, in order.
 func (s *Set) Resources() []string {
 	var all []string
 	for _, r := range s.rules {
@@ -160,7 +160,7 @@ func (s *Set) Resources() []string {
 
 var resourceForm = regexp.MustCompile(`^[a-z0-9*-]+(\.([a-z0-9*-]+(\.[a-z0-9*-]+)*)?)?$`)
 
-// CheckResource returns an error where a text cannot name resources.
+// CheckResource returns an error if a text is not valid as a rule's resource.
 func CheckResource(text string) error {
 	if !resourceForm.MatchString(strings.ToLower(text)) {
 		return fmt.Errorf("resource %q: want a kind such as configmaps or deployments.apps", text)
@@ -168,8 +168,8 @@ func CheckResource(text string) error {
 	return nil
 }
 
-// MatchAny reports whether one of the checked texts, in lower case, names the resource. The names are others of
-// the resource than its plural.
+// MatchAny reports whether one of the checked, lower-case texts names the resource. names are its names besides
+// the plural.
 func MatchAny(texts []string, group, resource string, names ...string) bool {
 	for _, text := range texts {
 		if strings.Contains(text, "*") {
@@ -190,8 +190,8 @@ func MatchAny(texts []string, group, resource string, names ...string) bool {
 	return false
 }
 
-// isGroup compares what follows a resource's name, as `tattler watch` does: the group, a version and the group, or
-// the group's first labels.
+// isGroup compares the part after a resource's name as `tattler watch` does: with the group, a version and the
+// group, or the group's first labels.
 func isGroup(text, group string) bool {
 	if version, rest, found := strings.Cut(text, "."); found && rest == group && versionForm.MatchString(version) {
 		return true

@@ -69,7 +69,7 @@ func TestCompileNamesTheRule(t *testing.T) {
 	}
 }
 
-// TestLearn: rules call a resource by any of the names that it has, as soon as these are known.
+// TestLearn: rules may use any of a resource's names, once these are known.
 func TestLearn(t *testing.T) {
 	s, err := Compile([]Rule{{Resources: []string{"ConfigMap", "deploy.apps", "wd", "Gadget.example.com"}, Paths: []string{"spec"}}})
 	if err != nil {

@@ -221,7 +221,7 @@ func TestCheckFails(t *testing.T) {
 		{"a key that is not there", "redactionKey: " + none + "\n", "", nil, "redactionKey: stat " + none, "", 0},
 		{"a key that is not there, without the cluster", "redactionKey: " + none + "\n", "--offline", nil, "redactionKey: stat " + none, "", 0},
 		{"a key that is none", "redactionKey: " + broken + "\n", "--offline", nil, broken + " is not 32 bytes in base64: restore it", "Redaction key: " + broken + "\n", 0},
-		{"a key that others may read", "redactionKey: " + open + "\n", "--offline", nil, open + " may be read by others (mode 0644): chmod 600 it", "", 0},
+		{"a key that others may read", "redactionKey: " + open + "\n", "--offline", nil, open + " is readable by others (mode 0644): chmod 600 it", "", 0},
 		{"a folder in place of the key", "redactionKey: " + filepath.Dir(broken) + "\n", "--offline", nil, "read redaction key: ", "", 0},
 		{"a wrong file", "sinks: 3\n", "--offline", nil, "c.yaml:3:8: sinks: want a list", "", 0},
 		{"what the file alone says", "watch:\n- resources: {include: [nope], exclude: [x]}\n  namespaces: {include: [a]}\n", "--offline", nil, "",

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 )
 
 func utc(t *testing.T) time.Time {
@@ -52,7 +52,7 @@ func TestStatus(t *testing.T) {
 		},
 		Journal: control.Journal{
 			Path: "/var/lib/tattler/journal.db", Used: 327_155_712, Limit: 1 << 30, Age: 30 * 24 * 3600,
-			States: 600 << 20, ClockJump: 365 * 24 * 3600, ClockDoubt: 23 * 3600,
+			States: 600 << 20, ClockJump: 365 * 24 * 3600, ClockHold: 23 * 3600,
 			First: 1, Last: 12345, Oldest: before(50 * time.Hour), Newest: before(time.Second), Recorded: 12345, Quiet: 8001, Removed: 12,
 			Error: "append journal: disk full", ErrorAt: before(3 * time.Minute),
 		},
@@ -183,7 +183,7 @@ func TestStatusUnread(t *testing.T) {
 func TestLetters(t *testing.T) {
 	now := utc(t)
 	var b strings.Builder
-	err := Letters(&b, []desk.Letter{
+	err := Letters(&b, []sinkadmin.Letter{
 		{ID: "abcdefghijklmnopqrstuvwxyz", Kept: true, Op: "updated", Resource: "deployments.apps", Namespace: "shop", Name: "web", Reason: "400 Bad Request", Attempts: 3, Since: now},
 		{ID: "bcdefghijklmnopqrstuvwxyza", Kept: true, Op: "gap", Resource: "pods", Reason: "checksum differs", Since: now},
 		{ID: "cdefghijklmnopqrstuvwxyzab", Reason: "400 Bad Request", Attempts: 1, Since: now},

@@ -23,7 +23,7 @@ func TestProgress(t *testing.T) {
 		early bool
 		want  []string
 	}{
-		{"a start", true, []string{"prod: migrating the journal from format 3 to 4 …", "prod: asking what there is …", "prod: 1 of 2 streams live, 23 objects …"}},
+		{"a start", true, []string{"prod: migrating the journal from format 3 to 4 …", "prod: asking the server for its kinds …", "prod: 1 of 2 streams live, 23 objects …"}},
 		{"a credential plugin may ask", false, []string{"prod: migrating the journal from format 3 to 4 …", "prod: 1 of 2 streams live, 23 objects …"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestProgress(t *testing.T) {
 			n, ended := 0, false
 			ctx, cancel := context.WithCancel(t.Context())
 			p := progress(terminal.NewStatus(&screen, true), tc.early, func(ctx context.Context, _ func(context.Context) (control.Status, error)) error {
-				<-ctx.Done() // what is served beside it goes on
+				<-ctx.Done() // the other server continues
 				ended = true
 				return nil
 			})

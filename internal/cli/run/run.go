@@ -1,4 +1,4 @@
-// Package run is the verb that records every change and delivers it.
+// Package run is the verb that records and delivers changes.
 package run
 
 import (
@@ -70,7 +70,7 @@ func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	o := &Options{IO: io, Setup: setup.Flags{Program: program}}
 	cmd := &cobra.Command{
 		Use:     "run [TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
-		Short:   "Record every change, and deliver it",
+		Short:   "Record every change and deliver it",
 		Long:    long,
 		Example: examples,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -106,7 +106,7 @@ func Run(ctx context.Context, o *Options) error {
 		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text, Story: story,
 	}
 	if derived {
-		do.Log.Info("the cluster's name in events comes from the UID of its namespace kube-system; cluster.name sets another", "cluster", name)
+		do.Log.Info("named the cluster after the UID of its namespace kube-system; cluster.name sets another name", "cluster", name)
 	}
 	if do.Journal, err = s.JournalFile(cluster); err != nil {
 		return err
@@ -114,7 +114,7 @@ func Run(ctx context.Context, o *Options) error {
 	if do.Key, err = s.KeyFile(); err != nil {
 		return err
 	}
-	if _, err := daemon.ReadKey(do.Key); err != nil && !errors.Is(err, os.ErrNotExist) { // before anybody is asked
+	if _, err := daemon.ReadKey(do.Key); err != nil && !errors.Is(err, os.ErrNotExist) { // before any request
 		return err
 	}
 	if do.Sinks, do.Open, err = s.MakeSinks(beside.Before(o.IO.Out)); err != nil {
@@ -125,10 +125,10 @@ func Run(ctx context.Context, o *Options) error {
 		if err != nil {
 			return s.Blame("listen.address", "%v", err)
 		}
-		defer l.Close() // where the daemon does not come to serve it
+		defer l.Close() // unless the daemon gets to serve it
 		do.Serve = serve(l, ops.Options{Address: s.Listen.Address, Pprof: s.Listen.Pprof, Log: do.Log})
 	}
-	if _, err := s.Plan(ctx, cluster); err != nil { // before there is a journal of what cannot be watched
+	if _, err := s.Plan(ctx, cluster); err != nil { // before creating a journal for something that cannot be watched
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -137,15 +137,15 @@ func Run(ctx context.Context, o *Options) error {
 	if o.IO.ErrTTY {
 		do.Serve = progress(beside, cluster.Config.ExecProvider == nil, do.Serve)
 	}
-	if do.Announce, err = kube.Running(); err != nil { // a user without a home has no other place to look, either
+	if do.Announce, err = kube.Running(); err != nil { // without a home directory, other commands cannot look there either
 		do.Announce = ""
 	}
-	do.Tell = func(m capture.Message) { tell(do.Log, cluster, m) }
+	do.OnMessage = func(m capture.Message) { logMessage(do.Log, cluster, m) }
 	do.Log.Info("starting", "cluster", do.Cluster, "journal", do.Journal, "sinks", strings.Join(s.SinkNames(), ", "))
 	return explain(s.Explain(daemon.Run(ctx, do)), cluster)
 }
 
-// serve has the daemon's state served for platforms.
+// serve returns a function that serves the daemon's state for platforms.
 func serve(l net.Listener, o ops.Options) served {
 	return func(ctx context.Context, status func(context.Context) (control.Status, error)) error {
 		o.Status = status
@@ -153,14 +153,14 @@ func serve(l net.Listener, o ops.Options) served {
 	}
 }
 
-// redraw is how often the progress of the start is drawn.
+// redraw is the interval at which the start's progress is drawn.
 const redraw = 250 * time.Millisecond
 
-// served is what daemon.Options.Serve is.
+// served is the type of daemon.Options.Serve.
 type served func(ctx context.Context, status func(context.Context) (control.Status, error)) error
 
-// progress draws how far the start is, beside what else is served. Early says that it may be before there
-// is anything: a credential plugin may be asking for something on this very line.
+// progress draws the start's progress while other serves. early allows drawing before there is any status;
+// otherwise it could overwrite the prompt of a credential plugin on the same line.
 func progress(line *terminal.Status, early bool, other served) served {
 	return func(ctx context.Context, status func(context.Context) (control.Status, error)) error {
 		drawn := make(chan struct{})
@@ -203,7 +203,7 @@ func draw(ctx context.Context, line *terminal.Status, early bool, status func(co
 		case len(s.Streams) > 0:
 			line.Progress("%s: %d of %d streams live, %d objects …", s.Cluster, live, len(s.Streams), objects)
 		case early:
-			line.Progress("%s: asking what there is …", s.Cluster)
+			line.Progress("%s: asking the server for its kinds …", s.Cluster)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func logger(w io.Writer, c config.Log) *slog.Logger {
 	}
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Value.Kind() == slog.KindString && a.Value.String() == "" {
-			return slog.Attr{} // there is nothing to say, such as of a namespace
+			return slog.Attr{} // omit empty values, such as a namespace
 		}
 		return a
 	}}
@@ -231,21 +231,21 @@ func text(w io.Writer, c change.Change) error {
 	return errors.Join(t.Change(c.At, c), t.Flush(c.At))
 }
 
-// story follows an object for messages; what it follows is a *render.Story.
-func story(so sink.Story, told bool, c change.Change) sink.Story {
+// story follows an object for messages; the followed value is a *render.Story.
+func story(so sink.Story, sent bool, c change.Change) sink.Story {
 	s, _ := so.(*render.Story)
-	if s = s.Follow(c, told); s == nil {
+	if s = s.Follow(c, sent); s == nil {
 		return nil
 	}
 	return s
 }
 
-// tell logs what the watcher says beside changes.
-func tell(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
+// logMessage logs the watcher's messages other than changes.
+func logMessage(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 	switch {
 	case m.Ready != nil:
 		log.Info("recording", "kinds", m.Ready.Kinds, "objects", m.Ready.Objects, "hidden", strings.Join(m.Ready.Hidden, ","))
-		tellRefused(log, cluster, m.Ready)
+		logRefused(log, cluster, m.Ready)
 		if len(m.Ready.Missing) > 0 {
 			log.Warn("namespaces do not exist (yet)", "namespaces", strings.Join(m.Ready.Missing, ","))
 		}
@@ -265,8 +265,9 @@ func tell(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 	}
 }
 
-// tellRefused logs what is not recorded: one line for all kinds that may not be watched, and one for each other reason.
-func tellRefused(log *slog.Logger, cluster *kube.Cluster, r *capture.Ready) {
+// logRefused logs what is not recorded: one line for all kinds that may not be watched, and one for each other
+// reason.
+func logRefused(log *slog.Logger, cluster *kube.Cluster, r *capture.Ready) {
 	if n := len(r.Forbidden); n > 0 {
 		what := "1 kind may not be watched and is not recorded"
 		if n > 1 {
@@ -280,15 +281,15 @@ func tellRefused(log *slog.Logger, cluster *kube.Cluster, r *capture.Ready) {
 		because[reason] = append(because[reason], f)
 	}
 	for _, reason := range slices.Sorted(maps.Keys(because)) {
-		what := "1 kind cannot be watched now and is tried again"
+		what := "1 kind cannot be watched now and will be retried"
 		if n := len(because[reason]); n > 1 {
-			what = fmt.Sprintf("%d kinds cannot be watched now and are tried again", n)
+			what = fmt.Sprintf("%d kinds cannot be watched now and will be retried", n)
 		}
 		log.Warn(what, "kinds", kindsOf(because[reason]), "err", reason)
 	}
 }
 
-// kindsOf names kinds, and the namespaces of those that are watched in others.
+// kindsOf names kinds; if a kind is watched in other namespaces, with the refused ones.
 func kindsOf(refused []capture.Refusal) string {
 	var all []string
 	for _, f := range refused {
@@ -301,7 +302,7 @@ func kindsOf(refused []capture.Refusal) string {
 	return strings.Join(all, ", ")
 }
 
-// explain says what a user can do about an error of the start.
+// explain adds what a user can do about a failed start.
 func explain(err error, cluster *kube.Cluster) error {
 	var locked *journal.LockedError
 	var format *journal.FormatError

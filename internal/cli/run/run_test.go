@@ -25,8 +25,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestTell: whatever keeps something from being recorded is one line of the log.
-func TestTell(t *testing.T) {
+// TestLogMessage: whatever prevents recording gives one line in the log.
+func TestLogMessage(t *testing.T) {
 	cluster := &kube.Cluster{Config: &rest.Config{Host: "https://h"}, Name: "prod"}
 	secrets := capture.Resource{Resource: "secrets"}
 	since := time.Unix(1000, 0)
@@ -38,20 +38,20 @@ func TestTell(t *testing.T) {
 		{"the start", capture.Message{Ready: &capture.Ready{Kinds: 3, Objects: 7, Hidden: []string{"events", "leases"}}},
 			[]string{`level=INFO msg=recording kinds=3 objects=7 hidden=events,leases`}},
 		{"nothing is hidden", capture.Message{Ready: &capture.Ready{Kinds: 3}}, []string{"level=INFO msg=recording kinds=3 objects=0\n"}},
-		{"what is not there", capture.Message{Ready: &capture.Ready{Missing: []string{"shop"}, Absent: []string{"pods/a"}, Unmatched: []string{"*.x.io"}}},
+		{"missing objects", capture.Message{Ready: &capture.Ready{Missing: []string{"shop"}, Absent: []string{"pods/a"}, Unmatched: []string{"*.x.io"}}},
 			[]string{`level=WARN msg="namespaces do not exist (yet)" namespaces=shop`, `objects=pods/a`, `level=INFO msg="no kind matches (yet)" globs=*.x.io`}},
-		{"what may not be watched", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{
+		{"forbidden kinds", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{
 			{Resource: capture.Resource{Resource: "pods"}, Err: errors.New("no")}, {Resource: secrets, Namespaces: []string{"a", "b"}, Err: errors.New("never")}}}},
 			[]string{`level=WARN msg="2 kinds may not be watched and are not recorded: grant get, list and watch (tattler rbac prints the roles), or exclude them" kinds="pods, secrets (in a, b)" err=no`}},
-		{"what one may not watch", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
+		{"a forbidden kind", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
 			[]string{`level=WARN msg="1 kind may not be watched and is not recorded: grant`, ` kinds=secrets err=no`}},
-		{"what fails", capture.Message{Ready: &capture.Ready{Failing: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
-			[]string{`level=WARN msg="1 kind cannot be watched now and is tried again" kinds=secrets err=no`}},
+		{"a failing kind", capture.Message{Ready: &capture.Ready{Failing: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
+			[]string{`level=WARN msg="1 kind cannot be watched now and will be retried" kinds=secrets err=no`}},
 		{"an outage", capture.Message{Away: &capture.Away{Since: since, Err: errors.New("refused")}}, []string{`level=WARN msg="the API server is away" err=refused`}},
 		{"and its end", capture.Message{Away: &capture.Away{Since: since, Until: since.Add(time.Minute), Relisted: 2}}, []string{`after=1m0s relisted=2`}},
 	} {
 		var out bytes.Buffer
-		tell(logger(&out, config.Log{Format: "text", Level: "info"}), cluster, tc.m)
+		logMessage(logger(&out, config.Log{Format: "text", Level: "info"}), cluster, tc.m)
 		if n := strings.Count(out.String(), "level=WARN"); strings.Contains(tc.why, "may not") && n != 1 {
 			t.Errorf("%s: %d warnings", tc.why, n)
 		}
@@ -73,7 +73,7 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// TestListen: an address that somebody has is blamed on its line, before anything is recorded.
+// TestListen: an address in use is reported at its line, before anything is recorded.
 func TestListen(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -86,7 +86,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestUnknownKind: a kind that the server does not have is blamed on its line, before anything is recorded.
+// TestUnknownKind: a kind that the server does not have is reported at its line, before anything is recorded.
 func TestUnknownKind(t *testing.T) {
 	s := informertest.NewServer()
 	s.Serve(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap")
@@ -98,7 +98,7 @@ func TestUnknownKind(t *testing.T) {
 	}
 }
 
-// start runs a configuration that cannot be run, which must leave no journal.
+// start runs an invalid configuration, which must not create a journal.
 func start(t *testing.T, server, text string) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -128,7 +128,7 @@ func TestExplain(t *testing.T) {
 	if err := explain(&journal.LockedError{Path: "/j", PID: 7}, cluster); !strings.Contains(err.Error(), "--journal") {
 		t.Error(err)
 	}
-	if err := explain(&journal.FormatError{Path: "/j", Reason: "it is no SQLite file"}, cluster); !strings.Contains(err.Error(), "--journal") {
+	if err := explain(&journal.FormatError{Path: "/j", Reason: "it is not an SQLite file"}, cluster); !strings.Contains(err.Error(), "--journal") {
 		t.Error(err)
 	}
 	if err := explain(&journal.CopyError{Path: "/j", Copy: "/j.before-v4", Damaged: true}, cluster); !strings.Contains(err.Error(), "it is damaged and cannot be copied; nothing was changed: tattler journal verify says") ||

@@ -113,7 +113,7 @@ func TestExplain(t *testing.T) {
 		{"the first that is looked up", &capture.UnknownTypeError{Type: "podz", Near: "pods"},
 			`c.yaml:6:15: watch[0].resources.exclude[0]: the server has no resource type "podz"; did you mean "pods"?`},
 		{"one of several groups", &capture.AmbiguousTypeError{Type: "widgets", Candidates: []string{"widgets.a", "widgets.b"}},
-			`c.yaml:11:7: watch[1].resources.include[2]: resource type "widgets" is ambiguous: say one of widgets.a, widgets.b`},
+			`c.yaml:11:7: watch[1].resources.include[2]: resource type "widgets" is ambiguous: use one of widgets.a, widgets.b`},
 		{"what is not of the file", &capture.UnknownTypeError{Type: "other"}, `the server has no resource type "other"; ` + "`kubectl api-resources` lists the types"},
 		{"another error", errors.New("else"), "else"},
 	} {

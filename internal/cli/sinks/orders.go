@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/report"
 	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 )
 
 // idle is what is said where no daemon followed an order.
@@ -150,7 +150,7 @@ func Dead(ctx context.Context, o *Options) error {
 }
 
 // letters reads the dead letters of a sink from the journal: all, or those whose ids begin so.
-func (o *Options) letters(ctx context.Context, sink string, ids []string) ([]desk.Letter, error) {
+func (o *Options) letters(ctx context.Context, sink string, ids []string) ([]sinkadmin.Letter, error) {
 	path, err := o.Past.File(ctx)
 	if err != nil {
 		return nil, err
@@ -169,13 +169,13 @@ func (o *Options) letters(ctx context.Context, sink string, ids []string) ([]des
 		names = append(names, s.Name)
 	}
 	if !slices.Contains(names, sink) {
-		return nil, desk.Unknown(sink, names)
+		return nil, sinkadmin.Unknown(sink, names)
 	}
-	all, err := desk.Letters(ctx, r, sink)
+	all, err := sinkadmin.Letters(ctx, r, sink)
 	if err != nil || len(ids) == 0 {
 		return all, err
 	}
-	var some []desk.Letter
+	var some []sinkadmin.Letter
 	for _, id := range ids {
 		l, err := find(all, sink, id)
 		if err != nil {
@@ -187,7 +187,7 @@ func (o *Options) letters(ctx context.Context, sink string, ids []string) ([]des
 }
 
 // find returns the letter with an id, or the only one whose id begins so.
-func find(all []desk.Letter, sink, id string) (found desk.Letter, err error) {
+func find(all []sinkadmin.Letter, sink, id string) (found sinkadmin.Letter, err error) {
 	n := 0
 	for _, l := range all {
 		if strings.HasPrefix(l.ID, id) {
@@ -205,7 +205,7 @@ func find(all []desk.Letter, sink, id string) (found desk.Letter, err error) {
 }
 
 // replayDead sends letters again. Those that the journal does not keep cannot be.
-func (o *Options) replayDead(ctx context.Context, sink string, letters []desk.Letter) error {
+func (o *Options) replayDead(ctx context.Context, sink string, letters []sinkadmin.Letter) error {
 	var ids []string
 	for _, l := range letters {
 		if l.Kept {
@@ -237,7 +237,7 @@ func (o *Options) replayDead(ctx context.Context, sink string, letters []desk.Le
 	return nil
 }
 
-func (o *Options) dropDead(ctx context.Context, sink string, letters []desk.Letter) error {
+func (o *Options) dropDead(ctx context.Context, sink string, letters []sinkadmin.Letter) error {
 	var ids []string
 	for _, l := range letters {
 		ids = append(ids, l.ID)

@@ -16,7 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/spell"
@@ -175,7 +175,7 @@ func (o *Options) order(ctx context.Context, do func(to control.Orders, live boo
 	if err := past.Exists(path); err != nil {
 		return err
 	}
-	d, err := desk.Open(ctx, path)
+	d, err := sinkadmin.Open(ctx, path)
 	var locked *journal.LockedError
 	switch {
 	case errors.As(err, &locked):
@@ -224,7 +224,7 @@ func (o *Options) list(ctx context.Context, path string) ([]control.Sink, error)
 		return nil, rerr
 	}
 	defer r.Close()
-	kept, rerr := desk.Sinks(ctx, r, o.now())
+	kept, rerr := sinkadmin.Sinks(ctx, r, o.now())
 	if rerr != nil || err == nil {
 		return append(s.Sinks, left(kept, s.Left)...), rerr
 	}

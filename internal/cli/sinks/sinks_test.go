@@ -61,7 +61,7 @@ func recorded(t *testing.T) (path string, ids []string) {
 	err = errors.Join(r.Close(), j.SetCursor(t.Context(), "hook", 4), j.Pause(t.Context(), "log", true))
 	for i := range 2 {
 		d := journal.DeadLetter{Sink: "hook", Seq: int64(i + 1), ID: ids[i], Reason: "400 Bad Request", Attempts: 3, At: start}
-		_, buried := j.Bury(t.Context(), d)
+		_, buried := j.SetAside(t.Context(), d)
 		err = errors.Join(err, buried)
 	}
 	if err := errors.Join(err, j.Close()); err != nil {
@@ -107,13 +107,13 @@ func TestWithoutDaemon(t *testing.T) {
 		{"of no sink", "dead hok", `did you mean "hook"?`},
 		{"no such letter", "dead hook zzz", `sink hook has no dead letter "zzz"`},
 		{"nobody can send", "dead hook --replay --all", "no daemon records into " + path + ": start tattler run"},
-		{"skip what is not named", "skip log", "nothing holds sink log up: it has not started yet"},
+		{"skip what is not named", "skip log", "nothing blocks sink log: it has not started yet"},
 		{"given up", "dead hook --drop " + ids[0], "1 dead letter given up\n"},
 		{"the rest", "dead hook --drop --all", "1 dead letter given up\n"},
 		{"skip the next change by its id", "skip hook " + ids[0][:8], "change " + ids[0] + " (/api/v1/namespaces/shop/configmaps/c1) is a dead letter now; hook goes on with the next once tattler run starts\n"},
 		{"it is a dead letter", "dead hook --drop " + ids[0], "1 dead letter given up\n"},
 		{"none is left", "dead hook --drop --all", "hook has no dead letters\n"},
-		{"is it configured no more?", "remove hook", "only a running daemon knows which sinks are configured: start tattler run, and then remove hook"},
+		{"is it configured no more?", "remove hook", "only a running daemon knows which sinks are configured: start tattler run, then remove hook"},
 		{"it keeps its place", "", "hook  stopped       5"},
 	} {
 		out, _, err := tattler(t, path, strings.Fields(tc.args)...)

@@ -1,4 +1,4 @@
-// Package status is the verb that tells what the daemon is doing.
+// Package status is the verb that shows the daemon's state.
 package status
 
 import (
@@ -21,7 +21,7 @@ type Options struct {
 	IO     *terminal.IO
 	Past   past.Flags
 	Output string
-	// Now is the time; nil is time.Now.
+	// Now returns the time; nil is time.Now.
 	Now func() time.Time
 }
 
@@ -55,7 +55,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	return cmd
 }
 
-// Run tells the state.
+// Run prints the state.
 func Run(ctx context.Context, o *Options) error {
 	if o.Output != "text" && o.Output != "json" {
 		return capture.Usage("unknown output %q: say text or json", o.Output)

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve answers beside a journal with a status.
+// serve answers with a status beside a journal.
 func serve(t *testing.T, journal string, s control.Status) {
 	t.Helper()
 	l, err := control.Listen(journal)
@@ -71,7 +71,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestMigrating: a daemon that migrates its journal says so, and nothing that is not known yet.
+// TestMigrating: a daemon that migrates its journal says so, and omits unknown values.
 func TestMigrating(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	serve(t, path, control.Status{

@@ -13,12 +13,12 @@ type ordered struct {
 	order render.Order
 }
 
-// Change holds a change for a moment.
+// Change holds a change briefly.
 func (o *ordered) Change(now time.Time, c change.Change) error {
-	return o.tell(now, o.order.Add(now, c))
+	return o.show(now, o.order.Add(now, c))
 }
 
-// Next is when a held change has waited enough, or the printer wants to be called.
+// Next returns when a held change is due, or when the printer wants to be called.
 func (o *ordered) Next() (time.Time, bool) {
 	at, ok := o.printer.Next()
 	if held, waits := o.order.Next(); waits && (!ok || held.Before(at)) {
@@ -27,31 +27,31 @@ func (o *ordered) Next() (time.Time, bool) {
 	return at, ok
 }
 
-// Tick shows what has waited enough.
+// Tick shows the changes that are due.
 func (o *ordered) Tick(now time.Time) error {
-	if err := o.tell(now, o.order.Due(now)); err != nil {
+	if err := o.show(now, o.order.Due(now)); err != nil {
 		return err
 	}
 	return o.printer.Tick(now)
 }
 
-// Notice comes after what came before it.
+// Notice shows a notice after the changes that came before it.
 func (o *ordered) Notice(now time.Time, text string) error {
-	if err := o.tell(now, o.order.Rest()); err != nil {
+	if err := o.show(now, o.order.Rest()); err != nil {
 		return err
 	}
 	return o.printer.Notice(now, text)
 }
 
-// Flush shows everything.
+// Flush shows all held changes.
 func (o *ordered) Flush(now time.Time) error {
-	if err := o.tell(now, o.order.Rest()); err != nil {
+	if err := o.show(now, o.order.Rest()); err != nil {
 		return err
 	}
 	return o.printer.Flush(now)
 }
 
-func (o *ordered) tell(now time.Time, changes []change.Change) error {
+func (o *ordered) show(now time.Time, changes []change.Change) error {
 	for _, c := range changes {
 		if err := o.printer.Change(now, c); err != nil {
 			return err

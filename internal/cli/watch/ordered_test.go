@@ -10,16 +10,16 @@ import (
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
-// recorder is a printer that remembers what it was told.
-type recorder struct{ told []string }
+// recorder is a printer that stores what it is given.
+type recorder struct{ shown []string }
 
 func (r *recorder) Change(_ time.Time, c change.Change) error {
-	r.told = append(r.told, c.Name+c.ResourceVersion)
+	r.shown = append(r.shown, c.Name+c.ResourceVersion)
 	return nil
 }
 
 func (r *recorder) Notice(_ time.Time, text string) error {
-	r.told = append(r.told, text)
+	r.shown = append(r.shown, text)
 	return nil
 }
 func (r *recorder) SetWidth(int)            {}
@@ -39,16 +39,16 @@ func TestOrdered(t *testing.T) {
 		do   func(o *ordered)
 		want string
 	}{
-		{"an effect that came before its cause is told after it", func(o *ordered) {
+		{"an effect that came before its cause is shown after it", func(o *ordered) {
 			_ = o.Change(at(0), change("rs", "12"))
 			_ = o.Change(at(5), change("deploy", "11"))
 			_ = o.Tick(at(100))
 		}, "deploy11 rs12"},
-		{"nothing is told before its time", func(o *ordered) {
+		{"nothing is shown before its time", func(o *ordered) {
 			_ = o.Change(at(0), change("a", "1"))
 			_ = o.Tick(at(99))
 		}, ""},
-		{"what is younger waits for its own time", func(o *ordered) {
+		{"a younger change waits for its own time", func(o *ordered) {
 			_ = o.Change(at(0), change("a", "1"))
 			_ = o.Change(at(50), change("b", "2"))
 			_ = o.Tick(at(100))
@@ -69,7 +69,7 @@ func TestOrdered(t *testing.T) {
 			c.Since, c.Net = at(-1000), true
 			_ = o.Change(at(1), c)
 		}, "a9 b3"},
-		{"so has a version that is no number", func(o *ordered) {
+		{"so has a version that is not a number", func(o *ordered) {
 			_ = o.Change(at(0), change("a", "9"))
 			_ = o.Change(at(1), change("b", "x"))
 		}, "a9 bx"},
@@ -83,7 +83,7 @@ func TestOrdered(t *testing.T) {
 		t.Run(tt.why, func(t *testing.T) {
 			r := &recorder{}
 			tt.do(&ordered{printer: r})
-			if got := strings.Join(r.told, " "); got != tt.want {
+			if got := strings.Join(r.shown, " "); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -93,7 +93,7 @@ func TestOrdered(t *testing.T) {
 func TestOrderedNext(t *testing.T) {
 	o := &ordered{printer: &recorder{}}
 	if _, ok := o.Next(); ok {
-		t.Error("wants to be called with nothing to tell")
+		t.Error("wants to be called with nothing to show")
 	}
 	now := time.Unix(1000, 0)
 	_ = o.Change(now, change.Change{Op: event.Updated, ResourceVersion: "1"})

@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 )
 
-// becomeReady says what is watched, what is not, and what to do about it.
+// becomeReady shows what is watched, what is not, and what to do about it.
 func (s *session) becomeReady(r *capture.Ready) error {
 	s.ready = true
 	if err := s.refused(r); err != nil {
@@ -22,7 +22,7 @@ func (s *session) becomeReady(r *capture.Ready) error {
 	if len(r.Hidden) > 0 {
 		hidden = fmt.Sprintf(" Hidden: %s (--noise)", strings.Join(r.Hidden, ", "))
 	}
-	// Less than a tenth of a second would read as none.
+	// Less than a tenth of a second would be shown as 0.0.
 	took := max(0.1, time.Since(s.start).Seconds())
 	s.status.Line("%s, %s: %s, %s, live after %.1f s.%s", s.cluster.Name, s.namespaces,
 		count(r.Kinds, "kind"), count(r.Objects, "object"), took, hidden)
@@ -48,13 +48,13 @@ func (s *session) becomeReady(r *capture.Ready) error {
 	return nil
 }
 
-// waiting says what is not watched, in one line, and that the rest is.
+// waiting describes, in one line, what is not watched, and that the rest is.
 func (s *session) waiting(r *capture.Ready) string {
 	line := ""
 	if n := len(r.Forbidden); n > 0 {
 		line = fmt.Sprintf("may not watch %s%s: %s. ", count(n, "kind"), where(r.Forbidden), s.names(r.Forbidden))
 	}
-	var ignorant, failing []capture.Refusal // of the selector; for the time being
+	var ignorant, failing []capture.Refusal // refusing the selector; failing for now
 	for _, f := range r.Failing {
 		if apierrors.IsBadRequest(f.Err) && s.o.Scope.Fields != "" {
 			ignorant = append(ignorant, f)
@@ -75,8 +75,7 @@ func (s *session) waiting(r *capture.Ready) string {
 	return line + "."
 }
 
-// refused is the error where nothing that was asked for can be watched, or where the server says
-// that the question itself is wrong.
+// refused returns an error if nothing requested can be watched, or if the server rejects the request itself.
 func (s *session) refused(r *capture.Ready) error {
 	for _, f := range r.Failing {
 		if apierrors.IsBadRequest(f.Err) && len(s.o.Types) > 0 {
@@ -88,20 +87,21 @@ func (s *session) refused(r *capture.Ready) error {
 	}
 	switch {
 	case len(r.Forbidden) > 0:
-		hint := "ask for the rights list and watch"
+		hint := "request the rights to list and watch"
 		if len(s.namespaces.Include) == 0 {
 			hint += ", or choose a namespace that you may read with -n"
 		}
 		return fmt.Errorf("may not watch %s in %s: %w; %s", s.names(r.Forbidden), s.namespaces, r.Forbidden[0].Err, hint)
 	case len(r.Failing) > 0:
 		return fmt.Errorf("watch %s: %w", s.names(r.Failing), s.cluster.Explain(r.Failing[0].Err))
-	case len(r.Unmatched) > 0: // they wait for kinds
+	case len(r.Unmatched) > 0: // globs wait for kinds to appear
 		return nil
 	}
-	return errors.New("the server has nothing that can be watched there; -A is the whole cluster")
+	return errors.New("nothing can be watched there; -A is the whole cluster")
 }
 
-// where names the namespaces of refusals that are the same for all; in others the kinds are watched.
+// where names the namespaces of refusals, if they are the same for all: the kinds are watched in other
+// namespaces.
 func where(rs []capture.Refusal) string {
 	for _, r := range rs {
 		if !slices.Equal(r.Namespaces, rs[0].Namespaces) {
@@ -123,7 +123,7 @@ func (s *session) names(rs []capture.Refusal) string {
 	return s.some(names)
 }
 
-// some lists the first few names, unless all are wanted.
+// some lists the first few names, or all of them in verbose mode.
 func (s *session) some(names []string) string {
 	const few = 3
 	if len(names) > few+1 && !s.o.Verbose {

@@ -47,7 +47,7 @@ func TestReady(t *testing.T) {
 	}{
 		{"one of each", all, capture.Ready{Kinds: 1, Objects: 1},
 			"prod, all namespaces: 1 kind, 1 object, live after 0.9 s.\nWaiting for changes.\n"},
-		{"the context's namespace; who sees little must know how to see more", Options{}, capture.Ready{Kinds: 2, Objects: 0},
+		{"the context's namespace; a user who sees little must learn how to see more", Options{}, capture.Ready{Kinds: 2, Objects: 0},
 			"prod, namespace shop: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes; -A is the whole cluster.\n"},
 		{"several namespaces, one left out", Options{Scope: scope.Flags{Namespaces: []string{"a,b*", "a"}, Exclude: []string{"bc"}}}, capture.Ready{Kinds: 2},
 			"prod, namespaces a, b* without bc: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes; -A is the whole cluster.\n"},
@@ -91,7 +91,7 @@ func TestReady(t *testing.T) {
 		t.Run(tt.why, func(t *testing.T) {
 			r, err := play(t, tt.o, func(r *rig) {
 				r.pass(900 * time.Millisecond)
-				r.tell(capture.Message{Ready: &tt.r})
+				r.receive(capture.Message{Ready: &tt.r})
 				r.interrupt()
 			})
 			if err != nil || r.err.String() != tt.want || r.out.Len() > 0 {
@@ -111,9 +111,9 @@ func TestRefused(t *testing.T) {
 		want string // the error; empty: none
 	}{
 		{"all is forbidden: whom to ask, where else to look", Options{Scope: scope.Flags{All: true}}, capture.Ready{Forbidden: refusals(1, errForbidden)},
-			`may not watch kind1s in all namespaces: pods is forbidden: user "u" cannot list; ask for the rights list and watch, or choose a namespace that you may read with -n`},
+			`may not watch kind1s in all namespaces: pods is forbidden: user "u" cannot list; request the rights to list and watch, or choose a namespace that you may read with -n`},
 		{"all is forbidden in the namespace", Options{}, capture.Ready{Forbidden: refusals(1, errForbidden)},
-			`may not watch kind1s in namespace shop: pods is forbidden: user "u" cannot list; ask for the rights list and watch`},
+			`may not watch kind1s in namespace shop: pods is forbidden: user "u" cannot list; request the rights to list and watch`},
 		{"nothing answers", Options{}, capture.Ready{Failing: refusals(2, errFailing)}, "watch kind1s, kind2s: it has a cold"},
 		{"the credentials expired between discovery and the lists", Options{}, capture.Ready{Failing: refusals(1, expired)},
 			`watch kind1s: the API server refused the credentials of context "prod": they may have expired; log in again`},
@@ -123,7 +123,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			r, err := play(t, tt.o, func(r *rig) {
-				r.tell(capture.Message{Ready: &tt.r})
+				r.receive(capture.Message{Ready: &tt.r})
 				r.interrupt()
 			})
 			if tt.want == "" {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeWatcher tells what a test wants.
+// fakeWatcher sends the messages of a test.
 type fakeWatcher struct {
 	unsettled atomic.Value // []string
 	out       chan capture.Message
@@ -34,7 +34,7 @@ type fakeWatcher struct {
 
 func (f *fakeWatcher) Messages() <-chan capture.Message { return f.out }
 
-func (f *fakeWatcher) Unsettled() []string {
+func (f *fakeWatcher) Unstarted() []string {
 	names, _ := f.unsettled.Load().([]string)
 	return names
 }
@@ -60,8 +60,7 @@ func (f *fakeWatcher) Run(ctx context.Context) error {
 	}
 }
 
-// rig is a session within a synctest bubble. On its screen, what goes to stdout and to stderr meets
-// as on a terminal.
+// rig is a session within a synctest bubble. On its screen, stdout and stderr are mixed as on a terminal.
 type rig struct {
 	*fakeWatcher
 	out, err, screen buffer
@@ -145,24 +144,23 @@ func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
 	return r, err
 }
 
-// tell hands a message to the session and waits until it is done with it.
-func (r *rig) tell(m capture.Message) {
+// receive passes a message to the session and waits until it has handled it.
+func (r *rig) receive(m capture.Message) {
 	r.fakeWatcher.out <- m
 	synctest.Wait()
 }
 
-// pass lets time pass, which in the bubble takes none, and waits until the session has done what was
-// due.
+// pass advances the bubble's time, and waits until the session has done what was due.
 func (r *rig) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-func (r *rig) change(c change.Change) { r.tell(capture.Message{Change: &c}) }
+func (r *rig) change(c change.Change) { r.receive(capture.Message{Change: &c}) }
 
-func (r *rig) becomesReady() { r.tell(capture.Message{Ready: &capture.Ready{Kinds: 1}}) }
+func (r *rig) becomesReady() { r.receive(capture.Message{Ready: &capture.Ready{Kinds: 1}}) }
 
-// created is a change with a line of its own.
+// created is a change with its own line.
 func created(name string) change.Change {
 	return change.Change{
 		Op: event.Created, Namespace: "shop", Name: name, At: time.Now(),

@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
-// session is one run of the verb: a watcher on one side, a printer on the other.
+// session is one run of the verb: it connects a watcher with a printer.
 type session struct {
 	o          *Options
 	cluster    *kube.Cluster
@@ -28,15 +28,15 @@ type session struct {
 	changes    int // listed ones, for --limit
 }
 
-// watcher is what a session needs of a capture.Watcher.
+// watcher is the part of capture.Watcher that a session uses.
 type watcher interface {
 	Run(ctx context.Context) error
 	Messages() <-chan capture.Message
 	Progress() (kinds, settled, objects int)
-	Unsettled() []string
+	Unstarted() []string
 }
 
-// ended is closed when the watcher's Run has returned; its error is to be read after that.
+// ended is closed when the watcher's Run has returned; read its error after that.
 type ended struct {
 	done chan struct{}
 	err  error
@@ -44,17 +44,17 @@ type ended struct {
 
 const (
 	redraw = 200 * time.Millisecond
-	// slowStart is when a start is so slow that one wants to know what for.
+	// slowStart is the time after which a start is so slow that the user wants a reason.
 	slowStart = 5 * time.Second
-	// partingTime bounds the wait for the streams, which end within milliseconds: who pressed Ctrl-C
-	// does not wait for one that does not, such as one whose credential plugin hangs.
+	// partingTime bounds the wait for the streams, which usually end within milliseconds. After Ctrl-C, a user
+	// should not wait for one that hangs, for example in its credential plugin.
 	partingTime = 500 * time.Millisecond
 )
 
 // errLimit ends the loop when --limit is reached.
 var errLimit = errors.New("limit reached")
 
-// run watches until ctx ends, which is no error, or until --limit, --timeout or a failure.
+// run watches until ctx ends, which is not an error, or until --limit, --timeout or a failure.
 func (s *session) run(ctx context.Context) error {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,7 +84,7 @@ func (s *session) run(ctx context.Context) error {
 	return err
 }
 
-// loop prints until ctx or the time ends, or the watcher does, whose error it then returns.
+// loop prints until ctx or the time ends, or until the watcher ends, whose error it returns.
 func (s *session) loop(ctx context.Context, end *ended) error {
 	progress := time.NewTicker(redraw)
 	defer progress.Stop()
@@ -117,7 +117,7 @@ func (s *session) loop(ctx context.Context, end *ended) error {
 			s.printer.SetWidth(s.o.IO.Width())
 			err = s.printer.Tick(now)
 		case <-slow:
-			s.tellSlow()
+			s.reportSlow()
 		case <-progress.C:
 			if s.ready {
 				progress.Stop()
@@ -131,7 +131,7 @@ func (s *session) loop(ctx context.Context, end *ended) error {
 	}
 }
 
-// over is the error for which the watcher ended. Where we ended it, what it says of that is none.
+// over returns the watcher's error; nil if we ended it.
 func (s *session) over(ctx context.Context, end *ended) error {
 	<-end.done
 	if ctx.Err() == nil {
@@ -140,7 +140,7 @@ func (s *session) over(ctx context.Context, end *ended) error {
 	return nil
 }
 
-// timeUp ends the watch at --timeout. That is a failure only if there was nothing to watch yet.
+// timeUp ends the watch at --timeout. That is a failure only if nothing could be watched yet.
 func (s *session) timeUp() error {
 	kinds, settled, _ := s.watcher.Progress()
 	switch {
@@ -148,7 +148,7 @@ func (s *session) timeUp() error {
 	case kinds == 0:
 		return fmt.Errorf("after %s: %w", s.o.Timeout, s.cluster.Explain(context.DeadlineExceeded))
 	default:
-		s.status.Line("the time ended before all was live: %d of %s", settled, count(kinds, "kind"))
+		s.status.Line("timed out before every kind was live: %d of %s", settled, count(kinds, "kind"))
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func (s *session) change(now time.Time, c change.Change) error {
 
 func (s *session) away(now time.Time, a *capture.Away) error {
 	if a.Until.IsZero() {
-		s.status.Line("! the API server does not answer: %v; trying again", kube.Cause(a.Err))
+		s.status.Line("! the API server does not answer: %v; retrying", kube.Cause(a.Err))
 		return nil
 	}
 	text := fmt.Sprintf("API server was away %s; resumed", render.Duration(a.Until.Sub(a.Since)))
@@ -207,20 +207,20 @@ func (s *session) drawProgress() {
 	switch {
 	case kinds > 0:
 		s.status.Progress("%s: %d of %s live, %s …", s.cluster.Name, settled, count(kinds, "kind"), count(objects, "object"))
-	case s.cluster.Config.ExecProvider == nil: // a credential plugin may be asking for something on this very line
-		s.status.Progress("%s: asking what there is …", s.cluster.Name)
+	case s.cluster.Config.ExecProvider == nil: // a credential plugin may be prompting on this line
+		s.status.Progress("%s: asking the server for its kinds …", s.cluster.Name)
 	}
 }
 
-// tellSlow says what a start waits for. Kinds that are live are shown already.
-func (s *session) tellSlow() {
-	if names := s.watcher.Unsettled(); !s.ready && len(names) > 0 {
-		s.status.Line("no answer yet about %s: %s; changes of the others are shown",
+// reportSlow reports what a start is waiting for. Kinds that are live are shown already.
+func (s *session) reportSlow() {
+	if names := s.watcher.Unstarted(); !s.ready && len(names) > 0 {
+		s.status.Line("no answer yet for %s: %s; showing changes of the others",
 			count(len(names), "kind"), s.some(names))
 	}
 }
 
-// summary counts what was not listed, so that nothing hidden is uncounted.
+// summary counts the changes that were not listed, so that hidden ones are accounted for.
 func (s *session) summary() {
 	if note := s.printer.Unlisted(); note != "" && s.ready {
 		s.status.Line("%s", note)

@@ -42,8 +42,8 @@ func TestEnds(t *testing.T) {
 		{"discovery took too long", Options{}, func(r *rig) { r.fail <- fmt.Errorf("ask: %w", context.DeadlineExceeded) },
 			`the API server of context "prod" at https://h does not answer`},
 		{"nothing that was asked for may be watched", Options{}, func(r *rig) {
-			r.tell(capture.Message{Ready: &capture.Ready{}})
-		}, "the server has nothing that can be watched there"},
+			r.receive(capture.Message{Ready: &capture.Ready{}})
+		}, "nothing can be watched there"},
 		{"--timeout", Options{Timeout: time.Second}, func(r *rig) { r.becomesReady() }, ""},
 		{"--timeout, with some streams", Options{Timeout: time.Second}, func(r *rig) { r.started.Store(&[3]int{3, 1, 0}) }, ""},
 		{"--timeout, without any answer", Options{Timeout: time.Second}, func(*rig) {},
@@ -58,7 +58,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestOver: the watcher's end and ours may be seen in either order.
+// TestOver: the watcher's end and ours may arrive in either order.
 func TestOver(t *testing.T) {
 	s := &session{cluster: &kube.Cluster{Config: &rest.Config{}}}
 	end := &ended{done: make(chan struct{}), err: errors.New("refused")}
@@ -73,8 +73,7 @@ func TestOver(t *testing.T) {
 	}
 }
 
-// TestStuck: a stream that does not end, such as one whose credential plugin hangs, does not hold
-// up Ctrl-C.
+// TestStuck: a stream that does not end, such as one whose credential plugin hangs, does not delay Ctrl-C.
 func TestStuck(t *testing.T) {
 	_, err := play(t, Options{}, func(r *rig) {
 		r.stuck = make(chan struct{})
@@ -114,10 +113,10 @@ func TestLimit(t *testing.T) {
 	if got := play(Options{Severities: []string{"change"}}); !strings.HasSuffix(got, "\n1 quiet change not shown (--noise)\n") {
 		t.Errorf("with a severity:\n%s", got)
 	}
-	play(Options{Noise: true}) // there, it ends the watch; else this would not return
+	play(Options{Noise: true}) // this ends the watch; otherwise the call would not return
 }
 
-// TestOutputFails: what cannot be written ends the watch, with its error and without a word more.
+// TestOutputFails: a failing output ends the watch, with its error and no other message.
 func TestOutputFails(t *testing.T) {
 	for _, tt := range []struct {
 		why string
@@ -145,7 +144,7 @@ func TestOutputFails(t *testing.T) {
 	}
 }
 
-// TestFlush: whatever ends the watch, what was seen is shown.
+// TestFlush: whatever ends the watch, the changes seen are shown.
 func TestFlush(t *testing.T) {
 	for why, end := range map[string]func(r *rig){
 		"Ctrl-C":    func(r *rig) { r.interrupt() },
@@ -154,7 +153,7 @@ func TestFlush(t *testing.T) {
 		r, _ := play(t, Options{}, func(r *rig) {
 			r.becomesReady()
 			c := created("a")
-			c.ResourceVersion = "7" // which waits for what may have been written before
+			c.ResourceVersion = "7" // it waits for changes written before it
 			r.change(c)
 			if r.out.Len() > 0 {
 				t.Errorf("%s: shown too early for this test", why)
@@ -175,7 +174,7 @@ func TestDue(t *testing.T) {
 		r.change(c)
 		r.pass(render.OrderWindow)
 		if !strings.Contains(r.out.String(), "+ cm/a") {
-			t.Error("what is due is not shown before something else happens")
+			t.Error("due changes are not shown before the next event")
 		}
 		r.interrupt()
 	})
@@ -192,7 +191,7 @@ func TestAway(t *testing.T) {
 		out, err string
 	}{
 		{"gone", capture.Away{Since: at(0), Err: errors.New("connect: connection refused")}, "",
-			"! the API server does not answer: connect: connection refused; trying again\n"},
+			"! the API server does not answer: connect: connection refused; retrying\n"},
 		{"back, and all streams resumed", capture.Away{Since: at(0), Until: at(14), Streams: 2},
 			"! API server was away 14 s; resumed, nothing missed\n", ""},
 		{"back after a freeze", capture.Away{Since: at(0), Until: at(48), Silent: true, Streams: 2},
@@ -201,11 +200,11 @@ func TestAway(t *testing.T) {
 			"! API server was away 14 s; resumed, 1 stream relisted (net changes only)\n", ""},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			r, err := play(t, Options{}, func(r *rig) { r.tell(capture.Message{Away: &tt.away}); r.interrupt() })
+			r, err := play(t, Options{}, func(r *rig) { r.receive(capture.Message{Away: &tt.away}); r.interrupt() })
 			if err != nil || !strings.HasSuffix(r.out.String(), tt.out) || (tt.out == "") != (r.out.Len() == 0) || r.err.String() != tt.err {
 				t.Errorf("%v\nstdout %q\nstderr %q", err, r.out.String(), r.err.String())
 			}
-			r, err = play(t, Options{Output: "json"}, func(r *rig) { r.tell(capture.Message{Away: &tt.away}); r.interrupt() })
+			r, err = play(t, Options{Output: "json"}, func(r *rig) { r.receive(capture.Message{Away: &tt.away}); r.interrupt() })
 			if err != nil || r.out.Len() > 0 || r.err.String() != tt.out+tt.err {
 				t.Errorf("-o json: %v\nstdout %q\nstderr %q", err, r.out.String(), r.err.String())
 			}

@@ -16,10 +16,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
 
-// TestProblem: what comes from elsewhere is one line, and does not command the terminal.
+// TestProblem: a message from elsewhere is one line, and cannot control the terminal.
 func TestProblem(t *testing.T) {
 	r, _ := play(t, Options{}, func(r *rig) {
-		r.tell(capture.Message{Problem: errors.New("read pods/x: a\n  b\x1b[2J")})
+		r.receive(capture.Message{Problem: errors.New("read pods/x: a\n  b\x1b[2J")})
 		r.interrupt()
 	})
 	if got, want := r.err.String(), "! read pods/x: a b\\x1b[2J\n"; got != want {
@@ -32,7 +32,7 @@ func TestProgress(t *testing.T) {
 	const draw = terminal.EraseLine + terminal.NoWrap
 	r, err := play(t, Options{IO: tty}, func(r *rig) {
 		r.pass(redraw)
-		if got, want := r.screen.String(), draw+"prod: asking what there is …"+terminal.Wrap; got != want {
+		if got, want := r.screen.String(), draw+"prod: asking the server for its kinds …"+terminal.Wrap; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		r.started.Store(&[3]int{3, 1, 20})
@@ -113,7 +113,7 @@ func TestSlowStartSaysWhatItWaitsFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := r.err.String(), "no answer yet about 1 kind: configmaps; changes of the others are shown\n"; got != want {
+	if got, want := r.err.String(), "no answer yet for 1 kind: configmaps; showing changes of the others\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

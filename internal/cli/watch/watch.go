@@ -24,7 +24,7 @@ import (
 type Options struct {
 	IO   *terminal.IO
 	Kube kube.Flags
-	// Types are the arguments: TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none is everything.
+	// Types are the arguments: TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none means everything.
 	Types []string
 
 	Scope              scope.Flags
@@ -90,21 +90,21 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringArrayVar(&o.IgnorePaths, "ignore-path", nil, "no changes below this `path`; repeatable")
 	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
 	f.StringVarP(&o.Output, "output", "o", "", "`format`: text, json or yaml (events)")
-	f.BoolVar(&o.Initial, "initial", false, "first show what exists")
-	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do of their own accord")
+	f.BoolVar(&o.Initial, "initial", false, "show existing objects first")
+	f.BoolVar(&o.Humans, "humans", false, "leave out routine changes by controllers")
 	f.BoolVar(&o.Flat, "flat", false, "show each change, no summaries")
-	f.BoolVar(&o.Noise, "noise", false, "show hidden kinds and quiet fields, too")
-	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
-	f.IntVar(&o.Limit, "limit", 0, "end after this `number` of changes")
-	f.DurationVar(&o.Timeout, "timeout", 0, "end after this `time`, such as 30s")
-	f.BoolVarP(&o.Verbose, "verbose", "v", false, "list what may not be watched, and why")
+	f.BoolVar(&o.Noise, "noise", false, "also show hidden kinds and quiet fields")
+	f.BoolVar(&o.Full, "full", false, "show long values and new objects in full, as in a pipe")
+	f.IntVar(&o.Limit, "limit", 0, "stop after this `number` of changes")
+	f.DurationVar(&o.Timeout, "timeout", 0, "stop after this `time`, such as 30s")
+	f.BoolVarP(&o.Verbose, "verbose", "v", false, "list kinds that may not be watched, and why")
 	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", "text", render.JSON, render.YAML)
 	o.Kube.Add(cmd)
 	return cmd
 }
 
-// validate checks what can be wrong without asking the server.
+// validate checks the options that need no server.
 func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 	switch o.Output {
 	case "", "text", "json", "yaml":
@@ -171,17 +171,17 @@ func Run(ctx context.Context, o *Options) error {
 	return s.run(ctx)
 }
 
-// printer is what shows changes: as text, which folds, or as events, which do not.
+// printer shows changes: as text, which folds them, or as events, which does not.
 type printer interface {
 	Change(now time.Time, c change.Change) error
 	Notice(now time.Time, text string) error
-	// Next is when Tick wants to be called; false for never.
+	// Next returns when Tick wants to be called; false for never.
 	Next() (time.Time, bool)
 	Tick(now time.Time) error
 	Flush(now time.Time) error
-	// SetWidth is called before each of the others: the terminal may have changed.
+	// SetWidth is called before each of the others, because the terminal may have changed.
 	SetWidth(columns int)
-	// Unlisted says how many changes were not listed; empty for none.
+	// Unlisted describes how many changes were not listed; empty for none.
 	Unlisted() string
 }
 
@@ -201,19 +201,19 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *t
 	})}}, nil
 }
 
-// each reports whether each change has a line. A summary of an object's state would be wrong where some of its changes
-// are left out.
+// each reports whether each change has its own line. A summary of an object's state would be wrong if some of
+// its changes are left out.
 func (o *Options) each() bool { return o.Flat || o.Humans || len(o.Paths)+len(o.IgnorePaths) > 0 }
 
-// folds reports whether lines sum up changes, and have severities of their own.
+// folds reports whether lines combine changes, and have severities themselves.
 func (o *Options) folds() bool { return o.Output == "" && !o.each() }
 
-// text folds; what it left out is counted at the end.
+// text folds changes; it counts the unlisted ones at the end.
 type text struct{ *render.Text }
 
 func (t *text) Unlisted() string { return quietNote(t.Counts().Quiet) }
 
-// events prints each change as it comes; what is not a change goes to the status stream.
+// events prints each change as it comes; everything else goes to the status stream.
 type events struct {
 	*render.Events
 	status *terminal.Status

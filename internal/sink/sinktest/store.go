@@ -177,9 +177,9 @@ func (s *Store) Repeats(context.Context, string) (int64, error) {
 	return s.repeats, s.fail("Repeats")
 }
 
-// Bury keeps a dead letter.
-func (s *Store) Bury(ctx context.Context, d deliver.DeadLetter) error {
-	if err := s.refuse(ctx, "Bury"); err != nil {
+// SetAside keeps a dead letter.
+func (s *Store) SetAside(ctx context.Context, d deliver.DeadLetter) error {
+	if err := s.refuse(ctx, "SetAside"); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -196,7 +196,7 @@ func (s *Store) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) er
 	if err := s.refuse(ctx, "Skip"); err != nil {
 		return err
 	}
-	if err := s.Bury(ctx, d); err != nil {
+	if err := s.SetAside(ctx, d); err != nil {
 		return err
 	}
 	return s.SetCursor(ctx, d.Sink, cursor)
@@ -229,9 +229,9 @@ func (s *Store) Dead() []deliver.DeadLetter {
 	return out
 }
 
-// Exhume drops a dead letter.
-func (s *Store) Exhume(ctx context.Context, d deliver.DeadLetter) error {
-	if err := s.refuse(ctx, "Exhume"); err != nil {
+// DropDeadLetter drops a dead letter.
+func (s *Store) DropDeadLetter(ctx context.Context, d deliver.DeadLetter) error {
+	if err := s.refuse(ctx, "DropDeadLetter"); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -1,4 +1,4 @@
-package desk
+package sinkadmin
 
 import (
 	"context"
@@ -12,19 +12,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// nothing is a sink that is never sent anything.
+// nothing is a sink that never receives anything.
 type nothing struct{}
 
 func (nothing) String() string                                         { return "nothing" }
 func (nothing) Send(_ context.Context, ms []sink.Message) (int, error) { return len(ms), nil }
 func (nothing) Close(context.Context) error                            { return nil }
 
-// broken is a sink that takes nothing.
+// broken is a sink that accepts nothing.
 type broken struct{ nothing }
 
 func (broken) Send(context.Context, []sink.Message) (int, error) { return 0, errors.New("403") }
 
-// slow is a sink that takes a message when it is told to.
+// slow is a sink that accepts a message when the test permits it.
 type slow struct {
 	nothing
 	arrived, take chan struct{}

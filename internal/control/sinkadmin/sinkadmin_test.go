@@ -1,4 +1,4 @@
-package desk
+package sinkadmin
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
-// recorded makes a journal: each minute from 10:00 on a ConfigMap is created.
+// recorded creates a journal in which a ConfigMap is created each minute from 10:00 on.
 func recorded(t *testing.T, changes int) (path string, ids []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "journal.db")
@@ -65,8 +65,9 @@ func recorded(t *testing.T, changes int) (path string, ids []string) {
 	return path, ids
 }
 
-// opened is a desk without pumps, with a sink "hook" at a cursor and a paused one without a place, "log".
-func opened(t *testing.T, changes int, cursor int64) (d *Desk, ids []string) {
+// opened returns an Admin without pumps, with a sink "hook" at a cursor and a paused one without a cursor,
+// "log".
+func opened(t *testing.T, changes int, cursor int64) (d *Admin, ids []string) {
 	t.Helper()
 	path, ids := recorded(t, changes)
 	d, err := Open(t.Context(), path)
@@ -143,7 +144,7 @@ func TestReplay(t *testing.T) {
 		{"since a change, that included", "hook", control.Place{Since: epoch.Add(2 * time.Minute)}, control.Replayed{Again: 2, Behind: 4}, 2},
 		{"since between two", "hook", control.Place{Since: epoch.Add(150 * time.Second)}, control.Replayed{Again: 1, Behind: 3}, 3},
 		{"behind a number", "hook", control.Place{After: 3}, control.Replayed{Again: 1, Behind: 3}, 3},
-		{"what it has not got yet is not left out", "hook", control.Place{Since: epoch.Add(5 * time.Minute)}, control.Replayed{Behind: 2}, 4},
+		{"changes not received yet are not skipped", "hook", control.Place{Since: epoch.Add(5 * time.Minute)}, control.Replayed{Behind: 2}, 4},
 		{"nor by a number", "hook", control.Place{After: 100}, control.Replayed{Behind: 2}, 4},
 		{"while it is paused, and never got anything", "log", control.Place{After: 5}, control.Replayed{Again: 1, Behind: 1, Paused: true}, 5},
 	} {
@@ -165,7 +166,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := d.Replay(t.Context(), "hook", control.Place{}); got != (control.Replayed{Again: 3, Behind: 3}) || err != nil {
-		t.Errorf("what is not kept is not promised: %+v, %v", got, err)
+		t.Errorf("changes no longer kept are not promised: %+v, %v", got, err)
 	}
 	if _, err := d.Journal.Retain(t.Context(), epoch.Add(time.Hour), journal.Retention{Age: time.Second}, 6); err != nil {
 		t.Fatal(err)
@@ -196,7 +197,7 @@ func TestPauseAndRemove(t *testing.T) {
 	}
 	for _, tc := range []struct{ why, sink, want string }{
 		{"one that was removed", "log", `there is no sink "log": there are hook`},
-		{"a slip", "hok", `there is no sink "hok"; did you mean "hook"?`},
+		{"a typo", "hok", `there is no sink "hok"; did you mean "hook"?`},
 	} {
 		var refusal *control.Refusal
 		for what, err := range map[string]error{
@@ -212,14 +213,14 @@ func TestPauseAndRemove(t *testing.T) {
 	if err := d.Remove(ctx, "hook"); err != nil {
 		t.Error(err)
 	}
-	if err := d.Pause(ctx, "hook", true); err == nil || !strings.Contains(err.Error(), "the journal has none") {
+	if err := d.Pause(ctx, "hook", true); err == nil || !strings.Contains(err.Error(), "the journal has no sinks") {
 		t.Errorf("none is left: %v", err)
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
-// TestConfigured: with pumps, what is configured exists before the journal knows it, and is not removed.
+// TestConfigured: with pumps, a configured sink exists before the journal knows it, and is not removed.
 func TestConfigured(t *testing.T) {
 	d, _ := opened(t, 1, 0)
 	p, err := deliver.New(deliver.Options{Name: "new", Sink: nothing{}, Store: &sinktest.Store{}})
@@ -238,7 +239,7 @@ func TestConfigured(t *testing.T) {
 	}
 }
 
-// TestSkip: what is to be skipped holds the sink up, and is the one that is named.
+// TestSkip: only the named change is skipped, and only if it blocks the sink.
 func TestSkip(t *testing.T) {
 	d, _ := opened(t, 1, 0)
 	var refusal *control.Refusal
@@ -258,7 +259,7 @@ func TestSkip(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Pumps["hook"] = p
-	refuses("it works", "", "nothing holds sink hook up: it is running")
+	refuses("it works", "", "nothing blocks sink hook: it is running")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
@@ -266,7 +267,7 @@ func TestSkip(t *testing.T) {
 		runtime.Gosched()
 	}
 	id := sinktest.Event(0).ID
-	refuses("another one", "0", "change "+id+" holds sink hook up, not 0")
+	refuses("another one", "0", "change "+id+" blocks sink hook, not 0")
 	want := control.Skipped{ID: id, Subject: sinktest.Event(0).Subject, Error: "403"}
 	if got, err := d.Skip(t.Context(), "hook", id[:5]); got != want || err != nil {
 		t.Errorf("%+v, %v", got, err)
@@ -277,15 +278,15 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestSkipWithoutDaemon: where no daemon runs, only the next change can be skipped, and only by its id. Nothing else is
-// passed over.
+// TestSkipWithoutDaemon: if no daemon runs, only the next change can be skipped, and only by its id. Nothing
+// else is passed over.
 func TestSkipWithoutDaemon(t *testing.T) {
 	d, ids := opened(t, 4, 1)
 	subject := "/api/v1/namespaces/shop/configmaps/c2"
 	var refusal *control.Refusal
 	for _, tc := range []struct{ why, sink, id, want string }{
-		{"it is not named", "hook", "", "the next change that it lacks is " + ids[1] + " (" + subject + "): tattler sinks skip hook " + ids[1]},
-		{"a later one", "hook", ids[2], "lacks is " + ids[1] + " (" + subject + "), not " + ids[2] + ": start tattler run"},
+		{"it is not named", "hook", "", "its next change is " + ids[1] + " (" + subject + "): tattler sinks skip hook " + ids[1]},
+		{"a later one", "hook", ids[2], "the next change of sink hook is " + ids[1] + " (" + subject + "), not " + ids[2] + ": start tattler run"},
 		{"one that it has", "hook", ids[0], "not " + ids[0]},
 		{"a sink that has not started", "log", ids[0], "it has not started yet"},
 	} {
@@ -313,7 +314,7 @@ func TestSkipWithoutDaemon(t *testing.T) {
 	}
 }
 
-// TestReplayOnItsWay: what the sink is getting counts as what it has got.
+// TestReplayOnItsWay: changes being sent count as received.
 func TestReplayOnItsWay(t *testing.T) {
 	d, _ := opened(t, 1, 0)
 	to := slow{arrived: make(chan struct{}), take: make(chan struct{})}
@@ -349,7 +350,7 @@ func TestDead(t *testing.T) {
 	ctx := t.Context()
 	d, ids := opened(t, 3, 3)
 	for i, id := range ids {
-		if _, err := d.Journal.Bury(ctx, journal.DeadLetter{Sink: "hook", Seq: int64(i + 1), ID: id, Reason: "400", Attempts: 3, At: epoch}); err != nil {
+		if _, err := d.Journal.SetAside(ctx, journal.DeadLetter{Sink: "hook", Seq: int64(i + 1), ID: id, Reason: "400", Attempts: 3, At: epoch}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -370,7 +371,7 @@ func TestDead(t *testing.T) {
 		ids  []string
 		want string
 	}{
-		{"none must not be all", nil, "no dead letter is named"},
+		{"none must not be all", nil, "name at least one dead letter"},
 		{"an unknown one", []string{ids[0], "x"}, `no dead letter "x"`},
 	} {
 		if n, err := d.DropDead(ctx, "hook", tc.ids); n != 0 || err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -378,11 +379,11 @@ func TestDead(t *testing.T) {
 		}
 	}
 	if _, err := d.ReplayDead(ctx, "hook", ids[1:]); err == nil || !strings.Contains(err.Error(), "start tattler run") {
-		t.Errorf("nobody can send: %v", err)
+		t.Errorf("no daemon can send: %v", err)
 	}
 	d.Pumps = map[string]*deliver.Pump{}
 	if _, err := d.ReplayDead(ctx, "hook", ids[1:]); err == nil || !strings.Contains(err.Error(), "not configured") {
-		t.Errorf("nobody knows where to: %v", err)
+		t.Errorf("unknown destination: %v", err)
 	}
 	if n, err := d.DropDead(ctx, "hook", []string{ids[0], ids[2], ids[0]}); n != 2 || err != nil {
 		t.Errorf("%d, %v", n, err)

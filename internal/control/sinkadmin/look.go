@@ -1,4 +1,4 @@
-package desk
+package sinkadmin
 
 import (
 	"context"
@@ -9,7 +9,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// Sinks says how far the sinks of a journal are, as far as it knows: those that do not run are stopped.
+// Sinks returns the state of a journal's sinks, as far as the journal has it: sinks that do not run are
+// stopped.
 func Sinks(ctx context.Context, r *journal.Reader, now time.Time) ([]control.Sink, error) {
 	kept, err := r.Sinks(ctx)
 	if err != nil {
@@ -25,7 +26,7 @@ func Sinks(ctx context.Context, r *journal.Reader, now time.Time) ([]control.Sin
 		if k.Paused {
 			all[i].State = "paused"
 		}
-		if !k.HasCursor { // it begins when it runs
+		if !k.HasCursor { // it starts when it runs
 			k.Cursor = last
 		}
 		if err := Place(ctx, r, &all[i], k.Cursor, last, now); err != nil {
@@ -35,7 +36,7 @@ func Sinks(ctx context.Context, r *journal.Reader, now time.Time) ([]control.Sin
 	return all, nil
 }
 
-// Place says of a sink how far behind the journal's end it is.
+// Place sets how far a sink is behind the journal's end.
 func Place(ctx context.Context, r *journal.Reader, s *control.Sink, cursor, last int64, now time.Time) error {
 	s.Cursor, s.Behind, s.LagSeconds = cursor, max(0, last-cursor), 0
 	if s.Behind == 0 {
@@ -43,7 +44,7 @@ func Place(ctx context.Context, r *journal.Reader, s *control.Sink, cursor, last
 	}
 	at, err := r.SeenAfter(ctx, cursor)
 	if err != nil {
-		return fmt.Errorf("look how far sink %s is: %w", s.Name, err)
+		return fmt.Errorf("read the position of sink %s: %w", s.Name, err)
 	}
 	if !at.IsZero() {
 		s.LagSeconds = max(0, now.Sub(at).Seconds())
@@ -51,12 +52,12 @@ func Place(ctx context.Context, r *journal.Reader, s *control.Sink, cursor, last
 	return nil
 }
 
-// Letter is a dead letter, with what the journal knows of its change.
+// Letter is a dead letter, with the journal's record of its change.
 type Letter struct {
 	// ID is the event's.
 	ID string `json:"id"`
-	// Kept says that the journal still has the change: else it cannot be sent any more, and nothing is known
-	// of its object.
+	// Kept reports that the journal still has the change. Otherwise it cannot be sent, and its object is
+	// unknown.
 	Kept      bool   `json:"kept"`
 	Op        string `json:"op,omitempty"`
 	Resource  string `json:"resource,omitempty"`
@@ -64,13 +65,13 @@ type Letter struct {
 	Name      string `json:"name,omitempty"`
 	// Time is when the change happened.
 	Time time.Time `json:"time,omitzero"`
-	// Reason is why the sink did not take it, Attempts how often it was sent, Since when it is dead.
+	// Reason is why the sink refused it, Attempts how often it was sent, Since when it became a dead letter.
 	Reason   string    `json:"reason"`
 	Attempts int       `json:"attempts"`
 	Since    time.Time `json:"since"`
 }
 
-// Letters returns the dead letters of a sink, in the order in which they died.
+// Letters returns the dead letters of a sink, in the order in which they were set aside.
 func Letters(ctx context.Context, r *journal.Reader, sink string) ([]Letter, error) {
 	dead, err := r.DeadLetters(ctx, sink)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package desk follows orders about the sinks of a journal, beside the pumps of a running daemon or without
-// any, and says how far sinks are.
-package desk
+// Package sinkadmin carries out orders about the sinks of a journal, with the pumps of a running daemon or
+// without a daemon, and reports the sinks' positions.
+package sinkadmin
 
 import (
 	"context"
@@ -18,21 +18,22 @@ import (
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
-// Desk follows orders. It is safe for concurrent use.
-type Desk struct {
+// Admin carries out orders. It is safe for concurrent use.
+type Admin struct {
 	Journal *journal.Journal
 	Reader  *journal.Reader
-	// Pumps are those of the sinks that are configured, by name; nil where no daemon runs.
+	// Pumps are those of the configured sinks, by name; nil if no daemon runs.
 	Pumps map[string]*deliver.Pump
 
-	pausing sync.Mutex // keeps what the journal says and what a pump does the same
+	pausing sync.Mutex // keeps the journal and the pumps in agreement
 }
 
-var _ control.Orders = (*Desk)(nil)
+var _ control.Orders = (*Admin)(nil)
 
-// Open opens the journal of a daemon that does not run. Where there is none, the error is fs.ErrNotExist;
-// where a daemon has it, a *journal.LockedError. None is made: it would be one of no cluster.
-func Open(ctx context.Context, path string) (*Desk, error) {
+// Open opens the journal of a daemon that does not run. If there is no journal, the error is fs.ErrNotExist; if
+// a daemon holds it, a *journal.LockedError. Open never creates a journal: a new one would not belong to a
+// cluster.
+func Open(ctx context.Context, path string) (*Admin, error) {
 	file, err := os.Stat(path)
 	if err == nil && file.Size() == 0 {
 		err = &fs.PathError{Op: "open journal", Path: path, Err: fs.ErrNotExist}
@@ -40,7 +41,7 @@ func Open(ctx context.Context, path string) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := journal.OpenReader(ctx, path) // it makes no journal of what is none
+	r, err := journal.OpenReader(ctx, path) // never creates a journal
 	if err == nil {
 		err = r.Close()
 	}
@@ -51,17 +52,17 @@ func Open(ctx context.Context, path string) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r, err = journal.OpenReader(ctx, path); err != nil { // anew: an older format is none any more
+	if r, err = journal.OpenReader(ctx, path); err != nil { // again: an older format has been migrated
 		return nil, errors.Join(err, j.Close())
 	}
-	return &Desk{Journal: j, Reader: r}, nil
+	return &Admin{Journal: j, Reader: r}, nil
 }
 
-// Close closes a Desk that was opened.
-func (d *Desk) Close() error { return errors.Join(d.Reader.Close(), d.Journal.Close()) }
+// Close closes an Admin that Open returned.
+func (d *Admin) Close() error { return errors.Join(d.Reader.Close(), d.Journal.Close()) }
 
 // Pause implements control.Orders.
-func (d *Desk) Pause(ctx context.Context, sink string, paused bool) error {
+func (d *Admin) Pause(ctx context.Context, sink string, paused bool) error {
 	if _, err := d.find(ctx, sink); err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (d *Desk) Pause(ctx context.Context, sink string, paused bool) error {
 }
 
 // Replay implements control.Orders.
-func (d *Desk) Replay(ctx context.Context, sink string, from control.Place) (done control.Replayed, err error) {
+func (d *Admin) Replay(ctx context.Context, sink string, from control.Place) (done control.Replayed, err error) {
 	s, err := d.find(ctx, sink)
 	if err != nil {
 		return done, err
@@ -93,17 +94,17 @@ func (d *Desk) Replay(ctx context.Context, sink string, from control.Place) (don
 	cursor, pump := s.Cursor, d.Pumps[sink]
 	switch {
 	case pump != nil:
-		if cursor, err = pump.Done(ctx); err != nil { // who sees a change arrive may ask for it again
+		if cursor, err = pump.Done(ctx); err != nil { // a user who sees a change arrive may request it again
 			return done, err
 		}
-	case !s.HasCursor: // it would begin now
+	case !s.HasCursor: // it would start now
 		cursor = last
 	}
 	after, err := d.place(ctx, from, last)
 	if err != nil {
 		return done, err
 	}
-	after = min(after, cursor) // what it has not got yet is not left out
+	after = min(after, cursor) // do not skip changes that it has not received yet
 	done = control.Replayed{Again: cursor - after, Behind: last - after, Paused: s.Paused}
 	switch {
 	case done.Again == 0:
@@ -114,9 +115,9 @@ func (d *Desk) Replay(ctx context.Context, sink string, from control.Place) (don
 	return done, d.Journal.Rewind(ctx, sink, after)
 }
 
-// place is the sequence number behind which a replay begins. What is not kept any more is not counted as
-// something that the sink would get.
-func (d *Desk) place(ctx context.Context, from control.Place, last int64) (after int64, err error) {
+// place returns the sequence number after which a replay starts. Changes that are no longer kept are not
+// counted as replayed.
+func (d *Admin) place(ctx context.Context, from control.Place, last int64) (after int64, err error) {
 	after = from.After
 	switch {
 	case !from.Since.IsZero():
@@ -124,7 +125,7 @@ func (d *Desk) place(ctx context.Context, from control.Place, last int64) (after
 			return 0, err
 		}
 	case after < 0:
-		return 0, control.Refuse("%d is no sequence number", after)
+		return 0, control.Refuse("%d is not a sequence number", after)
 	}
 	size, err := d.Reader.Size(ctx)
 	if err != nil {
@@ -136,8 +137,8 @@ func (d *Desk) place(ctx context.Context, from control.Place, last int64) (after
 	return max(after, size.First-1), nil
 }
 
-// Skip implements control.Orders. Without a daemon, nothing says which change holds a sink up: the caller names it.
-func (d *Desk) Skip(ctx context.Context, sink, id string) (done control.Skipped, err error) {
+// Skip implements control.Orders. Without a daemon, the blocking change is unknown: the caller names it.
+func (d *Admin) Skip(ctx context.Context, sink, id string) (done control.Skipped, err error) {
 	kept, err := d.find(ctx, sink)
 	if err != nil {
 		return done, err
@@ -147,24 +148,24 @@ func (d *Desk) Skip(ctx context.Context, sink, id string) (done control.Skipped,
 	case d.Pumps == nil:
 		return d.skipNext(ctx, kept, id)
 	case pump == nil:
-		return done, control.Refuse("sink %s is not configured: nothing is delivered to it", sink)
+		return done, control.Refuse("sink %s is not configured: it receives no changes", sink)
 	}
 	status := pump.Status()
 	switch s := status.Stuck; {
 	case s == nil:
-		return done, control.Refuse("nothing holds sink %s up: it is %s", sink, status.State)
+		return done, control.Refuse("nothing blocks sink %s: it is %s", sink, status.State)
 	case !strings.HasPrefix(s.ID, id):
-		return done, control.Refuse("change %s holds sink %s up, not %s", s.ID, sink, id)
+		return done, control.Refuse("change %s blocks sink %s, not %s", s.ID, sink, id)
 	}
 	s, err := pump.Skip(ctx, status.Stuck.ID)
 	if errors.Is(err, deliver.ErrNotStuck) {
-		return done, control.Refuse("sink %s has taken change %s meanwhile", sink, status.Stuck.ID)
+		return done, control.Refuse("sink %s has accepted change %s meanwhile", sink, status.Stuck.ID)
 	}
 	return control.Skipped{ID: s.ID, Subject: s.Subject, Error: s.Error}, err
 }
 
 // ReplayDead implements control.Orders.
-func (d *Desk) ReplayDead(ctx context.Context, sink string, ids []string) (done control.Retried, err error) {
+func (d *Admin) ReplayDead(ctx context.Context, sink string, ids []string) (done control.Retried, err error) {
 	seqs, err := d.letters(ctx, sink, ids)
 	if err != nil {
 		return done, err
@@ -174,7 +175,7 @@ func (d *Desk) ReplayDead(ctx context.Context, sink string, ids []string) (done 
 	case d.Pumps == nil:
 		return done, control.Refuse("only a running daemon can send dead letters: start tattler run")
 	case pump == nil:
-		return done, control.Refuse("sink %s is not configured: nobody knows where to send its dead letters", sink)
+		return done, control.Refuse("sink %s is not configured: the destination of its dead letters is unknown", sink)
 	}
 	if done.Taken, err = pump.ReplayDead(ctx, ids...); err == nil {
 		done.Refused = len(seqs) - done.Taken
@@ -183,21 +184,21 @@ func (d *Desk) ReplayDead(ctx context.Context, sink string, ids []string) (done 
 }
 
 // DropDead implements control.Orders.
-func (d *Desk) DropDead(ctx context.Context, sink string, ids []string) (int, error) {
+func (d *Admin) DropDead(ctx context.Context, sink string, ids []string) (int, error) {
 	seqs, err := d.letters(ctx, sink, ids)
 	if err != nil {
 		return 0, err
 	}
-	return len(seqs), d.Journal.Exhume(ctx, sink, seqs...)
+	return len(seqs), d.Journal.DropDeadLetters(ctx, sink, seqs...)
 }
 
-// letters are the sequence numbers of dead letters, each once.
-func (d *Desk) letters(ctx context.Context, sink string, ids []string) (seqs []int64, err error) {
+// letters returns the sequence numbers of dead letters, each once.
+func (d *Admin) letters(ctx context.Context, sink string, ids []string) (seqs []int64, err error) {
 	if _, err := d.find(ctx, sink); err != nil {
 		return nil, err
 	}
 	if len(ids) == 0 {
-		return nil, control.Refuse("no dead letter is named")
+		return nil, control.Refuse("name at least one dead letter")
 	}
 	dead, err := d.Reader.DeadLetters(ctx, sink)
 	if err != nil {
@@ -219,21 +220,21 @@ func (d *Desk) letters(ctx context.Context, sink string, ids []string) (seqs []i
 }
 
 // Remove implements control.Orders.
-func (d *Desk) Remove(ctx context.Context, sink string) error {
+func (d *Admin) Remove(ctx context.Context, sink string) error {
 	if _, err := d.find(ctx, sink); err != nil {
 		return err
 	}
 	switch {
-	case d.Pumps == nil: // one that is configured would begin anew, and so lose or repeat changes
-		return control.Refuse("only a running daemon knows which sinks are configured: start tattler run, and then remove %s", sink)
+	case d.Pumps == nil: // a configured sink would start again, and so lose or repeat changes
+		return control.Refuse("only a running daemon knows which sinks are configured: start tattler run, then remove %s", sink)
 	case d.Pumps[sink] != nil:
-		return control.Refuse("sink %s is configured: take it out of the configuration, and start the daemon again, before it can be forgotten", sink)
+		return control.Refuse("sink %s is configured: remove it from the configuration and restart the daemon first", sink)
 	}
 	return d.Journal.RemoveSink(ctx, sink)
 }
 
-// find returns what the journal keeps of a sink. One that is configured need not be in the journal yet.
-func (d *Desk) find(ctx context.Context, sink string) (journal.Sink, error) {
+// find returns the journal's record of a sink. A configured sink need not be in the journal yet.
+func (d *Admin) find(ctx context.Context, sink string) (journal.Sink, error) {
 	all, err := d.Reader.Sinks(ctx)
 	if err != nil {
 		return journal.Sink{}, err
@@ -251,7 +252,7 @@ func (d *Desk) find(ctx context.Context, sink string) (journal.Sink, error) {
 	return journal.Sink{}, Unknown(sink, names)
 }
 
-// Unknown is the refusal for a name that no sink has.
+// Unknown returns the refusal for a name that no sink has.
 func Unknown(sink string, names []string) error {
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -259,7 +260,7 @@ func Unknown(sink string, names []string) error {
 	case near != "":
 		return control.Refuse("there is no sink %q; did you mean %q?", sink, near)
 	case len(names) == 0:
-		return control.Refuse("there is no sink %q: the journal has none", sink)
+		return control.Refuse("there is no sink %q: the journal has no sinks", sink)
 	}
 	return control.Refuse("there is no sink %q: there are %s", sink, strings.Join(names, ", "))
 }

@@ -1,4 +1,4 @@
-package desk
+package sinkadmin
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// skipNext makes a dead letter of the change after a sink's cursor, if it is the one that is named. Another one is
-// refused: the cursor would pass changes that the sink did not get.
-func (d *Desk) skipNext(ctx context.Context, s journal.Sink, id string) (done control.Skipped, err error) {
+// skipNext sets aside the change after a sink's cursor, if it is the named one. It refuses any other change:
+// the cursor would pass changes that the sink did not receive.
+func (d *Admin) skipNext(ctx context.Context, s journal.Sink, id string) (done control.Skipped, err error) {
 	if !s.HasCursor {
-		return done, control.Refuse("nothing holds sink %s up: it has not started yet", s.Name)
+		return done, control.Refuse("nothing blocks sink %s: it has not started yet", s.Name)
 	}
 	next, ok, err := d.next(ctx, s.Cursor)
 	if err != nil {
@@ -26,12 +26,12 @@ func (d *Desk) skipNext(ctx context.Context, s journal.Sink, id string) (done co
 	})
 	switch {
 	case !ok:
-		return done, control.Refuse("nothing holds sink %s up: it has everything", s.Name)
+		return done, control.Refuse("nothing blocks sink %s: it has everything", s.Name)
 	case id == "":
-		return done, control.Refuse("no daemon runs that knows what holds sink %s up; the next change that it lacks is %s (%s): tattler sinks skip %s %s skips it",
+		return done, control.Refuse("no daemon runs that knows what blocks sink %s; its next change is %s (%s): tattler sinks skip %s %s skips it",
 			s.Name, next.ID, subject, s.Name, next.ID)
 	case !strings.HasPrefix(next.ID, id):
-		return done, control.Refuse("no daemon runs, and the next change that sink %s lacks is %s (%s), not %s: start tattler run, which finds what holds it up",
+		return done, control.Refuse("no daemon runs, and the next change of sink %s is %s (%s), not %s: start tattler run, which finds what blocks it",
 			s.Name, next.ID, subject, id)
 	}
 	letter := journal.DeadLetter{Sink: s.Name, Seq: next.Seq, ID: next.ID, Reason: "skipped while no daemon ran", At: time.Now()}
@@ -39,8 +39,8 @@ func (d *Desk) skipNext(ctx context.Context, s journal.Sink, id string) (done co
 	return control.Skipped{ID: next.ID, Subject: subject}, err
 }
 
-// next returns the first change after a cursor, of any kind: a stopped sink's filter is not known.
-func (d *Desk) next(ctx context.Context, cursor int64) (next journal.Entry, ok bool, err error) {
+// next returns the first change after a cursor, of any kind: a stopped sink's filter is unknown.
+func (d *Admin) next(ctx context.Context, cursor int64) (next journal.Entry, ok bool, err error) {
 	q := journal.Query{After: cursor, Quiet: true, Snapshots: true, OldestFirst: true, Limit: 1}
 	for e, err := range d.Reader.Rows(ctx, q) {
 		if err != nil {
