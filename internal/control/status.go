@@ -12,7 +12,7 @@ type Status struct {
 	Cluster string    `json:"cluster"`
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
-	// Starting is what the daemon does before it watches anything, such as migrating the journal; empty afterwards.
+	// Starting is what the daemon does before it watches anything, such as opening the journal; empty afterwards.
 	// Until then nothing is known of streams, sinks and what the journal holds.
 	Starting string `json:"starting,omitempty"`
 	// Settled says that every kind of the start is live, or known not to become so.

@@ -35,12 +35,12 @@ func (c *clock) tick(wall time.Time, elapsed time.Duration) time.Time {
 	last := c.jump
 	switch c.jump = wall.Sub(c.At); {
 	case c.jump.Abs() <= c.tolerance():
-		c.At, c.Doubted, c.jump = wall, 0, 0
+		c.At, c.Diverged, c.jump = wall, 0, 0
 	case last != 0 && (c.jump-last).Abs() > c.tolerance():
-		c.Doubted = 0 // another jump
+		c.Diverged = 0 // another jump
 	default:
-		if c.Doubted += elapsed; c.Doubted >= c.doubt() {
-			c.At, c.Doubted, c.jump = wall, 0, 0
+		if c.Diverged += elapsed; c.Diverged >= c.doubt() {
+			c.At, c.Diverged, c.jump = wall, 0, 0
 		}
 	}
 	if wall.Before(c.At) {
@@ -59,7 +59,7 @@ func (c *clock) doubt() time.Duration { return min(max(c.age, minDoubt), maxDoub
 func (r *retainer) now(ctx context.Context, elapsed time.Duration) (time.Time, error) {
 	was := r.jump
 	at := r.tick(r.o.wall(), elapsed)
-	left := r.doubt() - r.Doubted
+	left := r.doubt() - r.Diverged
 	switch {
 	case r.jump != 0 && was == 0:
 		r.o.Log.Warn("the clock has jumped, or the daemon was away for long: changes are removed by age as if it had not, until that has lasted",

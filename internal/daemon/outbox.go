@@ -134,15 +134,15 @@ func (o *outbox) Repeats(ctx context.Context, sink string) (int64, error) {
 
 // Bury implements deliver.Store.
 func (o *outbox) Bury(ctx context.Context, d deliver.DeadLetter) error {
-	pushed, err := o.journal.Bury(ctx, letter(d))
-	o.pushedOut(d.Sink, pushed)
+	displaced, err := o.journal.SetAside(ctx, letter(d))
+	o.pushedOut(d.Sink, displaced)
 	return err
 }
 
 // Skip implements deliver.Store.
 func (o *outbox) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) error {
-	pushed, err := o.journal.Skip(ctx, letter(d), cursor)
-	o.pushedOut(d.Sink, pushed)
+	displaced, err := o.journal.Skip(ctx, letter(d), cursor)
+	o.pushedOut(d.Sink, displaced)
 	return err
 }
 
@@ -151,9 +151,9 @@ func letter(d deliver.DeadLetter) journal.DeadLetter {
 }
 
 // pushedOut logs that older dead letters are lost.
-func (o *outbox) pushedOut(sink string, pushed int64) {
-	if pushed > 0 {
-		o.log.Error("a sink has more dead letters than are kept: the oldest are lost", "sink", sink, "lost", pushed, "kept", journal.MaxDeadLetters)
+func (o *outbox) pushedOut(sink string, displaced int64) {
+	if displaced > 0 {
+		o.log.Error("a sink has more dead letters than are kept: the oldest are lost", "sink", sink, "lost", displaced, "kept", journal.MaxDeadLetters)
 	}
 }
 
@@ -176,7 +176,7 @@ func (o *outbox) DeadLetters(ctx context.Context, sink string) iter.Seq2[deliver
 
 // Exhume implements deliver.Store.
 func (o *outbox) Exhume(ctx context.Context, d deliver.DeadLetter) error {
-	return o.journal.Exhume(ctx, d.Sink, d.Seq)
+	return o.journal.DropDeadLetters(ctx, d.Sink, d.Seq)
 }
 
 var _ deliver.Store = (*outbox)(nil)

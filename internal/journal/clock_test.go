@@ -14,14 +14,14 @@ func TestClock(t *testing.T) {
 	j := open(t, path)
 	check := func(why string, want Clock) {
 		t.Helper()
-		if got, err := j.Clock(ctx); err != nil || !got.At.Equal(want.At) || got.Doubted != want.Doubted {
+		if got, err := j.Clock(ctx); err != nil || !got.At.Equal(want.At) || got.Diverged != want.Diverged {
 			t.Errorf("%s: %+v, %v; want %+v", why, got, err, want)
 		}
 	}
 	check("an empty journal", Clock{})
 	add(t, j, pod(event.Created, 1), pod(event.Updated, 5))
 	check("what was seen last", Clock{At: epoch.Add(5 * time.Second)})
-	kept := Clock{At: epoch.Add(time.Hour), Doubted: 3 * time.Minute}
+	kept := Clock{At: epoch.Add(time.Hour), Diverged: 3 * time.Minute}
 	must(t, j.SetClock(ctx, Clock{At: epoch}), j.SetClock(ctx, kept), j.Close())
 	j = open(t, path)
 	check("what was kept", kept)

@@ -52,12 +52,9 @@ func (b *body) number() int64 {
 	return int64(v)
 }
 
-// sum is a fixed number of eight bytes. Format 1 has none.
-func (b *body) sum(format uint32) uint64 {
-	switch {
-	case format == 1:
-		return 0
-	case len(b.rest) < sumSize:
+// sum is a fixed number of eight bytes.
+func (b *body) sum() uint64 {
+	if len(b.rest) < sumSize {
 		b.fail()
 		return 0
 	}
@@ -114,11 +111,11 @@ type put struct {
 	payload                  []byte
 }
 
-func readPut(fields []byte, format uint32) (put, error) {
+func readPut(fields []byte) (put, error) {
 	b := body{rest: fields}
 	p := put{
 		namespace: b.bytes(), name: b.bytes(), uid: b.bytes(), rv: b.bytes(),
-		format: wire.Format(b.byte()), sum: b.sum(format), dict: b.uvarint(),
+		format: wire.Format(b.byte()), sum: b.sum(), dict: b.uvarint(),
 	}
 	if b.bad || p.format != wire.JSON && p.format != wire.Protobuf {
 		return put{}, errBody
@@ -134,13 +131,13 @@ func readDelete(fields []byte) (namespace, name []byte, err error) {
 }
 
 // readCommit reads the fields behind the mark.
-func readCommit(fields []byte, format uint32) (commit, error) {
+func readCommit(fields []byte) (commit, error) {
 	b := body{rest: fields}
 	c := commit{
 		head:    store.Head{Phase: store.Phase(b.byte()), Epoch: b.number(), Version: string(b.bytes())},
 		objects: int(b.number()), durable: b.number(), at: b.time(),
 	}
-	c.head.Served = b.sum(format)
+	c.head.Served = b.sum()
 	if p := c.head.Phase; p != store.Listing && p != store.Live {
 		return commit{}, errBody
 	}

@@ -15,10 +15,7 @@ import (
 // A file is a preface and records; docs/checkpoint.md describes both.
 const (
 	magic         = "ttlrckpt"
-	formatVersion = 2
-	// oldestRead is the oldest version that is read. Its objects have no sums, its commits do not say in
-	// which form the kind was served. Nothing is appended to such a file.
-	oldestRead = 1
+	formatVersion = 3 // nothing older was released, and nothing older is read
 
 	// The preface: magic, format version, the file's random id, and the CRC of all that.
 	idSize      = 16
@@ -72,20 +69,20 @@ func appendPreface(to, id []byte) []byte {
 	return binary.LittleEndian.AppendUint32(to, crc32.Checksum(to[start:], castagnoli))
 }
 
-// readPreface returns the version of the file's format and its id.
-func readPreface(b []byte) (version uint32, id []byte, err error) {
+// readPreface returns the file's id.
+func readPreface(b []byte) (id []byte, err error) {
 	if len(b) < prefaceSize || string(b[:len(magic)]) != magic {
-		return 0, nil, errors.New("it is not a checkpoint")
+		return nil, errors.New("it is not a checkpoint")
 	}
-	version = binary.LittleEndian.Uint32(b[len(magic):])
-	if version < oldestRead || version > formatVersion {
-		return 0, nil, fmt.Errorf("its format has version %d, and this program reads versions %d to %d", version, oldestRead, formatVersion)
+	version := binary.LittleEndian.Uint32(b[len(magic):])
+	if version != formatVersion {
+		return nil, fmt.Errorf("its format has version %d, and this program reads version %d", version, formatVersion)
 	}
 	sum := prefaceSize - 4
 	if binary.LittleEndian.Uint32(b[sum:]) != crc32.Checksum(b[:sum], castagnoli) {
-		return 0, nil, errors.New("its first bytes are damaged")
+		return nil, errors.New("its first bytes are damaged")
 	}
-	return version, b[len(magic)+4 : sum], nil
+	return b[len(magic)+4 : sum], nil
 }
 
 // header is the first record.

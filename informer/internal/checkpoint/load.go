@@ -58,7 +58,6 @@ func (s *State) Dicts() map[*compact.Dict]wire.Format {
 
 // loader applies the records of a file, a transaction at a time.
 type loader struct {
-	format     uint32
 	seal       seal
 	header     header
 	first      int64 // behind the header
@@ -93,7 +92,6 @@ func load(r io.Reader, size int64) (*loader, error) {
 		return nil, err
 	}
 	l := &loader{
-		format:     s.format,
 		seal:       s.seal,
 		objects:    map[store.Key]*compact.Version{},
 		dicts:      map[uint64]dict{},
@@ -152,7 +150,7 @@ func (l *loader) apply(record []byte, at int64) error {
 		if !ok {
 			return errBody
 		}
-		c, err := readCommit(fields, l.format)
+		c, err := readCommit(fields)
 		if err != nil {
 			return err
 		}
@@ -175,7 +173,7 @@ func (l *loader) dict(fields []byte) error {
 }
 
 func (l *loader) put(fields []byte) error {
-	p, err := readPut(fields, l.format)
+	p, err := readPut(fields)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,7 @@ type scanner struct {
 	r    io.Reader
 	size int64 // of the file
 
-	format uint32 // the version of it
-	seal   seal
+	seal seal
 
 	buf  []byte // read and not consumed: the file from off on
 	off  int64
@@ -45,11 +44,11 @@ func newScanner(r io.Reader, size int64) (*scanner, error) {
 	if err != nil {
 		return nil, err
 	}
-	format, id, err := readPreface(b)
+	id, err := readPreface(b)
 	if err != nil {
 		return nil, &DamagedError{Offset: 0, Reason: err.Error()}
 	}
-	s.format, s.seal = format, newSeal(id)
+	s.seal = newSeal(id)
 	s.skip(prefaceSize)
 	return s, nil
 }
@@ -179,6 +178,6 @@ func (s *scanner) commitHere() (c commit, at int64, ok bool) {
 		return c, 0, false
 	}
 	fields, _ := bytes.CutPrefix(body, []byte(commitMark))
-	c, err = readCommit(fields, s.format)
+	c, err = readCommit(fields)
 	return c, at, err == nil
 }

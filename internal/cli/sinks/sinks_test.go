@@ -61,7 +61,7 @@ func recorded(t *testing.T) (path string, ids []string) {
 	err = errors.Join(r.Close(), j.SetCursor(t.Context(), "hook", 4), j.Pause(t.Context(), "log", true))
 	for i := range 2 {
 		d := journal.DeadLetter{Sink: "hook", Seq: int64(i + 1), ID: ids[i], Reason: "400 Bad Request", Attempts: 3, At: start}
-		_, buried := j.Bury(t.Context(), d)
+		_, buried := j.SetAside(t.Context(), d)
 		err = errors.Join(err, buried)
 	}
 	if err := errors.Join(err, j.Close()); err != nil {
@@ -150,7 +150,7 @@ func TestUsage(t *testing.T) {
 		{"a slip", "resum hook", `did you mean "resume"?`},
 		{"from where?", "replay hook", "--since TIME or --all"},
 		{"one of them", "replay hook --since 5m --all", "--since TIME or --all"},
-		{"no time", "replay hook --since soon", `"soon" is no time`},
+		{"no time", "replay hook --since soon", `"soon" is not a time`},
 		{"a time to come", "replay hook --since 2999-01-01", "later than now"},
 		{"which?", "dead hook --drop", "some ids, or --all"},
 		{"send or give up", "dead hook --drop --replay --all", "exclude each other"},

@@ -188,7 +188,7 @@ func (d *Desk) DropDead(ctx context.Context, sink string, ids []string) (int, er
 	if err != nil {
 		return 0, err
 	}
-	return len(seqs), d.Journal.Exhume(ctx, sink, seqs...)
+	return len(seqs), d.Journal.DropDeadLetters(ctx, sink, seqs...)
 }
 
 // letters are the sequence numbers of dead letters, each once.

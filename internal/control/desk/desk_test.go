@@ -349,7 +349,7 @@ func TestDead(t *testing.T) {
 	ctx := t.Context()
 	d, ids := opened(t, 3, 3)
 	for i, id := range ids {
-		if _, err := d.Journal.Bury(ctx, journal.DeadLetter{Sink: "hook", Seq: int64(i + 1), ID: id, Reason: "400", Attempts: 3, At: epoch}); err != nil {
+		if _, err := d.Journal.SetAside(ctx, journal.DeadLetter{Sink: "hook", Seq: int64(i + 1), ID: id, Reason: "400", Attempts: 3, At: epoch}); err != nil {
 			t.Fatal(err)
 		}
 	}
