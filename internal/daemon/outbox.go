@@ -20,7 +20,7 @@ type outbox struct {
 	journal *journal.Journal
 	reader  *journal.Reader // the pump's own: pumps do not wait for each other
 	shelf   *shelf
-	tell    *history.Teller
+	tell    *history.Builder
 	lean    bool                                                       // the sink needs no objects of updates
 	text    func(io.Writer, change.Change) error                       // nil: sinks write what they can
 	story   func(so sink.Story, told bool, c change.Change) sink.Story // nil: sinks narrate in their own words

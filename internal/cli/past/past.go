@@ -61,7 +61,7 @@ func (f *Flags) add(cmd *cobra.Command, otherwise string) {
 // Journal is an open journal.
 type Journal struct {
 	reader  *journal.Reader
-	changes *history.Teller
+	changes *history.Builder
 	path    string
 	file    os.FileInfo // when it was opened
 }
