@@ -39,7 +39,7 @@ func TestRunningDaemon(t *testing.T) {
 		t.Setenv("KUBECONFIG", filepath.Join(dir, "none")) // without a cluster
 		says(only, "status")
 		t.Setenv("KUBECONFIG", config)
-		record(t, func() { refuses("2 daemons run; say which journal: --journal "+a+", or --journal "+b, "log") }, "cm", "--journal", b)
+		record(t, func() { refuses("2 daemons run; choose a journal: --journal "+a+", or --journal "+b, "log") }, "cm", "--journal", b)
 		record(t, func() { // of the current context
 			says("", "status")
 			says("", "log", "--op", "snapshot")

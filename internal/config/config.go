@@ -126,11 +126,8 @@ type Journal struct {
 	// Network allows the journal on a network file system, such as NFS. Otherwise it is refused, because a lock there
 	// may not keep out a second daemon, and two of them damage the journal; a FUSE or 9P file system, which may be
 	// one, gets a warning. Set it only if you make sure that there is just one daemon.
-	Network bool `yaml:"network"`
-	// MigrateInPlace migrates the journal of an older version without keeping a copy, for a disk that has no room for
-	// one. The only way back to the older version is then a backup.
-	MigrateInPlace bool   `yaml:"migrateInPlace"`
-	Retain         Retain `yaml:"retain"`
+	Network bool   `yaml:"network"`
+	Retain  Retain `yaml:"retain"`
 }
 
 // Retain limits the journal by age and by size, whichever is reached first.

@@ -12,7 +12,7 @@ type Status struct {
 	Cluster string    `json:"cluster"`
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
-	// Starting is what the daemon does before it watches, such as migrating the journal; empty afterwards.
+	// Starting is what the daemon does before it watches, such as opening the journal; empty afterwards.
 	// Until then, streams, sinks and the journal's content are unknown.
 	Starting string `json:"starting,omitempty"`
 	// Settled reports that every kind of the start is live or was refused.

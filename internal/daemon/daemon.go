@@ -36,9 +36,7 @@ type Options struct {
 	// Journal and Key are files; see LoadKey. Network permits a journal on a network file system.
 	Journal, Key string
 	Network      bool
-	// MigrateInPlace migrates a journal without keeping a copy; see journal.Copy.
-	MigrateInPlace bool
-	Retention      journal.Retention
+	Retention    journal.Retention
 	// Quiet and Redact are the user's rules, beside the built-in ones.
 	Quiet, Redact []rules.Rule
 	// Sinks are the destinations. The daemon sets their Store. Paused applies to a sink that the journal does
@@ -97,7 +95,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		answered = serve(ctx, cancel, func(ctx context.Context) error { return d.o.Serve(ctx, d.status) })
 	}
 	if err := d.open(ctx); err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // in a migration, for example
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			err = nil
 		}
 		return errors.Join(err, answered())
@@ -203,58 +201,16 @@ func (d *daemon) open(ctx context.Context) error {
 	return nil
 }
 
-// openJournal opens the journal, which may take minutes if it must be migrated.
+// openJournal opens the journal.
 func (d *daemon) openJournal(ctx context.Context) (err error) {
-	migrated, answered := false, func() {}
 	d.journal, err = journal.Open(ctx, d.o.Journal, journal.Options{
-		Cluster: d.o.Cluster, LocalOnly: !d.o.Network, NoCopy: d.o.MigrateInPlace, Reserve: d.o.reserve,
-		Migrating: func(doing string) {
-			if doing == "" {
-				d.state.starts("opening the journal")
-				answered()
-				return
-			}
-			d.state.starts(doing)
-			if !migrated {
-				answered = d.answerEarly(ctx)
-			}
-			migrated = true
-			d.o.Log.Info(doing)
-		},
+		Cluster: d.o.Cluster, LocalOnly: !d.o.Network, Reserve: d.o.reserve,
 		PerhapsNetwork: func(fileSystem string) {
 			d.o.Log.Warn("the journal's file system may be a network one: make sure that no second daemon writes it, and set journal.network: true",
 				"journal", d.o.Journal, "file system", fileSystem)
 		},
 	})
-	if err != nil || !migrated {
-		return err
-	}
-	copies, err := journal.Copies(d.journal.Path())
-	if err != nil {
-		d.o.Log.Warn("cannot find the copy from before the migration", "err", err)
-	}
-	for _, c := range copies {
-		d.o.Log.Info("migrated the journal: tattler journal restore brings back the copy from before", "copy", c.Path, "bytes", c.Size, "kept", journal.CopyAge)
-	}
-	return nil
-}
-
-// answerEarly serves the state at the socket while the journal, whose lock we hold, is migrated, until end is
-// called. A failing socket does not stop the migration: the daemon's own would fail later as well.
-func (d *daemon) answerEarly(ctx context.Context) (end func()) {
-	l, err := d.o.listen(d.o.Journal)
-	if err != nil {
-		d.o.Log.Warn("cannot answer tattler status during the migration", "err", err)
-		return func() {}
-	}
-	stop := serve(ctx, func() {}, func(ctx context.Context) error {
-		return control.Serve(ctx, l, control.Options{Status: d.status, Log: d.o.Log})
-	})
-	return func() {
-		if err := errors.Join(stop(), control.Remove(d.o.Journal)); err != nil {
-			d.o.Log.Warn("answering during the migration failed", "err", err)
-		}
-	}
+	return err
 }
 
 // openBeside opens everything that needs the journal.

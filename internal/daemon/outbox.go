@@ -20,7 +20,7 @@ type outbox struct {
 	journal *journal.Journal
 	reader  *journal.Reader // the pump's own: pumps do not wait for each other
 	shelf   *shelf
-	tell    *history.Teller
+	tell    *history.Builder
 	lean    bool                                                       // the sink does not need the objects of updates
 	text    func(io.Writer, change.Change) error                       // nil: sinks use their own form
 	story   func(so sink.Story, sent bool, c change.Change) sink.Story // nil: sinks use their own words
@@ -140,8 +140,8 @@ func (o *outbox) SetAside(ctx context.Context, d deliver.DeadLetter) error {
 
 // Skip implements deliver.Store.
 func (o *outbox) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) error {
-	pushed, err := o.journal.Skip(ctx, letter(d), cursor)
-	o.pushedOut(d.Sink, pushed)
+	displaced, err := o.journal.Skip(ctx, letter(d), cursor)
+	o.pushedOut(d.Sink, displaced)
 	return err
 }
 

@@ -84,9 +84,6 @@ func (r *retainer) remove(ctx context.Context, at time.Time, newest int64) error
 		r.o.Log.Error("the disk is full: removed the oldest changes to continue recording; enlarge the disk or reduce journal.retain.size",
 			"removed", done.Removed, "used", done.Used)
 	}
-	for _, c := range done.Copies {
-		r.o.Log.Info("removed the copy of the journal from before a migration: it was old, or the disk was full", "copy", c.Path, "bytes", c.Size)
-	}
 	if done.Unreserved != nil && !r.unreserved {
 		r.o.Log.Warn("the disk has no room for the journal's reserve: once it is full, old changes cannot be removed", "err", done.Unreserved)
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	forwardBytes = 24 << 20 // of the versions that lagging pumps read next; see journal.Reader.ReadForwards
 	shelfBytes   = 8 << 20  // of the changes that they share
-	versionBytes = 8 << 20  // of the objects after these changes; see history.Teller.KeepVersions
+	versionBytes = 8 << 20  // of the objects after these changes; see history.Builder.KeepVersions
 )
 
 // stores are the stores that the pumps read, one each.

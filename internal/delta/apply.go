@@ -2,104 +2,131 @@ package delta
 
 import (
 	"encoding/binary"
-	"fmt"
+	"encoding/hex"
+	"slices"
 )
 
-// Apply appends to dst the text of which diff is the difference from base. Bytes that are no such
-// difference are ErrBroken, with dst as it was; those of another difference or another base may yield
-// another text: only a checksum tells.
-func Apply(dst, diff, base []byte) ([]byte, error) {
-	d := decoder{diff: diff, base: base}
-	longer := d.varint()
-	size := int64(len(base)) + longer
-	if d.broken || longer > MaxSize || size < 0 || size > MaxSize {
-		return dst, fmt.Errorf("%w: no length", ErrBroken)
+// trusted is the claimed length up to which Apply allocates a text at once.
+const trusted = 64 << 10
+
+// Len returns the length that a delta claims for its text; -1 if it claims none.
+func Len(delta []byte) int {
+	n, k := binary.Uvarint(delta)
+	if k <= 0 || n > 1<<31-1 {
+		return -1
 	}
-	start := len(dst)
-	d.out = dst
-	if cap(dst)-start < int(size) { // size is bounded by MaxSize, but need not be true
-		d.out = append(make([]byte, 0, start+min(int(size), len(base)+len(diff)+64)), dst...)
+	return int(n)
+}
+
+// Apply appends to dst the text that a delta encodes. The error is ErrBroken, with dst unchanged, if the bytes are not a
+// delta from base, or claim a text of more than limit bytes. A delta from another base may yield a wrong text without an
+// error.
+func Apply(dst, delta, base []byte, limit int) ([]byte, error) {
+	size, k := binary.Uvarint(delta)
+	if k <= 0 || size > uint64(limit) {
+		return dst, ErrBroken
 	}
-	d.start, d.size = start, int(size)
-	for len(d.diff) > 0 && !d.broken {
-		d.step()
+	d := decoder{delta: delta[k:], base: base, out: dst, start: len(dst), left: int(size)}
+	// A text is rarely longer than what it is made of: a broken delta must not claim memory.
+	d.out = slices.Grow(dst, min(int(size), max(trusted, len(base)+len(delta))))
+	for len(d.delta) > 0 {
+		if !d.step() {
+			return dst, ErrBroken
+		}
 	}
-	d.copy(d.left())
-	if d.broken {
-		return dst, fmt.Errorf("%w at byte %d of its text", ErrBroken, len(d.out)-start)
+	if !d.copy(d.left) {
+		return dst, ErrBroken
 	}
 	return d.out, nil
 }
 
-// decoder reads one difference. What cannot be read sets broken and is nothing.
+// decoder decodes one delta.
 type decoder struct {
-	diff, base, out []byte
-	start, size     int // of the text in out
-	shift           int
-	broken          bool
+	delta, base, out []byte
+	start            int // of the text in out
+	left             int // bytes of the text still to come
+	shift            int
 }
 
-// left is how much of the text lacks.
-func (d *decoder) left() int { return d.size - (len(d.out) - d.start) }
-
-func (d *decoder) step() {
-	op, n := d.diff[0]>>6, int(d.diff[0]&longLen)+1
-	d.diff = d.diff[1:]
-	if n > longLen {
-		n += d.length()
+// step runs the next operation; false if it is invalid.
+func (d *decoder) step() bool {
+	op, n, k := readOp(d.delta)
+	if k == 0 || n > d.left {
+		return false
 	}
+	d.delta = d.delta[k:]
 	switch op {
 	case opLiteral:
-		if n > len(d.diff) || n > d.left() {
-			d.broken = true
-			return
+		if n > len(d.delta) {
+			return false
 		}
-		d.out = append(d.out, d.diff[:n]...)
-		d.diff = d.diff[n:]
-	case opSame:
-		d.copy(n)
+		d.out = append(d.out, d.delta[:n]...)
+		d.delta = d.delta[n:]
+	case opHex:
+		if n > len(d.delta) || 2*n > d.left {
+			return false
+		}
+		d.out = hex.AppendEncode(d.out, d.delta[:n])
+		d.delta = d.delta[n:]
+		n *= 2
 	case opMove:
-		by := d.varint()
-		if by > MaxSize || by < -MaxSize {
-			d.broken = true
-			return
+		by, k := binary.Varint(d.delta)
+		if k <= 0 || by < -2*MaxSize || by > 2*MaxSize {
+			return false
 		}
-		d.shift += int(by)
-		d.copy(n)
+		d.delta, d.shift = d.delta[k:], d.shift+int(by)
+		return d.copy(n)
+	case opSame:
+		return d.copy(n)
+	case opAgain:
+		back, k := binary.Uvarint(d.delta)
+		if k <= 0 || back == 0 || back > uint64(len(d.out)-d.start) {
+			return false
+		}
+		d.delta = d.delta[k:]
+		d.repeat(int(back), n)
 	default:
-		d.broken = true
+		return false
 	}
+	d.left -= n
+	return true
 }
 
 // copy appends n bytes of the base.
-func (d *decoder) copy(n int) {
+func (d *decoder) copy(n int) bool {
 	from := len(d.out) - d.start + d.shift
-	if d.broken || n == 0 {
-		return
+	if n > 0 && (from < 0 || n > len(d.base)-from) {
+		return false
 	}
-	if n < 0 || n > d.left() || from < 0 || n > len(d.base)-from {
-		d.broken = true
-		return
+	if n > 0 {
+		d.out = append(d.out, d.base[from:from+n]...)
+		d.left -= n
 	}
-	d.out = append(d.out, d.base[from:from+n]...)
+	return true
 }
 
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.diff)
-	if n <= 0 {
-		d.broken = true
-		return 0
+// repeat appends n bytes of the text from so far back; they overlap if n is greater.
+func (d *decoder) repeat(back, n int) {
+	from := len(d.out) - back
+	for n > back {
+		d.out = append(d.out, d.out[from:from+back]...)
+		n -= back
 	}
-	d.diff = d.diff[n:]
-	return v
+	d.out = append(d.out, d.out[from:from+n]...)
 }
 
-func (d *decoder) length() int {
-	v, n := binary.Uvarint(d.diff)
-	if n <= 0 || v > MaxSize {
-		d.broken = true
-		return 0
+// readOp reads the head of an operation, of k bytes; k is 0 if it is invalid.
+func readOp(p []byte) (op byte, n, k int) {
+	op, n = p[0]>>5, int(p[0]&31)+1
+	switch {
+	case n <= 30:
+		return op, n, 1
+	case n == 31 && len(p) > 1:
+		return op, n + int(p[1]), 2
+	case n == 32:
+		if v, k := binary.Uvarint(p[1:]); k > 0 && v <= MaxSize {
+			return op, int(v) + 31 + 256, 1 + k
+		}
 	}
-	d.diff = d.diff[n:]
-	return int(v)
+	return 0, 0, 0
 }

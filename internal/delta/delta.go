@@ -1,115 +1,154 @@
-// Package delta writes a text as its difference from another one, of which it is a version.
+// Package delta encodes a text as its difference from a base: another version of the same object, or an object like it.
 //
-// It is made for JSON objects of any size, of which little changes at a time: a copied run costs one
-// to four bytes, and what lies behind the last change costs nothing.
+// It is made for Kubernetes objects, in JSON or protobuf. The encoder copies from the base where the last copy would
+// continue, for as long as that fits. So a changed value of the same length costs itself and a few bytes, an inserted or
+// removed field costs a few more, and everything after the last change costs nothing. It takes the first match that it
+// finds: a delta could be shorter.
 //
-//   - A difference carries no checksum and does not know its base: the caller keeps both.
-//   - Nothing is compressed: a caller whose differences are long does that himself.
-//   - The format is durable; docs/journal.md describes it.
+//   - A delta has no checksum and does not name its base: the caller keeps both.
+//   - Nothing is compressed: if long deltas are to be, the caller does it.
+//   - The format is durable: the journal (docs/journal.md) and checkpoints of the informer library store it.
 package delta
 
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/bits"
 )
 
-// MaxSize is the length in bytes of the longest text that is written or read.
+// MaxSize is the size in bytes of the longest text and base.
 const MaxSize = 64 << 20
 
-// ErrBroken says that bytes are no difference from the base that they are read with.
-var ErrBroken = errors.New("difference is broken")
+// ErrBroken says that bytes are not a delta from the given base.
+var ErrBroken = errors.New("broken delta")
 
-// A difference is the varint of how much longer the text is than its base, and operations that append
-// to the text. The first byte of an operation holds what it does (high two bits) and for how many
-// bytes (low six bits: up to 62 is that and 1; 63 is the uvarint that follows and 64). What lacks of
-// the text after the last operation is copied from where the last copy would go on.
+// A delta is the text's length (uvarint), and operations that append to the text. The first byte of an operation holds
+// its code (high three bits) and the number of bytes n (low five bits: up to 29 is n-1; 30 is followed by a byte, n-31; 31
+// by a uvarint, n-287). After the last operation, the rest of the text is copied as by opSame.
 const (
-	opLiteral = iota // the bytes follow
-	opSame           // bytes of the base, from where the text's position and the shift lead
-	opMove           // the same, after the shift was changed by the varint that follows
+	opLiteral = iota // n bytes, which follow
+	opHex            // 2n hexadecimal digits, as n bytes, which follow
+	opSame           // n bytes of the base, at the text's position plus the shift (0 at first)
+	opMove           // the same, after the varint that follows was added to the shift
+	opAgain          // n bytes of the text itself, from as far back as the uvarint that follows
 )
 
 const (
-	longLen  = 63 // in the low bits: the length follows
-	stride   = 8  // of the positions of the base that are found
-	minMove  = 12 // shorter matches elsewhere in the base do not pay
-	skipBits = 6  // after so many bytes without a match (as a power of two) every second is looked at
+	minMove  = 10 // shorter matches elsewhere in the base do not pay
+	minHex   = 16 // shorter runs of digits do not pay: names contain some
+	skipBits = 5  // after 1<<skipBits bytes without a match, only every second position is tried, and so on
+	seenBits = 12
 )
 
-// Encoder writes differences. Its zero value is ready; it is not safe for concurrent use.
-type Encoder struct {
-	table []uint32 // positions in the base, by hash
-	shift uint8    // from a hash to an index
+// Index finds positions in a base. The zero value is ready for Build. It may be shared once built.
+type Index struct {
+	table []uint16 // positions, in units of 1<<unit, by hash
+	unit  uint8
+	shift uint8
 }
 
-// Append appends to dst the difference of text from base. Both have at most MaxSize bytes: more is
-// the caller's bug and panics.
-//
-// What is written is what a person would: go on in the base where the last match would go on, as long
-// as that fits. It could be shorter: the search takes what it finds first.
-func (e *Encoder) Append(dst, text, base []byte) []byte {
-	if len(text) > MaxSize || len(base) > MaxSize {
-		panic(fmt.Sprintf("delta: texts of %d and %d bytes", len(text), len(base)))
+// Build indexes a base of at most MaxSize bytes, and reuses the memory of the last one. It indexes every eighth position;
+// of bases above 512 KiB fewer, so that a position takes two bytes.
+func (x *Index) Build(base []byte) {
+	x.unit = uint8(max(3, bits.Len(uint(len(base)>>16))))
+	n := max(1, bits.Len(uint(len(base)>>x.unit)))
+	x.shift = uint8(64 - n)
+	if cap(x.table) < 1<<n {
+		x.table = make([]uint16, 1<<n)
 	}
-	e.index(base)
-	dst = binary.AppendVarint(dst, int64(len(text)-len(base)))
-	done, shift := 0, 0
-	for {
-		m := e.next(text, base, done, shift)
-		if m.n > 0 && m.at+m.n == len(text) && m.from-m.at == shift {
-			return appendLiteral(dst, text[done:m.at]) // the rest goes without saying
-		}
-		dst = appendLiteral(dst, text[done:m.at])
-		switch {
-		case m.n == 0:
-			return dst
-		case m.from-m.at == shift:
-			dst = appendOp(dst, opSame, m.n)
-		default:
-			dst = appendOp(dst, opMove, m.n)
-			dst = binary.AppendVarint(dst, int64(m.from-m.at-shift))
-			shift = m.from - m.at
-		}
-		done = m.at + m.n
+	x.table = x.table[:1<<n]
+	clear(x.table)
+	for i := 0; i+8 <= len(base); i += 1 << x.unit {
+		x.table[hash(load64(base, i), x.shift)] = uint16(i >> x.unit)
 	}
 }
 
-// match says that the text has at at the n bytes that the base has at from.
-type match struct{ at, from, n int }
+// Size is the size in bytes of the index's table.
+func (x *Index) Size() int { return 2 * cap(x.table) }
 
-// next finds the first match behind what is told; where there is none, it is empty and at the end.
-func (e *Encoder) next(text, base []byte, done, shift int) match {
-	for s := done; s+8 <= len(text); s += 1 + (s-done)>>skipBits {
+// find returns a position at which the base may have word.
+func (x *Index) find(word uint64) int { return int(x.table[hash(word, x.shift)]) << x.unit }
+
+// encoder finds what a text shares with its base and with itself.
+type encoder struct {
+	text, base []byte
+	index      *Index
+	done       int // encoded bytes of the text
+	shift      int // from a position in the text to one in the base
+	seen       [1 << seenBits]uint16
+}
+
+// match says that the text at at equals the base, or for opAgain the text, at from, for n bytes.
+type match struct {
+	op          byte
+	at, from, n int
+}
+
+// Append appends the delta of a text from the base of which x is the index, or nothing if the delta would be longer than
+// limit. Text and base have at most MaxSize bytes.
+func Append(dst, text, base []byte, x *Index, limit int) []byte {
+	start := len(dst)
+	e := encoder{text: text, base: base, index: x}
+	dst = binary.AppendUvarint(dst, uint64(len(text)))
+	for len(dst)-start <= limit {
+		m := e.next()
+		dst = appendLiteral(dst, text[e.done:m.at])
+		if m.op == opSame && m.at+m.n == len(text) { // implied
+			break
+		}
+		dst = appendOp(dst, m.op, m.n)
+		switch m.op {
+		case opMove:
+			dst = binary.AppendVarint(dst, int64(m.from-m.at-e.shift))
+			e.shift = m.from - m.at
+		case opAgain:
+			dst = binary.AppendUvarint(dst, uint64(m.at-m.from))
+		}
+		e.done = m.at + m.n
+	}
+	if len(dst)-start > limit {
+		return dst[:start]
+	}
+	return dst
+}
+
+// next returns the next match. The last one, which may be empty, is opSame up to the end.
+func (e *encoder) next() match {
+	text, base := e.text, e.base
+	for s := e.done; s+8 <= len(text); s += 1 + (s-e.done)>>skipBits {
 		word := load64(text, s)
-		if c := s + shift; c >= 0 && c+4 <= len(base) && load32(base, c) == uint32(word) {
-			return extend(text, base, done, s, c)
+		if c := s + e.shift; c >= 0 && c <= len(base)-8 && load32(base, c) == uint32(word) {
+			return e.extend(opSame, s, c, base)
 		}
-		if c := int(e.table[hash(word, e.shift)]); c+8 <= len(base) && load32(base, c) == uint32(word) {
-			if m := extend(text, base, done, s, c); m.n >= minMove {
+		if c := e.index.find(word); c <= len(base)-8 && load32(base, c) == uint32(word) {
+			if m := e.extend(opMove, s, c, base); m.n >= minMove {
 				return m
 			}
 		}
+		h := hash(word, 64-seenBits)
+		c := s - int(uint16(s)-e.seen[h]) // the last such position, at most 64 KiB back
+		e.seen[h] = uint16(s)
+		if c < s && load32(text, c) == uint32(word) {
+			return e.extend(opAgain, s, c, text)
+		}
 	}
-	// The last bytes are too few to be looked for, but may go on where the last match did.
 	n := 0
-	for at := len(text) - 1; at >= done && at+shift >= 0 && at+shift < len(base) && text[at] == base[at+shift]; at-- {
+	for at := len(text) - 1; at >= e.done && at+e.shift >= 0 && at+e.shift < len(base) && text[at] == base[at+e.shift]; at-- {
 		n++
 	}
-	return match{len(text) - n, len(text) - n + shift, n}
+	return match{opSame, len(text) - n, len(text) - n + e.shift, n}
 }
 
-// extend makes a match of four bytes as long as it can be, backwards too.
-func extend(text, base []byte, done, s, c int) match {
-	n := 4 + common(text[s+4:], base[c+4:])
-	for s > done && c > 0 && text[s-1] == base[c-1] {
+// extend extends a match of four bytes in both directions.
+func (e *encoder) extend(op byte, s, c int, in []byte) match {
+	n := 4 + common(e.text[s+4:], in[c+4:])
+	for s > e.done && c > 0 && e.text[s-1] == in[c-1] {
 		s, c, n = s-1, c-1, n+1
 	}
-	return match{s, c, n}
+	return match{op, s, c, n}
 }
 
-// common is the length of the longest common prefix.
+// common returns the length of the longest common prefix.
 func common(a, b []byte) int {
 	n := 0
 	for ; len(a)-n >= 8 && len(b)-n >= 8; n += 8 {
@@ -123,36 +162,73 @@ func common(a, b []byte) int {
 	return n
 }
 
-// index notes where the base has what.
-func (e *Encoder) index(base []byte) {
-	n := bits.Len(uint(len(base) / stride))
-	e.shift = uint8(64 - n)
-	if cap(e.table) < 1<<n {
-		e.table = make([]uint32, 1<<n)
-	}
-	e.table = e.table[:1<<n]
-	clear(e.table)
-	for i := 0; i+8 <= len(base); i += stride {
-		e.table[hash(load64(base, i), e.shift)] = uint32(i)
-	}
-}
-
-// hash hashes the six bytes that come first.
-func hash(word uint64, shift uint8) uint64 { return word << 16 * 0x9E3779B185EBCA87 >> shift }
+// hash hashes the first six bytes of a word to 64-shift bits.
+func hash(word uint64, shift uint8) uint64 { return word << 16 * 0x9E3779B185EBCA87 >> (shift & 63) }
 
 func load64(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
 func load32(b []byte, i int) uint32 { return binary.LittleEndian.Uint32(b[i:]) }
 
-func appendLiteral(dst, b []byte) []byte {
-	if len(b) == 0 {
-		return dst
+// appendOp appends the head of an operation on n bytes.
+func appendOp(dst []byte, op byte, n int) []byte {
+	switch n--; {
+	case n < 30:
+		return append(dst, op<<5|byte(n))
+	case n < 30+256:
+		return append(dst, op<<5|30, byte(n-30))
 	}
-	return append(appendOp(dst, opLiteral, len(b)), b...)
+	return binary.AppendUvarint(append(dst, op<<5|31), uint64(n-30-256))
 }
 
-func appendOp(dst []byte, op byte, n int) []byte {
-	if n <= longLen {
-		return append(dst, op<<6|byte(n-1))
+// appendLiteral appends bytes as literals. Container and image ids make it worth looking for hexadecimal digits.
+func appendLiteral(dst, lit []byte) []byte {
+	for {
+		i, n := hexRun(lit)
+		if i > 0 {
+			dst = append(appendOp(dst, opLiteral, i), lit[:i]...)
+		}
+		if n == 0 {
+			return dst
+		}
+		dst = appendOp(dst, opHex, n/2)
+		for j := i; j < i+n; j += 2 {
+			dst = append(dst, nibble[lit[j]]<<4|nibble[lit[j+1]])
+		}
+		lit = lit[i+n:]
 	}
-	return binary.AppendUvarint(append(dst, op<<6|longLen), uint64(n-longLen-1))
 }
+
+// hexRun finds the first run of hexadecimal digits of even length; without one, start is the end.
+func hexRun(b []byte) (start, n int) {
+	for i := minHex - 1; i < len(b); i += minHex { // every run covers one of these
+		if nibble[b[i]] == noNibble {
+			continue
+		}
+		from, to := i, i+1
+		for from > 0 && nibble[b[from-1]] != noNibble {
+			from--
+		}
+		for to < len(b) && nibble[b[to]] != noNibble {
+			to++
+		}
+		if n := (to - from) &^ 1; n >= minHex {
+			return from, n
+		}
+	}
+	return len(b), 0
+}
+
+const (
+	noNibble  = 0xff
+	hexDigits = "0123456789abcdef"
+)
+
+// nibble holds the values of the lower-case hexadecimal digits.
+var nibble = func() (t [256]byte) {
+	for i := range t {
+		t[i] = noNibble
+	}
+	for i := range len(hexDigits) {
+		t[hexDigits[i]] = byte(i)
+	}
+	return t
+}()

@@ -1,7 +1,7 @@
-// Package history tells the changes of a journal as they were told when they happened: what differs and
-// who wrote it is worked out again from the versions that the journal keeps.
+// Package history rebuilds the changes of a journal: it computes the differences and who wrote them from the versions
+// that the journal stores.
 //
-// A schema that has changed since, and rules that have, show: fields are compared and judged as of now.
+// It uses the current rules and the newest schemas, so a change can look different than when it was recorded.
 package history
 
 import (
@@ -19,33 +19,33 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
-// Teller makes changes of a journal's entries. It is safe for concurrent use.
-type Teller struct {
+// Builder builds changes from a journal's entries. It is safe for concurrent use.
+type Builder struct {
 	reader   *journal.Reader
 	builder  change.Builder
 	versions versions
 
 	mu      sync.Mutex
 	schemas map[journal.Kind]known
-	short   map[string][]string // short names by group-resource, as the journal has them
+	short   map[string][]string // the journal's short names, by group-resource
 	named   map[string]bool     // group-resources that were looked up in short
 }
 
-// known is a kind's schema as it was when the journal ended with change upTo.
+// known is a kind's schema when the newest change of the journal was upTo.
 type known struct {
 	raw    []byte
 	schema diff.Schema
 	upTo   int64
 }
 
-// New returns a Teller that calls quiet what the rules do.
-func New(r *journal.Reader, rules *quiet.Set) *Teller {
-	return &Teller{reader: r, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]known{}, named: map[string]bool{}}
+// New returns a Builder that applies the given quiet rules.
+func New(r *journal.Reader, rules *quiet.Set) *Builder {
+	return &Builder{reader: r, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]known{}, named: map[string]bool{}}
 }
 
-// Change reads the objects of an entry and returns the change. Its errors are those of Entry.Contents, but
-// for journal.ErrPurged: see Make.
-func (t *Teller) Change(ctx context.Context, e *journal.Entry) (change.Change, error) {
+// Change reads the objects of an entry and returns the change. It fails like Entry.Contents, except that ErrPurged is not
+// an error: see Make.
+func (t *Builder) Change(ctx context.Context, e *journal.Entry) (change.Change, error) {
 	before, after, err := e.Contents(ctx)
 	if err != nil && !errors.Is(err, journal.ErrPurged) {
 		c := t.outline(ctx, e)
@@ -55,8 +55,8 @@ func (t *Teller) Change(ctx context.Context, e *journal.Entry) (change.Change, e
 	return c, err
 }
 
-// outline is a change without what differs.
-func (t *Teller) outline(ctx context.Context, e *journal.Entry) change.Change {
+// outline returns a change without objects and differences.
+func (t *Builder) outline(ctx context.Context, e *journal.Entry) change.Change {
 	return change.Change{
 		Op: e.Op, Resource: t.resource(ctx, e.Kind),
 		Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion, Owner: e.Owner,
@@ -64,11 +64,10 @@ func (t *Teller) outline(ctx context.Context, e *journal.Entry) change.Change {
 	}
 }
 
-// Make returns the change of an entry whose contents were read. Where they are no objects, the change
-// that comes with the error tells the rest. Where nothing is known of what was before, it says so: see
-// change.Change.Blind. Lean leaves out the objects of an update or a conversion, which is several times faster. Decoded
-// is how much JSON the change holds: what before and after have in common counts once.
-func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byte, lean bool) (c change.Change, decoded int, err error) {
+// Make returns the change of an entry whose contents were read. If they are not objects, the error comes with a change
+// that has the rest. If the state before is unknown, the change is Blind. Lean omits the objects of an update or a
+// conversion, which is several times faster. Decoded is the size of the decoded JSON; what both versions share counts once.
+func (t *Builder) Make(ctx context.Context, e *journal.Entry, before, after []byte, lean bool) (c change.Change, decoded int, err error) {
 	if !e.Op.Differs() {
 		return t.decode(ctx, e, before, after, false)
 	}
@@ -86,12 +85,11 @@ func (t *Teller) Make(ctx context.Context, e *journal.Entry, before, after []byt
 	return c, decoded, err
 }
 
-// wholeObject reports whether the only change listed is of the object itself, of which From and To hold all.
+// wholeObject reports whether the only listed difference is the whole object.
 func wholeObject(c *change.Change) bool { return len(c.Fields) == 1 && len(c.Fields[0].Path) == 0 }
 
-// decode is Make of objects that are not kept. With changed, it decodes only what can have changed: see
-// jsonmap.DecodeChanged.
-func (t *Teller) decode(ctx context.Context, e *journal.Entry, before, after []byte, changed bool) (c change.Change, decoded int, err error) {
+// decode is Make without kept versions. With changed, it decodes only what may differ: see jsonmap.DecodeChanged.
+func (t *Builder) decode(ctx context.Context, e *journal.Entry, before, after []byte, changed bool) (c change.Change, decoded int, err error) {
 	if !e.Op.HasObject() {
 		return t.outline(ctx, e), 0, nil
 	}
@@ -103,11 +101,11 @@ func (t *Teller) decode(ctx context.Context, e *journal.Entry, before, after []b
 	return t.make(ctx, e, old, now), decoded, nil
 }
 
-// make makes the change between two versions, and takes the managed fields out of them.
-func (t *Teller) make(ctx context.Context, e *journal.Entry, old, now map[string]any) change.Change {
+// make builds the change between two versions, and removes their managed fields.
+func (t *Builder) make(ctx context.Context, e *journal.Entry, old, now map[string]any) change.Change {
 	c := t.outline(ctx, e)
 	if !e.Op.Differs() && now != nil {
-		old = nil // what the object was before a selection let it in, or before it was recreated
+		old = nil // from before a selection let the object in, or before it was recreated
 	}
 	var schema diff.Schema
 	if e.Op.Differs() {
@@ -122,10 +120,10 @@ func (t *Teller) make(ctx context.Context, e *journal.Entry, old, now map[string
 	return c
 }
 
-// schema is the kind's; nil, with which a diff does what it can, where the journal has none yet. It comes with
-// the first update that needs it, and so does another one: the journal is asked again for a change that it did
-// not have the last time.
-func (t *Teller) schema(ctx context.Context, e *journal.Entry) diff.Schema {
+// schema returns the kind's schema; nil, with which a diff falls back to heuristics, if the journal has none yet. A new
+// schema is recorded with the first update that needs it, so the journal is read again for each change that it did not
+// have the last time.
+func (t *Builder) schema(ctx context.Context, e *journal.Entry) diff.Schema {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.schemas[e.Kind]

@@ -13,12 +13,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// past is a journal that is written and told.
+// past is a journal with a writer and a Builder.
 type past struct {
 	*testing.T
 	j    *journal.Journal
 	r    *journal.Reader
-	tell *Teller
+	tell *Builder
 }
 
 func newPast(t *testing.T) *past {
@@ -64,8 +64,8 @@ func (p *past) add(schema string, rows ...journal.Row) {
 	}
 }
 
-// told tells the changes after one.
-func (p *past) told(after int64) (all []change.Change) {
+// changes returns the changes after a sequence number.
+func (p *past) changes(after int64) (all []change.Change) {
 	p.Helper()
 	for e, err := range p.r.Rows(p.Context(), journal.Query{After: after, OldestFirst: true}) {
 		if err != nil {
@@ -88,14 +88,13 @@ func paths(c change.Change) string {
 	return strings.Join(all, " ")
 }
 
-// keyed is a schema in which the rules of a thing have a key.
+// keyed is a schema in which the rules of a thing have the given key.
 func keyed(by string) string {
 	return `{"kind":{"properties":{"spec":{"properties":{"rules":{"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["` + by + `"],
 		"items":{"properties":{"id":{},"to":{}}}}}}}}}`
 }
 
-// TestSchemaChanges: a definition of a kind may change while somebody tells: what is recorded from then on is
-// compared by the new one.
+// TestSchemaChanges: if a kind's schema changes while a Builder is in use, later changes are compared by the new one.
 func TestSchemaChanges(t *testing.T) {
 	p := newPast(t)
 	states := []string{
@@ -105,20 +104,20 @@ func TestSchemaChanges(t *testing.T) {
 		`{"kind":"Thing","spec":{"rules":[{"id":"e","to":"2"},{"id":"c","to":"1"}]}}`,
 	}
 	p.add(keyed("id"), row(event.Updated, "2", states[0], states[1]))
-	if got := paths(p.told(0)[0]); got != "spec.rules[id=a] spec.rules[id=c]" {
+	if got := paths(p.changes(0)[0]); got != "spec.rules[id=a] spec.rules[id=c]" {
 		t.Errorf("by id: %s", got)
 	}
 	p.add(keyed("to"), row(event.Updated, "3", states[1], states[2]))
-	if got := paths(p.told(1)[0]); got != "spec.rules[to=\"2\"].id" {
+	if got := paths(p.changes(1)[0]); got != "spec.rules[to=\"2\"].id" {
 		t.Errorf("by what the definition says now: %s", got)
 	}
 	p.add("", row(event.Updated, "4", states[2], states[3]))
-	if got := paths(p.told(2)[0]); got != "spec.rules[to=\"2\"].id" {
+	if got := paths(p.changes(2)[0]); got != "spec.rules[to=\"2\"].id" {
 		t.Errorf("as before: %s", got)
 	}
 }
 
-// TestPurged: of a change of which nothing is known before it is told that, and not that all of it is new.
+// TestPurged: a change whose previous state is unknown says so, instead of showing everything as new.
 func TestPurged(t *testing.T) {
 	p := newPast(t)
 	a, b := `{"kind":"Thing","metadata":{"managedFields":[]},"spec":{"to":"1"}}`, `{"kind":"Thing","metadata":{"managedFields":[]},"spec":{"to":"2"}}`
@@ -135,7 +134,7 @@ func TestPurged(t *testing.T) {
 	if err := p.j.Purge(t.Context(), journal.Purge{Until: cut}, nil); err != nil {
 		t.Fatal(err)
 	}
-	all := p.told(0)
+	all := p.changes(0)
 	if len(all) != 3 {
 		t.Fatalf("%d changes", len(all))
 	}
@@ -155,21 +154,21 @@ func TestPurged(t *testing.T) {
 	}
 }
 
-// TestSchemaComesLater: a kind's schema is recorded with its first update. Who has told a creation before,
-// when there was none, compares by it from then on.
+// TestSchemaComesLater: a kind's schema is recorded with its first update. A Builder that read a creation before that uses
+// the schema afterwards.
 func TestSchemaComesLater(t *testing.T) {
 	p := newPast(t)
 	old := `{"kind":"Thing","spec":{"rules":[{"id":"a","to":"1"},{"id":"b","to":"2"}]}}`
 	p.add("", row(event.Created, "1", "", old))
-	p.told(0)
+	p.changes(0)
 	p.add(keyed("id"), row(event.Updated, "2", old, `{"kind":"Thing","spec":{"rules":[{"id":"b","to":"3"},{"id":"a","to":"1"}]}}`))
-	if got := paths(p.told(1)[0]); !strings.Contains(got, "spec.rules[id=b].to") {
+	if got := paths(p.changes(1)[0]); !strings.Contains(got, "spec.rules[id=b].to") {
 		t.Errorf("the update is compared without the schema: %s", got)
 	}
 }
 
-// TestConverted: a conversion is told as it was when it was seen: quiet, with its fields, by nobody, at no other
-// time, and under its own id.
+// TestConverted: a conversion reads as recorded: quiet, with its fields, without a manager or another time, and with its
+// own id.
 func TestConverted(t *testing.T) {
 	p := newPast(t)
 	states := []string{
@@ -195,11 +194,11 @@ func TestConverted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !c.Quiet || c.Manager != "?" || c.Managers != nil || paths(c) != "spec.color" || c.Fields[0].Manager != "?" || !c.Time.Equal(c.At) || !c.Since.IsZero() {
-			t.Errorf("told as %+v", c)
+			t.Errorf("got %+v", c)
 		}
 		ev := change.Event("prod", &c)
 		if ids[ev.ID] = true; ev.ID != e.ID || len(ev.Data.Changes) != 1 {
-			t.Errorf("its event %+v has not the id %s, or no change", ev, e.ID)
+			t.Errorf("event %+v has not the id %s, or no change", ev, e.ID)
 		}
 	}
 	if len(ids) != 2 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestLean: without the objects of updates, a change says the same, and takes less memory.
+// TestLean: without the objects of updates, a change is the same and takes less memory.
 func TestLean(t *testing.T) {
 	many := func(value int) string {
 		var b strings.Builder
@@ -64,7 +64,7 @@ func TestLean(t *testing.T) {
 			t.Errorf("%d bytes were decoded, %d with the objects", size, full)
 		}
 		if n := len(lean.Fields); e.ResourceVersion == "5" && (n != 1 || len(lean.Fields[0].To.(map[string]any)) < 1200+3) {
-			t.Errorf("a change of the whole object has %d fields, or not all that the object has", n)
+			t.Errorf("a change of the whole object has %d fields, or not the whole object", n)
 		}
 	}
 }

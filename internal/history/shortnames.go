@@ -9,7 +9,7 @@ import (
 )
 
 // resource describes a kind as discovery would, as far as the journal knows.
-func (t *Teller) resource(ctx context.Context, k journal.Kind) change.Resource {
+func (t *Builder) resource(ctx context.Context, k journal.Kind) change.Resource {
 	r := change.Resource{
 		Group: k.Group, Version: k.Version, Resource: k.Resource, Singular: strings.ToLower(k.Kind),
 		Kind: k.Kind, Namespaced: k.Namespaced, ShortNames: t.ShortNames(ctx, k),
@@ -20,14 +20,14 @@ func (t *Teller) resource(ctx context.Context, k journal.Kind) change.Resource {
 	return r
 }
 
-// ShortNames returns the short names of a kind: those that the journal has, else those of the built-in kinds, since
-// earlier versions recorded none. They are read when a kind is first met.
-func (t *Teller) ShortNames(ctx context.Context, k journal.Kind) []string {
+// ShortNames returns a kind's short names from the journal, or those of the built-in kinds. They are read when the kind is
+// first used.
+func (t *Builder) ShortNames(ctx context.Context, k journal.Kind) []string {
 	resource := k.GroupResource()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.named[resource] {
-		if short, err := t.reader.ShortNames(ctx); err == nil { // without them, a line has the singular
+		if short, err := t.reader.ShortNames(ctx); err == nil { // without them, a line shows the singular
 			t.short, t.named[resource] = short, true
 		}
 	}

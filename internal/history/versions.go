@@ -9,8 +9,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
-// versions are the objects as the changes made last left them: what was before the next change of one was decoded
-// already. The zero value keeps none. It is safe for concurrent use.
+// versions caches objects, decoded, as the last changes left them, because that is the state before their next change.
+// The zero value caches nothing. It is safe for concurrent use.
 type versions struct {
 	limit int // bytes
 
@@ -19,7 +19,7 @@ type versions struct {
 	of   map[object]*jsonmap.Version
 }
 
-// object names an object. Two may have the same name: the text of a version tells whether it is the right one.
+// object identifies an object. Two may have the same identity: the text of a version decides.
 type object struct {
 	kind                 journal.Kind
 	namespace, name, uid string
@@ -27,12 +27,12 @@ type object struct {
 
 func objectOf(e *journal.Entry) object { return object{e.Kind, e.Namespace, e.Name, e.UID} }
 
-// admit is one in how many objects replaces another where there is no room. All of them would, in turn, leave before
-// they come again.
+// admit: when the cache is full, one in so many objects replaces another. If all did, in turn, each would be evicted before
+// it is needed again.
 const admit = 8
 
-// pair decodes what was before and after an update. It returns nil where nothing is kept, or the objects need the
-// general decoder. The caller puts after once it has written to it; before may be shared.
+// pair decodes the versions before and after an update. It returns nil if nothing is cached, or if the objects need the
+// general decoder. The caller passes after to put once it has finished writing to it; before may be shared.
 func (vs *versions) pair(o object, before, after []byte) (b, a *jsonmap.Version) {
 	if before == nil || after == nil || vs.limit == 0 {
 		return nil, nil
@@ -53,12 +53,12 @@ func (vs *versions) pair(o object, before, after []byte) (b, a *jsonmap.Version)
 	return b, b.Next(after)
 }
 
-// put keeps a version.
+// put caches a version.
 func (vs *versions) put(o object, v *jsonmap.Version) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	vs.drop(o)
-	for other := range vs.of { // in no order
+	for other := range vs.of { // in any order
 		if vs.size+v.Size() <= vs.limit {
 			break
 		}
@@ -81,6 +81,6 @@ func (vs *versions) drop(o object) {
 	}
 }
 
-// KeepVersions has Make keep the objects as updates left them, in so many bytes at most, for who reads the oldest
-// change first. It is called before Make.
-func (t *Teller) KeepVersions(limit int) { t.versions.limit = limit }
+// KeepVersions lets Make cache objects as updates left them, in at most limit bytes, for callers that read oldest first. It
+// must be called before Make.
+func (t *Builder) KeepVersions(limit int) { t.versions.limit = limit }

@@ -14,8 +14,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// TestKeepVersions: readers at different places of a history make the same changes as one that keeps nothing, whatever
-// there is room for, and at once.
+// TestKeepVersions: concurrent readers at different places of a history get the same changes as without a cache, whatever
+// its limit.
 func TestKeepVersions(t *testing.T) {
 	p := newPast(t)
 	object := func(i, version int) string {
@@ -35,8 +35,8 @@ func TestKeepVersions(t *testing.T) {
 		}
 	}
 	p.add("", rows...)
-	want := p.told(0)
-	read := func(tell *Teller, after int64, lean bool) error {
+	want := p.changes(0)
+	read := func(tell *Builder, after int64, lean bool) error {
 		for e, err := range p.r.Rows(t.Context(), journal.Query{After: after, OldestFirst: true}) {
 			if err != nil {
 				return err

@@ -11,16 +11,15 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Keys in meta: absentKey of the moment since which nothing was recorded, while that has not been written as an
-// absence; absenceKey of the end of the last one that was.
+// Keys in meta: absentKey is the start of the absence that is not yet written as a change; absenceKey is the end of the
+// last one that was.
 const (
 	absentKey  = "absent"
 	absenceKey = "absence"
 )
 
-// AbsentSince returns since when nothing was recorded: since NoteAbsent was called or, where the process was killed,
-// since anything was recorded last. It is zero for a new journal. Until the absence is appended, later calls return the
-// same.
+// AbsentSince returns the start of the current absence: when NoteAbsent was called or, if the process was killed, when
+// anything was last recorded. It is zero for a new journal. It stays the same until the absence is appended.
 func (j *Journal) AbsentSince(ctx context.Context) (since time.Time, err error) {
 	err = j.write(ctx, "write", func() error {
 		since, err = j.db.recordedUntil()
@@ -32,7 +31,7 @@ func (j *Journal) AbsentSince(ctx context.Context) (since time.Time, err error) 
 	return since, err
 }
 
-// recordedUntil returns when anything was recorded last, or nothing any more; zero in a new journal.
+// recordedUntil returns when the last recording ended; zero in a new journal.
 func (db *db) recordedUntil() (at time.Time, err error) {
 	const newest = `SELECT ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?),
 		max((SELECT max(at) FROM streams), ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?), 0)))`
@@ -43,7 +42,7 @@ func (db *db) recordedUntil() (at time.Time, err error) {
 	return at, err
 }
 
-// RecordedUntil returns up to when a daemon recorded, as the journal knows; zero for a new journal.
+// RecordedUntil returns up to when a daemon is known to have recorded; zero for a new journal.
 func (r *Reader) RecordedUntil(ctx context.Context) (at time.Time, err error) {
 	err = r.do(ctx, func() error {
 		at, err = r.db.recordedUntil()
@@ -52,7 +51,7 @@ func (r *Reader) RecordedUntil(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// NoteAbsent notes that nothing is recorded from now on, unless an absence that began earlier is not over.
+// NoteAbsent notes that recording stops now, unless an earlier absence is still open.
 func (j *Journal) NoteAbsent(ctx context.Context, now time.Time) error {
 	return j.write(ctx, "write", func() error { return j.db.noteAbsent(now) })
 }
@@ -61,7 +60,7 @@ func (db *db) noteAbsent(since time.Time) error {
 	return db.exec("INSERT OR IGNORE INTO meta VALUES (?, ?)", absentKey, strconv.FormatInt(since.UnixMilli(), 10))
 }
 
-// absence writes an absence, which is over with it.
+// absence writes an absence and closes it.
 func (w *writer) absence(kind int64, r *Row) error {
 	ns, err := w.names.id("")
 	if err != nil {

@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// Origin is what a stream goes on from.
+// Origin says where a stream's resume state came from.
 type Origin uint8
 
 const (
-	// OriginNone is nothing: of what the stream watches nothing was ever watched.
+	// OriginNone: nothing that the stream selects was ever watched.
 	OriginNone Origin = iota
-	// OriginOwn is what the stream held itself.
+	// OriginOwn: the stream has its own state.
 	OriginOwn
-	// OriginOthers is what other streams of its kind held.
+	// OriginOthers: the stream took over objects of other streams of its kind.
 	OriginOthers
-	// OriginLost is nothing, though something of what the stream watches was watched, up to the head's At.
+	// OriginLost: no state is left, but something that the stream selects was watched, up to the head's At.
 	OriginLost
 )
 
-// Resume returns what a stream that is to be watched goes on from, and where it stands with that. Without
-// objects the head has no more than the highest epoch of the journal, so that no version of another history
-// is taken for a known one, and of OriginLost up to when all of it was watched, or else the part that was
-// watched least lately.
+// Resume returns the state from which a stream resumes. Without objects, the head has only the highest epoch of the
+// journal, so that no version of another history is taken for a known one, and for OriginLost also At: until when all that
+// the stream selects was watched or, failing that, the part that was watched least recently.
 //
-// A stream that is not live gets the live objects of others of its kind that it watches as well, so that
-// another configuration goes on with what is known. A namespace of what was watched in all namespaces goes
-// on where that stood. Else the stream must be listed, and as for the first time: what others did not hold
-// is not new. Where labels, fields or globs select, nobody knows which objects of others these are.
+// A stream that is not live takes over live objects that it selects from other streams of its kind, so that a changed
+// configuration keeps what is known. If all namespaces were watched, one namespace resumes from that version. Otherwise
+// the stream must be listed, as for the first time: an object that the others did not hold is not new. With a selection by
+// labels, fields or globs, the journal cannot know which objects of others match, and takes over none.
 func (j *Journal) Resume(ctx context.Context, s Stream) (from Origin, h Head, err error) {
 	err = j.write(ctx, "write", func() error {
 		if from, h, err = j.db.resume(s); err == nil && from == OriginOthers {
@@ -39,25 +38,25 @@ func (j *Journal) Resume(ctx context.Context, s Stream) (from Origin, h Head, er
 	return from, h, err
 }
 
-// kin is what is known of the streams of a kind, as far as it concerns one of them.
+// kin is what the streams of a kind mean for one of them.
 type kin struct {
-	own   *Head     // its own, unless it was forgotten
-	gone  time.Time // when it was forgotten, it was watched up to here
-	from  []held    // others, with objects that it is to have
-	until time.Time // up to when it was watched, as Resume has it; zero: it never was
+	own   *Head     // its own head, unless it was forgotten
+	gone  time.Time // if it was forgotten: until when it was watched
+	from  []held    // other streams with objects to take over
+	until time.Time // until when it was watched, see Resume; zero: never
 }
 
-// held is a stream with objects that another one is to have.
+// held is a stream with objects that another one takes over.
 type held struct {
 	id   int64
 	head Head
-	all  bool // and not just those of a namespace
+	all  bool // not only those of one namespace
 }
 
 func (db *db) kin(s Stream) (k kin, err error) {
 	var part time.Time
 	err = db.watched("WHERE resource = ?", []any{s.GroupResource}, func(id int64, o StreamHead) {
-		reaches := o.Stream.Namespace == "" || o.Stream.Namespace == s.Namespace // all of its namespaces
+		reaches := o.Stream.Namespace == "" || o.Stream.Namespace == s.Namespace // covers all of s
 		switch at := o.Head.At; {
 		case o.Stream == s || reaches && o.Stream.Selection == "":
 			if at.After(k.until) {
@@ -74,7 +73,7 @@ func (db *db) kin(s Stream) (k kin, err error) {
 		case o.Head.Pipeline == forgotten:
 		case o.Stream == s:
 			k.own = &o.Head
-		case s.Selection != "": // what a selection leaves out was not deleted
+		case s.Selection != "": // an object outside the selection was not deleted
 		case s.Namespace == "" || s.Namespace == o.Stream.Namespace:
 			k.from = append(k.from, held{id, o.Head, true})
 		case o.Stream.Selection == "":
@@ -110,10 +109,10 @@ func (db *db) resume(s Stream) (Origin, Head, error) {
 	return OriginLost, Head{Epoch: epoch, At: k.until}, err
 }
 
-// adopt gives a stream the objects of others.
+// adopt gives a stream objects of others.
 func (db *db) adopt(s Stream, k kin, from []held) (Head, error) {
 	h := from[0].head
-	// What it held itself, and has no more, may have been a part of what the other held.
+	// Objects that s itself held and lost may have been a part of what the other held.
 	kept := h.Version != "" && len(from) == 1 && !from[0].all && k.own == nil && (k.gone.IsZero() || k.gone.Before(h.At))
 	if !kept {
 		h.Version, h.At = "", k.until
@@ -131,7 +130,7 @@ func (db *db) adopt(s Stream, k kin, from []held) (Head, error) {
 	return h, nil
 }
 
-// alike are the newest stream, first, and those whose objects can be mixed with its own.
+// alike returns the newest stream, first, and the streams whose objects can be mixed with its objects.
 func alike(all []held) (some []held) {
 	newest := -1
 	for i := range all {
@@ -151,13 +150,13 @@ func alike(all []held) (some []held) {
 	return some
 }
 
-// alike tells that objects of two streams can be mixed.
+// alike reports whether objects of two streams can be mixed.
 func (h Head) alike(o Head) bool {
 	return h.Epoch == o.Epoch && h.Pipeline == o.Pipeline && h.Identity == o.Identity
 }
 
-// hand moves objects. A stream that has lost some must be listed; its version stays for others that
-// are to have the rest.
+// hand moves objects. A stream that lost some must be relisted; it keeps its version for other streams that take over
+// the rest.
 func (db *db) hand(from held, to int64, namespace string) error {
 	if from.all {
 		return errors.Join(
@@ -166,18 +165,18 @@ func (db *db) hand(from held, to int64, namespace string) error {
 	}
 	return errors.Join(
 		db.exec("UPDATE objects SET stream = ? WHERE stream = ? AND namespace = (SELECT id FROM strings WHERE s = ?)", to, from.id, namespace),
-		db.exec("UPDATE streams SET live = 0, ever = 0 WHERE id = ?", from.id))
+		db.exec("UPDATE streams SET live = 0, ever_live = 0 WHERE id = ?", from.id))
 }
 
-// dropNamesakes ends all but the newest of objects with one name, of which two streams may each have held
-// one: that the newest was seen shows that the others are gone.
+// dropNamesakes detaches all but the newest of objects with one name, which two streams may each have held: the newest
+// one proves that the others are gone.
 func (j *Journal) dropNamesakes(s Stream) error {
 	const older = `id IN (SELECT id FROM
 		(SELECT o.id, row_number() OVER (PARTITION BY o.namespace, o.name ORDER BY o.last DESC, o.id DESC) AS n
 			FROM objects o JOIN streams s ON s.id = o.stream WHERE s.resource = ? AND s.namespace = ? AND s.selection = ?)
 		WHERE n > 1)`
 	for {
-		some, err := j.detach(0, older, s.GroupResource, s.Namespace, s.Selection)
+		some, err := j.detach(older, s.GroupResource, s.Namespace, s.Selection)
 		if err != nil || len(some) < forgetRows {
 			return err
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Append writes batches, in one transaction that is durable when it returns: all of it, or nothing on
-// an error. A *WriteError may pass: the same call can be made again. A row that makes no sense is an
-// error of the caller. Once begun, a commit is not given up.
+// Append writes batches in one transaction. When it returns nil they are durable; on an error nothing is written. After
+// a *WriteError the same call may be repeated; an invalid row is an error of the caller. The end of ctx does not
+// interrupt a commit that has begun.
 func (j *Journal) Append(ctx context.Context, batches []Batch) (Appended, error) {
 	for i := range batches {
 		for k := range batches[i].Rows {
@@ -28,7 +28,7 @@ func (j *Journal) Append(ctx context.Context, batches []Batch) (Appended, error)
 		}
 		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone()}
 		if err := j.db.transaction(func() error { return w.all(batches) }); err != nil {
-			j.names.forget() // some of them may have been rolled back
+			j.names.forget() //  the transaction may have made some of them
 			return err
 		}
 		j.tail, j.full = w.tail, false
@@ -111,7 +111,7 @@ func (w *writer) batch(b *Batch) error {
 }
 
 const knownGap = `SELECT 1 FROM gaps g JOIN changes c ON c.seq = g.seq JOIN kinds k ON k.id = c.kind
-	WHERE g."from" = ?1 AND g."to" = ?2 AND g.namespace = ?3 AND k.resource = ?4 AND (c.epoch IS ?5 OR c.epoch = -?5)
+	WHERE g."from" = ?1 AND g."to" = ?2 AND g.namespace = ?3 AND k.resource = ?4 AND c.epoch IS ?5
 	AND (g."to" <> '' OR c.time + c.lag - c.since IS ?6)`
 
 func (w *writer) gap(kind int64, r *Row) error {
@@ -135,8 +135,8 @@ func (w *writer) gap(kind int64, r *Row) error {
 	return w.insert(r, kind, nil, nil, nil, nil)
 }
 
-// change writes a change of an object and its new state. A duplicate is no change, but the state is
-// what it says: a server whose history was replaced has versions again that it had before.
+// change writes a change of an object and its new state. A duplicate writes no change, but still sets the state: a
+// server whose history was replaced can serve a version again.
 func (w *writer) change(stream, kind int64, r *Row) error {
 	o, err := w.object(r)
 	if err != nil {
@@ -149,7 +149,7 @@ func (w *writer) change(stream, kind int64, r *Row) error {
 	if duplicate {
 		w.done.Duplicates++
 	}
-	// What the newest change led to is told by this one's before: unless that is something else.
+	// The newest change's after is this one's before, unless that is something else.
 	base := r.Before
 	if duplicate {
 		base = r.After
@@ -169,18 +169,18 @@ func (w *writer) change(stream, kind int64, r *Row) error {
 
 func (w *writer) insertChange(o *object, kind int64, r *Row) error {
 	var before, after []byte
-	o.walk++
+	o.chainLen++
 	if len(r.Before) > 0 && leaves(r.Op) {
 		before = w.codec.diff(r.Before, r.After)
 	} else if len(r.Before) > 0 {
 		before = w.codec.whole(r.Before)
 	}
 	if !leaves(r.Op) {
-		o.walk = 0
-	} else if o.walk >= wholeEvery {
-		after, o.walk = w.codec.whole(r.After), 0
+		o.chainLen = 0
+	} else if o.chainLen >= wholeEvery {
+		after, o.chainLen = w.codec.whole(r.After), 0
 	}
-	var owner any // NULL: the object's
+	var owner any // NULL: as the object's
 	if text := ownerText(r.Owner); text != o.owner {
 		owner = text
 	}
@@ -232,7 +232,7 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 	return nil
 }
 
-// object returns the object of a change as it is in the file, and makes it where it is not.
+// object returns the object of a change, and creates it if the journal does not have it.
 func (w *writer) object(r *Row) (*object, error) {
 	o, resource, err := w.find(r)
 	if err != nil || o.id != 0 {
@@ -243,47 +243,45 @@ func (w *writer) object(r *Row) (*object, error) {
 		return nil, err
 	}
 	o.owner = ownerText(r.Owner)
-	err = w.db.exec("INSERT INTO objects (resource, uid, namespace, name, owner, last, walk) VALUES (?, ?, ?, ?, ?, 0, 0)",
+	err = w.db.exec("INSERT INTO objects (resource, uid, namespace, name, owner, last, chain_len) VALUES (?, ?, ?, ?, ?, 0, 0)",
 		resource, uidKey(&r.Meta), ns, r.Name, o.owner)
 	o.id = w.db.c.LastInsertRowID()
 	return o, err
 }
 
-// find returns the object of a change as it is in the file, without a number where it is not, and the
-// number of its resource.
+// find returns the object of a change, with id 0 if the journal does not have it, and the number of its resource.
 func (w *writer) find(r *Row) (o *object, resource int64, err error) {
 	if resource, err = w.names.id(r.Kind.GroupResource()); err != nil {
 		return nil, 0, err
 	}
 	o = &object{}
-	err = w.db.query("SELECT id, stream, version, top, owner, last, walk, content FROM objects WHERE resource = ? AND uid = ?",
+	err = w.db.query("SELECT id, stream, version, max_version, owner, last, chain_len, content FROM objects WHERE resource = ? AND uid = ?",
 		[]any{resource, uidKey(&r.Meta)}, func(s *sqlite3.Stmt) error {
-			o.id, o.stream, o.object.ResourceVersion, o.top = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnText(2), s.ColumnText(3)
-			o.owner, o.last, o.walk, o.head = s.ColumnText(4), s.ColumnInt64(5), s.ColumnInt(6), headOf(s, 7)
+			o.id, o.stream, o.object.ResourceVersion, o.maxVersion = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnText(2), s.ColumnText(3)
+			o.owner, o.last, o.chainLen, o.head = s.ColumnText(4), s.ColumnInt64(5), s.ColumnInt(6), headOf(s, 7)
 			return nil
 		})
 	return o, resource, err
 }
 
-// known reports whether the journal has a change with this id: with this object, version, operation, epoch
-// and form.
+// known reports whether the journal has a change with this id: the same object, version, operation, epoch and form.
 func (w *writer) known(o *object, r *Row) (bool, error) {
 	if o.last == 0 {
 		return false, nil
 	}
-	if c, ok := compareVersions(r.ResourceVersion, o.top); ok && c > 0 {
-		return false, nil // newer than all before: the usual case, and nothing has to be looked up
+	if c, ok := compareVersions(r.ResourceVersion, o.maxVersion); ok && c > 0 {
+		return false, nil // newer than any before: the usual case, without a query
 	}
-	n, err := w.db.integer("SELECT 1 FROM changes WHERE object = ?1 AND version = ?2 AND op = ?3 AND (epoch IS ?4 OR epoch = -?4) AND form IS ?5",
+	n, err := w.db.integer("SELECT 1 FROM changes WHERE object = ?1 AND version = ?2 AND op = ?3 AND epoch IS ?4 AND form IS ?5",
 		o.id, versionValue(r.ResourceVersion), opNumber(r.Op), epochValue(r.Epoch), sumValue(r.Form))
 	return n != 0, err
 }
 
-// rewrite makes other bytes of the same version the object's state. What its newest change led to
-// stays, as the difference from them.
+// rewrite replaces the object's state by other bytes of the same version. The newest change's after becomes a delta
+// from them.
 func (w *writer) rewrite(stream int64, r *Row) error {
 	o, _, err := w.find(r)
-	if err != nil || o.head == nil { // nothing is kept of it that could be rewritten
+	if err != nil || o.head == nil { // the journal has no state to rewrite
 		return err
 	}
 	if o.last > 0 && !matches(o.head, r.After) {
@@ -294,8 +292,8 @@ func (w *writer) rewrite(stream int64, r *Row) error {
 	return w.setState(o, stream, r, true)
 }
 
-// pin gives the object's newest change its own after, before the state becomes something else: whole,
-// or as the difference from the next state.
+// pin stores the newest change's after before the state is replaced by something that the next change does not lead
+// back from: whole, or as a delta from the next state. See Stored rows in the package comment.
 func (w *writer) pin(o *object, next []byte) error {
 	_, after, _, err := w.db.contents(w.codec, o.id, o.last)
 	var d *DamagedError
@@ -309,33 +307,33 @@ func (w *writer) pin(o *object, next []byte) error {
 		content = w.codec.whole(after)
 	}
 	if next == nil {
-		o.walk = 0
+		o.chainLen = 0
 	}
 	return w.db.exec("UPDATE changes SET after = ? WHERE seq = ?", content, o.last)
 }
 
 func (w *writer) setState(o *object, stream int64, r *Row, duplicate bool) error {
-	top := o.top
-	if c, ok := compareVersions(r.ResourceVersion, o.top); !ok || c > 0 {
-		top = r.ResourceVersion
+	maxVersion := o.maxVersion
+	if c, ok := compareVersions(r.ResourceVersion, o.maxVersion); !ok || c > 0 {
+		maxVersion = r.ResourceVersion
 	}
-	if o.stream != 0 && o.stream != stream { // which does not have all of its objects any more
-		if err := w.db.exec("UPDATE streams SET version = '', live = 0, ever = 0 WHERE id = ?", o.stream); err != nil {
+	if o.stream != 0 && o.stream != stream { // it no longer has all of its objects
+		if err := w.db.exec("UPDATE streams SET version = '', live = 0, ever_live = 0 WHERE id = ?", o.stream); err != nil {
 			return err
 		}
 	}
 	version, sum := versionValue(r.ResourceVersion), sumValue(r.Sum)
 	switch {
 	case !leaves(r.Op):
-		return w.db.exec("UPDATE objects SET stream = NULL, version = ?, top = ?, last = ?, walk = ?, content = NULL, sum = NULL WHERE id = ?",
-			version, versionValue(top), o.last, o.walk, o.id)
+		return w.db.exec("UPDATE objects SET stream = NULL, version = ?, max_version = ?, last = ?, chain_len = ?, content = NULL, sum = NULL WHERE id = ?",
+			version, versionValue(maxVersion), o.last, o.chainLen, o.id)
 	case duplicate && matches(o.head, r.After):
-		return w.db.exec("UPDATE objects SET stream = ?, version = ?, top = ?, last = ?, walk = ?, sum = ? WHERE id = ?",
-			stream, version, versionValue(top), o.last, o.walk, sum, o.id)
-	case o.stream == stream: // nearly always, and the index of streams stays as it is
-		return w.db.exec("UPDATE objects SET version = ?, top = ?, last = ?, walk = ?, content = ?, sum = ? WHERE id = ?",
-			version, versionValue(top), o.last, o.walk, w.codec.state(r.After), sum, o.id)
+		return w.db.exec("UPDATE objects SET stream = ?, version = ?, max_version = ?, last = ?, chain_len = ?, sum = ? WHERE id = ?",
+			stream, version, versionValue(maxVersion), o.last, o.chainLen, sum, o.id)
+	case o.stream == stream: // nearly always; the index of streams is not touched
+		return w.db.exec("UPDATE objects SET version = ?, max_version = ?, last = ?, chain_len = ?, content = ?, sum = ? WHERE id = ?",
+			version, versionValue(maxVersion), o.last, o.chainLen, w.codec.state(r.After), sum, o.id)
 	}
-	return w.db.exec("UPDATE objects SET stream = ?, version = ?, top = ?, last = ?, walk = ?, content = ?, sum = ? WHERE id = ?",
-		stream, version, versionValue(top), o.last, o.walk, w.codec.state(r.After), sum, o.id)
+	return w.db.exec("UPDATE objects SET stream = ?, version = ?, max_version = ?, last = ?, chain_len = ?, content = ?, sum = ? WHERE id = ?",
+		stream, version, versionValue(maxVersion), o.last, o.chainLen, w.codec.state(r.After), sum, o.id)
 }

@@ -12,15 +12,15 @@ import (
 // journalFiles are the endings of the files that make up a journal.
 var journalFiles = []string{"", "-wal", "-shm"}
 
-// restoreStep does one step of Restore; tests stop it there, as a kill would.
+// restoreStep runs one step of Restore; tests stop there, as a kill would.
 var restoreStep = func(do func() error) error { return do() }
 
-// asideNote is the file that names where the files of a journal are being moved to. Whoever resumes moves the others to
-// the same name: a journal without its log lacks its newest changes.
+// asideNote is the file that holds the name to which a journal's files are being moved. A resumed restore moves the rest
+// to the same name: a journal without its log lacks its newest changes.
 func asideNote(path string) string { return path + ".aside" }
 
-// moveAside renames a journal and the files beside it to one name, or resumes doing so, and returns that name; empty:
-// there was nothing to move. The journal goes first: without it, Open refuses the log. No file is replaced.
+// moveAside renames a journal and the files beside it, or resumes that, and returns the new name; empty if there was
+// nothing to move. The journal goes first: Open refuses a log without it. No file is replaced.
 func moveAside(path, to string) (string, error) {
 	dir, note := filepath.Dir(path), asideNote(path)
 	noted, err := notedAside(path)
@@ -43,14 +43,14 @@ func moveAside(path, to string) (string, error) {
 			return to, err
 		}
 	}
-	if err := syncDir(dir); err != nil { // the note goes after the renames, also in a power failure
+	if err := syncDir(dir); err != nil { // a power failure must not undo a rename and keep the note's removal
 		return to, err
 	}
 	return to, restoreStep(func() error { return os.Remove(note) })
 }
 
-// notedAside returns where an interrupted Restore was moving the journal to. It is empty where there is no note, and
-// where another journal was made meanwhile, which needs a name of its own.
+// notedAside returns where an interrupted Restore was moving the journal. It is empty if there is no note, and if another
+// journal was made since, which needs another name.
 func notedAside(path string) (string, error) {
 	b, err := os.ReadFile(asideNote(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +69,7 @@ func notedAside(path string) (string, error) {
 	return to, nil
 }
 
-// freeAside returns a name that no file of another journal has.
+// freeAside returns a name that no other journal's file has.
 func freeAside(to string) string {
 	first := to
 	for n := 2; existsAny(to); n++ {
@@ -78,7 +78,7 @@ func freeAside(to string) string {
 	return to
 }
 
-// writeNote writes a small file, whole or not at all, behind whatever it takes to survive a power failure.
+// writeNote writes a small file atomically and syncs it.
 func writeNote(path, text string) error {
 	partial := path + ".partial"
 	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o600)

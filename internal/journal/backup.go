@@ -13,12 +13,12 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// backupPages is how many pages a backup copies between looks at the context.
+// backupPages is how many pages a backup copies between checks of the context.
 const backupPages = 512
 
-// Backup copies a journal to a new file, as it is at one moment; a daemon may write on meanwhile. The file appears
-// under its name once it is whole: until then, and where the program is killed, there is only to.partial. Progress,
-// if not nil, hears how many pages were copied. Backup returns the file's size in bytes.
+// Backup copies a journal, as of one moment, to a new file; a daemon may keep writing. Until the copy is complete, and if
+// the program is killed, only to.partial exists. progress, if not nil, receives the number of copied pages. Backup returns
+// the file's size in bytes.
 func Backup(ctx context.Context, path, to string, progress func(done, total int64)) (int64, error) {
 	path, err := place(path)
 	if err == nil {
@@ -41,9 +41,9 @@ func Backup(ctx context.Context, path, to string, progress func(done, total int6
 	return size, nil
 }
 
-// copyTo copies the file, behind whatever it takes to survive a power failure.
+// copyTo copies the file to a path, where it appears once it is complete and survives a power failure.
 func (db *db) copyTo(ctx context.Context, to string, progress func(done, total int64)) (size int64, err error) {
-	if err := db.version(true); err != nil {
+	if err := db.checkFormat(); err != nil {
 		return 0, err
 	}
 	partial := to + ".partial"
@@ -59,7 +59,7 @@ func (db *db) copyTo(ctx context.Context, to string, progress func(done, total i
 		err = db.copyPages(ctx, partial, progress)
 	}
 	if err != nil {
-		if err = noteFull(partial, err); errors.Is(err, ErrFull) { // not the disk of the journal, perhaps
+		if err = noteFull(partial, err); errors.Is(err, ErrFull) { // perhaps another disk than the journal's
 			err = fmt.Errorf("write %s: %w", partial, err)
 		}
 		return 0, errors.Join(err, f.Close(), removeDB(partial))
@@ -68,8 +68,8 @@ func (db *db) copyTo(ctx context.Context, to string, progress func(done, total i
 	if err == nil {
 		err = f.Sync()
 	}
-	err = errors.Join(err, f.Close()) // Windows renames nothing that is open
-	// Another backup to the same file has removed this one's, and writes its own under the same name.
+	err = errors.Join(err, f.Close()) // Windows does not rename open files
+	// Another backup to the same file removes this one's partial file and writes its own under the same name.
 	if now, lerr := os.Lstat(partial); err == nil && (lerr != nil || !os.SameFile(info, now)) {
 		return 0, fmt.Errorf("another program writes %s", partial)
 	}
@@ -85,8 +85,8 @@ func (db *db) copyTo(ctx context.Context, to string, progress func(done, total i
 	return info.Size(), syncDir(filepath.Dir(to))
 }
 
-// makeSums has an empty file get checksums of its pages. SQLite writes them only where the header of a file says so, and
-// of a large copy it writes the header last: pages that the journal has in its log, without checksums, would get none.
+// makeSums makes an empty file whose pages get checksums. SQLite writes them only where the file's header says so, and
+// writes the header of a large copy last: pages that come from the log, without checksums, would get none.
 func makeSums(path string) error {
 	db, err := openDB(path, "")
 	if err != nil {
@@ -95,10 +95,9 @@ func makeSums(path string) error {
 	return orElse(db.c.EnableChecksums("main"), db.close())
 }
 
-// copyPages copies what the database is at one moment. Each page that is read is compared with its checksum.
+// copyPages copies the database as of one moment and verifies the checksum of each page that it reads.
 func (db *db) copyPages(ctx context.Context, to string, progress func(done, total int64)) (err error) {
-	// A transaction that reads keeps the moment, whatever a daemon commits; without one, a commit of it would begin
-	// the copy anew.
+	// A read transaction fixes the moment; without one, a daemon's commit would restart the copy.
 	if err := db.script("BEGIN"); err != nil {
 		return err
 	}
@@ -125,17 +124,17 @@ func (db *db) copyPages(ctx context.Context, to string, progress func(done, tota
 	}
 }
 
-// Restored is what Restore did.
+// Restored is the result of Restore.
 type Restored struct {
-	// Size is the restored file's, in bytes. Aside is where the journal that was there before is now; empty: there
-	// was none.
+	// Size is the restored file's size in bytes. Aside is the new path of the journal that was there before; empty if
+	// there was none.
 	Size  int64
 	Aside string
 }
 
-// Restore puts a backup in a journal's place. Once the backup is copied, it moves the old journal aside, with the files
-// beside it. Nothing is lost where the program is killed: the next Restore resumes. A journal that is open is a
-// *LockedError.
+// Restore replaces a journal by a backup. After it has copied the backup, it moves the old journal and the files beside
+// it aside. If the program is killed, nothing is lost and the next Restore resumes. A journal that is open for writing is
+// a *LockedError.
 func Restore(ctx context.Context, from, path string, now time.Time) (r Restored, err error) {
 	if from, err = place(from); err == nil {
 		path, err = realPath(path)
@@ -151,7 +150,7 @@ func Restore(ctx context.Context, from, path string, now time.Time) (r Restored,
 		return r, fmt.Errorf("restore journal: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	next := restoring(path) // one from before stays until this one is whole: create looks for it
+	next := restoring(path) // a copy from an interrupted restore stays until this one is complete; create looks for it
 	if r.Size, err = copyBackup(ctx, from, next); err != nil {
 		return r, classify("restore", from, err)
 	}
@@ -168,13 +167,13 @@ func Restore(ctx context.Context, from, path string, now time.Time) (r Restored,
 	return r, nil
 }
 
-// restoring is where Restore has the copy of a backup until what was there is moved aside.
+// restoring is the path of the backup's copy until the old journal is moved aside.
 func restoring(path string) string { return path + ".restoring" }
 
-// copyBackup reads a backup without making files beside it.
+// copyBackup copies a backup without creating files beside it.
 func copyBackup(ctx context.Context, from, to string) (int64, error) {
 	if info, err := os.Stat(from + "-wal"); err == nil && info.Size() > 0 {
-		return 0, &FormatError{from, "its log " + filepath.Base(from) + "-wal lies beside it: this is a journal, or a copy of one that was being written, and no backup; tattler journal backup makes one"}
+		return 0, &FormatError{from, "its log " + filepath.Base(from) + "-wal lies beside it, so this is a journal, or a copy made while one was written, not a backup; tattler journal backup makes one"}
 	}
 	if err := checkMagic(from); err != nil {
 		return 0, err
@@ -188,7 +187,7 @@ func copyBackup(ctx context.Context, from, to string) (int64, error) {
 	return size, orElse(err, db.close())
 }
 
-// removeDB removes a database that was not finished.
+// removeDB removes an unfinished database.
 func removeDB(path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -208,7 +207,7 @@ func removeLogs(path string) error {
 	return errors.Join(errs...)
 }
 
-// syncDir makes what was made, renamed or removed in a directory survive a power failure.
+// syncDir makes changes of a directory's entries survive a power failure.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -217,5 +216,5 @@ func syncDir(dir string) error {
 	return errors.Join(syncOpen(d), d.Close())
 }
 
-// escapeURI makes a path one of a file: URI.
+// escapeURI escapes a path for a file: URI.
 func escapeURI(path string) string { return (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() }

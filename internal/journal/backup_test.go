@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// large makes a journal with many pages, and returns its path.
+// large makes a journal of many pages, and returns its path.
 func large(t *testing.T, dir string) (*Journal, string) {
 	t.Helper()
 	path := filepath.Join(dir, "journal.db")
@@ -55,7 +55,7 @@ func filesIn(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// TestBackup: a copy that is made while the journal is written is what that was at one moment, and whole.
+// TestBackup: a copy made during writes is complete, as of one moment.
 func TestBackup(t *testing.T) {
 	dir, store := t.TempDir(), t.TempDir()
 	j, path := large(t, dir)
@@ -89,7 +89,7 @@ func TestBackup(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		got := contents(t, filepath.Join(store, name))
 		if len(got) < 300 || !slices.Equal(got, all[:len(got)]) {
-			t.Errorf("%s has %d changes of %d, or others", name, len(got), len(all))
+			t.Errorf("%s has %d changes of %d, or other ones", name, len(got), len(all))
 		}
 	}
 	if _, err := Backup(t.Context(), path, filepath.Join(store, "one"), nil); !errors.Is(err, fs.ErrExist) {
@@ -105,8 +105,8 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestBackupOfLongLog: a backup is whole and can be restored where the log has more pages than SQLite keeps in memory.
-// Pages in the log have no checksums yet, so the copy has to get its own.
+// TestBackupOfLongLog: a backup is complete and can be restored if the log has more pages than SQLite caches. Pages in the
+// log have no checksums yet, so the copy must add them.
 func TestBackupOfLongLog(t *testing.T) {
 	dir := t.TempDir()
 	path, saved := filepath.Join(dir, "journal.db"), filepath.Join(dir, "saved.db")
@@ -136,11 +136,11 @@ func TestBackupOfLongLog(t *testing.T) {
 	_, err = Restore(t.Context(), saved, path, epoch)
 	must(t, err)
 	if got := contents(t, path); !slices.Equal(got, was) {
-		t.Errorf("%d changes are restored of %d, or others", len(got), len(was))
+		t.Errorf("%d of %d changes are restored, or other ones", len(got), len(was))
 	}
 }
 
-// TestRestore: a backup takes the journal's place, which is moved aside and stays readable.
+// TestRestore: a backup replaces the journal, which is moved aside and stays readable.
 func TestRestore(t *testing.T) {
 	dir, saved := t.TempDir(), filepath.Join(t.TempDir(), "saved.db")
 	j, path := large(t, dir)
@@ -151,7 +151,7 @@ func TestRestore(t *testing.T) {
 	if _, err := Restore(t.Context(), saved, path, epoch); !errors.As(err, new(*LockedError)) {
 		t.Errorf("while a daemon has it: %v", err)
 	}
-	copied, err := os.ReadFile(path + "-wal") // as after a crash, or a copy
+	copied, err := os.ReadFile(path + "-wal") // a log that is left behind, as after a crash or a copy
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again.Cluster() != "prod" {
-			t.Errorf("it is of %s", again.Cluster())
+			t.Errorf("its cluster is %s", again.Cluster())
 		}
 		add(t, again, pod(event.Updated, 400))
 		if err := again.Close(); err != nil {
@@ -188,12 +188,12 @@ func TestRestore(t *testing.T) {
 		}
 	}
 	if r, err := Restore(t.Context(), saved, filepath.Join(dir, "new", "journal.db"), epoch); err != nil || r.Aside != "" {
-		t.Errorf("where there is none: %+v, %v", r, err)
+		t.Errorf("without an old journal: %+v, %v", r, err)
 	}
 }
 
-// TestCopiesThatAreNotWhole: what is no whole journal is never taken for a new one, nor mixed with another's log.
-func TestCopiesThatAreNotWhole(t *testing.T) {
+// TestIncompleteCopies: an incomplete journal is never taken for a new one, nor mixed with another one's log.
+func TestIncompleteCopies(t *testing.T) {
 	_, path := large(t, t.TempDir())
 	read := func(end string) []byte {
 		t.Helper()
@@ -209,10 +209,10 @@ func TestCopiesThatAreNotWhole(t *testing.T) {
 		main, wal []byte
 		want      string
 	}{
-		{"empty", []byte{}, nil, "it is empty"},
-		{"cut off in its first page", main[:1000], nil, ""},
-		{"cut off", main[:len(main)/2], nil, ""},
-		{"no file, and a log", nil, wal, "restored by halves"},
+		{"empty", []byte{}, nil, "the file is empty"},
+		{"truncated in its first page", main[:1000], nil, ""},
+		{"truncated", main[:len(main)/2], nil, ""},
+		{"a log without a file", nil, wal, "restored in part"},
 	} {
 		for _, action := range []string{"open", "restore"} {
 			dir := t.TempDir()
@@ -245,13 +245,13 @@ func TestCopiesThatAreNotWhole(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "x.db-wal"), wal, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Restore(t.Context(), filepath.Join(filepath.Dir(path), "x.db"), filepath.Join(t.TempDir(), "journal.db"), epoch); err == nil || !strings.Contains(err.Error(), "no backup") {
+	if _, err := Restore(t.Context(), filepath.Join(filepath.Dir(path), "x.db"), filepath.Join(t.TempDir(), "journal.db"), epoch); err == nil || !strings.Contains(err.Error(), "not a backup") {
 		t.Errorf("a copy with its log: %v", err)
 	}
 }
 
-// TestKilledHalfway kills backups and restores: there is a whole file or none, and the journal is what it was or what
-// the backup was.
+// TestKilledHalfway kills backups and restores: a backup is complete or missing, and the journal is the old one or the
+// restored one.
 func TestKilledHalfway(t *testing.T) {
 	dir, saved := t.TempDir(), filepath.Join(t.TempDir(), "saved.db")
 	j, path := large(t, dir)
@@ -278,12 +278,12 @@ func TestKilledHalfway(t *testing.T) {
 			}
 		}
 		if got := contents(t, path); !slices.Equal(got, was) && !slices.Equal(got, later) {
-			t.Fatalf("after a restore that was killed after %v, the journal has %d changes", after, len(got))
+			t.Fatalf("after a restore killed after %v, the journal has %d changes", after, len(got))
 		}
 	}
 }
 
-// killed runs a child for a while.
+// killed runs a child and kills it after a while.
 func killed(t *testing.T, after time.Duration, what, path string, env ...string) {
 	t.Helper()
 	cmd := command(t, what, path, env...)

@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// node is a node's JSON, about 6 KB, with the parts that a heartbeat changes.
+// node returns a node's JSON, about 6 KB, with the fields that a heartbeat changes.
 func node(i, version int, at time.Time) []byte {
 	stamp := at.UTC().Format(time.RFC3339)
 	var b strings.Builder
@@ -43,7 +43,7 @@ func uidOf(i int) string {
 	return fmt.Sprintf("%08x-%04x-4%03x-a%03x-%012x", r.Uint32(), r.IntN(1<<16), r.IntN(1<<12), r.IntN(1<<12), r.Uint64N(1<<48))
 }
 
-// fleet makes heartbeats of nodes, one after the other.
+// fleet makes heartbeats of nodes in turn.
 type fleet struct {
 	nodes   int
 	n       int
@@ -93,7 +93,7 @@ func begin(b *testing.B, nodes int) (*Journal, *fleet) {
 	return j, f
 }
 
-// used is what the file has in use, in bytes.
+// used returns how many bytes of the file are in use.
 func used(b *testing.B, j *Journal) int64 {
 	b.Helper()
 	pages, free, size, err := j.db.pages()
@@ -103,9 +103,8 @@ func used(b *testing.B, j *Journal) int64 {
 	return (pages - free) * size
 }
 
-// BenchmarkAppend writes heartbeats of 5,000 nodes of 6 KB, as they are prepared, with fsync. An
-// operation is a row. What a row adds to the file counts row, index and block; the whole copies only
-// from 64 updates a node on (-benchtime 400000x).
+// BenchmarkAppend writes prepared heartbeats of 5,000 nodes of 6 KB, with fsync. An operation is a row. file-B/row counts
+// the row, its index entries and its block; whole copies come only after 64 updates per node (-benchtime 400000x).
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{1, 10, 100, 500} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
@@ -150,8 +149,8 @@ func BenchmarkObjects(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstPage opens a journal and reads the newest 50 changes and their contents. With
-// JOURNAL_ROWS=1000000 it is the claim of docs/journal.md.
+// BenchmarkFirstPage opens a journal and reads the newest 50 changes with their contents. docs/journal.md quotes it with
+// JOURNAL_ROWS=1000000.
 func BenchmarkFirstPage(b *testing.B) {
 	rows := 20_000
 	if v := os.Getenv("JOURNAL_ROWS"); v != "" {
@@ -166,7 +165,7 @@ func BenchmarkFirstPage(b *testing.B) {
 		for i := range batch[0].Rows {
 			batch[0].Rows[i].Quiet = (f.n+i)%10 != 0
 		}
-		if f.n%100_000 < 500 { // so rare that most blocks have none
+		if f.n%100_000 < 500 { // rare: most blocks have none
 			batch[0].Rows[0].Manager = "rare"
 		}
 		if _, err := j.Append(b.Context(), batch); err != nil {
@@ -222,8 +221,8 @@ func BenchmarkFirstPage(b *testing.B) {
 	})
 }
 
-// BenchmarkSharedName reads the first page of what happened to 5,000 objects of one name, as the service
-// account default is in each namespace.
+// BenchmarkSharedName reads the first page of changes of 5,000 objects that share a name, as the service account "default"
+// of each namespace does.
 func BenchmarkSharedName(b *testing.B) {
 	j, err := Open(b.Context(), filepath.Join(b.TempDir(), "journal.db"), Options{Cluster: "prod"})
 	if err != nil {
@@ -261,7 +260,7 @@ func BenchmarkSharedName(b *testing.B) {
 					}
 				}
 				if n == 0 {
-					b.Fatal("nothing is found")
+					b.Fatal("nothing found")
 				}
 			}
 		})

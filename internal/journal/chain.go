@@ -12,24 +12,23 @@ import (
 // wholeEvery bounds how many later changes are needed to read one.
 const wholeEvery = 64
 
-// The chain of an object: what was before a change is the difference from what was after it; what was
-// after it is what was before the next, or the state. So the newest history is the cheapest, the oldest
-// can be removed, and a change is written without reading another. Some contents are whole: what was
-// before a deletion, and what was after every 64th change, so that a walk is short. Where what was before a
-// change was purged, what was after the one before it is whole.
+// The chain of an object: "before" of a change is a delta from its "after", and "after" is the "before" of the next
+// change, or the object's state after the newest. So the newest history is the cheapest to read, the oldest can be
+// removed, and a change is written without reading another. Some contents are whole, which bounds the chain: "before"
+// of a deletion, "after" of every 64th change, and "after" of a change whose successor's "before" was purged.
 
 // link is a change in its object's chain.
 type link struct {
 	seq           int64
 	op            event.Op
-	before, after []byte // contents; nil where there is none of its own
+	before, after []byte // contents; nil if not stored here
 }
 
-// leaves tells whether there is an object after the operation.
+// leaves reports whether the object exists after the operation.
 func leaves(op event.Op) bool { return op != event.Deleted && op != event.Left && op.HasObject() }
 
-// chain returns the changes of an object from one on, up to one whose after needs no later one, and
-// the state if that is needed.
+// chain returns the changes of an object from seq on, up to the first whose after needs no later change, and the
+// object's state if it is needed.
 func (db *db) chain(object, seq int64) (links []link, state []byte, err error) {
 	done := false
 	err = db.query("SELECT seq, op, before, after FROM changes WHERE object = ? AND seq >= ? ORDER BY seq", []any{object, seq},
@@ -65,8 +64,8 @@ func (db *db) state(object int64) (content []byte, err error) {
 	return content, err
 }
 
-// unwind calls each with what was before and after each link, the newest first. What was after the
-// newest is next, where that has none of its own.
+// unwind calls each with the contents before and after each link, newest first. next is the content after the newest
+// link that stores none.
 func (c *codec) unwind(path string, links []link, next []byte, each func(l *link, before, after []byte) error) error {
 	for i := len(links) - 1; i >= 0; i-- {
 		l := &links[i]
@@ -76,7 +75,7 @@ func (c *codec) unwind(path string, links []link, next []byte, each func(l *link
 			if after = next; l.after != nil {
 				after, err = c.open(l.after, next)
 			} else if after == nil {
-				err = errors.New("its next change does not tell")
+				err = errors.New("no later change holds it")
 			}
 			if err != nil {
 				return &DamagedError{path, fmt.Sprintf("change %d, after", l.seq), err}
@@ -95,16 +94,16 @@ func (c *codec) unwind(path string, links []link, next []byte, each func(l *link
 	return nil
 }
 
-// contents returns what was before and after a change; nil where there was nothing, and where what was
-// before was purged.
+// contents returns the object before and after a change; nil where there was none. purged reports that before was
+// purged.
 func (db *db) contents(c *codec, object, seq int64) (before, after []byte, purged bool, err error) {
 	var v version
 	err = db.walk(c, object, seq, func(_ int, w version) { v = w })
 	return v.before, v.after, v.purged, err
 }
 
-// walk calls each with the changes of an object that are needed to read one, the newest first and that one last, and
-// with how many come before each.
+// walk calls each with the changes needed to read one, newest first and the wanted one last, and with how many come
+// before each.
 func (db *db) walk(c *codec, object, seq int64, each func(before int, v version)) error {
 	links, state, err := db.chain(object, seq)
 	if err != nil {

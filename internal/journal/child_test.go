@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// child is what the test binary does instead of testing where JOURNAL_CHILD says so.
+// child runs the role that JOURNAL_CHILD names instead of the tests.
 func child(what string) bool {
 	path, seed := os.Getenv("JOURNAL_PATH"), os.Getenv("JOURNAL_SEED")
 	switch what {
@@ -35,14 +35,10 @@ func child(what string) bool {
 		fmt.Println("failed:", err)
 	case "heals":
 		ends(heals(path))
-	case "gives-up-copy":
-		ends(givesUpCopy(path))
 	case "held-log":
 		ends(heldLog(path))
 	case "says-full":
 		ends(saysFull(path))
-	case "migrates":
-		ends(migrates(path))
 	case "purges":
 		ends(purges(path))
 	case "lock":
@@ -52,7 +48,7 @@ func child(what string) bool {
 	return true
 }
 
-// ends ends the process with what was found.
+// ends prints a result and ends the process.
 func ends(err error) {
 	if err != nil {
 		fmt.Println("failed:", err)
@@ -61,7 +57,7 @@ func ends(err error) {
 	fmt.Println("done")
 }
 
-// appendForEver goes on with a history after so many transactions, and says which it has appended.
+// appendForEver continues a history after from transactions, and prints those that it has appended.
 func appendForEver(path string, seed uint64, from int) {
 	h := newHistory(seed)
 	for range from {
@@ -88,8 +84,8 @@ func command(t *testing.T, what, path string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestKill kills a process again and again while it appends. What it has said to have appended is
-// there, once and whole; of what it was appending, all or nothing.
+// TestKill kills a process repeatedly while it appends. Acknowledged transactions are found once and complete; the one in
+// progress is found as a whole or not at all.
 func TestKill(t *testing.T) {
 	for _, seed := range seeds(t, 2) {
 		path := filepath.Join(t.TempDir(), "journal.db")
@@ -116,8 +112,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// appendAndDie runs a process until it has appended some more transactions, kills it, and returns the
-// last transaction that it said to have appended.
+// appendAndDie runs a process until it has appended some more transactions, kills it, and returns the last one that it
+// acknowledged.
 func appendAndDie(t *testing.T, path string, seed uint64, from, more int) int {
 	t.Helper()
 	cmd := command(t, "append", path, fmt.Sprintf("JOURNAL_SEED=%d", seed), fmt.Sprintf("JOURNAL_FROM=%d", from))
@@ -136,7 +132,7 @@ func appendAndDie(t *testing.T, path string, seed uint64, from, more int) int {
 			break
 		}
 		said = n
-		if said == from+more { // it goes on meanwhile
+		if said == from+more { // it continues meanwhile
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +145,7 @@ func appendAndDie(t *testing.T, path string, seed uint64, from, more int) int {
 	return said
 }
 
-// stepsOf is the last transaction of a history that the journal has.
+// stepsOf returns the number of a history's transactions that the journal has.
 func stepsOf(t *testing.T, j *Journal) (steps int) {
 	t.Helper()
 	all, err := j.Streams(t.Context())

@@ -9,26 +9,26 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// Clock is the time that a daemon removes changes by, kept across restarts: the wall clock may be wrong.
+// Clock is the time by which a daemon removes changes. It is kept across restarts, as the wall clock may be wrong.
 type Clock struct {
-	// At is what the clock showed last.
+	// At is the time that the clock last showed.
 	At time.Time
-	// Diverged is for how long the wall clock has shown something else.
+	// Diverged is how long the wall clock has shown another time.
 	Diverged time.Duration
 }
 
-// clockKey is the key of the clock in meta: both in milliseconds, with a space between them.
+// clockKey is the key of the clock in meta: both fields in milliseconds, separated by a space.
 const clockKey = "clock"
 
-// Clock returns what SetClock kept. Without that it shows when the newest change was seen; it is zero in an empty
-// journal.
+// Clock returns the clock that SetClock stored. If there is none, it shows when the newest change was seen; it is zero in
+// an empty journal.
 func (j *Journal) Clock(ctx context.Context) (c Clock, err error) {
 	err = j.do(ctx, "read", func() error {
 		known := false
 		err := j.db.query("SELECT value FROM meta WHERE key = ?", []any{clockKey}, func(s *sqlite3.Stmt) error {
-			at, doubted, _ := strings.Cut(s.ColumnText(0), " ")
+			at, diverged, _ := strings.Cut(s.ColumnText(0), " ")
 			ms, err := strconv.ParseInt(at, 10, 64)
-			since, serr := strconv.ParseInt(doubted, 10, 64)
+			since, serr := strconv.ParseInt(diverged, 10, 64)
 			if known = err == nil && serr == nil; known {
 				c = Clock{time.UnixMilli(ms).UTC(), time.Duration(since) * time.Millisecond}
 			}
@@ -45,7 +45,7 @@ func (j *Journal) Clock(ctx context.Context) (c Clock, err error) {
 	return c, err
 }
 
-// SetClock keeps a clock.
+// SetClock stores a clock.
 func (j *Journal) SetClock(ctx context.Context, c Clock) error {
 	return j.write(ctx, "write", func() error {
 		return j.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", clockKey,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
@@ -13,33 +14,33 @@ import (
 	"github.com/tattler-dev/tattler/internal/delta"
 )
 
-// A content is an object's JSON at rest: how it is stored (one byte), the CRC-32C of the JSON
-// (big-endian), and the rest. These are its forms; they are in files.
+// A content is an object's JSON as stored: its form (one byte), the CRC-32C of the JSON (big-endian), and the rest.
+// The forms are part of the file format.
 const (
-	formPlain  = iota // as it is
-	formS2            // compressed quickly: a state, which the next update replaces
-	formZstd          // compressed well: what stays
-	formDelta         // the difference from another content
-	formDeltaZ        // the same, compressed
-	formLost          // damage was found when its neighbour was removed: nothing follows
-	formPurged        // what was before a change, and was removed for good: nothing follows
+	formPlain  = iota // uncompressed
+	formS2            // compressed fast: a state, which the next update replaces
+	formZstd          // compressed well: kept
+	formDelta         // a delta from another content
+	formDeltaZ        // a compressed delta
+	formLost          // found damaged when its neighbour was removed; empty
+	formPurged        // the state before a change, purged; empty
 )
 
 const (
 	headSize = 5
-	// longDelta is from where on the difference's own text is worth a compressor.
+	// longDelta is the size in bytes from which compressing a delta pays.
 	longDelta = 300
 )
 
 var (
 	castagnoli  = crc32.MakeTable(crc32.Castagnoli)
 	errChecksum = errors.New("checksum does not match")
-	errLost     = errors.New("lost to damage that was found earlier")
+	errLost     = errors.New("lost to damage found earlier")
 )
 
 // codec writes and reads contents. It is not safe for concurrent use.
 type codec struct {
-	delta   delta.Encoder
+	index   delta.Index
 	enc     *zstd.Encoder
 	dec     *zstd.Decoder
 	scratch []byte
@@ -60,7 +61,7 @@ func newCodec() (*codec, error) {
 
 func (c *codec) close() {
 	c.dec.Close()
-	_ = c.enc.Close() // there is no writer behind it that could fail
+	_ = c.enc.Close() // no underlying writer, so it cannot fail
 }
 
 func head(form byte, plain []byte) []byte {
@@ -79,7 +80,7 @@ func (c *codec) state(plain []byte) []byte {
 	return append(head(formS2, plain), c.scratch...)
 }
 
-// whole makes a content that stays and needs no other.
+// whole makes a content that is kept and needs no base.
 func (c *codec) whole(plain []byte) []byte {
 	out := c.enc.EncodeAll(plain, head(formZstd, plain))
 	if len(out) >= headSize+len(plain) {
@@ -90,7 +91,8 @@ func (c *codec) whole(plain []byte) []byte {
 
 // diff makes a content that is read with base.
 func (c *codec) diff(plain, base []byte) []byte {
-	c.scratch = c.delta.Append(c.scratch[:0], plain, base)
+	c.index.Build(base)
+	c.scratch = delta.Append(c.scratch[:0], plain, base, &c.index, math.MaxInt)
 	if len(c.scratch) >= longDelta {
 		if out := c.enc.EncodeAll(c.scratch, head(formDeltaZ, plain)); len(out) < headSize+len(c.scratch) {
 			return out
@@ -99,23 +101,23 @@ func (c *codec) diff(plain, base []byte) []byte {
 	return append(head(formDelta, plain), c.scratch...)
 }
 
-// purged stands for what Purge removed.
+// purged returns the content that replaces one that Purge removed.
 func purged() []byte { return head(formPurged, nil) }
 
 func isPurged(content []byte) bool { return len(content) > 0 && content[0] == formPurged }
 
-// purgedForm is what such a content begins with.
+// purgedForm is the first byte of a purged content.
 var purgedForm = []byte{formPurged}
 
-// lost is the content that cannot be read any more.
+// lost returns the content that replaces one that cannot be read.
 func lost() []byte { return head(formLost, nil) }
 
-// isWhole tells whether a content is read without another.
+// isWhole reports whether a content is read without a base.
 func isWhole(content []byte) bool {
 	return len(content) > 0 && content[0] != formDelta && content[0] != formDeltaZ
 }
 
-// headOf reads the beginning of a content; NULL is nil.
+// headOf returns the head of a content; NULL is nil.
 func headOf(s *sqlite3.Stmt, col int) []byte {
 	if s.ColumnType(col) == sqlite3.NULL {
 		return nil
@@ -124,12 +126,12 @@ func headOf(s *sqlite3.Stmt, col int) []byte {
 	return append(make([]byte, 0, headSize), content[:min(len(content), headSize)]...)
 }
 
-// matches tells whether a content, or its head, is of these bytes, as far as the checksum tells.
+// matches reports whether a content, given whole or as its head, has the checksum of plain.
 func matches(content, plain []byte) bool {
 	return len(content) >= headSize && binary.BigEndian.Uint32(content[1:]) == crc32.Checksum(plain, castagnoli)
 }
 
-// open reads a content; base is what its difference is from.
+// open reads a content; base is the base of its delta, if it is one.
 func (c *codec) open(content, base []byte) ([]byte, error) {
 	if len(content) < headSize {
 		return nil, fmt.Errorf("content of %d bytes", len(content))
@@ -156,13 +158,13 @@ func (c *codec) unpack(form byte, b, base []byte) ([]byte, error) {
 	case formZstd:
 		return c.dec.DecodeAll(b, nil)
 	case formDelta:
-		return delta.Apply(nil, b, base)
+		return delta.Apply(nil, b, base, delta.MaxSize)
 	case formDeltaZ:
 		diff, err := c.dec.DecodeAll(b, nil)
 		if err != nil {
 			return nil, err
 		}
-		return delta.Apply(nil, diff, base)
+		return delta.Apply(nil, diff, base, delta.MaxSize)
 	case formLost:
 		return nil, errLost
 	default:

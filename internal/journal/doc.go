@@ -1,20 +1,24 @@
-// Package journal keeps what changed in a cluster, the last states, and how far the sinks are, in one
-// SQLite file.
+// Package journal stores the changes of a cluster, the last states of its objects, and the sinks' cursors in one SQLite
+// file.
 //
-//   - Ordering: a change has a sequence number, its place in the journal, which is never given twice.
-//   - What may be skipped: nothing. A change whose id the journal has already is not written again.
-//   - Deletes: a deletion keeps the last object whole. An object that was recreated under its name is
-//     another object. Retention removes whole changes and never one that a later one is read with.
-//   - Durability: what Append has returned for survives a crash of the machine, whole; what it has
-//     not, may be found whole or not at all.
-//   - Slow consumers: a Reader holds a read transaction for a few hundred rows at a time, so that one
-//     that is read slowly keeps neither the writer nor the file back.
-//   - Sync: Append, Retain and all else of a Journal may be called from several goroutines; calls wait
-//     for one another. So with a Reader. The two do not wait for each other.
-//   - Ownership: bytes that are handed in are not kept; bytes that are handed out are the caller's.
-//   - Damage: every page and every content has a checksum. What does not match is a *DamagedError and
-//     is never handed out.
+//   - Ordering: a change has a sequence number, its place in the journal. No number is assigned twice.
+//   - What may be skipped: nothing. A change whose id the journal already has is not written again.
+//   - Deletes: a deletion keeps the whole last object. An object recreated under its name is another object. Retention
+//     removes whole changes, and never one that is needed to read a later one.
+//   - Stored rows: a change is never rewritten but by retention and purge, with one exception. What an object was after
+//     its newest change is stored in its state only, once. When Append replaces that state by one that the next change
+//     does not lead back from, or drops it (Forget, Resume), the after column of the newest change is set first: otherwise
+//     its content would be lost. Storing it with each change instead would store every state twice.
+//   - Durability: what Append returned for survives a crash of the machine. After a crash during Append, all of its
+//     batches are found, or none.
+//   - Slow consumers: a Reader holds a read transaction for a few hundred rows at a time, so that a slow one neither
+//     delays the writer nor keeps the log from being emptied.
+//   - Sync: all methods of Journal and Reader may be called concurrently. Calls on one of them wait for each other;
+//     readers and the writer do not.
+//   - Ownership: the journal keeps no bytes passed to it; bytes that it returns belong to the caller.
+//   - Damage: every page and every content has a checksum. A mismatch is a *DamagedError; the data is never returned.
 //   - After close: every call returns ErrClosed.
 //
-// Times are kept in milliseconds. The format is described in docs/journal.md.
+// Times have millisecond precision. docs/journal.md describes the format. There is one: nothing older was released, so
+// nothing is migrated.
 package journal

@@ -11,21 +11,21 @@ import (
 var (
 	// ErrClosed is returned by all calls after Close.
 	ErrClosed = errors.New("journal is closed")
-	// ErrNotFound says that the journal has no such change, or has it no more.
+	// ErrNotFound says that the journal does not have the change: it never did, or the change was removed.
 	ErrNotFound = errors.New("change not found")
-	// ErrPurged says that what was before a change was removed for good: nobody can tell any more what it
-	// changed.
-	ErrPurged = errors.New("what was before it was purged")
+	// ErrPurged says that the object's state before a change was purged, so its diff is lost.
+	ErrPurged = errors.New("the state before the change was purged")
 	// ErrFull says of a *WriteError that the disk is full.
 	ErrFull = errors.New("the disk is full")
-	// ErrHeld is an ErrFull: the log would be too long to be copied, and removing changes would make no room.
+	// ErrHeld is an ErrFull: a reader keeps the log from being copied into the file, so removing changes would free
+	// no space.
 	ErrHeld = fmt.Errorf("%w for the journal's log, which cannot be emptied: another program reads the journal, such as a backup that was stopped; end it", ErrFull)
 )
 
-// LockedError says that another process, or another Journal of this one, writes the journal.
+// LockedError says that another process, or another Journal of this process, has the journal open for writing.
 type LockedError struct {
 	Path string
-	PID  int // of the process; 0 where that is not known
+	PID  int // of the other process; 0 if unknown
 }
 
 func (e *LockedError) Error() string {
@@ -35,8 +35,8 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("journal %s is in use by process %d", e.Path, e.PID)
 }
 
-// WriteError says that the disk did not take something: it is full, gone or broken. The journal is as
-// it was before the call; the same call may succeed later.
+// WriteError says that a write failed: the disk is full, gone or broken. The journal is unchanged; the same call may
+// succeed later.
 type WriteError struct {
 	Op   string // such as "append"
 	Path string
@@ -46,11 +46,10 @@ type WriteError struct {
 func (e *WriteError) Error() string { return fmt.Sprintf("%s journal %s: %v", e.Op, e.Path, e.Err) }
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// DamagedError says that the file holds something that was not written so. Calls that do not need it
-// work.
+// DamagedError says that part of the file is corrupt. Calls that do not need that part work.
 type DamagedError struct {
 	Path string
-	What string // such as "change 17, before"
+	What string // e.g. "change 17, before"
 	Err  error
 }
 
@@ -59,7 +58,7 @@ func (e *DamagedError) Error() string {
 }
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// FormatError says that the file is no journal, or one of a newer program.
+// FormatError says that the file is not a journal, or has a format that this program does not read.
 type FormatError struct {
 	Path   string
 	Reason string
@@ -67,25 +66,24 @@ type FormatError struct {
 
 func (e *FormatError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Reason) }
 
-// AmbiguousError says that several changes have ids that begin so.
+// AmbiguousError says that several changes have ids with the given prefix.
 type AmbiguousError struct {
 	Prefix string
 	IDs    []string // some of them
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q is the beginning of several ids: %s", e.Prefix, strings.Join(e.IDs, ", "))
+	return fmt.Sprintf("several ids begin with %q: %s", e.Prefix, strings.Join(e.IDs, ", "))
 }
 
-// classify makes SQLite's errors those that a caller must tell apart.
+// classify turns SQLite's errors into the ones that callers distinguish.
 func classify(op, path string, err error) error {
 	var damaged *DamagedError
-	var copying *CopyError
 	var code sqlite3.ExtendedErrorCode
 	if err == nil {
 		return nil
 	}
-	if errors.As(err, &damaged) || errors.As(err, &copying) || !errors.As(err, &code) {
+	if errors.As(err, &damaged) || !errors.As(err, &code) {
 		return fmt.Errorf("%s journal: %w", op, err)
 	}
 	if write := new(WriteError); errors.As(err, &write) {
@@ -105,13 +103,13 @@ func classify(op, path string, err error) error {
 	}
 }
 
-// sumError is what SQLite calls an I/O error: the disk has read a page, which is not as it was written.
+// sumError is a wrong page checksum. SQLite reports it as an I/O error, though the disk did read the page.
 type sumError struct{ err error }
 
 func (e *sumError) Error() string { return "its checksum is wrong" }
 func (e *sumError) Unwrap() error { return e.err }
 
-// isDamage reports whether SQLite could not read a page: it calls a wrong checksum an I/O error.
+// isDamage reports whether SQLite found a page corrupt. It reports a wrong checksum as an I/O error.
 func isDamage(err error) bool {
 	var code sqlite3.ExtendedErrorCode
 	if !errors.As(err, &code) {
@@ -124,8 +122,8 @@ func isDamage(err error) bool {
 	return code.Code() == sqlite3.CORRUPT || code.Code() == sqlite3.NOTADB
 }
 
-// NetworkError says that the journal lies on a network file system. A lock there need not keep out a process on
-// another machine, and SQLite's index of its log is shared memory, which two machines do not share.
+// NetworkError says that the journal is on a network file system. A lock there may not exclude a process on another
+// machine, and two machines do not share the memory that holds the index of SQLite's log.
 type NetworkError struct {
 	Path, FileSystem string
 }
@@ -133,26 +131,3 @@ type NetworkError struct {
 func (e *NetworkError) Error() string {
 	return fmt.Sprintf("%s is on %s, a network file system, where two daemons could write one journal and damage it", e.Path, e.FileSystem)
 }
-
-// CopyError says that no copy could be made of a journal that has to be migrated. The journal is as it was.
-type CopyError struct {
-	Path, Copy string
-	// Need is how many bytes the copy and the migration take on the disk, Free how many it has; both are 0 where Err
-	// says what failed.
-	Need, Free int64
-	// Damaged says that a page of the journal cannot be read.
-	Damaged bool
-	Err     error
-}
-
-func (e *CopyError) Error() string {
-	if e.Damaged {
-		return fmt.Sprintf("journal %s must be migrated, and a copy of it is kept before that: it is damaged and cannot be copied", e.Path)
-	}
-	why := fmt.Sprintf("the disk has %d MiB free, and %d MiB are needed", e.Free>>20, e.Need>>20+1)
-	if e.Err != nil {
-		why = e.Err.Error()
-	}
-	return fmt.Sprintf("journal %s must be migrated, and a copy of it is kept before that: cannot make %s: %s", e.Path, e.Copy, why)
-}
-func (e *CopyError) Unwrap() error { return e.Err }

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 )
 
-// magic is what a SQLite file begins with.
+// magic is the beginning of every SQLite file.
 var magic = []byte("SQLite format 3\x00")
 
-// makeFiles makes the files that lack. SQLite would make those beside the first readable for others,
-// so they are made here, and never removed; see openDB.
+// makeFiles creates the missing files of a journal. SQLite would make the log and its index readable for others, so they
+// are made here and never removed; see openDB.
 func makeFiles(path string) error {
 	if err := checkMagic(path); err != nil {
 		return err
@@ -30,17 +30,17 @@ func makeFiles(path string) error {
 	return nil
 }
 
-// create makes a journal where there is none. It appears under its name once it is whole, so that a file without
-// tables is never taken for a new journal: it is a copy that was cut off, or one that lacks its log.
+// create makes a journal if there is none. It appears under its name once it is complete, so that a file without tables
+// is never taken for a new journal: that is a truncated copy, or one without its log.
 func create(ctx context.Context, path, cluster string) error {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
-		return &FormatError{path, "there is no such file, but its log " + filepath.Base(path) + "-wal has something: the journal was moved or restored by halves; run tattler journal restore again, or move the log away, too"}
+		return &FormatError{path, "the file is missing, but its log " + filepath.Base(path) + "-wal has content: the journal was moved or restored in part; run tattler journal restore again, or move the log away as well"}
 	}
 	if exists(restoring(path)) {
-		return &FormatError{path, "there is no such file, but " + filepath.Base(restoring(path)) + ": a restore was interrupted; run tattler journal restore again"}
+		return &FormatError{path, "the file is missing, but " + filepath.Base(restoring(path)) + " exists: a restore was interrupted; run tattler journal restore again"}
 	}
 	next := path + ".new"
 	if err := removeDB(next); err != nil {
@@ -53,7 +53,9 @@ func create(ctx context.Context, path, cluster string) error {
 	if err == nil {
 		err = db.prepareFile(true)
 		if err == nil {
-			err = db.migrate(ctx, cluster)
+			err = db.transaction(func() error {
+				return orElse(db.script(schema), db.exec("INSERT INTO meta VALUES ('cluster', ?)", cluster))
+			})
 		}
 		if err == nil {
 			err = db.truncateLog()
@@ -72,7 +74,7 @@ func create(ctx context.Context, path, cluster string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// checkMagic keeps what is no SQLite file from being touched.
+// checkMagic returns an error for a file that SQLite did not write, before anything touches it.
 func checkMagic(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -85,17 +87,17 @@ func checkMagic(path string) error {
 	head := make([]byte, len(magic))
 	n, err := io.ReadFull(f, head)
 	switch {
-	case n == 0 && err == io.EOF: //nolint:errorlint // ReadFull returns it as it is
-		return &FormatError{path, "it is empty: it may be a copy that was cut off"}
+	case n == 0 && err == io.EOF: //nolint:errorlint // ReadFull returns it unwrapped
+		return &FormatError{path, "the file is empty: it may be a truncated copy"}
 	case err != nil && n == 0:
 		return err
 	case !bytes.Equal(head, magic):
-		return &FormatError{path, "it is no SQLite file"}
+		return &FormatError{path, "the file is not a SQLite database"}
 	}
 	return nil
 }
 
-// place is realPath; the error is fs.ErrNotExist where there is no such file.
+// place is realPath for a file that must exist; else the error is fs.ErrNotExist.
 func place(path string) (string, error) {
 	path, err := realPath(path)
 	if err != nil {
@@ -105,7 +107,7 @@ func place(path string) (string, error) {
 	return path, err
 }
 
-// realPath makes a path absolute, and of a symbolic link the path of the file: the lock and the log lie beside that, so
+// realPath makes a path absolute and resolves a symbolic link to the file. The lock and the log lie beside the file, so
 // that a journal with two names has one of each.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)

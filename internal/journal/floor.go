@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// floorShare is the share of Retention.Size that the newest changes keep, however much the states take. It is
-	// a share of the limit rather than a time, so that a flood of changes cannot make the file grow without bounds.
+	// floorShare: 1/floorShare of Retention.Size is kept for the newest changes, however much the states take. A share
+	// of the limit rather than a time, so that a flood of changes cannot make the file grow without bounds.
 	floorShare = 4
-	// rowSize is about what a change takes in the file beside its contents: 80 bytes were measured for heartbeats
-	// of nodes.
+	// rowSize is about what a change takes in the file besides its contents: 80 bytes, measured for heartbeats of
+	// nodes.
 	rowSize = 80
 )
 
-// floor returns the oldest change that a limit of the size never removes: from it on, the changes that are not
-// quiet take a quarter of the limit. It is 0 if all of them take less, and the next number if the limit is tiny.
+// floor returns the oldest change that a size limit never removes: from it on, the listed changes take a quarter of
+// the limit. It is 0 if all of them take less, and the next number if the limit is tiny.
 func (j *Journal) floor(ctx context.Context, limit int64) (seq int64, err error) {
 	seq = math.MaxInt64
 	budget := limit / floorShare
-	for done := false; !done; { // some blocks at a time, in some milliseconds
+	for done := false; !done; { // a few blocks, some milliseconds, per lock
 		err := j.do(ctx, "read", func() (err error) {
 			seq = min(seq, j.tail.next())
 			for i := 0; i < 16 && !done && err == nil; i++ {
@@ -39,7 +39,7 @@ func (j *Journal) floor(ctx context.Context, limit int64) (seq int64, err error)
 	return seq, nil
 }
 
-// lower moves the floor down to the beginning of the block before it, or as far as the budget goes.
+// lower moves the floor down to the start of the block before it, or as far as the budget reaches.
 func (j *Journal) lower(seq, budget *int64) (done bool, err error) {
 	if *budget <= 0 {
 		return true, nil
@@ -49,7 +49,7 @@ func (j *Journal) lower(seq, budget *int64) (done bool, err error) {
 		*seq = 0
 		return true, err
 	}
-	if size, ok := j.loud[first]; ok && size < *budget {
+	if size, ok := j.listed[first]; ok && size < *budget {
 		*seq, *budget = first, *budget-size
 		return false, nil
 	}
@@ -66,21 +66,21 @@ func (j *Journal) lower(seq, budget *int64) (done bool, err error) {
 	if err != nil || done {
 		return done, err
 	}
-	if first != j.tail.first { // nothing is added to it any more
-		if j.loud == nil {
-			j.loud = map[int64]int64{}
+	if first != j.tail.first { // a full block: its size only shrinks
+		if j.listed == nil {
+			j.listed = map[int64]int64{}
 		}
-		j.loud[first] = size
+		j.listed[first] = size
 	}
 	*seq, *budget = first, *budget-size
 	return false, nil
 }
 
-// forgetBelow drops what was measured of blocks below the floor, which only rises.
+// forgetBelow drops the sizes of blocks below the floor, which only rises.
 func (j *Journal) forgetBelow(floor int64) {
-	for first := range j.loud {
+	for first := range j.listed {
 		if first+blockSize <= floor {
-			delete(j.loud, first)
+			delete(j.listed, first)
 		}
 	}
 }

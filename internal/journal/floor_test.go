@@ -77,7 +77,7 @@ func TestFloorMoves(t *testing.T) {
 	for range 3 {
 		cached, err := j.floor(ctx, limit)
 		must(t, err)
-		j.loud = nil
+		j.listed = nil
 		fresh, err := j.floor(ctx, limit)
 		if err != nil || cached != fresh || fresh <= last || fresh < 2 {
 			t.Errorf("the floor is %d, measured anew %d, before %d: %v", cached, fresh, last, err)

@@ -6,13 +6,11 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// forgetRows is how many objects are taken out of their stream at a time: who appends waits no longer than
-// for that.
+// forgetRows is how many objects are detached per transaction, which bounds how long an append waits.
 const forgetRows = 100
 
-// Forget removes a stream that is no longer watched, in small steps: its objects are not live any more, and
-// their last states are not kept beside what happened to them, which stays, as does until when it was watched,
-// for Resume. A stream of which a part is forgotten must be listed again.
+// Forget detaches the objects of a stream that is no longer watched, in small steps, and drops their last states. Their
+// history and the stream's At remain; see Resume. A stream that was forgotten in part must be relisted.
 func (j *Journal) Forget(ctx context.Context, s Stream) error {
 	for done := false; !done; {
 		err := j.write(ctx, "write", func() (err error) {
@@ -31,39 +29,21 @@ func (j *Journal) forgetSome(s Stream) (done bool, err error) {
 	if err != nil || id == 0 {
 		return true, err
 	}
-	some, err := j.detach(0, "stream = ?", id)
+	some, err := j.detach("stream = ?", id)
 	switch {
 	case err != nil:
 		return false, err
 	case len(some) == forgetRows:
-		return false, j.db.exec("UPDATE streams SET version = '', live = 0, ever = 0 WHERE id = ?", id)
+		return false, j.db.exec("UPDATE streams SET version = '', live = 0, ever_live = 0 WHERE id = ?", id)
 	default:
-		return true, j.db.exec("UPDATE streams SET version = '', live = 0, ever = 0, pipeline = ? WHERE id = ?", forgotten, id)
+		return true, j.db.exec("UPDATE streams SET version = '', live = 0, ever_live = 0, pipeline = ? WHERE id = ?", forgotten, id)
 	}
 }
 
-// settle drops states of objects that are not live, which older programs kept, in small steps: they may be
-// what other redaction rules made of a change that stays.
-func (j *Journal) settle(ctx context.Context) error {
-	for after, n := int64(0), forgetRows; n == forgetRows; {
-		err := j.write(ctx, "write", func() error {
-			some, err := j.detach(after, "stream IS NULL AND content IS NOT NULL")
-			if n = len(some); n > 0 {
-				after = some[n-1].id
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// detach takes some objects out of their streams, in the order of their numbers, from after one on. The
-// newest change of each then tells by itself what it led to, for which the state goes.
-func (j *Journal) detach(after int64, which string, args ...any) (some []object, err error) {
-	err = j.db.query("SELECT id, last FROM objects WHERE id > ? AND "+which+" ORDER BY id LIMIT ?", append(append([]any{after}, args...), forgetRows),
+// detach takes objects out of their streams and drops their states, up to forgetRows, by number. The newest change of each
+// then gets its own after.
+func (j *Journal) detach(which string, args ...any) (some []object, err error) {
+	err = j.db.query("SELECT id, last FROM objects WHERE "+which+" ORDER BY id LIMIT ?", append(args, forgetRows),
 		func(s *sqlite3.Stmt) error {
 			some = append(some, object{id: s.ColumnInt64(0), last: s.ColumnInt64(1)})
 			return nil
@@ -78,7 +58,7 @@ func (j *Journal) detach(after int64, which string, args ...any) (some []object,
 }
 
 func (w *writer) detach(o *object) error {
-	if o.last == 0 { // without a change there is no history that a state ends
+	if o.last == 0 { // no history
 		return w.db.exec("DELETE FROM objects WHERE id = ?", o.id)
 	}
 	var after []byte
@@ -92,5 +72,5 @@ func (w *writer) detach(o *object) error {
 	if err != nil {
 		return err
 	}
-	return w.db.exec("UPDATE objects SET stream = NULL, content = NULL, sum = NULL, walk = 0 WHERE id = ?", o.id)
+	return w.db.exec("UPDATE objects SET stream = NULL, content = NULL, sum = NULL, chain_len = 0 WHERE id = ?", o.id)
 }

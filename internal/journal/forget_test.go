@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// many are pods by their numbers, each with what happened to it.
+// many returns the given operations on each of some pods.
 func many(pods int, ops ...event.Op) (rows []Row) {
 	for i := range pods {
 		for v, op := range ops {
@@ -22,8 +22,8 @@ func many(pods int, ops ...event.Op) (rows []Row) {
 	return rows
 }
 
-// TestForgetInSteps: a stream that is forgotten in part is none that anybody goes on with, and in the end
-// nothing of its states is kept, and all that happened.
+// TestForgetInSteps: a stream that is forgotten in part cannot be resumed, and in the end its states are gone and its
+// history is not.
 func TestForgetInSteps(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -49,7 +49,7 @@ func TestForgetInSteps(t *testing.T) {
 		t.Fatalf("%v, %v", from, err)
 	}
 	if h, _, err := j.Head(t.Context(), shop); h.Live || h.Version != "" || err != nil {
-		t.Errorf("who adopts what is left must list: %+v, %v", h, err)
+		t.Errorf("a stream that adopts the rest must be listed: %+v, %v", h, err)
 	}
 	must(t, j.Forget(t.Context(), shop), j.Forget(t.Context(), pods))
 	if all, err := j.Streams(t.Context()); len(all) != 0 || err != nil {
@@ -64,7 +64,7 @@ func TestForgetInSteps(t *testing.T) {
 	verify(t, path)
 }
 
-// verify lets a journal verify itself.
+// verify runs Verify on a journal.
 func verify(t *testing.T, path string) {
 	t.Helper()
 	r, err := OpenReader(t.Context(), path)

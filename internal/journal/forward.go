@@ -2,57 +2,58 @@ package journal
 
 import (
 	"bytes"
+	"math"
 	"slices"
 
 	"github.com/tattler-dev/tattler/internal/delta"
 )
 
-// A chain is unwound from its newest change, but a sink that lags reads it from the oldest: each change would be
-// unwound again. So a walk is turned round: the versions that follow the one that was asked for are kept, each as its
-// difference from the one before.
+// A chain is read from its newest change, but a lagging sink reads an object's changes from the oldest, which would read
+// the chain once per change. So one read of the chain is reversed: the versions after the requested one are kept, each as
+// a delta from the one before.
 
 const (
-	// mostSteps is how many changes of an object are kept at most: as many as a walk is long.
+	// mostSteps bounds the kept changes per object: the length of a chain.
 	mostSteps = wholeEvery
-	// leastSteps is how many are kept where there are too many objects for more.
+	// leastSteps is the bound where many objects share the budget.
 	leastSteps = 2
-	// turnBytes bounds the texts that are in memory while a walk is turned round.
-	turnBytes = 2 << 20
-	// stepBytes is what a step takes beside its texts.
+	// reverseBytes bounds the texts in memory while a chain is reversed.
+	reverseBytes = 2 << 20
+	// stepBytes is the memory that a step takes besides its texts.
 	stepBytes = 112
 )
 
-// forwards are the changes that follow those which were read last, by object. What a change's contents were never
-// changes, unless a purge removes them, for which nobody may be reading: what is kept stays true.
+// forwards keeps, by object, the changes that follow the last one read. Contents never change, except by a purge, during
+// which nothing may read: the kept ones stay valid.
 type forwards struct {
 	limit, size int // in bytes
-	steps       int // how many are kept of an object: fewer where others had to go
+	steps       int // bound of the kept changes per object; lower after others were evicted
 	of          map[int64]*forward
-	delta       delta.Encoder
+	index       delta.Index
 	scratch     []byte
 }
 
-// forward are changes of an object, the oldest first.
+// forward keeps changes of an object, oldest first.
 type forward struct {
-	text  []byte // what the first difference is from
+	text  []byte // base of the first delta
 	steps []step
 	size  int
 }
 
-// step is a change as the difference from what was before it.
+// step is a change, as deltas.
 type step struct {
 	seq           int64
-	before, after piece // after is the difference from before, where there is one
+	before, after piece // after is a delta from before, if there is one
 	purged        bool
 }
 
-// piece is a text as its difference from another.
+// piece is a text as a delta from another.
 type piece struct {
-	diff []byte // nil where it is the same
-	is   bool   // there is a text
+	diff []byte // nil: equal to the base
+	is   bool   // false: no text
 }
 
-// piece makes one, and returns the text that the next is the difference from.
+// piece makes a piece, and returns the base of the next one.
 func (f *forwards) piece(text, base []byte) (piece, []byte) {
 	switch {
 	case text == nil:
@@ -60,11 +61,12 @@ func (f *forwards) piece(text, base []byte) (piece, []byte) {
 	case bytes.Equal(text, base):
 		return piece{is: true}, base
 	}
-	f.scratch = f.delta.Append(f.scratch[:0], text, base)
+	f.index.Build(base)
+	f.scratch = delta.Append(f.scratch[:0], text, base, &f.index, math.MaxInt)
 	return piece{is: true, diff: bytes.Clone(f.scratch)}, text
 }
 
-// text returns a piece's text, and the one that the next is the difference from.
+// text returns a piece's text, and the base of the next piece.
 func (p *piece) text(base []byte) (text, next []byte, err error) {
 	switch {
 	case !p.is:
@@ -72,18 +74,18 @@ func (p *piece) text(base []byte) (text, next []byte, err error) {
 	case p.diff == nil:
 		return base, base, nil
 	}
-	text, err = delta.Apply(nil, p.diff, base)
+	text, err = delta.Apply(nil, p.diff, base, delta.MaxSize)
 	return text, text, err
 }
 
-// version is what was before and after a change.
+// version holds the contents before and after a change.
 type version struct {
 	seq           int64
 	before, after []byte
 	purged        bool
 }
 
-// keep keeps the changes that follow the first of some, which was read.
+// keep keeps the changes that follow vs[0], which was read.
 func (f *forwards) keep(object int64, vs []version) {
 	f.drop(object)
 	if len(vs) < 2 {
@@ -111,9 +113,9 @@ func (f *forwards) keep(object int64, vs []version) {
 	f.shrink()
 }
 
-// shrink lets go of objects until the others fit.
+// shrink evicts objects until the rest fits the limit.
 func (f *forwards) shrink() {
-	for object := range f.of { // in no order: that which was read longest ago may be the next
+	for object := range f.of { // in any order: the one read longest ago may be needed next
 		if f.size <= f.limit {
 			return
 		}
@@ -122,7 +124,7 @@ func (f *forwards) shrink() {
 	}
 }
 
-// next returns a change, if it follows what was read of its object; false where it is to be looked up.
+// next returns a change if it is kept. It drops the changes before it.
 func (f *forwards) next(object, seq int64) (v version, ok bool) {
 	w := f.of[object]
 	if w == nil || w.steps[0].seq > seq {
@@ -149,7 +151,7 @@ func (f *forwards) next(object, seq int64) (v version, ok bool) {
 	return v, err == nil && v.seq == seq
 }
 
-// grow notes that an object's changes take more bytes, or fewer.
+// grow adjusts the sizes.
 func (f *forwards) grow(w *forward, by int) {
 	w.size += by
 	f.size += by
@@ -162,37 +164,37 @@ func (f *forwards) drop(object int64) {
 	}
 }
 
-// clear lets go of everything.
+// clear drops everything.
 func (f *forwards) clear() {
 	if len(f.of) > 0 {
-		f.of, f.scratch, f.delta = map[int64]*forward{}, nil, delta.Encoder{}
+		f.of, f.scratch, f.index = map[int64]*forward{}, nil, delta.Index{}
 	}
 	f.size = 0
 }
 
-// ReadForwards has Contents keep the changes that follow those it returns, as far as it came past them, for who reads
-// the oldest first; in so many bytes of memory at most. Rows lets go of them when it reaches the end. A change that
-// retention has removed meanwhile may be returned.
+// ReadForwards makes Contents keep the changes that follow the one it returns, as far as it read them, in at most limit
+// bytes of memory. It is for callers that read oldest first. Rows clears them at its end. A change that retention has
+// removed since may be returned.
 func (r *Reader) ReadForwards(limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ahead = forwards{limit: limit, steps: mostSteps, of: map[int64]*forward{}}
 }
 
-// kept is contents of what was kept, for which the file need not be asked.
+// kept returns a change's contents if they are kept in memory.
 func (r *Reader) kept(object, seq int64) (version, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ahead.next(object, seq)
 }
 
-// contents returns what was before and after a change, and keeps what follows.
+// contents returns the contents of a change, and keeps the changes that follow.
 func (r *Reader) contents(object, seq int64) (version, error) {
 	f := &r.ahead
 	var vs []version // the newest first
 	err := r.db.walk(r.codec, object, seq, func(before int, v version) {
-		if before > min(f.steps, turnBytes/max(1, len(v.before)+len(v.after))) {
-			vs = nil // too many come before it
+		if before > min(f.steps, reverseBytes/max(1, len(v.before)+len(v.after))) {
+			vs = nil // too far from the requested one
 		} else {
 			vs = append(vs, v)
 		}

@@ -9,10 +9,10 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// fullError is an error of SQLite on a full disk, which it calls an I/O error.
+// fullError is an I/O error of SQLite that a full disk caused.
 type fullError struct {
 	err  error
-	text string // SQLite's
+	text string // SQLite's text
 }
 
 func (e *fullError) Error() string {
@@ -23,8 +23,8 @@ func (e *fullError) Unwrap() error { return e.err }
 // Is reports whether the target is ErrFull.
 func (e *fullError) Is(target error) bool { return target == ErrFull }
 
-// noteFull makes an error of SQLite say that the disk is full, if it is. It must be called before the file that failed
-// is removed: then there is room again.
+// noteFull turns an error of SQLite into ErrFull if the disk is full. Call it before removing the file that could not be
+// written, which would free space.
 func noteFull(path string, err error) error {
 	var code sqlite3.ExtendedErrorCode
 	if errors.Is(err, ErrFull) || !errors.As(err, &code) {
@@ -42,11 +42,11 @@ func noteFull(path string, err error) error {
 	return &fullError{err, text}
 }
 
-// diskFull reports whether the disk takes nothing more. SQLite's errors do not say so: what they call an I/O error
-// may be a full disk, and a failed commit has filled what was left with its log.
+// diskFull reports whether the disk is full, by writing a file. SQLite reports a full disk as an I/O error in some cases,
+// and a failed commit has already filled the rest of the disk with its log.
 func diskFull(path string) bool {
 	probe := path + "-probe"
 	err := writeNoise(probe, probeSize)
-	_ = os.Remove(probe) // made again where that failed
+	_ = os.Remove(probe) // the next probe makes it again
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }

@@ -11,39 +11,33 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// Options are those of Open.
+// Options configure Open.
 type Options struct {
-	// Cluster is the name in the ids of changes. A journal keeps the one that it was made with.
+	// Cluster is part of the ids of changes. An existing journal keeps the one that it was created with.
 	Cluster string
-	// LocalOnly has Open fail with a *NetworkError where the journal lies on a network file system. PerhapsNetwork, if
-	// set, is then called with the name of a file system that may be one, such as FUSE.
+	// LocalOnly makes Open fail with a *NetworkError if the journal is on a network file system. For a file system that
+	// may be one, such as FUSE, PerhapsNetwork is called with its name, if set.
 	LocalOnly      bool
 	PerhapsNetwork func(fileSystem string)
-	// Cache is how many bytes of the file SQLite keeps in memory; 16 MiB if zero: enough for the pages
-	// to which a busy cluster adds.
+	// Cache is the size in bytes of SQLite's page cache. 0 is 16 MiB: enough for the pages that a busy cluster keeps
+	// adding to.
 	Cache int64
-	// NoCopy has a migration keep no copy of the file; see Copy. It is for a disk that has no room for one.
-	NoCopy bool
-	// Migrating, if set, is called before each part of a migration with what is done, such as "copying the journal
-	// before its migration to format 4", and with "" once it has ended or failed; the journal is locked all the while.
-	// Nothing is recorded until Open returns, which can take minutes.
-	Migrating func(doing string)
-	// Reserve is how many bytes of the disk Retain holds in reserve beside the file, to let go of when the disk is
-	// full; none if zero.
+	// Reserve is how many bytes of disk space Retain holds in a file beside the journal, to release them when the disk
+	// is full; 0 is none.
 	Reserve int64
 }
 
 const (
 	defaultCache = 16 << 20
-	// walPages is when a commit copies the write-ahead log into the file: 16 MiB, so that pages that
-	// are written again and again are copied once.
+	// walPages is the size of the write-ahead log from which a commit copies it into the file: 16 MiB, so that a page
+	// that is written repeatedly is copied once.
 	walPages = 4096
 )
 
-// freeSpace is how many bytes a directory's disk has free, if that is known; tests change it.
+// freeSpace returns how many bytes a directory's disk has free, if known; tests replace it.
 var freeSpace = freeSpaceOf
 
-// Journal writes; see the package's comment.
+// Journal is the writer of a journal; see the package comment.
 type Journal struct {
 	path, cluster string
 
@@ -53,19 +47,17 @@ type Journal struct {
 	codec   *codec
 	names   names
 	unused  unused
-	tail    block // the newest block, as it is in the file
-	quietAt int64 // up to here retention has looked for quiet changes
+	tail    block // the newest block
+	quietAt int64 // retention has searched for quiet changes up to here
 	reserve int64
-	full    bool            // a write failed because the disk is full, and no append has worked since
-	loud    map[int64]int64 // what the changes of full blocks take that are not quiet, by the first; see floor
+	full    bool            // a write failed on a full disk, and no append has succeeded since
+	listed  map[int64]int64 // bytes of the listed changes of full blocks, by their first; see floor
 	changed chan struct{}
 }
 
-// Open opens the journal to write, and makes it where there is none, with its directory. What another
-// one has open is a *LockedError, what is no journal a *FormatError, what was damaged a *DamagedError.
-//
-// A file of an older format is migrated, as a whole or not at all: an error, a crash or the end of ctx leaves it as it
-// was. A copy of it is kept before that; a *CopyError says that there is none, and that nothing was migrated.
+// Open opens a journal for writing, and creates it, with its directory, if it does not exist. A journal that another
+// writer has open is a *LockedError, a file that is not a journal of this format a *FormatError, a damaged one a
+// *DamagedError.
 func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -116,10 +108,6 @@ func (j *Journal) open(ctx context.Context, o Options) error {
 	if err := j.db.prepareFile(false); err != nil {
 		return err
 	}
-	if err := j.update(ctx, o); err != nil {
-		return err
-	}
-	_ = j.db.script(ownerIndex) // on a full disk, the journal does without it until the next start
 	j.names = names{db: j.db}
 	if j.cluster, err = j.db.cluster(); err != nil {
 		return err
@@ -128,6 +116,7 @@ func (j *Journal) open(ctx context.Context, o Options) error {
 	return err
 }
 
+// release closes what open opened.
 // release gives back what open took.
 func (j *Journal) release() error {
 	var errs []error
@@ -142,7 +131,7 @@ func (j *Journal) release() error {
 	return errors.Join(errs...)
 }
 
-// Close closes the journal. Only the first call does something.
+// Close closes the journal. Later calls do nothing.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -156,21 +145,21 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// Path is where the journal is, absolute; of a symbolic link, where the file is.
+// Path returns the absolute path of the journal's file, with a symbolic link resolved.
 func (j *Journal) Path() string { return j.path }
 
-// Cluster is the name in the ids of changes: that of Options when the journal was made.
+// Cluster returns the cluster's name, which is part of the ids of changes.
 func (j *Journal) Cluster() string { return j.cluster }
 
-// Changed returns a channel that is closed by the next commit that adds changes, and by Close. Who
-// takes it before reading misses nothing.
+// Changed returns a channel that is closed by the next commit that adds changes, and by Close. A caller that takes it
+// before it reads misses nothing.
 func (j *Journal) Changed() <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.changed
 }
 
-// Last returns the newest sequence number that was ever given; 0 for none.
+// Last returns the newest sequence number ever assigned; 0 if there is none.
 func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 	err = j.do(ctx, "read", func() error {
 		seq = j.tail.next() - 1
@@ -179,7 +168,7 @@ func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 	return seq, err
 }
 
-// do runs f alone.
+// do runs f under the lock.
 func (j *Journal) do(ctx context.Context, op string, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s journal: %w", op, err)
@@ -199,13 +188,13 @@ func (j *Journal) write(ctx context.Context, op string, f func() error) error {
 	return j.do(ctx, op, func() error {
 		err := j.db.transaction(f)
 		if err != nil {
-			j.names.forget() // some of them may have been rolled back
+			j.names.forget() // the transaction may have made some of them
 		}
 		return err
 	})
 }
 
-// Head returns where a stream stands; false if the journal does not know it.
+// Head returns a stream's position; false if the journal does not know the stream.
 func (j *Journal) Head(ctx context.Context, s Stream) (h Head, ok bool, err error) {
 	err = j.do(ctx, "read", func() error {
 		return j.db.streams("WHERE resource = ? AND namespace = ? AND selection = ?", []any{s.GroupResource, s.Namespace, s.Selection},
@@ -214,8 +203,7 @@ func (j *Journal) Head(ctx context.Context, s Stream) (h Head, ok bool, err erro
 	return h, ok, err
 }
 
-// Identity returns the identity of the server that was recorded last, also where its streams were forgotten;
-// empty if it is not known.
+// Identity returns the server identity that was recorded last, even if its streams were forgotten; empty if unknown.
 func (j *Journal) Identity(ctx context.Context) (identity string, err error) {
 	err = j.do(ctx, "read", func() error {
 		return j.db.query("SELECT identity FROM streams WHERE identity <> '' ORDER BY at DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {

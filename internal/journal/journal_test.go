@@ -21,7 +21,7 @@ import (
 
 var pods = Stream{GroupResource: "pods"}
 
-// pod is a change of pod web with that version.
+// pod returns a change of pod web to a version.
 func pod(op event.Op, version int) Row {
 	at := epoch.Add(time.Duration(version) * time.Second)
 	r := Row{Meta: Meta{Op: op, Kind: podKind, Namespace: "shop", Name: "web", UID: "u1", ResourceVersion: strconv.Itoa(version), Time: at, At: at}}
@@ -43,7 +43,7 @@ func add(t *testing.T, j *Journal, rows ...Row) Appended {
 	return a
 }
 
-// contents returns what the journal says of what was before and after each change.
+// contents returns the contents before and after each change of a journal.
 func contents(t *testing.T, path string) (all []string) {
 	t.Helper()
 	r, err := OpenReader(t.Context(), path)
@@ -93,6 +93,9 @@ func TestForeignFiles(t *testing.T) {
 	if err := errors.Join(j.db.script("PRAGMA user_version = 99"), j.Close()); err != nil {
 		t.Fatal(err)
 	}
+	older := filepath.Join(dir, "older.db")
+	j = open(t, older)
+	must(t, j.db.script("PRAGMA user_version = 4"), j.Close())
 	other := filepath.Join(dir, "other.db")
 	c, err := sqlite3.Open("file:" + other)
 	if err != nil {
@@ -105,7 +108,7 @@ func TestForeignFiles(t *testing.T) {
 	if err := os.WriteFile(text, []byte(strings.Repeat("no database at all\n", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{newer: "newer tattler", other: "no journal", text: "no SQLite file"} {
+	for path, want := range map[string]string{newer: "newer tattler", older: "starts a new journal", other: "not a journal", text: "not a SQLite database"} {
 		before, _ := os.ReadFile(path)
 		for who, open := range map[string]func() error{
 			"the writer": func() error { _, err := Open(t.Context(), path, Options{}); return err },
@@ -191,23 +194,23 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-func TestRowsThatMakeNoSense(t *testing.T) {
+func TestInvalidRows(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 	for why, spoil := range map[string]func(*Row){
 		"no operation":           func(r *Row) { r.Op = "renamed" },
 		"no time":                func(r *Row) { r.Time = time.Time{} },
 		"no time of observation": func(r *Row) { r.At = time.Time{} },
 		"more than any object":   func(r *Row) { r.After = make([]byte, delta.MaxSize+1) },
-		"nothing after it":       func(r *Row) { r.After = nil },
-		"a deletion into being":  func(r *Row) { r.Op = event.Deleted },
-		"a gap without one":      func(r *Row) { r.Op, r.After = event.Gap, nil },
-		"a gap and an object":    func(r *Row) { r.Op, r.Gap = event.Gap, &event.GapInfo{} },
-		"a gap in a creation":    func(r *Row) { r.Gap = &event.GapInfo{} },
+		"no after":               func(r *Row) { r.After = nil },
+		"a deletion with after":  func(r *Row) { r.Op = event.Deleted },
+		"a gap without GapInfo":  func(r *Row) { r.Op, r.After = event.Gap, nil },
+		"a gap with an object":   func(r *Row) { r.Op, r.Gap = event.Gap, &event.GapInfo{} },
+		"a creation with a gap":  func(r *Row) { r.Gap = &event.GapInfo{} },
 	} {
 		bad := pod(event.Created, 1)
 		spoil(&bad)
 		if _, err := j.Append(t.Context(), []Batch{{Stream: pods, Rows: []Row{pod(event.Created, 3), bad}}}); err == nil {
-			t.Errorf("%s: is taken", why)
+			t.Errorf("%s: accepted", why)
 		}
 	}
 	if last, err := j.Last(t.Context()); last != 0 || err != nil {
@@ -215,12 +218,12 @@ func TestRowsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestDuplicates has the cases in which an id comes again.
+// TestDuplicates has the cases in which an id repeats.
 func TestDuplicates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
 	missed := pod(event.Deleted, 3)
-	missed.ResourceVersion = "2" // the last known one
+	missed.ResourceVersion = "2" // the last known version
 	for _, c := range []struct {
 		why  string
 		rows []Row
@@ -228,12 +231,12 @@ func TestDuplicates(t *testing.T) {
 		live string
 	}{
 		{"new", []Row{pod(event.Created, 1), pod(event.Updated, 2)}, Appended{2, 0, 0, 2}, "2"},
-		{"the same again, as after a commit of which nobody heard", []Row{pod(event.Created, 1), pod(event.Updated, 2)}, Appended{0, 0, 2, 2}, "2"},
+		{"the same again, as after a commit that was not acknowledged", []Row{pod(event.Created, 1), pod(event.Updated, 2)}, Appended{0, 0, 2, 2}, "2"},
 		{"a deletion with the version of an update is another change", []Row{missed}, Appended{1, 0, 0, 3}, ""},
 		{"the same again", []Row{missed}, Appended{0, 0, 1, 3}, ""},
 		{"entered after all", []Row{pod(event.Entered, 5)}, Appended{1, 0, 0, 4}, "5"},
 		{"history was replaced: a version that was there before", []Row{pod(event.Updated, 2)}, Appended{0, 0, 1, 4}, "2"},
-		{"and goes on from there", []Row{pod(event.Updated, 3)}, Appended{1, 0, 0, 5}, "3"},
+		{"the next version", []Row{pod(event.Updated, 3)}, Appended{1, 0, 0, 5}, "3"},
 	} {
 		if got := add(t, j, c.rows...); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.why, got, c.want)
@@ -261,7 +264,7 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestChainIsShort updates one object often: to read any change takes a bounded number of others.
+// TestChainIsShort updates one object often: reading any change takes a bounded number of others.
 func TestChainIsShort(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -319,7 +322,7 @@ func TestForget(t *testing.T) {
 	if d := cmp.Diff(before, contents(t, path)); d != "" {
 		t.Error(d)
 	}
-	// It is watched again, and had changed.
+	// It is watched again, and has changed.
 	add(t, j, pod(event.Snapshot, 7))
 	if d := cmp.Diff(append(before, `3 snapshot  -> {"kind":"Pod","version":7}`), contents(t, path)); d != "" {
 		t.Error(d)

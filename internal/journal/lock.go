@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// lockFile locks the journal by a file beside it, which stays: to remove it would race with the next.
+// lockFile locks the journal by a file beside it. The file stays: removing it would race with the next lock.
 func lockFile(path string) (*os.File, error) {
 	lock := path + ".lock"
 	f, err := os.OpenFile(lock, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if info, lerr := os.Lstat(lock); err != nil && lerr == nil && info.Mode().Type() == os.ModeSymlink {
-		err = fmt.Errorf("%s is a symbolic link, and what it leads to is not to be written over: remove it", lock)
+		err = fmt.Errorf("%s is a symbolic link, whose target would be overwritten: remove it", lock)
 	}
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func readPID(f *os.File) int {
 	return pid
 }
 
-// notePID tells others who has the lock. The lock holds without it.
+// notePID writes the process id for others to report. The lock holds without it.
 func notePID(f *os.File) {
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)

@@ -6,6 +6,5 @@ import "os"
 
 const noFollow = 0
 
-// flock does nothing: this system has no such lock in package syscall. That no two processes write
-// one journal is up to who starts them.
+// flock does nothing: package syscall has no such lock on this system. The operator must not start two writers.
 func flock(*os.File) (ok bool, err error) { return true, nil }

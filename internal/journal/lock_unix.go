@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// noFollow has opening the lock fail where it is a symbolic link: what that leads to would be cut.
+// noFollow makes opening the lock fail if it is a symbolic link, whose target would be truncated.
 const noFollow = syscall.O_NOFOLLOW
 
-// flock takes the lock of an open file, if nobody has it; it is released with the file, also by a
-// crash. The lock is the file description's: this process cannot have it twice.
+// flock tries to lock an open file. The lock is released with the file, also by a crash. It belongs to the file
+// description: this process cannot take it twice.
 func flock(f *os.File) (ok bool, err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLockIsNoLink: a link in the lock's place, which others may have put there, does not have us write
-// over what it leads to.
+// TestLockIsNoLink checks that a symbolic link in the lock's place, perhaps put there by others, does not make the
+// journal overwrite its target.
 func TestLockIsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	path, victim := filepath.Join(dir, "journal.db"), filepath.Join(dir, "victim")

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// noFollow is 0: Windows opens the link itself only through another call. Making links needs a privilege there.
+// noFollow is 0: on Windows, making links needs a privilege, and opening a link itself takes another call.
 const noFollow = 0
 
-// lockOffset is which byte of the file is locked: far behind the process id, since a locked byte cannot be read by others.
+// lockOffset is the locked byte, far behind the process id: other processes cannot read a locked byte.
 const lockOffset = 1 << 30
 
-// flock takes the lock of an open file, if nobody has it; it is released with the file, also by a crash. The lock is
-// the handle's: this process cannot have it twice.
+// flock tries to lock an open file. The lock is released with the file, also by a crash. It belongs to the handle: this
+// process cannot take it twice.
 func flock(f *os.File) (ok bool, err error) {
 	at := windows.Overlapped{Offset: lockOffset}
 	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)

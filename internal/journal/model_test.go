@@ -36,7 +36,7 @@ var (
 	epoch    = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 )
 
-// model is what the journal should hold, in plain memory.
+// model is the expected content of a journal, in memory.
 type model struct {
 	rows    []modelRow
 	ids     map[string]bool
@@ -44,7 +44,7 @@ type model struct {
 	heads   map[Stream]Head
 	schemas map[Kind][]byte
 	gone    map[int64]bool // removed by retention or a purge
-	cut     map[int64]bool // what was before was purged
+	cut     map[int64]bool // before was purged
 }
 
 type modelRow struct {
@@ -60,7 +60,7 @@ func newModel() *model {
 	}
 }
 
-// append does what Append promises.
+// append does to the model what Append does to a journal.
 func (m *model) append(batches []Batch) (a Appended) {
 	for _, b := range batches {
 		m.heads[b.Stream] = b.Head
@@ -99,7 +99,7 @@ func (m *model) append(batches []Batch) (a Appended) {
 	return a
 }
 
-// history makes batches such as a cluster does, the same ones for the same seed.
+// history makes the transactions of a cluster, the same ones for the same seed.
 type history struct {
 	*rand.Rand
 	*model
@@ -107,13 +107,11 @@ type history struct {
 	kinds   []Kind
 	version int
 	clock   time.Time
-	late    bool // it has changes that were sent late, and intervals, which the first files have not
-	formed  bool // it has what formats before 4 have not: sums, served forms and conversions
-	steps   int  // transactions so far; each head has it as its identity
+	steps   int // transactions so far; each head's Identity
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{Rand: rand.New(rand.NewPCG(seed, 11)), model: newModel(), version: 990, clock: epoch, formed: true, late: true}
+	h := &history{Rand: rand.New(rand.NewPCG(seed, 11)), model: newModel(), version: 990, clock: epoch}
 	h.streams = []Stream{{GroupResource: "pods"}, {GroupResource: "nodes"}, {GroupResource: "deployments.apps", Namespace: "shop", Selection: "tier=web"}}
 	h.kinds = []Kind{podKind, nodeKind, webKind}
 	return h
@@ -134,10 +132,8 @@ func (h *history) next() (batches []Batch, a Appended) {
 		if h.IntN(8) > 0 {
 			b.Rows = []Row{h.row(i)}
 		}
-		if h.formed {
-			h.form(&b)
-		}
-		// The next is made of the state that this leads to.
+		h.form(&b)
+		// The next one starts from the state that this one leads to.
 		one := h.append([]Batch{b})
 		a = Appended{Rows: a.Rows + one.Rows, Quiet: a.Quiet + one.Quiet, Duplicates: a.Duplicates + one.Duplicates, Last: one.Last}
 		batches = append(batches, b)
@@ -145,7 +141,7 @@ func (h *history) next() (batches []Batch, a Appended) {
 	return batches, a
 }
 
-// row makes a change in a stream: mostly one that follows, sometimes one that surprises.
+// row makes a change in a stream: mostly a plausible one, sometimes a surprising one.
 func (h *history) row(i int) Row {
 	h.version += h.IntN(15)
 	h.clock = h.clock.Add(time.Duration(h.IntN(5000)) * time.Millisecond)
@@ -157,12 +153,9 @@ func (h *history) row(i int) Row {
 		r.Manager = "manager-" + strconv.Itoa(h.IntN(4))
 	}
 	if h.IntN(5) == 0 {
-		r.Since, r.Net = h.clock.Add(-time.Hour), true
-		if h.late { // or not known when, or both
-			r.Net = h.version%2 == 0
-			if h.version%3 > 0 {
-				r.Time = r.At
-			}
+		r.Since, r.Net = h.clock.Add(-time.Hour), h.version%2 == 0
+		if h.version%3 > 0 {
+			r.Time = r.At // unknown within the interval
 		}
 	}
 	if h.IntN(3) == 0 {
@@ -198,21 +191,21 @@ func (h *history) row(i int) Row {
 		}
 		return r
 	case n == 3:
-		r.Before = h.json(4) // made with other rules than the state
+		r.Before = h.json(4) // redacted by other rules than the state
 	case n == 4:
 		r.Before = nil
 	case n == 5:
-		r.ResourceVersion = "v" + r.ResourceVersion // no number
+		r.ResourceVersion = "v" + r.ResourceVersion // not a number
 	}
 	r.Op, r.Quiet = event.Updated, h.IntN(3) > 0
 	r.After = h.change(o.JSON)
-	if h.formed && r.Quiet && crc32.ChecksumIEEE(r.After)%4 == 0 {
+	if r.Quiet && crc32.ChecksumIEEE(r.After)%4 == 0 {
 		r.Op, r.ResourceVersion = event.Converted, o.ResourceVersion
 	}
 	return r
 }
 
-// form adds to a batch what format 4 has, without another random number: the rest is as it was before.
+// form adds sums and served forms to a batch, and the Form of conversions.
 func (h *history) form(b *Batch) {
 	b.Head.Served = uint64(h.steps) << 60
 	for i := range b.Rows {
@@ -226,7 +219,7 @@ func (h *history) form(b *Batch) {
 	}
 }
 
-// dead returns an object that is not live, if the one that is looked at is.
+// dead returns a random object of a stream's kind, unless that is live.
 func (h *history) dead(i int) *Row {
 	if len(h.rows) == 0 {
 		return nil
@@ -266,7 +259,7 @@ func (h *history) change(o []byte) []byte {
 	return bytes.Join([][]byte{o[:at], o[min(len(o), at+h.IntN(9)):]}, noise(h.Rand, h.IntN(9)))
 }
 
-// check compares a journal with the model, and lets it verify itself.
+// check compares a journal with the model, and verifies it.
 func (m *model) check(t *testing.T, path string) {
 	t.Helper()
 	ctx := t.Context()
@@ -314,7 +307,7 @@ func (m *model) checkRows(t *testing.T, r *Reader) {
 			if was = nil; errors.Is(err, ErrPurged) {
 				err = nil
 			} else {
-				t.Fatalf("change %d does not say that what was before was purged: %v", e.Seq, err)
+				t.Fatalf("change %d: got %v, want ErrPurged", e.Seq, err)
 			}
 		}
 		if err != nil || !bytes.Equal(before, was) || !bytes.Equal(after, w.After) {
@@ -331,7 +324,7 @@ func (m *model) checkRows(t *testing.T, r *Reader) {
 	}
 }
 
-// checkStates compares what only the writer tells.
+// checkStates compares the live objects and heads, which only the writer returns.
 func (m *model) checkStates(t *testing.T, j *Journal) {
 	t.Helper()
 	for st, want := range m.objects {
@@ -370,7 +363,7 @@ func open(t *testing.T, path string) *Journal {
 	return j
 }
 
-// TestModel runs random histories against the model, with retention and restarts between. Replay with
+// TestModel compares random histories, with retention, purges and restarts in between, with the model. Replay with
 // JOURNAL_SEED; JOURNAL_SEEDS=1000 is the soak.
 func TestModel(t *testing.T) {
 	for _, seed := range seeds(t, 4) {
@@ -407,7 +400,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// rewrite has other rules make other bytes of a live object's version.
+// rewrite makes a live object's version have other bytes, as under other rules.
 func (h *history) rewrite(t *testing.T, j *Journal) {
 	t.Helper()
 	i := h.IntN(len(h.streams))
@@ -426,7 +419,7 @@ func (h *history) rewrite(t *testing.T, j *Journal) {
 	}
 }
 
-// retain removes by age, or quiet changes by size, and tells the model which are to be gone.
+// retain removes changes by age, or quiet ones by size, and removes them from the model.
 func (h *history) retain(t *testing.T, j *Journal) {
 	t.Helper()
 	upTo := int64(h.IntN(len(h.rows) + 1))
@@ -449,7 +442,7 @@ func (h *history) retain(t *testing.T, j *Journal) {
 		h.retainQuiet(t, j, upTo)
 		return
 	}
-	// One byte is less than anything takes: everything goes.
+	// Everything exceeds one byte, so everything goes.
 	got, err := j.Retain(t.Context(), h.clock, Retention{Size: 1}, upTo)
 	if err != nil || got.Removed < got.Quiet {
 		t.Fatalf("removed %+v, %v", got, err)
@@ -459,13 +452,13 @@ func (h *history) retain(t *testing.T, j *Journal) {
 	}
 }
 
-// retainQuiet does one step for size.
+// retainQuiet takes one step of retention by size.
 func (h *history) retainQuiet(t *testing.T, j *Journal, upTo int64) {
 	t.Helper()
 	p := pruner{j: j, done: &Retained{}}
 	from := j.quietAt
 	if from >= upTo {
-		return // there are no quiet ones left, and others would go
+		return // no quiet ones are left, and others would go
 	}
 	err := j.write(t.Context(), "shrink", func() error { return p.step(h.clock, Retention{Size: 1}, upTo) })
 	if err != nil {
@@ -483,8 +476,7 @@ func (h *history) retainQuiet(t *testing.T, j *Journal, upTo int64) {
 	}
 }
 
-// purge removes what was seen before a time for good, and tells the model which are to be gone, and which are
-// not to tell what was before.
+// purge purges what was seen before a time, and updates the model.
 func (h *history) purge(t *testing.T, j *Journal) {
 	t.Helper()
 	what := Purge{Until: epoch.Add(time.Duration(h.IntN(int(h.clock.Sub(epoch)) + 1)))}
@@ -514,11 +506,11 @@ func (h *history) purge(t *testing.T, j *Journal) {
 	}
 	must(t, j.Purge(t.Context(), what, nil))
 	if plan, err = j.PlanPurge(t.Context(), what); err != nil || !plan.None() {
-		t.Fatalf("purged, and there is more: %+v, %v", plan, err)
+		t.Fatalf("after the purge there is more to do: %+v, %v", plan, err)
 	}
 }
 
-// remove takes a change away, once. Its id can be given again.
+// remove removes a change from the model, once; its id may then be assigned again.
 func (m *model) remove(r *modelRow) int {
 	if m.gone[r.seq] {
 		return 0
@@ -528,7 +520,7 @@ func (m *model) remove(r *modelRow) int {
 	return 1
 }
 
-// seeds are those to try: some, or what the environment says.
+// seeds returns random seeds, or those that the environment sets.
 func seeds(t *testing.T, n int) []uint64 {
 	if v := os.Getenv("JOURNAL_SEED"); v != "" {
 		seed, err := strconv.ParseUint(v, 10, 64)

@@ -6,8 +6,8 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// names gives names that recur their numbers, and numbers their names. It keeps what it has read, up to
-// maxNames of each: a cluster that makes namespaces all the time has no end of them.
+// names maps names that recur to their numbers and back. It caches up to maxNames of each: a cluster may keep making
+// new namespaces.
 type names struct {
 	db      *db
 	strings map[string]int64
@@ -15,14 +15,14 @@ type names struct {
 	texts   map[int64]string
 	kindsBy map[int64]Kind
 	short   map[string]string // short names by group-resource; nil: not read yet
-	// candidates are names that seem to be unused, while some are looked for; see unused.
+	// candidates are names that seem unused while a search runs; see unused.
 	candidates map[int64]bool
 }
 
-// maxNames is how many of each a map keeps: more than a busy cluster uses within minutes, in a megabyte.
+// maxNames bounds each map: more names than a busy cluster uses within minutes, in a megabyte.
 const maxNames = 4096
 
-// keep remembers a name. Where there is no room, it begins anew: what is used is soon known again.
+// keep caches a name. A full map is emptied first: names in use are soon cached again.
 func keep[K, V comparable](in *map[K]V, key K, value V) {
 	if *in == nil || len(*in) >= maxNames {
 		*in = map[K]V{}
@@ -30,7 +30,7 @@ func keep[K, V comparable](in *map[K]V, key K, value V) {
 	(*in)[key] = value
 }
 
-// forget drops what it knows: a transaction was rolled back.
+// forget empties the cache after a rollback.
 func (n *names) forget() { *n = names{db: n.db, candidates: n.candidates} }
 
 // drop forgets names that were removed from the file.
@@ -40,7 +40,7 @@ func (n *names) drop(gone map[int64]bool) {
 	maps.DeleteFunc(n.candidates, func(id int64, _ bool) bool { return gone[id] })
 }
 
-// id returns the number of a string, which it gets if it has none.
+// id returns the number of a string, and assigns one if it has none.
 func (n *names) id(s string) (int64, error) {
 	if id, ok := n.strings[s]; ok {
 		delete(n.candidates, id)
@@ -86,7 +86,7 @@ func (n *names) text(id int64) (string, error) {
 	return text, nil
 }
 
-// kindID returns the number of a kind, which it gets if it has none.
+// kindID returns the number of a kind, and assigns one if it has none.
 func (n *names) kindID(k Kind) (int64, error) {
 	if id, ok := n.kinds[k]; ok {
 		return id, nil

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSystems are those that other machines may write to, by the magic numbers of statfs(2).
+// fileSystems are file systems that other machines may write to, by the magic numbers of statfs(2).
 //
-// FUSE and 9P say how a file system is reached, not where it is: sshfs is between machines, but rootless containers
-// (fuse-overlayfs), virtiofs and Docker Desktop use FUSE, and gVisor shows every volume of a container as 9P. To refuse
-// all of them would refuse many local disks; see fuse for those that are known.
+// FUSE and 9P are protocols and can be local: sshfs spans machines, but rootless containers (fuse-overlayfs), virtiofs
+// and Docker Desktop use FUSE, and gVisor presents every volume of a container as 9P. Refusing all of them would refuse
+// many local disks; fuse distinguishes the known ones.
 //
-// Source: Linux, include/uapi/linux/magic.h, and fs/*/ for those that are not there.
+// Source: Linux, include/uapi/linux/magic.h, and fs/*/ for those missing there.
 var fileSystems = map[uint32]fileSystem{
 	0x00006969: {name: "NFS"},
 	0x0000517b: {name: "SMB"},
@@ -54,10 +54,10 @@ func statFileSystem(dir string) fileSystem {
 	return fuse(mountType(string(mounts), unix.Major(dev), unix.Minor(dev)))
 }
 
-// networkFUSE are the types of FUSE file systems between machines, as mountinfo has them.
+// networkFUSE are types of FUSE file systems that span machines, as in mountinfo.
 var networkFUSE = []string{"fuse.ceph-fuse", "fuse.gcsfuse", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"}
 
-// fuse returns a FUSE file system by its type. fuseblk is on a block device of this machine, such as a disk with NTFS.
+// fuse returns a FUSE file system by its type. fuseblk is on a local block device, such as a disk with NTFS.
 func fuse(kind string) fileSystem {
 	switch {
 	case kind == "":
@@ -68,7 +68,7 @@ func fuse(kind string) fileSystem {
 	return fileSystem{name: kind, perhaps: !slices.Contains(networkFUSE, kind)}
 }
 
-// mountType returns the type of the file system on a device; empty where it is not known. See proc_pid_mountinfo(5).
+// mountType returns the type of the file system on a device; empty if unknown. See proc_pid_mountinfo(5).
 func mountType(mountinfo string, major, minor uint32) string {
 	device := fmt.Sprintf("%d:%d", major, minor)
 	for line := range strings.Lines(mountinfo) {

@@ -2,5 +2,5 @@
 
 package journal
 
-// statFileSystem does not know network file systems here.
+// statFileSystem is not implemented on this system.
 func statFileSystem(string) fileSystem { return fileSystem{} }

@@ -7,14 +7,10 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// ownerIndex finds objects by their controllers. It is no part of a format: without it, such as in a journal that an
-// earlier version wrote and this one only reads, they are found by a scan.
-const ownerIndex = "CREATE INDEX IF NOT EXISTS objects_owner ON objects (owner) WHERE owner <> ''"
-
-// byOwner selects the objects of a controller by its kind and name, whatever its UID: nothing else may be left of it.
+// byOwner selects the objects of a controller by its kind and name. Its UID may be unknown by now.
 const byOwner = `SELECT id, last, name, namespace, resource FROM objects WHERE owner <> '' AND owner >= ?1 || char(10) AND owner < ?1 || char(11)`
 
-// controller is one whose objects are looked for.
+// controller is an object whose dependents are searched.
 type controller struct {
 	resource  int64
 	name      string
@@ -22,7 +18,7 @@ type controller struct {
 	anywhere  bool // in any of the query's namespaces
 }
 
-// owned returns the objects that the named ones own, directly or not, besides those of have.
+// owned returns the objects that the named ones own, directly or not, without those in have.
 func (db *db) owned(q Query, namespaces map[int64]bool, have []object) ([]object, error) {
 	controls, err := db.controls(q.Owned)
 	if err != nil {
@@ -60,7 +56,7 @@ func (db *db) owned(q Query, namespaces map[int64]bool, have []object) ([]object
 	return found, nil
 }
 
-// children calls each with the objects of some resources that a controller owns.
+// children calls each with a controller's objects of the given resources.
 func (db *db) children(c controller, resources map[int64]bool, each func(o object, as controller)) error {
 	if len(resources) == 0 {
 		return nil
@@ -84,7 +80,7 @@ func (db *db) children(c controller, resources map[int64]bool, each func(o objec
 	return nil
 }
 
-// controls is Query.Owned in the file's own numbers.
+// controls is Query.Owned by the file's numbers.
 func (db *db) controls(owned map[string][]string) (map[int64]map[int64]bool, error) {
 	controls := map[int64]map[int64]bool{}
 	for _, owner := range slices.Sorted(maps.Keys(owned)) {

@@ -11,60 +11,60 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// Purge selects what is removed for good: one of its fields is set.
+// Purge selects what is removed for good. Exactly one field is set.
 type Purge struct {
-	// OtherRules are the changes and states that are Uncovered. What was before a change that stays was
-	// hidden by the rules that this one was recorded under.
+	// OtherRules removes the Uncovered changes and states. The before of a kept change was redacted under the rules
+	// that the kept change was recorded under.
 	OtherRules bool
-	// Until removes changes that were seen before it, and what they led to also where a later change tells
-	// that it was so before: see ErrPurged. The last states of what exists stay.
+	// Until removes changes seen before it, and the before of a later change that shows what one of them led to; see
+	// ErrPurged. The last states of existing objects stay.
 	Until time.Time
 }
 
-// Purging is what a purge removes.
+// Purging describes what a purge removes.
 type Purging struct {
-	// Changes are to be removed; Quiet are among them.
+	// Changes counts the changes to be removed, Quiet the quiet ones among them.
 	Changes, Quiet int64
-	// Cut are changes that stay, without what was before them: that goes, or was told by a change that has
-	// gone already.
+	// Cut counts kept changes that lose their before, because the change that led to it is removed or was removed
+	// earlier.
 	Cut int64
-	// Streams are forgotten with their last states: the next run records what exists anew, as snapshots.
+	// Streams are forgotten with their last states: the next run records existing objects again, as snapshots.
 	Streams []Stream
-	// Dead is how many dead letters go with their changes.
+	// Dead counts the dead letters removed with their changes.
 	Dead int64
-	// Missed are sinks that have not got some of the changes, quiet ones not counted.
+	// Missed lists sinks that have not got some of the changes; quiet ones are not counted.
 	Missed []Missed
-	// Unfinished is an earlier purge that has yet to come to its end, as this one will, too.
+	// Unfinished is an earlier purge that was interrupted; this one finishes it as well.
 	Unfinished *Purge
 }
 
-// Missed is how many changes a sink will not get.
+// Missed counts the changes that a sink will not get.
 type Missed struct {
 	Sink    string
 	Changes int64
 }
 
-// None tells whether there is nothing to do.
+// None reports whether there is nothing to purge.
 func (p *Purging) None() bool {
 	return p.Changes == 0 && p.Cut == 0 && p.Dead == 0 && len(p.Streams) == 0 && p.Unfinished == nil
 }
 
 const (
-	// purging is the key in meta of a purge that has begun, with its time in milliseconds, or nothing for other
+	// purging is the key in meta of a purge in progress; its value is the time in milliseconds, or empty for other
 	// rules.
 	purging = "purging"
-	// purgeRows is how many changes are removed in a transaction.
+	// purgeRows is how many changes are removed per transaction.
 	purgeRows = 2000
-	// purgedRows are the changes of a span that were seen before a time.
+	// purgedRows are the changes of a span seen before a time.
 	purgedRows = " FROM changes WHERE seq BETWEEN ? AND ? AND time + lag < ? "
-	// toCut are the changes seen from a time on that do not follow another one of these.
+	// toCut are changes seen from a time on whose predecessor was not.
 	toCut = ` FROM changes c WHERE c.before IS NOT NULL AND c.time + c.lag >= ?1 AND substr(c.before, 1, 1) <> ?2
 		AND ifnull((SELECT p.time + p.lag >= ?1 FROM changes p WHERE p.object = c.object AND p.seq < c.seq ORDER BY p.seq DESC LIMIT 1), 0) = 0`
-	// cutLetters takes from dead letters of changes without a before why the receiver did not take them: its
-	// answer may repeat what it was sent.
+	// cutLetters empties dead letters of changes that lost their before, with the reason, as a receiver's answer may
+	// repeat what it was sent.
 	cutLetters = `UPDATE dead SET reason = 'purged', body = NULL
 		WHERE EXISTS (SELECT 1 FROM changes c WHERE c.seq = dead.seq AND substr(c.before, 1, 1) = ?)`
-	// orphaned are dead letters of changes that are gone.
+	// orphaned are dead letters whose change is gone.
 	orphaned = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.seq = dead.seq)"
 )
 
@@ -133,7 +133,7 @@ func (j *Journal) planSpan(s span, before int64, plan *Purging) error {
 	return err
 }
 
-// missed adds what a sink misses.
+// missed adds n to the changes that a sink misses.
 func missed(all []Missed, sink string, n int64) []Missed {
 	i := slices.IndexFunc(all, func(m Missed) bool { return m.Sink == sink })
 	switch {
@@ -146,7 +146,7 @@ func missed(all []Missed, sink string, n int64) []Missed {
 	return all
 }
 
-// purged returns where the changes are that are to be removed.
+// purged returns the spans in which changes are removed.
 func (db *db) purged(p Purge) ([]span, error) {
 	switch {
 	case p.OtherRules && p.Until.IsZero():
@@ -154,18 +154,18 @@ func (db *db) purged(p Purge) ([]span, error) {
 	case !p.OtherRules && !p.Until.IsZero():
 		return []span{{0, math.MaxInt64}}, nil
 	default:
-		return nil, errors.New("a purge is of other rules, or until a time")
+		return nil, errors.New("a purge needs either other rules or a time")
 	}
 }
 
-// UnfinishedPurgeError says that an earlier purge has to come to its end before this one.
+// UnfinishedPurgeError says that an interrupted purge must be finished before this one.
 type UnfinishedPurgeError struct{ Purge }
 
 func (e *UnfinishedPurgeError) Error() string {
-	return "an earlier purge has not come to its end: finish it first, with tattler journal purge " + e.String()
+	return "an earlier purge was interrupted: finish it first, with tattler journal purge " + e.String()
 }
 
-// String is how a user says it.
+// String returns the purge as command-line flags.
 func (p *Purge) String() string {
 	if p.Until.IsZero() {
 		return "--older-rules"
@@ -173,7 +173,7 @@ func (p *Purge) String() string {
 	return "--until " + p.Until.UTC().Format(time.RFC3339Nano)
 }
 
-// note is what says in meta that a purge has begun.
+// note is the value in meta of a purge in progress.
 func (p *Purge) note() string {
 	if p.Until.IsZero() {
 		return ""
@@ -181,7 +181,7 @@ func (p *Purge) note() string {
 	return strconv.FormatInt(p.before(), 10)
 }
 
-// unfinished returns the purge that has begun and has not come to its end; nil if there is none.
+// unfinished returns the interrupted purge; nil if there is none.
 func (db *db) unfinished() (p *Purge, err error) {
 	err = db.query("SELECT value FROM meta WHERE key = ?", []any{purging}, func(s *sqlite3.Stmt) error {
 		p = &Purge{OtherRules: true}
@@ -193,7 +193,7 @@ func (db *db) unfinished() (p *Purge, err error) {
 	return p, err
 }
 
-// finishes is an error if a purge leaves undone what an earlier one was to do.
+// finishes returns an error if a purge would not also finish the interrupted one.
 func (db *db) finishes(p Purge) error {
 	u, err := db.unfinished()
 	if err != nil || u == nil || u.OtherRules == p.OtherRules && u.before() <= p.before() {

@@ -41,7 +41,7 @@ func TestPlans(t *testing.T) {
 	old.UID = "u2"
 	add(t, j, pod(event.Updated, 2), gap, gap, quiet, pod(event.Updated, 2), old)
 	must(t, j.SetCursor(t.Context(), "hook", 1))
-	bury(t, j, DeadLetter{Sink: "hook", Seq: 1})
+	setAside(t, j, DeadLetter{Sink: "hook", Seq: 1})
 	for _, keep := range []Retention{{Age: 1}, {Size: 1}} {
 		_, err := j.Retain(t.Context(), epoch, keep, 1)
 		must(t, err)

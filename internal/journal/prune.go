@@ -7,7 +7,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// remove removes changes, which are sorted.
+// remove removes changes, sorted by number.
 func (p *pruner) remove(victims []victim) error {
 	objects := map[int64][]int64{}
 	for _, v := range victims {
@@ -25,7 +25,7 @@ func (p *pruner) remove(victims []victim) error {
 	return p.blocks(victims)
 }
 
-// blocks removes the blocks that have no changes any more. The newest stays: it knows the next number.
+// blocks removes blocks whose changes are all gone. The newest stays: it holds the next sequence number.
 func (p *pruner) blocks(victims []victim) error {
 	for next, i := int64(0), 0; i < len(victims); i++ {
 		if victims[i].seq < next {
@@ -48,7 +48,7 @@ func (p *pruner) blocks(victims []victim) error {
 
 const blockOf = "SELECT first, first + length(ids) / ? FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
 
-// object removes changes of one object, which are sorted; 0 has the gaps.
+// object removes changes of one object, sorted by number; object 0 stands for gaps and absences.
 func (p *pruner) object(object int64, seqs []int64) error {
 	db := p.j.db
 	if object == 0 {
@@ -74,7 +74,7 @@ func (p *pruner) object(object int64, seqs []int64) error {
 	return db.exec("DELETE FROM objects WHERE id = ? AND last = 0 AND stream IS NULL", object)
 }
 
-// runs cuts an object's changes where one stays between them.
+// runs splits an object's changes into runs of consecutive ones.
 func (p *pruner) runs(object int64, seqs []int64) (runs [][]int64, err error) {
 	i, open := 0, false
 	err = p.j.db.query("SELECT seq FROM changes WHERE object = ? AND seq BETWEEN ? AND ? ORDER BY seq", []any{object, seqs[0], seqs[len(seqs)-1]},
@@ -94,9 +94,8 @@ func (p *pruner) runs(object int64, seqs []int64) (runs [][]int64, err error) {
 	return runs, err
 }
 
-// run removes changes of an object that follow each other. The one before them, if there is one, gets
-// its own after, for that was told by the first of them. With cut the one behind them loses its before, which
-// is what the last of them led to.
+// run removes consecutive changes of an object. The change before them gets its own after, which the first of them
+// held as its before. With cut, the change behind them loses its before, which is what the last of them led to.
 func (p *pruner) run(object int64, seqs []int64) error {
 	db := p.j.db
 	prev, err := db.integer("SELECT max(seq) FROM changes WHERE object = ? AND seq < ?", object, seqs[0])
@@ -126,8 +125,8 @@ func (p *pruner) run(object int64, seqs []int64) error {
 		purged(), object, seqs[len(seqs)-1])
 }
 
-// bridge makes the content of what was after prev, to be read without the changes up to last: as a
-// difference from what comes then, or whole, if one of them was. It is nil if prev needs none.
+// bridge returns the after of prev, to be read without the changes up to last: a delta from what follows, or whole. It
+// is nil if prev needs none.
 func (p *pruner) bridge(object, prev, last int64) ([]byte, error) {
 	links, state, err := p.j.db.chain(object, prev)
 	if err != nil {
@@ -136,7 +135,7 @@ func (p *pruner) bridge(object, prev, last int64) ([]byte, error) {
 	if !leaves(links[0].op) || isWhole(links[0].after) {
 		return nil, nil
 	}
-	var base, after []byte // base is what was before the change that comes then
+	var base, after []byte // base is the before of the change that follows
 	whole := p.cut || links[len(links)-1].seq <= last && state == nil
 	if state != nil {
 		if base, err = p.j.codec.open(state, nil); err != nil {

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
 
-// Purge removes what PlanPurge says, and erases it: not even free pages of the file or its log hold
-// any of it then. What the disk keeps of files that were written over, and copies, are out of reach.
+// Purge removes what PlanPurge returns, and erases it: afterwards neither free pages nor the log hold any of it. Old
+// blocks of the disk, and copies of the file, are out of reach.
 //
-// It rewrites the file, for which there must be place for two more of what is left; on a full disk that is what
-// it has removed, and the reserve, which it lets go of. After an error, or a crash, some of it may be done; to
-// finish, it is called again. Progress, if not nil, hears how many changes are removed so far.
+// It rewrites the file, which takes room for two copies of what is left. On a full disk that comes from what it removed
+// and from the reserve, which it releases. After an error or a crash the purge may be half done; a second call finishes
+// it. progress, if not nil, receives the number of changes removed so far.
 func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int64)) error {
 	var spans []span
 	err := j.do(ctx, "write", func() error { return errors.Join(removeReserve(reservePath(j.path)), j.db.copyLog()) })
@@ -30,9 +29,6 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 		}
 		return j.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", purging, p.note())
 	})
-	if err == nil {
-		err = j.settle(ctx)
-	}
 	if err != nil {
 		return err
 	}
@@ -68,7 +64,7 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 	return j.erase(ctx)
 }
 
-// purgeSpan removes changes of a span, in smaller steps once the disk is full.
+// purgeSpan removes the changes of a span, in smaller steps once the disk is full.
 func (j *Journal) purgeSpan(ctx context.Context, s span, p *Purge, removed *int64, progress func(removed int64)) error {
 	rows := int64(purgeRows)
 	for done := false; !done; {
@@ -92,7 +88,7 @@ func (j *Journal) purgeSpan(ctx context.Context, s span, p *Purge, removed *int6
 	return nil
 }
 
-// purgeSome removes the first changes of a span, and returns how many, and the last of them.
+// purgeSome removes the first changes of a span, and returns how many and the last of them.
 func (j *Journal) purgeSome(s span, what *Purge, rows int64) (n, last int64, err error) {
 	p := pruner{j: j, done: &Retained{}, cut: !what.Until.IsZero()}
 	var victims []victim
@@ -103,8 +99,7 @@ func (j *Journal) purgeSome(s span, what *Purge, rows int64) (n, last int64, err
 	return int64(len(victims)), victims[len(victims)-1].seq, p.remove(victims)
 }
 
-// cutFirst takes from the oldest change of each object what was before it: what told that has gone, now or
-// earlier.
+// cutFirst purges the before of each object's oldest change: the change that led to it is gone, now or earlier.
 func (j *Journal) cutFirst(ctx context.Context) error {
 	last := int64(0)
 	for from := int64(0); from <= last; from += purgeRows {
@@ -122,7 +117,7 @@ func (j *Journal) cutFirst(ctx context.Context) error {
 	return nil
 }
 
-// forgetOthers forgets the streams whose states other rules made.
+// forgetOthers forgets the streams whose states were made under other rules.
 func (j *Journal) forgetOthers(ctx context.Context) error {
 	var u Uncovered
 	err := j.do(ctx, "read", func() (err error) {
@@ -137,17 +132,14 @@ func (j *Journal) forgetOthers(ctx context.Context) error {
 	return err
 }
 
-// erase rewrites the file, so that it holds nothing beside what is in the tables, and empties the log. What is
-// unused, and a copy from before a migration, go first: the disk may have no room for the vacuum otherwise.
+// erase rewrites the file, so that it holds only the tables, and empties the log. Unused pages go first: the disk may
+// have no room for the vacuum otherwise.
 func (j *Journal) erase(ctx context.Context) error {
-	if _, err := removeCopies(j.path, time.Time{}, ""); err != nil {
-		return fmt.Errorf("remove the copy from before a migration: %w", err)
-	}
 	if err := j.giveAll(ctx); err != nil {
 		return err
 	}
 	return j.do(ctx, "write", func() error {
-		// A vacuum is made beside the file; in memory it could be too much.
+		// The vacuum's copy goes to a file: it may be too big for memory.
 		if err := j.db.script("PRAGMA temp_store = FILE; PRAGMA secure_delete = ON"); err != nil {
 			return err
 		}
@@ -167,7 +159,7 @@ func (j *Journal) erase(ctx context.Context) error {
 	})
 }
 
-// giveAll gives all unused pages back to the file system.
+// giveAll returns all unused pages to the file system.
 func (j *Journal) giveAll(ctx context.Context) error {
 	for free := int64(1); free > 0; {
 		err := j.tight(ctx, func() (err error) {
@@ -183,7 +175,7 @@ func (j *Journal) giveAll(ctx context.Context) error {
 	return j.do(ctx, "write", j.db.copyLog)
 }
 
-// truncateLog brings the log into the file and empties it, for which nobody may be reading.
+// truncateLog copies the log into the file and empties it, which fails while another connection reads.
 func (db *db) truncateLog() error {
 	if err := db.refresh(); err != nil {
 		return err

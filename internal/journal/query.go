@@ -12,48 +12,48 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Query selects changes; its zero value all that are neither quiet nor snapshots, the newest first. A
-// list that is empty selects everything.
+// Query selects changes. The zero value selects all but quiet changes and snapshots, newest first. An empty list
+// selects everything.
 type Query struct {
 	// After and Before are sequence numbers, exclusive; 0 is no limit.
 	After, Before int64
-	// Since (inclusive) and Until (exclusive) are of the time when it happened; where only an interval is known,
-	// of a moment in that.
+	// Since (inclusive) and Until (exclusive) bound when a change happened. Where only an interval is known, a change
+	// matches if some moment of it does.
 	Since, Until time.Time
-	// Resources are group-resources, such as deployments.apps. Namespaces are names, or globs as
-	// path.Match has them; a gap of the whole cluster is one of every namespace.
+	// Resources are group-resources such as deployments.apps. Namespaces are names or globs (path.Match); a gap of the
+	// whole cluster belongs to every namespace.
 	Resources, Namespaces []string
-	// Names and UID name objects; with one of them there are no gaps.
+	// Names and UID select objects; gaps then never match.
 	Names []string
 	UID   string
-	// Owned are the group-resources of what objects own, by the owner's: with Names, what the named objects own is
-	// selected, too, directly or not.
+	// Owned maps a group-resource to those that its objects own. With Names, the objects that the named ones own,
+	// directly or not, are selected as well.
 	Owned    map[string][]string
 	Ops      []event.Op
 	Managers []string // names, or globs
 	// Quiet and Snapshots include those.
 	Quiet, Snapshots bool
 	OldestFirst      bool
-	// Limit is how many are wanted at most; 0 is no limit.
+	// Limit bounds the number of entries; 0 is no limit.
 	Limit int
 }
 
-// filter is a query in the file's own numbers.
+// filter is a query by the file's numbers.
 type filter struct {
 	q          Query
 	low, high  int64 // sequence numbers, inclusive
 	kinds      map[int64]bool
 	namespaces map[int64]bool
 	managers   map[int64]bool
-	ops        uint64   // a bit for each that is wanted
+	ops        uint64   // a bit per wanted operation
 	nowhere    int64    // the number of the empty namespace
-	objects    []object // with a name or UID
+	objects    []object // those with a name or UID
 	byObject   bool
 	since      int64
-	until      int64 // exclusive; 0 for none
+	until      int64 // exclusive; 0: no limit
 }
 
-// filter looks up what the query names. What the journal has never seen selects nothing.
+// filter resolves the names in a query. Names that the journal has never seen match nothing.
 func (db *db) filter(q Query) (*filter, error) {
 	f := &filter{q: q, low: q.After + 1, high: q.Before - 1, ops: wantedOps(q)}
 	if q.Before == 0 {
@@ -90,7 +90,7 @@ func (db *db) filter(q Query) (*filter, error) {
 	return f, err
 }
 
-// withOwned returns the resources that a query names, and those that they may own.
+// withOwned returns the resources that a query names and those that their objects own.
 func withOwned(q Query) []string {
 	if len(q.Resources) == 0 || len(q.Names) == 0 {
 		return q.Resources
@@ -106,7 +106,7 @@ func withOwned(q Query) []string {
 	return all
 }
 
-// matching returns the strings that match one of the patterns; nil if there are no patterns.
+// matching returns the numbers of the strings that match a pattern; nil if there are no patterns.
 func (db *db) matching(patterns []string) (map[int64]bool, error) {
 	if !slices.ContainsFunc(patterns, func(p string) bool { return strings.ContainsAny(p, `*?[\`) }) {
 		return db.ids(patterns, "SELECT id FROM strings WHERE s = ?")
@@ -127,7 +127,7 @@ func (db *db) matching(patterns []string) (map[int64]bool, error) {
 	return ids, err
 }
 
-// managers returns the strings that match one of the patterns. A lone ? is the name of an unknown manager.
+// managers is matching for managers. A lone ? is the name of an unknown manager, not a glob.
 func (db *db) managers(patterns []string) (map[int64]bool, error) {
 	if !slices.ContainsFunc(patterns, func(p string) bool { return p != "?" && strings.ContainsAny(p, `*?[\`) }) {
 		return db.ids(patterns, "SELECT id FROM strings WHERE s = ?")
@@ -135,7 +135,7 @@ func (db *db) managers(patterns []string) (map[int64]bool, error) {
 	return db.matching(patterns)
 }
 
-// wantedOps has a bit for each operation that a query wants; with a name or UID there are no gaps.
+// wantedOps returns a bit for each operation that a query wants.
 func wantedOps(q Query) (bits uint64) {
 	for n, op := range ops {
 		switch {
@@ -147,7 +147,7 @@ func wantedOps(q Query) (bits uint64) {
 	return bits
 }
 
-// ids returns what sql says of each name; nil if there are no names.
+// ids returns the numbers that sql yields for each name; nil if there are no names.
 func (db *db) ids(of []string, sql string) (map[int64]bool, error) {
 	if len(of) == 0 {
 		return nil, nil
@@ -165,7 +165,7 @@ func (db *db) ids(of []string, sql string) (map[int64]bool, error) {
 	return ids, nil
 }
 
-// named returns the objects with one of the query's names, and its UID, each with its newest change.
+// named returns the objects with one of the query's names and its UID, each with its newest change.
 func (db *db) named(q Query, namespaces map[int64]bool) (objects []object, err error) {
 	resources, err := db.resources(q.Resources)
 	names := slices.Compact(slices.Sorted(slices.Values(q.Names)))
@@ -200,7 +200,7 @@ func (db *db) named(q Query, namespaces map[int64]bool) (objects []object, err e
 	return objects, err
 }
 
-// resources returns the numbers of group-resources; of all where none is named.
+// resources returns the numbers of group-resources; all if none is named.
 func (db *db) resources(names []string) (ids []int64, err error) {
 	add := func(s *sqlite3.Stmt) error {
 		ids = append(ids, s.ColumnInt64(0))
@@ -218,19 +218,17 @@ func (db *db) resources(names []string) (ids []int64, err error) {
 	return ids, nil
 }
 
-// mayHave tells whether a block can have a change that the filter wants.
+// mayHave reports whether a block can have a change that matches.
 func (f *filter) mayHave(b *block) bool {
 	switch {
 	case b.next() <= f.low || b.first > f.high:
 		return false
 	case f.since != 0 && b.newest < f.since || f.until != 0 && b.oldest >= f.until:
 		return false
-	case b.sum != nil && f.ops&b.sum.ops&absentBit != 0 && f.managers == nil:
+	case f.ops&b.sum.ops&absentBit != 0 && f.managers == nil:
 		return true
-	case !f.q.Quiet && (b.loud == 0 || f.kinds != nil && !b.kinds.has(f.kinds)):
+	case !f.q.Quiet && (b.listed == 0 || f.kinds != nil && !b.kinds.has(f.kinds)):
 		return false
-	case b.sum == nil:
-		return true
 	default:
 		gaps := f.ops&b.sum.ops&gapBit != 0
 		return f.ops&b.sum.ops != 0 && among(f.kinds, b.sum.kinds) && (gaps || among(f.namespaces, b.sum.namespaces)) && among(f.managers, b.sum.managers)
@@ -243,17 +241,17 @@ var (
 	absentBit = uint64(1) << opNumber(event.Absent)
 )
 
-// among tells whether a set may have one of those that are wanted; nil wants all.
+// among reports whether a set may hold a wanted number; nil wants all.
 func among(wanted map[int64]bool, s set) bool { return wanted == nil || s.has(wanted) }
 
-// wants looks at a change's own columns; see record.
+// wants reports whether a record matches.
 func (f *filter) wants(r *record) bool {
 	from, to := r.span()
 	op := opOf(r.op)
-	absent := op == event.Absent // of every kind and namespace
+	absent := op == event.Absent // belongs to every kind and namespace
 	switch {
 	case r.quiet && !f.q.Quiet,
-		op != "" && f.ops>>r.op&1 == 0, // an unknown one is damage, which is told
+		op != "" && f.ops>>r.op&1 == 0, // an unknown operation is damage, which the caller reports
 		f.kinds != nil && !f.kinds[r.kind] && !absent,
 		f.managers != nil && !f.managers[r.manager],
 		f.namespaces != nil && !f.namespaces[r.namespace] && !(op == event.Gap && r.namespace == f.nowhere) && !absent,

@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Reader reads a journal beside the one that writes it, in this process or another.
+// Reader reads a journal, also while another process or a Journal of this process writes it.
 type Reader struct {
 	path, cluster string
 
@@ -26,8 +26,8 @@ type Reader struct {
 	ahead forwards
 }
 
-// OpenReader opens a journal to read, also one of an older format. What is no journal is a *FormatError;
-// where there is none the error is fs.ErrNotExist.
+// OpenReader opens a journal to read. A file that is not a journal of this format is a *FormatError; a missing file is
+// fs.ErrNotExist.
 func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -51,16 +51,13 @@ func (r *Reader) open() error {
 	if err = makeFiles(r.path); err != nil {
 		return err
 	}
-	// A connection that may not write could not read a journal after a crash.
+	// A read-only connection could not recover a journal after a crash.
 	r.db, err = openDB(r.path, "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON")
 	if err != nil {
 		return err
 	}
-	if err := r.db.version(true); err != nil {
+	if err := r.db.checkFormat(); err != nil {
 		return err
-	}
-	if r.db.format < oldestRead {
-		return &FormatError{r.path, fmt.Sprintf("it has format %d; tattler run brings it to %d", r.db.format, len(migrations))}
 	}
 	r.names = names{db: r.db}
 	r.cluster, err = r.db.cluster()
@@ -90,7 +87,7 @@ func (r *Reader) Close() error {
 // Cluster is the name in the ids of changes.
 func (r *Reader) Cluster() string { return r.cluster }
 
-// do runs f alone, on one state of the file.
+// do runs f under the lock, on one state of the file.
 func (r *Reader) do(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("read journal: %w", err)
@@ -103,7 +100,7 @@ func (r *Reader) do(ctx context.Context, f func() error) error {
 	return classify("read", r.path, r.db.snapshot(f))
 }
 
-// Last returns the newest sequence number that was ever given; 0 for none.
+// Last returns the newest sequence number ever assigned; 0 if there is none.
 func (r *Reader) Last(ctx context.Context) (seq int64, err error) {
 	err = r.do(ctx, func() error {
 		tail, err := r.db.tail()
@@ -113,9 +110,9 @@ func (r *Reader) Last(ctx context.Context) (seq int64, err error) {
 	return seq, err
 }
 
-// Entry is a change of the journal. It remembers its Reader, which must be open where one is used.
+// Entry is a change of the journal. Its methods need its Reader to be open.
 type Entry struct {
-	// Seq is its place in the journal; ID is that of its event.
+	// Seq is the change's sequence number; ID is its event's id.
 	Seq int64
 	ID  string
 	Meta
@@ -123,9 +120,9 @@ type Entry struct {
 	r      *Reader
 }
 
-// Contents returns the object's JSON before and after the change; nil where there was none. A change
-// that retention has removed meanwhile is ErrNotFound, one that was damaged a *DamagedError. With ErrPurged,
-// what was after it is returned nevertheless.
+// Contents returns the object's JSON before and after the change; nil where there was none. The error is ErrNotFound if
+// retention has removed the change since, a *DamagedError if it is damaged, and ErrPurged if before was purged; after
+// is returned with ErrPurged.
 func (e *Entry) Contents(ctx context.Context) (before, after []byte, err error) {
 	if !e.Op.HasObject() {
 		return nil, nil, nil
@@ -143,14 +140,14 @@ func (e *Entry) Contents(ctx context.Context) (before, after []byte, err error) 
 	return v.before, v.after, err
 }
 
-// record is a change's row in the file.
+// record is a row of changes with the columns joined to it.
 type record struct {
 	seq, object, kind       int64
 	op                      int
 	quiet                   bool
 	version                 string
 	time, lag, since        int64
-	bounded                 bool // since says from when on it can have happened
+	bounded                 bool // since is set
 	manager                 int64
 	owner                   string
 	namespace               int64
@@ -160,30 +157,21 @@ type record struct {
 	form                    uint64
 }
 
-// The records that are asked for; see records.
+// The conditions that follow selectRecords.
 const (
 	byRange  = "WHERE c.seq BETWEEN ? AND ? ORDER BY c.seq"
-	byLoud   = "WHERE c.seq BETWEEN ? AND ? AND NOT c.quiet ORDER BY c.seq"
+	byListed = "WHERE c.seq BETWEEN ? AND ? AND NOT c.quiet ORDER BY c.seq"
 	byOldest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq"
 	byNewest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq DESC"
 )
 
-// records is what selects records: followed by which.
-func (db *db) records() string {
-	epoch, form := "c.epoch", "c.form"
-	if db.format < 2 {
-		epoch = "NULL"
-	}
-	if db.format < 4 {
-		form = "NULL"
-	}
-	return `SELECT c.seq, c.object, c.kind, c.op, c.quiet, c.version, c.time, c.lag, c.since, c.manager, ifnull(c.owner, o.owner),
-		ifnull(o.namespace, g.namespace), o.name, o.uid, g."from", g."to", g.reason, ` + epoch + ", " + form + `
-		FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
-}
+// selectRecords is the query of records, without its condition.
+const selectRecords = `SELECT c.seq, c.object, c.kind, c.op, c.quiet, c.version, c.time, c.lag, c.since, c.manager, ifnull(c.owner, o.owner),
+	ifnull(o.namespace, g.namespace), o.name, o.uid, g."from", g."to", g.reason, c.epoch, c.form
+	FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
 
-// after is the moment after which it happened, if there is one, and whether a list derived it: else the server sent
-// it late, which the sign of since says.
+// after returns the moment after which the change happened, if known. net says that a list derived the change; else the
+// server sent it late, which a negative since says.
 func (r *record) after() (at int64, net, ok bool) {
 	seen := r.time + r.lag
 	switch {
@@ -195,7 +183,7 @@ func (r *record) after() (at int64, net, ok bool) {
 	return seen - r.since, opOf(r.op).HasObject(), true
 }
 
-// span is when it happened, or, where that is not known, from when to when it can have happened.
+// span returns when the change happened, or the interval in which it did.
 func (r *record) span() (from, to int64) {
 	if at, _, ok := r.after(); ok && r.lag == 0 {
 		return min(at, r.time), r.time
@@ -209,12 +197,12 @@ func columnRecord(s *sqlite3.Stmt) record {
 		version: s.ColumnText(5), time: s.ColumnInt64(6), lag: s.ColumnInt64(7), since: s.ColumnInt64(8),
 		bounded: s.ColumnType(8) != sqlite3.NULL, manager: s.ColumnInt64(9), owner: s.ColumnText(10), namespace: s.ColumnInt64(11),
 		name: s.ColumnText(12), uid: s.ColumnText(13), gapFrom: s.ColumnText(14), gapTo: s.ColumnText(15), gapText: s.ColumnText(16),
-		epoch: max(0, s.ColumnInt64(17)), // format 1 did not make ids of it
+		epoch: s.ColumnInt64(17),
 		form:  uint64(s.ColumnInt64(18)), //nolint:gosec // the same bits
 	}
 }
 
-// entry makes an entry of a record.
+// entry makes an entry from a record.
 func (r *Reader) entry(c *record) (Entry, error) {
 	kind, err := r.names.kind(c.kind)
 	if err != nil {
@@ -251,18 +239,17 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	return e, nil
 }
 
-// ByID returns the change with an id, or the only one whose id begins so. None is ErrNotFound, several
-// are an *AmbiguousError.
+// ByID returns the change whose id is, or begins with, prefix. No match is ErrNotFound, several are an *AmbiguousError.
 func (r *Reader) ByID(ctx context.Context, prefix string) (Entry, error) {
 	var found []Entry
 	low, high := idRange(prefix)
 	err := r.do(ctx, func() error {
 		var seqs []int64
-		err := r.db.query(r.db.blocks(true)+"ORDER BY first DESC", nil, func(s *sqlite3.Stmt) error {
+		err := r.db.query(blocks(true)+"ORDER BY first DESC", nil, func(s *sqlite3.Stmt) error {
 			b := columnBlock(s)
 			b.find(low, high, func(seq int64) { seqs = append(seqs, seq) })
 			if len(seqs) > 1000 {
-				return errDone // a short prefix: there are two among them
+				return errDone // a short prefix: at least two of these match
 			}
 			return nil
 		})
@@ -297,10 +284,10 @@ func (r *Reader) ByID(ctx context.Context, prefix string) (Entry, error) {
 	return found[0], nil
 }
 
-// page appends the entries that a query of records yields and the filter wants.
+// page appends the matching entries of a query of records.
 func (r *Reader) page(sql string, args []any, f *filter, to *[]Entry) error {
-	var records []record // first all of them: making entries runs statements of its own
-	err := r.db.query(r.db.records()+sql, args, func(s *sqlite3.Stmt) error {
+	var records []record // read all first: entry runs other statements
+	err := r.db.query(selectRecords+sql, args, func(s *sqlite3.Stmt) error {
 		if c := columnRecord(s); f == nil || f.wants(&c) {
 			records = append(records, c)
 		}
@@ -319,8 +306,8 @@ func (r *Reader) page(sql string, args []any, f *filter, to *[]Entry) error {
 	return nil
 }
 
-// Schema returns the newest merge-key schema of a kind, nil if there is none, and the newest change of the
-// journal: up to there it is the newest.
+// Schema returns the newest merge-key schema of a kind, nil if there is none, and the newest change of the journal, as
+// of which it is the newest.
 func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, upTo int64, err error) {
 	err = r.do(ctx, func() error {
 		var content []byte
@@ -355,9 +342,9 @@ func (r *Reader) Kinds(ctx context.Context) (kinds []Kind, err error) {
 	return kinds, err
 }
 
-// Rows yields the changes that a query selects. An error ends it. The journal can be written
-// meanwhile: a change that is added is seen if it comes after what was yielded. Where objects are named, that
-// holds for those of which not all was read by then.
+// Rows yields the changes that a query selects. An error ends the sequence. The journal may be written meanwhile: a new
+// change is yielded if it comes after those yielded so far; where the query names objects, only if the object has
+// unread changes.
 func (r *Reader) Rows(ctx context.Context, q Query) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		s := scan{r: r, left: q.Limit}

@@ -8,29 +8,29 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
 
 const (
-	// DefaultReserve is how much of the disk a daemon holds in reserve: as much as the log takes until it is copied
-	// into the file (see walPages). On disks of 200 MiB that were filled with changes of 8 KB, 8 MiB were enough,
-	// and 4 were not: the log could not be copied.
+	// DefaultReserve is the disk space that a daemon holds in reserve: as much as the log takes until it is copied into
+	// the file (see walPages). Measured on disks of 200 MiB full of changes of 8 KB: 8 MiB were enough; with 4 the log
+	// could not be copied.
 	DefaultReserve = 16 << 20
-	// reserveRoom is how many times the reserve is made free on a full disk: for the reserve, for the log, and for
-	// what comes; a file that takes little more than that is not what fills the disk.
+	// reserveRoom is how many times the reserve is freed on a full disk: for the reserve, for the log, and for new
+	// changes. A file of hardly that size is not what fills the disk.
 	reserveRoom = 3
+	// probeSize is the size of the write that tells whether the disk is full.
 	// probeSize is what a disk that is not full has place for.
 	probeSize = 64 << 10
-	// healShare is the share of the file that is made free, if that is more.
+	// healShare: at least 1/healShare of the file is freed.
 	healShare = 10
 )
 
-// reservePath is the reserve of a journal: a file of noise, to be removed when the disk is full.
+// reservePath is the file that holds a journal's reserve, removed when the disk is full.
 func reservePath(path string) string { return path + "-reserve" }
 
-// keepReserve makes the reserve, unless it is there already or none is wanted.
+// keepReserve makes the reserve unless it exists or is disabled.
 func (j *Journal) keepReserve() error {
 	if j.reserve == 0 {
 		return nil
@@ -45,7 +45,7 @@ func (j *Journal) keepReserve() error {
 	return nil
 }
 
-// writeNoise makes a file: zeros would take no place on some file systems.
+// writeNoise makes a file of random bytes: some file systems store zeros for free.
 func writeNoise(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o600)
 	if err != nil {
@@ -61,7 +61,7 @@ func writeNoise(path string, size int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeReserve gives back the reserve.
+// removeReserve releases the reserve.
 func removeReserve(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -69,11 +69,10 @@ func removeReserve(path string) error {
 	return nil
 }
 
-// heal makes room on a full disk, on which not even the log can grow with what a removal writes: it lets go of the
-// reserve, removes the oldest changes, although there are not more than the limits allow, gives back what they
-// took, and makes the reserve again. Others wait meanwhile: they would fill what is made free. Where nothing may
-// be removed, the reserve stays. Where somebody reads the journal all the while, nothing is removed: the log could not
-// be emptied, and so the disk would stay full.
+// heal frees space on a full disk, where even the log of a removal does not fit: it releases the reserve, removes the
+// oldest changes although the limits allow them, shrinks the file, and makes the reserve again. Other calls wait: they
+// would fill the freed space. If nothing may be removed, the reserve stays. If a reader keeps the log from being emptied,
+// nothing is removed, as that would free no space.
 func (s *shrinking) heal(ctx context.Context) error {
 	used, err := s.j.used(ctx)
 	if err == nil && s.r.Size > 0 {
@@ -88,13 +87,8 @@ func (s *shrinking) heal(ctx context.Context) error {
 	s.keep = s.j.reserve
 	return s.j.do(ctx, "shrink", func() error {
 		if s.j.full = diskFull(s.j.path); !s.j.full {
-			s.done.Unreserved = s.j.keepReserve() // somebody else has made room
+			s.done.Unreserved = s.j.keepReserve() // something else freed space
 			return nil
-		}
-		var err error
-		if s.done.Copies, err = removeCopies(s.j.path, time.Time{}, ""); err != nil || len(s.done.Copies) > 0 {
-			s.j.full = err != nil // the history goes only where that was not enough: the next time
-			return err
 		}
 		if some, err := s.some(); err != nil || !some {
 			return err
@@ -119,8 +113,8 @@ func (s *shrinking) heal(ctx context.Context) error {
 	})
 }
 
-// boundLog keeps the log from growing beyond what the disk has room to copy into the file, for then a full disk could not
-// heal. The log is that long only where somebody reads the journal all the while, such as a backup that was stopped.
+// boundLog keeps the log from outgrowing the space that it takes to copy it into the file: otherwise a full disk could not
+// be healed. The log gets that long only while a reader stays open, such as a backup that was stopped.
 func (j *Journal) boundLog() error {
 	log, file := sizeOf(j.path+"-wal"), sizeOf(j.path)
 	if j.reserve == 0 || log <= 2*j.reserve {
@@ -128,7 +122,7 @@ func (j *Journal) boundLog() error {
 	}
 	free, known := freeSpace(filepath.Dir(j.path))
 	all, _, size, err := j.db.pages()
-	if err != nil || !known || all*size-file+j.reserve < free { // which leaves room for what is appended now
+	if err != nil || !known || all*size-file+j.reserve < free { // enough, also for what is appended now
 		return err
 	}
 	held, err := j.db.emptyLog()
@@ -138,7 +132,7 @@ func (j *Journal) boundLog() error {
 	return err
 }
 
-// sizeOf is the size of a file; 0 where it is not known.
+// sizeOf returns the size of a file; 0 if unknown.
 func sizeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -147,7 +141,7 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
-// tightly takes all steps on what the reserve has made free: where the log fills that, it is copied and emptied.
+// tightly takes all steps within the space of the reserve: whenever the log fills it, the log is copied and emptied.
 func (s *shrinking) tightly(ctx context.Context) error {
 	for n, full := 1, false; n > 0; {
 		err := ctx.Err()
@@ -166,7 +160,7 @@ func (s *shrinking) tightly(ctx context.Context) error {
 	return s.j.db.copyLog()
 }
 
-// tight is write for a purge, as tightly is for retention.
+// tight is write with a retry after emptying the log, for a purge on a full disk.
 func (j *Journal) tight(ctx context.Context, f func() error) error {
 	err := j.write(ctx, "write", f)
 	if !errors.Is(err, ErrFull) {
@@ -178,20 +172,20 @@ func (j *Journal) tight(ctx context.Context, f func() error) error {
 	return j.write(ctx, "write", f)
 }
 
-// some reports whether there is something to remove.
+// some reports whether there is anything to remove.
 func (s *shrinking) some() (bool, error) {
 	p := pruner{j: s.j, done: &s.done, floor: s.floor}
 	victims, err := p.choose(s.now, s.r, s.upTo)
 	return len(victims) > 0 || p.looked > 0, err
 }
 
-// copyLog copies the log into the file and empties it, as far as readers and the disk allow that.
+// copyLog copies the log into the file and empties it, as far as readers and the disk allow.
 func (db *db) copyLog() error {
 	_, err := db.emptyLog()
 	return err
 }
 
-// emptyLog is copyLog, and reports whether it was a reader that did not allow it.
+// emptyLog is copyLog, and reports whether a reader prevented it.
 func (db *db) emptyLog() (held bool, err error) {
 	if err := db.refresh(); err != nil {
 		return false, err

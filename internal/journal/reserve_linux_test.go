@@ -18,16 +18,14 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// The small disk of these tests, what of it is held in reserve, and when the log is copied: with an eighth of the
-// pages that it usually has.
+// The small disk of these tests, its reserve, and the size of the log at which it is copied: an eighth of the usual.
 const (
 	smallDisk    = 12 << 20
 	smallReserve = 1 << 20
 	smallLog     = "PRAGMA wal_autocheckpoint = 512; PRAGMA journal_size_limit = 4194304"
 )
 
-// onSmallDisk runs this test binary as a child that has a small disk of its own. It is in a mount namespace of the
-// child, and goes with it.
+// onSmallDisk runs this test binary as a child on a small disk, which is in the child's mount namespace and goes with it.
 func onSmallDisk(t *testing.T, what string) {
 	t.Helper()
 	cmd := command(t, what, filepath.Join(t.TempDir(), "journal.db"))
@@ -50,7 +48,7 @@ func onSmallDisk(t *testing.T, what string) {
 	t.Logf("%s", out)
 }
 
-// noMount is what the child says where it may not mount.
+// noMount is the child's output if it may not mount.
 const noMount = "mount a small disk"
 
 // small is a journal on a small disk.
@@ -96,7 +94,7 @@ func (s *small) fill(most int) (changes int, err error) {
 	return changes, nil
 }
 
-// heals fills the disk and has retention make room, several times. The limits allow more than the disk has.
+// heals fills the disk and lets retention free space, several times. The limits allow more than the disk has.
 func heals(path string) error {
 	s, err := onDisk(path)
 	if err != nil {
@@ -126,7 +124,7 @@ func heals(path string) error {
 	return errors.Join(s.whole(), s.Close())
 }
 
-// whole checks that the newest changes are there, without a hole, and that nothing is damaged.
+// whole checks that the newest changes are complete and that nothing is damaged.
 func (s *small) whole() error {
 	r, err := OpenReader(context.Background(), s.path)
 	if err != nil {
@@ -148,47 +146,11 @@ func (s *small) whole() error {
 	return nil
 }
 
-// TestFullDiskHeals: on a full disk retention makes room, after which recording goes on.
+// TestFullDiskHeals: on a full disk retention frees space, after which recording continues.
 func TestFullDiskHeals(t *testing.T) { onSmallDisk(t, "heals") }
 
-// givesUpCopy fills a disk that has a copy from before a migration.
-func givesUpCopy(path string) error {
-	ctx, limit := context.Background(), Retention{Age: time.Hour, Size: 1 << 30}
-	s, err := onDisk(path)
-	if err != nil {
-		return err
-	}
-	if got, err := s.Retain(ctx, epoch, limit, 0); err != nil || got.Unreserved != nil {
-		return fmt.Errorf("an empty journal: %+v, %w", got, err)
-	}
-	if err := writeNoise(copyPath(path, len(migrations)), 4<<20); err != nil {
-		return err
-	}
-	for round, want := range []struct {
-		copies  int
-		history bool
-	}{{1, false}, {0, true}} {
-		n, err := s.fill(1 << 20)
-		if !errors.Is(err, ErrFull) {
-			return fmt.Errorf("round %d: the disk is not full after %d changes, %w", round, n, err)
-		}
-		got, err := s.Retain(ctx, epoch, limit, int64(s.next))
-		if err != nil || len(got.Copies) != want.copies || got.Removed > 0 != want.history || got.Full != want.history {
-			return fmt.Errorf("round %d: %+v, %w; want %+v", round, got, err, want)
-		}
-		if n, err = s.fill(100); err != nil {
-			return fmt.Errorf("round %d: after it only %d changes, %w", round, n, err)
-		}
-		fmt.Printf("round %d: copies removed: %d, changes: %d\n", round, len(got.Copies), got.Removed)
-	}
-	return errors.Join(s.whole(), s.Close())
-}
-
-// TestFullDiskGivesUpCopy: on a full disk, the copy from before a migration goes before any history does.
-func TestFullDiskGivesUpCopy(t *testing.T) { onSmallDisk(t, "gives-up-copy") }
-
-// heldLog appends while somebody reads the journal, as a backup does that was stopped: the log cannot be copied into the
-// file. It does not grow beyond what the disk can copy, and no changes are removed, which would make no room.
+// heldLog appends while a reader stays open, as a stopped backup does, so that the log cannot be copied into the file. The
+// log stays short enough for the disk to copy it, and no changes are removed, which would free no space.
 func heldLog(path string) error {
 	ctx, limit := context.Background(), Retention{Age: time.Hour, Size: 1 << 30}
 	s, err := onDisk(path)
@@ -232,11 +194,11 @@ func heldLog(path string) error {
 	return errors.Join(s.whole(), s.Close())
 }
 
-// TestFullDiskHeldLog: on a full disk, no history is removed in vain while somebody reads the journal, and recording goes
-// on by itself after that.
+// TestFullDiskHeldLog: on a full disk, no history is removed in vain while a reader holds the log, and recording continues
+// after that.
 func TestFullDiskHeldLog(t *testing.T) { onSmallDisk(t, "held-log") }
 
-// saysFull fills the disk in several ways, and reads what the errors say.
+// saysFull fills the disk in several ways, and checks the errors.
 func saysFull(path string) error {
 	ctx := context.Background()
 	s, err := onDisk(path)
@@ -246,7 +208,7 @@ func saysFull(path string) error {
 	if _, err := s.fill(1000); err != nil {
 		return err
 	}
-	// A backup needs more room than there is, and gives back what it took.
+	// The backup does not fit, and removes its partial file.
 	_, halfway := Backup(ctx, path, filepath.Join(filepath.Dir(path), "backup"), nil)
 	full := filepath.Join(filepath.Dir(path), "other")
 	if err := writeNoise(full, 1<<30); !errors.Is(err, syscall.ENOSPC) {
@@ -269,10 +231,10 @@ func saysFull(path string) error {
 	return errors.Join(append(errs, check("open", err), s.Close())...)
 }
 
-// TestFullDiskSaysSo: whatever fails because the disk is full says that, once.
+// TestFullDiskSaysSo: every failure on a full disk says so, once.
 func TestFullDiskSaysSo(t *testing.T) { onSmallDisk(t, "says-full") }
 
-// purges purges on a full disk, on which nothing could be written.
+// purges purges on a full disk.
 func purges(path string) error {
 	ctx := context.Background()
 	s, err := onDisk(path)
@@ -299,7 +261,7 @@ func purges(path string) error {
 	if plan, err := s.PlanPurge(ctx, Purge{Until: until}); err != nil || !plan.None() {
 		return fmt.Errorf("left to do: %+v, %w", plan, err)
 	}
-	s.full = true // as after a step of the purge that had no room at first
+	s.full = true // as after a step of the purge that failed at first
 	if got, err := s.Retain(ctx, epoch, Retention{}, 0); err != nil || got.Unreserved != nil {
 		return fmt.Errorf("afterwards: %+v, %w", got, err)
 	}
@@ -312,10 +274,10 @@ func purges(path string) error {
 	return s.Close()
 }
 
-// TestFullDiskPurge: a purge works on a full disk, too.
+// TestFullDiskPurge: a purge works on a full disk.
 func TestFullDiskPurge(t *testing.T) { onSmallDisk(t, "purges") }
 
-// TestReserve: it is made once, takes place on the disk, and is made again where it is torn.
+// TestReserve: the reserve is made once, takes space, and is made again if it was truncated.
 func TestReserve(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j, err := Open(t.Context(), path, Options{Cluster: "prod", Reserve: smallReserve})

@@ -11,59 +11,53 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Retention says what is kept; a zero is no limit.
+// Retention limits what is kept; zero fields are no limit.
 type Retention struct {
-	// Age is how long ago a change may have been seen.
+	// Age is how long ago a kept change may have been seen.
 	Age time.Duration
-	// Size is how many bytes of the file may be in use. Quiet changes go first, then others, the oldest first: what
-	// every sink has goes before what one lacks. States stay, and so do the newest changes that take a quarter of
-	// Size, even if the states alone take more.
+	// Size is how many bytes of the file may be in use. Quiet changes go first, then others, oldest first; changes that
+	// every sink has got go before those that one still lacks. States stay, and so do the newest changes, up to a quarter
+	// of Size, even if the states alone exceed it.
 	Size int64
-	// Snapshots are the sinks that get those, too: see Sink.Lost.
+	// Snapshots names the sinks that receive snapshots; see Sink.Lost.
 	Snapshots []string
 }
 
-// Retained is what Retain did.
+// Retained is the result of Retain.
 type Retained struct {
-	// Removed is how many changes were removed; Quiet is how many of them were quiet.
+	// Removed counts the removed changes, Quiet the quiet ones among them.
 	Removed, Quiet int
-	// Used is how many bytes of the file are in use.
+	// Used is the size in bytes of the file's pages in use.
 	Used int64
-	// Names is how many names of managers, namespaces and kinds were removed, which nothing referred to any more.
+	// Names counts removed names of managers, namespaces and kinds that nothing referred to.
 	Names int
-	// Lost is what was removed before sinks got it. It is added to what Sink.Lost says with the removal.
+	// Lost counts, per sink, changes removed before the sink got them. Sink.Lost grows in the same transaction.
 	Lost []Missed
-	// Full says that the disk was full, and that more was removed for that than the limits ask for.
+	// Full says that the disk was full and that more was removed for that than the limits demand.
 	Full bool
-	// Unreserved is why the disk has no place for the reserve; nil if it has.
+	// Unreserved is why the reserve could not be made; nil if it exists.
 	Unreserved error
-	// Copies are those from before a migration that were removed: they were old, or the disk was full.
-	Copies []Copy
 }
 
 const (
-	// retainRows is how many changes are removed at a time, in some milliseconds: who appends waits no
-	// longer than that.
+	// retainRows is how many changes are removed per transaction, in some milliseconds: the longest that an append waits.
 	retainRows = 100
-	// retainWindow is among how many changes quiet ones are looked for at a time.
+	// retainWindow is how many changes are searched for quiet ones per transaction.
 	retainWindow = 4096
-	// retainPages is how many pages are given back to the file system at a time, and retainShare the share of the
-	// file that has to be unused for that: what is freed is used again soon.
+	// retainPages is how many pages are returned to the file system at a time. That happens once 1/retainShare of the
+	// file is unused: freed pages are usually reused soon.
 	retainPages = 256
 	retainShare = 4
 )
 
-// Retain removes what is older or more than r allows, but no change after upTo, which sinks still
-// need. Then it removes names that nothing refers to any more. It does so in small steps, between which others can write, until there is nothing left to do
-// or the context ends, which is no error. On a full disk it makes room, and holds up others for that.
+// Retain removes what exceeds r, but no change after upTo, which sinks still need, and names that nothing refers to. It
+// works in small steps, between which others can write, until nothing is left to do or ctx ends, which is not an error.
+// On a full disk it frees space, and other calls wait for that.
 func (j *Journal) Retain(ctx context.Context, now time.Time, r Retention, upTo int64) (Retained, error) {
 	s := shrinking{j: j, now: now, r: r, upTo: upTo}
 	full, err := s.all(ctx)
 	if err == nil && !full {
 		s.done.Names, err = j.removeUnused(ctx, now)
-	}
-	if err == nil {
-		s.done.Copies, err = removeCopies(j.path, now.Add(-CopyAge), "")
 	}
 	if full && ctx.Err() == nil {
 		err = s.heal(ctx)
@@ -80,8 +74,8 @@ type shrinking struct {
 	now   time.Time
 	r     Retention
 	upTo  int64
-	floor int64 // size removes only what is before it
-	keep  int64 // how many bytes of the file may stay unused; 0: a share
+	floor int64 // limits of size only remove changes before it
+	keep  int64 // bytes of the file that may stay unused; 0: a share
 	done  Retained
 }
 
@@ -103,7 +97,7 @@ func (s *shrinking) all(ctx context.Context) (full bool, err error) {
 	return full || errors.Is(err, ErrFull), err
 }
 
-// used is how many bytes of the file are in use.
+// used returns how many bytes of the file are in use.
 func (j *Journal) used(ctx context.Context) (used int64, err error) {
 	err = j.do(ctx, "read", func() error {
 		all, free, size, err := j.db.pages()
@@ -113,7 +107,7 @@ func (j *Journal) used(ctx context.Context) (used int64, err error) {
 	return used, err
 }
 
-// next takes a step; n is 0 if there was nothing left to do.
+// next takes a step; n is 0 if nothing was left to do.
 func (s *shrinking) next() (n int, err error) {
 	p := pruner{j: s.j, done: &s.done, floor: s.floor}
 	if err := s.j.db.transaction(func() error { return p.step(s.now, s.r, s.upTo) }); err != nil {
@@ -131,7 +125,7 @@ func (s *shrinking) next() (n int, err error) {
 	return s.giveBack()
 }
 
-// giveBack makes the file smaller where much of it is unused, and returns how many pages that were.
+// giveBack shrinks the file if much of it is unused, and returns by how many pages.
 func (s *shrinking) giveBack() (int, error) {
 	pages, free, size, err := s.j.db.pages()
 	keep := s.keep / max(size, 1)
@@ -148,7 +142,7 @@ func (s *shrinking) giveBack() (int, error) {
 	return int(free - now), err
 }
 
-// pages returns how many pages the file has, how many of them are free, and their size.
+// pages returns the number of pages, how many of them are free, and their size.
 func (db *db) pages() (all, free, size int64, err error) {
 	if all, err = db.integer("PRAGMA page_count"); err != nil {
 		return 0, 0, 0, err
@@ -164,14 +158,14 @@ func (db *db) pages() (all, free, size int64, err error) {
 type pruner struct {
 	j              *Journal
 	done           *Retained
-	floor          int64 // size removes only what is before it
+	floor          int64 // limits of size only remove changes before it
 	removed, quiet int
-	looked         int64    // up to here there are no quiet changes any more
+	looked         int64    // no quiet change is left up to here
 	lost           []Missed // by sinks
-	cut            bool     // the next may not tell, as what was before it, what is removed
+	cut            bool     // purge: the next change also loses its before
 }
 
-// victim is a change that is to be removed.
+// victim is a change to be removed.
 type victim struct {
 	seq, object int64
 	quiet       bool
@@ -189,7 +183,7 @@ func (p *pruner) step(now time.Time, r Retention, upTo int64) error {
 	return p.remove(old)
 }
 
-// choose returns what is removed next.
+// choose returns the changes to remove next.
 func (p *pruner) choose(now time.Time, r Retention, upTo int64) (old []victim, err error) {
 	if r.Age > 0 {
 		if old, err = p.aged(now.Add(-r.Age).UnixMilli(), upTo); err != nil {
@@ -212,8 +206,7 @@ const (
 	oldest     = victimRows + "WHERE seq <= ? ORDER BY seq LIMIT ?"
 )
 
-// aged chooses what was seen before a time. Clocks jump, so that may stand behind what was not; blocks say
-// where to look.
+// aged chooses changes seen before a time. Clocks jump, so they may follow newer ones; the blocks narrow the search.
 func (p *pruner) aged(cut, upTo int64) (old []victim, err error) {
 	err = p.j.db.query("SELECT first, first + length(ids) / ? FROM blocks WHERE first <= ? AND seen_oldest < ? ORDER BY first", []any{idSize, upTo, cut},
 		func(s *sqlite3.Stmt) error {
@@ -235,7 +228,7 @@ func (p *pruner) find(to *[]victim, sql string, args ...any) error {
 	})
 }
 
-// excess chooses what goes because the file is too big.
+// excess chooses changes to remove because the file is too big.
 func (p *pruner) excess(upTo int64) (old []victim, err error) {
 	if from, end := p.j.quietAt, min(upTo, p.j.tail.next()-1); from < end {
 		to := min(from+retainWindow, end)
@@ -248,7 +241,7 @@ func (p *pruner) excess(upTo int64) (old []victim, err error) {
 	return old, p.find(&old, oldest, min(upTo, p.floor-1), retainRows)
 }
 
-// lose counts what sinks would have got of what is removed, and have not.
+// lose counts the victims that sinks would have got and have not.
 func (p *pruner) lose(victims []victim, snapshots []string) error {
 	if len(victims) == 0 {
 		return nil

@@ -12,20 +12,19 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestRetainSize keeps a busy journal small: quiet changes go first, what is left can be read, and the
-// file gets smaller.
+// TestRetainSize limits a busy journal's size: quiet changes go first, the rest stays readable, and the file shrinks.
 func TestRetainSize(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
 	f := &fleet{nodes: 20}
-	loud := 0
+	listed := 0
 	for f.n < 6000 {
 		batch := f.batch(300)
 		for i := range batch[0].Rows {
 			r := &batch[0].Rows[i]
 			if r.Quiet = r.Op == event.Updated && i%10 != 0; !r.Quiet {
-				loud++
+				listed++
 			}
 		}
 		if _, err := j.Append(ctx, batch); err != nil {
@@ -65,8 +64,7 @@ func TestRetainSize(t *testing.T) {
 	}
 }
 
-// TestRetainDamaged removes a quiet change next to damage: the damage stays known, and retention goes
-// on.
+// TestRetainDamaged removes a quiet change next to damage: the damage stays known, and retention continues.
 func TestRetainDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -97,8 +95,8 @@ func TestRetainDamaged(t *testing.T) {
 	}
 }
 
-// TestRetainAge: what is too old goes, wherever it stands. One change that a clock put far ahead stays until
-// its time comes, and keeps none of those behind it, nor their blocks.
+// TestRetainAge: changes that are too old go, wherever they stand. One that a clock dated far ahead stays until its time
+// comes, and keeps none of those behind it, nor their blocks.
 func TestRetainAge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -108,7 +106,7 @@ func TestRetainAge(t *testing.T) {
 		rows = append(rows, pod(event.Updated, v))
 	}
 	rows[99].At = epoch.Add(9000 * time.Second)
-	rows[1199].At = epoch.Add(-time.Hour) // a clock that lay behind
+	rows[1199].At = epoch.Add(-time.Hour) // a clock that was behind
 	add(t, j, rows...)
 	left := func(now int, upTo, removed int64, want ...int64) {
 		t.Helper()
@@ -126,19 +124,19 @@ func TestRetainAge(t *testing.T) {
 		}
 		verify(t, path)
 	}
-	left(150, 20, 21-1, 1, 257, 513, 769, 1025, 1281)   // no more than sinks have
-	left(150, n, 49-20+1, 1, 257, 513, 769, 1025, 1281) // and the one that seems to be old
+	left(150, 20, 21-1, 1, 257, 513, 769, 1025, 1281)   // only what sinks have got
+	left(150, n, 49-20+1, 1, 257, 513, 769, 1025, 1281) // and the one that seems old
 	left(1000, n, 899-49-1, 1, 769, 1025, 1281)         // the 100th stays
-	left(1000, n, 0, 1, 769, 1025, 1281)                // and again
-	left(9000, n, n-899-1, 1, 1281)                     // all but that
+	left(1000, n, 0, 1, 769, 1025, 1281)                // nothing is left to do
+	left(9000, n, n-899-1, 1, 1281)                     // all but the 100th
 	left(9101, n, 1, 1281)
 	if last, err := j.Last(t.Context()); last != n || err != nil {
 		t.Errorf("the last number is %d, %v", last, err)
 	}
 }
 
-// TestRetainLost: what a sink will never get is counted in the transaction that removes it: no quiet change,
-// and a snapshot only where it asks for those.
+// TestRetainLost: changes that a sink will never get are counted in the transaction that removes them, except quiet ones,
+// and snapshots for sinks that do not ask for them.
 func TestRetainLost(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -171,7 +169,7 @@ func TestRetainLost(t *testing.T) {
 	must(t, err)
 	check("again", got.Lost, nil, 3, 2, 0, 0, 0)
 
-	// The transaction fails: nothing is removed, and nothing is counted.
+	// If the transaction fails, nothing is removed or counted.
 	must(t, j.db.script("CREATE TEMP TRIGGER no BEFORE DELETE ON changes BEGIN SELECT RAISE(ABORT, 'no'); END"))
 	if got, err = j.Retain(ctx, epoch.Add(time.Hour), keep(time.Second), 6); err == nil || got.Removed != 0 {
 		t.Errorf("%+v, %v", got, err)

@@ -33,7 +33,7 @@ func opNumber(op event.Op) int {
 func (r *Row) check() error {
 	switch {
 	case r.Rewritten && (r.Op != "" || len(r.After) == 0 || len(r.After) > delta.MaxSize):
-		return fmt.Errorf("a new form of %s/%s that is %q, with %d bytes", r.Namespace, r.Name, r.Op, len(r.After))
+		return fmt.Errorf("rewritten state of %s/%s with operation %q and %d bytes", r.Namespace, r.Name, r.Op, len(r.After))
 	case r.Rewritten:
 		return nil
 	case opNumber(r.Op) == 0:
@@ -43,9 +43,9 @@ func (r *Row) check() error {
 	case r.Time.IsZero() || r.At.IsZero():
 		return fmt.Errorf("%s of %s/%s without a time", r.Op, r.Namespace, r.Name)
 	case r.Op == event.Gap && (r.Gap == nil || len(r.Before)+len(r.After) > 0):
-		return errors.New("a gap says what was missed and has no object")
+		return errors.New("a gap must say what was missed and has no object")
 	case r.Op == event.Absent && (r.Absence == nil || r.Since.IsZero() || len(r.Before)+len(r.After) > 0):
-		return errors.New("an absence says since when and why, and has no object")
+		return errors.New("an absence must have a start and a cause, and has no object")
 	case r.Op != event.Gap && r.Gap != nil:
 		return fmt.Errorf("a gap in %s of %s/%s", r.Op, r.Namespace, r.Name)
 	case (r.Op == event.Converted) != (r.Form != 0):
@@ -56,8 +56,8 @@ func (r *Row) check() error {
 	return nil
 }
 
-// compareVersions orders resource versions as the API server's contract does: by length, then bytes;
-// false if one of them is no number.
+// compareVersions orders resource versions by the API server's contract: by length, then bytes. It returns false
+// unless both are numbers.
 func compareVersions(a, b string) (int, bool) {
 	if !number(a) || !number(b) {
 		return 0, false
@@ -68,7 +68,7 @@ func compareVersions(a, b string) (int, bool) {
 	return strings.Compare(a, b), true
 }
 
-// number tells whether a version is a decimal number without leading zeros.
+// number reports whether a version is a decimal number without leading zeros.
 func number(v string) bool {
 	for i := range len(v) {
 		if v[i] < '0' || v[i] > '9' {
@@ -78,7 +78,7 @@ func number(v string) bool {
 	return v != "" && (v[0] != '0' || v == "0")
 }
 
-// versionValue is a version as a column has it: a number where that is the same, for it is shorter.
+// versionValue is the column value of a version: an integer where it round-trips, which is shorter.
 func versionValue(v string) any {
 	if number(v) && len(v) < 19 {
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -89,7 +89,7 @@ func versionValue(v string) any {
 	return v
 }
 
-// epochValue is an epoch as a column has it: NULL for the first.
+// epochValue is the column value of an epoch: NULL for the first.
 func epochValue(epoch int64) any {
 	if epoch <= 1 {
 		return nil
@@ -97,7 +97,7 @@ func epochValue(epoch int64) any {
 	return epoch
 }
 
-// sumValue is a sum, or a form, as a column has it: NULL where it is not known.
+// sumValue is the column value of a sum or a form: NULL if unknown.
 func sumValue(sum uint64) any {
 	if sum == 0 {
 		return nil
@@ -105,7 +105,7 @@ func sumValue(sum uint64) any {
 	return int64(sum) //nolint:gosec // the same bits
 }
 
-// sinceValue is the moment after which something happened, or NULL: it is not known.
+// sinceValue is the column value of the moment after which something happened: NULL if unknown.
 func sinceValue(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -113,7 +113,7 @@ func sinceValue(t time.Time) any {
 	return t.UnixMilli()
 }
 
-// uidKey is what tells objects of a resource apart.
+// uidKey identifies an object among those of its resource.
 func uidKey(m *Meta) string {
 	if m.UID != "" {
 		return m.UID
@@ -144,7 +144,7 @@ func ownerOf(text string) *event.Owner {
 	return &event.Owner{Kind: f[0], Name: f[1], UID: f[2]}
 }
 
-// id is the id of the change's event.
+// id returns the id of the change's event.
 func (m *Meta) id(cluster string) string {
 	d := event.Data{Op: m.Op, Gap: m.Gap, Epoch: m.Epoch, Form: m.Form, Resource: event.Resource{
 		Group: m.Kind.Group, Resource: m.Kind.Resource, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,

@@ -9,24 +9,23 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// Uncovered is what the journal keeps that other redaction rules have made than those that are in
-// force, or nobody knows which: it may show what is hidden now. Purge removes it.
+// Uncovered is what was recorded under other redaction rules than the current ones: it may show values that are now
+// hidden. Purge removes it.
 type Uncovered struct {
-	// Changes were recorded so; Before is when the rules that are in force came to be.
+	// Changes counts such changes. Before is when the current rules came into force.
 	Changes int64
 	Before  time.Time
 	// Streams have last states that were not compared with the cluster since.
 	Streams []Stream
-	// Unfinished says that a purge has not come to its end, and which: what it was to remove may still be in
-	// the file.
+	// Unfinished is an interrupted purge, if there is one: what it was to remove may still be in the file.
 	Unfinished *Purge
 }
 
-// Any tells whether there is something.
+// Any reports whether anything is uncovered.
 func (u *Uncovered) Any() bool { return u.Changes > 0 || len(u.Streams) > 0 || u.Unfinished != nil }
 
-// Rules notes the fingerprint of the redaction rules, and their key, under which changes are recorded
-// from now on, and returns what is kept that they do not cover.
+// Rules notes the fingerprint of the redaction rules and their key under which changes are recorded from now on, and
+// returns what they do not cover.
 func (j *Journal) Rules(ctx context.Context, fingerprint string, now time.Time) (u Uncovered, err error) {
 	err = j.write(ctx, "write", func() error {
 		if err := j.db.note(fingerprint, j.tail.next(), now); err != nil {
@@ -38,9 +37,9 @@ func (j *Journal) Rules(ctx context.Context, fingerprint string, now time.Time) 
 	return u, err
 }
 
-// note notes the rules that changes are recorded under from the number next on.
+// note notes the rules in force from the sequence number next on.
 func (db *db) note(fingerprint string, next int64, now time.Time) error {
-	// Rules under which nothing was recorded were never in force.
+	// Rules under which nothing was recorded are forgotten.
 	if err := db.exec("DELETE FROM rules WHERE seq >= ?", next); err != nil {
 		return err
 	}
@@ -51,7 +50,7 @@ func (db *db) note(fingerprint string, next int64, now time.Time) error {
 	return db.exec("INSERT INTO rules VALUES (?, ?, ?)", next, fingerprint, now)
 }
 
-// rules returns the last ones that were noted, and since when they are in force; empty if none were.
+// rules returns the last noted rules and when they came into force; empty if there are none.
 func (db *db) rules() (fingerprint string, since time.Time, err error) {
 	err = db.query("SELECT fingerprint, at FROM rules ORDER BY seq DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
 		fingerprint, since = s.ColumnText(0), columnTime(s, 1)
@@ -60,13 +59,13 @@ func (db *db) rules() (fingerprint string, since time.Time, err error) {
 	return fingerprint, since, err
 }
 
-// span is of sequence numbers, inclusive.
+// span is a range of sequence numbers, inclusive.
 type span struct{ from, to int64 }
 
-// otherRules returns where changes were recorded under other rules than the last ones.
+// otherRules returns the spans recorded under other rules than the last ones.
 func (db *db) otherRules() (spans []span, err error) {
 	now, _, err := db.rules()
-	if err != nil || now == "" { // an older program's journal: nobody knows yet which are in force
+	if err != nil || now == "" { // new: no rules were noted
 		return nil, err
 	}
 	open := false
@@ -89,7 +88,7 @@ func (db *db) uncovered() (u Uncovered, err error) {
 		return u, err
 	}
 	for _, s := range spans {
-		// Without the plus the table would be read, with its contents, instead of an index.
+		// The plus keeps SQLite from reading the table, with its contents, instead of an index.
 		n, err := db.integer("SELECT count(*) FROM changes WHERE +seq BETWEEN ? AND ?", s.from, s.to)
 		if err != nil {
 			return u, err
@@ -107,7 +106,7 @@ func (db *db) uncovered() (u Uncovered, err error) {
 	return u, err
 }
 
-// otherStreams returns those whose last states other rules made, if they have some.
+// otherStreams returns the streams that have last states made under other rules.
 func (db *db) otherStreams(fingerprint string) (all []Stream, err error) {
 	if fingerprint == "" {
 		return nil, nil
@@ -117,13 +116,9 @@ func (db *db) otherStreams(fingerprint string) (all []Stream, err error) {
 	return all, err
 }
 
-// Uncovered returns what is kept that the rules do not cover under which was recorded last. A journal
-// of an older format does not tell.
+// Uncovered returns what the last noted rules do not cover.
 func (r *Reader) Uncovered(ctx context.Context) (u Uncovered, err error) {
 	err = r.do(ctx, func() error {
-		if r.db.format < 2 {
-			return nil
-		}
 		if u, err = r.db.uncovered(); err != nil {
 			return fmt.Errorf("look for other rules: %w", err)
 		}

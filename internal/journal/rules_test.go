@@ -1,10 +1,7 @@
 package journal
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,22 +10,22 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestRules has the orders in which rules come and changes are recorded.
+// TestRules lists orders in which rules change and changes are recorded.
 func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		why string
-		// does is what happens: a letter for rules, a digit for so many changes.
+		// does is the sequence of events: a letter sets rules, a digit records so many changes.
 		does string
-		want int64 // changes that the last rules do not cover
+		want int64 // uncovered changes
 	}{
 		{"nothing was recorded", "a", 0},
 		{"the same rules at each start", "a2a3a", 0},
 		{"other rules", "a2b3", 2},
 		{"others again", "a2b3c1", 5},
-		{"rules that come back cover what they made", "a2b3a1", 3},
-		{"and what they made is not covered by those between", "a2b3a1b", 3},
-		{"rules under which nothing was recorded were never in force", "a2ba1", 0},
-		{"nor do they cover what others made before", "a2b1cb", 2},
+		{"rules that come back cover their own changes", "a2b3a1", 3},
+		{"and those are not covered by the rules between", "a2b3a1b", 3},
+		{"rules under which nothing was recorded are forgotten", "a2ba1", 0},
+		{"nor do they cover earlier changes of others", "a2b1cb", 2},
 	} {
 		j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 		version := 0
@@ -61,7 +58,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRulesSince: what is told is when these rules came into force, not when the daemon started last.
+// TestRulesSince: Before is when the current rules came into force, not when the daemon last started.
 func TestRulesSince(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 	_, err := j.Rules(t.Context(), "a", epoch)
@@ -76,8 +73,7 @@ func TestRulesSince(t *testing.T) {
 	}
 }
 
-// TestRulesOfStates: a stream whose states other rules made is named until a list was compared with
-// them.
+// TestRulesOfStates: a stream whose states other rules made is reported until a list was compared with them.
 func TestRulesOfStates(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 	_, err := j.Rules(t.Context(), "rules-a", epoch)
@@ -93,10 +89,10 @@ func TestRulesOfStates(t *testing.T) {
 		rules string
 		want  int
 	}{
-		{"as they are now", first, "rules-a", 0},
+		{"made by the current rules", first, "rules-a", 0},
 		{"other rules", nil, "rules-b", 1},
-		{"the list is under way", head(""), "rules-b", 1},
-		{"it is through", head("1 v1 rules-b"), "rules-b", 0},
+		{"during the list", head(""), "rules-b", 1},
+		{"after the list", head("1 v1 rules-b"), "rules-b", 0},
 		{"another version of the API", head("1 v2 rules-b"), "rules-b", 0},
 	} {
 		if _, err := j.Append(t.Context(), c.batch); err != nil {
@@ -109,8 +105,7 @@ func TestRulesOfStates(t *testing.T) {
 	}
 }
 
-// TestRewritten: other bytes of the same version are no change, and what was recorded before reads as it
-// did, whatever comes after.
+// TestRewritten: other bytes of the same version are not a change, and earlier changes read as before, whatever follows.
 func TestRewritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -126,7 +121,7 @@ func TestRewritten(t *testing.T) {
 	}
 	select {
 	case <-changed:
-		t.Error("readers were told of a change")
+		t.Error("readers were notified of a change")
 	default:
 	}
 	want := []string{
@@ -145,67 +140,22 @@ func TestRewritten(t *testing.T) {
 	next.Before = []byte("hidden again")
 	gone := pod(event.Deleted, 4)
 	gone.Before = next.After
-	add(t, j, next, gone, rewrite("of what is gone"))
+	add(t, j, next, gone, rewrite("after the end"))
 	want = append(want, `3 updated hidden again -> {"kind":"Pod","version":3}`, `4 deleted {"kind":"Pod","version":3} -> `)
 	if d := cmp.Diff(want, contents(t, path)); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestRewrittenThatMakesNoSense(t *testing.T) {
+func TestInvalidRewritten(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 	for why, r := range map[string]Row{
-		"nothing":                {Rewritten: true},
-		"what is a change, too":  {Rewritten: true, After: []byte("{}"), Meta: Meta{Op: event.Updated}},
-		"an end that is a state": {Rewritten: true, After: []byte("{}"), Meta: Meta{Op: event.Deleted}},
+		"no content":            {Rewritten: true},
+		"an operation":          {Rewritten: true, After: []byte("{}"), Meta: Meta{Op: event.Updated}},
+		"a deletion with after": {Rewritten: true, After: []byte("{}"), Meta: Meta{Op: event.Deleted}},
 	} {
 		if _, err := j.Append(t.Context(), []Batch{{Stream: pods, Rows: []Row{r}}}); err == nil {
-			t.Errorf("%s is taken", why)
+			t.Errorf("%s: accepted", why)
 		}
-	}
-}
-
-// TestOlderFormat reads a journal of format 1 as it is, then brings it up to date: what it has was
-// recorded under rules that nobody knows.
-func TestOlderFormat(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	h := restoreGolden(t, 1, path)
-	r, err := OpenReader(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.checkRows(t, r)
-	for range 20 {
-		h.query(t, r)
-	}
-	stats, err := r.Stats(t.Context())
-	if err != nil || stats.Format != 1 || stats.Changes != int64(len(h.rows)) || stats.Uncovered.Any() {
-		t.Errorf("%+v, %v", stats, err)
-	}
-	if last, err := r.Last(t.Context()); err != nil || last != int64(len(h.rows)) {
-		t.Errorf("the last one is %d, %v", last, err)
-	}
-	j := open(t, path)
-	plan, err := j.PlanPurge(t.Context(), Purge{OtherRules: true})
-	if err != nil || !plan.None() {
-		t.Errorf("before anybody knows the rules: %+v, %v", plan, err)
-	}
-	u, err := j.Rules(t.Context(), "a", epoch)
-	if err != nil || u.Changes != int64(len(h.rows)) {
-		t.Errorf("%+v, %v; want %d", u, err, len(h.rows))
-	}
-	h.checkRows(t, r) // the reader goes on with what it knows
-	must(t, r.Close())
-	h.check(t, path)
-}
-
-func TestReaderOfNoFormat(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	j := open(t, path)
-	must(t, j.db.script("PRAGMA user_version = 0"), j.Close())
-	_, err := OpenReader(t.Context(), path)
-	var format *FormatError
-	if !errors.As(err, &format) || !strings.Contains(err.Error(), fmt.Sprintf("tattler run brings it to %d", len(migrations))) {
-		t.Errorf("%v", err)
 	}
 }

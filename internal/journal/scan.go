@@ -8,27 +8,26 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// scan is one run of a query, in pages: each is one read transaction.
+// scan is one run of a query, in pages. Each page is one read transaction.
 type scan struct {
 	r       *Reader
-	left    int // of the limit
+	left    int // entries until the limit
 	f       *filter
-	runs    runs // one for each object, where the query names objects
+	runs    runs // one per object, if the query names objects
 	entries []Entry
 	done    bool
 }
 
 const (
-	// pageSize is how many entries a page has about.
+	// pageSize is the approximate number of entries in a page.
 	pageSize = 256
-	// pageBlocks is how many blocks are looked into for a page, so that what is rare does not hold a
-	// read transaction for long.
+	// pageBlocks and pageReads bound the blocks, or the reads of objects, per page, so that a rare match does not
+	// keep a read transaction open for long.
 	pageBlocks = 32
-	// pageLooks is how often objects are looked at for one, likewise.
-	pageLooks = 512
+	pageReads  = 512
 )
 
-// next returns some of the next entries, valid until it is called again, and sets done with the last.
+// next returns the next entries, valid until the next call, and sets done with the last of them.
 func (s *scan) next(ctx context.Context, q Query) (entries []Entry, err error) {
 	err = s.r.do(ctx, func() error {
 		if s.f == nil {
@@ -57,7 +56,7 @@ func (s *scan) blocks() error {
 		}
 		sql := byRange
 		if !f.q.Quiet {
-			sql = byLoud
+			sql = byListed
 		}
 		from := len(s.entries)
 		low, high := max(f.low, b.first), min(f.high, b.next()-1)
@@ -74,15 +73,15 @@ func (s *scan) blocks() error {
 	return nil
 }
 
-// block returns the next block that may have something; nil if there is none.
+// block returns the next block that may have a match; nil if there is none.
 func (s *scan) block() (*block, error) {
 	if s.f.low > s.f.high {
 		return nil, nil
 	}
 	var found *block
-	sql, from := s.r.db.blocks(false)+"WHERE first <= ? ORDER BY first DESC", s.f.high
+	sql, from := blocks(false)+"WHERE first <= ? ORDER BY first DESC", s.f.high
 	if s.f.q.OldestFirst {
-		sql = s.r.db.blocks(false) + "WHERE first >= (SELECT ifnull(max(first), 0) FROM blocks WHERE first <= ?) ORDER BY first"
+		sql = blocks(false) + "WHERE first >= (SELECT ifnull(max(first), 0) FROM blocks WHERE first <= ?) ORDER BY first"
 		from = s.f.low
 	}
 	err := s.r.db.query(sql, []any{from}, func(st *sqlite3.Stmt) error {
@@ -99,23 +98,23 @@ func (s *scan) block() (*block, error) {
 	return found, err
 }
 
-// run is what is still to be read of one object.
+// run is the unread part of one object's changes.
 type run struct {
 	object    int64
 	low, high int64
-	entries   []Entry // that were read
-	read      bool    // to the end
-	found     bool    // what is still to be read begins where its bound says
-	page      int     // how many are read next
+	entries   []Entry // read, not yet merged
+	read      bool    // all were read
+	found     bool    // the bound is the next change
+	page      int     // how many to read next
 }
 
-// runs is a heap of them, by what comes next.
+// runs is a heap of runs by their next change.
 type runs struct {
 	all         []*run
 	oldestFirst bool
 }
 
-// next is the number of a run's next change. Where that was not read yet, it cannot come before it.
+// next returns the number of a run's next change, or a bound before which it cannot come.
 func (h *runs) next(i int) int64 {
 	r := h.all[i]
 	switch {
@@ -146,8 +145,8 @@ func (h *runs) Pop() any {
 	return r
 }
 
-// begin makes a run of each object that a query names. How much is read of each depends on how many there
-// are: thousands may share a name. The newest first, only those are read whose turn it is.
+// begin makes a run for each object that the query names. The page size per object depends on their number: thousands
+// may share a name. Newest first, only the runs at the top of the heap are read.
 func (s *scan) begin() {
 	s.runs = runs{oldestFirst: s.f.q.OldestFirst}
 	some := slices.DeleteFunc(s.f.objects, func(o object) bool { return o.last < s.f.low })
@@ -161,7 +160,7 @@ func (s *scan) begin() {
 	heap.Init(&s.runs)
 }
 
-// find looks where a run begins, for which an index is enough. The newest first, that is known.
+// find moves a run's low bound to its next change, from an index alone. Newest first, the bound is known.
 func (s *scan) find(r *run) (err error) {
 	r.found = true
 	if r.low, err = s.r.db.integer("SELECT min(seq) FROM changes WHERE object = ? AND seq BETWEEN ? AND ?", r.object, r.low, r.high); r.low == 0 {
@@ -170,7 +169,7 @@ func (s *scan) find(r *run) (err error) {
 	return err
 }
 
-// fill reads some of an object's changes.
+// fill reads a page of an object's changes.
 func (s *scan) fill(r *run) error {
 	sql := byNewest
 	if s.f.q.OldestFirst {
@@ -178,13 +177,13 @@ func (s *scan) fill(r *run) error {
 	}
 	n, last := 0, int64(0)
 	var records []record
-	err := s.r.db.query(s.r.db.records()+sql, []any{r.object, r.low, r.high}, func(st *sqlite3.Stmt) error {
+	err := s.r.db.query(selectRecords+sql, []any{r.object, r.low, r.high}, func(st *sqlite3.Stmt) error {
 		c := columnRecord(st)
 		n, last = n+1, c.seq
 		if s.f.wants(&c) {
 			records = append(records, c)
 		}
-		if n == r.page { // a LIMIT that is bound would have SQLite plan anew each time
+		if n == r.page { // with a bound LIMIT, SQLite would plan the query again each time
 			return errDone
 		}
 		return nil
@@ -209,9 +208,9 @@ func (s *scan) fill(r *run) error {
 	return nil
 }
 
-// merge brings the changes of several objects in order until a page is full, or many objects were looked at.
+// merge merges the changes of several objects in order until a page is full or the reads are used up.
 func (s *scan) merge() error {
-	for looked := 0; looked < pageLooks && len(s.entries) < min(pageSize, s.left) && len(s.runs.all) > 0; {
+	for reads := 0; reads < pageReads && len(s.entries) < min(pageSize, s.left) && len(s.runs.all) > 0; {
 		r := s.runs.all[0]
 		var err error
 		switch {
@@ -220,10 +219,10 @@ func (s *scan) merge() error {
 			r.entries = r.entries[1:]
 		case !r.found:
 			err = s.find(r)
-			looked++
+			reads++
 		default:
 			err = s.fill(r)
-			looked++
+			reads++
 		}
 		if err != nil {
 			return err

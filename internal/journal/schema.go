@@ -5,13 +5,17 @@ import (
 	"strconv"
 )
 
-// applicationID marks a SQLite file as a journal: "Tatl".
-const applicationID = 0x5461746c
+const (
+	// applicationID marks a SQLite file as a journal: "Tatl".
+	applicationID = 0x5461746c
+	// format is the file's user_version. Formats 1 to 4 were never released.
+	format = 5
+)
 
-// migrations make the schema, one after the other; the file's user_version is how many it has had. One
-// that was released is never changed. docs/journal.md says what the columns hold.
-var migrations = []string{`
+// schema makes the tables of an empty file. docs/journal.md describes the columns.
+var schema = `
 PRAGMA application_id = ` + strconv.Itoa(applicationID) + `;
+PRAGMA user_version = ` + strconv.Itoa(format) + `;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE strings (id INTEGER PRIMARY KEY, s TEXT NOT NULL UNIQUE);
 CREATE TABLE kinds (
@@ -20,75 +24,45 @@ CREATE TABLE kinds (
   schema BLOB, UNIQUE ("group", plural, version, kind, namespaced));
 CREATE TABLE streams (
   id INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, selection TEXT NOT NULL,
-  version TEXT NOT NULL, epoch INTEGER NOT NULL, live INTEGER NOT NULL, ever INTEGER NOT NULL,
-  pipeline TEXT NOT NULL, identity TEXT NOT NULL, at INTEGER, UNIQUE (resource, namespace, selection));
+  version TEXT NOT NULL, epoch INTEGER NOT NULL, live INTEGER NOT NULL, ever_live INTEGER NOT NULL,
+  pipeline TEXT NOT NULL, identity TEXT NOT NULL, at INTEGER, served INTEGER NOT NULL,
+  UNIQUE (resource, namespace, selection));
 CREATE TABLE objects (
   id INTEGER PRIMARY KEY, resource INTEGER NOT NULL, uid TEXT NOT NULL, namespace INTEGER NOT NULL, name TEXT NOT NULL,
-  owner TEXT NOT NULL, stream INTEGER, version, top, last INTEGER NOT NULL, walk INTEGER NOT NULL, content BLOB,
-  UNIQUE (resource, uid));
-CREATE INDEX objects_name ON objects (name);
+  owner TEXT NOT NULL, stream INTEGER, version, max_version, last INTEGER NOT NULL, chain_len INTEGER NOT NULL,
+  content BLOB, sum INTEGER, UNIQUE (resource, uid));
+CREATE INDEX objects_name ON objects (name, resource, namespace);
 CREATE INDEX objects_live ON objects (stream) WHERE stream IS NOT NULL;
+CREATE INDEX objects_owner ON objects (owner) WHERE owner <> '';
 CREATE TABLE changes (
   seq INTEGER PRIMARY KEY, object INTEGER, kind INTEGER NOT NULL, op INTEGER NOT NULL, quiet INTEGER NOT NULL,
-  version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER, manager INTEGER, owner TEXT, before BLOB, after BLOB);
+  version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER, manager INTEGER, owner TEXT, before BLOB, after BLOB,
+  epoch INTEGER, form INTEGER);
 CREATE INDEX changes_object ON changes (object);
 CREATE TABLE gaps (
   seq INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL);
+CREATE INDEX gaps_versions ON gaps ("from", "to");
 CREATE TABLE blocks (
   first INTEGER PRIMARY KEY, ids BLOB NOT NULL, oldest INTEGER NOT NULL, newest INTEGER NOT NULL,
-  loud INTEGER NOT NULL, kinds BLOB NOT NULL);
-CREATE TABLE sinks (name TEXT PRIMARY KEY, cursor INTEGER, paused INTEGER NOT NULL) WITHOUT ROWID;
+  listed INTEGER NOT NULL, kinds BLOB NOT NULL, sum BLOB NOT NULL, seen_oldest INTEGER NOT NULL, seen_newest INTEGER NOT NULL);
+CREATE TABLE rules (seq INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, at INTEGER);
+CREATE TABLE sinks (name TEXT PRIMARY KEY, cursor INTEGER, paused INTEGER NOT NULL, lost INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE dead (
   id INTEGER PRIMARY KEY, sink TEXT NOT NULL, seq INTEGER NOT NULL, change TEXT NOT NULL,
   reason TEXT NOT NULL, attempts INTEGER NOT NULL, at INTEGER, body BLOB, UNIQUE (sink, seq));
-`, `
-CREATE TABLE rules (seq INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, at INTEGER);
-INSERT INTO rules SELECT 1, '', NULL WHERE EXISTS (SELECT 1 FROM changes);
-ALTER TABLE blocks ADD COLUMN sum BLOB;
-ALTER TABLE changes ADD COLUMN epoch INTEGER;
-`, `
-ALTER TABLE sinks ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
-DROP INDEX objects_name;
-CREATE INDEX objects_name ON objects (name, resource, namespace);
-CREATE INDEX gaps_versions ON gaps ("from", "to");
-DELETE FROM blocks WHERE first < (SELECT max(first) FROM blocks)
-  AND NOT EXISTS (SELECT 1 FROM changes WHERE seq >= blocks.first AND seq < blocks.first + length(blocks.ids) / 5);
-ALTER TABLE blocks ADD COLUMN seen_oldest INTEGER;
-ALTER TABLE blocks ADD COLUMN seen_newest INTEGER;
-UPDATE blocks SET (seen_oldest, seen_newest) = (SELECT min(time + lag), max(time + lag) FROM changes
-  WHERE seq >= blocks.first AND seq < blocks.first + length(blocks.ids) / 5);
-UPDATE changes SET since = NULL WHERE seq IN (SELECT seq FROM gaps WHERE "to" = '');
-UPDATE changes SET epoch = -later.epoch FROM (
-  SELECT k.id kind, s.namespace, s.epoch, ifnull((SELECT max(g.seq) FROM gaps g
-    JOIN changes c ON c.seq = g.seq JOIN kinds of ON of.id = c.kind JOIN strings n ON n.id = g.namespace
-    WHERE instr(g.reason, 'history-changed') AND of.resource = k.resource AND n.s = s.namespace), 1 << 62) began
-  FROM streams s JOIN strings r ON r.s = s.resource JOIN kinds k ON k.resource = r.id WHERE s.epoch > 1) later
-WHERE changes.kind = later.kind AND changes.seq >= later.began
-  AND changes.seq < ifnull((SELECT min(seq) FROM rules WHERE fingerprint <> ''), 1 << 62)
-  AND EXISTS (SELECT 1 FROM rules WHERE fingerprint = '')
-  AND (later.namespace = '' OR later.namespace = (SELECT s FROM strings WHERE id = ifnull(
-    (SELECT namespace FROM objects WHERE id = changes.object), (SELECT namespace FROM gaps WHERE gaps.seq = changes.seq))));
-`, `
-ALTER TABLE streams ADD COLUMN served INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE objects ADD COLUMN sum INTEGER;
-ALTER TABLE changes ADD COLUMN form INTEGER;
-`}
+`
 
-// oldestRead is the oldest format that is read as it is; all can be migrated.
-const oldestRead = 1
-
-// prepareFile gives a new file the settings that cannot be changed later, or checks that an older one is a journal.
-// db.format is then how many migrations it has had.
+// prepareFile sets what must be set before the first table of an empty file, and the journal mode. Of a file that is not
+// fresh, it checks that it is a journal of this format.
 func (db *db) prepareFile(fresh bool) error {
 	tables, err := db.integer("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
 		return err
 	}
 	if !fresh && tables == 0 {
-		return &FormatError{db.path, "it has no tables: it may be a copy that lacks its log (-wal); tattler journal backup makes whole ones"}
+		return &FormatError{db.path, "the file has no tables: it may be a copy without its log (-wal); tattler journal backup makes complete ones"}
 	}
-	if tables == 0 {
-		// Before the first table: neither can be changed later without rewriting the file.
+	if fresh {
 		if err := db.script("PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
 			return err
 		}
@@ -99,16 +73,14 @@ func (db *db) prepareFile(fresh bool) error {
 	if err := db.script("PRAGMA journal_mode = WAL"); err != nil {
 		return err
 	}
-	if tables == 0 { // SQLite has removed the log of an empty file
-		if err := makeFiles(db.path); err != nil {
-			return err
-		}
+	if fresh { // SQLite removes the log of an empty file
+		return makeFiles(db.path)
 	}
-	return db.version(tables > 0)
+	return db.checkFormat()
 }
 
-// version notes the file's format: how many migrations it has had.
-func (db *db) version(tables bool) error {
+// checkFormat returns an error unless the file is a journal of this format with checksums.
+func (db *db) checkFormat() error {
 	app, err := db.integer("PRAGMA application_id")
 	if err != nil {
 		return err
@@ -118,20 +90,20 @@ func (db *db) version(tables bool) error {
 		return err
 	}
 	switch {
-	case tables && app != applicationID:
-		return &FormatError{db.path, "this SQLite file is no journal"}
-	case version > int64(len(migrations)):
-		return &FormatError{db.path, fmt.Sprintf("it has format %d, made by a newer tattler; this one knows %d", version, len(migrations))}
+	case app != applicationID:
+		return &FormatError{db.path, "this SQLite file is not a journal"}
+	case version > format:
+		return &FormatError{db.path, fmt.Sprintf("the journal has format %d, which a newer tattler made; this one reads format %d: upgrade tattler", version, format)}
+	case version < format:
+		return &FormatError{db.path, fmt.Sprintf("the journal has format %d, which an unreleased tattler made; this one reads format %d and cannot convert it: move the file away with its -wal and -shm, and tattler run starts a new journal", version, format)}
 	}
 	if sums, err := db.integer("PRAGMA checksum_verification"); err != nil || sums != 1 {
 		return orElse(err, &DamagedError{db.path, "header", fmt.Errorf("page checksums are off")})
 	}
-	db.format = int(version)
 	return nil
 }
 
-// orElse returns the first error. What ends something that failed returns the same error again, so the second is only
-// of interest without a first.
+// orElse returns err, or other if err is nil. Closing or rolling back after a failure often repeats the failure.
 func orElse(err, other error) error {
 	if err != nil {
 		return err

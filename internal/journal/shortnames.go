@@ -7,10 +7,10 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// shortNamesKey begins the keys in meta of short names; a group-resource follows.
+// shortNamesKey is the prefix of short names' keys in meta; a group-resource follows.
 const shortNamesKey = "short/"
 
-// ShortNames returns the short names that API servers gave for the kinds that have some, by group-resource.
+// ShortNames returns the API servers' short names by group-resource.
 func (r *Reader) ShortNames(ctx context.Context) (names map[string][]string, err error) {
 	err = r.do(ctx, func() error {
 		names = map[string][]string{}
@@ -20,14 +20,14 @@ func (r *Reader) ShortNames(ctx context.Context) (names map[string][]string, err
 }
 
 func (db *db) shortNames(each func(resource, text string)) error {
-	// The slash is followed by 0.
+	// "0" is the byte after "/".
 	return db.query("SELECT key, value FROM meta WHERE key > 'short/' AND key < 'short0'", nil, func(s *sqlite3.Stmt) error {
 		each(strings.TrimPrefix(s.ColumnText(0), shortNamesKey), s.ColumnText(1))
 		return nil
 	})
 }
 
-// setShortNames notes the short names of a group-resource, where they differ from those that are noted.
+// setShortNames stores the short names of a group-resource if they changed.
 func (n *names) setShortNames(resource string, short []string) error {
 	if n.short == nil {
 		known := map[string]string{}

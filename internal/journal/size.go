@@ -10,17 +10,17 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// Size is how much a journal holds: what can be told of it in no time. Stats tells more.
+// Size is the part of Stats that takes no time to get.
 type Size struct {
-	// First and Last are the sequence numbers of the oldest and the newest change; Oldest and Newest are
-	// when those were seen. All are zero where there is none.
+	// First and Last are the sequence numbers of the oldest and the newest change; Oldest and Newest are when they were
+	// seen. All are zero if there are no changes.
 	First, Last    int64
 	Oldest, Newest time.Time
-	// Used and Free are bytes of the file; Log is the size of the write-ahead log beside it.
+	// Used and Free are bytes of the file; Log is the size of the write-ahead log.
 	Used, Free, Log int64
 }
 
-// Size looks at the ends of the journal, and counts nothing.
+// Size reads the ends of the journal and counts nothing.
 func (r *Reader) Size(ctx context.Context) (s Size, err error) {
 	err = r.do(ctx, func() error {
 		for _, end := range []struct {
@@ -56,7 +56,7 @@ func (r *Reader) Size(ctx context.Context) (s Size, err error) {
 	return s, nil
 }
 
-// SeenAfter returns when the first change after a sequence number was seen; zero where there is none.
+// SeenAfter returns when the first change after a sequence number was seen; zero if there is none.
 func (r *Reader) SeenAfter(ctx context.Context, seq int64) (at time.Time, err error) {
 	err = r.do(ctx, func() error {
 		return r.db.query("SELECT time + lag FROM changes WHERE seq > ? ORDER BY seq LIMIT 1", []any{seq}, func(st *sqlite3.Stmt) error {
@@ -67,8 +67,7 @@ func (r *Reader) SeenAfter(ctx context.Context, seq int64) (at time.Time, err er
 	return at, err
 }
 
-// SeqAt returns the last sequence number before the first change that was seen at t or later: from it on a
-// sink replays.
+// SeqAt returns the sequence number before the first change that was seen at t or later: the cursor of a replay from t.
 func (r *Reader) SeqAt(ctx context.Context, t time.Time) (seq int64, err error) {
 	err = r.do(ctx, func() error {
 		first, err := r.db.seenFrom(t.UnixMilli())
@@ -82,12 +81,9 @@ func (r *Reader) SeqAt(ctx context.Context, t time.Time) (seq int64, err error) 
 	return seq, err
 }
 
-// seenFrom is the first change that was seen at a time or later; 0 if none was. Clocks jump, so nothing can
-// be bisected: blocks say where to look, if the file has such.
+// seenFrom returns the first change seen at a time or later; 0 if there is none. Clocks jump, so it cannot bisect; the
+// blocks narrow the search.
 func (db *db) seenFrom(at int64) (seq int64, err error) {
-	if db.format < 3 {
-		return db.integer("SELECT seq FROM changes WHERE time + lag >= ? ORDER BY seq LIMIT 1", at)
-	}
 	err = db.query("SELECT first, first + length(ids) / ? FROM blocks WHERE seen_newest >= ? ORDER BY first", []any{idSize, at}, func(s *sqlite3.Stmt) error {
 		seq, err = db.integer("SELECT seq FROM changes WHERE seq >= ? AND seq < ? AND time + lag >= ? ORDER BY seq LIMIT 1", s.ColumnInt64(0), s.ColumnInt64(1), at)
 		if err == nil && seq > 0 {
@@ -98,7 +94,7 @@ func (db *db) seenFrom(at int64) (seq int64, err error) {
 	return seq, err
 }
 
-// Sinks is Journal.Sinks for who only reads.
+// Sinks is like Journal.Sinks.
 func (r *Reader) Sinks(ctx context.Context) (all []Sink, err error) {
 	err = r.do(ctx, func() error {
 		all, err = r.db.sinks()
@@ -107,7 +103,7 @@ func (r *Reader) Sinks(ctx context.Context) (all []Sink, err error) {
 	return all, err
 }
 
-// DeadLetters is Journal.DeadLetters for who only reads, without bodies.
+// DeadLetters is like Journal.DeadLetters, without bodies.
 func (r *Reader) DeadLetters(ctx context.Context, sink string) (all []DeadLetter, err error) {
 	err = r.do(ctx, func() error {
 		return r.db.query("SELECT seq, change, reason, attempts, at FROM dead WHERE sink = ? ORDER BY id", []any{sink}, func(s *sqlite3.Stmt) error {

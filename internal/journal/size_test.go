@@ -63,7 +63,7 @@ func TestReadSinks(t *testing.T) {
 	j := open(t, path)
 	letter := DeadLetter{Sink: "hook", Seq: 7, ID: "abc", Reason: "400 Bad Request", Attempts: 5, At: epoch, Body: []byte("{}")}
 	must(t, j.SetCursor(ctx, "hook", 8), j.Pause(ctx, "log", true))
-	bury(t, j, letter)
+	setAside(t, j, letter)
 	r, err := OpenReader(ctx, path)
 	if err != nil {
 		t.Fatal(err)

@@ -2,5 +2,5 @@
 
 package journal
 
-// freeSpaceOf does not know here.
+// freeSpaceOf is not implemented on this system.
 func freeSpaceOf(string) (free int64, known bool) { return 0, false }

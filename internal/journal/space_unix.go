@@ -4,7 +4,7 @@ package journal
 
 import "syscall"
 
-// freeSpaceOf is how many bytes the disk of a directory has free for this user.
+// freeSpaceOf returns how many bytes a directory's disk has free for this user.
 func freeSpaceOf(dir string) (free int64, known bool) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

@@ -2,7 +2,7 @@ package journal
 
 import "golang.org/x/sys/windows"
 
-// freeSpaceOf is how many bytes the disk of a directory has free for this user.
+// freeSpaceOf returns how many bytes a directory's disk has free for this user.
 func freeSpaceOf(dir string) (free int64, known bool) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {

@@ -10,10 +10,9 @@ import (
 
 // db is a connection with its prepared statements. It is not safe for concurrent use.
 type db struct {
-	c      *sqlite3.Conn
-	path   string
-	stmts  map[string]*sqlite3.Stmt
-	format int // the file's, when it was opened: a daemon may bring it up to date beside a reader
+	c     *sqlite3.Conn
+	path  string
+	stmts map[string]*sqlite3.Stmt
 }
 
 func openDB(path, settings string) (*db, error) {
@@ -22,7 +21,7 @@ func openDB(path, settings string) (*db, error) {
 		return nil, err
 	}
 	db := &db{c: c, path: path, stmts: map[string]*sqlite3.Stmt{}}
-	_, err = c.FileControl("main", sqlite3.FCNTL_PERSIST_WAL, true) // else the next one had another mode
+	_, err = c.FileControl("main", sqlite3.FCNTL_PERSIST_WAL, true) //  otherwise the last connection to close deletes the log, and the next makes one with another mode
 	if err == nil {
 		err = db.script(settings)
 	}
@@ -33,7 +32,7 @@ func openDB(path, settings string) (*db, error) {
 }
 
 func (db *db) close() error {
-	_ = db.refresh() // what cannot be read is closed all the same
+	_ = db.refresh() //  close even if it fails
 	var errs []error
 	for _, s := range db.stmts {
 		_ = s.Close() // repeats the error of its last run
@@ -42,12 +41,11 @@ func (db *db) close() error {
 	return errors.Join(errs...)
 }
 
-// refresh reads where the log ends. A checkpoint, which the last connection makes when it closes, panics in
-// go-sqlite3 (up to v0.37.0) if others have written since, and if pages have checksums: there is no memory map for
-// it to give up.
+// refresh reads where the log ends. Without it, the checkpoint that the last connection makes on close panics in
+// go-sqlite3 (up to v0.37.0) if others have written since and pages have checksums: it has no memory map to drop.
 func (db *db) refresh() error { return db.c.Exec("PRAGMA schema_version") }
 
-// script runs statements that are run once.
+// script runs statements without preparing them.
 func (db *db) script(sql string) error { return db.c.Exec(sql) }
 
 // bound returns the prepared statement with its arguments bound.
@@ -61,7 +59,7 @@ func (db *db) bound(sql string, args []any) (*sqlite3.Stmt, error) {
 		db.stmts[sql] = s
 	}
 	if s.Busy() {
-		panic("journal: a statement is used within itself: " + sql)
+		panic("journal: statement used while it runs: " + sql)
 	}
 	for i, a := range args {
 		if err := bind(s, i+1, a); err != nil {
@@ -94,20 +92,20 @@ func bind(s *sqlite3.Stmt, i int, arg any) error {
 		}
 		return s.BindInt64(i, v.UnixMilli())
 	default:
-		panic(fmt.Sprintf("journal: argument of type %T", arg))
+		panic(fmt.Sprintf("journal: cannot bind an argument of type %T", arg))
 	}
 }
 
-// exec runs a statement that returns nothing.
+// exec runs a statement that returns no rows.
 func (db *db) exec(sql string, args ...any) error {
 	return db.query(sql, args, func(*sqlite3.Stmt) error { return nil })
 }
 
 // errDone ends a query early.
-var errDone = errors.New("enough")
+var errDone = errors.New("done")
 
-// query calls row for each row, until one returns an error; errDone is none. Within row the same statement may not be used, and what it returns is
-// valid no longer than that.
+// query calls row for each row until it returns an error; errDone ends the query without one. Within row the same
+// statement must not be used; the columns are valid only until row returns.
 func (db *db) query(sql string, args []any, row func(*sqlite3.Stmt) error) error {
 	s, err := db.bound(sql, args)
 	if err != nil {
@@ -115,18 +113,18 @@ func (db *db) query(sql string, args []any, row func(*sqlite3.Stmt) error) error
 	}
 	for s.Step() {
 		if err := row(s); err != nil {
-			_ = s.Reset()       // there is an error already
-			if err == errDone { //nolint:errorlint // row returns it as it is
+			_ = s.Reset()       // row's error is returned
+			if err == errDone { //nolint:errorlint // row returns it unwrapped
 				return nil
 			}
 			return err
 		}
 	}
-	err = s.Err() // Reset does not repeat that of an interrupt
+	err = s.Err() //  Reset does not repeat the error of an interrupt
 	return orElse(err, s.Reset())
 }
 
-// integer returns the first column of the first row; 0 where there is none.
+// integer returns the first column of the first row; 0 if there are no rows.
 func (db *db) integer(sql string, args ...any) (v int64, err error) {
 	err = db.query(sql, args, func(s *sqlite3.Stmt) error {
 		v = s.ColumnInt64(0)
@@ -135,7 +133,7 @@ func (db *db) integer(sql string, args ...any) (v int64, err error) {
 	return v, err
 }
 
-// transaction runs f; what it wrote counts as a whole and is durable, or not at all.
+// transaction runs f in a transaction: its writes are all durable, or none is kept.
 func (db *db) transaction(f func() error) error {
 	if err := db.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -170,7 +168,7 @@ func columnTime(s *sqlite3.Stmt, col int) time.Time {
 	return time.UnixMilli(s.ColumnInt64(col)).UTC()
 }
 
-// blob reads a column into memory that stays; NULL is nil.
+// blob copies a column; NULL is nil.
 func blob(s *sqlite3.Stmt, col int) []byte {
 	if s.ColumnType(col) == sqlite3.NULL {
 		return nil

@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// stateRows and stateBytes bound a page of states, as it is read at once.
+	// stateRows and stateBytes bound a page of states, which is read in one step.
 	stateRows  = 256
 	stateBytes = 512 << 10
-	// statePages are in memory at a time: one that is told, one that is ready, one that is read.
+	// statePages is how many pages are in memory: one being yielded, one ready, one being read.
 	statePages = 3
 )
 
-// Objects yields the last states of the stream's live objects. An error that is not a *DamagedError
-// ends it; a damaged object is yielded with its name and an error, and others follow. The journal can
-// be written meanwhile; the consumer may not call Objects of the same stream concurrently with writes
-// to that stream and expect one state. What comes next is read and decompressed while the consumer is
-// busy.
+// Objects yields the last states of the stream's live objects. An error that is not a *DamagedError ends the sequence; a
+// damaged object is yielded with its name and an error, and others follow. The journal may be written meanwhile; while
+// the stream itself is written, the objects need not be of one state. The next page is read and decompressed while the
+// consumer works.
 func (j *Journal) Objects(ctx context.Context, s Stream) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		a := ahead{j: j, stream: s, free: make(chan *statePage, statePages), full: make(chan *statePage), stop: make(chan struct{})}
@@ -33,7 +32,7 @@ func (j *Journal) Objects(ctx context.Context, s Stream) iter.Seq2[Object, error
 		go a.read(ctx)
 		defer func() {
 			close(a.stop)
-			for range a.full { // until it has ended
+			for range a.full { // wait for the reader to end
 			}
 		}()
 		for p := range a.full {
@@ -51,7 +50,7 @@ func (j *Journal) Objects(ctx context.Context, s Stream) iter.Seq2[Object, error
 	}
 }
 
-// ahead reads the states of a stream before they are asked for.
+// ahead reads the states of a stream in advance.
 type ahead struct {
 	j      *Journal
 	stream Stream
@@ -60,20 +59,20 @@ type ahead struct {
 	stop   chan struct{}
 }
 
-// statePage has some states. Its memory is used again.
+// statePage holds some states. Its memory is reused.
 type statePage struct {
 	states []state
-	raw    []byte // their contents
-	text   []byte // and what these say
-	err    error  // what ended it
+	raw    []byte // contents, as stored
+	text   []byte // contents, decompressed
+	err    error  // the error that ended the sequence
 	last   bool
 }
 
-// state is one of a page.
+// state is an object of a page.
 type state struct {
 	Object
 	id       int64
-	from, to int // of its content in raw
+	from, to int // its content in raw
 	err      error
 }
 
@@ -103,7 +102,7 @@ func (a *ahead) read(ctx context.Context) {
 	}
 }
 
-// fill reads a page of a stream's live objects, in the order of their numbers.
+// fill reads a page of a stream's live objects, by number.
 func (p *statePage) fill(j *Journal, st Stream, after int64) error {
 	p.last = true
 	stream, err := j.db.integer("SELECT id FROM streams WHERE resource = ? AND namespace = ? AND selection = ?", st.GroupResource, st.Namespace, st.Selection)
@@ -133,7 +132,7 @@ func (p *statePage) fill(j *Journal, st Stream, after int64) error {
 	return err
 }
 
-// open decompresses the page's contents. A codec is not needed for that: who writes is not held up.
+// open decompresses the page's contents. It uses no codec, so that writers do not wait.
 func (p *statePage) open(j *Journal, st Stream) {
 	p.text = p.text[:0]
 	for i := range p.states {
@@ -145,14 +144,14 @@ func (p *statePage) open(j *Journal, st Stream) {
 		}
 		o.from, o.to = from, len(p.text)
 	}
-	for i := range p.states { // text has its place now
+	for i := range p.states { // text has stopped growing
 		if o := &p.states[i]; o.err == nil {
 			o.JSON = p.text[o.from:o.to:o.to]
 		}
 	}
 }
 
-// openState appends what a state's content says.
+// openState appends a state's decompressed content.
 func openState(to, content []byte) ([]byte, error) {
 	if len(content) < headSize {
 		return to, fmt.Errorf("content of %d bytes", len(content))
@@ -183,7 +182,7 @@ func openState(to, content []byte) ([]byte, error) {
 	return to, nil
 }
 
-// grow makes room for n bytes more.
+// grow returns b with capacity for n more bytes.
 func grow(b []byte, n int) []byte {
 	if cap(b)-len(b) >= n {
 		return b

@@ -18,49 +18,46 @@ import (
 // Stats describes a journal.
 type Stats struct {
 	Path, Cluster string
-	// Format is how many migrations the file has had.
+	// Format is the file's format.
 	Format int
-	// Changes are all in the journal; Quiet and Gaps are among them.
+	// Changes counts all changes; Quiet and Gaps are among them.
 	Changes, Quiet, Gaps int64
-	// Objects are those with a history or a state; Live those with a state.
+	// Objects counts those with a history or a state; Live those with a state.
 	Objects, Live int64
-	// First and Last are sequence numbers; Oldest and Newest are when those were seen.
+	// First and Last are sequence numbers; Oldest and Newest are when those changes were seen.
 	First, Last    int64
 	Oldest, Newest time.Time
-	// Used and Free are bytes of the file; Log is the size of the write-ahead log beside it.
+	// Used and Free are bytes of the file; Log is the size of the write-ahead log.
 	Used, Free, Log int64
 	Streams         []StreamHead
 	Sinks           []SinkStats
-	// Kinds has what the kinds take, the largest first.
+	// Kinds lists what each kind takes, largest first.
 	Kinds []KindStats
-	// Copies are those from before a migration, which lie beside the file.
-	Copies []Copy
-	// Uncovered is what other redaction rules made.
+	// Uncovered is what was recorded under other redaction rules.
 	Uncovered Uncovered
 }
 
-// KindStats is what a kind takes, under all its versions.
+// KindStats is what a kind takes, all its versions together.
 type KindStats struct {
 	GroupResource string
-	// Changes are its, Quiet among them; ChangesSize is what their contents take, in bytes.
+	// Changes counts its changes, Quiet the quiet ones among them; ChangesSize is the size of their contents in bytes.
 	Changes, Quiet, ChangesSize int64
-	// Live objects, and what all its objects' last states take.
+	// Live counts live objects; StatesSize is the size of the last states in bytes.
 	Live, StatesSize int64
 }
 
-// SinkStats is a sink and how far behind it is.
+// SinkStats is a sink and its lag.
 type SinkStats struct {
 	Sink
-	// Behind is how many changes come after the cursor, quiet ones not counted: what a sink's filter
-	// leaves of them is not known.
+	// Behind counts the listed changes after the cursor, before the sink's filter.
 	Behind int64
 }
 
-// Stats counts; it reads all changes' columns, some seconds for a million.
+// Stats counts. It reads all changes' columns: some seconds for a million changes.
 func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 	s := Stats{Path: r.path, Cluster: r.cluster}
 	err := r.do(ctx, func() error {
-		s.Format = r.db.format
+		s.Format = format
 		counts := []struct {
 			sql string
 			to  *int64
@@ -100,17 +97,12 @@ func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 		if err := r.db.kindStats(&s); err != nil {
 			return err
 		}
-		if r.db.format >= 2 {
-			if s.Uncovered, err = r.db.uncovered(); err != nil {
-				return err
-			}
+		if s.Uncovered, err = r.db.uncovered(); err != nil {
+			return err
 		}
 		return r.db.streams("ORDER BY resource, namespace, selection", nil, func(_ int64, sh StreamHead) { s.Streams = append(s.Streams, sh) })
 	})
 	if err != nil {
-		return Stats{}, err
-	}
-	if s.Copies, err = Copies(r.path); err != nil {
 		return Stats{}, err
 	}
 	fi, err := os.Stat(r.path + "-wal")

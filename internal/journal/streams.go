@@ -18,11 +18,10 @@ func (db *db) cluster() (name string, err error) {
 	return name, err
 }
 
-// forgotten is the pipeline of a stream that has no objects: of it is only left until when it was watched, and
-// in which history of the server.
+// forgotten is the pipeline of a stream without objects. Only its At, Epoch and Identity remain.
 const forgotten = "none"
 
-// streams calls each with streams that were not forgotten.
+// streams calls each with the streams that were not forgotten.
 func (db *db) streams(where string, args []any, each func(id int64, sh StreamHead)) error {
 	return db.watched(where, args, func(id int64, sh StreamHead) {
 		if sh.Head.Pipeline != forgotten {
@@ -31,14 +30,10 @@ func (db *db) streams(where string, args []any, each func(id int64, sh StreamHea
 	})
 }
 
-// watched calls each with all streams that ever were.
+// watched calls each with all streams, forgotten ones too.
 func (db *db) watched(where string, args []any, each func(id int64, sh StreamHead)) error {
-	served := "served"
-	if db.format < 4 {
-		served = "0"
-	}
-	sql := "SELECT id, resource, namespace, selection, version, epoch, live, ever, pipeline, identity, at, " + served + " FROM streams "
-	return db.query(sql+where, args, func(s *sqlite3.Stmt) error {
+	const columns = "SELECT id, resource, namespace, selection, version, epoch, live, ever_live, pipeline, identity, at, served FROM streams "
+	return db.query(columns+where, args, func(s *sqlite3.Stmt) error {
 		each(s.ColumnInt64(0), StreamHead{
 			Stream{s.ColumnText(1), s.ColumnText(2), s.ColumnText(3)},
 			Head{
@@ -51,24 +46,24 @@ func (db *db) watched(where string, args []any, each func(id int64, sh StreamHea
 	})
 }
 
-// setHead moves a stream and returns its number.
+// setHead sets a stream's head and returns the stream's number.
 func (db *db) setHead(st Stream, h Head) (int64, error) {
-	return db.integer(`INSERT INTO streams (resource, namespace, selection, version, epoch, live, ever, pipeline, identity, at, served)
+	return db.integer(`INSERT INTO streams (resource, namespace, selection, version, epoch, live, ever_live, pipeline, identity, at, served)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET version = excluded.version, epoch = excluded.epoch, live = excluded.live,
-		ever = excluded.ever, pipeline = excluded.pipeline, identity = excluded.identity, at = excluded.at, served = excluded.served
+		ever_live = excluded.ever_live, pipeline = excluded.pipeline, identity = excluded.identity, at = excluded.at, served = excluded.served
 		RETURNING id`,
 		st.GroupResource, st.Namespace, st.Selection, h.Version, h.Epoch, h.Live, h.EverLive, h.Pipeline, h.Identity, h.At, int64(h.Served)) //nolint:gosec // the same bits
 }
 
-// object is an object as it is in the file.
+// object is a row of objects.
 type object struct {
-	object Object // without JSON
-	id     int64
-	stream int64 // 0: not live
-	top    string
-	owner  string
-	last   int64  // its newest change; 0 if retention has removed all
-	walk   int    // changes since one that can be read without later ones
-	head   []byte // of the content that its newest change led to; nil if that was its end
+	object     Object // without JSON
+	id         int64
+	stream     int64 // 0: not live
+	maxVersion string
+	owner      string
+	last       int64  // its newest change; 0 if retention has removed all
+	chainLen   int    // changes since the last one that needs no later one to be read
+	head       []byte // head of its state; nil if it is not live
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// sumsKey is the key in meta of what identifies the key of the sums.
+// sumsKey is the key in meta of the id of the sums' key.
 const sumsKey = "sums"
 
-// Sums notes which key the sums of rows are made with from now on. Sums that another key made compare with
-// none of them: they are dropped.
+// Sums notes the id of the key with which rows' sums are made from now on. Sums of another key cannot be compared and
+// are dropped.
 func (j *Journal) Sums(ctx context.Context, key string) error {
 	return j.write(ctx, "write", func() error {
 		was := ""

@@ -31,97 +31,95 @@ var AbsenceKind = Kind{
 type Meta struct {
 	// Op is what happened.
 	Op event.Op
-	// Kind is the object's, or that of the collection in which there is a gap.
+	// Kind is the object's kind; for a gap, the kind of the stream.
 	Kind Kind
-	// Namespace is the object's, or that of the stream that has a gap.
+	// Namespace is the object's; for a gap, the stream's.
 	Namespace string
-	// Name and UID name the object; without a UID (client-go's fakes) its name is its identity.
+	// Name and UID name the object. Without a UID (client-go's fakes) its namespace and name identify it.
 	Name, UID string
-	// ResourceVersion is the object's after the change.
+	// ResourceVersion is the object's version after the change.
 	ResourceVersion string
-	// Time is when it happened, At when it was seen.
+	// Time is when the change happened, At when the daemon saw it.
 	Time, At time.Time
-	// Since is zero, or it happened between Since and At. Net says that a list derived it: what happened between the
-	// two came to this.
+	// Since is set if the change happened between Since and At. Net says that a list derived it: the sum of all changes
+	// between the two.
 	Since time.Time
 	Net   bool
-	// Manager is who wrote; empty if that is unknown.
+	// Manager is the field manager that wrote; empty if unknown.
 	Manager string
 	// Owner is the object's controller; nil if it has none.
 	Owner *event.Owner
-	// Quiet is an update of quiet fields only.
+	// Quiet marks an update of quiet fields only.
 	Quiet bool
-	// Gap says what was missed where Op is Gap; else nil.
+	// Gap describes what was missed where Op is Gap; else nil.
 	Gap *event.GapInfo
-	// Absence says what became of an absence, between Since and At, where Op is Absent; else nil. Kind is then
-	// AbsenceKind.
+	// Absence describes the absence between Since and At where Op is Absent; else nil. Kind is then AbsenceKind.
 	Absence *event.Absence
-	// Epoch is the history of the server in which that is its version; 0 is the first, as 1 is.
+	// Epoch numbers the server's histories: ResourceVersion belongs to this one. 0 and 1 both mean the first.
 	Epoch int64
-	// Form distinguishes the conversions of one version: see event.Data. Other changes have 0.
+	// Form distinguishes conversions of one version (see event.Data); 0 for other changes.
 	Form uint64
 }
 
 // Row is a change to be written.
 type Row struct {
 	Meta
-	// Before and After are the object's JSON after redaction. Before may be absent; After is there
-	// unless the object was deleted or left, or the row is a gap.
+	// Before and After are the object's JSON after redaction. Before may be absent. After is required unless the
+	// object was deleted or left, or the row is a gap.
 	Before, After []byte
-	// Sum is of the content of which After was made; 0: not known. See Journal.Sums.
+	// Sum is the checksum of the content that After was made from; 0: unknown. See Journal.Sums.
 	Sum uint64
-	// Rewritten is no change: other redaction rules made other bytes of the version that the journal
-	// has, and After becomes the object's last state. Op, Before and times say nothing.
+	// Rewritten marks a row that is not a change: redaction rules that changed made other bytes of the version that
+	// the journal has. After replaces the object's last state; Op, Before and the times are ignored.
 	Rewritten bool
 }
 
 // Stream names a list-and-watch across restarts.
 type Stream struct {
-	// GroupResource is such as deployments.apps, Namespace empty for the whole cluster.
+	// GroupResource is e.g. deployments.apps; Namespace is empty for the whole cluster.
 	GroupResource, Namespace string
-	// Selection is the rest of what selects: labels, fields, names, in any form that is always the same.
+	// Selection is the rest of the selection: labels, fields, names, in any stable form.
 	Selection string
 }
 
-// Head is where a stream stands.
+// Head is the position of a stream.
 type Head struct {
-	// Version is the resource version up to which the journal has everything. It is empty where Live is false, and
-	// while an object is out of date because a version of it could not be read: the stream must be listed again.
+	// Version is the resource version up to which the journal is complete. It is empty where Live is false, and
+	// while the state of an object is stale because a version of it could not be read: the stream must be relisted.
 	Version string
-	// Epoch counts the histories of the server.
+	// Epoch counts the server's histories.
 	Epoch int64
-	// Live is false while a list is being written: the stream must be listed again.
+	// Live is false while a list is being written: the stream must be relisted.
 	Live bool
-	// EverLive tells a first list that was interrupted, whose objects are snapshots, from a relist.
+	// EverLive distinguishes a relist from an interrupted first list, whose objects are snapshots.
 	EverLive bool
-	// Pipeline is the fingerprint of format, redaction rules and key with which objects were made:
-	// with another one, equal versions can have other bytes. It ends with that of the rules, see
-	// Journal.Rules, unless a list is under way that compares with what other rules made.
+	// Pipeline is the fingerprint of the format, the redaction rules and their key with which the objects were
+	// made: under another one, equal versions can have other bytes. It ends with the rules' fingerprint (see
+	// Journal.Rules), unless a list is comparing contents that other rules made.
 	Pipeline string
 	// Identity is the cluster's UID; empty if it is unknown.
 	Identity string
-	// Served is a number for the form in which the server served the kind when all contents were compared last;
-	// 0: not known.
+	// Served identifies the form in which the server served the kind when all contents were last compared;
+	// 0: unknown.
 	Served uint64
-	// At is when the stream stood there.
+	// At is when the stream was at Version.
 	At time.Time
 }
 
-// Batch is what happened in one stream, and where the stream stands with it. An absence comes in one without a
-// stream.
+// Batch holds changes of one stream and the stream's new position. An absence comes in a batch without a stream.
 type Batch struct {
 	Stream Stream
 	Head   Head
 	Rows   []Row
-	// ShortNames are those that the server has for the stream's kind.
+	// ShortNames are the server's short names for the stream's kind.
 	ShortNames []string
-	// Schemas are the merge-key schemas of kinds that were seen first or have another one now.
+	// Schemas are the merge-key schemas of kinds that are new or whose schema changed.
 	Schemas map[Kind][]byte
 }
 
-// Appended is what Append did.
+// Appended is the result of Append.
 type Appended struct {
-	// Rows were written, Quiet of them quiet ones; Duplicates were not, because their ids are in the journal.
+	// Rows were written, Quiet of them quiet. Duplicates were not written: the journal has their ids.
 	Rows, Quiet, Duplicates int
 	// Last is the newest sequence number of the journal.
 	Last int64
@@ -130,42 +128,42 @@ type Appended struct {
 // Object is the last state of a live object.
 type Object struct {
 	Namespace, Name, UID, ResourceVersion string
-	// Sum is that of the row that wrote it.
+	// Sum is the Sum of the row that wrote this state.
 	Sum uint64
-	// JSON may be read until the next object is asked for.
+	// JSON is valid until the next object is read.
 	JSON []byte
 }
 
-// StreamHead is a stream and where it stands.
+// StreamHead is a stream and its position.
 type StreamHead struct {
 	Stream Stream
 	Head   Head
 }
 
-// DeadLetter is a change that a sink did not take.
+// DeadLetter is a change that a sink did not take and that was set aside.
 type DeadLetter struct {
 	Sink string
-	// Seq and ID are the change's.
+	// Seq and ID identify the change.
 	Seq int64
 	ID  string
-	// Reason is the last error, for people.
+	// Reason is the last error, as text.
 	Reason   string
 	Attempts int
 	At       time.Time
-	// Body is what was to be sent, if the caller wants it kept beyond the change's retention.
+	// Body is the rendered message, kept if it must outlive the change's retention.
 	Body []byte
 }
 
-// Sink is what the journal keeps of a sink.
+// Sink is the journal's record of a sink.
 type Sink struct {
 	Name string
-	// Cursor is the sequence number up to which everything is done; HasCursor tells it from none.
+	// Cursor is the sequence number up to which the sink is done; it is valid if HasCursor.
 	Cursor    int64
 	HasCursor bool
 	Paused    bool
 	// Dead is the number of dead letters.
 	Dead int
-	// Lost is how many changes it will never get, since it is known: those that retention removed before, not
-	// counting quiet ones and snapshots that it does not ask for; and dead letters that others pushed out.
+	// Lost counts changes that the sink will never get: those that retention removed first, except quiet ones and
+	// snapshots that it does not ask for, and dead letters that newer ones displaced.
 	Lost int64
 }

@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// unusedFrom is from how many names on, and after how many new ones, it is worth looking for unused ones.
+	// unusedFrom is the number of names, and of new names, from which a search pays.
 	unusedFrom = 1000
-	// unusedEvery is after how long they are looked for again, where not so many came.
+	// unusedEvery is the time after which a search runs even if fewer names are new.
 	unusedEvery = 24 * time.Hour
-	// unusedNames is how many are looked at in one pass over the file; it bounds the memory.
+	// unusedNames bounds the names per pass over the file, and so the memory.
 	unusedNames = 100_000
-	// unusedBlocks, unusedObjects and unusedRows are how many blocks are read, how many entries of an index, and how
-	// many names are removed at a time: who appends waits no longer than that.
+	// unusedBlocks, unusedObjects and unusedRows bound, per step, the blocks read, the index entries read and the names
+	// removed, and so how long an append waits.
 	unusedBlocks  = 500
 	unusedObjects = 2000
 	unusedRows    = 500
 )
 
-// unused finds names that nothing refers to any more, such as of managers that wrote once, and removes them in small
-// steps, between which others append; only one goroutine may. A name that an append uses meanwhile is struck off by names.id. The newest name
-// stays, so that no number is given twice: readers remember what the numbers stand for.
+// unused finds names that nothing refers to, such as of managers that wrote once, and removes them in small steps between
+// which others append; only one goroutine may run it. names.id strikes off a name that an append uses meanwhile. The
+// newest name stays, so that no number is assigned twice: readers cache numbers.
 type unused struct {
-	began  time.Time // the last search; zero: none since the journal was opened
+	began  time.Time // start of the last search; zero: none since the journal was opened
 	newest int64     // the newest name then
 }
 
-// removeUnused removes unused names, if it is time to look for some.
+// removeUnused removes unused names if a search is due.
 func (j *Journal) removeUnused(ctx context.Context, now time.Time) (removed int, err error) {
 	newest := int64(0)
 	err = j.do(ctx, "read", func() (err error) {
@@ -55,8 +55,8 @@ func (j *Journal) removeUnused(ctx context.Context, now time.Time) (removed int,
 	return removed, err
 }
 
-// removeUnusedAfter looks at the names with the numbers between two, as many as one pass takes, and returns how many
-// it removed, and the last that it looked at.
+// removeUnusedAfter handles as many names between two numbers as one pass takes. It returns how many it removed, and the
+// last one that it handled.
 func (j *Journal) removeUnusedAfter(ctx context.Context, after, newest int64) (removed int, last int64, err error) {
 	defer func() {
 		j.mu.Lock()
@@ -88,37 +88,26 @@ func (j *Journal) removeUnusedAfter(ctx context.Context, after, newest int64) (r
 	return removed, last, err
 }
 
-// usedByChanges strikes off the names of managers and namespaces that changes have, as the sums of their blocks say. A
-// block may still have names of changes that were removed from it; these go when the block does.
+// usedByChanges strikes off the managers and namespaces of changes, by the sums of their blocks. A block may name those of
+// removed changes too, until it is removed.
 func (j *Journal) usedByChanges() func() (done bool, err error) {
 	next := int64(0)
 	return func() (bool, error) {
 		n := 0
-		var unsummed [][2]int64
-		err := j.db.query("SELECT first, first + length(ids) / ?, sum FROM blocks WHERE first >= ? ORDER BY first LIMIT ?", []any{idSize, next, unusedBlocks},
+		err := j.db.query("SELECT first, sum FROM blocks WHERE first >= ? ORDER BY first LIMIT ?", []any{next, unusedBlocks},
 			func(s *sqlite3.Stmt) error {
 				n, next = n+1, s.ColumnInt64(0)+1
-				sum := sumOf(blob(s, 2))
-				if sum == nil || !j.names.uses(sum.namespaces) || !j.names.uses(sum.managers) {
-					unsummed = append(unsummed, [2]int64{s.ColumnInt64(0), s.ColumnInt64(1)})
+				sum := sumOf(blob(s, 1))
+				if !j.names.uses(sum.namespaces) || !j.names.uses(sum.managers) {
+					return damaged(j.path, "blocks", "unreadable sum of block %d", next-1)
 				}
 				return nil
 			})
-		for _, b := range unsummed {
-			if err == nil {
-				err = j.db.query("SELECT c.manager, g.namespace FROM changes c LEFT JOIN gaps g ON g.seq = c.seq WHERE c.seq >= ? AND c.seq < ?", []any{b[0], b[1]},
-					func(s *sqlite3.Stmt) error {
-						delete(j.names.candidates, s.ColumnInt64(0))
-						delete(j.names.candidates, s.ColumnInt64(1))
-						return nil
-					})
-			}
-		}
 		return n < unusedBlocks, err
 	}
 }
 
-// uses strikes off names; false means that the set cannot be read.
+// uses strikes off names; false if the set cannot be read.
 func (n *names) uses(s set) bool {
 	for len(s) > 0 {
 		id, size := binary.Uvarint(s)
@@ -131,7 +120,7 @@ func (n *names) uses(s set) bool {
 	return true
 }
 
-// usedByObjects strikes off the namespaces and kinds of objects. It reads an index, not the objects with their states.
+// usedByObjects strikes off the namespaces and kinds of objects. It reads an index only, not the states.
 func (j *Journal) usedByObjects() func() (done bool, err error) {
 	name, resource, namespace := "", int64(0), int64(0)
 	return func() (bool, error) {
@@ -148,7 +137,7 @@ func (j *Journal) usedByObjects() func() (done bool, err error) {
 	}
 }
 
-// removeCandidates removes what was not struck off.
+// removeCandidates removes the names that were not struck off.
 func (j *Journal) removeCandidates(removed *int) func() (done bool, err error) {
 	return func() (bool, error) {
 		gone := map[int64]bool{}

@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// managed is an update of a pod, by a manager of a name that nobody else has.
+// managed returns an update of a pod by a manager.
 func managed(n int, manager, namespace string) Row {
 	r := pod(event.Updated, n)
 	r.Manager, r.Namespace, r.Name, r.UID = manager, namespace, fmt.Sprint("web-", n), fmt.Sprint("uid-", n)
@@ -27,8 +27,7 @@ func namesIn(t *testing.T, j *Journal) (n int64) {
 	return n
 }
 
-// flood appends changes of managers that nobody has heard of before. Every tenth is of an object in a namespace of its
-// own, which is deleted.
+// flood appends changes of new managers. Every tenth is the deletion of an object in a new namespace.
 func flood(t *testing.T, j *Journal, all int) {
 	t.Helper()
 	var rows []Row
@@ -47,7 +46,7 @@ func flood(t *testing.T, j *Journal, all int) {
 	}
 }
 
-// TestUnusedNames: names of changes that were removed go, too, and others stay. No number is used again.
+// TestUnusedNames: names that only removed changes used go, and others stay. No number is assigned again.
 func TestUnusedNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -56,7 +55,7 @@ func TestUnusedNames(t *testing.T) {
 	r, err := OpenReader(t.Context(), path)
 	must(t, err)
 	defer r.Close()
-	for _, err := range r.Rows(t.Context(), Query{}) { // it knows many of them
+	for _, err := range r.Rows(t.Context(), Query{}) { // so that it caches names
 		must(t, err)
 	}
 	newest, err := j.db.integer("SELECT max(id) FROM strings")
@@ -64,16 +63,16 @@ func TestUnusedNames(t *testing.T) {
 	now := epoch.Add(20_000 * time.Second)
 	done, err := j.Retain(t.Context(), now, Retention{Age: time.Second}, last)
 	must(t, err)
-	// The newest block, of up to 256 changes, is there yet, and remembers names of changes that have gone.
+	// The newest block, of up to 256 changes, stays, with the names of its removed changes.
 	if n := namesIn(t, j); done.Removed != 3_000 || done.Names < 3_000 || n > 2*blockSize {
 		t.Errorf("%+v, and there are %d names", done, n)
 	}
-	for i := range blockSize { // names that went come again, beside new ones
+	for i := range blockSize { // removed names return, and new ones come
 		add(t, j, managed(30_000+i, fmt.Sprint("manager-", i), fmt.Sprint("ns-", i)))
 	}
 	id, err := j.names.id("manager-0")
 	if must(t, err); id <= newest {
-		t.Errorf("manager-0 has number %d, up to %d were given", id, newest)
+		t.Errorf("manager-0 has number %d; up to %d were assigned before", id, newest)
 	}
 	got := map[string]bool{}
 	for e, err := range r.Rows(t.Context(), Query{}) {
@@ -86,7 +85,7 @@ func TestUnusedNames(t *testing.T) {
 		}
 	}
 	verify(t, path)
-	// The object is live: its namespace stays, when its change and the block have gone.
+	// The object is live: its namespace stays after its change and the block are gone.
 	last = add(t, j, many(blockSize+1, event.Created)...).Last
 	for _, at := range []time.Duration{0, unusedEvery} {
 		_, err = j.Retain(t.Context(), now.Add(48*time.Hour+at), Retention{Age: time.Second}, last)
@@ -105,25 +104,7 @@ func TestUnusedNames(t *testing.T) {
 	verify(t, path)
 }
 
-// TestUnusedNamesOfOldBlocks: blocks that format 1 began do not say which names their changes have.
-func TestUnusedNamesOfOldBlocks(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	j := open(t, path)
-	var rows []Row
-	for n := range unusedFrom + 10 {
-		rows = append(rows, managed(n+1, fmt.Sprint("manager-", n), "shop"))
-	}
-	last := add(t, j, rows...).Last
-	must(t, j.db.exec("UPDATE blocks SET sum = NULL"))
-	done, err := j.Retain(t.Context(), epoch.Add(301*time.Second), Retention{Age: time.Second}, last)
-	must(t, err)
-	if done.Removed != 299 || done.Names != 299 {
-		t.Errorf("%+v", done)
-	}
-	verify(t, path)
-}
-
-// TestUnusedNamesWhileAppending: what is appended between the steps, with names that seemed to be unused, keeps them.
+// TestUnusedNamesWhileAppending: a name that seemed unused and is appended between the steps is kept.
 func TestUnusedNamesWhileAppending(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)

@@ -10,38 +10,38 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// Part says which of the journal's promises damage breaks.
+// Part is the kind of data that damage affects.
 type Part string
 
 const (
-	// Page is damage of the file: whatever needs the page fails.
+	// Page is damage of the file: every read of the page fails.
 	Page Part = "page"
-	// Content is damage of what an object was before or after a change, or is now.
+	// Content is damage of an object's JSON before or after a change, or of its state.
 	Content Part = "content"
-	// Index is damage of what changes are found by: some may not be.
+	// Index is damage of the data by which changes are found: some may be missed.
 	Index Part = "index"
 )
 
-// Damage is one that Verify found.
+// Damage is a finding of Verify.
 type Damage struct {
 	Part Part
-	Text string // what is damaged and how, for people
+	Text string // what is damaged and how
 }
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
-	// Changes and Objects were read.
+	// Changes and Objects count what was read.
 	Changes, Objects int
-	// Damaged is how many damages there are; By counts them by what they break.
+	// Damaged counts the findings, By counts them by Part.
 	Damaged int
 	By      map[Part]int
 }
 
-// Verifying hears of Verify while it runs; what is nil does not.
+// Verifying holds the callbacks of Verify; each may be nil.
 type Verifying struct {
-	// Progress tells how much of a part is done: pages, objects or blocks.
+	// Progress reports how much of a part is done: pages, objects or blocks.
 	Progress func(part string, done, total int64)
-	// Damage tells each.
+	// Damage reports each finding.
 	Damage func(Damage)
 }
 
@@ -66,8 +66,8 @@ func (r *verifier) progress(part string, done, total int64) {
 	}
 }
 
-// Verify reads everything: pages, contents with their checksums, and what sums up others. What it finds
-// is in the report; an error says that it could not go on.
+// Verify reads everything: pages, contents with their checksums, and the blocks. The report holds the findings; an error
+// says that Verify could not finish.
 func (r *Reader) Verify(ctx context.Context, v Verifying) (Report, error) {
 	run := verifier{Reader: r, v: v, rep: Report{By: map[Part]int{}}}
 	for _, part := range []func(context.Context) error{run.pages, run.objects, run.blocks} {
@@ -78,7 +78,7 @@ func (r *Reader) Verify(ctx context.Context, v Verifying) (Report, error) {
 	return run.rep, nil
 }
 
-// unreadable notes an error that tells of damage, of what could not be read; it returns others.
+// unreadable reports an error that is damage, of what; it returns other errors.
 func (r *verifier) unreadable(what string, err error) error {
 	err = classify("read", r.path, err)
 	var d *DamagedError
@@ -89,7 +89,7 @@ func (r *verifier) unreadable(what string, err error) error {
 	return err
 }
 
-// maxPages is how many damages of pages are named.
+// maxPages bounds the damaged pages that are named.
 const maxPages = 10_000
 
 func (r *verifier) pages(ctx context.Context) error {
@@ -150,7 +150,7 @@ func (r *verifier) objects(ctx context.Context) error {
 	}
 }
 
-// object reads an object's chain from its state on, the newest change first.
+// object reads an object's chain, from its state backwards.
 func (r *verifier) object(id int64) error {
 	r.rep.Objects++
 	o, err := r.named(id)
@@ -186,9 +186,9 @@ func (r *verifier) object(id int64) error {
 	return err
 }
 
-// verified is what Verify needs of an object.
+// verified is an object as Verify needs it.
 type verified struct {
-	name    string // for people
+	name    string // for messages
 	last    int64
 	content []byte
 }
@@ -202,7 +202,7 @@ func (r *verifier) named(id int64) (o verified, err error) {
 	return o, err
 }
 
-// blocks compares the blocks with the changes that they sum up. Each change has its block.
+// blocks compares the blocks with their changes and looks for changes without a block.
 func (r *verifier) blocks(ctx context.Context) error {
 	total := int64(0)
 	for from, next, done := int64(0), int64(1), int64(0); ; done++ {
@@ -215,7 +215,7 @@ func (r *verifier) blocks(ctx context.Context) error {
 			}
 			if err == nil {
 				b.first = math.MaxInt64
-				err = r.db.query(r.db.blocks(true)+"WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
+				err = r.db.query(blocks(true)+"WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
 					b, found = columnBlock(s), true
 					return nil
 				})
@@ -236,7 +236,7 @@ func (r *verifier) blocks(ctx context.Context) error {
 	}
 }
 
-// between looks for changes behind a block that are in no other. It may have grown since it was read, or be
+// between looks for changes that are in no block, behind a given one. That block may have grown since it was read, or be
 // gone with its changes.
 func (r *verifier) between(block, to int64) error {
 	from, err := r.db.integer("SELECT first + length(ids) / ? FROM blocks WHERE first = ?", idSize, block)
@@ -253,7 +253,7 @@ func (r *verifier) between(block, to int64) error {
 
 func (r *verifier) block(b *block) error {
 	var records []record
-	err := r.db.query(r.db.records()+byRange, []any{b.first, b.next() - 1}, func(s *sqlite3.Stmt) error {
+	err := r.db.query(selectRecords+byRange, []any{b.first, b.next() - 1}, func(s *sqlite3.Stmt) error {
 		records = append(records, columnRecord(s))
 		return nil
 	})
@@ -270,23 +270,21 @@ func (r *verifier) block(b *block) error {
 		known := false
 		b.find(low, low, func(seq int64) { known = known || seq == e.Seq })
 		if !known || !b.covers(c) {
-			r.damage(Index, "change %d is not as its block %d says", e.Seq, b.first)
+			r.damage(Index, "change %d does not match its block %d", e.Seq, b.first)
 		}
 	}
 	return err
 }
 
-// covers tells whether a block says what a change is, beside its id.
+// covers reports whether a block matches a change in all but its id.
 func (b *block) covers(c *record) bool {
 	in := func(s set, n int64) bool { return n == 0 || s.has(map[int64]bool{n: true}) }
 	seen := c.time + c.lag
 	switch {
 	case c.time < b.oldest, c.time > b.newest, !c.quiet && !in(b.kinds, c.kind):
 		return false
-	case b.seen != never && (seen < b.seen.oldest || seen > b.seen.newest):
+	case seen < b.seen.oldest || seen > b.seen.newest:
 		return false
-	case b.sum == nil:
-		return true
 	}
 	return b.sum.ops>>c.op&1 == 1 && in(b.sum.kinds, c.kind) && in(b.sum.namespaces, c.namespace) && in(b.sum.managers, c.manager)
 }

@@ -7,16 +7,15 @@ import (
 )
 
 const (
-	// weighRows is how many objects are weighed at a time: who reads waits no longer than for that.
+	// weighRows is how many objects are weighed per transaction, which bounds how long other readers wait.
 	weighRows = 2000
-	// stateSize and a quarter of its content are what a state takes in the file beside its content: the row, its
-	// indexes, its first change and what pages leave unused. With contents of 2.5 and 3.4 KB, 3.5 and 4.6 KB were
-	// measured.
+	// stateSize and a quarter of its content are what a state takes in the file besides its content: the row, its index
+	// entries, its first change and unused space in pages. Measured: 3.5 KB for contents of 2.5 KB, 4.6 KB for 3.4 KB.
 	stateSize = 300
 )
 
-// States is about how many bytes of the file the last states take. It looks at every object, for some milliseconds
-// at a time.
+// States returns about how many bytes of the file the last states take. It reads every object, some milliseconds at a
+// time.
 func (r *Reader) States(ctx context.Context) (size int64, err error) {
 	for last, from := int64(1), int64(0); from < last; from += weighRows {
 		err := r.do(ctx, func() (err error) {

@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// Members yields the fields of an object's text: the names, and the values as text, which is not checked.
-// It ends where the text does, is broken, or is no object.
+// Members yields the names of an object's fields and their values as text, which is not validated. It ends where the text
+// ends, is invalid, or is not an object.
 func Members(text []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		d := decoder{raw: text}
@@ -29,7 +29,7 @@ func Members(text []byte) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
-// name reads a field's name, at its quote, whatever is in it.
+// name reads a field's name, at its quote, with any escapes.
 func (d *decoder) name() (string, error) {
 	from := d.pos
 	s, err := d.text()
@@ -44,7 +44,7 @@ func (d *decoder) name() (string, error) {
 	return s, err
 }
 
-// skip passes over a value and returns its text, as far as brackets and quotes tell.
+// skip skips a value and returns its text, judging by brackets and quotes alone.
 func (d *decoder) skip() (json.RawMessage, error) {
 	from, open := d.pos, 0
 	for d.pos < len(d.raw) {
@@ -57,7 +57,7 @@ func (d *decoder) skip() (json.RawMessage, error) {
 		case '{', '[':
 			open++
 		case '}', ']', ',':
-			if open == 0 { // behind a number or a word
+			if open == 0 { // after a number or a literal
 				return d.raw[from:d.pos:d.pos], nil
 			}
 			if d.raw[d.pos] != ',' {
@@ -75,7 +75,7 @@ func (d *decoder) skip() (json.RawMessage, error) {
 	return nil, errSlow
 }
 
-// skipText passes over a string, at its quote; false where it does not end.
+// skipText skips a string, at its quote; false if it does not end.
 func (d *decoder) skipText() bool {
 	for {
 		d.pos++
@@ -85,7 +85,7 @@ func (d *decoder) skipText() bool {
 		}
 		d.pos += n
 		slashes := 0
-		for d.raw[d.pos-1-slashes] == '\\' { // at the latest the first quote is none
+		for d.raw[d.pos-1-slashes] == '\\' { // stops at the string's first quote at the latest
 			slashes++
 		}
 		if slashes%2 == 0 {

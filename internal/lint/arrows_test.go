@@ -29,7 +29,7 @@ var rows = []row{
 	{
 		who:  "./informer/...",
 		but:  []string{"./informer/clientgo/...", "./informer/informertest/...", "./informer/informerprom/...", "./informer/controller/...", "./informer/kinds/..."},
-		only: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/klauspost/compress/...", "github.com/cespare/xxhash/v2", "sigs.k8s.io/json", "google.golang.org/protobuf/encoding/protowire"},
+		only: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/klauspost/compress/...", "github.com/cespare/xxhash/v2", "sigs.k8s.io/json", "google.golang.org/protobuf/encoding/protowire", "./internal/delta"},
 		why:  "users of the library must not inherit the tool or its dependencies",
 	},
 	{
@@ -117,6 +117,11 @@ var rows = []row{
 		who:   "./...",
 		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/twin", "./internal/sink/sinktest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
 		why:   "tests and fakes do not ship",
+	},
+	{
+		who:  "./internal/delta",
+		only: []string{"std"},
+		why:  "the library shares it with the journal, so it brings nothing along",
 	},
 	{
 		who:  "./diff/...",

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// kubediff reads a file of github.com/arriqaaq/kubediff: mode, resources as group/version/resource, namespaces
-// and notifier, as of its config/config.go.
+// kubediff reads a file of github.com/arriqaaq/kubediff: mode, resources as group/version/resource, namespaces and
+// notifier (its config/config.go).
 func kubediff(root *yaml.Node) (draft, error) {
 	d := draft{sinks: []sink{{name: "stdout", typ: "log", keys: [][2]string{{"format", "json"}}, comment: "kubediff logs each change."}}}
 	if root.Kind != yaml.MappingNode {
@@ -20,7 +20,7 @@ func kubediff(root *yaml.Node) (draft, error) {
 		switch strings.ToLower(name.Value) {
 		case "mode":
 			if value.Value == "diff" {
-				d.note("mode: diff has no counterpart: tattler tells each change with its diff.")
+				d.note("mode: diff has no counterpart: tattler shows the diff of each change.")
 			}
 		case "resources":
 			for _, e := range value.Content {
@@ -37,17 +37,17 @@ func kubediff(root *yaml.Node) (draft, error) {
 		case "notifier":
 			d.notifiers(value)
 		default:
-			d.note("The key %s in line %d is not one that kubediff has; it was left out.", name.Value, name.Line)
+			d.note("kubediff has no key %s (line %d); it was left out.", name.Value, name.Line)
 		}
 	}
 	if slices.Contains(d.namespaces, "all") {
 		if len(d.namespaces) > 1 {
-			return d, errors.New("namespaces: all, and others beside it: kubediff refuses that")
+			return d, errors.New("namespaces: all cannot be combined with others: kubediff refuses that")
 		}
 		d.namespaces = nil
 	}
 	if len(d.include) == 0 {
-		return d, errors.New("resources: none, so kubediff watches nothing")
+		return d, errors.New("resources is empty, so kubediff watches nothing")
 	}
 	return d, nil
 }
@@ -68,13 +68,13 @@ func (d *draft) notifiers(n *yaml.Node) {
 			d.post("webhook", "WEBHOOK_URL")
 		case "noop":
 		default:
-			d.note("The notifier %s in line %d is not one that kubediff has; it was left out.", name.Value, name.Line)
+			d.note("kubediff has no notifier %s (line %d); it was left out.", name.Value, name.Line)
 		}
 	}
 }
 
-// resource is our name for group/version/resource, such as ingresses.networking.k8s.io: the server's
-// preferred version is watched.
+// resource returns the name, such as ingresses.networking.k8s.io, of a group/version/resource. Tattler watches the server's
+// preferred version.
 func resource(gvr string) string {
 	parts := strings.Split(gvr, "/")
 	name := parts[len(parts)-1]

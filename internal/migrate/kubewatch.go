@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// names are kubewatch's names of kinds: those of its fields, which its YAML has, and those of its JSON tags,
-// flags and charts.
+// names maps kubewatch's names of kinds: the names of its fields, which its YAML uses, and of its JSON tags, flags and
+// charts.
 var names = map[string]string{
 	"deployment": "deployments.apps", "rc": "replicationcontrollers", "replicationcontroller": "replicationcontrollers",
 	"rs": "replicasets.apps", "replicaset": "replicasets.apps", "ds": "daemonsets.apps", "daemonset": "daemonsets.apps",
@@ -25,8 +25,8 @@ var names = map[string]string{
 	"event": "events.events.k8s.io", "coreevent": "events",
 }
 
-// kubewatch reads a .kubewatch.yaml: handler, resource, namespace and customresources, as of
-// github.com/robusta-dev/kubewatch, config/config.go.
+// kubewatch reads a .kubewatch.yaml: handler, resource, namespace and customresources (github.com/robusta-dev/kubewatch,
+// config/config.go).
 func kubewatch(root *yaml.Node) (draft, error) {
 	var d draft
 	if root.Kind != yaml.MappingNode {
@@ -45,24 +45,24 @@ func kubewatch(root *yaml.Node) (draft, error) {
 			if value.Value != "" {
 				d.namespaces = []string{value.Value}
 			}
-		case "message": // a title; our messages name cluster and object
+		case "message": // a title; tattler's messages name the cluster and the object
 		default:
-			d.note("The key %s in line %d is not one that is known of kubewatch; it was left out.", name.Value, name.Line)
+			d.note("kubewatch has no key %s that is known (line %d); it was left out.", name.Value, name.Line)
 		}
 		if err != nil {
 			return d, err
 		}
 	}
 	if len(d.include) == 0 {
-		return d, errors.New("resource: none is true, so kubewatch watches nothing")
+		return d, errors.New("resource: no kind is true, so kubewatch watches nothing")
 	}
 	if slices.Contains(d.include, "events") && slices.Contains(d.include, "events.events.k8s.io") {
 		d.include = slices.DeleteFunc(d.include, func(s string) bool { return s == "events.events.k8s.io" })
-		d.note("event and coreevent are two names of the same objects: tattler tells each once.")
+		d.note("event and coreevent are two names of the same objects: tattler reports each once.")
 	}
 	if len(d.sinks) == 0 {
 		d.sinks = []sink{{name: "stdout", typ: "log"}}
-		d.note("No handler is set, so kubewatch prints; the file has a log sink for that.")
+		d.note("No handler is set, so kubewatch prints; a log sink does the same.")
 	}
 	return d, nil
 }
@@ -75,7 +75,7 @@ func (d *draft) resources(n *yaml.Node) error {
 		case err != nil:
 			return fmt.Errorf("line %d: resource.%s: want true or false", value.Line, name.Value)
 		case !ok && on:
-			d.note("resource.%s in line %d is not one that is known of kubewatch; it was left out.", name.Value, name.Line)
+			d.note("kubewatch has no resource.%s that is known (line %d); it was left out.", name.Value, name.Line)
 		case on && !slices.Contains(d.include, kind):
 			d.include = append(d.include, kind)
 		}
@@ -95,7 +95,7 @@ func (d *draft) customResources(n *yaml.Node) {
 	}
 }
 
-// handlers are kubewatch's one; where several are set, it takes the last, and we all.
+// handlers adds a sink for each handler. If several are set, kubewatch uses the last only.
 func (d *draft) handlers(n *yaml.Node) {
 	for name, h := range pairs(n) {
 		handler := strings.ToLower(name.Value)
@@ -112,24 +112,24 @@ func (d *draft) handlers(n *yaml.Node) {
 			}
 		case "slackwebhook":
 			if set("slackwebhookurl") != "" {
-				d.chat("slack", "SLACKWEBHOOK_URL", "slackwebhookurl as it is")
-				d.note("channel, username and emoji of slackwebhook are left out: Slack takes them from the webhook's own settings.")
+				d.chat("slack", "SLACKWEBHOOK_URL", "slackwebhookurl, unchanged")
+				d.note("channel, username and emoji of slackwebhook are left out: Slack takes them from the webhook's settings.")
 			}
 		case "mattermost":
 			if set("url") != "" {
-				d.chat("mattermost", "MATTERMOST_URL", "url as it is; room and username are those of the webhook's own settings", "mattermost")
+				d.chat("mattermost", "MATTERMOST_URL", "url, unchanged; room and username come from the webhook's settings", "mattermost")
 			}
 		case "msteams":
 			if set("webhookurl") != "" {
-				d.chat("teams", "TEAMS_URL", "webhookurl as it is; one of webhook.office.com works no more: make one by a workflow in Teams", "teams")
+				d.chat("teams", "TEAMS_URL", "webhookurl, unchanged; URLs at webhook.office.com no longer work: create one with a workflow in Teams", "teams")
 			}
 		case "lark":
 			if set("webhookurl") != "" {
-				d.chat("lark", "LARK_URL", "lark://HOST/TOKEN, made of webhookurl")
+				d.chat("lark", "LARK_URL", "lark://HOST/TOKEN, from webhookurl")
 			}
 		case "smtp":
 			if set("to") != "" {
-				d.chat("mail", "MAIL_URL", fmt.Sprintf("smtp://USER:PASSWORD@%s/?from=%s&to=%s, where the characters of user and password are escaped as in URLs",
+				d.chat("mail", "MAIL_URL", fmt.Sprintf("smtp://USER:PASSWORD@%s/?from=%s&to=%s, with user and password escaped as in URLs",
 					or(set("smarthost"), "HOST:PORT"), addresses(set("from")), addresses(set("to"))))
 			}
 		case "webhook":
@@ -138,7 +138,7 @@ func (d *draft) handlers(n *yaml.Node) {
 				if cert := set("cert"); cert != "" {
 					keys = append(keys, [2]string{"tls", fmt.Sprintf("{ca: %s}", quote(cert))})
 					if set("tlsskip") == "true" {
-						d.note("tlsskip of the handler webhook is left out: it has a cert, by which the server is known.")
+						d.note("tlsskip of the handler webhook is left out: its cert identifies the server.")
 					}
 				} else if set("tlsskip") == "true" {
 					keys = append(keys, [2]string{"tls", "{insecure: true}"})
@@ -151,20 +151,20 @@ func (d *draft) handlers(n *yaml.Node) {
 			}
 		case "hipchat", "flock":
 			if set("url") != "" || set("token") != "" {
-				d.note("The handler %s was left out: tattler has none for it; a webhook sink with a template can take its place.", handler)
+				d.note("The handler %s was left out: tattler has no sink for it; a webhook sink with a template can replace it.", handler)
 			}
 		default:
-			d.note("The handler %s in line %d is not one that is known of kubewatch; it was left out.", name.Value, name.Line)
+			d.note("kubewatch has no handler %s that is known (line %d); it was left out.", name.Value, name.Line)
 		}
 	}
 }
 
-// slack is a sink for a bot's token.
+// slack adds a sink for a bot's token.
 func (d *draft) slack(channel string) {
-	d.chat("slack", "SLACK_URL", fmt.Sprintf("the https URL of an incoming webhook of %s, or to slack://TOKEN@%[1]s, where a token xoxb-1-2 is written xoxb:1-2", channel))
+	d.chat("slack", "SLACK_URL", fmt.Sprintf("the https URL of an incoming webhook of %s, or to slack://TOKEN@%[1]s, with a token xoxb-1-2 written as xoxb:1-2", channel))
 }
 
-// chat is a sink whose URL is in an environment variable, and which service that is where it does not say so.
+// chat adds a sink with its URL in an environment variable, and its service if the URL does not imply it.
 func (d *draft) chat(name, variable, value string, service ...string) {
 	keys := [][2]string{{"url", fmt.Sprintf(`"${env:%s}"`, variable)}}
 	for _, s := range service {
@@ -177,12 +177,12 @@ func (d *draft) chat(name, variable, value string, service ...string) {
 func (d *draft) post(name, variable string, keys ...[2]string) {
 	d.add(sink{
 		name: name, typ: "webhook", keys: append([][2]string{{"url", fmt.Sprintf(`"${env:%s}"`, variable)}}, keys...),
-		comment: "The body is another: an event as event/schema.json describes it; template makes one of your own.",
+		comment: "The body differs: it is an event, see event/schema.json; template can change it.",
 	})
 	d.note("Set %s to the url of the handler %s.", variable, name)
 }
 
-// addresses are written as a URL's query wants them.
+// addresses escapes addresses for a URL's query.
 func addresses(list string) string {
 	return strings.NewReplacer("%40", "@", "%2C", ",").Replace(url.QueryEscape(list))
 }

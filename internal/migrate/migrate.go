@@ -1,7 +1,7 @@
-// Package migrate turns the configurations of other watchers into one of Tattler's.
+// Package migrate converts other watchers' configurations to Tattler's.
 //
-// What comes out is a file to begin with, in which comments tell what is meant; what has no counterpart is
-// in Notes. Credentials do not come out: the file has ${env:NAME} for them, and Notes says what to set.
+// The result is a starting point, with comments; Notes lists what has no counterpart. Credentials are not copied: the file
+// refers to ${env:NAME}, and Notes says what to set.
 package migrate
 
 import (
@@ -14,19 +14,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Result is what came of a file.
+// Result is a converted file.
 type Result struct {
-	// YAML is a configuration.
+	// YAML is the configuration.
 	YAML string
-	// Notes are what a person should know, a sentence each.
+	// Notes are for the user, a sentence each.
 	Notes []string
 }
 
-// Formats are the names of the tools whose files are read.
+// Formats returns the names of the supported tools.
 func Formats() []string { return []string{"kubediff", "kubewatch"} }
 
-// File turns a file of a tool into a configuration. Where the file is a manifest with a ConfigMap that holds
-// the tool's, that is read. An error names the place, and no value.
+// File converts a tool's file. If it is a manifest with a ConfigMap that holds the tool's file, that is read. An error
+// names the place, and no value.
 func File(tool string, text []byte) (Result, error) {
 	var read func(*yaml.Node) (draft, error)
 	switch tool {
@@ -35,7 +35,7 @@ func File(tool string, text []byte) (Result, error) {
 	case "kubediff":
 		read = kubediff
 	default:
-		return Result{}, fmt.Errorf("import from %s: not known; want one of %s", tool, strings.Join(Formats(), ", "))
+		return Result{}, fmt.Errorf("import from %s: unknown tool; want one of %s", tool, strings.Join(Formats(), ", "))
 	}
 	root, err := document(text)
 	if err != nil {
@@ -48,13 +48,13 @@ func File(tool string, text []byte) (Result, error) {
 	return Result{YAML: d.yaml(tool), Notes: d.notes}, nil
 }
 
-// document is the root of the tool's own file.
+// document returns the root of the tool's file.
 func document(text []byte) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		var doc yaml.Node
 		if err := dec.Decode(&doc); err != nil {
-			return nil, fmt.Errorf("no configuration in it: %w", err)
+			return nil, fmt.Errorf("it contains no configuration: %w", err)
 		}
 		if len(doc.Content) == 0 {
 			continue
@@ -64,7 +64,7 @@ func document(text []byte) (*yaml.Node, error) {
 			return root, nil
 		}
 		if kind := get(root, "kind"); kind == nil || kind.Value != "ConfigMap" {
-			continue // another object of the same manifest
+			continue // another object of the manifest
 		}
 		data := get(root, "data")
 		for i := 1; data != nil && i < len(data.Content); i += 2 {
@@ -83,7 +83,7 @@ func document(text []byte) (*yaml.Node, error) {
 	}
 }
 
-// get is the value of a key; nil where there is none. Keys are compared without their case, as these tools do.
+// get returns the value of a key; nil if there is none. It ignores case, as these tools do.
 func get(n *yaml.Node, key string) *yaml.Node {
 	for name, value := range pairs(n) {
 		if strings.EqualFold(name.Value, key) {
@@ -106,7 +106,7 @@ func pairs(n *yaml.Node) func(func(name, value *yaml.Node) bool) {
 	}
 }
 
-// draft is a configuration in the making.
+// draft is a configuration being built.
 type draft struct {
 	include    []string
 	namespaces []string
@@ -115,7 +115,7 @@ type draft struct {
 	notes      []string
 }
 
-// sink is one sink: its type, and its keys with their values, which are written as they are.
+// sink is a sink: its type, and its keys with their values, already in YAML.
 type sink struct {
 	name, typ string
 	keys      [][2]string
@@ -128,7 +128,7 @@ func (d *draft) note(format string, args ...any) {
 	}
 }
 
-// add takes a sink in, under a name of its own.
+// add adds a sink under a unique name.
 func (d *draft) add(s sink) {
 	name := s.name
 	for n := 2; slices.ContainsFunc(d.sinks, func(o sink) bool { return o.name == s.name }); n++ {
@@ -173,7 +173,7 @@ func (d *draft) yaml(tool string) string {
 	return b.String()
 }
 
-// list writes texts within brackets.
+// list formats texts for a YAML list.
 func list(texts []string) string {
 	out := make([]string, len(texts))
 	for i, s := range texts {
@@ -182,7 +182,7 @@ func list(texts []string) string {
 	return strings.Join(out, ", ")
 }
 
-// quote writes a text as YAML does, in double quotes where it must be; ${ is the file's own sign.
+// quote formats a text for YAML, in double quotes if needed. Tattler expands ${, so it is escaped.
 func quote(s string) string {
 	s = strings.ReplaceAll(s, "${", "$${")
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {

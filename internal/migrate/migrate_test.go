@@ -14,9 +14,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-var update = flag.Bool("update", false, "write what comes out into testdata")
+var update = flag.Bool("update", false, "write the results into testdata")
 
-// TestFiles reads testdata: in, the file of the tool; out, what comes of it, which must load; notes.
+// TestFiles reads testdata: in is the tool's file; out the result, which must load; notes its notes.
 func TestFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(paths) < 4 {
@@ -48,7 +48,7 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s: got\n%s%s", path, r.YAML, said)
 		}
 		if strings.Contains(r.YAML+string(said), "s3cr3t") {
-			t.Errorf("%s: a credential comes out", path)
+			t.Errorf("%s: the result contains a credential", path)
 		}
 		l := &config.Loader{Sinks: kinds.Tattler().Types(), LookupEnv: func(name string) (string, bool) {
 			address, ok := map[string]string{
@@ -61,22 +61,22 @@ func TestFiles(t *testing.T) {
 			return address, ok
 		}}
 		if _, err := l.Parse(path, []byte(r.YAML)); err != nil {
-			t.Errorf("%s: what comes out does not load: %v", path, err)
+			t.Errorf("%s: the result does not load: %v", path, err)
 		}
 	}
 }
 
 func TestErrors(t *testing.T) {
 	for _, tc := range []struct{ why, tool, text, want string }{
-		{"another tool", "botkube", "a: b", "import from botkube: not known; want one of kubediff, kubewatch"},
-		{"nothing", "kubewatch", "", "read the file of kubewatch: no configuration in it: EOF"},
-		{"no YAML", "kubewatch", "a: [", "read the file of kubewatch: no configuration in it"},
+		{"another tool", "botkube", "a: b", "import from botkube: unknown tool; want one of kubediff, kubewatch"},
+		{"an empty file", "kubewatch", "", "read the file of kubewatch: it contains no configuration: EOF"},
+		{"invalid YAML", "kubewatch", "a: [", "read the file of kubewatch: it contains no configuration"},
 		{"a list", "kubewatch", "- a", "line 1: want keys such as handler"},
-		{"a manifest without the file", "kubewatch", "apiVersion: v1\nkind: Deployment\n", "no configuration in it"},
-		{"a ConfigMap without it", "kubewatch", "apiVersion: v1\nkind: ConfigMap\ndata: {x: y}\n", "no key that ends with .yaml"},
-		{"nothing to watch", "kubewatch", "resource: {pod: false}", "resource: none is true"},
-		{"a wrong truth", "kubewatch", "resource:\n  pod: perhaps\n", "line 2: resource.pod: want true or false"},
-		{"nothing to watch", "kubediff", "mode: watch", "resources: none"},
+		{"a manifest without the file", "kubewatch", "apiVersion: v1\nkind: Deployment\n", "it contains no configuration"},
+		{"a ConfigMap without the file", "kubewatch", "apiVersion: v1\nkind: ConfigMap\ndata: {x: y}\n", "no key that ends with .yaml"},
+		{"nothing to watch", "kubewatch", "resource: {pod: false}", "resource: no kind is true"},
+		{"an invalid boolean", "kubewatch", "resource:\n  pod: perhaps\n", "line 2: resource.pod: want true or false"},
+		{"nothing to watch", "kubediff", "mode: watch", "resources is empty"},
 		{"a resource without a kind", "kubediff", "resources:\n- name: x\n", "line 2: a resource without a kind"},
 		{"all and another namespace", "kubediff", "resources: [{kind: v1/pods}]\nnamespaces: [all, a]\n", "kubediff refuses that"},
 	} {

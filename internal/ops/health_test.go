@@ -65,8 +65,8 @@ func TestReady(t *testing.T) {
 		{"the journal, otherwise", control.Status{Settled: true, Journal: control.Journal{ReadError: "/geheim: malformed"}}, []string{"the journal cannot be read"}},
 		{"the API server is away", control.Status{Settled: true, Away: "geheim", AwaySince: ago(2 * time.Minute)}, []string{"the API server cannot be reached for 2m0s"}},
 		{"it restarts", control.Status{Settled: true, Away: "geheim", AwaySince: ago(30 * time.Second)}, nil},
-		{"the journal is migrated: nothing else is known", control.Status{Starting: "migrating the journal from format 3 to 4", Started: ago(150 * time.Second)},
-			[]string{"the start: migrating the journal from format 3 to 4 for 2m30s"}},
+		{"the journal is being opened: nothing else is known", control.Status{Starting: "opening the journal", Started: ago(150 * time.Second)},
+			[]string{"the start: opening the journal for 2m30s"}},
 		{"receivers are not ours", control.Status{Settled: true, Sinks: []control.Sink{{Name: "a", State: "retrying", Dead: 5, LagSeconds: 1e6}}}, nil},
 	} {
 		got := unready(&tc.s, now)
@@ -90,11 +90,11 @@ func TestReadyz(t *testing.T) {
 	}
 }
 
-// TestHealthzAtTheStart: however long a migration takes, a restart would not help; the answer shows the current
+// TestHealthzAtTheStart: however long the start takes, a restart would not help; the answer shows the current
 // step.
 func TestHealthzAtTheStart(t *testing.T) {
-	s := control.Status{Started: time.Now().Add(-time.Hour), Starting: "migrating the journal from format 3 to 4"}
-	if code, body := get(t, Options{Status: answering(s)}, "/healthz"); code != 200 || body != "ok: migrating the journal from format 3 to 4\n" {
+	s := control.Status{Started: time.Now().Add(-time.Hour), Starting: "opening the journal"}
+	if code, body := get(t, Options{Status: answering(s)}, "/healthz"); code != 200 || body != "ok: opening the journal\n" {
 		t.Errorf("%d: %q", code, body)
 	}
 }

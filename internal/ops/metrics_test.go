@@ -109,7 +109,7 @@ func TestMetricsAtTheStart(t *testing.T) {
 // TestMetricsBeforeTheJournal: before the journal is open, only the build info and the unsettled state are
 // known.
 func TestMetricsBeforeTheJournal(t *testing.T) {
-	_, scrape := get(t, Options{Status: answering(control.Status{Version: "v1", Starting: "migrating the journal from format 3 to 4"})}, "/metrics")
+	_, scrape := get(t, Options{Status: answering(control.Status{Version: "v1", Starting: "opening the journal"})}, "/metrics")
 	names := map[string]bool{}
 	for line := range strings.Lines(own(scrape)) {
 		if name, _, _ := strings.Cut(line, " "); !strings.HasPrefix(line, "#") {

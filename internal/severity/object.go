@@ -29,7 +29,7 @@ func fields(obj object, path ...string) object {
 	return m
 }
 
-// number reads an integer; JSON decoders give int64 or float64. What is absent is 0.
+// number reads an integer, which JSON decoders return as int64 or float64; 0 if absent.
 func number(obj object, path ...string) int64 {
 	switch n := get(obj, path...).(type) {
 	case int64:

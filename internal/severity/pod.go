@@ -2,7 +2,7 @@ package severity
 
 import "github.com/tattler-dev/tattler/event"
 
-// Stuck are the reasons of waiting containers that do not pass by themselves (k8s.io/kubernetes:
+// Stuck lists the reasons of waiting containers that do not resolve by themselves (k8s.io/kubernetes:
 // pkg/kubelet/container, pkg/kubelet/images).
 var Stuck = map[string]bool{
 	"CrashLoopBackOff": true, "ImagePullBackOff": true, "ErrImagePull": true, "InvalidImageName": true,
@@ -10,7 +10,7 @@ var Stuck = map[string]bool{
 	"CreateContainerError": true, "RunContainerError": true,
 }
 
-// containers are the statuses of a pod's containers, those that run before the others first.
+// containers returns the statuses of a pod's containers, init containers first.
 func containers(pod object) []object {
 	var out []object
 	for _, key := range []string{"initContainerStatuses", "containerStatuses"} {
@@ -45,7 +45,7 @@ func (s signs) pod(obj object) {
 	}
 }
 
-// ended notes how a container ended. The same end moves from state to lastState.
+// ended adds a sign for a container's end. The same end moves from state to lastState.
 func (s signs) ended(name string, end object) {
 	key := past + name + " " + text(end, "finishedAt")
 	switch {
@@ -56,11 +56,11 @@ func (s signs) ended(name string, end object) {
 	}
 }
 
-// lostReadiness tells a pod that ceased to be ready from one that never was: a container has run since before.
+// lostReadiness reports whether an unready pod was ready before: a container has run since before the condition changed.
 func lostReadiness(pod object) bool {
 	since := conditionOf(pod, "Ready").since
 	if conditionOf(pod, "ContainersReady").status == "True" {
-		return true // the node's controller says so, not the kubelet
+		return true // set by the node controller, not by the kubelet
 	}
 	for _, c := range list(pod, "status", "containerStatuses") {
 		c, _ := c.(object)
@@ -71,7 +71,7 @@ func lostReadiness(pod object) bool {
 	return false
 }
 
-// podRecovered tells a pod that is ready again from one that is ready for the first time.
+// podRecovered reports whether a pod is ready again, as opposed to ready for the first time.
 func podRecovered(before, after object) bool {
 	if before == nil || conditionOf(before, "Ready").status == "True" || conditionOf(after, "Ready").status != "True" {
 		return false

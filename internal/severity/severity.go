@@ -1,9 +1,9 @@
-// Package severity judges changes: a failure, a warning, a recovery, or just a change.
+// Package severity classifies changes: failure, warning, recovery or normal.
 //
-// It looks at the object before and after a change and at nothing else, so that the same change has the same
-// severity wherever it is judged. What an object already had before the change is not news: a pod that waits in
-// CrashLoopBackOff is a failure once, not with each write of its status. For the same reason a recovery is only
-// what the two objects show: a container that runs again has recovered, also if it crashes a minute later.
+// It depends on the object before and after a change only, so the same change always has the same severity. A condition
+// that the object already had is not news: a pod waiting in CrashLoopBackOff is a failure once, not with each write of its
+// status. For the same reason a recovery is only what the two objects show: a container that runs again has recovered,
+// even if it crashes a minute later.
 package severity
 
 import (
@@ -16,13 +16,13 @@ import (
 
 type object = map[string]any
 
-// signs are what is wrong with an object, each under a key that stays while it lasts.
+// signs are the things that are wrong with an object, by keys that stay the same while they last.
 type signs map[string]event.Severity
 
-// past begins the key of a sign that stays in the object after it is over, such as how a container ended.
+// past is the prefix of signs that stay in the object after the event, such as how a container ended.
 const past = "past/"
 
-// Of judges a change of a kind, such as Pod or Deployment.apps. An object that appears is judged by its state.
+// Of returns the severity of a change of a kind, such as Pod or Deployment.apps. A new object is judged by its state.
 func Of(op event.Op, kind string, before, after map[string]any) event.Severity {
 	switch op {
 	case event.Gap:
@@ -49,7 +49,7 @@ func Of(op event.Op, kind string, before, after map[string]any) event.Severity {
 	return news
 }
 
-// Failing reports whether something is wrong with an object now, and how badly; Normal if nothing is.
+// Failing returns the severity of what is wrong with an object now; Normal if nothing is.
 func Failing(kind string, obj map[string]any) event.Severity {
 	worst := event.Normal
 	for key, s := range read(kind, obj) {
@@ -100,7 +100,7 @@ func read(kind string, obj object) signs {
 	return s
 }
 
-// recovered reports whether a change ended what was wrong.
+// recovered reports whether a change ended everything that was wrong.
 func recovered(kind string, before, after object, was, is signs) bool {
 	if text(after, "metadata", "deletionTimestamp") != "" {
 		return false
@@ -121,14 +121,14 @@ func recovered(kind string, before, after object, was, is signs) bool {
 	return ended
 }
 
-// condition notes a condition that has a status.
+// condition adds a sign for a condition with a status.
 func (s signs) condition(obj object, kind, status string, as event.Severity) {
 	if conditionOf(obj, kind).status == status {
 		s[kind] = as
 	}
 }
 
-// deployment notes a rollout that is stuck, and pods that are lost outside a rollout.
+// deployment adds signs for a stuck rollout, and for pods lost outside a rollout.
 func (s signs) deployment(obj object) {
 	s.condition(obj, "ReplicaFailure", "True", event.Failure)
 	progress := conditionOf(obj, "Progressing")
@@ -140,7 +140,7 @@ func (s signs) deployment(obj object) {
 	}
 }
 
-// helm notes a release of Helm 3 that failed, by the labels of the object that keeps it.
+// helm adds a sign for a failed Helm 3 release, by the labels of the object that stores it.
 func (s signs) helm(kind string, obj object) {
 	ours := text(obj, "type") == "helm.sh/release.v1" || kind == "ConfigMap" && strings.HasPrefix(text(obj, "metadata", "name"), "sh.helm.release.v1.")
 	labels := fields(obj, "metadata", "labels")
@@ -149,7 +149,7 @@ func (s signs) helm(kind string, obj object) {
 	}
 }
 
-// newNode is how long a node may take to be ready for the first time.
+// newNode is how long a new node may take to become ready.
 const newNode = time.Minute
 
 func (s signs) node(obj object) {
@@ -163,8 +163,8 @@ func (s signs) node(obj object) {
 	}
 }
 
-// failures are the reasons of Kubernetes' warning events that say that something does not work
-// (k8s.io/kubernetes: pkg/kubelet/events, pkg/scheduler, pkg/controller).
+// failures lists the reasons of Kubernetes' warning events that report a failure (k8s.io/kubernetes: pkg/kubelet/events,
+// pkg/scheduler, pkg/controller).
 var failures = map[string]bool{
 	"FailedScheduling": true, "Failed": true, "BackOff": true, "Evicted": true, "OOMKilling": true, "SystemOOM": true,
 	"NodeNotReady": true, "FailedCreate": true, "FailedMount": true, "FailedAttachVolume": true, "FailedCreatePodSandBox": true,
@@ -181,7 +181,7 @@ func (s signs) event(obj object) {
 	}
 }
 
-// other notes what many kinds say in the same words.
+// other adds signs from conventions that many kinds share.
 func (s signs) other(obj object) {
 	switch text(obj, "status", "phase") {
 	case "Failed", "Error":

@@ -16,12 +16,12 @@ const (
 	crashing = "{name: a, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, finishedAt: '2026-11-21T10:00:06Z'}}}"
 )
 
-// pod is the status of a pod.
+// pod returns a pod with the given status.
 func pod(phase, condition, container string) string {
 	return "{metadata: {creationTimestamp: '2026-11-21T10:00:00Z'}, status: {phase: " + phase + ", conditions: [" + condition + "], containerStatuses: [" + container + "]}}"
 }
 
-// release is a Secret of Helm 3.
+// release returns a Secret of a Helm 3 release.
 func release(status string) string {
 	return "{type: helm.sh/release.v1, metadata: {labels: {name: web, owner: helm, version: '2', status: " + status + "}}}"
 }
@@ -36,45 +36,45 @@ func TestOf(t *testing.T) {
 		before, after string
 		want          event.Severity
 	}{
-		{"a pod's first time", "Pod", pod("Pending", unready, ""), pod("Running", ready, running), event.Normal},
+		{"a pod becomes ready for the first time", "Pod", pod("Pending", unready, ""), pod("Running", ready, running), event.Normal},
 		{"a crash loop", "Pod", pod("Running", unready, running), pod("Running", unready, crashing), event.Failure},
-		{"it is not news twice", "Pod", pod("Running", unready, crashing), pod("Running", lost, crashing), event.Normal},
-		{"and its end", "Pod", pod("Running", unready, crashing), pod("Running", ready, running), event.Recovery},
+		{"a crash loop continues", "Pod", pod("Running", unready, crashing), pod("Running", lost, crashing), event.Normal},
+		{"a crash loop ends", "Pod", pod("Running", unready, crashing), pod("Running", ready, running), event.Recovery},
 		{"the two reasons for an image take turns", "Pod", pod("Pending", unready, "{name: a, state: {waiting: {reason: ErrImagePull}}}"),
 			pod("Pending", unready, "{name: a, state: {waiting: {reason: ImagePullBackOff}}}"), event.Normal},
-		{"an image that is not there", "Pod", pod("Pending", unready, "{name: a, state: {waiting: {reason: ContainerCreating}}}"),
+		{"a missing image", "Pod", pod("Pending", unready, "{name: a, state: {waiting: {reason: ContainerCreating}}}"),
 			pod("Pending", unready, "{name: a, state: {waiting: {reason: ErrImagePull}}}"), event.Failure},
-		{"killed for its memory", "Pod", pod("Running", ready, running),
+		{"out of memory", "Pod", pod("Running", ready, running),
 			pod("Running", unready, "{name: a, state: {terminated: {reason: OOMKilled, exitCode: 137, finishedAt: '2026-11-21T11:00:00Z'}}}"), event.Failure},
-		{"which then is in the past", "Pod",
+		{"running again after that", "Pod",
 			pod("Running", unready, "{name: a, state: {terminated: {reason: OOMKilled, exitCode: 137, finishedAt: '2026-11-21T11:00:00Z'}}}"),
 			pod("Running", ready, "{name: a, restartCount: 1, lastState: {terminated: {reason: OOMKilled, exitCode: 137, finishedAt: '2026-11-21T11:00:00Z'}}}"), event.Recovery},
 		{"a container that ended with an error", "Pod", pod("Running", ready, running),
 			pod("Running", unready, "{name: a, state: {terminated: {exitCode: 2, finishedAt: '2026-11-21T11:00:00Z'}}}"), event.Warning},
-		{"no node has room", "Pod", pod("Pending", "", ""), pod("Pending", "{type: PodScheduled, status: 'False', reason: Unschedulable}", ""), event.Failure},
+		{"unschedulable", "Pod", pod("Pending", "", ""), pod("Pending", "{type: PodScheduled, status: 'False', reason: Unschedulable}", ""), event.Failure},
 		{"evicted", "Pod", pod("Running", ready, running), "{status: {phase: Failed, reason: Evicted}}", event.Failure},
 		{"readiness lost", "Pod", pod("Running", ready, running), pod("Running", lost, running), event.Warning},
-		{"and back", "Pod", pod("Running", lost, running), pod("Running", ready, running), event.Recovery},
-		{"what somebody deletes", "Pod", pod("Running", ready, running),
+		{"readiness regained", "Pod", pod("Running", lost, running), pod("Running", ready, running), event.Recovery},
+		{"a deletion begins", "Pod", pod("Running", ready, running),
 			"{metadata: {deletionTimestamp: '2026-11-21T11:00:00Z'}, status: {phase: Running, conditions: [" + ready + "]}}", event.Normal},
 		{"a node", "Node", conditions(ready), conditions("{type: Ready, status: Unknown, lastTransitionTime: '2026-11-21T11:00:00Z'}"), event.Failure},
-		{"a node that is back", "Node", conditions("{type: Ready, status: Unknown, lastTransitionTime: '2026-11-21T11:00:00Z'}"), conditions(ready), event.Recovery},
+		{"a node recovers", "Node", conditions("{type: Ready, status: Unknown, lastTransitionTime: '2026-11-21T11:00:00Z'}"), conditions(ready), event.Recovery},
 		{"a new node", "Node", conditions(unready), conditions(ready), event.Normal},
-		{"a node that is short of memory", "Node", conditions(ready), conditions(ready + ", {type: MemoryPressure, status: 'True'}"), event.Warning},
+		{"a node under memory pressure", "Node", conditions(ready), conditions(ready + ", {type: MemoryPressure, status: 'True'}"), event.Warning},
 		{"a rollout beyond its deadline", "Deployment.apps", conditions("{type: Progressing, status: 'True', reason: ReplicaSetUpdated}"),
 			conditions("{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}"), event.Failure},
-		{"it moves again", "Deployment.apps", conditions("{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}"),
+		{"the rollout progresses again", "Deployment.apps", conditions("{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}"),
 			conditions("{type: Progressing, status: 'True', reason: ReplicaSetUpdated}"), event.Recovery},
 		{"a new Deployment is not available yet", "Deployment.apps", "{}",
 			conditions("{type: Available, status: 'False'}, {type: Progressing, status: 'True', reason: NewReplicaSetCreated}"), event.Normal},
-		{"one that was", "Deployment.apps", conditions("{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}"),
+		{"an available Deployment becomes unavailable", "Deployment.apps", conditions("{type: Available, status: 'True'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}"),
 			conditions("{type: Available, status: 'False'}, {type: Progressing, status: 'True', reason: NewReplicaSetAvailable}"), event.Warning},
 		{"a Job", "Job.batch", "{}", conditions("{type: Failed, status: 'True', reason: BackoffLimitExceeded}"), event.Failure},
 		{"a quota", "ReplicaSet.apps", "{}", conditions("{type: ReplicaFailure, status: 'True'}"), event.Failure},
 		{"another kind", "Backup.example.com", "{status: {phase: Running}}", "{status: {phase: Failed}}", event.Failure},
-		{"another kind that is well again", "Backup.example.com", conditions(lost), conditions(ready), event.Recovery},
+		{"another kind recovers", "Backup.example.com", conditions(lost), conditions(ready), event.Recovery},
 		{"a Helm release", "Secret", release("pending-upgrade"), release("failed"), event.Failure},
-		{"one that is well", "Secret", release("pending-upgrade"), release("deployed"), event.Normal},
+		{"a Helm release succeeds", "Secret", release("pending-upgrade"), release("deployed"), event.Normal},
 		{"a Secret that looks like one", "Secret", "{}", "{type: Opaque, metadata: {labels: {owner: helm, status: failed}}}", event.Normal},
 		{"a release in a ConfigMap", "ConfigMap", "{}", "{metadata: {name: sh.helm.release.v1.web.v2, labels: {owner: helm, status: failed}}}", event.Failure},
 		{"spec", "Deployment.apps", "{spec: {replicas: 1}}", "{spec: {replicas: 2}}", event.Normal},

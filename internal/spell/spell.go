@@ -1,11 +1,10 @@
-// Package spell guesses what a misspelt name was meant to be.
+// Package spell suggests corrections of misspelt names.
 package spell
 
 import "strings"
 
-// Nearest returns the one of the known names that a typing mistake makes of name, whatever the case of
-// its letters: at most two letters away, and fewer for short names. Where there is none, it is one that
-// name begins with, or that begins with name; else it is empty. Of equally near ones it is the first.
+// Nearest returns the known name closest to name, ignoring case: at most two edits away, fewer for short names. Failing
+// that, it returns one that is a prefix of name or has it as a prefix, else "". The first of equally close names wins.
 func Nearest(name string, known []string) string {
 	best, near, kin := 3, "", ""
 	lower := strings.ToLower(name)
@@ -24,7 +23,7 @@ func Nearest(name string, known []string) string {
 	return near
 }
 
-// edits is the Levenshtein distance, in bytes.
+// edits returns the Levenshtein distance in bytes.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

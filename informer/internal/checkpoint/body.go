@@ -10,9 +10,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-var errBody = errors.New("record lacks the fields of its kind")
+var errBody = errors.New("a record does not have the fields of its kind")
 
-// body reads the fields of a record. After a missing field, bad is set and every field reads as zero.
+// body reads the fields of a record. After one that is not there, bad is set and everything is zero.
 type body struct {
 	rest []byte
 	bad  bool
@@ -42,7 +42,7 @@ func (b *body) uvarint() uint64 {
 	return v
 }
 
-// number reads a uvarint that fits an int64.
+// number is a uvarint that fits an int64.
 func (b *body) number() int64 {
 	v := b.uvarint()
 	if v > math.MaxInt64 {
@@ -52,12 +52,9 @@ func (b *body) number() int64 {
 	return int64(v)
 }
 
-// sum reads a fixed number of eight bytes. Format 1 has none and yields 0.
-func (b *body) sum(format uint32) uint64 {
-	switch {
-	case format == 1:
-		return 0
-	case len(b.rest) < sumSize:
+// sum is a fixed number of eight bytes.
+func (b *body) sum() uint64 {
+	if len(b.rest) < sumSize {
 		b.fail()
 		return 0
 	}
@@ -66,7 +63,7 @@ func (b *body) sum(format uint32) uint64 {
 	return s
 }
 
-// bytes returns a part of the record, valid as long as the record is.
+// bytes is part of the record: valid as long as that.
 func (b *body) bytes() []byte {
 	n := b.uvarint()
 	if n > uint64(len(b.rest)) {
@@ -80,7 +77,7 @@ func (b *body) bytes() []byte {
 
 func (b *body) time() time.Time { return time.UnixMilli(b.number()) }
 
-// end returns the error of a record that was read to its end: bytes left over are one.
+// end is the error of a record that must have nothing left.
 func (b *body) end() error {
 	if b.bad || len(b.rest) > 0 {
 		return errBody
@@ -106,7 +103,7 @@ func readDict(fields []byte) (id uint64, dict []byte, err error) {
 	return id, b.rest, nil
 }
 
-// put is an object in a record. Its slices are parts of the record, valid as long as it is.
+// put is an object as it is in a record: parts of that, valid as long.
 type put struct {
 	namespace, name, uid, rv []byte
 	format                   wire.Format
@@ -114,11 +111,11 @@ type put struct {
 	payload                  []byte
 }
 
-func readPut(fields []byte, format uint32) (put, error) {
+func readPut(fields []byte) (put, error) {
 	b := body{rest: fields}
 	p := put{
 		namespace: b.bytes(), name: b.bytes(), uid: b.bytes(), rv: b.bytes(),
-		format: wire.Format(b.byte()), sum: b.sum(format), dict: b.uvarint(),
+		format: wire.Format(b.byte()), sum: b.sum(), dict: b.uvarint(),
 	}
 	if b.bad || p.format != wire.JSON && p.format != wire.Protobuf {
 		return put{}, errBody
@@ -133,14 +130,14 @@ func readDelete(fields []byte) (namespace, name []byte, err error) {
 	return namespace, name, b.end()
 }
 
-// readCommit reads the fields after the mark.
-func readCommit(fields []byte, format uint32) (commit, error) {
+// readCommit reads the fields behind the mark.
+func readCommit(fields []byte) (commit, error) {
 	b := body{rest: fields}
 	c := commit{
 		head:    store.Head{Phase: store.Phase(b.byte()), Epoch: b.number(), Version: string(b.bytes())},
 		objects: int(b.number()), durable: b.number(), at: b.time(),
 	}
-	c.head.Served = b.sum(format)
+	c.head.Served = b.sum()
 	if p := c.head.Phase; p != store.Listing && p != store.Live {
 		return commit{}, errBody
 	}

@@ -54,7 +54,7 @@ func places(t *testing.T, file []byte) []place {
 		}
 		pl := place{at: at, end: s.off}
 		if fields, ok := bytes.CutPrefix(body, []byte(commitMark)); ok {
-			c, err := readCommit(fields, formatVersion)
+			c, err := readCommit(fields)
 			if err != nil {
 				t.Fatal(err)
 			}

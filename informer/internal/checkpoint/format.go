@@ -12,15 +12,12 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// A file is a preface and records; see docs/checkpoint.md.
+// A file is a preface and records; docs/checkpoint.md describes both.
 const (
 	magic         = "ttlrckpt"
-	formatVersion = 2
-	// oldestRead is the oldest version that can be read. Its objects have no sums, and its commits do not name
-	// the form in which the kind was served. Such a file is never continued.
-	oldestRead = 1
+	formatVersion = 3 // nothing older was released, and nothing older is read
 
-	// The preface: magic, format version, the file's random id, and the CRC of these.
+	// The preface: magic, format version, the file's random id, and the CRC of all that.
 	idSize      = 16
 	prefaceSize = len(magic) + 4 + idSize + 4
 
@@ -28,13 +25,13 @@ const (
 	recordHead = 8
 	// maxRecord bounds a body: a compressed object is hardly larger than the object.
 	maxRecord = wire.MaxObject + 1<<20
-	// sumSize is the size of a sum, in a put and, for the served form, in a commit.
+	// sumSize is what a sum takes, in a put and, for the served form, in a commit.
 	sumSize = 8
-	// maxCommit bounds the body of a commit that findCommit looks for; commits read in order may be longer.
+	// maxCommit bounds the body of a commit that is looked for, not one that is read in its turn.
 	maxCommit = 1 << 10
 )
 
-// The kinds of records: the first byte of the body.
+// The kinds of records, which are the first byte of their bodies.
 const (
 	kindHeader = 1 + iota
 	kindDict
@@ -43,27 +40,27 @@ const (
 	kindCommit
 )
 
-// commitMark begins the body of every commit, so that commits can be found after damage.
+// commitMark begins the body of every commit: behind damage, commits can be found by it.
 const commitMark = "\x05!COMMIT"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal binds a record to its file and offset.
+// seal tells records of this file, at their places, from all others.
 type seal struct {
 	file  uint32
-	place [12]byte // of the current record; a field, since arguments of crc32 escape
+	place [12]byte // of the record at hand: here, since what is given to crc32 escapes
 }
 
 func newSeal(id []byte) seal { return seal{file: crc32.Checksum(id, castagnoli)} }
 
-// crc returns the CRC of a record's body at an offset of the file.
+// crc is that of a record's body at an offset of the file.
 func (s *seal) crc(offset int64, body []byte) uint32 {
 	binary.LittleEndian.PutUint64(s.place[:], uint64(offset))
 	binary.LittleEndian.PutUint32(s.place[8:], uint32(len(body)))
 	return crc32.Update(crc32.Update(s.file, castagnoli, s.place[:]), castagnoli, body)
 }
 
-// appendPreface appends the file's preface.
+// appendPreface appends a file's first bytes.
 func appendPreface(to, id []byte) []byte {
 	start := len(to)
 	to = append(to, magic...)
@@ -72,20 +69,20 @@ func appendPreface(to, id []byte) []byte {
 	return binary.LittleEndian.AppendUint32(to, crc32.Checksum(to[start:], castagnoli))
 }
 
-// readPreface returns the version of the file's format and its id.
-func readPreface(b []byte) (version uint32, id []byte, err error) {
+// readPreface returns the file's id.
+func readPreface(b []byte) (id []byte, err error) {
 	if len(b) < prefaceSize || string(b[:len(magic)]) != magic {
-		return 0, nil, errors.New("not a checkpoint")
+		return nil, errors.New("it is not a checkpoint")
 	}
-	version = binary.LittleEndian.Uint32(b[len(magic):])
-	if version < oldestRead || version > formatVersion {
-		return 0, nil, fmt.Errorf("format version %d; this program reads versions %d to %d", version, oldestRead, formatVersion)
+	version := binary.LittleEndian.Uint32(b[len(magic):])
+	if version != formatVersion {
+		return nil, fmt.Errorf("its format has version %d, and this program reads version %d", version, formatVersion)
 	}
 	sum := prefaceSize - 4
 	if binary.LittleEndian.Uint32(b[sum:]) != crc32.Checksum(b[:sum], castagnoli) {
-		return 0, nil, errors.New("the preface is damaged")
+		return nil, errors.New("its first bytes are damaged")
 	}
-	return version, b[len(magic)+4 : sum], nil
+	return b[len(magic)+4 : sum], nil
 }
 
 // header is the first record.
@@ -94,7 +91,7 @@ type header struct {
 	created                       time.Time
 }
 
-// sameAs reports whether a writer with the other header can continue a file with this one.
+// sameAs tells whether a file with this header can be continued by one with the other.
 func (h *header) sameAs(o *header) bool {
 	return h.stream == o.stream && h.fingerprint == o.fingerprint && h.identity == o.identity
 }
@@ -128,7 +125,7 @@ func appendDelete(to []byte, k store.Key) []byte {
 	return appendKey(append(to, kindDelete), k)
 }
 
-// putSize returns the size of a version's put record, in bytes.
+// putSize is what appendPut and the record's head make of a version, in bytes.
 func putSize(k store.Key, v *compact.Version, payload []byte, dict uint64) int64 {
 	n := recordHead + 2 + sumSize + uvarintSize(dict) + len(payload)
 	for _, s := range [...]string{k.Namespace, k.Name, v.UID(), v.RV()} {
@@ -140,8 +137,8 @@ func putSize(k store.Key, v *compact.Version, payload []byte, dict uint64) int64
 // commit ends a transaction.
 type commit struct {
 	head    store.Head
-	objects int   // in the file
-	durable int64 // bytes of the file that were durable before this commit was written
+	objects int   // that the file holds now
+	durable int64 // as many bytes of the file had been made durable when this was written
 	at      time.Time
 }
 

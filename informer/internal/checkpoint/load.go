@@ -57,7 +57,6 @@ func (s *State) Dicts() map[*compact.Dict]wire.Format {
 
 // loader applies the records of a file, transaction by transaction.
 type loader struct {
-	format     uint32
 	seal       seal
 	header     header
 	first      int64 // end of the header
@@ -92,7 +91,6 @@ func load(r io.Reader, size int64) (*loader, error) {
 		return nil, err
 	}
 	l := &loader{
-		format:     s.format,
 		seal:       s.seal,
 		objects:    map[store.Key]*compact.Version{},
 		dicts:      map[uint64]dict{},
@@ -151,7 +149,7 @@ func (l *loader) apply(record []byte, at int64) error {
 		if !ok {
 			return errBody
 		}
-		c, err := readCommit(fields, l.format)
+		c, err := readCommit(fields)
 		if err != nil {
 			return err
 		}
@@ -174,7 +172,7 @@ func (l *loader) dict(fields []byte) error {
 }
 
 func (l *loader) put(fields []byte) error {
-	p, err := readPut(fields, l.format)
+	p, err := readPut(fields)
 	if err != nil {
 		return err
 	}

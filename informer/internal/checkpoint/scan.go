@@ -8,11 +8,11 @@ import (
 	"io"
 )
 
-// readAhead is the size of a read, in bytes.
+// readAhead is how much of a file is read at once.
 const readAhead = 256 << 10
 
-// DamagedError reports that a file cannot be used: its bytes from Offset on are not the ones that were written,
-// so the records after them are unknown.
+// DamagedError says that a file cannot be used: what it holds from Offset on is not what was
+// written, so that nobody knows what came after.
 type DamagedError struct {
 	Offset int64
 	Reason string
@@ -22,20 +22,19 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("damaged at byte %d: %s", e.Offset, e.Reason)
 }
 
-// errBroken marks bytes that are not a record; scanner.judge decides whether the file is damaged.
+// errBroken marks bytes that are no record; scanner.judge says what that means.
 var errBroken = errors.New("broken record")
 
-// scanner reads the records of a file, up to the size that it had at the start.
+// scanner reads the records of a file, as far as it went when the scanner began.
 type scanner struct {
 	r    io.Reader
 	size int64 // of the file
 
-	format uint32 // the file's version
-	seal   seal
+	seal seal
 
 	buf  []byte // read and not consumed: the file from off on
 	off  int64
-	data []byte // the backing array of buf
+	data []byte // what buf lies in
 }
 
 // newScanner reads the preface.
@@ -45,17 +44,17 @@ func newScanner(r io.Reader, size int64) (*scanner, error) {
 	if err != nil {
 		return nil, err
 	}
-	format, id, err := readPreface(b)
+	id, err := readPreface(b)
 	if err != nil {
 		return nil, &DamagedError{Offset: 0, Reason: err.Error()}
 	}
-	s.format, s.seal = format, newSeal(id)
+	s.seal = newSeal(id)
 	s.skip(prefaceSize)
 	return s, nil
 }
 
-// next returns the body of the next record, valid until the next call, and the record's offset. The error is
-// io.EOF at the end and errBroken if there is no record.
+// next returns the body of the next record, which is valid until the next call, and where the
+// record began; io.EOF at the end, and errBroken where there is no record.
 func (s *scanner) next() (body []byte, at int64, err error) {
 	at = s.off
 	if at == s.size {
@@ -70,7 +69,7 @@ func (s *scanner) next() (body []byte, at int64, err error) {
 	}
 	n, sum := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:])
 	if n == 0 || n > maxRecord || int64(n) > s.size-at-recordHead {
-		return nil, at, errBroken // nothing was allocated for the claimed length
+		return nil, at, errBroken // nothing was allocated for what it claims
 	}
 	b, err := s.peek(recordHead + int(n))
 	if err != nil {
@@ -84,7 +83,7 @@ func (s *scanner) next() (body []byte, at int64, err error) {
 	return body, at, nil
 }
 
-// peek returns the next n bytes, which the file must have.
+// peek returns the next n bytes, of which the file has as many.
 func (s *scanner) peek(n int) ([]byte, error) {
 	if len(s.buf) < n {
 		if err := s.fill(n); err != nil {
@@ -94,7 +93,7 @@ func (s *scanner) peek(n int) ([]byte, error) {
 	return s.buf[:n], nil
 }
 
-// fill reads until n bytes are buffered, and more if it fits.
+// fill reads until n bytes are there, and as much more as fits.
 func (s *scanner) fill(n int) error {
 	have := len(s.buf)
 	if n > len(s.data) {
@@ -104,12 +103,12 @@ func (s *scanner) fill(n int) error {
 	} else {
 		copy(s.data, s.buf)
 	}
-	limit := min(int64(len(s.data)), s.size-s.off)
-	got, err := io.ReadAtLeast(s.r, s.data[have:limit], n-have)
+	room := min(int64(len(s.data)), s.size-s.off)
+	got, err := io.ReadAtLeast(s.r, s.data[have:room], n-have)
 	s.buf = s.data[:have+got]
 	switch {
 	case errors.Is(err, io.EOF):
-		return io.ErrUnexpectedEOF // the file was truncated meanwhile
+		return io.ErrUnexpectedEOF // somebody cuts it
 	case err != nil:
 		return fmt.Errorf("read: %w", err)
 	}
@@ -121,9 +120,9 @@ func (s *scanner) skip(n int) {
 	s.off += int64(n)
 }
 
-// judge decides about broken bytes at an offset. They are the torn end that a crash left of records not yet
-// durable, and judge returns nil, unless a later commit says that the place had been durable before it: then
-// judge returns a *DamagedError. The scanner cannot be used afterwards.
+// judge tells what broken bytes at an offset are. Nothing, if they are what a crash left of records
+// that were not durable yet: nil. Else a *DamagedError: a commit further on says that the place had
+// been durable before it. The scanner is used up.
 func (s *scanner) judge(broken int64) error {
 	for {
 		c, at, err := s.findCommit()
@@ -133,13 +132,13 @@ func (s *scanner) judge(broken int64) error {
 		case err != nil:
 			return err
 		case c.durable > broken:
-			reason := fmt.Sprintf("unreadable record before a later commit at byte %d", at)
+			reason := fmt.Sprintf("no record can be read here, but a later commit can, at byte %d", at)
 			return &DamagedError{Offset: broken, Reason: reason}
 		}
 	}
 }
 
-// findCommit looks for the next commit, at any byte. At the end of the file the error is io.EOF.
+// findCommit looks for the next commit from any byte on; io.EOF if there is none.
 func (s *scanner) findCommit() (c commit, at int64, err error) {
 	for {
 		if want := min(recordHead+maxCommit, s.size-s.off); int64(len(s.buf)) < want {
@@ -153,12 +152,12 @@ func (s *scanner) findCommit() (c commit, at int64, err error) {
 		}
 		switch {
 		case i > 0:
-			s.skip(i) // so that all of it is buffered
+			s.skip(i) // and make sure that all of it is there
 			continue
 		case i < 0 && s.off+int64(len(s.buf)) == s.size:
 			return c, 0, io.EOF
 		case i < 0:
-			s.skip(len(s.buf) - recordHead - len(commitMark) + 1) // a commit may begin in the rest
+			s.skip(len(s.buf) - recordHead - len(commitMark) + 1) // one may begin in what is left
 			continue
 		}
 		if c, at, ok := s.commitHere(); ok {
@@ -167,7 +166,7 @@ func (s *scanner) findCommit() (c commit, at int64, err error) {
 	}
 }
 
-// commitHere reads the commit that seems to begin here. If it is not one, commitHere skips a byte.
+// commitHere reads the record that seems to begin here, if it is a commit; else it moves on.
 func (s *scanner) commitHere() (c commit, at int64, ok bool) {
 	if binary.LittleEndian.Uint32(s.buf) > maxCommit {
 		s.skip(1)
@@ -179,6 +178,6 @@ func (s *scanner) commitHere() (c commit, at int64, ok bool) {
 		return c, 0, false
 	}
 	fields, _ := bytes.CutPrefix(body, []byte(commitMark))
-	c, err = readCommit(fields, s.format)
+	c, err = readCommit(fields)
 	return c, at, err == nil
 }

@@ -67,7 +67,7 @@ func (t *session) begin() error {
 func (s *Stream) resume(h *header) *writer {
 	l := s.loaded
 	s.loaded = nil
-	if l == nil || l.format != formatVersion || !l.header.sameAs(h) {
+	if l == nil || !l.header.sameAs(h) {
 		return nil
 	}
 	f, err := s.dir.disk.Append(s.file)

@@ -9,6 +9,8 @@ import (
 	"weak"
 
 	"github.com/klauspost/compress/s2"
+
+	"github.com/tattler-dev/tattler/internal/delta"
 )
 
 // maxSource is the largest object that is stored as a difference, and the largest dictionary, in
@@ -23,7 +25,7 @@ type Dict struct {
 	payload []byte
 	size    int // unpacked
 	parent  *Dict
-	index   *index                             // of the shared dictionary; nil for a sample
+	index   *delta.Index                       // of the shared dictionary; nil for a sample
 	of      weak.Pointer[Version]              // whose bytes payload are; nil for one that was loaded
 	last    atomic.Pointer[weak.Pointer[base]] // of a sample, until it is collected; nil before the first use
 }
@@ -32,7 +34,7 @@ type Dict struct {
 type base struct {
 	raw   []byte
 	once  sync.Once
-	index index // made once
+	index delta.Index // built once
 }
 
 // base returns the sample, unpacked. Only a weak pointer keeps it, so a sample in use is unpacked about once per garbage
@@ -51,20 +53,20 @@ func (d *Dict) base() *base {
 
 // delta appends the difference of an object from the sample, unless it would be longer than limit.
 func (b *base) delta(dst, raw []byte, limit int) []byte {
-	b.once.Do(func() { b.index.build(b.raw) })
-	return delta(dst, raw, b.raw, &b.index, limit)
+	b.once.Do(func() { b.index.Build(b.raw) })
+	return delta.Append(dst, raw, b.raw, &b.index, limit)
 }
 
 // newSample makes a sample of a version that is stored for itself, and shares its bytes.
 func newSample(v *Version) *Dict {
 	p := v.payload()
-	return &Dict{payload: p, size: unpackedLen(p), parent: v.dict, of: weak.Make(v)}
+	return &Dict{payload: p, size: delta.Len(p), parent: v.dict, of: weak.Make(v)}
 }
 
 // newShared makes a shared dictionary. It keeps b.
 func newShared(b []byte) *Dict {
-	d := &Dict{payload: b, size: len(b), index: &index{}}
-	d.index.build(b)
+	d := &Dict{payload: b, size: len(b), index: &delta.Index{}}
+	d.index.Build(b)
 	return d
 }
 
@@ -80,7 +82,7 @@ func (d *Dict) cost() int {
 		n += 2 * int(unsafe.Sizeof(weak.Pointer[base]{})) // and what it points to
 	}
 	if d.index != nil {
-		n += d.index.cost()
+		n += int(unsafe.Sizeof(*d.index)) + allocated(d.index.Size())
 	}
 	return n
 }
@@ -92,7 +94,7 @@ func (d *Dict) unpack(dst []byte) (out []byte) {
 	case d.index != nil:
 		return append(dst, d.payload...)
 	case d.parent != nil:
-		out, err = undelta(dst, d.payload, d.parent.payload)
+		out, err = delta.Apply(dst, d.payload, d.parent.payload, maxSource)
 	default:
 		out, err = unpack(dst, d.payload, nil)
 	}
@@ -128,7 +130,7 @@ func LoadDict(b []byte) (*Dict, error) {
 		return nil, fmt.Errorf("load dictionary: %w", errCorrupt)
 	}
 	kind, payload := b[0], b[1:]
-	n := unpackedLen(payload)
+	n := delta.Len(payload)
 	if n < minSource || n > maxSource {
 		return nil, fmt.Errorf("load dictionary: %w: it claims %d bytes", errCorrupt, n)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"github.com/tattler-dev/tattler/informer/internal/wire"
+	"github.com/tattler-dev/tattler/internal/delta"
 )
 
 // Packer packs versions. The zero value is ready: it stores each object for itself. It has no state of
@@ -61,7 +62,7 @@ func (s *scratch) put() {
 // than limit.
 func (s *scratch) difference(d *Dict, raw []byte, limit int) bool {
 	if d.index != nil {
-		s.out = delta(s.out[:0], raw, d.payload, d.index, limit)
+		s.out = delta.Append(s.out[:0], raw, d.payload, d.index, limit)
 	} else {
 		s.out = d.base().delta(s.out[:0], raw, limit)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"github.com/tattler-dev/tattler/informer/internal/wire"
+	"github.com/tattler-dev/tattler/internal/delta"
 )
 
 // Version is one version of an object at rest: immutable, and shared by pointer. Nil is an absent
@@ -173,7 +174,7 @@ func (v *Version) Identical(o *Version) bool {
 	if v.dict == o.dict && bytes.Equal(p, q) {
 		return true
 	}
-	if unpackedLen(p) != unpackedLen(q) {
+	if delta.Len(p) != delta.Len(q) {
 		return false
 	}
 	s := getScratch()
@@ -201,7 +202,7 @@ func (v *Version) Stored() (payload []byte, d *Dict) {
 // Restore returns the version whose parts Stored returned. It copies the payload, and checks no more of
 // it than its claimed length: Append returns an error where it is damaged.
 func Restore(f wire.Format, uid, rv string, sum uint64, payload []byte, d *Dict) (*Version, error) {
-	n := unpackedLen(payload)
+	n := delta.Len(payload)
 	switch {
 	case n < 0:
 		return nil, fmt.Errorf("restore object: %w", errCorrupt)
@@ -219,25 +220,16 @@ const maxRaw = wire.MaxObject + 64<<10
 
 var errCorrupt = errors.New("damaged bytes")
 
-// unpackedLen is the length that a payload claims for the object; negative where it tells none.
-func unpackedLen(payload []byte) int {
-	n, k := binary.Uvarint(payload)
-	if k <= 0 || n > 1<<31-1 {
-		return -1
-	}
-	return int(n)
-}
-
 // unpack appends the object that a payload holds.
 func unpack(dst, payload []byte, d *Dict) ([]byte, error) {
 	switch {
 	case d == nil:
 	case d.index != nil:
-		return undelta(dst, payload, d.payload)
+		return delta.Apply(dst, payload, d.payload, maxSource)
 	default:
-		return undelta(dst, payload, d.base().raw)
+		return delta.Apply(dst, payload, d.base().raw, maxSource)
 	}
-	n := unpackedLen(payload)
+	n := delta.Len(payload)
 	if n < 0 {
 		return nil, errCorrupt
 	}

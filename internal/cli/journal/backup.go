@@ -26,11 +26,10 @@ func newBackup(io *terminal.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy the journal to a file while it is written",
-		Long: "Copy the journal, as it is at one moment, to a new file. tattler run may go on\n" +
-			"meanwhile. The file appears once it is whole. A copy that is made in another\n" +
-			"way (cp, sqlite3) lacks what is in the journal's log: it ends earlier, or is\n" +
-			"refused.\n\n" +
-			"The redaction key is a file of its own: keep it elsewhere.",
+		Long: "Copy the journal, as of one moment, to a new file. tattler run may keep writing.\n" +
+			"The file appears once it is complete. A copy made in another way (cp, sqlite3)\n" +
+			"lacks the changes in the journal's log: it ends earlier, or is refused.\n\n" +
+			"The redaction key is a separate file: keep it elsewhere.",
 		Example: "  tattler journal backup /backup/journal-$(date +%F).db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,13 +76,13 @@ func newRestore(io *terminal.IO) *cobra.Command {
 	o := &RestoreOptions{IO: io}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup in the journal's place",
-		Long: "Put a backup in the journal's place. A journal that is there is moved aside, with\n" +
-			"the files beside it, and can still be read with --journal. tattler run must not\n" +
-			"be running. It can be repeated where it was interrupted.\n\n" +
-			"At its next start, tattler run catches up from the moment of the backup: what the\n" +
-			"API server no longer has is a gap. Sinks get again what they got since then, with\n" +
-			"the same ids.",
+		Short: "Replace the journal by a backup",
+		Long: "Replace the journal by a backup. The old journal is moved aside with the files\n" +
+			"beside it, and can still be read with --journal. tattler run must not be\n" +
+			"running. After an interruption, run it again.\n\n" +
+			"At its next start, tattler run catches up from the moment of the backup; what the\n" +
+			"API server no longer has becomes a gap. Sinks get everything since then again,\n" +
+			"with the same ids.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.From = args[0]
@@ -95,7 +94,7 @@ func newRestore(io *terminal.IO) *cobra.Command {
 	return cmd
 }
 
-// Restore puts a backup in the journal's place.
+// Restore replaces the journal by a backup.
 func Restore(ctx context.Context, o *RestoreOptions) error {
 	path, err := o.Past.Default()
 	if err != nil {
@@ -115,7 +114,7 @@ func Restore(ctx context.Context, o *RestoreOptions) error {
 	}
 	text := fmt.Sprintf("%s is restored from %s: %s\n", path, o.From, size(r.Size))
 	if r.Aside != "" {
-		text += "what was there is now " + r.Aside + "\n"
+		text += "the old journal is now " + r.Aside + "\n"
 	}
 	_, err = fmt.Fprint(o.IO.Out, text)
 	return err

@@ -1,5 +1,4 @@
-// Package journal is the verb that looks after the journal: what is in it, whether it is whole, how to remove what it
-// should not hold, and how to back it up.
+// Package journal implements "tattler journal": measure, verify, purge, back up and restore the journal.
 package journal
 
 import (
@@ -18,11 +17,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/when"
 )
 
-const long = `Look after the journal that tattler run writes: the file that --journal
-names, else that of the current context, or of the only running daemon (not with
-purge and restore). The cluster is not asked.`
+const long = `Measure, verify, purge or back up the journal that tattler run writes: the file
+that --journal names, else the journal of the current context, or of the only
+running daemon (not with purge and restore). This does not contact the cluster.`
 
-// NewCommand returns the verb.
+// NewCommand returns the journal command.
 func NewCommand(io *terminal.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "journal",
@@ -37,8 +36,8 @@ func newStats(io *terminal.IO) *cobra.Command {
 	o := &StatsOptions{IO: io}
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Show what the journal holds and takes",
-		Long:  "Show what the journal holds, since when, and what takes the place. It can be\nwritten meanwhile. A million changes take some seconds.",
+		Short: "Show what the journal contains and how big it is",
+		Long:  "Show what the journal contains, since when, and what takes space. It may be\nwritten meanwhile. A million changes take some seconds.",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return Stats(cmd.Context(), o) },
 	}
@@ -53,10 +52,10 @@ func newVerify(io *terminal.IO) *cobra.Command {
 	o := &VerifyOptions{IO: io}
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Read the whole journal and name what is damaged",
-		Long: "Read the whole journal, compare everything with its checksum, and name what is\n" +
-			"damaged, and what to do. It can be written meanwhile. The exit code is 1 if\n" +
-			"there is damage. Damage is never served, whether or not this is run.",
+		Short: "Read the whole journal and report damage",
+		Long: "Read the whole journal, verify every checksum, and report what is damaged and\n" +
+			"what to do. It may be written meanwhile. The exit code is 1 if there is damage.\n" +
+			"Damaged data is never served, whether or not you run this.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return Verify(cmd.Context(), o) },
 	}
@@ -72,24 +71,24 @@ func newPurge(io *terminal.IO) *cobra.Command {
 		Use:   "purge --older-rules | --until TIME",
 		Short: "Remove changes for good",
 		Long: "Remove changes from the journal for good, so that nothing of them is left in its\n" +
-			"files: those that were recorded under other redaction rules than tattler run\n" +
-			"used last, which may show what is hidden now, or those that were seen before a\n" +
-			"time. tattler run must not be running. What was delivered, and copies of the\n" +
-			"file, are out of reach.\n\nTimes are " + when.Forms + ".",
+			"files: those recorded under other redaction rules than tattler run used last,\n" +
+			"which may show values that are now hidden, or those seen before a time. tattler\n" +
+			"run must not be running. Delivered changes, and copies of the file, are out of\n" +
+			"reach.\n\nTimes are " + when.Forms + ".",
 		Example: "  tattler journal purge --older-rules\n  tattler journal purge --until 30d --yes",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return Purge(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.OlderRules, "older-rules", false, "what other redaction rules made")
+	f.BoolVar(&o.OlderRules, "older-rules", false, "what was recorded under other redaction rules")
 	f.StringVar(&o.Until, "until", "", "what was seen before this `time`")
 	f.BoolVar(&o.Yes, "yes", false, "do not ask")
 	o.Past.AddOffline(cmd)
 	return cmd
 }
 
-// number writes a count with commas.
+// number formats a count with commas.
 func number(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -98,7 +97,7 @@ func number(n int64) string {
 	return s
 }
 
-// plural is a count and what is counted.
+// plural formats a count and its unit.
 func plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -106,7 +105,7 @@ func plural(n int64, one, many string) string {
 	return number(n) + " " + many
 }
 
-// size writes bytes in three digits.
+// size formats bytes with three digits.
 func size(n int64) string {
 	v, unit := float64(n), "B"
 	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
@@ -121,10 +120,10 @@ func size(n int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + unit
 }
 
-// at writes a time as people here read it.
+// at formats a time in the local zone.
 func at(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// file is the journal's, or an error where there is none.
+// file returns the journal's path, or an error if there is none.
 func file(ctx context.Context, f *past.Flags) (string, error) {
 	path, err := f.File(ctx)
 	if err != nil {

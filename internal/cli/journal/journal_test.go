@@ -26,14 +26,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var then = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// streams are what a verb writes.
+// streams captures a command's output.
 type streams struct{ out, err bytes.Buffer }
 
 func (s *streams) io() *terminal.IO {
 	return &terminal.IO{Out: &s.out, Err: &s.err, ErrTTY: true, Width: func() int { return 80 }}
 }
 
-// record writes a journal: a pod that shows a value, then, under other rules, one that does not.
+// record writes a journal: a pod that shows a value and then, under other rules, hides it.
 func record(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal.db")
@@ -77,14 +77,10 @@ func TestStats(t *testing.T) {
 	var s streams
 	o := &StatsOptions{IO: s.io(), Output: "text", Now: func() time.Time { return then.Add(2 * time.Hour) }}
 	o.Past.Path = record(t)
-	copied := o.Past.Path + ".before-v4"
-	must(t, os.WriteFile(copied, make([]byte, 3<<20), 0o600))
-	must(t, os.Chtimes(copied, then, then))
 	must(t, Stats(t.Context(), o))
-	until := then.Add(journal.CopyAge).Local().Format("2006-01-02")
-	for _, want := range []string{"copy     " + filepath.Base(copied) + ", 3 MiB, until " + until, "prod (format ", "changes  3, 0 of them quiet; 0 gaps;", "(120m ago)", "(60m ago)", "2 changes were recorded under other redaction rules", "pods  3 ", "1 stream, 1 complete", "hook  2 changes"} {
+	for _, want := range []string{"prod (format ", "changes  3, 0 of them quiet; 0 gaps;", "(120m ago)", "(60m ago)", "2 changes were recorded under other redaction rules", "pods  3 ", "1 stream, 1 complete", "hook  2 changes"} {
 		if !strings.Contains(s.out.String(), want) {
-			t.Errorf("it does not say %q", want)
+			t.Errorf("the output lacks %q", want)
 		}
 	}
 	for line := range strings.Lines(s.out.String()) {
@@ -105,15 +101,11 @@ func TestStatsJSON(t *testing.T) {
 	must(t, err)
 	must(t, c.Exec("UPDATE sinks SET lost = 1234"))
 	must(t, c.Close())
-	must(t, os.WriteFile(o.Past.Path+".before-v4", []byte("a copy"), 0o600))
 	must(t, Stats(t.Context(), o))
 	var got Summary
 	must(t, json.Unmarshal(s.out.Bytes(), &got))
 	if len(got.Sinks) == 1 && (got.Sinks[0].Lost != 1234 || got.Sinks[0].Paused) {
 		t.Errorf("%+v", got.Sinks)
-	}
-	if len(got.Copies) != 1 || got.Copies[0].Path != o.Past.Path+".before-v4" || got.Copies[0].Size != 6 {
-		t.Errorf("%+v", got.Copies)
 	}
 	if got.Changes != 3 || got.OtherRules == nil || got.OtherRules.Changes != 2 || !got.OtherRules.Before.Equal(then.Add(time.Hour)) ||
 		len(got.Kinds) != 1 || got.Kinds[0].Live != 1 || len(got.Sinks) != 1 || got.Sinks[0].Behind != 2 || !got.Oldest.Equal(then) {
@@ -121,7 +113,7 @@ func TestStatsJSON(t *testing.T) {
 	}
 }
 
-// TestNoJournal: each verb says where it looked, and makes no file.
+// TestNoJournal: each command says where it looked, and creates no file.
 func TestNoJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.db")
 	var s streams
@@ -141,24 +133,24 @@ func TestVerify(t *testing.T) {
 	for _, c := range []struct {
 		why  string
 		harm func(t *testing.T, path string)
-		fail string // the error; empty: it is whole
+		fail string // the error; empty: no damage
 		want []string
 	}{
-		{"nothing happened to it", func(*testing.T, string) {}, "", []string{"is whole: 3 changes and 1 object were read"}},
+		{"intact", func(*testing.T, string) {}, "", []string{"is not damaged: 3 changes and 1 object were read"}},
 		{"every page was changed", func(t *testing.T, path string) { flip(t, path, 1, 1000) }, " damage", []string{"damaged page: ", "Page: the file itself is damaged"}},
 		{"one page was changed", func(t *testing.T, path string) { flip(t, path, 5, 5) }, " damage", []string{"damaged page: ", "Page: the file itself is damaged"}},
-		{"a content was changed behind the pages' checksums", func(t *testing.T, path string) {
+		{"a content was changed, with valid page checksums", func(t *testing.T, path string) {
 			c, err := sqlite3.Open("file:" + path)
 			must(t, err)
 			must(t, c.Exec("UPDATE changes SET before = substr(before, 1, 2) || x'00' || substr(before, 4) WHERE seq = 2"))
 			must(t, c.Close())
-		}, "2 damages", []string{"damaged content: change 2, before, of pods shop/web: ", "Content: those changes"}},
-		{"a change is not where it is looked for", func(t *testing.T, path string) {
+		}, "2 damages", []string{"damaged content: change 2, before, of pods shop/web: ", "Content: these changes"}},
+		{"a block does not list a change's manager", func(t *testing.T, path string) {
 			c, err := sqlite3.Open("file:" + path)
 			must(t, err)
 			must(t, c.Exec("UPDATE changes SET manager = 99 WHERE seq = 1; INSERT INTO strings VALUES (99, 'me')"))
 			must(t, c.Close())
-		}, "1 damage", []string{"damaged index: change 1 is not as its block 1 says", "Index: tattler log may leave"}},
+		}, "1 damage", []string{"damaged index: change 1 does not match its block 1", "Index: tattler log may omit"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			var s streams
@@ -171,7 +163,7 @@ func TestVerify(t *testing.T) {
 			}
 			for _, want := range c.want {
 				if !strings.Contains(s.out.String(), want) {
-					t.Errorf("it does not say %q:\n%s", want, s.out.String())
+					t.Errorf("the output lacks %q:\n%s", want, s.out.String())
 				}
 			}
 			if c.fail == "" && !strings.Contains(s.err.String(), "reading pages") || s.err.Len() > 0 && !strings.HasSuffix(s.err.String(), "\x1b[K") {
@@ -181,7 +173,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// flip changes a bit in some pages of a file.
+// flip flips a bit in some pages of a file.
 func flip(t *testing.T, path string, from, to int) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -201,12 +193,12 @@ func TestPurge(t *testing.T) {
 		out    string
 		asked  []string
 	}{
-		{"who says yes before is not asked", PurgeOptions{OlderRules: true, Yes: true}, "", 1, "2 changes removed for good\n", []string{"2 changes, 0 of them quiet", "sink hook has not got 1 change of that"}},
-		{"who is asked and says yes", PurgeOptions{OlderRules: true, InTTY: true}, "yes\n", 1, "2 changes removed for good\n", []string{"Remove it? [y/N]"}},
-		{"who says no", PurgeOptions{OlderRules: true, InTTY: true}, "n\n", 3, "nothing was removed\n", []string{"Remove it?"}},
-		{"who says nothing", PurgeOptions{OlderRules: true, InTTY: true}, "", 3, "nothing was removed\n", nil},
-		{"until a time", PurgeOptions{Until: "2026-11-21T10:30:00Z", Yes: true}, "", 1, "2 changes removed for good\n", []string{"what was before 1 change that stays: it says so then"}},
-		{"until before all", PurgeOptions{Until: "2026-11-21T09:30:00Z", Yes: true}, "", 3, "there is nothing to remove", nil},
+		{"--yes", PurgeOptions{OlderRules: true, Yes: true}, "", 1, "2 changes removed for good\n", []string{"2 changes, 0 of them quiet", "sink hook has not got 1 change of these"}},
+		{"yes at the prompt", PurgeOptions{OlderRules: true, InTTY: true}, "yes\n", 1, "2 changes removed for good\n", []string{"Remove it? [y/N]"}},
+		{"no at the prompt", PurgeOptions{OlderRules: true, InTTY: true}, "n\n", 3, "nothing was removed\n", []string{"Remove it?"}},
+		{"no answer", PurgeOptions{OlderRules: true, InTTY: true}, "", 3, "nothing was removed\n", nil},
+		{"until a time", PurgeOptions{Until: "2026-11-21T10:30:00Z", Yes: true}, "", 1, "2 changes removed for good\n", []string{"the state before 1 change that stays, which will say so"}},
+		{"until before the first", PurgeOptions{Until: "2026-11-21T09:30:00Z", Yes: true}, "", 3, "there is nothing to remove", nil},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			var s streams
@@ -215,11 +207,11 @@ func TestPurge(t *testing.T) {
 			t.Setenv("SQLITE_TMPDIR", t.TempDir())
 			must(t, Purge(t.Context(), &c.o))
 			if !strings.HasPrefix(s.out.String(), c.out) {
-				t.Errorf("it says %q, want %q", s.out.String(), c.out)
+				t.Errorf("the output is %q, want %q", s.out.String(), c.out)
 			}
 			for _, want := range c.asked {
 				if !strings.Contains(s.err.String(), want) {
-					t.Errorf("it does not say %q:\n%s", want, s.err.String())
+					t.Errorf("stderr lacks %q:\n%s", want, s.err.String())
 				}
 			}
 			r, err := journal.OpenReader(t.Context(), c.o.Past.Path)
@@ -240,10 +232,10 @@ func TestPurgeRefuses(t *testing.T) {
 		why string
 		o   PurgeOptions
 	}{
-		{"nothing in particular", PurgeOptions{Yes: true}},
-		{"both", PurgeOptions{OlderRules: true, Until: "30d", Yes: true}},
-		{"no time", PurgeOptions{Until: "soon", Yes: true}},
-		{"nobody to ask", PurgeOptions{OlderRules: true}},
+		{"neither flag", PurgeOptions{Yes: true}},
+		{"both flags", PurgeOptions{OlderRules: true, Until: "30d", Yes: true}},
+		{"an invalid time", PurgeOptions{Until: "soon", Yes: true}},
+		{"no terminal", PurgeOptions{OlderRules: true}},
 	} {
 		c.o.IO, c.o.Now, c.o.Past.Path = s.io(), now, record(t)
 		var usage *capture.UsageError
@@ -262,7 +254,7 @@ func TestPurgeRefuses(t *testing.T) {
 	}
 }
 
-// TestPurgeInterrupted: who is asked can also end it.
+// TestPurgeInterrupted: an interrupt at the prompt ends the command.
 func TestPurgeInterrupted(t *testing.T) {
 	var s streams
 	in, answer, err := os.Pipe()
@@ -280,7 +272,7 @@ func TestPurgeInterrupted(t *testing.T) {
 	must(t, Purge(ctx, o))
 	must(t, answer.Close())
 	if s.out.String() != "nothing was removed\n" {
-		t.Errorf("it says %q", s.out.String())
+		t.Errorf("the output is %q", s.out.String())
 	}
 }
 
@@ -301,8 +293,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestPurgeFreeSpace: what is in no table any more, as after retention or a rewritten state, is erased also
-// where no change is to go.
+// TestPurgeFreeSpace: deleted data in free space, as after retention or a rewritten state, is erased even if no change is
+// to be removed.
 func TestPurgeFreeSpace(t *testing.T) {
 	path := record(t)
 	t.Setenv("SQLITE_TMPDIR", t.TempDir())
@@ -323,14 +315,14 @@ func TestPurgeFreeSpace(t *testing.T) {
 		return strings.Contains(string(b), planted)
 	}
 	if !raw() {
-		t.Fatal("the file does not have what is to be erased: nothing would be proven")
+		t.Fatal("the file does not contain the value: the test proves nothing")
 	}
-	if out := purge(); !strings.Contains(out, "free space of its files is erased") || raw() {
+	if out := purge(); !strings.Contains(out, "free space of its files was erased") || raw() {
 		t.Errorf("%q; still there: %t", out, raw())
 	}
 }
 
-// TestPurgeDeadLetters: letters of changes that have gone are something to remove.
+// TestPurgeDeadLetters: dead letters of removed changes are something to remove.
 func TestPurgeDeadLetters(t *testing.T) {
 	path := record(t)
 	t.Setenv("SQLITE_TMPDIR", t.TempDir())
@@ -339,7 +331,7 @@ func TestPurgeDeadLetters(t *testing.T) {
 		must(t, Purge(t.Context(), &PurgeOptions{IO: s.io(), Past: past.Flags{Path: path}, OlderRules: true, Yes: true}))
 		return s.out.String(), s.err.String()
 	}
-	run() // what the other rules made
+	run() // recorded under the other rules
 	const planted = "hunter2-hunter2-hunter2-hunter2"
 	j, err := journal.Open(t.Context(), path, journal.Options{})
 	must(t, err)
@@ -347,7 +339,7 @@ func TestPurgeDeadLetters(t *testing.T) {
 	must(t, err)
 	must(t, j.Close())
 	out, asked := run()
-	if !strings.Contains(asked, "1 dead letter of changes that go, or are gone") || out != "0 changes removed for good\n" {
+	if !strings.Contains(asked, "1 dead letter of changes that are removed now or were before") || out != "0 changes removed for good\n" {
 		t.Errorf("%q\n%q", asked, out)
 	}
 	b, err := os.ReadFile(path)
@@ -359,7 +351,7 @@ func TestPurgeDeadLetters(t *testing.T) {
 	}
 }
 
-// TestBackupAndRestore: what the commands say is what they did.
+// TestBackupAndRestore: the commands do what they report.
 func TestBackupAndRestore(t *testing.T) {
 	path, to := record(t), filepath.Join(t.TempDir(), "backup.db")
 	var s streams
@@ -374,7 +366,7 @@ func TestBackupAndRestore(t *testing.T) {
 	restore := &RestoreOptions{IO: s.io(), Past: past.Flags{Path: path}, From: to, Now: func() time.Time { return then }}
 	must(t, Restore(t.Context(), restore))
 	aside := path + ".before-20261121T100000Z"
-	if got := s.out.String(); !strings.Contains(got, path+" is restored from "+to) || !strings.Contains(got, "is now "+aside+"\n") {
+	if got := s.out.String(); !strings.Contains(got, path+" is restored from "+to) || !strings.Contains(got, "the old journal is now "+aside+"\n") {
 		t.Errorf("restore says %q", got)
 	}
 	for _, p := range []string{path, aside} {

@@ -14,7 +14,6 @@ type Summary struct {
 	Used    int64  `json:"usedBytes"`
 	Free    int64  `json:"freeBytes"`
 	Log     int64  `json:"logBytes"`
-	Copies  []Copy `json:"copies,omitempty"`
 
 	Changes int64      `json:"changes"`
 	Quiet   int64      `json:"quiet"`
@@ -30,21 +29,14 @@ type Summary struct {
 	Sinks      []Sink      `json:"sinks"`
 }
 
-// Copy is the journal from before a migration.
-type Copy struct {
-	Path  string    `json:"path"`
-	Size  int64     `json:"bytes"`
-	Until time.Time `json:"until"`
-}
-
-// OtherRules is what was recorded under other redaction rules than the last ones.
+// OtherRules counts what was recorded under other redaction rules than the last ones.
 type OtherRules struct {
 	Changes    int64      `json:"changes"`
 	Before     *time.Time `json:"before,omitempty"`
 	Unfinished bool       `json:"purgeUnfinished"`
 }
 
-// Kind is what a kind takes.
+// Kind is the size of a kind.
 type Kind struct {
 	Resource    string `json:"resource"`
 	Changes     int64  `json:"changes"`
@@ -54,7 +46,7 @@ type Kind struct {
 	StatesSize  int64  `json:"statesBytes"`
 }
 
-// Stream is where a list-and-watch stands.
+// Stream is a stream's position.
 type Stream struct {
 	Resource  string     `json:"resource"`
 	Namespace string     `json:"namespace,omitempty"`
@@ -64,7 +56,7 @@ type Stream struct {
 	At        *time.Time `json:"at,omitempty"`
 }
 
-// Sink is how far a sink is.
+// Sink is a sink's lag.
 type Sink struct {
 	Name   string `json:"name"`
 	Behind int64  `json:"behind"`
@@ -82,9 +74,6 @@ func summary(s *journal.Stats) Summary {
 	if u := &s.Uncovered; u.Changes > 0 || u.Unfinished != nil {
 		out.OtherRules = &OtherRules{u.Changes, known(u.Before), u.Unfinished != nil}
 	}
-	for _, c := range s.Copies {
-		out.Copies = append(out.Copies, Copy{c.Path, c.Size, c.At.Add(journal.CopyAge).UTC()})
-	}
 	for _, k := range s.Kinds {
 		out.Kinds = append(out.Kinds, Kind{k.GroupResource, k.Changes, k.Quiet, k.ChangesSize, k.Live, k.StatesSize})
 	}
@@ -98,7 +87,7 @@ func summary(s *journal.Stats) Summary {
 	return out
 }
 
-// known is nil for a time that is not.
+// known returns nil for the zero time.
 func known(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -22,7 +22,7 @@ import (
 type PurgeOptions struct {
 	IO   *terminal.IO
 	Past past.Flags
-	// In is asked where Yes is not said; InTTY tells whether somebody can answer there.
+	// In is read for the answer unless Yes is set; InTTY reports whether it is a terminal.
 	In    io.Reader
 	InTTY bool
 
@@ -33,7 +33,7 @@ type PurgeOptions struct {
 	Now func() time.Time
 }
 
-// Purge says what it is about to remove, asks, and removes it.
+// Purge describes what it would remove, asks, and removes it.
 func Purge(ctx context.Context, o *PurgeOptions) error {
 	what, err := o.what()
 	if err != nil {
@@ -60,9 +60,9 @@ func Purge(ctx context.Context, o *PurgeOptions) error {
 		return err
 	}
 	if plan.None() {
-		if o.OlderRules { // what was rewritten, or went by age, may stand in the free space of the files
+		if o.OlderRules { // rewritten states and removed changes may remain in free space
 			if err := o.remove(ctx, j, what, &plan); err != nil {
-				return fmt.Errorf("%w; it is not finished: say it again", err)
+				return fmt.Errorf("%w; the purge is not finished: run it again", err)
 			}
 		}
 		return o.nothing(j.Path())
@@ -74,22 +74,22 @@ func Purge(ctx context.Context, o *PurgeOptions) error {
 		return err
 	}
 	if err := o.remove(ctx, j, what, &plan); err != nil {
-		return fmt.Errorf("%w; it is not finished: say it again", err)
+		return fmt.Errorf("%w; the purge is not finished: run it again", err)
 	}
 	_, err = fmt.Fprintf(o.IO.Out, "%s removed for good\n", plural(plan.Changes, "change", "changes"))
 	return errors.Join(err, j.Close())
 }
 
-// what is to be removed, by the flags.
+// what returns what the flags select.
 func (o *PurgeOptions) what() (p journal.Purge, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.OlderRules == (o.Until != "") {
-		return p, capture.Usage("say one of --older-rules and --until")
+		return p, capture.Usage("use either --older-rules or --until")
 	}
 	if !o.Yes && !o.InTTY {
-		return p, capture.Usage("there is no terminal to ask on: --yes removes without asking")
+		return p, capture.Usage("stdin is not a terminal, so nothing can be confirmed: --yes removes without asking")
 	}
 	p.OtherRules = o.OlderRules
 	if o.Until != "" {
@@ -107,13 +107,13 @@ func (o *PurgeOptions) nothing(path string) error {
 	}
 	erased := ""
 	if o.OlderRules {
-		erased = "; the free space of its files is erased"
+		erased = "; the free space of its files was erased"
 	}
 	_, err := fmt.Fprintf(o.IO.Out, "there is nothing to remove: nothing in %s %s%s\n", path, strings.TrimSpace(text+" "+o.Until), erased)
 	return err
 }
 
-// describe says what is about to go.
+// describe lists what is about to be removed.
 func describe(path string, p *journal.Purging) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "This removes from %s, for good:\n", path)
@@ -122,25 +122,25 @@ func describe(path string, p *journal.Purging) string {
 		item("%s, %s of them quiet", plural(p.Changes, "change", "changes"), number(p.Quiet))
 	}
 	if p.Cut > 0 {
-		item("what was before %s", plural(p.Cut, "change that stays: it says so then", "changes that stay: they say so then"))
+		item("the state before %s", plural(p.Cut, "change that stays, which will say so", "changes that stay, which will say so"))
 	}
 	if p.Dead > 0 {
-		item("%s of changes that go, or are gone", plural(p.Dead, "dead letter", "dead letters"))
+		item("%s of changes that are removed now or were before", plural(p.Dead, "dead letter", "dead letters"))
 	}
 	if n := int64(len(p.Streams)); n > 0 {
 		item("the last states of %s that tattler run has not read since; if it watches", plural(n, "stream", "streams"))
-		item("them, it records them anew, as at its first start: %s", names(p.Streams))
+		item("them, it records them again, as at its first start: %s", names(p.Streams))
 	}
 	if p.Unfinished != nil {
-		item("what an earlier purge removed, and did not come to erase")
+		item("the remains of an earlier purge that was interrupted")
 	}
 	for _, m := range p.Missed {
-		item("sink %s has not got %s of that, and never will", terminal.Line(m.Sink), plural(m.Changes, "change", "changes"))
+		item("sink %s has not got %s of these, and never will", terminal.Line(m.Sink), plural(m.Changes, "change", "changes"))
 	}
 	return b.String()
 }
 
-// names are those of streams, some of them.
+// names lists some of the streams.
 func names(streams []journal.Stream) string {
 	const most = 5
 	var list []string
@@ -153,7 +153,7 @@ func names(streams []journal.Stream) string {
 	return strings.Join(list, ", ")
 }
 
-// agreed asks, unless that was answered before.
+// agreed asks for confirmation unless --yes is set.
 func (o *PurgeOptions) agreed(ctx context.Context) (bool, error) {
 	if o.Yes {
 		return true, nil
@@ -163,7 +163,7 @@ func (o *PurgeOptions) agreed(ctx context.Context) (bool, error) {
 	}
 	answered := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(o.In).ReadString('\n') // what cannot be read is no yes
+		line, _ := bufio.NewReader(o.In).ReadString('\n') // a read error is not a yes
 		answered <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {
@@ -178,7 +178,7 @@ func (o *PurgeOptions) agreed(ctx context.Context) (bool, error) {
 }
 
 func (o *PurgeOptions) remove(ctx context.Context, j *journal.Journal, what journal.Purge, plan *journal.Purging) error {
-	// SQLite's name for where the file is written anew: beside it there is place, and nobody else reads.
+	// SQLite's variable for the directory of the vacuum's copy: the journal's has room and is private.
 	if os.Getenv("SQLITE_TMPDIR") == "" {
 		if err := os.Setenv("SQLITE_TMPDIR", filepath.Dir(j.Path())); err != nil {
 			return fmt.Errorf("choose a folder: %w", err)
@@ -190,7 +190,7 @@ func (o *PurgeOptions) remove(ctx context.Context, j *journal.Journal, what jour
 		if removed < plan.Changes {
 			line.draw("removing: %s of %s", number(removed), number(plan.Changes))
 		} else {
-			line.draw("removed; writing the file anew")
+			line.draw("removed; rewriting the file")
 		}
 	})
 }

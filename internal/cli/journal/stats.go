@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -27,7 +26,7 @@ type StatsOptions struct {
 	Now func() time.Time
 }
 
-// Stats tells what is in the journal.
+// Stats prints what is in the journal.
 func Stats(ctx context.Context, o *StatsOptions) error {
 	if o.Output != "text" && o.Output != "json" {
 		return capture.Usage("unknown output %q: say text or json", o.Output)
@@ -55,7 +54,7 @@ func Stats(ctx context.Context, o *StatsOptions) error {
 	return p.write()
 }
 
-// page is what stats tells people.
+// page is the text output of stats.
 type page struct {
 	out io.Writer
 	now time.Time
@@ -72,7 +71,7 @@ func (p *page) write() error {
 	return err
 }
 
-// ago is when something was, for people.
+// ago formats a time and how long ago it was.
 func (p *page) ago(t time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", at(t), duration.HumanDuration(max(0, p.now.Sub(t))))
 }
@@ -85,9 +84,6 @@ func (p *page) head(b *strings.Builder) {
 	line("journal", "%s", terminal.Line(s.Path))
 	line("cluster", "%s (format %d)", terminal.Line(s.Cluster), s.Format)
 	line("size", "%s in use, %s free, %s in the log", size(s.Used), size(s.Free), size(s.Log))
-	for _, c := range s.Copies {
-		line("copy", "%s, %s, until %s", terminal.Line(filepath.Base(c.Path)), size(c.Size), at(c.At.Add(journal.CopyAge)))
-	}
 	if s.Changes == 0 {
 		line("changes", "none")
 	} else {
@@ -111,7 +107,7 @@ func (p *page) head(b *strings.Builder) {
 	}
 }
 
-// maybe is a time that may not be known.
+// maybe formats a time that may be unknown.
 func maybe(t time.Time) string {
 	if t.IsZero() {
 		return "?"
@@ -119,7 +115,7 @@ func maybe(t time.Time) string {
 	return at(t)
 }
 
-// perChange is what a change takes on average, with its index, and without the last states.
+// perChange returns the average size of a change, with index entries, without the last states.
 func perChange(s *journal.Stats) int64 {
 	rest := s.Used
 	for _, k := range s.Kinds {
@@ -128,17 +124,17 @@ func perChange(s *journal.Stats) int64 {
 	return max(0, rest) / s.Changes
 }
 
-// maxKinds is how many kinds are listed for people.
+// maxKinds is how many kinds the text output lists.
 const maxKinds = 15
 
-// table writes rows, the first of which is the head; right says which columns are numbers.
+// table writes aligned rows; the first is the header.
 func table(b *strings.Builder, rows [][]string) {
 	b.WriteByte('\n')
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}
-	_ = t.Flush() // a strings.Builder takes everything
+	_ = t.Flush() // a strings.Builder never fails
 }
 
 func (p *page) kinds(b *strings.Builder) {
@@ -156,7 +152,7 @@ func (p *page) kinds(b *strings.Builder) {
 	table(b, rows)
 }
 
-// short cuts a name, so that the page keeps to 80 columns.
+// short truncates a name, so that the output fits 80 columns.
 func short(name string, most int) string {
 	name = terminal.Line(name)
 	if r := []rune(name); len(r) > most {

@@ -17,7 +17,7 @@ type VerifyOptions struct {
 	Past past.Flags
 }
 
-// Verify reads everything. Damage is an error, after it was told.
+// Verify reads everything and prints damage as it is found; then it returns an error.
 func Verify(ctx context.Context, o *VerifyOptions) error {
 	path, err := file(ctx, &o.Past)
 	if err != nil {
@@ -30,7 +30,7 @@ func Verify(ctx context.Context, o *VerifyOptions) error {
 		return err
 	}
 	if rep.Damaged == 0 {
-		_, err := fmt.Fprintf(o.IO.Out, "%s is whole: %s and %s were read\n", path,
+		_, err := fmt.Fprintf(o.IO.Out, "%s is not damaged: %s and %s were read\n", path,
 			plural(int64(rep.Changes), "change", "changes"), plural(int64(rep.Objects), "object", "objects"))
 		return err
 	}
@@ -40,17 +40,17 @@ func Verify(ctx context.Context, o *VerifyOptions) error {
 	return fmt.Errorf("%s has %s", path, plural(int64(rep.Damaged), "damage", "damages"))
 }
 
-// verifying tells of damage as it is found.
+// verifying prints damage as it is found.
 type verifying struct {
 	out    io.Writer
 	line   progress
-	failed error // of writing
+	failed error // of a write
 }
 
 func (v *verifying) read(ctx context.Context, path string) (journal.Report, error) {
 	r, err := journal.OpenReader(ctx, path)
 	var d *journal.DamagedError
-	if errors.As(err, &d) { // as much as is needed to begin
+	if errors.As(err, &d) { // damaged where it is read first
 		v.damage(journal.Damage{Part: journal.Page, Text: fmt.Sprintf("%s: %v", d.What, d.Err)})
 		return journal.Report{Damaged: 1, By: map[journal.Part]int{journal.Page: 1}}, nil
 	}
@@ -73,41 +73,42 @@ func (v *verifying) damage(d journal.Damage) {
 	}
 }
 
-// advice says what the damage means, and what to do.
+// advice explains the damage, and what to do.
 func advice(rep *journal.Report) string {
-	text := "\nWhat is damaged is never served: what needs it says so, and the rest works.\n"
+	text := "\nDamaged data is never served: whatever needs it fails, and the rest works.\n"
 	if rep.By[journal.Content] > 0 {
 		text += `
-Content: those changes are told without what the object was. tattler run goes on.
-It reads a last state that is damaged from the cluster, at its next start.
+Content: these changes are shown without the object. tattler run continues.
+At its next start, it reads a damaged last state from the cluster.
 `
 	}
 	if rep.By[journal.Index] > 0 {
 		text += `
-Index: tattler log may leave these changes out where it selects by kind,
-namespace, manager, operation or time, and tattler show may not find them.
-tattler run goes on.
+Index: tattler log may omit these changes when it selects by kind, namespace,
+manager, operation or time, and tattler show may not find them. tattler run
+continues.
 `
 	}
 	if rep.By[journal.Page] > 0 {
 		text += `
-Page: the file itself is damaged; look at the disk. tattler run may not be able to
-record. To go on, end it, move the journal and the files beside it (-wal, -shm)
-elsewhere, and start it again: it begins a new journal, with what exists as
-snapshots. tattler log --journal FILE still reads the old one where it can.
+Page: the file itself is damaged; check the disk. tattler run may be unable to
+record. To continue, stop it, move the journal and the files beside it (-wal,
+-shm) elsewhere, and start it again: it begins a new journal and records existing
+objects as snapshots. tattler log --journal FILE still reads the old one where it
+can.
 `
 	}
 	return text
 }
 
-// progress is a line on a terminal that is drawn again and again.
+// progress is a line on a terminal that is redrawn.
 type progress struct {
 	w        io.Writer
 	terminal bool
 	drawn    string
 }
 
-// draw shows a text, if it is another one.
+// draw shows a text if it changed.
 func (p *progress) draw(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); p.terminal && text != p.drawn {
 		p.drawn = text
@@ -115,7 +116,7 @@ func (p *progress) draw(format string, args ...any) {
 	}
 }
 
-// clear takes the line away.
+// clear erases the line.
 func (p *progress) clear() {
 	if p.drawn != "" {
 		p.drawn = ""

@@ -383,7 +383,7 @@ func TestWrongUsage(t *testing.T) {
 		want  string
 		usage bool
 	}{
-		{"no time", Options{Since: "noon"}, "--since: \"noon\" is no time", true},
+		{"no time", Options{Since: "noon"}, "--since: \"noon\" is not a time", true},
 		{"times the wrong way round", Options{Since: "10:05", Until: "10:02"}, "--since is not before --until", true},
 		{"an operation", Options{Ops: []string{"delete"}}, "say created, updated, deleted", true},
 		{"a glob of managers", Options{Managers: []string{"["}}, "--manager: \"[\" is not a valid pattern", true},
@@ -402,10 +402,10 @@ func TestWrongUsage(t *testing.T) {
 		{"an empty type", Options{Types: []string{"cm,"}}, "has an empty type", true},
 		{"half a name", Options{Types: []string{"cm/"}}, "is not TYPE/NAME", true},
 		{"no journal", Options{}, "tattler run writes one", false},
-		{"a folder", Options{}, "is no regular file", false},
-		{"no SQLite", Options{}, "it is no SQLite file", false},
-		{"a newer program's", Options{}, "made by a newer tattler", false},
-		{"of another program", Options{}, "is no journal", false},
+		{"a folder", Options{}, "is not a regular file", false},
+		{"no SQLite", Options{}, "the file is not a SQLite database", false},
+		{"a newer program's", Options{}, "which a newer tattler made", false},
+		{"of another program", Options{}, "is not a journal", false},
 	} {
 		at := path
 		switch tc.why {

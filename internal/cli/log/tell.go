@@ -188,7 +188,7 @@ func (t *telling) newest(ctx context.Context, limit int) (seqs []int64, oldest t
 			return nil, oldest, err
 		}
 		if t.deep() {
-			c, err := t.journal.Tell(ctx, &e)
+			c, err := t.journal.Change(ctx, &e)
 			if errors.Is(err, journal.ErrNotFound) || err == nil && !t.matches(t.journal.Cluster(), &c) {
 				continue
 			} // what cannot be read cannot be judged: it is told that it cannot
@@ -241,7 +241,7 @@ func (t *telling) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.
 // change tells a change, if it was judged before or matches. One that cannot be read is told of, and the
 // others are told.
 func (t *telling) change(ctx context.Context, e *journal.Entry, judged bool) error {
-	c, err := t.journal.Tell(ctx, e)
+	c, err := t.journal.Change(ctx, e)
 	var disk *journal.WriteError
 	switch {
 	case errors.Is(err, journal.ErrNotFound): // retention has removed it meanwhile

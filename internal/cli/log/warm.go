@@ -32,7 +32,7 @@ func (t *telling) warmUp(ctx context.Context, q journal.Query) error {
 		if !t.warms(q, &e) {
 			continue
 		}
-		c, err := t.journal.Tell(ctx, &e)
+		c, err := t.journal.Change(ctx, &e)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

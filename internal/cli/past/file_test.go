@@ -8,7 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 )
 
-// TestFileNamed prefers a file that a flag names, directly or by its configuration, to the environment.
+// TestFileNamed: a file that a flag names, directly or by its configuration, precedes the environment.
 func TestFileNamed(t *testing.T) {
 	t.Setenv(kube.JournalVariable, "/env.db")
 	config := filepath.Join(t.TempDir(), "c.yaml")
@@ -25,6 +25,6 @@ func TestFileNamed(t *testing.T) {
 		}
 	}
 	if _, err := (&Flags{Config: config + ".absent"}).File(t.Context()); err == nil {
-		t.Error("no error for a configuration that is not there")
+		t.Error("no error for a missing configuration")
 	}
 }

@@ -30,29 +30,29 @@ import (
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
-// Flags say which journal.
+// Flags select a journal.
 type Flags struct {
 	Kube kube.Flags
 	Path string
-	// Config is a configuration, whose journal is meant unless Path names one.
+	// Config is a configuration file; its journal is used unless Path names one.
 	Config string
 
 	stderr func() io.Writer // nil: discard
-	found  string           // the journal of a running daemon
+	found  string           // journal of a running daemon, once found
 }
 
 // Add declares the flags, for commands that use File.
 func (f *Flags) Add(cmd *cobra.Command) {
-	f.add(cmd, ", that of the current context, or that of the only running daemon")
+	f.add(cmd, ", the journal of the current context, or the journal of the only running daemon")
 }
 
 // AddOffline declares the flags, for commands that use Default.
-func (f *Flags) AddOffline(cmd *cobra.Command) { f.add(cmd, ", or that of the current context") }
+func (f *Flags) AddOffline(cmd *cobra.Command) { f.add(cmd, ", or the journal of the current context") }
 
 func (f *Flags) add(cmd *cobra.Command, otherwise string) {
 	cmd.Flags().StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+kube.JournalVariable+otherwise)
 	complete.Files(cmd, "journal")
-	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "the journal of this configuration `file`, as of tattler run")
+	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "use the journal of this configuration `file` of tattler run")
 	complete.Files(cmd, "config")
 	f.Kube.Add(cmd)
 	f.stderr = cmd.ErrOrStderr
@@ -60,15 +60,15 @@ func (f *Flags) add(cmd *cobra.Command, otherwise string) {
 
 // Journal is an open journal.
 type Journal struct {
-	reader *journal.Reader
-	tell   *history.Teller
-	path   string
-	file   os.FileInfo // as it was opened
+	reader  *journal.Reader
+	changes *history.Builder
+	path    string
+	file    os.FileInfo // when it was opened
 }
 
-// File is where the journal is, absolute. The cluster is not asked. Where the flags name neither a journal nor a
-// cluster, it is that of the only running daemon, unless one records into that of the current context; a line on
-// stderr says so. If several run elsewhere, the error names their journals.
+// File returns the journal's absolute path, without contacting the cluster. If the flags name neither a journal nor a
+// cluster, it is the journal of the only running daemon, unless a daemon records into the journal of the current context;
+// a line on stderr says so. If several run elsewhere, the error names their journals.
 func (f *Flags) File(ctx context.Context) (string, error) {
 	if f.found != "" {
 		return f.found, nil
@@ -86,7 +86,7 @@ func (f *Flags) File(ctx context.Context) (string, error) {
 	case len(running) == 0 || slices.Contains(running, path):
 		return path, err
 	case len(running) > 1:
-		return "", capture.Usage("%d daemons run; say which journal: --journal %s", len(running), strings.Join(running, ", or --journal "))
+		return "", capture.Usage("%d daemons run; choose a journal: --journal %s", len(running), strings.Join(running, ", or --journal "))
 	}
 	note := fmt.Sprintf("using %s, the journal of the only running daemon", running[0])
 	if err == nil && Exists(path) == nil {
@@ -99,12 +99,12 @@ func (f *Flags) File(ctx context.Context) (string, error) {
 	return f.found, nil
 }
 
-// named reports whether the user says which journal or which cluster is meant.
+// named reports whether the user names a journal or a cluster.
 func (f *Flags) named() bool {
 	return f.Path != "" || f.Config != "" || os.Getenv(kube.JournalVariable) != "" || f.Kube.Context != "" || f.Kube.Kubeconfig != ""
 }
 
-// Default is where the journal is, whatever daemons run, for commands that need one that no daemon has open.
+// Default returns the journal's path whatever daemons run, for commands that need a journal that no daemon has open.
 func (f *Flags) Default() (string, error) {
 	path := f.Path
 	if path == "" && f.Config != "" {
@@ -128,7 +128,7 @@ func (f *Flags) Default() (string, error) {
 	return cluster.Journal()
 }
 
-// Open opens the journal, which may be written meanwhile. The cluster is not asked.
+// Open opens the journal to read, without contacting the cluster. It may be written meanwhile.
 func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 	path, err := f.File(ctx)
 	if err != nil {
@@ -138,7 +138,7 @@ func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.Stat(path) // before it is opened: a file that takes its place meanwhile is another
+	file, err := os.Stat(path) // before opening it: a file that replaces it meanwhile is another
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
@@ -149,7 +149,7 @@ func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 	return &Journal{r, history.New(r, rules), path, file}, nil
 }
 
-// OpenReader opens a journal to read; where there is none, the error says what to do.
+// OpenReader opens a journal to read; if there is none, the error says what to do.
 func OpenReader(ctx context.Context, path string) (*journal.Reader, error) {
 	if err := Exists(path); err != nil {
 		return nil, err
@@ -157,12 +157,12 @@ func OpenReader(ctx context.Context, path string) (*journal.Reader, error) {
 	return journal.OpenReader(ctx, path)
 }
 
-// Exists is an error where a path cannot be that of a journal. An empty file is none yet, and to open it to
-// write would make one of no cluster.
+// Exists returns an error if a path cannot be a journal. An empty file is not one, and opening it for writing would create
+// a journal without a cluster.
 func Exists(path string) error {
 	switch file, err := os.Stat(path); {
-	case err == nil && !file.Mode().IsRegular(): // a database beside a folder or a device is nobody's wish
-		return fmt.Errorf("%s is no regular file: --journal names one", path)
+	case err == nil && !file.Mode().IsRegular(): // opening it would create files beside a folder or a device
+		return fmt.Errorf("%s is not a regular file: --journal names one", path)
 	case errors.Is(err, fs.ErrNotExist), err == nil && file.Size() == 0:
 		return fmt.Errorf("there is no journal at %s: tattler run writes one; --journal names another", path)
 	}
@@ -172,8 +172,8 @@ func Exists(path string) error {
 // Close closes the journal.
 func (j *Journal) Close() error { return j.reader.Close() }
 
-// Last returns the newest sequence number. It is an error where the file is not there any more, or is
-// another one: nothing will come from the one that is open.
+// Last returns the newest sequence number. It fails if the file was removed or replaced: nothing will be added to the one
+// that is open.
 func (j *Journal) Last(ctx context.Context) (int64, error) {
 	if now, err := os.Stat(j.path); err != nil || !os.SameFile(now, j.file) {
 		return 0, fmt.Errorf("the journal %s was removed or replaced", j.path)
@@ -189,15 +189,15 @@ func (j *Journal) Oldest(ctx context.Context) (time.Time, error) {
 	return time.Time{}, nil
 }
 
-// RecordedUntil returns up to when a daemon recorded; the zero time if that is not known.
+// RecordedUntil returns up to when a daemon recorded; the zero time if unknown.
 func (j *Journal) RecordedUntil(ctx context.Context) (time.Time, error) {
 	return j.reader.RecordedUntil(ctx)
 }
 
-// Path is where the journal is.
+// Path returns the path of the journal.
 func (j *Journal) Path() string { return j.path }
 
-// Cluster is the name in the ids of changes.
+// Cluster returns the cluster's name, which is part of the ids of changes.
 func (j *Journal) Cluster() string { return j.reader.Cluster() }
 
 // Rows yields the changes that a query selects.
@@ -205,40 +205,40 @@ func (j *Journal) Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.E
 	return j.reader.Rows(ctx, q)
 }
 
-// ByID returns the change with an id, or the only one whose id begins so.
+// ByID returns the change whose id is, or begins with, prefix.
 func (j *Journal) ByID(ctx context.Context, prefix string) (journal.Entry, error) {
 	return j.reader.ByID(ctx, prefix)
 }
 
-// Tell makes the change of an entry.
-func (j *Journal) Tell(ctx context.Context, e *journal.Entry) (change.Change, error) {
-	return j.tell.Change(ctx, e)
+// Change returns the change of an entry.
+func (j *Journal) Change(ctx context.Context, e *journal.Entry) (change.Change, error) {
+	return j.changes.Change(ctx, e)
 }
 
-// Types are what TYPE[,TYPE…] [NAME…] and TYPE/NAME… name.
+// Types is what the arguments TYPE[,TYPE…] [NAME…] and TYPE/NAME… select.
 type Types struct {
-	// Resources are the kinds that the journal has; Unknown are the words for which it has none. Without
-	// any of both, all kinds are meant.
+	// Resources are the kinds that the journal has; Unknown are the words for which it has none. If both are empty, all
+	// kinds are selected.
 	Resources, Unknown []string
-	// Names are those of objects; none means all.
+	// Names are names of objects; empty selects all.
 	Names []string
-	// Owned is what the named objects own: see journal.Query.
+	// Owned is what the named objects own; see journal.Query.
 	Owned map[string][]string
 
 	named map[object]bool // nil: any of Names in any of Resources
-	owned map[string]bool // kinds of which the named objects may own some
+	owned map[string]bool // kinds that the named objects may own
 }
 
 type object struct{ resource, name string }
 
-// Has reports whether a change that the journal selected is of a named object, or of one that a named object owns; a
-// gap, which has no name, is of all objects of its kind.
+// Has reports whether an entry is of a selected object or of one that it owns. A gap has no name and belongs to all objects
+// of its kind.
 func (t *Types) Has(e *journal.Entry) bool {
 	return t.named == nil || e.Name == "" || e.Owner != nil && t.owned[e.Kind.GroupResource()] ||
 		t.named[object{e.Kind.GroupResource(), e.Name}]
 }
 
-// Types finds what arguments name among what the journal has.
+// Types resolves arguments among the kinds that the journal has.
 func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error) {
 	kinds, err := j.reader.Kinds(ctx)
 	if err != nil || len(args) == 0 {
@@ -259,7 +259,7 @@ func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error)
 	for _, a := range args {
 		typ, name, _ := strings.Cut(a, "/")
 		if typ == "" || name == "" || strings.ContainsAny(name, "/") {
-			return t, capture.Usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
+			return t, capture.Usage("%q is not TYPE/NAME; if one argument has this form, all must have it", a)
 		}
 		for _, gr := range t.add(j.resolve(ctx, kinds, typ), typ) {
 			t.named[object{gr, name}] = true
@@ -270,7 +270,7 @@ func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error)
 	return t, nil
 }
 
-// follow adds what the named objects own, as of watch.
+// follow adds what the named objects own, as watch does.
 func (t *Types) follow() {
 	if len(t.Names) == 0 {
 		return
@@ -284,7 +284,7 @@ func (t *Types) follow() {
 	}
 }
 
-// add takes what a word was found to mean.
+// add adds the kinds found for a word.
 func (t *Types) add(found []string, word string) []string {
 	if len(found) == 0 {
 		t.Unknown = append(t.Unknown, word)
@@ -297,7 +297,7 @@ func (t *Types) add(found []string, word string) []string {
 	return found
 }
 
-// Explain is the error for a word for which the journal has no kind.
+// Explain returns the error for a word that matches no kind in the journal.
 func (j *Journal) Explain(ctx context.Context, word string) error {
 	kinds, err := j.reader.Kinds(ctx)
 	if err != nil {
@@ -306,13 +306,13 @@ func (j *Journal) Explain(ctx context.Context, word string) error {
 	return unknown(kinds, word)
 }
 
-// resolve finds the kinds that a word means, of every group where it names none: what was recorded is
-// more than the server may have now, and the reader knows what he wants.
+// resolve returns the kinds that a word means, of every group unless it names one. The journal may hold more kinds than
+// the server has now, so none is preferred.
 func (j *Journal) resolve(ctx context.Context, kinds []journal.Kind, word string) (found []string) {
 	word = strings.ToLower(word)
 	name, group, qualified := strings.Cut(word, ".")
 	for _, k := range kinds {
-		is := name == k.Resource || name == strings.ToLower(k.Kind) || slices.Contains(j.tell.ShortNames(ctx, k), name)
+		is := name == k.Resource || name == strings.ToLower(k.Kind) || slices.Contains(j.changes.ShortNames(ctx, k), name)
 		of := !qualified || group == k.Group || group == strings.TrimSuffix(k.Version+"."+k.Group, ".")
 		if gr := k.GroupResource(); is && of && !slices.Contains(found, gr) {
 			found = append(found, gr)

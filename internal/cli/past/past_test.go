@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 )
 
-// TestFile: a flag is asked before the environment, and that before the kubeconfig.
+// TestFile: a flag precedes the environment, which precedes the kubeconfig.
 func TestFile(t *testing.T) {
 	none := kube.Flags{Kubeconfig: "/nonexistent"}
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestOpenReader: where there is no journal, it is said what to do.
+// TestOpenReader: if there is no journal, the error says what to do.
 func TestOpenReader(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")
@@ -37,14 +37,14 @@ func TestOpenReader(t *testing.T) {
 	}
 	for _, tc := range []struct{ why, path, want string }{
 		{"none", filepath.Join(dir, "none"), "there is no journal at " + dir + "/none: tattler run writes one"},
-		{"one that a daemon was about to make", empty, "there is no journal at " + empty},
-		{"a folder", dir, dir + " is no regular file: --journal names one"},
+		{"a file that a daemon was about to fill", empty, "there is no journal at " + empty},
+		{"a folder", dir, dir + " is not a regular file: --journal names one"},
 	} {
 		if _, err := OpenReader(t.Context(), tc.path); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.why, err)
 		}
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("to look makes %v, %v", left, err)
+		t.Errorf("opening creates %v, %v", left, err)
 	}
 }

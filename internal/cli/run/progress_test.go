@@ -13,7 +13,7 @@ import (
 
 func TestProgress(t *testing.T) {
 	looks := []control.Status{
-		{Cluster: "prod", Starting: "migrating the journal from format 3 to 4"},
+		{Cluster: "prod", Starting: "opening the journal"},
 		{Cluster: "prod"},
 		{Cluster: "prod", Streams: []control.Stream{{State: control.Live, Objects: 20}, {State: control.Listing, Objects: 3}}},
 		{Cluster: "prod", Settled: true},
@@ -23,8 +23,8 @@ func TestProgress(t *testing.T) {
 		early bool
 		want  []string
 	}{
-		{"a start", true, []string{"prod: migrating the journal from format 3 to 4 …", "prod: asking the server for its kinds …", "prod: 1 of 2 streams live, 23 objects …"}},
-		{"a credential plugin may ask", false, []string{"prod: migrating the journal from format 3 to 4 …", "prod: 1 of 2 streams live, 23 objects …"}},
+		{"a start", true, []string{"prod: opening the journal …", "prod: asking what there is …", "prod: 1 of 2 streams live, 23 objects …"}},
+		{"a credential plugin may ask", false, []string{"prod: opening the journal …", "prod: 1 of 2 streams live, 23 objects …"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var screen bytes.Buffer

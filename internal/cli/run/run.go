@@ -100,7 +100,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	beside := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
 	do := daemon.Options{
-		Config: cluster.Config, Cluster: name, Scopes: s.Scopes, Network: s.Journal.Network, MigrateInPlace: s.Journal.MigrateInPlace,
+		Config: cluster.Config, Cluster: name, Scopes: s.Scopes, Network: s.Journal.Network,
 		Quiet: config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
 		Retention: journal.Retention{Age: s.Journal.Retain.Age, Size: int64(s.Journal.Retain.Size)},
 		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text, Story: story,
@@ -307,21 +307,16 @@ func explain(err error, cluster *kube.Cluster) error {
 	var locked *journal.LockedError
 	var format *journal.FormatError
 	var network *journal.NetworkError
-	var copying *journal.CopyError
 	var damaged *journal.DamagedError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &copying) && copying.Damaged:
-		return fmt.Errorf("%w; nothing was changed: tattler journal verify says what is damaged; restore a backup with tattler journal restore FILE, or keep the files elsewhere and set journal.migrateInPlace: true to migrate without a copy", err)
 	case errors.As(err, &damaged):
 		return fmt.Errorf("%w; restore a backup with tattler journal restore FILE, or choose another file with --journal", err)
-	case errors.As(err, &copying):
-		return fmt.Errorf("%w; make room there, or make a backup elsewhere (tattler journal backup FILE) and set journal.migrateInPlace: true", err)
 	case errors.As(err, &network):
 		return fmt.Errorf("%w; choose a local disk or a block volume with --journal, or set journal.network: true where nothing starts a second daemon", err)
 	case errors.As(err, &format):
-		return fmt.Errorf("%w; choose another file with --journal", err)
+		return fmt.Errorf("%w; otherwise choose another file with --journal", err)
 	case errors.As(err, &locked):
 		return fmt.Errorf("%w; end it, or choose another file with --journal", err)
 	case errors.Is(err, os.ErrPermission):

@@ -75,7 +75,7 @@ func Run(ctx context.Context, o *Options) error {
 	case err != nil:
 		return err
 	}
-	c, err := j.Tell(ctx, &e)
+	c, err := j.Change(ctx, &e)
 	if errors.Is(err, journal.ErrNotFound) {
 		return missing(o.ID)
 	}

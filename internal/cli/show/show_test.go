@@ -188,7 +188,7 @@ func TestAmbiguous(t *testing.T) {
 	for _, letter := range "abcdefghijklmnopqrstuvwxyz234567" {
 		_, err := play(t, path, string(letter), "text")
 		var wrong *capture.UsageError
-		if errors.As(err, &wrong) && strings.Contains(err.Error(), "is the beginning of several ids: "+string(letter)) {
+		if errors.As(err, &wrong) && strings.Contains(err.Error(), fmt.Sprintf("several ids begin with %q: %[1]s", string(letter))) {
 			found++
 		}
 	}

@@ -150,7 +150,7 @@ func TestUsage(t *testing.T) {
 		{"a slip", "resum hook", `did you mean "resume"?`},
 		{"from where?", "replay hook", "--since TIME or --all"},
 		{"one of them", "replay hook --since 5m --all", "--since TIME or --all"},
-		{"no time", "replay hook --since soon", `"soon" is no time`},
+		{"no time", "replay hook --since soon", `"soon" is not a time`},
 		{"a time to come", "replay hook --since 2999-01-01", "later than now"},
 		{"which?", "dead hook --drop", "some ids, or --all"},
 		{"send or give up", "dead hook --drop --replay --all", "exclude each other"},

@@ -1,4 +1,4 @@
-// Package when reads the times that people write on a command line.
+// Package when parses times on a command line.
 package when
 
 import (
@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// Forms names what Parse reads, for help texts.
+// Forms lists the forms that Parse reads, for help texts.
 const Forms = "30m, 3d, 10:42, yesterday 10:42, 2026-11-21 10:42 or RFC 3339"
 
-// Parse reads a time that has passed, relative to now and in its zone: RFC 3339, a time of today
-// (10:42, 10:42:05), a day with or without a time (today, yesterday 10:42, 2026-11-21, 2026-11-21 10:42),
-// or how long ago it was (90s, 30m, 2h30m, 3d, 2w). A day alone is its beginning.
+// Parse reads a past time, relative to now and in its zone: RFC 3339, a time of today (10:42, 10:42:05), a day with or
+// without a time (today, yesterday 10:42, 2026-11-21, 2026-11-21 10:42), or an age (90s, 30m, 2h30m, 3d, 2w). A day alone
+// means its beginning.
 func Parse(text string, now time.Time) (time.Time, error) {
 	s := strings.Join(strings.Fields(text), " ")
 	t, ok := parse(s, now)
 	switch {
 	case !ok:
-		return time.Time{}, fmt.Errorf("%q is no time: write %s", text, Forms)
+		return time.Time{}, fmt.Errorf("%q is not a time: write %s", text, Forms)
 	case !t.After(now):
 		return t, nil
 	case clock(s):
-		return time.Time{}, fmt.Errorf("%s is later than now: do you mean \"yesterday %s\"?", s, s)
+		return time.Time{}, fmt.Errorf("%s is later than now: did you mean \"yesterday %s\"?", s, s)
 	}
 	return time.Time{}, fmt.Errorf("%q is later than now", text)
 }
 
-// ParseEnd reads the end of a time range, which may be later than now.
+// ParseEnd reads the end of a time range, which may be in the future.
 func ParseEnd(text string, now time.Time) (time.Time, error) {
 	if t, ok := parse(strings.Join(strings.Fields(text), " "), now); ok {
 		return t, nil
@@ -66,13 +66,13 @@ func parse(s string, now time.Time) (time.Time, bool) {
 	return time.Date(y, m, d, at.Hour(), at.Minute(), at.Second(), 0, now.Location()), true
 }
 
-// clock tells a time of day by itself.
+// clock reports whether a text is a time of day alone.
 func clock(s string) bool {
 	_, ok := timeOfDay(s)
 	return ok && s != ""
 }
 
-// timeOfDay reads 10:42 and 10:42:05; nothing is the beginning of the day.
+// timeOfDay reads 10:42 and 10:42:05; empty is the beginning of the day.
 func timeOfDay(s string) (time.Time, bool) {
 	if s == "" {
 		return time.Time{}, true
@@ -87,7 +87,7 @@ func timeOfDay(s string) (time.Time, bool) {
 
 const day = 24 * time.Hour
 
-// ago reads how long ago something was: Go's durations, and whole days and weeks before them (1d12h).
+// ago reads an age: Go's durations, with whole weeks and days before them (1d12h).
 func ago(s string) (time.Duration, bool) {
 	s = strings.TrimSuffix(s, " ago")
 	var sum time.Duration

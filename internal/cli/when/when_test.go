@@ -11,11 +11,11 @@ func TestParse(t *testing.T) {
 	now := time.Date(2026, 3, 1, 10, 45, 30, 0, zone)
 	for _, tc := range []struct{ why, in, want string }{
 		{"a while ago", "30m", "2026-03-01 10:15:30"},
-		{"with a word too many", "90s ago", "2026-03-01 10:44:00"},
-		{"days are not Go's", "3d", "2026-02-26 10:45:30"},
+		{"with ago", "90s ago", "2026-03-01 10:44:00"},
+		{"days, which Go's durations lack", "3d", "2026-02-26 10:45:30"},
 		{"days and hours", "1d12h", "2026-02-27 22:45:30"},
 		{"weeks", "1w1d", "2026-02-21 10:45:30"},
-		{"no time at all is now", "0s", "2026-03-01 10:45:30"},
+		{"an age of zero is now", "0s", "2026-03-01 10:45:30"},
 		{"now", "now", "2026-03-01 10:45:30"},
 		{"a time of today", "10:42", "2026-03-01 10:42:00"},
 		{"with seconds", "10:42:05", "2026-03-01 10:42:05"},
@@ -27,20 +27,20 @@ func TestParse(t *testing.T) {
 		{"a date", "2026-02-03", "2026-02-03 00:00:00"},
 		{"a date and a time", "2026-02-03 04:05", "2026-02-03 04:05:00"},
 		{"to the second", "2026-02-03 04:05:06", "2026-02-03 04:05:06"},
-		{"as a program writes it, in our zone", "2026-02-03T04:05:06", "2026-02-03 04:05:06"},
-		{"RFC 3339 has a zone of its own", "2026-02-03T04:05:06Z", "2026-02-03 05:05:06"},
+		{"without a zone", "2026-02-03T04:05:06", "2026-02-03 04:05:06"},
+		{"RFC 3339 with a zone", "2026-02-03T04:05:06Z", "2026-02-03 05:05:06"},
 		{"fractions", "2026-02-03T04:05:06.5+01:00", "2026-02-03 04:05:06"},
-		{"later today", "10:46", `is later than now: do you mean "yesterday 10:46"?`},
+		{"later today", "10:46", `is later than now: did you mean "yesterday 10:46"?`},
 		{"another day", "2026-03-02", "is later than now"},
-		{"nothing", "", "is no time"},
-		{"a number could be anything", "30", "is no time"},
-		{"backwards", "-30m", "is no time"},
-		{"no such hour", "25:00", "is no time"},
-		{"no such day", "2026-02-30", "is no time"},
-		{"a day and nonsense", "yesterday noon", "is no time"},
-		{"a time before the day", "10:42 yesterday", "is no time"},
-		{"a unit alone", "d", "is no time"},
-		{"more days than there were", "99999d", "is no time"},
+		{"empty", "", "is not a time"},
+		{"a number without a unit", "30", "is not a time"},
+		{"a negative age", "-30m", "is not a time"},
+		{"no such hour", "25:00", "is not a time"},
+		{"no such day", "2026-02-30", "is not a time"},
+		{"a day and nonsense", "yesterday noon", "is not a time"},
+		{"a time before the day", "10:42 yesterday", "is not a time"},
+		{"a unit alone", "d", "is not a time"},
+		{"too many days", "99999d", "is not a time"},
 	} {
 		got, err := Parse(tc.in, now)
 		text := got.In(zone).Format(time.DateTime)
@@ -62,7 +62,7 @@ func TestParseEnd(t *testing.T) {
 			t.Errorf("%q: %v, %v", in, got, err)
 		}
 	}
-	if _, err := ParseEnd("noon", now); err == nil || !strings.Contains(err.Error(), "is no time") {
+	if _, err := ParseEnd("noon", now); err == nil || !strings.Contains(err.Error(), "is not a time") {
 		t.Error(err)
 	}
 }
