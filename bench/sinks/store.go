@@ -102,8 +102,8 @@ func (s *store) SetCursor(_ context.Context, _ string, seq int64) error {
 	return nil
 }
 
-// Bury implements deliver.Store: a dead letter spoils the measurement.
-func (s *store) Bury(_ context.Context, d deliver.DeadLetter) error {
+// SetAside implements deliver.Store: a dead letter spoils the measurement.
+func (s *store) SetAside(_ context.Context, d deliver.DeadLetter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.buried = fmt.Errorf("change %d became a dead letter: %s", d.Seq, d.Reason)
@@ -111,7 +111,7 @@ func (s *store) Bury(_ context.Context, d deliver.DeadLetter) error {
 }
 
 // Skip implements deliver.Store.
-func (s *store) Skip(ctx context.Context, d deliver.DeadLetter, _ int64) error { return s.Bury(ctx, d) }
+func (s *store) Skip(ctx context.Context, d deliver.DeadLetter, _ int64) error { return s.SetAside(ctx, d) }
 
 // Rewind implements deliver.Store: nobody asks.
 func (*store) Rewind(context.Context, string, int64) error { return nil }
@@ -124,8 +124,8 @@ func (s *store) DeadLetters(context.Context, string) iter.Seq2[deliver.DeadLette
 	return func(func(deliver.DeadLetter, error) bool) {}
 }
 
-// Exhume implements deliver.Store: nobody asks.
-func (s *store) Exhume(context.Context, deliver.DeadLetter) error { return nil }
+// DropDeadLetter implements deliver.Store: nobody asks.
+func (s *store) DropDeadLetter(context.Context, deliver.DeadLetter) error { return nil }
 
 // state is how far the sink is, and whether a change was refused.
 func (s *store) state() (cursor int64, buried error) {

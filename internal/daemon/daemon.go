@@ -20,7 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/rules"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/sink"
@@ -153,7 +153,7 @@ func (d *daemon) serveSocket(ctx context.Context) error {
 	for i, p := range d.pumps {
 		pumps[d.o.Sinks[i].Name] = p
 	}
-	orders := &desk.Desk{Journal: d.journal, Reader: d.reader, Pumps: pumps}
+	orders := &sinkadmin.Admin{Journal: d.journal, Reader: d.reader, Pumps: pumps}
 	return control.Serve(ctx, d.listener, control.Options{Status: d.status, Orders: orders, Log: d.o.Log})
 }
 

@@ -90,7 +90,7 @@ func TestDeadLettersPushOut(t *testing.T) {
 	}
 	var log bytes.Buffer
 	o := &outbox{journal: j, log: slog.New(slog.NewTextHandler(&log, nil))}
-	if err := errors.Join(o.Bury(t.Context(), deliver.DeadLetter{Sink: "hook", Seq: 1}), j.Close()); err != nil || log.Len() > 0 {
+	if err := errors.Join(o.SetAside(t.Context(), deliver.DeadLetter{Sink: "hook", Seq: 1}), j.Close()); err != nil || log.Len() > 0 {
 		t.Fatalf("%v: %s", err, log.String())
 	}
 	c, err := sqlite3.Open("file:" + path)
@@ -107,7 +107,7 @@ func TestDeadLettersPushOut(t *testing.T) {
 	}
 	defer j.Close()
 	o.journal = j
-	if err := o.Bury(t.Context(), deliver.DeadLetter{Sink: "hook", Seq: 1 << 40}); err != nil || !strings.Contains(log.String(), "sink=hook lost=1 kept=10000") {
+	if err := o.SetAside(t.Context(), deliver.DeadLetter{Sink: "hook", Seq: 1 << 40}); err != nil || !strings.Contains(log.String(), "sink=hook lost=1 kept=10000") {
 		t.Errorf("%v: %s", err, log.String())
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/sink"
@@ -204,14 +204,14 @@ func TestOrders(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // letters are the dead letters of hook.
-func letters(t *testing.T, path string) []desk.Letter {
+func letters(t *testing.T, path string) []sinkadmin.Letter {
 	t.Helper()
 	r, err := journal.OpenReader(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	all, err := desk.Letters(t.Context(), r, "hook")
+	all, err := sinkadmin.Letters(t.Context(), r, "hook")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestPausedInFile(t *testing.T) {
 		}
 		d.stop()
 
-		away, err := desk.Open(t.Context(), filepath.Join(dir, "journal.db"))
+		away, err := sinkadmin.Open(t.Context(), filepath.Join(dir, "journal.db"))
 		if err != nil {
 			t.Fatal(err)
 		}

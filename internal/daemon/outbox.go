@@ -132,9 +132,9 @@ func (o *outbox) Repeats(ctx context.Context, sink string) (int64, error) {
 	return o.journal.Repeats(ctx, sink)
 }
 
-// Bury implements deliver.Store.
-func (o *outbox) Bury(ctx context.Context, d deliver.DeadLetter) error {
-	pushed, err := o.journal.Bury(ctx, letter(d))
+// SetAside implements deliver.Store.
+func (o *outbox) SetAside(ctx context.Context, d deliver.DeadLetter) error {
+	pushed, err := o.journal.SetAside(ctx, letter(d))
 	o.pushedOut(d.Sink, pushed)
 	return err
 }
@@ -174,9 +174,9 @@ func (o *outbox) DeadLetters(ctx context.Context, sink string) iter.Seq2[deliver
 	}
 }
 
-// Exhume implements deliver.Store.
-func (o *outbox) Exhume(ctx context.Context, d deliver.DeadLetter) error {
-	return o.journal.Exhume(ctx, d.Sink, d.Seq)
+// DropDeadLetter implements deliver.Store.
+func (o *outbox) DropDeadLetter(ctx context.Context, d deliver.DeadLetter) error {
+	return o.journal.DropDeadLetters(ctx, d.Sink, d.Seq)
 }
 
 var _ deliver.Store = (*outbox)(nil)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink/file"
 )
@@ -73,7 +73,7 @@ func TestReplayFile(t *testing.T) {
 	written(6, 6)
 	stop()
 
-	away, err := desk.Open(t.Context(), c.Journal)
+	away, err := sinkadmin.Open(t.Context(), c.Journal)
 	if err != nil {
 		t.Fatal(err)
 	}

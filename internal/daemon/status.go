@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -122,7 +122,7 @@ func (d *daemon) tellSinks(ctx context.Context, s *control.Status) error {
 			}
 		}
 		if err == nil {
-			err = desk.Place(ctx, d.reader, &row, st.Cursor, last, now)
+			err = sinkadmin.Place(ctx, d.reader, &row, st.Cursor, last, now)
 		}
 		configured[st.Name] = true
 		s.Sinks = append(s.Sinks, row)

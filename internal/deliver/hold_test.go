@@ -280,7 +280,7 @@ func TestHoldIsDropped(t *testing.T) {
 			}
 		}, "[2 3]"},
 		{"a replay, which is told at once", func(r *rig) {
-			if err := r.store.Bury(r.Context(), deliver.DeadLetter{Sink: "test", Seq: 3, ID: id(2)}); err != nil {
+			if err := r.store.SetAside(r.Context(), deliver.DeadLetter{Sink: "test", Seq: 3, ID: id(2)}); err != nil {
 				r.Error(err)
 			}
 			if n, err := r.pump.ReplayDead(r.Context()); n != 1 || err != nil {
@@ -291,7 +291,7 @@ func TestHoldIsDropped(t *testing.T) {
 		{"a replay that fails", func(r *rig) {
 			h := r.o.Sink.(*holder)
 			h.answer(func(context.Context, []sink.Message) error { return errDown })
-			if err := r.store.Bury(r.Context(), deliver.DeadLetter{Sink: "test", Seq: 3, ID: id(2)}); err != nil {
+			if err := r.store.SetAside(r.Context(), deliver.DeadLetter{Sink: "test", Seq: 3, ID: id(2)}); err != nil {
 				r.Error(err)
 			}
 			if n, err := r.pump.ReplayDead(r.Context()); n != 0 || !errors.Is(err, errDown) {

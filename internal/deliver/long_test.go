@@ -97,7 +97,7 @@ func TestTooLargeForEver(t *testing.T) {
 // patient is a receiver that needs long.
 type patient struct{ *receiver }
 
-func (p patient) Patience() time.Duration { return 5 * time.Minute }
+func (p patient) MinSendTimeout() time.Duration { return 5 * time.Minute }
 
 // TestPatient: a sink that may take long is not cut off before that.
 func TestPatient(t *testing.T) {

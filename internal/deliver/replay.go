@@ -109,14 +109,14 @@ func (p *Pump) replay(ctx context.Context, d DeadLetter) (taken bool, err error)
 	switch {
 	case isPermanent(err):
 		d.Reason, d.Attempts = err.Error(), d.Attempts+1
-		return false, p.o.Store.Bury(ctx, d)
+		return false, p.o.Store.SetAside(ctx, d)
 	case err != nil:
 		return false, err
 	}
 	p.report(func(s *Status) { s.Delivered++ })
 	ctx, done := finishing(ctx)
 	defer done()
-	return true, p.o.Store.Exhume(ctx, d)
+	return true, p.o.Store.DropDeadLetter(ctx, d)
 }
 
 // again sends a dead letter's message, shorter each time that the sink finds it too long.

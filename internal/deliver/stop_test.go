@@ -261,7 +261,7 @@ func TestReplayDead(t *testing.T) {
 		replay("by id", []string{id(1)}, 1, "")
 		r.want("each once, also while paused", "[4 1 3 2]")
 
-		if err := r.store.Bury(t.Context(), deliver.DeadLetter{ID: "gone", Seq: 99}); err != nil {
+		if err := r.store.SetAside(t.Context(), deliver.DeadLetter{ID: "gone", Seq: 99}); err != nil {
 			t.Fatal(err)
 		}
 		replay("what retention has dropped", nil, 0, "not keep", 99)

@@ -16,7 +16,7 @@ import (
 //	              one than all that were visible before. Changes of one object are in order.
 //	What may be   Read yields every item that is kept. What retention dropped is not there.
 //	skipped
-//	Durability    What SetCursor, Rewind, Bury, Skip and Exhume changed is on disk when they return nil. After an error
+//	Durability    What SetCursor, Rewind, SetAside, Skip and DropDeadLetter changed is on disk when they return nil. After an error
 //	              it may be or not; the pump calls them again.
 //	Concurrency   All methods may be called at the same time.
 //	Ownership     What Read yields is the pump's to keep, but shared: it writes to none of it.
@@ -40,15 +40,15 @@ type Store interface {
 	Rewind(ctx context.Context, sink string, seq int64) error
 	Repeats(ctx context.Context, sink string) (upTo int64, err error)
 
-	// Bury keeps a dead letter; one of the same sink and ID is replaced.
-	Bury(ctx context.Context, d DeadLetter) error
-	// Skip is Bury and SetCursor in one: after a crash both are there, or neither.
+	// SetAside keeps a dead letter; one of the same sink and ID is replaced.
+	SetAside(ctx context.Context, d DeadLetter) error
+	// Skip is SetAside and SetCursor in one: after a crash both are there, or neither.
 	Skip(ctx context.Context, d DeadLetter, cursor int64) error
 	// DeadLetters yields those of a sink, in an order that stays: the journal's is that in which they were
 	// buried.
 	DeadLetters(ctx context.Context, sink string) iter.Seq2[DeadLetter, error]
-	// Exhume drops a dead letter, found by sink, Seq and ID; there may be none.
-	Exhume(ctx context.Context, d DeadLetter) error
+	// DropDeadLetter drops a dead letter, found by sink, Seq and ID; there may be none.
+	DropDeadLetter(ctx context.Context, d DeadLetter) error
 }
 
 // Item is one recorded change.

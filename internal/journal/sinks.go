@@ -103,13 +103,13 @@ func (db *db) sinks() (all []Sink, err error) {
 	return all, err
 }
 
-// Bury keeps a change that a sink did not take, durably. A second one for the same change replaces
+// SetAside keeps a change that a sink did not take, durably. A second one for the same change replaces
 // the first. The sink's cursor is not moved. It returns how many dead letters that pushed out: see Sink.Lost.
-func (j *Journal) Bury(ctx context.Context, d DeadLetter) (pushed int64, err error) {
+func (j *Journal) SetAside(ctx context.Context, d DeadLetter) (pushed int64, err error) {
 	return j.bury(ctx, d, nil)
 }
 
-// Skip is Bury and SetCursor in one transaction.
+// Skip is SetAside and SetCursor in one transaction.
 func (j *Journal) Skip(ctx context.Context, d DeadLetter, cursor int64) (pushed int64, err error) {
 	return j.bury(ctx, d, &cursor)
 }
@@ -166,8 +166,8 @@ func (j *Journal) DeadLetters(ctx context.Context, sink string) (all []DeadLette
 	return all, err
 }
 
-// Exhume removes dead letters: they were sent, or are given up.
-func (j *Journal) Exhume(ctx context.Context, sink string, seqs ...int64) error {
+// DropDeadLetters removes dead letters: they were sent, or are given up.
+func (j *Journal) DropDeadLetters(ctx context.Context, sink string, seqs ...int64) error {
 	return j.write(ctx, "write", func() error {
 		for _, seq := range seqs {
 			if err := j.db.exec("DELETE FROM dead WHERE sink = ? AND seq = ?", sink, seq); err != nil {

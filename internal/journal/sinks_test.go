@@ -106,7 +106,7 @@ func TestSinks(t *testing.T) {
 	if d := cmp.Diff([]DeadLetter{letter, other}, letters); d != "" || err != nil {
 		t.Errorf("%v\n%s", err, d)
 	}
-	must(t, j.Exhume(ctx, "hook", 7, 8))
+	must(t, j.DropDeadLetters(ctx, "hook", 7, 8))
 	if letters, err = j.DeadLetters(ctx, "hook"); len(letters) != 1 || letters[0].Seq != 9 || err != nil {
 		t.Errorf("%v, %v", letters, err)
 	}
@@ -129,11 +129,11 @@ func TestDeadLettersAreBounded(t *testing.T) {
 			INSERT INTO dead (sink, seq, change, reason, attempts) SELECT 'hook', i, '', '', 1 FROM n`, MaxDeadLetters))
 	}))
 	for i, want := range []int64{1, 0, 1} { // the second replaces the first
-		if pushed, err := j.Bury(ctx, DeadLetter{Sink: "hook", Seq: 1<<40 + int64(i/2)}); pushed != want || err != nil {
+		if pushed, err := j.SetAside(ctx, DeadLetter{Sink: "hook", Seq: 1<<40 + int64(i/2)}); pushed != want || err != nil {
 			t.Errorf("%d were pushed out, %v; want %d", pushed, err, want)
 		}
 	}
-	must(t, j.Exhume(ctx, "hook", 1<<40+1))
+	must(t, j.DropDeadLetters(ctx, "hook", 1<<40+1))
 	for i, want := range []Sink{{Name: "hook", Dead: MaxDeadLetters - 1, Lost: 2}, {Name: "other", Dead: 1}} {
 		if all, err := j.Sinks(ctx); err != nil || all[i] != want {
 			t.Errorf("%+v, %v; want %+v", all[i], err, want)
@@ -150,7 +150,7 @@ func TestDeadLettersAreBounded(t *testing.T) {
 
 func bury(t *testing.T, j *Journal, d DeadLetter) {
 	t.Helper()
-	if pushed, err := j.Bury(t.Context(), d); pushed != 0 || err != nil {
+	if pushed, err := j.SetAside(t.Context(), d); pushed != 0 || err != nil {
 		t.Fatalf("%d were pushed out, %v", pushed, err)
 	}
 }

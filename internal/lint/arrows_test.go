@@ -202,7 +202,7 @@ var rows = []row{
 		why:  "who asks a daemon for its state links neither the journal nor the engine",
 	},
 	{
-		who:  "./internal/control/desk",
+		who:  "./internal/control/sinkadmin",
 		only: []string{"std", "./event", "./internal/control", "./internal/deliver", "./internal/journal", "./internal/spell"},
 		why:  "orders are followed the same with a daemon and without one",
 	},

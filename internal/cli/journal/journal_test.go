@@ -343,7 +343,7 @@ func TestPurgeDeadLetters(t *testing.T) {
 	const planted = "hunter2-hunter2-hunter2-hunter2"
 	j, err := journal.Open(t.Context(), path, journal.Options{})
 	must(t, err)
-	_, err = j.Bury(t.Context(), journal.DeadLetter{Sink: "hook", Seq: 1, Reason: "400 for " + planted, At: then})
+	_, err = j.SetAside(t.Context(), journal.DeadLetter{Sink: "hook", Seq: 1, Reason: "400 for " + planted, At: then})
 	must(t, err)
 	must(t, j.Close())
 	out, asked := run()

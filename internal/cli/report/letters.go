@@ -5,11 +5,11 @@ import (
 	"io"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 )
 
 // Letters writes dead letters, in so many columns; 0 is 80.
-func Letters(w io.Writer, letters []desk.Letter, now time.Time, width int) error {
+func Letters(w io.Writer, letters []sinkadmin.Letter, now time.Time, width int) error {
 	p := newPage(width, now)
 	for _, l := range letters {
 		what := "the journal does not keep the change any more"

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/control/desk"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 )
 
 func utc(t *testing.T) time.Time {
@@ -183,7 +183,7 @@ func TestStatusUnread(t *testing.T) {
 func TestLetters(t *testing.T) {
 	now := utc(t)
 	var b strings.Builder
-	err := Letters(&b, []desk.Letter{
+	err := Letters(&b, []sinkadmin.Letter{
 		{ID: "abcdefghijklmnopqrstuvwxyz", Kept: true, Op: "updated", Resource: "deployments.apps", Namespace: "shop", Name: "web", Reason: "400 Bad Request", Attempts: 3, Since: now},
 		{ID: "bcdefghijklmnopqrstuvwxyza", Kept: true, Op: "gap", Resource: "pods", Reason: "checksum differs", Since: now},
 		{ID: "cdefghijklmnopqrstuvwxyzab", Reason: "400 Bad Request", Attempts: 1, Since: now},

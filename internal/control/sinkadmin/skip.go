@@ -1,4 +1,4 @@
-package desk
+package sinkadmin
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // skipNext makes a dead letter of the change after a sink's cursor, if it is the one that is named. Another one is
 // refused: the cursor would pass changes that the sink did not get.
-func (d *Desk) skipNext(ctx context.Context, s journal.Sink, id string) (done control.Skipped, err error) {
+func (d *Admin) skipNext(ctx context.Context, s journal.Sink, id string) (done control.Skipped, err error) {
 	if !s.HasCursor {
 		return done, control.Refuse("nothing holds sink %s up: it has not started yet", s.Name)
 	}
@@ -40,7 +40,7 @@ func (d *Desk) skipNext(ctx context.Context, s journal.Sink, id string) (done co
 }
 
 // next returns the first change after a cursor, of any kind: a stopped sink's filter is not known.
-func (d *Desk) next(ctx context.Context, cursor int64) (next journal.Entry, ok bool, err error) {
+func (d *Admin) next(ctx context.Context, cursor int64) (next journal.Entry, ok bool, err error) {
 	q := journal.Query{After: cursor, Quiet: true, Snapshots: true, OldestFirst: true, Limit: 1}
 	for e, err := range d.Reader.Rows(ctx, q) {
 		if err != nil {

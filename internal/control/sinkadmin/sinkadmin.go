@@ -1,6 +1,6 @@
-// Package desk follows orders about the sinks of a journal, beside the pumps of a running daemon or without
+// Package sinkadmin follows orders about the sinks of a journal, beside the pumps of a running daemon or without
 // any, and says how far sinks are.
-package desk
+package sinkadmin
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
-// Desk follows orders. It is safe for concurrent use.
-type Desk struct {
+// Admin follows orders. It is safe for concurrent use.
+type Admin struct {
 	Journal *journal.Journal
 	Reader  *journal.Reader
 	// Pumps are those of the sinks that are configured, by name; nil where no daemon runs.
@@ -28,11 +28,11 @@ type Desk struct {
 	pausing sync.Mutex // keeps what the journal says and what a pump does the same
 }
 
-var _ control.Orders = (*Desk)(nil)
+var _ control.Orders = (*Admin)(nil)
 
 // Open opens the journal of a daemon that does not run. Where there is none, the error is fs.ErrNotExist;
 // where a daemon has it, a *journal.LockedError. None is made: it would be one of no cluster.
-func Open(ctx context.Context, path string) (*Desk, error) {
+func Open(ctx context.Context, path string) (*Admin, error) {
 	file, err := os.Stat(path)
 	if err == nil && file.Size() == 0 {
 		err = &fs.PathError{Op: "open journal", Path: path, Err: fs.ErrNotExist}
@@ -54,14 +54,14 @@ func Open(ctx context.Context, path string) (*Desk, error) {
 	if r, err = journal.OpenReader(ctx, path); err != nil { // anew: an older format is none any more
 		return nil, errors.Join(err, j.Close())
 	}
-	return &Desk{Journal: j, Reader: r}, nil
+	return &Admin{Journal: j, Reader: r}, nil
 }
 
-// Close closes a Desk that was opened.
-func (d *Desk) Close() error { return errors.Join(d.Reader.Close(), d.Journal.Close()) }
+// Close closes a Admin that was opened.
+func (d *Admin) Close() error { return errors.Join(d.Reader.Close(), d.Journal.Close()) }
 
 // Pause implements control.Orders.
-func (d *Desk) Pause(ctx context.Context, sink string, paused bool) error {
+func (d *Admin) Pause(ctx context.Context, sink string, paused bool) error {
 	if _, err := d.find(ctx, sink); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (d *Desk) Pause(ctx context.Context, sink string, paused bool) error {
 }
 
 // Replay implements control.Orders.
-func (d *Desk) Replay(ctx context.Context, sink string, from control.Place) (done control.Replayed, err error) {
+func (d *Admin) Replay(ctx context.Context, sink string, from control.Place) (done control.Replayed, err error) {
 	s, err := d.find(ctx, sink)
 	if err != nil {
 		return done, err
@@ -116,7 +116,7 @@ func (d *Desk) Replay(ctx context.Context, sink string, from control.Place) (don
 
 // place is the sequence number behind which a replay begins. What is not kept any more is not counted as
 // something that the sink would get.
-func (d *Desk) place(ctx context.Context, from control.Place, last int64) (after int64, err error) {
+func (d *Admin) place(ctx context.Context, from control.Place, last int64) (after int64, err error) {
 	after = from.After
 	switch {
 	case !from.Since.IsZero():
@@ -137,7 +137,7 @@ func (d *Desk) place(ctx context.Context, from control.Place, last int64) (after
 }
 
 // Skip implements control.Orders. Without a daemon, nothing says which change holds a sink up: the caller names it.
-func (d *Desk) Skip(ctx context.Context, sink, id string) (done control.Skipped, err error) {
+func (d *Admin) Skip(ctx context.Context, sink, id string) (done control.Skipped, err error) {
 	kept, err := d.find(ctx, sink)
 	if err != nil {
 		return done, err
@@ -164,7 +164,7 @@ func (d *Desk) Skip(ctx context.Context, sink, id string) (done control.Skipped,
 }
 
 // ReplayDead implements control.Orders.
-func (d *Desk) ReplayDead(ctx context.Context, sink string, ids []string) (done control.Retried, err error) {
+func (d *Admin) ReplayDead(ctx context.Context, sink string, ids []string) (done control.Retried, err error) {
 	seqs, err := d.letters(ctx, sink, ids)
 	if err != nil {
 		return done, err
@@ -183,16 +183,16 @@ func (d *Desk) ReplayDead(ctx context.Context, sink string, ids []string) (done 
 }
 
 // DropDead implements control.Orders.
-func (d *Desk) DropDead(ctx context.Context, sink string, ids []string) (int, error) {
+func (d *Admin) DropDead(ctx context.Context, sink string, ids []string) (int, error) {
 	seqs, err := d.letters(ctx, sink, ids)
 	if err != nil {
 		return 0, err
 	}
-	return len(seqs), d.Journal.Exhume(ctx, sink, seqs...)
+	return len(seqs), d.Journal.DropDeadLetters(ctx, sink, seqs...)
 }
 
 // letters are the sequence numbers of dead letters, each once.
-func (d *Desk) letters(ctx context.Context, sink string, ids []string) (seqs []int64, err error) {
+func (d *Admin) letters(ctx context.Context, sink string, ids []string) (seqs []int64, err error) {
 	if _, err := d.find(ctx, sink); err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (d *Desk) letters(ctx context.Context, sink string, ids []string) (seqs []i
 }
 
 // Remove implements control.Orders.
-func (d *Desk) Remove(ctx context.Context, sink string) error {
+func (d *Admin) Remove(ctx context.Context, sink string) error {
 	if _, err := d.find(ctx, sink); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (d *Desk) Remove(ctx context.Context, sink string) error {
 }
 
 // find returns what the journal keeps of a sink. One that is configured need not be in the journal yet.
-func (d *Desk) find(ctx context.Context, sink string) (journal.Sink, error) {
+func (d *Admin) find(ctx context.Context, sink string) (journal.Sink, error) {
 	all, err := d.Reader.Sinks(ctx)
 	if err != nil {
 		return journal.Sink{}, err

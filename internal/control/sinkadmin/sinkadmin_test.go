@@ -1,4 +1,4 @@
-package desk
+package sinkadmin
 
 import (
 	"context"
@@ -65,8 +65,8 @@ func recorded(t *testing.T, changes int) (path string, ids []string) {
 	return path, ids
 }
 
-// opened is a desk without pumps, with a sink "hook" at a cursor and a paused one without a place, "log".
-func opened(t *testing.T, changes int, cursor int64) (d *Desk, ids []string) {
+// opened is an Admin without pumps, with a sink "hook" at a cursor and a paused one without a place, "log".
+func opened(t *testing.T, changes int, cursor int64) (d *Admin, ids []string) {
 	t.Helper()
 	path, ids := recorded(t, changes)
 	d, err := Open(t.Context(), path)
@@ -349,7 +349,7 @@ func TestDead(t *testing.T) {
 	ctx := t.Context()
 	d, ids := opened(t, 3, 3)
 	for i, id := range ids {
-		if _, err := d.Journal.Bury(ctx, journal.DeadLetter{Sink: "hook", Seq: int64(i + 1), ID: id, Reason: "400", Attempts: 3, At: epoch}); err != nil {
+		if _, err := d.Journal.SetAside(ctx, journal.DeadLetter{Sink: "hook", Seq: int64(i + 1), ID: id, Reason: "400", Attempts: 3, At: epoch}); err != nil {
 			t.Fatal(err)
 		}
 	}
